@@ -1,0 +1,69 @@
+//! Where codecs write: a buffer that is reused from batch to batch, grows by what was produced, and ends at a bound.
+
+use crate::compression::StreamFault;
+
+/// First size of the buffer.
+const INITIAL_LEN: usize = 64 << 10;
+
+/// Decompressed bytes under a bound. The buffer keeps its length between uses, so that only its first growth zeroes memory.
+#[derive(Debug)]
+pub(crate) struct Output<'b> {
+    buffer: &'b mut Vec<u8>,
+    filled: usize,
+    limit: usize,
+}
+
+impl<'b> Output<'b> {
+    pub(crate) fn new(buffer: &'b mut Vec<u8>, limit: usize) -> Self {
+        Self { buffer, filled: 0, limit }
+    }
+
+    pub(crate) fn filled(&self) -> usize {
+        self.filled
+    }
+
+    /// Forgets what was produced after the first `len` bytes.
+    pub(crate) fn truncate(&mut self, len: usize) {
+        self.filled = self.filled.min(len);
+    }
+
+    /// Room for `len` bytes at least, as far as the bound allows; possibly more, never more than the bound.
+    /// The bytes before it come along.
+    ///
+    /// Callers ask for what their input can really become, not for what it claims.
+    pub(crate) fn room(&mut self, len: usize) -> (&[u8], &mut [u8]) {
+        let wanted = self.filled.saturating_add(len).min(self.limit);
+        if self.buffer.len() < wanted {
+            let doubled = self.buffer.len().saturating_mul(2).max(INITIAL_LEN);
+            self.buffer.resize(wanted.max(doubled.min(self.limit)), 0);
+        }
+        let end = self.buffer.len().min(self.limit);
+        let (before, room) = self.buffer.split_at_mut(self.filled.min(end));
+        let len = end.saturating_sub(before.len());
+        (before, room.get_mut(..len).unwrap_or_default())
+    }
+
+    /// Doubles the buffer. `Full` when the bound is reached.
+    pub(crate) fn grow(&mut self) -> Result<(), StreamFault> {
+        let len = self.buffer.len().max(self.filled);
+        if len >= self.limit {
+            return Err(StreamFault::Full);
+        }
+        self.buffer.resize(len.saturating_mul(2).max(INITIAL_LEN).min(self.limit), 0);
+        Ok(())
+    }
+
+    /// Counts `len` bytes of the room as produced.
+    pub(crate) fn commit(&mut self, len: usize) {
+        self.filled = self.filled.saturating_add(len).min(self.buffer.len());
+    }
+
+    /// Appends bytes as they are.
+    pub(crate) fn extend(&mut self, bytes: &[u8]) -> Result<(), StreamFault> {
+        let (_, room) = self.room(bytes.len());
+        let Some(room) = room.get_mut(..bytes.len()) else { return Err(StreamFault::Full) };
+        room.copy_from_slice(bytes);
+        self.commit(bytes.len());
+        Ok(())
+    }
+}

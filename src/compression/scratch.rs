@@ -1,0 +1,96 @@
+//! The caller's memory for decompression, and the codecs' contexts.
+
+use crate::compression::{CodecFault, Compression, Output, Payload, StreamFault};
+use crate::limits::Limits;
+
+/// Memory and codec contexts, reused from batch to batch. One per thread of work; grows to the largest batch it has seen.
+///
+/// ```
+/// # fn main() -> kbat::Result<()> {
+/// # let bytes: &[u8] = &[];
+/// let mut scratch = kbat::Scratch::new();
+/// for batch in kbat::batches(bytes) {
+///     for record in batch?.records(&mut scratch, &kbat::Limits::default())? {
+///         println!("{}", record?.offset());
+///     }
+/// }
+/// # Ok(()) }
+/// ```
+#[derive(Default)]
+pub struct Scratch {
+    buffer: Vec<u8>,
+    #[cfg(feature = "gzip")]
+    gzip: super::gzip::Context,
+    #[cfg(feature = "snappy")]
+    snappy: snap::raw::Decoder,
+    #[cfg(feature = "zstd")]
+    zstd: super::zstd::Context,
+}
+
+impl Scratch {
+    /// Holds no memory until it is used.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Bytes of memory held for decompressed records.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.buffer.capacity()
+    }
+
+    /// Takes the buffer of a [`Payload`] just decompressed, so that it can outlive the scratch.
+    #[cfg(feature = "python")]
+    pub(crate) fn take_buffer(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.buffer)
+    }
+
+    /// Gives a buffer to decompress into.
+    #[cfg(feature = "python")]
+    pub(crate) fn give_buffer(&mut self, buffer: Vec<u8>) {
+        if buffer.len() > self.buffer.len() {
+            self.buffer = buffer;
+        }
+    }
+
+    /// Decompresses `input`, which a batch of that magic holds.
+    pub(crate) fn decompress<'s>(
+        &'s mut self,
+        compression: Compression,
+        magic: u8,
+        input: &'s [u8],
+        limits: &Limits,
+    ) -> Payload<'s> {
+        let (limit, limit_name) = limits.decompressed(input.len());
+        let mut output = Output::new(&mut self.buffer, limit);
+        let result = match compression {
+            Compression::None => return Payload::borrowed(input),
+            #[cfg(feature = "gzip")]
+            Compression::Gzip => self.gzip.decompress(input, &mut output),
+            #[cfg(feature = "snappy")]
+            Compression::Snappy => super::snappy::decompress(&mut self.snappy, input, &mut output),
+            #[cfg(feature = "lz4")]
+            Compression::Lz4 => super::lz4::decompress(magic, input, &mut output),
+            #[cfg(feature = "zstd")]
+            Compression::Zstd => self.zstd.decompress(input, &mut output),
+            #[cfg(not(all(feature = "gzip", feature = "snappy", feature = "lz4", feature = "zstd")))]
+            other => {
+                let _ = magic;
+                return Payload { bytes: &[], fault: Some(CodecFault::NotBuilt(other)) };
+            }
+        };
+        let filled = output.filled();
+        let fault = result.err().map(|fault| match fault {
+            StreamFault::Invalid(message) => CodecFault::Refused(compression, message),
+            StreamFault::Full => CodecFault::Limit { name: limit_name, limit },
+        });
+        Payload { bytes: self.buffer.get(..filled).unwrap_or_default(), fault }
+    }
+}
+
+impl std::fmt::Debug for Scratch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Scratch").field("capacity", &self.capacity()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,97 @@
+//! Snappy: a raw block, or chunks in the framing of xerial's snappy-java.
+//!
+//! ```text
+//! magic            8 bytes  82 'SNAPPY' 00
+//! version          i32 BE   1; little-endian in the wild, not looked at
+//! min compatible   i32 BE   1; likewise
+//! chunks           i32 BE length, a raw block; a length equal to the magic's first four bytes is a further header
+//! ```
+//!
+//! After `SnappyInputStream`: input that does not begin with a whole header is one raw block; fewer than four bytes at the
+//! end are ignored; empty input is an error.
+
+use snap::raw::{Decoder, Encoder, decompress_len};
+
+use crate::compression::{Output, StreamFault};
+use crate::num::usize_of;
+
+const MAGIC: [u8; 8] = [0x82, b'S', b'N', b'A', b'P', b'P', b'Y', 0];
+const HEADER_LEN: usize = 16;
+const WRITTEN_HEADER: [u8; HEADER_LEN] = [0x82, b'S', b'N', b'A', b'P', b'P', b'Y', 0, 0, 0, 0, 1, 0, 0, 0, 1];
+const WRITTEN_CHUNK_LEN: usize = 32 << 10;
+/// The magic's first four bytes where a chunk length should be.
+const FURTHER_HEADER: i32 = i32::from_be_bytes([0x82, b'S', b'N', b'A']);
+/// A copy of three bytes gives 64 at the most.
+const MAX_RATIO: usize = 22;
+
+/// Decompresses either form.
+pub(crate) fn decompress(decoder: &mut Decoder, input: &[u8], output: &mut Output<'_>) -> Result<(), StreamFault> {
+    if input.is_empty() {
+        return Err(StreamFault::invalid("empty input"));
+    }
+    match input.split_at_checked(HEADER_LEN) {
+        Some((header, chunks)) if header.starts_with(&MAGIC) => decompress_chunks(decoder, chunks, output),
+        _ => decompress_block(decoder, input, output),
+    }
+}
+
+fn decompress_chunks(decoder: &mut Decoder, mut input: &[u8], output: &mut Output<'_>) -> Result<(), StreamFault> {
+    while let Some((len, rest)) = input.split_first_chunk::<4>() {
+        let len = i32::from_be_bytes(*len);
+        if len == FURTHER_HEADER {
+            input = further_header(rest)?;
+            continue;
+        }
+        let chunk = u32::try_from(len).ok().and_then(|len| rest.split_at_checked(usize_of(len)));
+        let Some((chunk, rest)) = chunk else {
+            return Err(StreamFault::invalid(format!("chunk of {len} bytes, {} are left", rest.len())));
+        };
+        decompress_block(decoder, chunk, output)?;
+        input = rest;
+    }
+    Ok(())
+}
+
+/// Steps over a header between chunks. Its version must be 1 or more; little-endian, 1 is 16777216.
+fn further_header(after_magic_start: &[u8]) -> Result<&[u8], StreamFault> {
+    let invalid = || StreamFault::invalid("broken header between chunks");
+    let (header, rest) = after_magic_start.split_first_chunk::<12>().ok_or_else(invalid)?;
+    let [m0, m1, m2, m3, v0, v1, v2, v3, ..] = *header;
+    let magic_end = MAGIC.last_chunk::<4>().is_some_and(|end| *end == [m0, m1, m2, m3]);
+    if !magic_end || i32::from_be_bytes([v0, v1, v2, v3]) < 1 {
+        return Err(invalid());
+    }
+    Ok(rest)
+}
+
+fn decompress_block(decoder: &mut Decoder, block: &[u8], output: &mut Output<'_>) -> Result<(), StreamFault> {
+    let invalid = |error: snap::Error| StreamFault::invalid(error.to_string());
+    let len = decompress_len(block).map_err(invalid)?;
+    if len > block.len().saturating_mul(MAX_RATIO) {
+        return Err(StreamFault::invalid(format!("{} bytes can't decompress to {len}", block.len())));
+    }
+    let (_, room) = output.room(len);
+    let Some(room) = room.get_mut(..len) else { return Err(StreamFault::Full) };
+    let len = decoder.decompress(block, room).map_err(invalid)?;
+    output.commit(len);
+    Ok(())
+}
+
+/// Appends `input` as the Java client writes it: xerial framing, chunks of 32 KiB.
+pub(crate) fn compress(input: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+    out.extend_from_slice(&WRITTEN_HEADER);
+    let mut encoder = Encoder::new();
+    for chunk in input.chunks(WRITTEN_CHUNK_LEN) {
+        let start = out.len();
+        let body = start.saturating_add(4);
+        out.resize(body.saturating_add(snap::raw::max_compress_len(chunk.len())), 0);
+        let room = out.get_mut(body..).unwrap_or_default();
+        let len = encoder.compress(chunk, room).map_err(|error| error.to_string())?;
+        out.truncate(body.saturating_add(len));
+        let len = u32::try_from(len).unwrap_or(0);
+        if let Some(place) = out.get_mut(start..body) {
+            place.copy_from_slice(&len.to_be_bytes());
+        }
+    }
+    Ok(())
+}

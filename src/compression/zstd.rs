@@ -1,0 +1,124 @@
+//! Zstandard: frames with and without content size, one after the other, skippable frames between them.
+//!
+//! As zstd-jni reads them for Kafka: what is no frame is an error, empty input is an empty stream, a window of more than
+//! 128 MiB is refused. The fast way decodes whole frames into the room the buffer has; a stream that fails goes through the
+//! streaming decoder, which leaves what it gave before the fault.
+
+use zstd::zstd_safe::{CCtx, CParameter, DCtx, InBuffer, OutBuffer, find_frame_compressed_size, get_error_name};
+
+use crate::compression::{Output, StreamFault};
+use crate::num::usize_of;
+
+const FRAME_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+/// The largest window that zstd's streaming decoder takes unasked, as log2.
+const MAX_WINDOW_LOG: u32 = 27;
+const SINGLE_SEGMENT: u8 = 0x20;
+/// What Kafka's configuration says where none is given.
+const DEFAULT_LEVEL: i32 = 3;
+
+/// The decoder, made when first needed.
+#[derive(Default)]
+pub(crate) struct Context {
+    decoder: Option<DCtx<'static>>,
+}
+
+impl Context {
+    /// Decompresses all frames of `input`.
+    pub(crate) fn decompress(&mut self, input: &[u8], output: &mut Output<'_>) -> Result<(), StreamFault> {
+        if self.decoder.is_none() {
+            self.decoder = DCtx::try_create();
+        }
+        let Some(decoder) = self.decoder.as_mut() else { return Err(StreamFault::invalid("no memory for a decoder")) };
+        if decompress_frames(decoder, input, output)? {
+            return Ok(());
+        }
+        output.truncate(0);
+        decompress_stream(decoder, input, output)
+    }
+}
+
+/// Frame by frame into the output. `false` where anything but the bound is in the way.
+fn decompress_frames(decoder: &mut DCtx<'_>, mut input: &[u8], output: &mut Output<'_>) -> Result<bool, StreamFault> {
+    while !input.is_empty() {
+        let Ok(len) = find_frame_compressed_size(input) else { return Ok(false) };
+        let Some((frame, rest)) = input.split_at_checked(len) else { return Ok(false) };
+        if frame.starts_with(&FRAME_MAGIC) {
+            if window_log(frame).is_none_or(|log| log > MAX_WINDOW_LOG) {
+                return Ok(false);
+            }
+            loop {
+                // the room is all that the buffer has: after the first batches it fits and no try is lost
+                let (_, room) = output.room(frame.len().saturating_mul(4));
+                match decoder.decompress(room, frame) {
+                    Ok(len) => {
+                        output.commit(len);
+                        break;
+                    }
+                    Err(code) if get_error_name(code) == "Destination buffer is too small" => output.grow()?,
+                    Err(_) => return Ok(false),
+                }
+            }
+        }
+        input = rest;
+    }
+    Ok(true)
+}
+
+/// log2 of a frame's window, rounded up.
+fn window_log(frame: &[u8]) -> Option<u32> {
+    let (&descriptor, rest) = frame.get(FRAME_MAGIC.len()..)?.split_first()?;
+    if descriptor & SINGLE_SEGMENT == 0 {
+        let window = *rest.first()?;
+        let mantissa_bit = u32::from(window & 7 != 0);
+        return Some(u32::from(window >> 3).saturating_add(10).saturating_add(mantissa_bit));
+    }
+    let size = zstd::zstd_safe::get_frame_content_size(frame).ok()??;
+    Some(size.checked_next_power_of_two()?.ilog2())
+}
+
+fn decompress_stream(decoder: &mut DCtx<'_>, input: &[u8], output: &mut Output<'_>) -> Result<(), StreamFault> {
+    let invalid = |code| StreamFault::invalid(get_error_name(code));
+    decoder.init().map_err(invalid)?;
+    let mut source = InBuffer::around(input);
+    loop {
+        let (_, room) = output.room(DCtx::out_size());
+        if room.is_empty() {
+            return Err(StreamFault::Full);
+        }
+        let room_len = room.len();
+        let mut target = OutBuffer::around(room);
+        let hint = decoder.decompress_stream(&mut target, &mut source).map_err(invalid)?;
+        let produced = target.pos();
+        output.commit(produced);
+        if source.pos() < input.len() || produced == room_len {
+            continue;
+        }
+        return if hint == 0 { Ok(()) } else { Err(StreamFault::invalid("the frame is cut")) };
+    }
+}
+
+/// Appends `input` as one frame. Without a level, Kafka's default.
+pub(crate) fn compress(level: Option<i32>, input: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+    thread_local! {
+        // a context is a few hundred kilobytes of tables: making one costs more than compressing a small batch
+        static ENCODER: std::cell::RefCell<Option<CCtx<'static>>> = const { std::cell::RefCell::new(None) };
+    }
+    ENCODER.with_borrow_mut(|encoder| {
+        if encoder.is_none() {
+            *encoder = CCtx::try_create();
+        }
+        let Some(encoder) = encoder.as_mut() else { return Err("no memory for an encoder".to_owned()) };
+        let level = CParameter::CompressionLevel(level.unwrap_or(DEFAULT_LEVEL));
+        let name = |code| get_error_name(code).to_owned();
+        encoder.set_parameter(level).map_err(name)?;
+        let start = out.len();
+        let bound = zstd::zstd_safe::compress_bound(input.len());
+        out.resize(start.saturating_add(bound), 0);
+        let room = out.get_mut(start..).unwrap_or_default();
+        let len = encoder.compress2(room, input).map_err(name)?;
+        out.truncate(start.saturating_add(len));
+        Ok(())
+    })
+}
+
+const _: () = assert!(usize_of(MAX_WINDOW_LOG) < 32);

@@ -1,0 +1,295 @@
+//! What can go wrong, and where.
+//!
+//! An [`Error`] is a kind and a place. The kind is an enum to match on; the [`Position`] says which byte, which batch,
+//! which record and which field. The place is filled in where the byte is read and completed on the way up.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use crate::compression::Compression;
+
+/// A `Result` with kbat's [`Error`].
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What went wrong. New kinds may be added.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The size field of a batch can't be right: less than the smallest batch of its magic, or past what an `i32` holds.
+    BatchLength {
+        /// The size as stored: bytes after the 12-byte log overhead.
+        length: i32,
+        /// The smallest size that would do.
+        minimum: i32,
+    },
+    /// The magic byte is none of 0, 1, 2.
+    UnsupportedMagic(i8),
+    /// The codec bits name no codec (5, 6, 7), or the crate was built without that codec.
+    UnsupportedCodec {
+        /// Bits 0 to 2 of the attributes.
+        id: u8,
+    },
+    /// The codec exists, but this message format has no room for it (zstd below magic 2).
+    CompressionBelowMagic {
+        /// The codec.
+        compression: Compression,
+        /// The message format.
+        magic: i8,
+    },
+    /// The stored checksum is not that of the bytes.
+    Crc {
+        /// Checksum in the batch or message.
+        stored: u32,
+        /// Checksum of its bytes: CRC-32C for magic 2, CRC-32 before.
+        computed: u32,
+    },
+    /// The bytes end inside a field.
+    Truncated,
+    /// A varint of more than 5 bytes, or a varlong of more than 10.
+    Varint,
+    /// A field holds what it must not.
+    InvalidValue {
+        /// The value found.
+        value: i64,
+        /// What it should have been, in words.
+        expected: &'static str,
+    },
+    /// Bytes are left where the structure says that nothing follows.
+    TrailingBytes {
+        /// How many.
+        count: u64,
+    },
+    /// The batch declares more records than its bytes hold.
+    MissingRecords {
+        /// `record_count` of the header.
+        declared: i32,
+        /// Records found.
+        found: u32,
+    },
+    /// A compressed message set of magic 0 or 1 that breaks a rule of its own.
+    InvalidWrapper(&'static str),
+    /// A codec refused the bytes.
+    Decompression {
+        /// The codec.
+        compression: Compression,
+        /// What it said.
+        message: String,
+    },
+    /// A bound of [`Limits`](crate::Limits) was passed.
+    Limit {
+        /// Name of the field of `Limits`.
+        name: &'static str,
+        /// The bound.
+        limit: u64,
+        /// What the input asked for; at least this much where it can't be known.
+        actual: u64,
+    },
+    /// The caller asked for something that Kafka's rules forbid; nothing was written.
+    InvalidArgument(String),
+    /// Reading a file failed.
+    Io(std::io::Error),
+}
+
+impl ErrorKind {
+    /// A stable name in `snake_case`, the `kind` attribute of the Python exceptions.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::BatchLength { .. } => "batch_length",
+            Self::UnsupportedMagic(_) => "unsupported_magic",
+            Self::UnsupportedCodec { .. } => "unsupported_codec",
+            Self::CompressionBelowMagic { .. } => "compression_below_magic",
+            Self::Crc { .. } => "crc",
+            Self::Truncated => "truncated",
+            Self::Varint => "varint",
+            Self::InvalidValue { .. } => "invalid_value",
+            Self::TrailingBytes { .. } => "trailing_bytes",
+            Self::MissingRecords { .. } => "missing_records",
+            Self::InvalidWrapper(_) => "invalid_wrapper",
+            Self::Decompression { .. } => "decompression",
+            Self::Limit { .. } => "limit",
+            Self::InvalidArgument(_) => "invalid_argument",
+            Self::Io(_) => "io",
+        }
+    }
+}
+
+impl fmt::Display for ErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BatchLength { length, minimum } if length < minimum => {
+                write!(f, "batch length {length} is less than the {minimum} bytes that the smallest batch needs")
+            }
+            Self::BatchLength { length, .. } => write!(f, "batch length {length} is more than a batch can have"),
+            Self::UnsupportedMagic(magic) => write!(f, "magic {magic} is no message format (0, 1 and 2 are)"),
+            Self::UnsupportedCodec { id } => {
+                let name = Compression::name_of(*id).unwrap_or("unknown");
+                write!(f, "compression codec {id} ({name}) is not supported by this build")
+            }
+            Self::CompressionBelowMagic { compression, magic } => {
+                write!(f, "{compression} compression is not supported for magic {magic}")
+            }
+            Self::Crc { stored, computed } => {
+                write!(f, "checksum mismatch: stored {stored:#010x}, computed {computed:#010x}")
+            }
+            Self::Truncated => f.write_str("the bytes end inside a field"),
+            Self::Varint => f.write_str("varint is too long"),
+            Self::InvalidValue { value, expected } => write!(f, "found {value}, expected {expected}"),
+            Self::TrailingBytes { count } => write!(f, "{count} bytes are left over"),
+            Self::MissingRecords { declared, found } => {
+                write!(f, "the batch declares {declared} records, its bytes end after {found}")
+            }
+            Self::InvalidWrapper(what) => write!(f, "invalid compressed message set: {what}"),
+            Self::Decompression { compression, message } => write!(f, "{compression} decompression failed: {message}"),
+            Self::Limit { name, limit, actual } => write!(
+                f,
+                "limit {name} of {limit} passed (at least {actual} needed); raise Limits.{name} if the input can be trusted"
+            ),
+            Self::InvalidArgument(what) => f.write_str(what),
+            Self::Io(error) => write!(f, "{error}"),
+        }
+    }
+}
+
+/// Where something is. Every part is optional: what is not known, or does not apply, is `None`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Position {
+    /// Byte from the start of the input or file. Inside compressed records: where the compressed bytes begin.
+    pub byte: Option<u64>,
+    /// Base offset of the batch, as stored in its first eight bytes.
+    pub base_offset: Option<i64>,
+    /// Which record of the batch, counting from 0.
+    pub record: Option<u32>,
+    /// The field, under Kafka's name in `snake_case`.
+    pub field: Option<&'static str>,
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut separator = "";
+        if let Some(byte) = self.byte {
+            write!(f, "byte {byte}")?;
+            separator = ", ";
+        }
+        if let Some(base_offset) = self.base_offset {
+            write!(f, "{separator}base offset {base_offset}")?;
+            separator = ", ";
+        }
+        if let Some(record) = self.record {
+            write!(f, "{separator}record {record}")?;
+            separator = ", ";
+        }
+        if let Some(field) = self.field {
+            write!(f, "{separator}field {field}")?;
+        }
+        Ok(())
+    }
+}
+
+#[derive(Debug)]
+struct Inner {
+    kind: ErrorKind,
+    position: Position,
+    path: Option<PathBuf>,
+}
+
+/// A kind and a place, in one pointer.
+///
+/// ```
+/// let bytes = [0, 0, 0, 0, 0, 0, 0, 42, 0, 0, 0, 9, 0, 0, 0, 0, 2];
+/// let error = kbat::batches(&bytes).next().unwrap().unwrap_err();
+/// assert!(matches!(error.kind(), kbat::ErrorKind::BatchLength { length: 9, .. }));
+/// assert_eq!(error.position().byte, Some(8));
+/// assert_eq!(error.position().base_offset, Some(42));
+/// ```
+#[derive(Debug)]
+pub struct Error(Box<Inner>);
+
+impl Error {
+    #[cold]
+    pub(crate) fn new(kind: ErrorKind) -> Self {
+        Self(Box::new(Inner { kind, position: Position::default(), path: None }))
+    }
+
+    #[cold]
+    pub(crate) fn argument(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::InvalidArgument(message.into()))
+    }
+
+    #[must_use]
+    pub(crate) fn at(mut self, byte: u64) -> Self {
+        self.0.position.byte.get_or_insert(byte);
+        self
+    }
+
+    #[must_use]
+    pub(crate) fn in_batch(mut self, base_offset: i64) -> Self {
+        self.0.position.base_offset.get_or_insert(base_offset);
+        self
+    }
+
+    #[must_use]
+    pub(crate) fn in_record(mut self, record: u32) -> Self {
+        self.0.position.record.get_or_insert(record);
+        self
+    }
+
+    #[must_use]
+    pub(crate) fn in_field(mut self, field: &'static str) -> Self {
+        self.0.position.field.get_or_insert(field);
+        self
+    }
+
+    /// Names the file in which it happened.
+    #[must_use]
+    pub fn with_path(mut self, path: &Path) -> Self {
+        self.0.path.get_or_insert_with(|| path.to_path_buf());
+        self
+    }
+
+    /// What went wrong.
+    #[must_use]
+    pub fn kind(&self) -> &ErrorKind {
+        &self.0.kind
+    }
+
+    /// Where.
+    #[must_use]
+    pub fn position(&self) -> Position {
+        self.0.position
+    }
+
+    /// The file, where one was read.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        self.0.path.as_deref()
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0.kind)?;
+        let place = self.0.position != Position::default();
+        match (&self.0.path, place) {
+            (Some(path), true) => write!(f, " ({}: {})", path.display(), self.0.position),
+            (Some(path), false) => write!(f, " ({})", path.display()),
+            (None, true) => write!(f, " ({})", self.0.position),
+            (None, false) => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &self.0.kind {
+            ErrorKind::Io(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<std::io::Error> for Error {
+    fn from(error: std::io::Error) -> Self {
+        Self::new(ErrorKind::Io(error))
+    }
+}

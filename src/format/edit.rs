@@ -1,0 +1,87 @@
+//! Edits in place, as a broker makes them on append: base offset, partition leader epoch, log append time.
+
+use crate::compression::Scratch;
+use crate::error::{Error, Result};
+use crate::format::batch::Batch;
+use crate::format::builder::put;
+use crate::format::crc;
+use crate::format::frame::batches;
+use crate::format::header::{
+    CRC_POSITION, CRC_START, LEGACY_CRC_POSITION, LEGACY_CRC_START, MAX_TIMESTAMP_POSITION,
+    PARTITION_LEADER_EPOCH_POSITION,
+};
+use crate::limits::Limits;
+
+/// The batch that `bytes` begin with.
+fn first(bytes: &[u8]) -> Result<Batch<'_>> {
+    batches(bytes).next().unwrap_or_else(|| Err(Error::argument("these bytes do not begin with a whole batch")))
+}
+
+/// Gives the batch at the start of `bytes` another base offset. Its checksum does not cover the offset.
+///
+/// For a compressed set of magic 1 the wrapper's offset is set such that its first message gets `base_offset`.
+///
+/// # Errors
+/// Bytes that do not begin with a batch; a compressed set of magic 0, whose offsets lie in the compressed bytes.
+pub fn set_base_offset(bytes: &mut [u8], base_offset: i64) -> Result<()> {
+    let batch = first(bytes)?;
+    let stored = match (batch.is_legacy_wrapper(), batch.magic()) {
+        (false, _) => base_offset,
+        (true, 0) => return Err(Error::argument("a compressed set of magic 0 keeps its offsets inside: build it anew")),
+        (true, _) => {
+            let (mut scratch, limits) = (Scratch::new(), Limits::default());
+            let first = batch.first_offset(&mut scratch, &limits)?;
+            let last = batch.records(&mut scratch, &limits)?.last().transpose()?.map_or(first, |last| last.offset());
+            base_offset.wrapping_add(last.wrapping_sub(first))
+        }
+    };
+    put(bytes, 0, &stored.to_be_bytes());
+    Ok(())
+}
+
+/// Gives the batch at the start of `bytes` another partition leader epoch. Its checksum does not cover the epoch.
+///
+/// # Errors
+/// Bytes that do not begin with a batch; magic 0 and 1, which have no epoch.
+pub fn set_partition_leader_epoch(bytes: &mut [u8], epoch: i32) -> Result<()> {
+    let magic = first(bytes)?.magic();
+    if magic < 2 {
+        return Err(Error::argument(format!("magic {magic} has no partition leader epoch")));
+    }
+    put(bytes, PARTITION_LEADER_EPOCH_POSITION, &epoch.to_be_bytes());
+    Ok(())
+}
+
+/// Makes the batch at the start of `bytes` one of `LogAppendTime`, all of whose records have `timestamp`, in milliseconds since
+/// the epoch. The checksum is computed anew; records and deltas stay as the producer wrote them.
+///
+/// # Errors
+/// Bytes that do not begin with a batch; magic 0, which has no timestamps; a negative timestamp.
+pub fn set_log_append_time(bytes: &mut [u8], timestamp: i64) -> Result<()> {
+    if timestamp < 0 {
+        return Err(Error::argument(format!("log append time {timestamp} is negative")));
+    }
+    let batch = first(bytes)?;
+    let (magic, size) = (batch.magic(), batch.size());
+    let attributes = batch.attributes().with_log_append_time();
+    let batch = bytes.get_mut(..size).unwrap_or_default();
+    match magic {
+        0 => return Err(Error::argument("magic 0 has no timestamps")),
+        1 => {
+            if size < 26 {
+                return Err(Error::argument("the message is too short for a timestamp"));
+            }
+            put(batch, 17, &[crate::num::low_u8(u64::from(attributes.bits()))]);
+            put(batch, 18, &timestamp.to_be_bytes());
+            let crc = crc::crc32(batch.get(LEGACY_CRC_START..).unwrap_or_default());
+            put(batch, LEGACY_CRC_POSITION, &crc.to_be_bytes());
+        }
+        _ => {
+            put(batch, CRC_START, &attributes.bits().to_be_bytes());
+            put(batch, MAX_TIMESTAMP_POSITION, &timestamp.to_be_bytes());
+            let crc = crc::crc32c(batch.get(CRC_START..).unwrap_or_default());
+            put(batch, CRC_POSITION, &crc.to_be_bytes());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,203 @@
+//! Where a batch starts and ends: walking a buffer batch by batch, whatever their magics.
+//!
+//! Follows `ByteBufferLogInputStream` of Kafka: fewer bytes than a header, or than the size field asks for, end the walk
+//! without an error and are the *remainder*; a size below 14 or a magic other than 0, 1, 2 is an error. Two rules are
+//! kbat's own (docs/differences.md): zeros up to the end are a preallocated file's tail and end the walk too, and a size
+//! near 2³¹ − 1 is an error where Kafka's sum overflows.
+
+use std::iter::FusedIterator;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::batch::Batch;
+use crate::format::header::{HEADER_LEN_UP_TO_MAGIC, LOG_OVERHEAD, MAGIC_POSITION, MIN_LENGTH, MIN_LENGTH_V2};
+use crate::num::{u64_of, usize_from_u64};
+
+/// Walks the batches of `bytes`, of every magic and in any order.
+///
+/// The iterator reads headers only: no payload is touched, no checksum computed. It stops for good after its first error;
+/// [`Batches::skip_batch`] steps over the batch that caused it, where its size can be trusted.
+///
+/// ```
+/// # fn main() -> kbat::Result<()> {
+/// let mut bytes = Vec::new();
+/// let mut builder = kbat::BatchBuilder::new();
+/// builder.append(1_700_000_000_000, Some(b"key"), Some(b"value"))?;
+/// builder.finish_into(&mut bytes)?;
+/// bytes.extend_from_slice(&[0; 5]); // a preallocated tail
+///
+/// let mut batches = kbat::batches(&bytes);
+/// let batch = batches.next().unwrap()?;
+/// assert_eq!((batch.size(), batch.base_offset(), batch.record_count()), (76, Some(0), Some(1)));
+/// assert!(batches.next().is_none());
+/// assert_eq!(batches.remainder(), [0; 5]);
+/// # Ok(()) }
+/// ```
+#[must_use]
+pub fn batches(bytes: &[u8]) -> Batches<'_> {
+    Batches { rest: bytes, position: 0, state: State::Walking }
+}
+
+/// An iterator over the batches of a buffer; see [`batches`].
+#[derive(Debug, Clone)]
+pub struct Batches<'a> {
+    rest: &'a [u8],
+    position: u64,
+    state: State,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Walking,
+    Ended,
+    /// The batch at `rest` failed; it is this many bytes long if its size field can be trusted.
+    Failed(Option<usize>),
+}
+
+impl<'a> Batches<'a> {
+    /// Says where the buffer begins in a larger input: the positions of batches and errors count from there.
+    #[must_use]
+    pub fn starting_at(mut self, position: u64) -> Self {
+        self.position = position;
+        self
+    }
+
+    /// The bytes that no batch was made of yet: after the walk, a batch that is cut, zeros, or nothing.
+    #[must_use]
+    pub fn remainder(&self) -> &'a [u8] {
+        self.rest
+    }
+
+    /// Where the next batch begins, in bytes.
+    #[must_use]
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// After an error: steps over the batch that caused it. `false` where its size can't be trusted, or nothing failed.
+    pub fn skip_batch(&mut self) -> bool {
+        let State::Failed(Some(len)) = self.state else { return false };
+        self.advance(len).is_some_and(|_| {
+            self.state = State::Walking;
+            true
+        })
+    }
+
+    fn advance(&mut self, len: usize) -> Option<&'a [u8]> {
+        let (batch, rest) = self.rest.split_at_checked(len)?;
+        self.rest = rest;
+        self.position = self.position.saturating_add(u64_of(len));
+        Some(batch)
+    }
+}
+
+impl<'a> Iterator for Batches<'a> {
+    type Item = Result<Batch<'a>>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.state != State::Walking {
+            return None;
+        }
+        let position = self.position;
+        match frame(self.rest, position, u64_of(self.rest.len())) {
+            Ok(Frame::Whole(len)) => {
+                let bytes = self.rest.get(..len)?;
+                match Batch::parse(bytes, position) {
+                    Ok(batch) => {
+                        self.advance(len)?;
+                        Some(Ok(batch))
+                    }
+                    Err(error) => {
+                        self.state = State::Failed(Some(len));
+                        Some(Err(error))
+                    }
+                }
+            }
+            Ok(Frame::End | Frame::Partial) => {
+                self.state = State::Ended;
+                None
+            }
+            Err(error) if is_zero_tail(&error, self.rest) => {
+                self.state = State::Ended;
+                None
+            }
+            Err(error) => {
+                self.state = State::Failed(trusted_len(&error, self.rest));
+                Some(Err(error))
+            }
+        }
+    }
+}
+
+impl FusedIterator for Batches<'_> {}
+
+/// What lies at a position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Frame {
+    /// A batch of that many bytes, all of them there.
+    Whole(usize),
+    /// Fewer bytes than the header needs.
+    End,
+    /// The input ends inside the batch.
+    Partial,
+}
+
+/// Looks at the size and magic at the start of `bytes`. `available` is how many bytes the input still has, of which
+/// `bytes` may be the first few; 17 tell all.
+#[inline]
+pub(crate) fn frame(bytes: &[u8], position: u64, available: u64) -> Result<Frame> {
+    let Some((head, rest)) = bytes.split_first_chunk::<LOG_OVERHEAD>() else { return Ok(Frame::End) };
+    let [o0, o1, o2, o3, o4, o5, o6, o7, l0, l1, l2, l3] = *head;
+    let length = i32::from_be_bytes([l0, l1, l2, l3]);
+    let total = length.wrapping_add(12);
+    if length < MIN_LENGTH || total < 0 {
+        let base_offset = i64::from_be_bytes([o0, o1, o2, o3, o4, o5, o6, o7]);
+        return Err(length_error(length, MIN_LENGTH, base_offset, position));
+    }
+    let Some(&magic) = rest.get(MAGIC_POSITION.wrapping_sub(LOG_OVERHEAD)) else { return Ok(Frame::End) };
+    if magic > 2 {
+        let base_offset = i64::from_be_bytes([o0, o1, o2, o3, o4, o5, o6, o7]);
+        let place = position.saturating_add(u64_of(MAGIC_POSITION));
+        let kind = ErrorKind::UnsupportedMagic(magic.cast_signed());
+        return Err(Error::new(kind).at(place).in_batch(base_offset).in_field("magic"));
+    }
+    let total = u64::from(total.cast_unsigned());
+    if total > available {
+        return Ok(Frame::Partial);
+    }
+    if magic == 2 && length < MIN_LENGTH_V2 {
+        let base_offset = i64::from_be_bytes([o0, o1, o2, o3, o4, o5, o6, o7]);
+        return Err(length_error(length, MIN_LENGTH_V2, base_offset, position));
+    }
+    Ok(Frame::Whole(usize_from_u64(total)))
+}
+
+#[cold]
+fn length_error(length: i32, minimum: i32, base_offset: i64, position: u64) -> Error {
+    Error::new(ErrorKind::BatchLength { length, minimum })
+        .at(position.saturating_add(8))
+        .in_batch(base_offset)
+        .in_field("batch_length")
+}
+
+/// Whether an error is nothing but the zeros of a preallocated file, all the way to the end of `rest`.
+pub(crate) fn is_zero_tail(error: &Error, rest: &[u8]) -> bool {
+    matches!(error.kind(), ErrorKind::BatchLength { length: 0, .. }) && is_zeros(rest)
+}
+
+/// Whether every byte is zero.
+pub(crate) fn is_zeros(bytes: &[u8]) -> bool {
+    let (chunks, rest) = bytes.as_chunks::<64>();
+    chunks.iter().all(|chunk| chunk.iter().fold(0, |all, byte| all | byte) == 0) && rest.iter().all(|&byte| byte == 0)
+}
+
+/// After a framing error: the bytes of the batch, if its size is sane and all of it is there.
+pub(crate) fn trusted_len(error: &Error, rest: &[u8]) -> Option<usize> {
+    let length = match error.kind() {
+        ErrorKind::UnsupportedMagic(_) => i32::from_be_bytes(*rest.get(8..)?.first_chunk()?),
+        ErrorKind::BatchLength { length, .. } if *length >= MIN_LENGTH => *length,
+        _ => return None,
+    };
+    let len = usize::try_from(length.checked_add(12)?).ok()?;
+    (len <= rest.len() && len >= HEADER_LEN_UP_TO_MAGIC).then_some(len)
+}

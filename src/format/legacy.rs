@@ -1,0 +1,208 @@
+//! Messages of v0 and v1, and compressed sets of them.
+//!
+//! A compressed set is one message, the *wrapper*, whose value is a compressed concatenation of ordinary entries:
+//!
+//! | | v0 | v1 |
+//! |---|---|---|
+//! | inner offset | absolute | relative, from 0; compaction leaves gaps |
+//! | wrapper offset | last inner offset | last inner offset, absolute; 0 where an old client wrote no offset at all |
+//! | record offset | inner | wrapper − last inner + inner; inner where the wrapper has 0 |
+//! | timestamp | none | the inner one, or the wrapper's where that is `LogAppendTime` |
+//! | timestamp type | none | the wrapper's |
+//!
+//! Follows `AbstractLegacyRecordBatch.DeepRecordsIterator` of Kafka. Inner checksums are checked where the caller asks
+//! ([`Record::verify_crc`]), as in Kafka's consumer.
+
+use crate::compression::Payload;
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::attributes::{Attributes, TimestampType};
+use crate::format::batch::Batch;
+use crate::format::cursor::Cursor;
+use crate::format::header::{LOG_OVERHEAD, MIN_LENGTH, NO_SEQUENCE, NO_TIMESTAMP};
+use crate::format::record::{Extra, Place, Record};
+use crate::format::records::Bookmark;
+use crate::num::u64_of;
+
+/// The fields of a v0 or v1 message.
+pub(crate) struct Message<'a> {
+    pub(crate) magic: u8,
+    pub(crate) attributes: Attributes,
+    pub(crate) timestamp: i64,
+    pub(crate) key: Option<&'a [u8]>,
+    pub(crate) value: Option<&'a [u8]>,
+}
+
+impl<'a> Message<'a> {
+    /// Parses a message from its checksum on. Bytes after the value are covered by the checksum and mean nothing.
+    pub(crate) fn parse(bytes: &'a [u8], position: u64) -> Result<Self> {
+        let mut cursor = Cursor::new(bytes, position);
+        cursor.u32("crc")?;
+        let magic = cursor.u8("magic")?;
+        let attributes = Attributes::new(u16::from(cursor.u8("attributes")?), magic);
+        // Kafka reads every magic but 0 as 1 here: inside a set nothing checks it
+        let timestamp = if magic == 0 { NO_TIMESTAMP } else { cursor.i64("timestamp")? };
+        let key = cursor.nullable_bytes("key")?;
+        let value = cursor.nullable_bytes("value")?;
+        Ok(Self { magic, attributes, timestamp, key, value })
+    }
+}
+
+/// Iterates a message, or the messages of a compressed set.
+#[derive(Debug)]
+pub(crate) struct LegacyRecords<'s> {
+    rest: &'s [u8],
+    len: usize,
+    index: u32,
+    wrapper: Option<Wrapper>,
+    base_offset: i64,
+    position: u64,
+    timestamp_type: Option<TimestampType>,
+}
+
+/// What a wrapper says about the messages in it.
+#[derive(Debug, Clone, Copy)]
+struct Wrapper {
+    /// What to add to the inner offsets.
+    shift: i64,
+    log_append_time: Option<i64>,
+}
+
+impl<'s> LegacyRecords<'s> {
+    pub(crate) fn new(batch: &Batch<'_>, payload: Payload<'s>) -> Result<Self> {
+        let mut records = Self {
+            rest: payload.bytes,
+            len: payload.bytes.len(),
+            index: 0,
+            wrapper: None,
+            base_offset: batch.header().base_offset,
+            position: batch.message_position(),
+            timestamp_type: batch.timestamp_type(),
+        };
+        if batch.is_legacy_wrapper() {
+            let fault = payload.fault;
+            let last_inner = records.find_last_inner()?;
+            if let Some(fault) = fault {
+                return Err(records.place().error(fault.into_kind(), "value"));
+            }
+            records.wrapper = Some(records.unwrap_offsets(batch, last_inner)?);
+        }
+        Ok(records)
+    }
+
+    /// Hops over the inner entries to the last one and cuts off an incomplete one behind it, which Kafka ignores.
+    fn find_last_inner(&mut self) -> Result<Option<i64>> {
+        let mut rest = self.rest;
+        let mut last = None;
+        while let Some((offset, size, after)) = split_entry_header(rest) {
+            if size < MIN_LENGTH {
+                return Err(self.place().error(ErrorKind::BatchLength { length: size, minimum: MIN_LENGTH }, "size"));
+            }
+            let Some((_, next)) = usize::try_from(size).ok().and_then(|size| after.split_at_checked(size)) else { break };
+            last = Some(offset);
+            rest = next;
+        }
+        let whole = self.rest.len().saturating_sub(rest.len());
+        self.rest = self.rest.get(..whole).unwrap_or_default();
+        self.len = whole;
+        Ok(last)
+    }
+
+    fn unwrap_offsets(&self, batch: &Batch<'_>, last_inner: Option<i64>) -> Result<Wrapper> {
+        let Some(last_inner) = last_inner else {
+            return Err(self.wrapper_error("it holds no message", "value"));
+        };
+        let offset = self.base_offset;
+        let shift = match (batch.magic(), offset) {
+            (0, _) | (_, 0) => 0,
+            _ if offset < last_inner => {
+                return Err(self.wrapper_error("its offset is less than its last message's relative offset", "offset"));
+            }
+            _ => offset.wrapping_sub(last_inner),
+        };
+        let log_append = self.timestamp_type == Some(TimestampType::LogAppendTime);
+        Ok(Wrapper { shift, log_append_time: log_append.then_some(batch.max_timestamp()) })
+    }
+
+    #[cold]
+    fn wrapper_error(&self, what: &'static str, field: &'static str) -> Error {
+        Error::new(ErrorKind::InvalidWrapper(what)).at(self.position).in_batch(self.base_offset).in_field(field)
+    }
+
+    fn place(&self) -> Place {
+        Place { position: self.position, base_offset: self.base_offset, index: self.index }
+    }
+
+    pub(crate) fn bookmark(&self) -> Bookmark {
+        Bookmark { consumed: self.len.wrapping_sub(self.rest.len()), index: self.index, done: false }
+    }
+
+    pub(crate) fn resume(&mut self, bookmark: Bookmark) {
+        self.rest = self.rest.get(bookmark.consumed..).unwrap_or_default();
+        self.index = bookmark.index;
+    }
+
+    #[inline]
+    pub(crate) fn next(&mut self) -> Option<Result<Record<'s>>> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let (offset, message) = match self.wrapper {
+            None => (self.base_offset, std::mem::take(&mut self.rest)),
+            Some(wrapper) => {
+                let (offset, size, after) = split_entry_header(self.rest)?;
+                let (message, rest) = after.split_at_checked(usize::try_from(size).ok()?)?;
+                self.rest = rest;
+                (offset.wrapping_add(wrapper.shift), message)
+            }
+        };
+        let record = self.record(offset, message);
+        self.index = self.index.wrapping_add(1);
+        Some(record)
+    }
+
+    #[inline]
+    fn record(&self, offset: i64, bytes: &'s [u8]) -> Result<Record<'s>> {
+        let place = self.place();
+        let message = Message::parse(bytes, self.position)
+            .map_err(|error| error.in_batch(self.base_offset).in_record(self.index))?;
+        if self.wrapper.is_some() && message.attributes.is_compressed() {
+            // a codec that does not exist is refused first, as in Kafka
+            message.attributes.compression().map_err(|error| error.in_batch(self.base_offset).in_record(self.index))?;
+            let kind = ErrorKind::InvalidWrapper("a message in it is compressed itself");
+            return Err(place.error(kind, "attributes"));
+        }
+        let timestamp = match self.wrapper.and_then(|wrapper| wrapper.log_append_time) {
+            Some(log_append_time) if message.magic == 1 => log_append_time,
+            _ => message.timestamp,
+        };
+        Ok(Record {
+            offset,
+            timestamp,
+            timestamp_type: self.timestamp_type,
+            key: message.key,
+            value: message.value,
+            sequence: NO_SEQUENCE,
+            extra: Extra::Message(bytes),
+            place,
+        })
+    }
+}
+
+/// Offset and size of an entry, and what follows them.
+fn split_entry_header(bytes: &[u8]) -> Option<(i64, i32, &[u8])> {
+    let (head, rest) = bytes.split_first_chunk::<LOG_OVERHEAD>()?;
+    let [o0, o1, o2, o3, o4, o5, o6, o7, s0, s1, s2, s3] = *head;
+    Some((i64::from_be_bytes([o0, o1, o2, o3, o4, o5, o6, o7]), i32::from_be_bytes([s0, s1, s2, s3]), rest))
+}
+
+/// Length of bytes as v0 and v1 store it, −1 for null.
+pub(crate) fn stored_len(bytes: Option<&[u8]>) -> Option<i32> {
+    bytes.map_or(Some(-1), |bytes| i32::try_from(bytes.len()).ok())
+}
+
+/// Bytes of a message without its log overhead.
+pub(crate) fn message_len(magic: u8, key: Option<&[u8]>, value: Option<&[u8]>) -> u64 {
+    let overhead = if magic == 0 { 14 } else { 22 };
+    let len = |bytes: Option<&[u8]>| bytes.map_or(0, |bytes| u64_of(bytes.len()));
+    len(key).saturating_add(len(value)).saturating_add(overhead)
+}

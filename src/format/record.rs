@@ -1,0 +1,317 @@
+//! Records of v2 and their headers.
+//!
+//! ```text
+//! length           varint    bytes of the body that follows
+//! attributes       i8        unused
+//! timestamp_delta  varlong   to the batch's base_timestamp
+//! offset_delta     varint    to the batch's base_offset
+//! key              varint length (negative = null), bytes
+//! value            varint length (negative = null), bytes
+//! header_count     varint
+//! headers          header_count × { key: varint length ≥ 0, UTF-8; value: varint length (negative = null), bytes }
+//! ```
+//!
+//! The body must be consumed to its last byte. Source: <https://kafka.apache.org/documentation/#record>.
+
+use std::borrow::Cow;
+use std::iter::FusedIterator;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::attributes::TimestampType;
+use crate::format::crc;
+use crate::format::varint::{read_varint, read_varlong};
+use crate::num::{u64_of, usize_of};
+
+/// A record, borrowed from the input or from the [`Scratch`](crate::Scratch) its batch was decompressed into.
+#[derive(Debug, Clone, Copy)]
+pub struct Record<'s> {
+    pub(crate) offset: i64,
+    pub(crate) timestamp: i64,
+    pub(crate) timestamp_type: Option<TimestampType>,
+    pub(crate) key: Option<&'s [u8]>,
+    pub(crate) value: Option<&'s [u8]>,
+    pub(crate) sequence: i32,
+    pub(crate) extra: Extra<'s>,
+    pub(crate) place: Place,
+}
+
+/// What else belongs to a record, by format.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Extra<'s> {
+    /// v2: unread headers.
+    Headers { bytes: &'s [u8], count: u32 },
+    /// v0 and v1: the message from its checksum on.
+    Message(&'s [u8]),
+}
+
+/// Where a record was found.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    pub(crate) position: u64,
+    pub(crate) base_offset: i64,
+    pub(crate) index: u32,
+}
+
+impl Place {
+    #[cold]
+    pub(crate) fn error(self, kind: ErrorKind, field: &'static str) -> Error {
+        Error::new(kind).at(self.position).in_batch(self.base_offset).in_record(self.index).in_field(field)
+    }
+}
+
+impl<'s> Record<'s> {
+    /// Offset in the partition.
+    #[inline]
+    #[must_use]
+    pub fn offset(&self) -> i64 {
+        self.offset
+    }
+
+    /// Milliseconds since the epoch; −1 where there is none.
+    #[inline]
+    #[must_use]
+    pub fn timestamp(&self) -> i64 {
+        self.timestamp
+    }
+
+    /// What the timestamp is: the batch's type. `None` in v0.
+    #[inline]
+    #[must_use]
+    pub fn timestamp_type(&self) -> Option<TimestampType> {
+        self.timestamp_type
+    }
+
+    /// The key; `None` is Kafka's null, which is not the empty key.
+    #[inline]
+    #[must_use]
+    pub fn key(&self) -> Option<&'s [u8]> {
+        self.key
+    }
+
+    /// The value; `None` is Kafka's null, a tombstone in compacted topics.
+    #[inline]
+    #[must_use]
+    pub fn value(&self) -> Option<&'s [u8]> {
+        self.value
+    }
+
+    /// Sequence of its producer, −1 for none.
+    #[inline]
+    #[must_use]
+    pub fn sequence(&self) -> i32 {
+        self.sequence
+    }
+
+    /// The headers in the order they were written, duplicates included. They are parsed as the iterator goes.
+    #[inline]
+    #[must_use]
+    pub fn headers(&self) -> Headers<'s> {
+        match self.extra {
+            Extra::Headers { bytes, count } => Headers { rest: bytes, left: count, place: self.place },
+            Extra::Message(_) => Headers { rest: &[], left: 0, place: self.place },
+        }
+    }
+
+    /// Which record of its batch this is, counting from 0.
+    #[inline]
+    #[must_use]
+    pub fn index(&self) -> u32 {
+        self.place.index
+    }
+
+    /// Checks the checksum of a v0 or v1 message, those inside a compressed set too. A v2 record has none of its own.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Crc`].
+    pub fn verify_crc(&self) -> Result<()> {
+        let Extra::Message(message) = self.extra else { return Ok(()) };
+        let Some((stored, covered)) = message.split_first_chunk::<4>() else {
+            return Err(self.place.error(ErrorKind::Truncated, "crc"));
+        };
+        let (stored, computed) = (u32::from_be_bytes(*stored), crc::crc32(covered));
+        if stored == computed { Ok(()) } else { Err(self.place.error(ErrorKind::Crc { stored, computed }, "crc")) }
+    }
+}
+
+/// A record header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Header<'s> {
+    key: &'s [u8],
+    value: Option<&'s [u8]>,
+}
+
+impl<'s> Header<'s> {
+    /// The key as stored: UTF-8 by Kafka's rule, which nothing enforces.
+    #[must_use]
+    pub fn key(&self) -> &'s [u8] {
+        self.key
+    }
+
+    /// The key as text.
+    ///
+    /// # Errors
+    /// Where it is not UTF-8.
+    pub fn key_str(&self) -> std::result::Result<&'s str, std::str::Utf8Error> {
+        std::str::from_utf8(self.key)
+    }
+
+    /// The key as Kafka's consumers show it: U+FFFD for what is not UTF-8.
+    #[must_use]
+    pub fn key_lossy(&self) -> Cow<'s, str> {
+        String::from_utf8_lossy(self.key)
+    }
+
+    /// The value; null and empty are different.
+    #[must_use]
+    pub fn value(&self) -> Option<&'s [u8]> {
+        self.value
+    }
+}
+
+/// Iterates the headers of a record; see [`Record::headers`].
+#[derive(Debug, Clone)]
+pub struct Headers<'s> {
+    rest: &'s [u8],
+    left: u32,
+    place: Place,
+}
+
+impl Headers<'_> {
+    /// Headers not yet read.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        usize_of(self.left)
+    }
+
+    /// Whether none is left.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.left == 0
+    }
+
+    /// Reads all that is left and keeps nothing.
+    ///
+    /// # Errors
+    /// Those of the iterator.
+    pub fn verify(self) -> Result<()> {
+        for header in self {
+            header?;
+        }
+        Ok(())
+    }
+}
+
+impl<'s> Headers<'s> {
+    fn parse(&mut self) -> Result<Header<'s>> {
+        let place = self.place;
+        let mut rest = self.rest;
+        let key_len = read_varint(&mut rest).map_err(|fault| place.error(fault.into(), "header_key_length"))?;
+        let Ok(key_len) = usize::try_from(key_len) else {
+            let kind = ErrorKind::InvalidValue { value: key_len.into(), expected: "a header key of 0 bytes or more" };
+            return Err(place.error(kind, "header_key_length"));
+        };
+        let (key, mut rest) =
+            rest.split_at_checked(key_len).ok_or_else(|| place.error(ErrorKind::Truncated, "header_key"))?;
+        let value = read_nullable(&mut rest).map_err(|kind| place.error(kind, "header_value"))?;
+        let left = self.left.wrapping_sub(1);
+        if left == 0 && !rest.is_empty() {
+            return Err(place.error(ErrorKind::TrailingBytes { count: u64_of(rest.len()) }, "headers"));
+        }
+        (self.rest, self.left) = (rest, left);
+        Ok(Header { key, value })
+    }
+}
+
+impl<'s> Iterator for Headers<'s> {
+    type Item = Result<Header<'s>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.left == 0 {
+            return None;
+        }
+        let header = self.parse();
+        if header.is_err() {
+            self.left = 0;
+        }
+        Some(header)
+    }
+}
+
+impl FusedIterator for Headers<'_> {}
+
+/// Bytes with a varint length before them; any negative length is null, as for `Utils.readBytes` of Kafka.
+#[inline]
+fn read_nullable<'s>(bytes: &mut &'s [u8]) -> std::result::Result<Option<&'s [u8]>, ErrorKind> {
+    let len = read_varint(bytes)?;
+    let Ok(len) = usize::try_from(len) else { return Ok(None) };
+    match bytes.split_at_checked(len) {
+        Some((head, rest)) => {
+            *bytes = rest;
+            Ok(Some(head))
+        }
+        None => Err(ErrorKind::Truncated),
+    }
+}
+
+/// The body of a v2 record, its deltas unresolved and its headers unread.
+pub(crate) struct Body<'s> {
+    pub(crate) timestamp_delta: i64,
+    pub(crate) offset_delta: i32,
+    pub(crate) key: Option<&'s [u8]>,
+    pub(crate) value: Option<&'s [u8]>,
+    pub(crate) header_count: u32,
+    pub(crate) headers: &'s [u8],
+}
+
+/// A body that can't be read: what, in which field, and how many bytes of the body were left there.
+pub(crate) struct BodyFault {
+    pub(crate) kind: ErrorKind,
+    pub(crate) field: &'static str,
+    pub(crate) left: usize,
+}
+
+/// Parses the bytes after a record's length.
+#[inline]
+pub(crate) fn parse_body(bytes: &[u8]) -> std::result::Result<Body<'_>, Box<BodyFault>> {
+    let mut rest = bytes;
+    let Some((_attributes, after)) = rest.split_first() else { return Err(fault(ErrorKind::Truncated, "attributes", rest)) };
+    rest = after;
+    let timestamp_delta = match read_varlong(&mut rest) {
+        Ok(delta) => delta,
+        Err(why) => return Err(fault(why.into(), "timestamp_delta", rest)),
+    };
+    let offset_delta = match read_varint(&mut rest) {
+        Ok(delta) => delta,
+        Err(why) => return Err(fault(why.into(), "offset_delta", rest)),
+    };
+    let key = match read_nullable(&mut rest) {
+        Ok(key) => key,
+        Err(kind) => return Err(fault(kind, "key", rest)),
+    };
+    let value = match read_nullable(&mut rest) {
+        Ok(value) => value,
+        Err(kind) => return Err(fault(kind, "value", rest)),
+    };
+    let header_count = match read_varint(&mut rest) {
+        Ok(count) => count,
+        Err(why) => return Err(fault(why.into(), "header_count", rest)),
+    };
+    match u32::try_from(header_count) {
+        Ok(0) if rest.is_empty() => Ok(Body { timestamp_delta, offset_delta, key, value, header_count: 0, headers: rest }),
+        Ok(0) => Err(fault(ErrorKind::TrailingBytes { count: u64_of(rest.len()) }, "length", rest)),
+        // a header takes two bytes at least: a count beyond the bytes left can't be honest
+        Ok(count) if usize_of(count) <= rest.len() => {
+            Ok(Body { timestamp_delta, offset_delta, key, value, header_count: count, headers: rest })
+        }
+        _ => {
+            let kind = ErrorKind::InvalidValue { value: header_count.into(), expected: "as many headers as the record's bytes can hold" };
+            Err(fault(kind, "header_count", rest))
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn fault(kind: ErrorKind, field: &'static str, rest: &[u8]) -> Box<BodyFault> {
+    Box::new(BodyFault { kind, field, left: rest.len() })
+}

@@ -1,0 +1,270 @@
+//! [`Records`]: iterating the records of a batch of any magic.
+//!
+//! Follows `DefaultRecordBatch.RecordIterator` of Kafka: the batch must hold exactly the declared number of records and not
+//! a byte more, which is found out together with the last record; offsets, timestamps and record attributes are not checked
+//! against the header.
+
+use std::iter::FusedIterator;
+
+use crate::compression::{CodecFault, Payload};
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::attributes::TimestampType;
+use crate::format::batch::{Batch, increment_sequence};
+use crate::format::header::{BATCH_HEADER_LEN, NO_SEQUENCE};
+use crate::format::legacy::LegacyRecords;
+use crate::format::record::{Body, BodyFault, Extra, Place, Record, parse_body};
+use crate::format::varint::{VarintFault, read_varint};
+use crate::limits::Limits;
+use crate::num::{u64_of, usize_of};
+
+/// An iterator over the records of a batch; see [`Batch::records`]. It stops for good after its first error.
+#[derive(Debug)]
+pub struct Records<'s>(Inner<'s>);
+
+#[derive(Debug)]
+enum Inner<'s> {
+    V2(V2Records<'s>),
+    Legacy(LegacyRecords<'s>),
+    Done,
+}
+
+impl<'s> Records<'s> {
+    #[inline]
+    pub(crate) fn new(batch: &Batch<'_>, payload: Payload<'s>, limits: &Limits) -> Result<Self> {
+        if batch.magic() == 2 {
+            V2Records::new(batch, payload, limits).map(|records| Self(Inner::V2(records)))
+        } else {
+            LegacyRecords::new(batch, payload).map(|records| Self(Inner::Legacy(records)))
+        }
+    }
+
+    /// How far the iteration is, to go on with later over the same bytes.
+    #[cfg_attr(not(feature = "python"), expect(dead_code, reason = "only Python's iterator, which can't borrow, resumes"))]
+    pub(crate) fn bookmark(&self) -> Bookmark {
+        match &self.0 {
+            Inner::V2(records) => {
+                Bookmark { consumed: records.len.wrapping_sub(records.rest.len()), index: records.index, done: false }
+            }
+            Inner::Legacy(records) => records.bookmark(),
+            Inner::Done => Bookmark { done: true, ..Bookmark::default() },
+        }
+    }
+
+    /// Goes to a bookmark of an earlier iteration over the same bytes.
+    #[cfg_attr(not(feature = "python"), expect(dead_code, reason = "only Python's iterator, which can't borrow, resumes"))]
+    pub(crate) fn resume(&mut self, bookmark: Bookmark) {
+        if bookmark.done {
+            self.0 = Inner::Done;
+        }
+        match &mut self.0 {
+            Inner::V2(records) => {
+                records.rest = records.rest.get(bookmark.consumed..).unwrap_or_default();
+                records.index = bookmark.index;
+            }
+            Inner::Legacy(records) => records.resume(bookmark),
+            Inner::Done => {}
+        }
+    }
+}
+
+/// A place in an iteration.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Bookmark {
+    pub(crate) consumed: usize,
+    pub(crate) index: u32,
+    pub(crate) done: bool,
+}
+
+impl<'s> Iterator for Records<'s> {
+    type Item = Result<Record<'s>>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        let record = match &mut self.0 {
+            Inner::V2(records) => records.next(),
+            Inner::Legacy(records) => records.next(),
+            Inner::Done => None,
+        };
+        if let Some(Err(_)) = record {
+            self.0 = Inner::Done;
+        }
+        record
+    }
+}
+
+impl FusedIterator for Records<'_> {}
+
+#[derive(Debug)]
+struct V2Records<'s> {
+    rest: &'s [u8],
+    len: usize,
+    index: u32,
+    count: u32,
+    base_offset: i64,
+    base_timestamp: i64,
+    log_append_time: Option<i64>,
+    base_sequence: i32,
+    /// Where the records' bytes, compressed or not, begin in the input.
+    position: u64,
+    compressed: bool,
+    header_limit: usize,
+    /// What ended the decompression before its time; raised when the records reach it.
+    fault: Option<CodecFault>,
+}
+
+impl<'s> V2Records<'s> {
+    #[inline]
+    fn new(batch: &Batch<'_>, payload: Payload<'s>, limits: &Limits) -> Result<Self> {
+        let header = batch.header();
+        let Ok(count) = u32::try_from(header.record_count) else {
+            let kind = ErrorKind::InvalidValue { value: header.record_count.into(), expected: "a record count of 0 or more" };
+            return Err(Error::new(kind)
+                .at(batch.position().saturating_add(57))
+                .in_batch(header.base_offset)
+                .in_field("record_count"));
+        };
+        if usize_of(count) > limits.record_count {
+            return Limits::check("record_count", limits.record_count, usize_of(count))
+                .map_err(|error| error.at(batch.position().saturating_add(57)).in_batch(header.base_offset))
+                .map(|()| Self::empty(batch));
+        }
+        let log_append = header.attributes.timestamp_type() == Some(TimestampType::LogAppendTime);
+        Ok(Self {
+            rest: payload.bytes,
+            len: payload.bytes.len(),
+            count,
+            log_append_time: log_append.then_some(header.max_timestamp),
+            compressed: header.attributes.is_compressed(),
+            header_limit: limits.header_count,
+            fault: payload.fault,
+            ..Self::empty(batch)
+        })
+    }
+
+    #[inline]
+    fn empty(batch: &Batch<'_>) -> Self {
+        let header = batch.header();
+        Self {
+            rest: &[],
+            len: 0,
+            index: 0,
+            count: 0,
+            base_offset: header.base_offset,
+            base_timestamp: header.base_timestamp,
+            log_append_time: None,
+            base_sequence: header.base_sequence,
+            position: batch.position().saturating_add(u64_of(BATCH_HEADER_LEN)),
+            compressed: false,
+            header_limit: 0,
+            fault: None,
+        }
+    }
+
+    #[inline]
+    fn next(&mut self) -> Option<Result<Record<'s>>> {
+        if self.index >= self.count {
+            return None;
+        }
+        let mut rest = self.rest;
+        let length = match read_varint(&mut rest) {
+            Ok(length) => length,
+            Err(fault) => return Some(Err(self.length_fault(fault))),
+        };
+        let split = usize::try_from(length).ok().and_then(|len| rest.split_at_checked(len));
+        let Some((body_bytes, after)) = split else { return Some(Err(self.length_error(length, rest.len()))) };
+        let body = match parse_body(body_bytes) {
+            Ok(body) => body,
+            Err(fault) => return Some(Err(self.body_error(*fault, after.len()))),
+        };
+        if usize_of(body.header_count) > self.header_limit {
+            return Some(Err(self.header_limit_error(usize_of(body.header_count))));
+        }
+        let record = self.record(&body);
+        let next = self.index.wrapping_add(1);
+        if next == self.count && (!after.is_empty() || self.fault.is_some()) {
+            return Some(Err(self.remaining_error(after.len())));
+        }
+        (self.rest, self.index) = (after, next);
+        Some(Ok(record))
+    }
+
+    #[inline]
+    fn record(&self, body: &Body<'s>) -> Record<'s> {
+        let (timestamp, timestamp_type) = match self.log_append_time {
+            Some(timestamp) => (timestamp, TimestampType::LogAppendTime),
+            None => (self.base_timestamp.wrapping_add(body.timestamp_delta), TimestampType::CreateTime),
+        };
+        let sequence = if self.base_sequence < 0 {
+            NO_SEQUENCE
+        } else {
+            increment_sequence(self.base_sequence, body.offset_delta)
+        };
+        Record {
+            offset: self.base_offset.wrapping_add(i64::from(body.offset_delta)),
+            timestamp,
+            timestamp_type: Some(timestamp_type),
+            key: body.key,
+            value: body.value,
+            sequence,
+            extra: Extra::Headers { bytes: body.headers, count: body.header_count },
+            place: self.place(self.rest.len()),
+        }
+    }
+
+    /// The place of the byte at which `left` bytes are left; of the compressed bytes as a whole where they are compressed.
+    #[inline]
+    fn place(&self, left: usize) -> Place {
+        let into = if self.compressed { 0 } else { u64_of(self.len.wrapping_sub(left)) };
+        Place { position: self.position.wrapping_add(into), base_offset: self.base_offset, index: self.index }
+    }
+
+    #[cold]
+    fn length_fault(&mut self, fault: VarintFault) -> Error {
+        match (fault, self.fault.take()) {
+            (VarintFault::Truncated, Some(fault)) => self.codec_error(fault),
+            (VarintFault::Truncated, None) => {
+                let kind = ErrorKind::MissingRecords { declared: self.count.cast_signed(), found: self.index };
+                self.place(self.rest.len()).error(kind, "length")
+            }
+            (fault, _) => self.place(self.rest.len()).error(fault.into(), "length"),
+        }
+    }
+
+    #[cold]
+    fn length_error(&mut self, length: i32, left: usize) -> Error {
+        match self.fault.take() {
+            Some(fault) if length >= 0 => self.codec_error(fault),
+            _ => {
+                let kind = ErrorKind::InvalidValue { value: length.into(), expected: "a record length that fits the batch" };
+                self.place(left).error(kind, "length")
+            }
+        }
+    }
+
+    #[cold]
+    fn body_error(&self, fault: BodyFault, after: usize) -> Error {
+        self.place(after.saturating_add(fault.left)).error(fault.kind, fault.field)
+    }
+
+    #[cold]
+    fn header_limit_error(&self, count: usize) -> Error {
+        let kind =
+            ErrorKind::Limit { name: "header_count", limit: u64_of(self.header_limit), actual: u64_of(count) };
+        self.place(self.rest.len()).error(kind, "header_count")
+    }
+
+    #[cold]
+    fn remaining_error(&mut self, after: usize) -> Error {
+        if after == 0
+            && let Some(fault) = self.fault.take()
+        {
+            return self.codec_error(fault);
+        }
+        self.place(after).error(ErrorKind::TrailingBytes { count: u64_of(after) }, "records")
+    }
+
+    #[cold]
+    fn codec_error(&self, fault: CodecFault) -> Error {
+        self.place(self.len).error(fault.into_kind(), "records")
+    }
+}

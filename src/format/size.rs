@@ -1,0 +1,104 @@
+//! Size arithmetic: how many bytes records and batches take, before anything is built.
+
+use crate::compression::Compression;
+use crate::format::header::{BATCH_HEADER_LEN, LOG_OVERHEAD};
+use crate::format::legacy;
+use crate::format::varint::{varint_len, varlong_len};
+use crate::num::usize_from_u64;
+
+/// A header to write: key and value.
+pub type NewHeader<'a> = (&'a [u8], Option<&'a [u8]>);
+
+/// Bytes of one uncompressed v2 record, its length field included. Lengths past 2³¹ − 1 saturate.
+///
+/// ```
+/// assert_eq!(kbat::record_len(0, 0, None, Some(b"value7"), &[]), 13);
+/// ```
+#[must_use]
+pub fn record_len(
+    offset_delta: i32,
+    timestamp_delta: i64,
+    key: Option<&[u8]>,
+    value: Option<&[u8]>,
+    headers: &[NewHeader<'_>],
+) -> usize {
+    let body = body_len(offset_delta, timestamp_delta, key, value, headers);
+    body.saturating_add(varint_len(i32::try_from(body).unwrap_or(i32::MAX)))
+}
+
+/// Bytes of a v2 record after its length field.
+#[inline]
+pub(crate) fn body_len(
+    offset_delta: i32,
+    timestamp_delta: i64,
+    key: Option<&[u8]>,
+    value: Option<&[u8]>,
+    headers: &[NewHeader<'_>],
+) -> usize {
+    let attributes = 1_usize;
+    let mut len = attributes
+        .saturating_add(varlong_len(timestamp_delta))
+        .saturating_add(varint_len(offset_delta))
+        .saturating_add(field_len(key))
+        .saturating_add(field_len(value))
+        .saturating_add(varint_len(i32::try_from(headers.len()).unwrap_or(i32::MAX)));
+    for (key, value) in headers {
+        len = len.saturating_add(field_len(Some(key))).saturating_add(field_len(*value));
+    }
+    len
+}
+
+#[inline]
+fn field_len(bytes: Option<&[u8]>) -> usize {
+    match bytes {
+        None => 1,
+        Some(bytes) => bytes.len().saturating_add(varint_len(i32::try_from(bytes.len()).unwrap_or(i32::MAX))),
+    }
+}
+
+/// Bytes of one v0 or v1 message with its 12 bytes of log overhead.
+///
+/// ```
+/// assert_eq!(kbat::message_len(0, Some(b"key"), Some(b"value")), 34);
+/// assert_eq!(kbat::message_len(1, Some(b"key"), Some(b"value")), 42);
+/// ```
+#[must_use]
+pub fn message_len(magic: u8, key: Option<&[u8]>, value: Option<&[u8]>) -> usize {
+    usize_from_u64(legacy::message_len(magic, key, value)).saturating_add(LOG_OVERHEAD)
+}
+
+/// Bytes of a batch whose records take `records_len` bytes before compression: exact without compression, an upper bound
+/// with it.
+///
+/// `records_len` is the sum of [`record_len`] for magic 2 and of [`message_len`] before.
+///
+/// ```
+/// let records_len = kbat::record_len(0, 0, Some(b"key"), Some(b"value"), &[]);
+/// assert_eq!(kbat::batch_len_bound(2, kbat::Compression::None, records_len), 76);
+/// ```
+#[must_use]
+pub fn batch_len_bound(magic: u8, compression: Compression, records_len: usize) -> usize {
+    let overhead = match (magic, compression) {
+        (2, _) => BATCH_HEADER_LEN,
+        (_, Compression::None) => 0,
+        _ => message_len(magic, None, None),
+    };
+    compressed_len_bound(compression, records_len).saturating_add(overhead)
+}
+
+/// The most that `len` bytes become. Each codec stores what it can't compress, at these costs.
+fn compressed_len_bound(compression: Compression, len: usize) -> usize {
+    let per = |unit: usize, cost: usize| (len / unit).saturating_add(1).saturating_mul(cost);
+    let extra = match compression {
+        Compression::None => 0,
+        // header and trailer; 5 bytes a stored block of at least 5000
+        Compression::Gzip => per(5000, 5).saturating_add(32),
+        // header; per chunk of 32 KiB a length and snappy's own bound of 32 + n / 6
+        Compression::Snappy => per(32 << 10, 36).saturating_add(len / 6).saturating_add(16),
+        // header and end mark; a length per block of 64 KiB, stored where compression does not pay
+        Compression::Lz4 => per(64 << 10, 4).saturating_add(11),
+        // ZSTD_COMPRESSBOUND
+        Compression::Zstd => (len >> 8).saturating_add((128_usize << 10).saturating_sub(len) >> 11).saturating_add(64),
+    };
+    len.saturating_add(extra)
+}

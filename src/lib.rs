@@ -1,0 +1,96 @@
+//! Kafka's record format as a library: record batches and log segments, read and written without a broker.
+//!
+//! ```text
+//!  a segment file, a Fetch answer, a column of bytes
+//!  ┌──────────┬──────────┬─────────────────────────────┬───┄
+//!  │ batch    │ batch    │ batch                       │ …
+//!  └──────────┴──────────┴─────────────────────────────┴───┄
+//!                       ╱                               ╲
+//!  ┌───────────────────┬─────────────────────────────────┐
+//!  │ 61 bytes of header│ records, compressed or not      │
+//!  │ base_offset  crc  │ ┌────────┬────────┬────────┬──┄ │
+//!  │ batch_length …    │ │ record │ record │ record │ …  │
+//!  │ record_count      │ └────────┴────────┴────────┴──┄ │
+//!  └───────────────────┴─────────────────────────────────┘
+//! ```
+//!
+//! Message formats v0, v1 and v2, every codec in every dialect that brokers and clients wrote, mixed in any order. Reading is
+//! lazy in layers: [`batches`] touches headers only, [`Batch::records`] decompresses and walks records, [`Record::headers`]
+//! parses record headers. Uncompressed records borrow the input; compressed ones a [`Scratch`] that the caller reuses.
+//!
+//! # Read
+//! ```
+//! use kbat::{Limits, Scratch};
+//! # fn main() -> kbat::Result<()> {
+//! # let mut bytes = Vec::new();
+//! # let mut builder = kbat::BatchBuilder::new().compression(kbat::Compression::Lz4);
+//! # builder.append(1_700_000_000_000, Some(b"key"), Some(b"value"))?;
+//! # builder.finish_into(&mut bytes)?;
+//! let (mut scratch, limits) = (Scratch::new(), Limits::default());
+//! for batch in kbat::batches(&bytes) {
+//!     let batch = batch?;
+//!     batch.verify_crc()?;
+//!     for record in batch.records(&mut scratch, &limits)? {
+//!         let record = record?;
+//!         println!("{} {:?} {:?}", record.offset(), record.key(), record.value());
+//!     }
+//! }
+//! # Ok(()) }
+//! ```
+//!
+//! # Write
+//! ```
+//! use kbat::{BatchBuilder, Compression};
+//! # fn main() -> kbat::Result<()> {
+//! let mut builder = BatchBuilder::new().compression(Compression::Zstd).base_offset(1000);
+//! builder.append(1_700_000_000_000, Some(b"key"), Some(b"value"))?;
+//! builder.append_with_headers(1_700_000_000_001, None, Some(b"value"), &[(b"trace", Some(b"7f"))])?;
+//! let mut bytes = Vec::new();
+//! builder.finish_into(&mut bytes)?;
+//! # Ok(()) }
+//! ```
+//!
+//! # Know what is wrong
+//! ```
+//! # fn main() -> kbat::Result<()> {
+//! # let mut builder = kbat::BatchBuilder::new();
+//! # builder.append(1_700_000_000_000, Some(b"key"), Some(b"value"))?;
+//! # let mut bytes = Vec::new();
+//! # builder.finish_into(&mut bytes)?;
+//! bytes[70] ^= 1;
+//! let batch = kbat::batches(&bytes).next().unwrap()?;
+//! let error = batch.verify_crc().unwrap_err();
+//! assert!(matches!(error.kind(), kbat::ErrorKind::Crc { .. }));
+//! assert_eq!((error.position().byte, error.position().base_offset), (Some(17), Some(0)));
+//! # Ok(()) }
+//! ```
+//!
+//! # Features
+//! `gzip`, `snappy`, `lz4`, `zstd` (all on): the codecs. `arrow`: columns. `python`: the extension module; needs Python.
+//!
+//! # What it does not do
+//! No network, no broker, no schema registry: keys and values are bytes.
+
+#![deny(unsafe_code)]
+
+mod compression;
+mod error;
+mod format;
+mod limits;
+mod num;
+
+pub use compression::{Compression, Scratch};
+pub use error::{Error, ErrorKind, Position, Result};
+pub use format::attributes::{Attributes, TimestampType};
+pub use format::batch::Batch;
+pub use format::builder::{BatchBuilder, end_transaction_marker};
+pub use format::control::{ControlRecord, Endpoint, KRaftVoter, LeaderChangeVoter};
+pub use format::edit::{set_base_offset, set_log_append_time, set_partition_leader_epoch};
+pub use format::frame::{Batches, batches};
+pub use format::header::{
+    NO_PARTITION_LEADER_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, NO_TIMESTAMP,
+};
+pub use format::record::{Header, Headers, Record};
+pub use format::records::Records;
+pub use format::size::{NewHeader, batch_len_bound, message_len, record_len};
+pub use limits::Limits;

@@ -1,0 +1,57 @@
+//! Bounds on what untrusted input may cost.
+
+use crate::num::u64_of;
+
+const MIB: usize = 1 << 20;
+
+/// Bounds on untrusted input, each with its reason. The defaults read every batch that a broker accepts with
+/// `message.max.bytes` raised to 100 MB, and refuse a 32 KB batch that unpacks to 1 GiB.
+///
+/// ```
+/// let limits = kbat::Limits { decompressed_len: 4 << 30, ratio: 10_000, ..kbat::Limits::default() };
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of one batch with its 12 bytes of log overhead. A batch is held in memory whole. Default 128 MiB.
+    pub batch_len: usize,
+    /// Bytes of one batch's records after decompression, whatever its compressed size. Default 1 GiB.
+    pub decompressed_len: usize,
+    /// How many times larger than their compressed form records may become, once they pass
+    /// [`Limits::ratio_free_len`]. Default 1000.
+    pub ratio: usize,
+    /// Up to this many decompressed bytes [`Limits::ratio`] is not looked at: a megabyte of equal bytes is an honest
+    /// record and shrinks ten-thousandfold. Default 128 MiB.
+    pub ratio_free_len: usize,
+    /// Records of one batch. Kafka's own bound is 2³¹ − 1, the default here 200 million.
+    pub record_count: usize,
+    /// Headers of one record. Default 16 million.
+    pub header_count: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            batch_len: 128 * MIB,
+            decompressed_len: 1024 * MIB,
+            ratio: 1000,
+            ratio_free_len: 128 * MIB,
+            record_count: 200_000_000,
+            header_count: 16 * MIB,
+        }
+    }
+}
+
+impl Limits {
+    /// The largest output that `compressed` bytes may have, and the name of the bound that sets it.
+    pub(crate) fn decompressed(&self, compressed: usize) -> (usize, &'static str) {
+        let by_ratio = compressed.saturating_mul(self.ratio).max(self.ratio_free_len);
+        if by_ratio < self.decompressed_len { (by_ratio, "ratio") } else { (self.decompressed_len, "decompressed_len") }
+    }
+
+    pub(crate) fn check(name: &'static str, limit: usize, actual: usize) -> crate::Result<()> {
+        if actual <= limit {
+            return Ok(());
+        }
+        Err(crate::Error::new(crate::ErrorKind::Limit { name, limit: u64_of(limit), actual: u64_of(actual) }))
+    }
+}
