@@ -1,1 +1,19 @@
-mod smoke { #[test] fn batches_empty_gives_none() { assert!(kbat::batches(&[]).next().is_none()); } }
+//! The integration tests of the crate, one binary. Golden files first: bytes that brokers and clients wrote, with the answers
+//! of Kafka's own classes (`tests/data`). Then properties, then damage.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    clippy::as_conversions,
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss,
+    reason = "a test that panics is a test that fails; clippy's switches for tests do not reach helper functions"
+)]
+
+mod corpus;
+mod data;
+mod verdicts;
