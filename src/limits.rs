@@ -22,7 +22,7 @@ pub struct Limits {
     /// Up to this many decompressed bytes [`Limits::ratio`] is not looked at: a megabyte of equal bytes is an honest
     /// record and shrinks ten-thousandfold. Default 128 MiB.
     pub ratio_free_len: usize,
-    /// Records of one batch. Kafka's own bound is 2³¹ − 1, the default here 200 million.
+    /// Records of one batch, as many as it declares and can hold. Kafka's own bound is 2³¹ − 1, the default here 200 million.
     pub record_count: usize,
     /// Headers of one record. Default 16 million.
     pub header_count: usize,

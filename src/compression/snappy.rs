@@ -8,7 +8,7 @@
 //! ```
 //!
 //! After `SnappyInputStream`: input that does not begin with a whole header is one raw block; fewer than four bytes at the
-//! end are ignored; empty input is an error.
+//! end are ignored; empty input is an error. Chunks that fail take the bytes with them that Java reads in the same step.
 
 use snap::raw::{Decoder, Encoder, decompress_len};
 
@@ -19,6 +19,8 @@ const MAGIC: [u8; 8] = [0x82, b'S', b'N', b'A', b'P', b'P', b'Y', 0];
 const HEADER_LEN: usize = 16;
 const WRITTEN_HEADER: [u8; HEADER_LEN] = [0x82, b'S', b'N', b'A', b'P', b'P', b'Y', 0, 0, 0, 0, 1, 0, 0, 0, 1];
 const WRITTEN_CHUNK_LEN: usize = 32 << 10;
+/// What Kafka reads in one step; the bytes of a step that meets a fault are lost.
+const STEP_LEN: usize = 2 << 10;
 /// The magic's first four bytes where a chunk length should be.
 const FURTHER_HEADER: i32 = i32::from_be_bytes([0x82, b'S', b'N', b'A']);
 /// A copy of three bytes gives 64 at the most.
@@ -30,7 +32,13 @@ pub(crate) fn decompress(decoder: &mut Decoder, input: &[u8], output: &mut Outpu
         return Err(StreamFault::invalid("empty input"));
     }
     match input.split_at_checked(HEADER_LEN) {
-        Some((header, chunks)) if header.starts_with(&MAGIC) => decompress_chunks(decoder, chunks, output),
+        Some((header, chunks)) if header.starts_with(&MAGIC) => {
+            let result = decompress_chunks(decoder, chunks, output);
+            if let Err(StreamFault::Invalid(_)) = result {
+                output.truncate(output.filled().saturating_sub(output.filled() % STEP_LEN));
+            }
+            result
+        }
         _ => decompress_block(decoder, input, output),
     }
 }

@@ -312,6 +312,7 @@ pub(crate) fn parse_body(bytes: &[u8]) -> std::result::Result<Body<'_>, Box<Body
 
 #[cold]
 #[inline(never)]
+#[expect(clippy::unnecessary_box_returns, reason = "a pointer keeps the result small where there is no fault")]
 fn fault(kind: ErrorKind, field: &'static str, rest: &[u8]) -> Box<BodyFault> {
     Box::new(BodyFault { kind, field, left: rest.len() })
 }

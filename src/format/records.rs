@@ -17,6 +17,9 @@ use crate::format::varint::{VarintFault, read_varint};
 use crate::limits::Limits;
 use crate::num::{u64_of, usize_of};
 
+/// A record of seven bytes: length, attributes, two deltas, null key, null value, no headers.
+const MIN_RECORD_LEN: usize = 7;
+
 /// An iterator over the records of a batch; see [`Batch::records`]. It stops for good after its first error.
 #[derive(Debug)]
 pub struct Records<'s>(Inner<'s>);
@@ -123,11 +126,10 @@ impl<'s> V2Records<'s> {
                 .in_batch(header.base_offset)
                 .in_field("record_count"));
         };
-        if usize_of(count) > limits.record_count {
-            return Limits::check("record_count", limits.record_count, usize_of(count))
-                .map_err(|error| error.at(batch.position().saturating_add(57)).in_batch(header.base_offset))
-                .map(|()| Self::empty(batch));
-        }
+        // what the bytes can't hold is no number of records but a lie, found out when they end
+        let possible = usize_of(count).min(payload.bytes.len() / MIN_RECORD_LEN);
+        Limits::check("record_count", limits.record_count, possible)
+            .map_err(|error| error.at(batch.position().saturating_add(57)).in_batch(header.base_offset))?;
         let log_append = header.attributes.timestamp_type() == Some(TimestampType::LogAppendTime);
         Ok(Self {
             rest: payload.bytes,
