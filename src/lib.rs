@@ -73,11 +73,16 @@
 
 #![deny(unsafe_code)]
 
+#[cfg(feature = "arrow")]
+pub mod arrow;
 mod compression;
 mod error;
 mod format;
 mod limits;
+mod log;
 mod num;
+#[cfg(feature = "python")]
+mod python;
 
 pub use compression::{Compression, Scratch};
 pub use error::{Error, ErrorKind, Position, Result};
@@ -94,3 +99,6 @@ pub use format::record::{Header, Headers, Record};
 pub use format::records::Records;
 pub use format::size::{NewHeader, batch_len_bound, message_len, record_len};
 pub use limits::Limits;
+pub use log::{
+    SegmentFile, SegmentReader, TopicPartition, find_segments, parse_base_offset, parse_partition_directory,
+};

@@ -46,14 +46,6 @@ impl Scratch {
         std::mem::take(&mut self.buffer)
     }
 
-    /// Gives a buffer to decompress into.
-    #[cfg(feature = "python")]
-    pub(crate) fn give_buffer(&mut self, buffer: Vec<u8>) {
-        if buffer.len() > self.buffer.len() {
-            self.buffer = buffer;
-        }
-    }
-
     /// Decompresses `input`, which a batch of that magic holds.
     pub(crate) fn decompress<'s>(
         &'s mut self,

@@ -1,0 +1,182 @@
+//! The columns a scan can have, and their Arrow types.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
+
+use crate::error::{Error, Result};
+
+/// A column of a scan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Column {
+    /// `binary`: the key.
+    Key,
+    /// `binary`: the value.
+    Value,
+    /// `string`: the topic, null where it is not known.
+    Topic,
+    /// `int32`: the partition, null where it is not known.
+    Partition,
+    /// `int64`: offset of the record.
+    Offset,
+    /// `timestamp[ms or us, UTC]`: timestamp of the record; −1 ms where it has none, as in Spark's Kafka source.
+    Timestamp,
+    /// `int32`: 0 `CreateTime`, 1 `LogAppendTime`, −1 none (v0), as in Spark's Kafka source.
+    TimestampType,
+    /// `list<struct<key: string, value: binary>>`: headers in their order; keys that are not UTF-8 show U+FFFD.
+    Headers,
+    /// `int64`: base offset of the record's batch as stored.
+    BaseOffset,
+    /// `int64`: byte position of the record's batch in its file or buffer.
+    Position,
+    /// `int32`: leader epoch of the batch, −1 for none.
+    PartitionLeaderEpoch,
+    /// `int64`: producer id, −1 for none.
+    ProducerId,
+    /// `int16`: producer epoch, −1 for none.
+    ProducerEpoch,
+    /// `int32`: sequence of the record, −1 for none.
+    Sequence,
+    /// `bool`: whether the batch belongs to a transaction.
+    IsTransactional,
+    /// `string`: codec of the batch: none, gzip, snappy, lz4, zstd.
+    Compression,
+    /// `int8`: message format of the batch, 0 to 2.
+    Magic,
+    /// `int32`: bytes of the batch as stored, with its 12 bytes of log overhead.
+    BatchSize,
+    /// `string`: path of the file, null for a buffer.
+    Segment,
+}
+
+impl Column {
+    /// Every column.
+    pub const ALL: [Self; 19] = [
+        Self::Key,
+        Self::Value,
+        Self::Topic,
+        Self::Partition,
+        Self::Offset,
+        Self::Timestamp,
+        Self::TimestampType,
+        Self::Headers,
+        Self::BaseOffset,
+        Self::Position,
+        Self::PartitionLeaderEpoch,
+        Self::ProducerId,
+        Self::ProducerEpoch,
+        Self::Sequence,
+        Self::IsTransactional,
+        Self::Compression,
+        Self::Magic,
+        Self::BatchSize,
+        Self::Segment,
+    ];
+
+    /// The columns that come unasked: those of Spark's Kafka source, headers included.
+    pub const DEFAULT: [Self; 8] = [
+        Self::Key,
+        Self::Value,
+        Self::Topic,
+        Self::Partition,
+        Self::Offset,
+        Self::Timestamp,
+        Self::TimestampType,
+        Self::Headers,
+    ];
+
+    /// Name in the schema.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Key => "key",
+            Self::Value => "value",
+            Self::Topic => "topic",
+            Self::Partition => "partition",
+            Self::Offset => "offset",
+            Self::Timestamp => "timestamp",
+            Self::TimestampType => "timestamp_type",
+            Self::Headers => "headers",
+            Self::BaseOffset => "base_offset",
+            Self::Position => "position",
+            Self::PartitionLeaderEpoch => "partition_leader_epoch",
+            Self::ProducerId => "producer_id",
+            Self::ProducerEpoch => "producer_epoch",
+            Self::Sequence => "sequence",
+            Self::IsTransactional => "is_transactional",
+            Self::Compression => "compression",
+            Self::Magic => "magic",
+            Self::BatchSize => "batch_size",
+            Self::Segment => "segment",
+        }
+    }
+
+    pub(crate) fn field(self, unit: TimestampUnit) -> Field {
+        let data_type = match self {
+            Self::Key | Self::Value => DataType::Binary,
+            Self::Topic | Self::Compression | Self::Segment => DataType::Utf8,
+            Self::Partition | Self::TimestampType | Self::PartitionLeaderEpoch | Self::Sequence | Self::BatchSize => {
+                DataType::Int32
+            }
+            Self::Offset | Self::BaseOffset | Self::Position | Self::ProducerId => DataType::Int64,
+            Self::Timestamp => DataType::Timestamp(unit.into(), Some("UTC".into())),
+            Self::Headers => DataType::List(Arc::new(header_field())),
+            Self::ProducerEpoch => DataType::Int16,
+            Self::IsTransactional => DataType::Boolean,
+            Self::Magic => DataType::Int8,
+        };
+        Field::new(self.name(), data_type, true)
+    }
+}
+
+/// The element of the `headers` list.
+pub(crate) fn header_field() -> Field {
+    Field::new("element", DataType::Struct(header_fields()), true)
+}
+
+pub(crate) fn header_fields() -> Fields {
+    Fields::from(vec![Field::new("key", DataType::Utf8, true), Field::new("value", DataType::Binary, true)])
+}
+
+pub(crate) fn schema_of(columns: &[Column], unit: TimestampUnit) -> SchemaRef {
+    Arc::new(Schema::new(columns.iter().map(|column| column.field(unit)).collect::<Vec<_>>()))
+}
+
+impl fmt::Display for Column {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Column {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        Self::ALL.into_iter().find(|column| column.name() == name).ok_or_else(|| {
+            let names = Self::ALL.map(Self::name).join(", ");
+            Error::argument(format!("there is no column {name:?}; there are {names}"))
+        })
+    }
+}
+
+/// Unit of the `timestamp` column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TimestampUnit {
+    /// Kafka's own: every timestamp fits.
+    #[default]
+    Millisecond,
+    /// Spark's: a timestamp more than 292,000 years from 1970 does not fit and is an error.
+    Microsecond,
+}
+
+impl From<TimestampUnit> for TimeUnit {
+    fn from(unit: TimestampUnit) -> Self {
+        match unit {
+            TimestampUnit::Millisecond => Self::Millisecond,
+            TimestampUnit::Microsecond => Self::Microsecond,
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Finding segments: in a log directory, a partition directory, or one by its path.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+use crate::log::names::{TopicPartition, parse_base_offset, parse_partition_directory};
+
+/// A segment's `.log` file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SegmentFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Topic and partition, if it lies in a directory named after them.
+    pub partition: Option<TopicPartition>,
+    /// Base offset, if the file is named after one.
+    pub base_offset: Option<i64>,
+    /// Bytes when it was found.
+    pub size: u64,
+}
+
+/// The segments of a path: a `.log` file, a partition directory, or a log directory (all partition directories in it).
+///
+/// Sorted by topic, partition and base offset. A file is taken whatever its name is. In directories, files that are no
+/// segments and directories that are no live partitions are passed over.
+///
+/// # Errors
+/// A path that can't be read.
+pub fn find_segments(path: &Path) -> Result<Vec<SegmentFile>> {
+    let metadata = fs::metadata(path).map_err(|error| Error::from(error).with_path(path))?;
+    if !metadata.is_dir() {
+        return Ok(vec![segment(path, metadata.len())]);
+    }
+    let mut segments = segments_in(path)?;
+    if segments.is_empty() {
+        let mut partitions = Vec::new();
+        for entry in entries(path)? {
+            let name = entry.file_name();
+            if let Some(partition) = name.to_str().and_then(parse_partition_directory)
+                && entry.path().is_dir()
+            {
+                partitions.push((partition, entry.path()));
+            }
+        }
+        partitions.sort();
+        for (_, directory) in partitions {
+            segments.extend(segments_in(&directory)?);
+        }
+    }
+    Ok(segments)
+}
+
+fn entries(directory: &Path) -> Result<Vec<fs::DirEntry>> {
+    let read = || fs::read_dir(directory)?.collect::<std::io::Result<Vec<_>>>();
+    read().map_err(|error| Error::from(error).with_path(directory))
+}
+
+fn segments_in(directory: &Path) -> Result<Vec<SegmentFile>> {
+    let mut segments = Vec::new();
+    for entry in entries(directory)? {
+        if entry.file_name().to_str().and_then(parse_base_offset).is_none() {
+            continue;
+        }
+        let path = entry.path();
+        // a broker may have deleted it since it was listed
+        if let Ok(metadata) = fs::metadata(&path)
+            && metadata.is_file()
+        {
+            segments.push(segment(&path, metadata.len()));
+        }
+    }
+    segments.sort_by_key(|segment| segment.base_offset);
+    Ok(segments)
+}
+
+fn segment(path: &Path, size: u64) -> SegmentFile {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+    let directory = absolute.parent().and_then(Path::file_name).and_then(|name| name.to_str());
+    SegmentFile {
+        path: path.to_path_buf(),
+        partition: directory.and_then(parse_partition_directory),
+        base_offset: path.file_name().and_then(|name| name.to_str()).and_then(parse_base_offset),
+        size,
+    }
+}

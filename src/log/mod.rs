@@ -1,0 +1,15 @@
+//! The files of a partition and of a log directory.
+
+mod directory;
+#[cfg(feature = "arrow")]
+mod input;
+mod names;
+mod reader;
+
+pub use directory::{SegmentFile, find_segments};
+#[cfg(feature = "arrow")]
+pub(crate) use input::Input;
+#[cfg(feature = "python")]
+pub(crate) use input::SharedBytes;
+pub use names::{TopicPartition, parse_base_offset, parse_partition_directory};
+pub use reader::SegmentReader;

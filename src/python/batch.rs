@@ -1,0 +1,431 @@
+//! `kbat.read_batches`, `kbat.Batch` and the iterator between them.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::compression::{Compression, Scratch};
+use crate::error::{Error, Result};
+use crate::format::batch::Batch;
+use crate::format::frame::Batches;
+use crate::limits::Limits;
+use crate::log::{SegmentReader, SharedBytes};
+use crate::num::{u64_of, usize_from_u64};
+use crate::python::errors::{OrRaise, raise};
+use crate::python::limits::{PyLimits, or_default};
+use crate::python::record::PyRecordIterator;
+use crate::python::source::{Source, source};
+
+/// Iterates the batches of a buffer or a file, of every message format and in any order.
+///
+/// Headers only are read: records are decompressed when a batch is iterated, and their bytes copied when asked for. Bad records
+/// or a bad checksum never end this iteration; they are raised where the batch is iterated.
+///
+/// Args:
+///     source: A bytes-like object (``bytes`` are used in place, others copied) or the path of a ``.log`` file.
+///     check_crc: Whether iterating a batch checks its checksum, and those of v0 and v1 messages in it.
+///     limits: Bounds on untrusted input.
+///
+/// Raises:
+///     CorruptError: While iterating, where no batch can be. ``skip_batch()`` goes on where that is possible.
+///     UnsupportedError: While iterating, a magic other than 0, 1, 2.
+///     OSError: The file can't be read.
+///
+/// Example:
+///     >>> for batch in kbat.read_batches("topic-0/00000000000000000000.log"):
+///     ...     for record in batch:
+///     ...         print(record.offset, record.key, record.value)
+#[pyfunction]
+#[pyo3(signature = (source, *, check_crc=true, limits=None))]
+pub(crate) fn read_batches(
+    source: &Bound<'_, PyAny>,
+    check_crc: bool,
+    limits: Option<PyLimits>,
+) -> PyResult<PyBatchIterator> {
+    let limits = or_default(limits);
+    let walk = match self::source(source)? {
+        Source::Bytes(bytes) => Walk::Memory { bytes, position: 0, state: MemoryState::Walking },
+        Source::Path(path) => {
+            let reader = source.py().detach(|| SegmentReader::open_with(&path, &limits)).or_raise(source.py())?;
+            Walk::File(Box::new(reader))
+        }
+    };
+    let settings = Arc::new(Settings { check_crc, limits });
+    Ok(PyBatchIterator { settings, walk: Mutex::new(walk) })
+}
+
+/// What all batches of one call share.
+pub(crate) struct Settings {
+    pub(crate) check_crc: bool,
+    pub(crate) limits: Limits,
+}
+
+enum Walk {
+    Memory { bytes: SharedBytes, position: usize, state: MemoryState },
+    File(Box<SegmentReader>),
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum MemoryState {
+    Walking,
+    Ended,
+    /// Failed at a batch; its end, where that is known.
+    Failed(Option<usize>),
+}
+
+impl Walk {
+    fn next(&mut self, settings: &Arc<Settings>) -> Option<Result<PyBatch>> {
+        match self {
+            Self::Memory { bytes, position, state } => {
+                if *state != MemoryState::Walking {
+                    return None;
+                }
+                let mut walk = from(bytes, *position);
+                match walk.next() {
+                    Some(Ok(batch)) => {
+                        let start = *position;
+                        *position = position.saturating_add(batch.size());
+                        Some(Ok(PyBatch::new(Arc::clone(bytes), start..*position, u64_of(start), settings, None)))
+                    }
+                    Some(Err(error)) => {
+                        let end = walk.skip_batch().then(|| usize_from_u64(walk.position()));
+                        *state = MemoryState::Failed(end);
+                        Some(Err(error))
+                    }
+                    None => {
+                        *state = MemoryState::Ended;
+                        None
+                    }
+                }
+            }
+            Self::File(reader) => {
+                let path = reader.path().to_path_buf();
+                Some(reader.next_batch()?.map(|batch| {
+                    let bytes = batch.bytes().to_vec();
+                    let len = bytes.len();
+                    PyBatch::new(Arc::new(bytes), 0..len, batch.position(), settings, Some(path))
+                }))
+            }
+        }
+    }
+
+    fn skip_batch(&mut self) -> Result<bool> {
+        match self {
+            Self::File(reader) => reader.skip_batch(),
+            Self::Memory { position, state, .. } => {
+                let MemoryState::Failed(Some(end)) = *state else { return Ok(false) };
+                (*position, *state) = (end, MemoryState::Walking);
+                Ok(true)
+            }
+        }
+    }
+
+    fn position(&self) -> u64 {
+        match self {
+            Self::Memory { position, .. } => u64_of(*position),
+            Self::File(reader) => reader.position(),
+        }
+    }
+
+    fn remainder(&self) -> Result<Vec<u8>> {
+        match self {
+            Self::Memory { bytes, position, .. } => Ok(from(bytes, *position).remainder().to_vec()),
+            Self::File(reader) => {
+                let read = || {
+                    let mut file = File::open(reader.path())?;
+                    file.seek(SeekFrom::Start(reader.position()))?;
+                    let mut rest = Vec::new();
+                    file.take(reader.remainder_len()).read_to_end(&mut rest)?;
+                    Ok(rest)
+                };
+                read().map_err(|error: std::io::Error| Error::from(error).with_path(reader.path()))
+            }
+        }
+    }
+}
+
+fn from(bytes: &SharedBytes, position: usize) -> Batches<'_> {
+    let rest = (**bytes).as_ref().get(position..).unwrap_or_default();
+    crate::batches(rest).starting_at(u64_of(position))
+}
+
+/// The iterator that :func:`read_batches` returns.
+#[pyclass(frozen, name = "BatchIterator", module = "kbat")]
+pub(crate) struct PyBatchIterator {
+    settings: Arc<Settings>,
+    walk: Mutex<Walk>,
+}
+
+impl PyBatchIterator {
+    fn with_walk<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut Walk) -> T + Send) -> T {
+        // a file read may block, and so may another thread's turn: neither may hold the GIL
+        if let Ok(mut walk) = self.walk.try_lock()
+            && matches!(*walk, Walk::Memory { .. })
+        {
+            return work(&mut walk);
+        }
+        py.detach(|| work(&mut self.walk.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+}
+
+#[pymethods]
+impl PyBatchIterator {
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyBatch>> {
+        self.with_walk(py, |walk| walk.next(&self.settings)).transpose().or_raise(py)
+    }
+
+    /// After an error: steps over the batch that caused it.
+    ///
+    /// Returns:
+    ///     Whether the iteration can go on: False where the batch's size can't be trusted, or nothing failed.
+    fn skip_batch(&self, py: Python<'_>) -> PyResult<bool> {
+        self.with_walk(py, Walk::skip_batch).or_raise(py)
+    }
+
+    /// Place of the next batch in bytes from the start.
+    #[getter]
+    fn position(&self, py: Python<'_>) -> u64 {
+        self.with_walk(py, |walk| walk.position())
+    }
+
+    /// The bytes that no batch was made of yet: after the iteration a partial batch, zeros, or nothing.
+    #[getter]
+    fn remainder<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let rest = self.with_walk(py, |walk| walk.remainder()).or_raise(py)?;
+        Ok(PyBytes::new(py, &rest))
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> String {
+        format!("BatchIterator(position={})", self.position(py))
+    }
+}
+
+/// A batch of records. Only its header has been read; iterate it for its records, as often as you like.
+///
+/// For magic 0 and 1 every uncompressed message is a batch of one record, and a compressed message set one batch.
+#[pyclass(frozen, name = "Batch", module = "kbat")]
+pub(crate) struct PyBatch {
+    bytes: SharedBytes,
+    range: std::ops::Range<usize>,
+    position: u64,
+    settings: Arc<Settings>,
+    path: Option<PathBuf>,
+    /// Base offset of a compressed set of magic 0 or 1, once it was looked for.
+    first_offset: OnceLock<i64>,
+}
+
+impl PyBatch {
+    fn new(
+        bytes: SharedBytes,
+        range: std::ops::Range<usize>,
+        position: u64,
+        settings: &Arc<Settings>,
+        path: Option<PathBuf>,
+    ) -> Self {
+        Self { bytes, range, position, settings: Arc::clone(settings), path, first_offset: OnceLock::new() }
+    }
+
+    pub(crate) fn core(&self) -> Result<Batch<'_>> {
+        Batch::parse((*self.bytes).as_ref().get(self.range.clone()).unwrap_or_default(), self.position)
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The buffer the batch lies in, and where its records begin in it.
+    pub(crate) fn shared(&self) -> (SharedBytes, usize) {
+        (Arc::clone(&self.bytes), self.range.start)
+    }
+
+    pub(crate) fn raise(&self, py: Python<'_>, error: Error) -> PyErr {
+        match &self.path {
+            Some(path) => raise(py, &error.with_path(path)),
+            None => raise(py, &error),
+        }
+    }
+
+    fn with<T>(&self, py: Python<'_>, read: impl FnOnce(Batch<'_>) -> T) -> PyResult<T> {
+        self.core().map(read).map_err(|error| self.raise(py, error))
+    }
+}
+
+#[pymethods]
+impl PyBatch {
+    /// Iterates the records.
+    fn __iter__(slf: &Bound<'_, Self>) -> PyResult<PyRecordIterator> {
+        PyRecordIterator::new(slf)
+    }
+
+    /// Place in the file or buffer, in bytes.
+    #[getter]
+    fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Bytes of the batch, its 12 bytes of log overhead included.
+    #[getter]
+    fn size(&self) -> usize {
+        self.range.len()
+    }
+
+    /// Message format: 0, 1 or 2.
+    #[getter]
+    fn magic(&self, py: Python<'_>) -> PyResult<u8> {
+        self.with(py, |batch| batch.magic())
+    }
+
+    /// Offset of the first record as the batch was written. Compressed sets of magic 0 and 1 are decompressed for it, once.
+    #[getter]
+    fn base_offset(&self, py: Python<'_>) -> PyResult<i64> {
+        if let Some(&offset) = self.first_offset.get() {
+            return Ok(offset);
+        }
+        let find = || self.core()?.first_offset(&mut Scratch::new(), &self.settings.limits);
+        let offset = py.detach(find).map_err(|error| self.raise(py, error))?;
+        Ok(*self.first_offset.get_or_init(|| offset))
+    }
+
+    /// Offset of the last record as the batch was written.
+    #[getter]
+    fn last_offset(&self, py: Python<'_>) -> PyResult<i64> {
+        self.with(py, |batch| batch.last_offset())
+    }
+
+    /// ``last_offset`` + 1.
+    #[getter]
+    fn next_offset(&self, py: Python<'_>) -> PyResult<i64> {
+        self.with(py, |batch| batch.next_offset())
+    }
+
+    /// Records as declared in the header; None for compressed sets of magic 0 and 1, which only tell when decompressed.
+    #[getter]
+    fn record_count(&self, py: Python<'_>) -> PyResult<Option<i32>> {
+        self.with(py, |batch| batch.record_count())
+    }
+
+    /// Leader epoch at the time of append, -1 for none.
+    #[getter]
+    fn partition_leader_epoch(&self, py: Python<'_>) -> PyResult<i32> {
+        self.with(py, |batch| batch.partition_leader_epoch())
+    }
+
+    /// The stored checksum, unsigned: CRC-32C for magic 2, CRC-32 before.
+    #[getter]
+    fn crc(&self, py: Python<'_>) -> PyResult<u32> {
+        self.with(py, |batch| batch.crc())
+    }
+
+    /// Whether the stored checksum is that of the bytes. Computed at each call.
+    #[getter]
+    fn crc_ok(&self, py: Python<'_>) -> PyResult<bool> {
+        let verify = || self.core().map(|batch| batch.computed_crc() == batch.crc());
+        py.detach(verify).map_err(|error| self.raise(py, error))
+    }
+
+    /// The attributes as stored: 16 bits in magic 2, 8 before.
+    #[getter]
+    fn attributes(&self, py: Python<'_>) -> PyResult<u16> {
+        self.with(py, |batch| batch.attributes().bits())
+    }
+
+    /// ``"none"``, ``"gzip"``, ``"snappy"``, ``"lz4"`` or ``"zstd"``.
+    ///
+    /// Raises:
+    ///     UnsupportedError: The attributes name no codec.
+    #[getter]
+    fn compression(&self, py: Python<'_>) -> PyResult<&'static str> {
+        self.with(py, |batch| batch.compression().map(Compression::name))?.map_err(|error| self.raise(py, error))
+    }
+
+    /// ``"CreateTime"``, ``"LogAppendTime"``, or None for magic 0, which has no timestamps.
+    #[getter]
+    fn timestamp_type(&self, py: Python<'_>) -> PyResult<Option<&'static str>> {
+        self.with(py, |batch| batch.timestamp_type().map(crate::TimestampType::name))
+    }
+
+    /// The stored base timestamp, milliseconds since the epoch: a delete horizon where ``delete_horizon_ms`` is not None; the
+    /// message's timestamp for magic 1, -1 for magic 0.
+    #[getter]
+    fn base_timestamp(&self, py: Python<'_>) -> PyResult<i64> {
+        self.with(py, |batch| batch.base_timestamp())
+    }
+
+    /// Largest timestamp of the records, milliseconds since the epoch, -1 for none.
+    #[getter]
+    fn max_timestamp(&self, py: Python<'_>) -> PyResult<i64> {
+        self.with(py, |batch| batch.max_timestamp())
+    }
+
+    /// Producer id, -1 for none.
+    #[getter]
+    fn producer_id(&self, py: Python<'_>) -> PyResult<i64> {
+        self.with(py, |batch| batch.producer_id())
+    }
+
+    /// Producer epoch, -1 for none.
+    #[getter]
+    fn producer_epoch(&self, py: Python<'_>) -> PyResult<i16> {
+        self.with(py, |batch| batch.producer_epoch())
+    }
+
+    /// Sequence of the first record, -1 for none.
+    #[getter]
+    fn base_sequence(&self, py: Python<'_>) -> PyResult<i32> {
+        self.with(py, |batch| batch.base_sequence())
+    }
+
+    /// Sequence of the last record, -1 for none. After 2**31 - 1 comes 0.
+    #[getter]
+    fn last_sequence(&self, py: Python<'_>) -> PyResult<i32> {
+        self.with(py, |batch| batch.last_sequence())
+    }
+
+    /// Whether the batch belongs to a transaction.
+    #[getter]
+    fn is_transactional(&self, py: Python<'_>) -> PyResult<bool> {
+        self.with(py, |batch| batch.is_transactional())
+    }
+
+    /// Whether the batch holds control records, which Kafka's consumers never show.
+    #[getter]
+    fn is_control(&self, py: Python<'_>) -> PyResult<bool> {
+        self.with(py, |batch| batch.is_control())
+    }
+
+    /// When compaction may drop the batch's tombstones or markers, milliseconds since the epoch; None where not set.
+    #[getter]
+    fn delete_horizon_ms(&self, py: Python<'_>) -> PyResult<Option<i64>> {
+        self.with(py, |batch| batch.delete_horizon_ms())
+    }
+
+    /// All bytes of the batch, a copy.
+    fn __bytes__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        self.with(py, |batch| PyBytes::new(py, batch.bytes()))
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        self.with(py, |batch| {
+            let count = batch.record_count().map_or("?".to_owned(), |count| count.to_string());
+            let base = batch.base_offset().map_or("?".to_owned(), |offset| offset.to_string());
+            let compression = batch.compression().map_or("unknown codec", Compression::name);
+            let flags = [(batch.is_transactional(), ", transactional"), (batch.is_control(), ", control")];
+            let flags: String = flags.iter().filter(|(set, _)| *set).map(|(_, name)| *name).collect();
+            format!(
+                "Batch(offsets {base}..{}, {count} records, magic {}, {compression}, {} bytes at {}{flags})",
+                batch.last_offset(),
+                batch.magic(),
+                batch.size(),
+                batch.position(),
+            )
+        })
+    }
+}

@@ -1,0 +1,67 @@
+//! kbat's errors as Python exceptions. The classes are written in Python (`kbat.errors`), so that they can have two bases
+//! and typed attributes.
+
+use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyType};
+
+use crate::error::{Error, ErrorKind};
+
+/// The exception for an error.
+pub(crate) fn raise(py: Python<'_>, error: &Error) -> PyErr {
+    let class = match error.kind() {
+        ErrorKind::InvalidArgument(_) => return PyValueError::new_err(error.to_string()),
+        ErrorKind::Io(io) => return os_error(error, io),
+        ErrorKind::Crc { .. } => "CrcError",
+        ErrorKind::Truncated | ErrorKind::MissingRecords { .. } => "TruncatedError",
+        ErrorKind::UnsupportedMagic(_)
+        | ErrorKind::UnsupportedCodec { .. }
+        | ErrorKind::CompressionBelowMagic { .. } => "UnsupportedError",
+        ErrorKind::Decompression { .. } => "DecompressionError",
+        ErrorKind::Limit { .. } => "LimitError",
+        _ => "CorruptError",
+    };
+    build(py, class, error).unwrap_or_else(|failure| failure)
+}
+
+fn os_error(error: &Error, io: &std::io::Error) -> PyErr {
+    match (io.raw_os_error(), error.path()) {
+        // errno and file name make Python pick FileNotFoundError, PermissionError and so on
+        (Some(errno), Some(path)) => PyOSError::new_err((errno, io_message(io), path.to_path_buf())),
+        _ => PyOSError::new_err(error.to_string()),
+    }
+}
+
+/// The system's words without Rust's "(os error 2)".
+fn io_message(io: &std::io::Error) -> String {
+    let message = io.to_string();
+    message.split(" (os error").next().unwrap_or(&message).to_owned()
+}
+
+fn build(py: Python<'_>, class: &str, error: &Error) -> PyResult<PyErr> {
+    static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+    let module = MODULE.get_or_try_init(py, || py.import("kbat.errors").map(Bound::unbind))?.bind(py);
+    let class = module.getattr(class)?.cast_into::<PyType>()?;
+    let position = error.position();
+    let arguments = PyDict::new(py);
+    arguments.set_item("kind", error.kind().name())?;
+    arguments.set_item("position", position.byte)?;
+    arguments.set_item("base_offset", position.base_offset)?;
+    arguments.set_item("record", position.record)?;
+    arguments.set_item("field", position.field)?;
+    arguments.set_item("path", error.path().map(|path| path.to_string_lossy().into_owned()))?;
+    Ok(PyErr::from_value(class.call((error.to_string(),), Some(&arguments))?))
+}
+
+/// `?` for results of the core, where the GIL is held.
+pub(crate) trait OrRaise<T> {
+    /// The value, or the exception for the error.
+    fn or_raise(self, py: Python<'_>) -> PyResult<T>;
+}
+
+impl<T> OrRaise<T> for crate::Result<T> {
+    fn or_raise(self, py: Python<'_>) -> PyResult<T> {
+        self.map_err(|error| raise(py, &error))
+    }
+}

@@ -1,0 +1,105 @@
+//! `kbat.Limits`.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use crate::limits::Limits;
+
+/// Bounds on untrusted input. The defaults read every batch that a broker accepts with ``message.max.bytes`` raised to 100 MB,
+/// and refuse a 32 KB batch that unpacks to 1 GiB.
+///
+/// Args:
+///     batch_len: Bytes of one batch. Default 128 MiB.
+///     decompressed_len: Bytes of one batch's records after decompression. Default 1 GiB.
+///     ratio: How many times larger than compressed they may become past ``ratio_free_len``. Default 1000.
+///     ratio_free_len: Decompressed bytes up to which ``ratio`` is not looked at. Default 128 MiB.
+///     record_count: Records of one batch. Default 200 million.
+///     header_count: Headers of one record. Default 16 million.
+#[pyclass(frozen, name = "Limits", module = "kbat", eq, from_py_object)]
+#[derive(Clone, PartialEq)]
+pub(crate) struct PyLimits(pub(crate) Limits);
+
+#[pymethods]
+impl PyLimits {
+    #[new]
+    #[pyo3(signature = (*, batch_len=None, decompressed_len=None, ratio=None, ratio_free_len=None, record_count=None, header_count=None))]
+    fn new(
+        batch_len: Option<usize>,
+        decompressed_len: Option<usize>,
+        ratio: Option<usize>,
+        ratio_free_len: Option<usize>,
+        record_count: Option<usize>,
+        header_count: Option<usize>,
+    ) -> Self {
+        let default = Limits::default();
+        Self(Limits {
+            batch_len: batch_len.unwrap_or(default.batch_len),
+            decompressed_len: decompressed_len.unwrap_or(default.decompressed_len),
+            ratio: ratio.unwrap_or(default.ratio),
+            ratio_free_len: ratio_free_len.unwrap_or(default.ratio_free_len),
+            record_count: record_count.unwrap_or(default.record_count),
+            header_count: header_count.unwrap_or(default.header_count),
+        })
+    }
+
+    /// Bytes of one batch.
+    #[getter]
+    fn batch_len(&self) -> usize {
+        self.0.batch_len
+    }
+
+    /// Bytes of one batch's records after decompression.
+    #[getter]
+    fn decompressed_len(&self) -> usize {
+        self.0.decompressed_len
+    }
+
+    /// How many times larger than compressed records may become.
+    #[getter]
+    fn ratio(&self) -> usize {
+        self.0.ratio
+    }
+
+    /// Decompressed bytes up to which ``ratio`` is not looked at.
+    #[getter]
+    fn ratio_free_len(&self) -> usize {
+        self.0.ratio_free_len
+    }
+
+    /// Records of one batch.
+    #[getter]
+    fn record_count(&self) -> usize {
+        self.0.record_count
+    }
+
+    /// Headers of one record.
+    #[getter]
+    fn header_count(&self) -> usize {
+        self.0.header_count
+    }
+
+    fn __repr__(&self) -> String {
+        let Limits { batch_len, decompressed_len, ratio, ratio_free_len, record_count, header_count } = &self.0;
+        format!(
+            "Limits(batch_len={batch_len}, decompressed_len={decompressed_len}, ratio={ratio}, \
+             ratio_free_len={ratio_free_len}, record_count={record_count}, header_count={header_count})"
+        )
+    }
+
+    /// For pickling.
+    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
+        let arguments = PyDict::new(py);
+        arguments.set_item("batch_len", self.0.batch_len)?;
+        arguments.set_item("decompressed_len", self.0.decompressed_len)?;
+        arguments.set_item("ratio", self.0.ratio)?;
+        arguments.set_item("ratio_free_len", self.0.ratio_free_len)?;
+        arguments.set_item("record_count", self.0.record_count)?;
+        arguments.set_item("header_count", self.0.header_count)?;
+        Ok((PyTuple::empty(py), arguments))
+    }
+}
+
+/// The limits of an optional argument.
+pub(crate) fn or_default(limits: Option<PyLimits>) -> Limits {
+    limits.map_or_else(Limits::default, |limits| limits.0)
+}

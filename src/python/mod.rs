@@ -1,0 +1,41 @@
+//! The extension module `kbat._core` (feature `python`): translation only. Arguments in, the GIL released, a call, results out.
+//!
+//! Every class is frozen and can be shared between threads.
+
+mod batch;
+mod builder;
+mod control;
+mod edit;
+mod errors;
+mod limits;
+mod record;
+mod scan;
+mod segments;
+mod source;
+
+use pyo3::prelude::*;
+
+/// Kafka's record format, read and written without a broker: the compiled half of the package `kbat`.
+#[pymodule(gil_used = false)]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<batch::PyBatch>()?;
+    module.add_class::<batch::PyBatchIterator>()?;
+    module.add_class::<builder::PyBatchBuilder>()?;
+    module.add_class::<control::PyControlRecord>()?;
+    module.add_class::<limits::PyLimits>()?;
+    module.add_class::<record::PyRecord>()?;
+    module.add_class::<record::PyRecordIterator>()?;
+    module.add_class::<scan::PyScan>()?;
+    module.add_class::<scan::PyArrowBatchIterator>()?;
+    module.add_class::<segments::PySegmentFile>()?;
+    module.add_function(wrap_pyfunction!(batch::read_batches, module)?)?;
+    module.add_function(wrap_pyfunction!(builder::batch_size, module)?)?;
+    module.add_function(wrap_pyfunction!(edit::end_transaction_marker, module)?)?;
+    module.add_function(wrap_pyfunction!(edit::set_base_offset, module)?)?;
+    module.add_function(wrap_pyfunction!(edit::set_log_append_time, module)?)?;
+    module.add_function(wrap_pyfunction!(edit::set_partition_leader_epoch, module)?)?;
+    module.add_function(wrap_pyfunction!(scan::scan, module)?)?;
+    module.add_function(wrap_pyfunction!(segments::find_segments, module)?)?;
+    Ok(())
+}

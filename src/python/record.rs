@@ -1,0 +1,316 @@
+//! `kbat.Record` and the iterator over a batch's records.
+//!
+//! A Python iterator can't borrow, so records are spans of the batch's bytes, or of one decompressed buffer that all records of
+//! an iteration share. They are parsed a chunk at a time with the GIL released; their bytes are copied when asked for.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyString};
+
+use crate::compression::{Payload, Scratch};
+use crate::error::{Error, Result};
+use crate::format::attributes::TimestampType;
+use crate::format::control::ControlRecord;
+use crate::format::record::{Extra, Place, Record};
+use crate::format::records::{Bookmark, Records};
+use crate::log::SharedBytes;
+use crate::python::batch::PyBatch;
+use crate::python::control::PyControlRecord;
+use crate::python::errors::OrRaise;
+
+/// Records parsed at a time: enough to make releasing the GIL worth it, little memory.
+const CHUNK: usize = 1024;
+
+/// A part of the shared bytes.
+#[derive(Clone, Copy)]
+struct Span {
+    start: usize,
+    len: usize,
+}
+
+impl Span {
+    /// `part` is a slice of `whole`.
+    fn of(part: &[u8], whole: &[u8]) -> Self {
+        Self { start: part.as_ptr().addr().wrapping_sub(whole.as_ptr().addr()), len: part.len() }
+    }
+
+    fn get(self, whole: &[u8]) -> &[u8] {
+        whole.get(self.start..self.start.saturating_add(self.len)).unwrap_or_default()
+    }
+}
+
+/// A record without its bytes.
+#[derive(Clone, Copy)]
+struct Spans {
+    offset: i64,
+    timestamp: i64,
+    timestamp_type: Option<TimestampType>,
+    sequence: i32,
+    key: Option<Span>,
+    value: Option<Span>,
+    headers: Span,
+    header_count: u32,
+    place: Place,
+}
+
+impl Spans {
+    fn of(record: &Record<'_>, whole: &[u8]) -> Self {
+        let (headers, header_count) = match record.extra {
+            Extra::Headers { bytes, count } => (Span::of(bytes, whole), count),
+            Extra::Message(_) => (Span { start: 0, len: 0 }, 0),
+        };
+        Self {
+            offset: record.offset,
+            timestamp: record.timestamp,
+            timestamp_type: record.timestamp_type,
+            sequence: record.sequence,
+            key: record.key.map(|key| Span::of(key, whole)),
+            value: record.value.map(|value| Span::of(value, whole)),
+            headers,
+            header_count,
+            place: record.place,
+        }
+    }
+}
+
+struct State {
+    ready: VecDeque<Spans>,
+    bookmark: Bookmark,
+    /// Raised after the records before it.
+    error: Option<Error>,
+    ended: bool,
+}
+
+/// Iterates the records of a batch.
+#[pyclass(frozen, name = "RecordIterator", module = "kbat")]
+pub(crate) struct PyRecordIterator {
+    batch: Py<PyBatch>,
+    /// The bytes that spans count in: the batch's source, or what its records were decompressed to.
+    bytes: SharedBytes,
+    /// The part of them that holds the records.
+    payload: Span,
+    fault: Option<crate::compression::CodecFault>,
+    is_control: bool,
+    state: Mutex<State>,
+}
+
+/// Where a batch's records are, once they are decompressed.
+type Opened = (SharedBytes, Span, Option<crate::compression::CodecFault>, bool);
+
+fn open(batch: &PyBatch) -> Result<Opened> {
+    let core = batch.core()?;
+    let settings = batch.settings();
+    if settings.check_crc {
+        core.verify_crc()?;
+    }
+    let (shared, _) = batch.shared();
+    let mut scratch = Scratch::new();
+    let Payload { bytes, fault } = core.payload(&mut scratch, &settings.limits)?;
+    if !core.attributes().is_compressed() || bytes.is_empty() {
+        let span = if bytes.is_empty() { Span { start: 0, len: 0 } } else { Span::of(bytes, (*shared).as_ref()) };
+        return Ok((shared, span, fault, core.is_control()));
+    }
+    let span = Span { start: 0, len: bytes.len() };
+    Ok((Arc::new(scratch.take_buffer()), span, fault, core.is_control()))
+}
+
+impl PyRecordIterator {
+    pub(crate) fn new(batch: &Bound<'_, PyBatch>) -> PyResult<Self> {
+        let py = batch.py();
+        let inner = batch.get();
+        let (bytes, payload, fault, is_control) =
+            py.detach(|| open(inner)).map_err(|error| inner.raise(py, error))?;
+        let state = State { ready: VecDeque::new(), bookmark: Bookmark::default(), error: None, ended: false };
+        Ok(Self { batch: batch.clone().unbind(), bytes, payload, fault, is_control, state: Mutex::new(state) })
+    }
+
+    /// Parses the next chunk.
+    fn parse(&self, batch: &PyBatch, state: &mut State) -> Result<()> {
+        let whole: &[u8] = (*self.bytes).as_ref();
+        let core = batch.core()?;
+        let payload = Payload { bytes: self.payload.get(whole), fault: self.fault.clone() };
+        let settings = batch.settings();
+        let check_records = settings.check_crc && core.is_legacy_wrapper();
+        let mut records = Records::new(&core, payload, &settings.limits)?;
+        records.resume(state.bookmark);
+        while state.ready.len() < CHUNK {
+            let Some(record) = records.next() else {
+                state.ended = true;
+                break;
+            };
+            let record = record?;
+            if check_records {
+                record.verify_crc()?;
+            }
+            record.headers().verify()?;
+            state.ready.push_back(Spans::of(&record, whole));
+        }
+        state.bookmark = records.bookmark();
+        Ok(())
+    }
+
+    fn refill(&self, batch: &PyBatch, state: &mut State) {
+        if state.ready.is_empty() && !state.ended {
+            if let Err(error) = self.parse(batch, state) {
+                state.error = Some(error);
+                state.ended = true;
+            }
+        }
+    }
+}
+
+#[pymethods]
+impl PyRecordIterator {
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyRecord>> {
+        let quick = match self.state.try_lock() {
+            Ok(mut state) => state.ready.pop_front(),
+            Err(_) => None,
+        };
+        let (spans, error) = match quick {
+            Some(spans) => (Some(spans), None),
+            None => py.detach(|| {
+                let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+                self.refill(self.batch.get(), &mut state);
+                let spans = state.ready.pop_front();
+                let error = if spans.is_none() { state.error.take() } else { None };
+                (spans, error)
+            }),
+        };
+        if let Some(error) = error {
+            return Err(self.batch.get().raise(py, error));
+        }
+        Ok(spans.map(|spans| PyRecord { bytes: Arc::clone(&self.bytes), spans, is_control: self.is_control }))
+    }
+}
+
+/// A record. Its key, value and headers are copied out of the batch when asked for.
+#[pyclass(frozen, name = "Record", module = "kbat")]
+pub(crate) struct PyRecord {
+    bytes: SharedBytes,
+    spans: Spans,
+    is_control: bool,
+}
+
+impl PyRecord {
+    fn whole(&self) -> &[u8] {
+        (*self.bytes).as_ref()
+    }
+
+    fn core(&self) -> Record<'_> {
+        let whole = self.whole();
+        let spans = &self.spans;
+        Record {
+            offset: spans.offset,
+            timestamp: spans.timestamp,
+            timestamp_type: spans.timestamp_type,
+            key: spans.key.map(|span| span.get(whole)),
+            value: spans.value.map(|span| span.get(whole)),
+            sequence: spans.sequence,
+            extra: Extra::Headers { bytes: spans.headers.get(whole), count: spans.header_count },
+            place: spans.place,
+        }
+    }
+
+    fn copy<'py>(&self, py: Python<'py>, span: Option<Span>) -> Option<Bound<'py, PyBytes>> {
+        span.map(|span| PyBytes::new(py, span.get(self.whole())))
+    }
+}
+
+#[pymethods]
+impl PyRecord {
+    /// Offset in the partition.
+    #[getter]
+    fn offset(&self) -> i64 {
+        self.spans.offset
+    }
+
+    /// Milliseconds since the epoch, -1 where there is none.
+    #[getter]
+    fn timestamp(&self) -> i64 {
+        self.spans.timestamp
+    }
+
+    /// ``"CreateTime"``, ``"LogAppendTime"``, or None for magic 0.
+    #[getter]
+    fn timestamp_type(&self) -> Option<&'static str> {
+        self.spans.timestamp_type.map(TimestampType::name)
+    }
+
+    /// The key; None is Kafka's null, which is not the empty key.
+    #[getter]
+    fn key<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+        self.copy(py, self.spans.key)
+    }
+
+    /// The value; None is Kafka's null, a tombstone in compacted topics.
+    #[getter]
+    fn value<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+        self.copy(py, self.spans.value)
+    }
+
+    /// Headers in their order, duplicates included, as ``(str, bytes | None)``; bytes that are no UTF-8 show as U+FFFD.
+    #[getter]
+    fn headers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let list = PyList::empty(py);
+        for header in self.core().headers() {
+            let header = header.or_raise(py)?;
+            list.append((PyString::new(py, &header.key_lossy()), header.value().map(|value| PyBytes::new(py, value))))?;
+        }
+        Ok(list)
+    }
+
+    /// Headers as stored: ``(bytes, bytes | None)``.
+    #[getter]
+    fn raw_headers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let list = PyList::empty(py);
+        for header in self.core().headers() {
+            let header = header.or_raise(py)?;
+            list.append((PyBytes::new(py, header.key()), header.value().map(|value| PyBytes::new(py, value))))?;
+        }
+        Ok(list)
+    }
+
+    /// Sequence of its producer, -1 for none.
+    #[getter]
+    fn sequence(&self) -> i32 {
+        self.spans.sequence
+    }
+
+    /// What a control record says; None for records of data.
+    ///
+    /// Raises:
+    ///     CorruptError: A control record whose key or value can't be read.
+    #[getter]
+    fn control(&self, py: Python<'_>) -> PyResult<Option<PyControlRecord>> {
+        if !self.is_control {
+            return Ok(None);
+        }
+        ControlRecord::parse(&self.core()).map(PyControlRecord).map(Some).or_raise(py)
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let show = |span: Option<Span>| -> PyResult<String> {
+            let Some(span) = span else { return Ok("None".to_owned()) };
+            let shown = Span { start: span.start, len: span.len.min(40) };
+            let text = PyBytes::new(py, shown.get(self.whole())).repr()?.to_string();
+            Ok(if span.len > shown.len { format!("{text}… ({} bytes)", span.len) } else { text })
+        };
+        let headers = match self.spans.header_count {
+            0 => String::new(),
+            count => format!(", {count} headers"),
+        };
+        Ok(format!(
+            "Record(offset={}, timestamp={}, key={}, value={}{headers})",
+            self.spans.offset,
+            self.spans.timestamp,
+            show(self.spans.key)?,
+            show(self.spans.value)?,
+        ))
+    }
+}

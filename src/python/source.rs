@@ -1,0 +1,53 @@
+//! The `source` argument: bytes-like objects and paths.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pyo3::buffer::PyBuffer;
+use pyo3::exceptions::{PyBufferError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::{PyBytes, PyString};
+
+use crate::log::SharedBytes;
+
+/// What a `source` argument was.
+pub(crate) enum Source {
+    Bytes(SharedBytes),
+    Path(PathBuf),
+}
+
+/// Bytes of a Python object that can't change behind our back: `bytes` as they are, everything else copied.
+pub(crate) fn shared_bytes(object: &Bound<'_, PyAny>) -> PyResult<Option<SharedBytes>> {
+    if let Ok(bytes) = object.cast::<PyBytes>() {
+        return Ok(Some(Arc::new(PyBackedBytes::from(bytes.clone()))));
+    }
+    match PyBuffer::<u8>::get(object) {
+        Ok(buffer) => Ok(Some(Arc::new(buffer.to_vec(object.py())?))),
+        Err(error) if error.is_instance_of::<PyBufferError>(object.py()) => raw_bytes(object).map(Some),
+        Err(_) => Ok(None),
+    }
+}
+
+/// A buffer of items that are no bytes, such as an `array` of `int`: its memory, as `bytes(memoryview)` shows it.
+fn raw_bytes(object: &Bound<'_, PyAny>) -> PyResult<SharedBytes> {
+    let view = object.py().import("builtins")?.getattr("memoryview")?.call1((object,))?;
+    let bytes = view.call_method0("tobytes")?.cast_into::<PyBytes>()?;
+    Ok(Arc::new(PyBackedBytes::from(bytes)))
+}
+
+/// Reads a `source` argument.
+pub(crate) fn source(object: &Bound<'_, PyAny>) -> PyResult<Source> {
+    if !object.is_instance_of::<PyString>()
+        && let Some(bytes) = shared_bytes(object)?
+    {
+        return Ok(Source::Bytes(bytes));
+    }
+    match object.extract::<PathBuf>() {
+        Ok(path) => Ok(Source::Path(path)),
+        Err(_) => Err(PyTypeError::new_err(format!(
+            "source must be a bytes-like object or a path, not {}",
+            object.get_type().name()?
+        ))),
+    }
+}
