@@ -4,7 +4,7 @@
 /// CRC-32C, as `java.util.zip.CRC32C`.
 #[inline]
 pub(crate) fn crc32c(bytes: &[u8]) -> u32 {
-    ::crc32c::crc32c(bytes)
+    crc_fast::crc32_iscsi(bytes)
 }
 
 /// CRC-32, as `java.util.zip.CRC32`.
