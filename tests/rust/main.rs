@@ -16,4 +16,12 @@
 
 mod corpus;
 mod data;
+mod edge_framing;
+mod edge_header;
+mod edge_records;
+mod format_batch;
+mod format_record;
+mod golden;
+mod raw;
 mod verdicts;
+mod writes;

@@ -1,0 +1,94 @@
+"""Which tasks a Spark read has, without Spark."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from pathlib import Path
+
+import pytest
+
+from kbat.spark.options import ReadOptions
+from kbat.spark.plan import Segment, SegmentsPartition, pack, plan
+from kbat.spark.schema import schema_of
+from kbat.spark.source import KbatReader
+
+
+def sizes(tasks: list[SegmentsPartition]) -> list[list[int]]:
+    return [[segment.size for segment in task.segments] for task in tasks]
+
+
+@pytest.mark.parametrize(
+    ("segments", "tasks"),
+    [
+        ([], []),
+        ([0, 0], []),
+        ([10], [[10]]),
+        ([25, 3], [[25], [3]]),
+        ([4, 4, 2, 1, 9], [[4, 4, 2], [1, 9]]),
+        ([4, 0, 7], [[4], [7]]),
+    ],
+)
+def test_pack_neighbours_go_together_up_to_the_bound(segments: list[int], tasks: list[list[int]]) -> None:
+    assert sizes(list(pack([Segment(f"/{size}", size) for size in segments], 10))) == tasks
+
+
+def test_plan_of_a_log_directory_has_every_segment_once_in_order(log_dir: Path) -> None:
+    tasks = plan(ReadOptions(path=(os.fspath(log_dir),), max_partition_bytes=20_000))
+    paths = [segment.path for task in tasks for segment in task.segments]
+    directories = sorted(log_dir.glob("*-0"), key=lambda directory: directory.name)
+    logs = [log for directory in directories for log in sorted(directory.glob("*.log")) if log.stat().st_size]
+    assert paths == [os.fspath(log) for log in logs]
+    assert len(tasks) > 1
+    assert all(task.size <= 20_000 or len(task.segments) == 1 for task in tasks)
+
+
+def test_plan_of_a_small_directory_is_one_task(log_dir: Path) -> None:
+    assert len(plan(ReadOptions(path=(os.fspath(log_dir / "codec-lz4-0"),)))) == 1
+
+
+def test_plan_of_an_empty_directory_is_one_idle_task(tmp_path: Path) -> None:
+    assert plan(ReadOptions(path=(os.fspath(tmp_path),))) == [SegmentsPartition(())]
+
+
+@pytest.mark.parametrize("form", ["{}", "file:{}", "file://{}"])
+def test_plan_understands_paths_and_file_urls(log_dir: Path, form: str) -> None:
+    tasks = plan(ReadOptions(path=(form.format(log_dir / "codec-lz4-0"),)))
+    assert tasks == plan(ReadOptions(path=(os.fspath(log_dir / "codec-lz4-0"),)))
+
+
+def test_plan_understands_relative_paths(log_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(log_dir)
+    (task,) = plan(ReadOptions(path=("codec-lz4-0",)))
+    assert all(Path(segment.path).is_absolute() for segment in task.segments)
+
+
+def test_plan_of_a_glob_has_what_matches(log_dir: Path) -> None:
+    (task,) = plan(ReadOptions(path=(os.fspath(log_dir / "codec-*-0"),)))
+    names = [Path(segment.path).parent.name for segment in task.segments]
+    assert names == [f"codec-{codec}-0" for codec in ("gzip", "lz4", "none", "snappy", "zstd")]
+
+
+@pytest.mark.parametrize("name", ["nothing", "nothing-*"])
+def test_plan_of_a_path_where_nothing_is_is_an_error(tmp_path: Path, name: str) -> None:
+    with pytest.raises(FileNotFoundError, match=r"kbat: nothing is at .*nothing"):
+        plan(ReadOptions(path=(os.fspath(tmp_path / name),)))
+
+
+@pytest.mark.parametrize("url", ["s3://bucket/orders-0", "hdfs://host/kafka", "dbfs:/kafka"])
+def test_plan_of_a_remote_path_is_an_error(url: str) -> None:
+    with pytest.raises(ValueError, match=f"{url} is not in a local file system"):
+        plan(ReadOptions(path=(url,)))
+
+
+def test_reader_and_tasks_survive_pickling(log_dir: Path) -> None:
+    options = ReadOptions(path=(os.fspath(log_dir),))
+    tasks = plan(options)
+    assert pickle.loads(pickle.dumps(tasks)) == tasks  # noqa: S301 -- its own bytes
+    reader = KbatReader(schema_of(["offset", "base_offset"]), options)
+    copied = pickle.loads(pickle.dumps(reader))  # noqa: S301 -- its own bytes
+    assert (copied.fields, copied.names, copied.options) == (
+        ["offset", "base_offset"],
+        ["offset", "base_offset"],
+        options,
+    )
