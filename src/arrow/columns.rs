@@ -94,7 +94,11 @@ enum Builder {
     Offset(Vec<i64>),
     Timestamp(Vec<i64>, TimestampUnit),
     Sequence(Vec<i32>),
-    Headers { lists: Vec<i32>, keys: Bytes, values: Bytes },
+    Headers {
+        lists: Vec<i32>,
+        keys: Bytes,
+        values: Bytes,
+    },
     /// Columns that hold one value for each batch or file; written a batch at a time.
     BatchInt64(Column, Vec<i64>),
     BatchInt32(Column, Vec<i32>),
@@ -102,7 +106,10 @@ enum Builder {
     BatchInt8(Vec<i8>),
     IsTransactional(BooleanBufferBuilder),
     Text(Column, Bytes),
-    Partition { values: Vec<i32>, nulls: NullBufferBuilder },
+    Partition {
+        values: Vec<i32>,
+        nulls: NullBufferBuilder,
+    },
 }
 
 impl Builder {

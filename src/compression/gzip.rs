@@ -34,7 +34,8 @@ pub(crate) struct Context {
 impl Context {
     /// Decompresses all members of `input`.
     pub(crate) fn decompress(&mut self, input: &[u8], output: &mut Output<'_>) -> Result<(), StreamFault> {
-        let may_repeat = memchr::memmem::find(input.get(FIXED_HEADER_LEN..).unwrap_or_default(), &MEMBER_START).is_some();
+        let may_repeat =
+            memchr::memmem::find(input.get(FIXED_HEADER_LEN..).unwrap_or_default(), &MEMBER_START).is_some();
         let header_checksum = input.get(3).is_some_and(|flags| flags & HAS_HEADER_CHECKSUM != 0);
         if !may_repeat && !header_checksum && self.decompress_one(input, output)? {
             return Ok(());
@@ -88,7 +89,9 @@ fn decompress_member(input: &[u8], output: &mut Output<'_>) -> Result<usize, Str
         let rest = input.get(usize_from_u64(inflate.total_in())..).unwrap_or_default();
         let (_, room) = output.room(STEP_LEN);
         let room_len = room.len().min(STEP_LEN);
-        let Some(room) = room.get_mut(..room_len).filter(|room| !room.is_empty()) else { return Err(StreamFault::Full) };
+        let Some(room) = room.get_mut(..room_len).filter(|room| !room.is_empty()) else {
+            return Err(StreamFault::Full);
+        };
         let (before_in, before_out) = (inflate.total_in(), inflate.total_out());
         let status = inflate
             .decompress(rest, room, FlushDecompress::None)

@@ -86,8 +86,7 @@ impl Attributes {
     /// [`ErrorKind::UnsupportedCodec`] for the numbers 5 to 7.
     pub fn compression(self) -> Result<Compression> {
         let id = self.codec_id();
-        Compression::from_id(id)
-            .ok_or_else(|| Error::new(ErrorKind::UnsupportedCodec { id }).in_field("attributes"))
+        Compression::from_id(id).ok_or_else(|| Error::new(ErrorKind::UnsupportedCodec { id }).in_field("attributes"))
     }
 
     /// Whether any codec bit is set.

@@ -28,7 +28,8 @@ impl<'a> Batch<'a> {
     #[inline]
     pub(crate) fn parse(bytes: &'a [u8], position: u64) -> Result<Self> {
         let magic = bytes.get(crate::format::header::MAGIC_POSITION).copied().unwrap_or(0);
-        let header = if magic == 2 { Header::parse_v2(bytes, position)? } else { Header::parse_legacy(bytes, position)? };
+        let header =
+            if magic == 2 { Header::parse_v2(bytes, position)? } else { Header::parse_legacy(bytes, position)? };
         Ok(Self { bytes, position, header })
     }
 
@@ -124,9 +125,10 @@ impl<'a> Batch<'a> {
     /// # Errors
     /// [`ErrorKind::UnsupportedCodec`] where the attributes name none.
     pub fn compression(&self) -> Result<Compression> {
-        self.header.attributes.compression().map_err(|error| {
-            error.at(self.attributes_position()).in_batch(self.header.base_offset)
-        })
+        self.header
+            .attributes
+            .compression()
+            .map_err(|error| error.at(self.attributes_position()).in_batch(self.header.base_offset))
     }
 
     fn attributes_position(&self) -> u64 {

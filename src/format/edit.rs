@@ -27,7 +27,9 @@ pub fn set_base_offset(bytes: &mut [u8], base_offset: i64) -> Result<()> {
     let batch = first(bytes)?;
     let stored = match (batch.is_legacy_wrapper(), batch.magic()) {
         (false, _) => base_offset,
-        (true, 0) => return Err(Error::argument("a compressed set of magic 0 keeps its offsets inside: build it anew")),
+        (true, 0) => {
+            return Err(Error::argument("a compressed set of magic 0 keeps its offsets inside: build it anew"));
+        }
         (true, _) => {
             let (mut scratch, limits) = (Scratch::new(), Limits::default());
             let first = batch.first_offset(&mut scratch, &limits)?;

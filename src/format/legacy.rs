@@ -97,7 +97,9 @@ impl<'s> LegacyRecords<'s> {
             if size < MIN_LENGTH {
                 return Err(self.place().error(ErrorKind::BatchLength { length: size, minimum: MIN_LENGTH }, "size"));
             }
-            let Some((_, next)) = usize::try_from(size).ok().and_then(|size| after.split_at_checked(size)) else { break };
+            let Some((_, next)) = usize::try_from(size).ok().and_then(|size| after.split_at_checked(size)) else {
+                break;
+            };
             last = Some(offset);
             rest = next;
         }

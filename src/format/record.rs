@@ -274,7 +274,9 @@ pub(crate) struct BodyFault {
 #[inline]
 pub(crate) fn parse_body(bytes: &[u8]) -> std::result::Result<Body<'_>, Box<BodyFault>> {
     let mut rest = bytes;
-    let Some((_attributes, after)) = rest.split_first() else { return Err(fault(ErrorKind::Truncated, "attributes", rest)) };
+    let Some((_attributes, after)) = rest.split_first() else {
+        return Err(fault(ErrorKind::Truncated, "attributes", rest));
+    };
     rest = after;
     let timestamp_delta = match read_varlong(&mut rest) {
         Ok(delta) => delta,
@@ -297,14 +299,19 @@ pub(crate) fn parse_body(bytes: &[u8]) -> std::result::Result<Body<'_>, Box<Body
         Err(why) => return Err(fault(why.into(), "header_count", rest)),
     };
     match u32::try_from(header_count) {
-        Ok(0) if rest.is_empty() => Ok(Body { timestamp_delta, offset_delta, key, value, header_count: 0, headers: rest }),
+        Ok(0) if rest.is_empty() => {
+            Ok(Body { timestamp_delta, offset_delta, key, value, header_count: 0, headers: rest })
+        }
         Ok(0) => Err(fault(ErrorKind::TrailingBytes { count: u64_of(rest.len()) }, "length", rest)),
         // a header takes two bytes at least: a count beyond the bytes left can't be honest
         Ok(count) if usize_of(count) <= rest.len() => {
             Ok(Body { timestamp_delta, offset_delta, key, value, header_count: count, headers: rest })
         }
         _ => {
-            let kind = ErrorKind::InvalidValue { value: header_count.into(), expected: "as many headers as the record's bytes can hold" };
+            let kind = ErrorKind::InvalidValue {
+                value: header_count.into(),
+                expected: "as many headers as the record's bytes can hold",
+            };
             Err(fault(kind, "header_count", rest))
         }
     }

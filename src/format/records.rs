@@ -42,7 +42,10 @@ impl<'s> Records<'s> {
     }
 
     /// How far the iteration is, to go on with later over the same bytes.
-    #[cfg_attr(not(feature = "python"), expect(dead_code, reason = "only Python's iterator, which can't borrow, resumes"))]
+    #[cfg_attr(
+        not(feature = "python"),
+        expect(dead_code, reason = "only Python's iterator, which can't borrow, resumes")
+    )]
     pub(crate) fn bookmark(&self) -> Bookmark {
         match &self.0 {
             Inner::V2(records) => {
@@ -54,7 +57,10 @@ impl<'s> Records<'s> {
     }
 
     /// Goes to a bookmark of an earlier iteration over the same bytes.
-    #[cfg_attr(not(feature = "python"), expect(dead_code, reason = "only Python's iterator, which can't borrow, resumes"))]
+    #[cfg_attr(
+        not(feature = "python"),
+        expect(dead_code, reason = "only Python's iterator, which can't borrow, resumes")
+    )]
     pub(crate) fn resume(&mut self, bookmark: Bookmark) {
         if bookmark.done {
             self.0 = Inner::Done;
@@ -120,7 +126,8 @@ impl<'s> V2Records<'s> {
     fn new(batch: &Batch<'_>, payload: Payload<'s>, limits: &Limits) -> Result<Self> {
         let header = batch.header();
         let Ok(count) = u32::try_from(header.record_count) else {
-            let kind = ErrorKind::InvalidValue { value: header.record_count.into(), expected: "a record count of 0 or more" };
+            let kind =
+                ErrorKind::InvalidValue { value: header.record_count.into(), expected: "a record count of 0 or more" };
             return Err(Error::new(kind)
                 .at(batch.position().saturating_add(57))
                 .in_batch(header.base_offset)
@@ -237,7 +244,8 @@ impl<'s> V2Records<'s> {
         match self.fault.take() {
             Some(fault) if length >= 0 => self.codec_error(fault),
             _ => {
-                let kind = ErrorKind::InvalidValue { value: length.into(), expected: "a record length that fits the batch" };
+                let kind =
+                    ErrorKind::InvalidValue { value: length.into(), expected: "a record length that fits the batch" };
                 self.place(left).error(kind, "length")
             }
         }
@@ -250,8 +258,7 @@ impl<'s> V2Records<'s> {
 
     #[cold]
     fn header_limit_error(&self, count: usize) -> Error {
-        let kind =
-            ErrorKind::Limit { name: "header_count", limit: u64_of(self.header_limit), actual: u64_of(count) };
+        let kind = ErrorKind::Limit { name: "header_count", limit: u64_of(self.header_limit), actual: u64_of(count) };
         self.place(self.rest.len()).error(kind, "header_count")
     }
 

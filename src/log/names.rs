@@ -62,7 +62,9 @@ mod tests {
 
     #[test]
     fn partition_directory_topic_may_have_dashes_and_dots() {
-        for (name, topic, partition) in [("a-0", "a", 0), ("a-b.c-12", "a-b.c", 12), ("__consumer_offsets-49", "__consumer_offsets", 49)] {
+        for (name, topic, partition) in
+            [("a-0", "a", 0), ("a-b.c-12", "a-b.c", 12), ("__consumer_offsets-49", "__consumer_offsets", 49)]
+        {
             let parsed = parse_partition_directory(name).unwrap();
             assert_eq!((parsed.topic.as_str(), parsed.partition), (topic, partition));
         }
@@ -77,7 +79,9 @@ mod tests {
 
     #[test]
     fn base_offset_other_names_are_none() {
-        for name in ["", ".log", "x.log", "0.index", "-1.log", "00000000000000000000.log.swap", "99999999999999999999.log"] {
+        for name in
+            ["", ".log", "x.log", "0.index", "-1.log", "00000000000000000000.log.swap", "99999999999999999999.log"]
+        {
             assert_eq!(parse_base_offset(name), None, "{name}");
         }
     }

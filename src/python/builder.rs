@@ -210,11 +210,7 @@ impl PyBatchBuilder {
 }
 
 /// Runs `work` on the bytes of an optional bytes-like object, without a copy where it is `bytes`.
-fn borrowed<T>(
-    object: &Bound<'_, PyAny>,
-    what: &str,
-    work: impl FnOnce(Option<&[u8]>) -> PyResult<T>,
-) -> PyResult<T> {
+fn borrowed<T>(object: &Bound<'_, PyAny>, what: &str, work: impl FnOnce(Option<&[u8]>) -> PyResult<T>) -> PyResult<T> {
     if object.is_none() {
         return work(None);
     }

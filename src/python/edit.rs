@@ -8,14 +8,12 @@ use crate::format::control::ControlRecord;
 use crate::python::errors::OrRaise;
 
 /// Edits a `bytearray` from `position` on: a copy of it is edited and written back, so that nothing can change underneath.
-fn edit(
-    data: &Bound<'_, PyAny>,
-    position: usize,
-    work: impl FnOnce(&mut [u8]) -> crate::Result<()>,
-) -> PyResult<()> {
+fn edit(data: &Bound<'_, PyAny>, position: usize, work: impl FnOnce(&mut [u8]) -> crate::Result<()>) -> PyResult<()> {
     let Ok(array) = data.cast::<PyByteArray>() else {
         let name = data.get_type().name()?;
-        return Err(PyTypeError::new_err(format!("data must be a bytearray, which can be edited in place, not {name}")));
+        return Err(PyTypeError::new_err(format!(
+            "data must be a bytearray, which can be edited in place, not {name}"
+        )));
     };
     let mut bytes = array.to_vec();
     let Some(batch) = bytes.get_mut(position..) else {
@@ -23,12 +21,7 @@ fn edit(
     };
     work(batch).or_raise(data.py())?;
     let edited = PyBytes::new(data.py(), batch);
-    let whole = pyo3::types::PySlice::new(
-        data.py(),
-        isize::try_from(position).unwrap_or(isize::MAX),
-        isize::MAX,
-        1,
-    );
+    let whole = pyo3::types::PySlice::new(data.py(), isize::try_from(position).unwrap_or(isize::MAX), isize::MAX, 1);
     array.set_item(whole, edited)
 }
 
@@ -100,8 +93,8 @@ pub(crate) fn set_log_append_time(data: &Bound<'_, PyAny>, timestamp: i64, posit
 #[pyfunction]
 #[pyo3(signature = (*, producer_id, producer_epoch, commit, timestamp, base_offset=0, coordinator_epoch=0, partition_leader_epoch=-1))]
 #[expect(clippy::too_many_arguments, reason = "the keyword arguments of the Python signature")]
-pub(crate) fn end_transaction_marker<'py>(
-    py: Python<'py>,
+pub(crate) fn end_transaction_marker(
+    py: Python<'_>,
     producer_id: i64,
     producer_epoch: i16,
     commit: bool,
@@ -109,7 +102,7 @@ pub(crate) fn end_transaction_marker<'py>(
     base_offset: i64,
     coordinator_epoch: i32,
     partition_leader_epoch: i32,
-) -> PyResult<Bound<'py, PyBytes>> {
+) -> PyResult<Bound<'_, PyBytes>> {
     let marker =
         if commit { ControlRecord::Commit { coordinator_epoch } } else { ControlRecord::Abort { coordinator_epoch } };
     let bytes = crate::end_transaction_marker(

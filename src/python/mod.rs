@@ -2,6 +2,9 @@
 //!
 //! Every class is frozen and can be shared between threads.
 
+#![allow(clippy::doc_markdown, clippy::doc_link_with_quotes, reason = "these are Python docstrings")]
+#![allow(clippy::needless_pass_by_value, reason = "pyo3 hands arguments over by value")]
+
 mod batch;
 mod builder;
 mod control;

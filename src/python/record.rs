@@ -120,8 +120,7 @@ impl PyRecordIterator {
     pub(crate) fn new(batch: &Bound<'_, PyBatch>) -> PyResult<Self> {
         let py = batch.py();
         let inner = batch.get();
-        let (bytes, payload, fault, is_control) =
-            py.detach(|| open(inner)).map_err(|error| inner.raise(py, error))?;
+        let (bytes, payload, fault, is_control) = py.detach(|| open(inner)).map_err(|error| inner.raise(py, error))?;
         let state = State { ready: VecDeque::new(), bookmark: Bookmark::default(), error: None, ended: false };
         Ok(Self { batch: batch.clone().unbind(), bytes, payload, fault, is_control, state: Mutex::new(state) })
     }
@@ -152,11 +151,12 @@ impl PyRecordIterator {
     }
 
     fn refill(&self, batch: &PyBatch, state: &mut State) {
-        if state.ready.is_empty() && !state.ended {
-            if let Err(error) = self.parse(batch, state) {
-                state.error = Some(error);
-                state.ended = true;
-            }
+        if state.ready.is_empty()
+            && !state.ended
+            && let Err(error) = self.parse(batch, state)
+        {
+            state.error = Some(error);
+            state.ended = true;
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arrow_array::{Array, RecordBatchReader, StructArray};
-use arrow_schema::{ArrowError, DataType, Field};
+use arrow_array::{ArrayRef, RecordBatchReader, StructArray};
+use arrow_schema::{ArrowError, Field};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyList, PyString, PyTuple};
@@ -44,7 +44,7 @@ use crate::python::source::{Source, source};
 /// Example:
 ///     >>> kbat.scan("topic-0/", columns=["offset", "timestamp", "value"]).to_polars()
 #[pyfunction]
-#[pyo3(signature = (source, *, columns=None, start_offset=None, end_offset=None, include_control=false, check_crc=true, on_corrupt="fail", limits=None, topic=None, partition=None, timestamp_unit="ms", max_rows=16384, max_bytes=2097152))]
+#[pyo3(signature = (source, *, columns=None, start_offset=None, end_offset=None, include_control=false, check_crc=true, on_corrupt="fail", limits=None, topic=None, partition=None, timestamp_unit="ms", max_rows=16384, max_bytes=2_097_152))]
 #[expect(clippy::too_many_arguments, reason = "the keyword arguments of the Python signature")]
 pub(crate) fn scan(
     source: &Bound<'_, PyAny>,
@@ -122,6 +122,14 @@ fn sources(object: &Bound<'_, PyAny>) -> PyResult<Vec<ScanSource>> {
     }
 }
 
+/// What the C interface, which carries text only, can say of an error.
+fn text_only(error: ArrowError) -> ArrowError {
+    match error {
+        ArrowError::ExternalError(error) => ArrowError::ComputeError(error.to_string()),
+        other => other,
+    }
+}
+
 /// A scan that can be passed over as often as you like: by anything that takes the Arrow PyCapsule interface (polars, DuckDB,
 /// pandas, PyArrow), or by ``to_pyarrow()``, ``to_pandas()``, ``to_polars()`` and ``to_batches()``.
 #[pyclass(frozen, name = "Scan", module = "kbat")]
@@ -160,13 +168,9 @@ impl PyScan {
         let fields = reader.schema().fields().clone();
         let field = Arc::new(Field::new_struct("", fields, false));
         let arrays = reader.map(|batch| {
-            batch.map(|batch| Arc::new(StructArray::from(batch)) as Arc<dyn Array>).map_err(|error| match error {
-                // the C interface carries text only
-                ArrowError::ExternalError(error) => ArrowError::ComputeError(error.to_string()),
-                other => other,
-            })
+            let array: ArrayRef = Arc::new(StructArray::from(batch.map_err(text_only)?));
+            Ok(array)
         });
-        debug_assert!(matches!(field.data_type(), DataType::Struct(_)), "a stream of structs");
         Ok(to_stream_pycapsule(py, Box::new(ArrayIterator::new(arrays, field)), requested_schema)?)
     }
 
