@@ -68,7 +68,8 @@ fn timestamp_type(name: &str) -> PyResult<TimestampType> {
 #[pymethods]
 impl PyBatchBuilder {
     #[new]
-    #[pyo3(signature = (magic=2, compression="none", level=None, *, base_offset=0, timestamp_type="CreateTime", log_append_time=None, producer_id=-1, producer_epoch=-1, base_sequence=-1, transactional=false, control=false, partition_leader_epoch=-1, delete_horizon_ms=None, last_offset=None))]
+    // text_signature: PyO3 would write -1 as an ellipsis
+    #[pyo3(signature = (magic=2, compression="none", level=None, *, base_offset=0, timestamp_type="CreateTime", log_append_time=None, producer_id=-1, producer_epoch=-1, base_sequence=-1, transactional=false, control=false, partition_leader_epoch=-1, delete_horizon_ms=None, last_offset=None), text_signature = "(magic=2, compression='none', level=None, *, base_offset=0, timestamp_type='CreateTime', log_append_time=None, producer_id=-1, producer_epoch=-1, base_sequence=-1, transactional=False, control=False, partition_leader_epoch=-1, delete_horizon_ms=None, last_offset=None)")]
     #[expect(clippy::too_many_arguments, reason = "the keyword arguments of the Python signature")]
     fn new(
         py: Python<'_>,

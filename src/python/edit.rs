@@ -91,7 +91,8 @@ pub(crate) fn set_log_append_time(data: &Bound<'_, PyAny>, timestamp: i64, posit
 /// Raises:
 ///     ValueError: A negative producer id or epoch.
 #[pyfunction]
-#[pyo3(signature = (*, producer_id, producer_epoch, commit, timestamp, base_offset=0, coordinator_epoch=0, partition_leader_epoch=-1))]
+// text_signature: PyO3 would write -1 as an ellipsis
+#[pyo3(signature = (*, producer_id, producer_epoch, commit, timestamp, base_offset=0, coordinator_epoch=0, partition_leader_epoch=-1), text_signature = "(*, producer_id, producer_epoch, commit, timestamp, base_offset=0, coordinator_epoch=0, partition_leader_epoch=-1)")]
 #[expect(clippy::too_many_arguments, reason = "the keyword arguments of the Python signature")]
 pub(crate) fn end_transaction_marker(
     py: Python<'_>,
