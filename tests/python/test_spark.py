@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 KAFKA_SCHEMA = (
     "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, timestampType int"
 )
-HEADERS_SCHEMA = "headers array<struct<key: string, value: binary>>"
+HEADERS_SCHEMA = "headers array<struct<key:string,value:binary>>"
 
 
 def read(spark: SparkSession, *paths: Path, schema: StructType | str | None = None, **options: object) -> DataFrame:
@@ -41,7 +41,7 @@ def failure(frame: DataFrame) -> str:
 
 
 def ddl(schema: StructType) -> str:
-    return ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in schema.fields).replace(":", ": ")
+    return ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in schema.fields)
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,72 @@
+"""Kafka's record format as a library: record batches and log segments, read and written without a broker.
+
+```python
+import kbat
+
+for batch in kbat.read_batches("orders-0/00000000000000000000.log"):
+    for record in batch:
+        print(record.offset, record.key, record.value)
+
+kbat.scan("/var/lib/kafka/data").to_polars()
+```
+
+`offset` is a Kafka offset, `position` a place in bytes; timestamps are milliseconds since the epoch, UTC.
+"""
+
+from kbat._core import (
+    Batch,
+    BatchBuilder,
+    BatchIterator,
+    ControlRecord,
+    Limits,
+    Record,
+    RecordIterator,
+    Scan,
+    SegmentFile,
+    __version__,
+    batch_size,
+    end_transaction_marker,
+    find_segments,
+    read_batches,
+    scan,
+    set_base_offset,
+    set_log_append_time,
+    set_partition_leader_epoch,
+)
+from kbat.errors import (
+    CorruptError,
+    CrcError,
+    DecompressionError,
+    KbatError,
+    LimitError,
+    TruncatedError,
+    UnsupportedError,
+)
+
+__all__ = [
+    "Batch",
+    "BatchBuilder",
+    "BatchIterator",
+    "ControlRecord",
+    "CorruptError",
+    "CrcError",
+    "DecompressionError",
+    "KbatError",
+    "LimitError",
+    "Limits",
+    "Record",
+    "RecordIterator",
+    "Scan",
+    "SegmentFile",
+    "TruncatedError",
+    "UnsupportedError",
+    "__version__",
+    "batch_size",
+    "end_transaction_marker",
+    "find_segments",
+    "read_batches",
+    "scan",
+    "set_base_offset",
+    "set_log_append_time",
+    "set_partition_leader_epoch",
+]

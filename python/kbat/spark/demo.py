@@ -1,0 +1,267 @@
+"""`python -m kbat.spark.demo LOG_DIR`: a broker's log directory as rows, answers and Parquet, on a local Spark.
+
+Shows the first record of each topic, a table of what each topic keeps on disk by codec, and copies every record to
+Parquet and back. Reads the directory and never writes into it. Answers go to the standard output, progress to the
+standard error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import kbat
+from kbat.spark import register
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+_COLUMNS = "topic, partition, offset, timestamp, key, value, headers, compression, batchSize, segment, position"
+
+_FIRST_RECORDS = """
+SELECT topic, partition, offset, timestamp,
+       substr(regexp_replace(decode(key, 'UTF-8'), '\\\\s+', ' '), 1, 16) AS key,
+       substr(regexp_replace(decode(value, 'UTF-8'), '\\\\s+', ' '), 1, 40) AS value,
+       size(headers) AS headers
+FROM (SELECT *, row_number() OVER (PARTITION BY topic ORDER BY partition, offset) AS place FROM log)
+WHERE place = 1
+ORDER BY topic
+LIMIT 12
+"""
+
+# A batch's size is in each of its records: first one row a batch, then one row a topic and codec.
+_ANSWERS = """
+SELECT topic, compression, sum(records) AS records, count(*) AS batches,
+       sum(batch_size) AS stored, sum(payload) AS payload, min(first) AS first, max(last) AS last
+FROM (
+  SELECT topic, compression, segment, position, any_value(batchSize) AS batch_size, count(*) AS records,
+         sum(coalesce(octet_length(key), 0) + coalesce(octet_length(value), 0)
+             + aggregate(headers, 0, (sum, header) ->
+                         sum + octet_length(header.key) + coalesce(octet_length(header.value), 0))) AS payload,
+         min(timestamp) AS first, max(timestamp) AS last
+  FROM log GROUP BY topic, compression, segment, position
+)
+GROUP BY topic, compression
+ORDER BY topic, compression
+"""
+
+_FINGERPRINT = """
+SELECT count(*) AS records, bit_xor(xxhash64(topic, partition, offset, timestamp, key, value, headers)) AS fingerprint
+FROM {view}
+"""
+
+
+class _Columns(NamedTuple):
+    """Titles of a printed table, and which of its columns stand to the right."""
+
+    titles: Sequence[str]
+    right: Sequence[str] = ()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the demo and return its exit code: 0, or 1 with a message on the standard error."""
+    given = _parse(arguments)
+    try:
+        segments = kbat.find_segments(given.log_dir)
+        _check(given.log_dir, segments)
+        _say(f"{given.log_dir}: {len(segments)} segments, {_size(sum(segment.size for segment in segments))}")
+        with _local_spark() as spark:
+            _show(spark, given.log_dir, Path(given.output))
+    except (OSError, ValueError) as error:
+        sys.stderr.write(f"kbat demo: {error}\n")
+        return 1
+    return 0
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m kbat.spark.demo", description=__doc__.split("\n\n")[1])
+    parser.add_argument(
+        "log_dir", metavar="LOG_DIR", help="a broker's log directory, a partition directory or a .log file"
+    )
+    parser.add_argument("--output", default="demo-output", help="directory for the Parquet copy (default: %(default)s)")
+    return parser.parse_args(arguments)
+
+
+def _check(log_dir: str, segments: Sequence[kbat.SegmentFile]) -> None:
+    """Raise `ValueError` where there is nothing to show."""
+    if not any(segment.size for segment in segments):
+        message = (
+            f"{log_dir} has no records: neither .log files nor <topic>-<partition> directories with .log files. "
+            "Give the directory that the broker's log.dirs names"
+        )
+        raise ValueError(message)
+
+
+def _show(spark: SparkSession, log_dir: str, output: Path) -> None:
+    log = spark.read.format("kbat").option("columns", _COLUMNS).load(log_dir)
+    log.createOrReplaceTempView("log")
+    _say("reading the first record of each topic")
+    _print_first_records(spark.sql(_FIRST_RECORDS))
+    _say("adding up records, batches and bytes")
+    _print_answers(spark.sql(_ANSWERS))
+    _say("writing Parquet and reading it back")
+    _copy(spark, log, output / "records.parquet")
+
+
+def _print_first_records(rows: DataFrame) -> None:
+    columns = _Columns(
+        ("topic", "partition", "offset", "timestamp (UTC)", "key", "value", "headers"),
+        ("partition", "offset", "headers"),
+    )
+    print("\nThe first record of each topic")
+    _print_table(
+        columns,
+        [
+            (
+                _text(row.topic),
+                _text(row.partition),
+                str(row.offset),
+                _time(row.timestamp),
+                _text(row.key),
+                _text(row.value),
+                str(row.headers),
+            )
+            for row in rows.collect()
+        ],
+    )
+
+
+def _print_answers(rows: DataFrame) -> None:
+    right = ("records", "batches", "on disk", "payload", "ratio")
+    columns = _Columns(("topic", "codec", *right, "first (UTC)", "last (UTC)"), right)
+    print("\nWhat each topic keeps on disk, by codec (ratio: bytes of keys, values and headers to bytes on disk)")
+    _print_table(
+        columns,
+        [
+            (
+                _text(row.topic),
+                row.compression,
+                f"{row.records:,}",
+                f"{row.batches:,}",
+                _size(row.stored),
+                _size(row.payload),
+                f"{row.payload / row.stored:.2f}",
+                _time(row.first),
+                _time(row.last),
+            )
+            for row in rows.collect()
+        ],
+    )
+
+
+def _copy(spark: SparkSession, log: DataFrame, path: Path) -> None:
+    """Write every record to Parquet, read it back and compare. Raises `ValueError` if anything differs."""
+    log.write.mode("overwrite").option("compression", "zstd").parquet(os.fspath(path))
+    spark.read.parquet(os.fspath(path)).createOrReplaceTempView("copy")
+    original, copied = (spark.sql(_FINGERPRINT.format(view=view)).collect()[0] for view in ("log", "copy"))
+    if original != copied:
+        message = f"{path} differs from the log: {copied.records:,} records of {original.records:,}"
+        raise ValueError(message)
+    stored = sum(part.stat().st_size for part in path.glob("*.parquet"))
+    print(f"\n{path}: {copied.records:,} records in {_size(stored)}, the same as the log's, read back and compared")
+
+
+@contextlib.contextmanager
+def _local_spark() -> Iterator[SparkSession]:
+    """Give a Spark session on this machine's cores whose log goes to a file, named if Spark fails."""
+    _say("starting Spark on this machine")
+    directory = Path(tempfile.mkdtemp(prefix="kbat-demo-"))
+    spark_log = directory / "spark.log"
+    try:
+        with _standard_error_to(spark_log):
+            spark = _start(directory)
+        try:
+            yield spark
+        finally:
+            spark.stop()
+    except (OSError, ValueError):
+        raise
+    except Exception as error:
+        message = f"Spark failed; its log is {spark_log}\n{error}"
+        raise OSError(message) from error
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+def _start(directory: Path) -> SparkSession:
+    if not shutil.which(str(Path(os.environ["JAVA_HOME"], "bin", "java")) if "JAVA_HOME" in os.environ else "java"):
+        message = "Spark needs Java 17 or later, and there is no java; set JAVA_HOME or install one"
+        raise OSError(message)
+    from pyspark.sql import SparkSession  # noqa: PLC0415 -- slow; a wrong path is told before
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    spark = (
+        SparkSession.builder.appName("kbat demo")
+        .master("local[*]")
+        .config("spark.ui.enabled", value=False)
+        .config("spark.ui.showConsoleProgress", value=False)
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.shuffle.partitions", 4)
+        .config("spark.sql.warehouse.dir", os.fspath(directory / "warehouse"))
+        .getOrCreate()
+    )
+    register(spark)
+    return spark
+
+
+@contextlib.contextmanager
+def _standard_error_to(path: Path) -> Iterator[None]:
+    """Send the standard error of processes started in the block to a file: the Java machine keeps it for its life."""
+    sys.stderr.flush()
+    saved = os.dup(2)
+    try:
+        with path.open("wb") as file:
+            os.dup2(file.fileno(), 2)
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(saved, 2)
+        os.close(saved)
+
+
+_STARTED = time.monotonic()
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"[{time.monotonic() - _STARTED:5.1f} s] {text}\n")
+    sys.stderr.flush()
+
+
+def _print_table(columns: _Columns, rows: Sequence[Sequence[str]]) -> None:
+    widths = [max(map(len, cells)) for cells in zip(columns.titles, *rows, strict=True)]
+    for cells in (columns.titles, ["─" * width for width in widths], *rows):
+        aligned = [
+            cell.rjust(width) if title in columns.right else cell.ljust(width)
+            for cell, width, title in zip(cells, widths, columns.titles, strict=True)
+        ]
+        print("  " + "  ".join(aligned).rstrip())
+
+
+def _text(value: object) -> str:
+    """Return a value for a person; an unprintable character shows as a middle dot, null as a dash."""
+    return "-" if value is None else "".join(char if char.isprintable() else "·" for char in str(value))
+
+
+def _time(value: object) -> str:
+    return str(value)[:19]
+
+
+def _size(size: float) -> str:
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024:  # noqa: PLR2004 -- of a unit to the next
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} TiB"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
