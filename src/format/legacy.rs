@@ -169,7 +169,8 @@ impl<'s> LegacyRecords<'s> {
             .map_err(|error| error.in_batch(self.base_offset).in_record(self.index))?;
         if self.wrapper.is_some() && message.attributes.is_compressed() {
             // a codec that does not exist is refused first, as in Kafka
-            message.attributes.compression().map_err(|error| error.in_batch(self.base_offset).in_record(self.index))?;
+            let locate = |error: Error| error.at(self.position).in_batch(self.base_offset).in_record(self.index);
+            message.attributes.compression().map_err(locate)?;
             let kind = ErrorKind::InvalidWrapper("a message in it is compressed itself");
             return Err(place.error(kind, "attributes"));
         }
