@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def test_demo_on_the_sample_directory_shows_rows_answers_and_parquet(log_dir: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "kbat.spark.demo", log_dir, "--output", tmp_path]
+    command = [sys.executable, "-m", "kbat.spark.demo", os.fspath(log_dir), "--output", os.fspath(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 -- its own module
     assert done.returncode == 0, done.stderr
     assert "segments-default-interval" in done.stdout

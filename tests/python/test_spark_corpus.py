@@ -48,10 +48,11 @@ def table(spark: SparkSession) -> pa.Table:
 def rows(table: pa.Table) -> dict[str, list[tuple[int, Row]]]:
     """Position of the batch and the record, by segment file."""
     found = defaultdict(list)
-    micros = table.column("timestamp").cast(pa.int64()).to_pylist()
-    for record, timestamp in zip(table.drop_columns("timestamp").to_pylist(), micros, strict=True):
+    place = table.column_names.index("timestamp")
+    in_micros = table.set_column(place, "timestamp", table.column("timestamp").cast(pa.int64()))
+    for record in in_micros.to_pylist():
         headers = tuple((header["key"], header["value"]) for header in record["headers"])
-        row = Row(record["offset"], timestamp, record["timestampType"], record["key"], record["value"], headers)
+        row = Row(*(record[name] for name in ("offset", "timestamp", "timestampType", "key", "value")), headers)
         found[record["segment"]].append((record["position"], row))
     return found
 

@@ -98,7 +98,9 @@ fn assert_record(batch: &Batch<'_>, record: &Record<'_>, expected: &Value, place
     assert_eq!(control.type_name(), control_type, "{place}");
     if let Some(epoch) = expected["coordinatorEpoch"].as_i64() {
         let found = match control {
-            ControlRecord::Abort { coordinator_epoch } | ControlRecord::Commit { coordinator_epoch } => coordinator_epoch,
+            ControlRecord::Abort { coordinator_epoch } | ControlRecord::Commit { coordinator_epoch } => {
+                coordinator_epoch
+            }
             other => panic!("{place}: {other:?}"),
         };
         assert_eq!(i64::from(found), epoch, "{place}");

@@ -73,7 +73,9 @@ pub(crate) fn timestamp_type_name(timestamp_type: Option<TimestampType>) -> &'st
 
 /// A record's headers as `[key, value]` pairs; keys decoded as Java does.
 pub(crate) fn headers_json(record: &Record<'_>) -> kbat::Result<Value> {
-    let pair = |header: kbat::Result<kbat::Header<'_>>| header.map(|header| json!([header.key_lossy(), base64(header.value())]));
+    let pair = |header: kbat::Result<kbat::Header<'_>>| {
+        header.map(|header| json!([header.key_lossy(), base64(header.value())]))
+    };
     record.headers().map(pair).collect::<kbat::Result<Vec<_>>>().map(Value::from)
 }
 

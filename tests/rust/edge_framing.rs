@@ -69,7 +69,10 @@ fn framing_a_length_too_small_is_refused() {
                 continue;
             }
             let error = item.unwrap_err();
-            assert!(matches!(error.kind(), ErrorKind::BatchLength { length: found, .. } if *found == length), "{error}");
+            assert!(
+                matches!(error.kind(), ErrorKind::BatchLength { length: found, .. } if *found == length),
+                "{error}"
+            );
             assert_eq!((error.position().byte, error.position().base_offset), (Some(8), Some(0)));
             assert_eq!(error.position().field, Some("batch_length"));
         }
@@ -143,7 +146,8 @@ fn framing_magics_in_every_order_are_each_read_as_their_own() {
 /// Edge case 8. sarama refused more than 131070 records in a batch.
 #[test]
 fn framing_many_batches_and_many_records_are_read() {
-    let bytes: Vec<u8> = (0..1_000).flat_map(|offset| V2 { base_offset: offset, ..V2::of(&plain_records(1)) }.bytes()).collect();
+    let bytes: Vec<u8> =
+        (0..1_000).flat_map(|offset| V2 { base_offset: offset, ..V2::of(&plain_records(1)) }.bytes()).collect();
     assert_eq!(walk(&bytes).0, (0..1_000).collect::<Vec<_>>());
 
     let bytes = V2::of(&plain_records(200_000)).bytes();

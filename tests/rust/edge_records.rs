@@ -78,7 +78,8 @@ fn record_timestamp_deltas_of_every_size_are_read() {
 /// Edge case 27. A peer takes a first timestamp of −1 for "not set".
 #[test]
 fn record_timestamps_of_minus_one_are_kept() {
-    let all: Vec<_> = [0, 1_000, -5].iter().enumerate().map(|(i, delta)| with_len(&body(*delta, i as i32, None, None))).collect();
+    let all: Vec<_> =
+        [0, 1_000, -5].iter().enumerate().map(|(i, delta)| with_len(&body(*delta, i as i32, None, None))).collect();
     let bytes = V2 { base_timestamp: -1, ..V2::of(&all) }.bytes();
     let timestamps: Vec<_> = records(&first(&bytes)).unwrap().iter().map(|record| record.timestamp).collect();
     assert_eq!(timestamps, [-1, 999, -6]);
@@ -250,7 +251,8 @@ fn header_keys_that_are_not_utf8_fail_only_as_text() {
 #[test]
 fn header_key_of_negative_length_is_refused() {
     for len in [-1, -2, i32::MIN] {
-        let error = parse(&[vec![0, 0, 0], field(None), field(None), varint(1), varint(len), field(None)].concat()).unwrap_err();
+        let error = parse(&[vec![0, 0, 0], field(None), field(None), varint(1), varint(len), field(None)].concat())
+            .unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::InvalidValue { value, .. } if *value == i64::from(len)), "{error}");
         assert_eq!(error.position().field, Some("header_key_length"));
     }

@@ -3,7 +3,7 @@
 use kbat::{BatchBuilder, Compression, ControlRecord, ErrorKind, NewHeader, TimestampType};
 
 use crate::data::{first, records};
-use crate::raw::{CONTROL, LOG_APPEND_TIME, TRANSACTIONAL, V2, fix_crc};
+use crate::raw::{CONTROL, LOG_APPEND_TIME, Shape, TRANSACTIONAL, V2, fix_crc};
 
 const SEVEN_DAYS: i64 = 7 * 86_400_000;
 
@@ -36,7 +36,10 @@ fn batch_without_records_keeps_its_header() {
         let bytes = batch.bytes();
         let batch = first(&bytes);
         batch.verify_crc().unwrap();
-        assert_eq!((batch.size(), batch.base_offset(), batch.last_offset(), batch.next_offset()), (61, Some(37), 59, 60));
+        assert_eq!(
+            (batch.size(), batch.base_offset(), batch.last_offset(), batch.next_offset()),
+            (61, Some(37), 59, 60)
+        );
         assert_eq!((batch.base_sequence(), batch.last_sequence()), (983, 983 + 22));
         assert_eq!((batch.base_timestamp(), batch.max_timestamp()), (-1, SEVEN_DAYS));
         assert_eq!((batch.producer_id(), batch.producer_epoch(), batch.record_count()), (23, 15, Some(0)));
@@ -79,7 +82,7 @@ fn batch_sequence_at_its_end_wraps_to_zero() {
 fn batch_size_is_known_before_it_is_built() {
     let header: NewHeader<'_> = (b"foo", Some(b"bar"));
     let many = [header, (b"", None), (b"baz", Some(b""))];
-    let records: [(Option<&[u8]>, Option<&[u8]>, &[NewHeader<'_>]); 5] = [
+    let records: [Shape<'_>; 5] = [
         (Some(b"key"), Some(b"value"), &[]),
         (None, Some(b"value"), &many[..1]),
         (Some(b"key"), None, &many),

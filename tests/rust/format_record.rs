@@ -3,7 +3,7 @@
 use kbat::{ErrorKind, NewHeader};
 
 use crate::data::{Owned, first, records};
-use crate::raw::{V2, body, field, varint, varlong, with_len};
+use crate::raw::{Shape, V2, body, field, varint, varlong, with_len};
 
 /// The one record of a batch with that record body.
 fn parse(body: &[u8]) -> kbat::Result<Owned> {
@@ -21,7 +21,7 @@ fn start() -> Vec<u8> {
 fn record_of_every_shape_is_read_as_written() {
     let headers: [NewHeader<'_>; 3] = [(b"foo", Some(b"value")), (b"bar", None), ("Aêñü".as_bytes(), Some(b""))];
     let (key, value): (&[u8], &[u8]) = (b"hi", b"there");
-    let shapes: [(Option<&[u8]>, Option<&[u8]>, &[NewHeader<'_>]); 5] = [
+    let shapes: [Shape<'_>; 5] = [
         (Some(key), Some(value), &[]),
         (None, Some(value), &[]),
         (Some(key), None, &[]),
@@ -30,7 +30,8 @@ fn record_of_every_shape_is_read_as_written() {
     ];
     for (key, value, headers) in shapes {
         let pairs = headers.iter().map(|(key, value)| [field(Some(key)), field(*value)].concat()).collect::<Vec<_>>();
-        let fields = [vec![0], varlong(323), varint(10), field(key), field(value), varint(headers.len() as i32)].concat();
+        let fields =
+            [vec![0], varlong(323), varint(10), field(key), field(value), varint(headers.len() as i32)].concat();
         let body = [fields, pairs.concat()].concat();
         assert_eq!(kbat::record_len(10, 323, key, value, headers), with_len(&body).len());
         let mut batch = V2::of_body(&body);
@@ -39,7 +40,8 @@ fn record_of_every_shape_is_read_as_written() {
         let record = records(&first(&bytes)).unwrap().remove(0);
         assert_eq!((record.offset, record.sequence, record.timestamp), (47, 733, 423));
         assert_eq!((record.key.as_deref(), record.value.as_deref()), (key, value));
-        let found: Vec<NewHeader<'_>> = record.headers.iter().map(|(key, value)| (key.as_slice(), value.as_deref())).collect();
+        let found: Vec<NewHeader<'_>> =
+            record.headers.iter().map(|(key, value)| (key.as_slice(), value.as_deref())).collect();
         assert_eq!(found, headers);
     }
 }
@@ -140,7 +142,14 @@ fn record_declared_longer_than_the_batch_is_refused() {
 /// After `ByteUtilsTest`: longer than needed is read, too long is not; in every field that is one.
 #[test]
 fn record_varints_longer_than_needed_are_read() {
-    let body = [vec![0], vec![0x80, 0x00], vec![0x80, 0x80, 0x00], vec![0x81, 0x00], vec![0x82, 0x80, 0x00, 7], vec![0x80, 0x00]];
+    let body = [
+        vec![0],
+        vec![0x80, 0x00],
+        vec![0x80, 0x80, 0x00],
+        vec![0x81, 0x00],
+        vec![0x82, 0x80, 0x00, 7],
+        vec![0x80, 0x00],
+    ];
     let record = parse(&body.concat()).unwrap();
     assert_eq!((record.offset, record.timestamp, record.key, record.value), (0, 1_000, None, Some(vec![7])));
     for place in 1..body.len() {

@@ -36,18 +36,15 @@ fn golden_checksums_of_every_magic_are_kafkas() {
 
 #[test]
 fn golden_v2_batch_is_exact() {
-    let expected = hex(
-        "000000000000000000000055ffffffff02e58cf1ff00000000000100000000000454c300000000000454c3
-         ffffffffffffffffffffffffffff0000000220000000086b6579310c76616c756531002400e1bf2202086b6579320c76616c75653200",
-    );
+    let expected = hex("000000000000000000000055ffffffff02e58cf1ff00000000000100000000000454c300000000000454c3
+         ffffffffffffffffffffffffffff0000000220000000086b6579310c76616c756531002400e1bf2202086b6579320c76616c75653200");
     assert_eq!(build(2, Compression::None), expected);
 }
 
 #[test]
 fn golden_v2_lz4_stream_is_exact() {
-    let expected = hex(
-        "04224d186040822400008020000000086b6579310c76616c756531002400e1bf2202086b6579320c76616c7565320000000000",
-    );
+    let expected =
+        hex("04224d186040822400008020000000086b6579310c76616c756531002400e1bf2202086b6579320c76616c7565320000000000");
     assert_eq!(first(&build(2, Compression::Lz4)).stored_records(), expected);
 }
 
@@ -63,10 +60,9 @@ fn golden_lz4_frame_heads_depend_on_magic() {
 /// Edge case 64. After `MemoryRecordsTest.testBuildEndTxnMarker`.
 #[test]
 fn golden_commit_marker_is_exact() {
-    let expected = hex(
-        "00000000000003d7000000420000001d02050d7e510030000000000000018bcfe568000000018bcfe568000000000000000049
-         000dffffffff000000012000000008000000010c00000000015b00",
-    );
+    let expected =
+        hex("00000000000003d7000000420000001d02050d7e510030000000000000018bcfe568000000018bcfe568000000000000000049
+         000dffffffff000000012000000008000000010c00000000015b00");
     let marker = ControlRecord::Commit { coordinator_epoch: 347 };
     let bytes = kbat::end_transaction_marker(983, 1_700_000_000_000, 29, 73, 13, &marker).unwrap();
     assert_eq!(bytes, expected);
@@ -89,6 +85,9 @@ fn golden_empty_streams_of_java_are_read() {
         batch.record_count = 1;
         let bytes = batch.bytes();
         let error = crate::data::records(&first(&bytes)).unwrap_err();
-        assert!(matches!(error.kind(), kbat::ErrorKind::MissingRecords { declared: 1, found: 0 }), "codec {codec}: {error}");
+        assert!(
+            matches!(error.kind(), kbat::ErrorKind::MissingRecords { declared: 1, found: 0 }),
+            "codec {codec}: {error}"
+        );
     }
 }

@@ -16,9 +16,17 @@
 
 mod corpus;
 mod data;
+mod edge_control;
 mod edge_framing;
+mod edge_gzip;
 mod edge_header;
+mod edge_legacy;
+mod edge_limits;
+mod edge_lz4;
 mod edge_records;
+mod edge_snappy;
+mod edge_writers;
+mod edge_zstd;
 mod format_batch;
 mod format_record;
 mod golden;

@@ -115,7 +115,12 @@ fn disagreement(line: &Value, verdict: &Verdict) -> Option<String> {
     }
     if line["count"].as_u64() != Some(verdict.records.len() as u64) {
         let error = verdict.error.as_ref().map(ToString::to_string);
-        return Some(format!("Kafka: {} records {}, kbat: {} {error:?}", line["count"], line["message"], verdict.records.len()));
+        return Some(format!(
+            "Kafka: {} records {}, kbat: {} {error:?}",
+            line["count"],
+            line["message"],
+            verdict.records.len()
+        ));
     }
     if let Some(hash) = line["sha256"].as_str() {
         return (hash != sha256(&verdict.records)).then(|| "other records".to_owned());
