@@ -85,18 +85,22 @@ fn header_len_of_next(input: &[u8]) -> Option<usize> {
 fn decompress_member(input: &[u8], output: &mut Output<'_>) -> Result<usize, StreamFault> {
     let mut inflate = Decompress::new(false);
     let start = output.filled();
+    let mut beyond = [0];
     loop {
         let rest = input.get(usize_from_u64(inflate.total_in())..).unwrap_or_default();
         let (_, room) = output.room(STEP_LEN);
         let room_len = room.len().min(STEP_LEN);
-        let Some(room) = room.get_mut(..room_len).filter(|room| !room.is_empty()) else {
-            return Err(StreamFault::Full);
-        };
+        // at the bound the end of the stream may still be unread: one byte more tells
+        let at_bound = room_len == 0;
+        let room = if at_bound { beyond.as_mut_slice() } else { room.get_mut(..room_len).unwrap_or_default() };
         let (before_in, before_out) = (inflate.total_in(), inflate.total_out());
         let status = inflate
             .decompress(rest, room, FlushDecompress::None)
             .map_err(|error| StreamFault::invalid(format!("invalid deflate stream: {error}")))?;
         let produced = usize_from_u64(inflate.total_out().wrapping_sub(before_out));
+        if at_bound && produced > 0 {
+            return Err(StreamFault::Full);
+        }
         output.commit(produced);
         if status == Status::StreamEnd {
             break;

@@ -35,7 +35,7 @@ impl<'b> Output<'b> {
         let wanted = self.filled.saturating_add(len).min(self.limit);
         if self.buffer.len() < wanted {
             let doubled = self.buffer.len().saturating_mul(2).max(INITIAL_LEN);
-            self.buffer.resize(wanted.max(doubled.min(self.limit)), 0);
+            self.lengthen(wanted.max(doubled.min(self.limit)));
         }
         let end = self.buffer.len().min(self.limit);
         let (before, room) = self.buffer.split_at_mut(self.filled.min(end));
@@ -49,8 +49,14 @@ impl<'b> Output<'b> {
         if len >= self.limit {
             return Err(StreamFault::Full);
         }
-        self.buffer.resize(len.saturating_mul(2).max(INITIAL_LEN).min(self.limit), 0);
+        self.lengthen(len.saturating_mul(2).max(INITIAL_LEN).min(self.limit));
         Ok(())
+    }
+
+    fn lengthen(&mut self, len: usize) {
+        // to the byte: a vector left to itself takes up to twice the bound
+        self.buffer.reserve_exact(len.saturating_sub(self.buffer.len()));
+        self.buffer.resize(len, 0);
     }
 
     /// Counts `len` bytes of the room as produced.
