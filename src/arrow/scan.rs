@@ -183,7 +183,8 @@ impl ArrowScan {
             return Ok(Some(part));
         }
         loop {
-            if self.columns.rows() >= self.options.max_rows || self.columns.data_len() >= self.options.max_bytes {
+            let rows = self.columns.rows();
+            if rows >= self.options.max_rows.max(1) || (rows > 0 && self.columns.data_len() >= self.options.max_bytes) {
                 return self.emit();
             }
             if self.current.is_none() {
