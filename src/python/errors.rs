@@ -8,6 +8,9 @@ use pyo3::types::{PyDict, PyType};
 
 use crate::error::{Error, ErrorKind};
 
+/// What reading a directory gives, on Linux, macOS and Windows.
+const EISDIR: i32 = 21;
+
 /// The exception for an error.
 pub(crate) fn raise(py: Python<'_>, error: &Error) -> PyErr {
     let class = match error.kind() {
@@ -26,9 +29,10 @@ pub(crate) fn raise(py: Python<'_>, error: &Error) -> PyErr {
 }
 
 fn os_error(error: &Error, io: &std::io::Error) -> PyErr {
-    match (io.raw_os_error(), error.path()) {
+    let errno = io.raw_os_error().or_else(|| (io.kind() == std::io::ErrorKind::IsADirectory).then_some(EISDIR));
+    match (errno, error.path()) {
         // errno and file name make Python pick FileNotFoundError, PermissionError and so on
-        (Some(errno), Some(path)) => PyOSError::new_err((errno, io_message(io), path.to_path_buf())),
+        (Some(errno), Some(path)) => PyOSError::new_err((errno, io_message(io), path.as_os_str().to_owned())),
         _ => PyOSError::new_err(error.to_string()),
     }
 }
