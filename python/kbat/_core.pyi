@@ -450,8 +450,8 @@ def set_base_offset(data: bytearray, base_offset: int, *, position: int = 0) -> 
         position: Where in ``data`` the batch begins.
 
     Raises:
-        CorruptError: No batch begins there.
-        ValueError: A compressed set of magic 0, whose offsets lie in the compressed bytes.
+        CorruptError: What begins there is no batch.
+        ValueError: Less than a batch; a compressed set of magic 0, whose offsets lie in the compressed bytes.
     """
 
 def set_partition_leader_epoch(data: bytearray, partition_leader_epoch: int, *, position: int = 0) -> None:
@@ -463,8 +463,8 @@ def set_partition_leader_epoch(data: bytearray, partition_leader_epoch: int, *, 
         position: Where in ``data`` the batch begins.
 
     Raises:
-        CorruptError: No batch begins there.
-        ValueError: Magic 0 and 1, which have no epoch.
+        CorruptError: What begins there is no batch.
+        ValueError: Less than a batch; magic 0 and 1, which have no epoch.
     """
 
 def set_log_append_time(data: bytearray, timestamp: int, *, position: int = 0) -> None:
@@ -476,8 +476,8 @@ def set_log_append_time(data: bytearray, timestamp: int, *, position: int = 0) -
         position: Where in ``data`` the batch begins.
 
     Raises:
-        CorruptError: No batch begins there.
-        ValueError: Magic 0, which has no timestamps; a negative timestamp.
+        CorruptError: What begins there is no batch.
+        ValueError: Less than a batch; magic 0, which has no timestamps; a negative timestamp.
     """
 
 def end_transaction_marker(

@@ -33,8 +33,8 @@ fn edit(data: &Bound<'_, PyAny>, position: usize, work: impl FnOnce(&mut [u8]) -
 ///     position: Where in ``data`` the batch begins.
 ///
 /// Raises:
-///     CorruptError: No batch begins there.
-///     ValueError: A compressed set of magic 0, whose offsets lie in the compressed bytes.
+///     CorruptError: What begins there is no batch.
+///     ValueError: Less than a batch; a compressed set of magic 0, whose offsets lie in the compressed bytes.
 #[pyfunction]
 #[pyo3(signature = (data, base_offset, *, position=0))]
 pub(crate) fn set_base_offset(data: &Bound<'_, PyAny>, base_offset: i64, position: usize) -> PyResult<()> {
@@ -49,8 +49,8 @@ pub(crate) fn set_base_offset(data: &Bound<'_, PyAny>, base_offset: i64, positio
 ///     position: Where in ``data`` the batch begins.
 ///
 /// Raises:
-///     CorruptError: No batch begins there.
-///     ValueError: Magic 0 and 1, which have no epoch.
+///     CorruptError: What begins there is no batch.
+///     ValueError: Less than a batch; magic 0 and 1, which have no epoch.
 #[pyfunction]
 #[pyo3(signature = (data, partition_leader_epoch, *, position=0))]
 pub(crate) fn set_partition_leader_epoch(
@@ -69,8 +69,8 @@ pub(crate) fn set_partition_leader_epoch(
 ///     position: Where in ``data`` the batch begins.
 ///
 /// Raises:
-///     CorruptError: No batch begins there.
-///     ValueError: Magic 0, which has no timestamps; a negative timestamp.
+///     CorruptError: What begins there is no batch.
+///     ValueError: Less than a batch; magic 0, which has no timestamps; a negative timestamp.
 #[pyfunction]
 #[pyo3(signature = (data, timestamp, *, position=0))]
 pub(crate) fn set_log_append_time(data: &Bound<'_, PyAny>, timestamp: i64, position: usize) -> PyResult<()> {
