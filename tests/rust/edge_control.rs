@@ -95,6 +95,12 @@ fn control_records_where_they_do_not_belong_are_refused() {
     refuse(BatchBuilder::new().control(true), &commit);
     refuse(BatchBuilder::new().control(true), &ControlRecord::Unknown { type_id: 9 });
     refuse(BatchBuilder::new().magic(1).control(true), &ControlRecord::SnapshotFooter);
+    let leader = ControlRecord::LeaderChange { leader_id: 1, voters: Vec::new(), granting_voters: Vec::new() };
+    refuse(BatchBuilder::new().control(true), &leader);
+    let mut builder = BatchBuilder::new().control(true);
+    for key in [None, Some(&b"key"[..]), Some(&[0, 0, 0, 7]), Some(&[0xff, 0xff, 0, 1])] {
+        assert!(builder.append(0, key, None).is_err(), "{key:?} is the key of no control record");
+    }
     for marker in [ControlRecord::SnapshotFooter, ControlRecord::Unknown { type_id: 1 }] {
         assert!(kbat::end_transaction_marker(0, 0, 0, 1, 1, &marker).is_err());
     }

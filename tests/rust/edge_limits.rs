@@ -1,4 +1,4 @@
-//! What untrusted bytes may cost: edge cases 49 and 50. A limit is a promise about memory, so that is what is measured.
+//! What untrusted bytes may cost: edge cases 49, 50 and 92. A limit is a promise about memory, so that is what is measured.
 
 use kbat::{BatchBuilder, Compression, ErrorKind, Limits, Scratch};
 
@@ -147,4 +147,26 @@ fn limit_passed_leaves_the_scratch_usable() {
             "a larger buffer is no excuse"
         );
     }
+}
+
+/// Edge case 92. A million of each takes a moment; were any of it quadratic, this would not end.
+#[test]
+fn scale_of_a_million_batches_records_and_headers_is_linear() {
+    let empty = V2 { record_count: 0, ..V2::default() }.bytes();
+    let bytes = empty.repeat(1_000_000);
+    assert_eq!(kbat::batches(&bytes).map(Result::unwrap).count(), 1_000_000);
+
+    let mut builder = BatchBuilder::new();
+    for _ in 0..1_000_000 {
+        builder.append(0, None, Some(b"v")).unwrap();
+    }
+    let headers = vec![(&b""[..], None); 1_000_000];
+    builder.append_with_headers(0, None, None, &headers).unwrap();
+    let mut bytes = Vec::new();
+    builder.finish_into(&mut bytes).unwrap();
+    let (mut scratch, limits) = (Scratch::new(), Limits::default());
+    let records = first(&bytes).records(&mut scratch, &limits).unwrap();
+    let counts =
+        records.fold((0, 0), |(records, headers), record| (records + 1, headers + record.unwrap().headers().count()));
+    assert_eq!(counts, (1_000_001, 1_000_000));
 }

@@ -15,6 +15,7 @@
 )]
 
 mod corpus;
+mod corruption;
 mod data;
 mod edge_control;
 mod edge_framing;
@@ -31,5 +32,6 @@ mod format_batch;
 mod format_record;
 mod golden;
 mod raw;
+mod roundtrip;
 mod verdicts;
 mod writes;
