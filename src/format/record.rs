@@ -158,7 +158,7 @@ impl<'s> Header<'s> {
     /// The key as Kafka's consumers show it: U+FFFD for what is not UTF-8.
     #[must_use]
     pub fn key_lossy(&self) -> Cow<'s, str> {
-        String::from_utf8_lossy(self.key)
+        decode_as_java(self.key)
     }
 
     /// The value; null and empty are different.
@@ -166,6 +166,32 @@ impl<'s> Header<'s> {
     pub fn value(&self) -> Option<&'s [u8]> {
         self.value
     }
+}
+
+/// Text as Java decodes it, with U+FFFD for each malformed sequence. An encoded surrogate is one such sequence to Java, and
+/// three to `String::from_utf8_lossy`.
+fn decode_as_java(bytes: &[u8]) -> Cow<'_, str> {
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        return Cow::Borrowed(text);
+    }
+    let mut text = String::with_capacity(bytes.len());
+    let mut surrogate = 0; // bytes of an encoded surrogate seen
+    for chunk in bytes.utf8_chunks() {
+        if !chunk.valid().is_empty() {
+            text.push_str(chunk.valid());
+            surrogate = 0;
+        }
+        surrogate = match (surrogate, chunk.invalid()) {
+            (1, [0xa0..=0xbf]) => 2,
+            (2, [0x80..=0xbf]) => 0,
+            (_, []) => 0,
+            (_, invalid) => {
+                text.push(char::REPLACEMENT_CHARACTER);
+                u8::from(*invalid == [0xed])
+            }
+        };
+    }
+    Cow::Owned(text)
 }
 
 /// Iterates the headers of a record; see [`Record::headers`].
