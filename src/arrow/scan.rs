@@ -5,10 +5,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow_array::RecordBatchOptions;
-#[cfg(feature = "python")]
-use arrow_array::RecordBatchReader;
-#[cfg(feature = "python")]
-use arrow_schema::ArrowError;
 use arrow_schema::SchemaRef;
 
 use crate::arrow::columns::{Columns, Origin};
@@ -177,6 +173,12 @@ impl ArrowScan {
         }
     }
 
+    /// Schema of the Arrow batches.
+    #[must_use]
+    pub fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
     /// Reads Kafka batches until an Arrow batch is full.
     fn advance(&mut self) -> Result<Option<arrow_array::RecordBatch>> {
         if let Some(part) = self.ready.pop_front() {
@@ -268,25 +270,5 @@ impl Iterator for ArrowScan {
         let next = self.advance().transpose();
         self.ended = !matches!(next, Some(Ok(_)));
         next
-    }
-}
-
-/// The same as a reader, with errors inside [`ArrowError::ExternalError`].
-#[cfg(feature = "python")]
-pub(crate) struct Reader(pub(crate) ArrowScan);
-
-#[cfg(feature = "python")]
-impl Iterator for Reader {
-    type Item = std::result::Result<arrow_array::RecordBatch, ArrowError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.0.next().map(|next| next.map_err(|error| ArrowError::ExternalError(Box::new(error))))
-    }
-}
-
-#[cfg(feature = "python")]
-impl RecordBatchReader for Reader {
-    fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.0.schema)
     }
 }

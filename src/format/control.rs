@@ -153,7 +153,7 @@ impl ControlRecord {
         version(&mut key, "control_key_version")?;
         let type_id = key.i16("control_type")?;
         let mut value = Cursor::new(value.unwrap_or_default(), 0);
-        if !(0..=6).contains(&type_id) {
+        if !is_known_type(type_id) {
             return Ok(Self::Unknown { type_id });
         }
         let version = version(&mut value, "control_value_version")?;
@@ -170,6 +170,12 @@ impl ControlRecord {
             5 => Self::KRaftVersion { kraft_version: value.i16("kraft_version")? },
             _ => Self::KRaftVoters { voters: array(&mut value, "voters", kraft_voter)? },
         })
+    }
+
+    /// Whether a key names a type that Kafka has; newer versions of the key are read as the known one.
+    pub(crate) fn is_known_key(key: Option<&[u8]>) -> bool {
+        let mut key = Cursor::new(key.unwrap_or_default(), 0);
+        version(&mut key, "control_key_version").is_ok() && key.i16("control_type").is_ok_and(is_known_type)
     }
 
     /// Key and value as Kafka writes them.
@@ -210,6 +216,10 @@ impl ControlRecord {
         value.push(0); // no tagged fields
         value
     }
+}
+
+fn is_known_type(type_id: i16) -> bool {
+    (0..=6).contains(&type_id)
 }
 
 fn version(cursor: &mut Cursor<'_>, field: &'static str) -> Result<i16> {

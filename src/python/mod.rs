@@ -7,6 +7,7 @@
 
 mod batch;
 mod builder;
+mod capsule;
 mod control;
 mod edit;
 mod errors;
@@ -17,6 +18,11 @@ mod segments;
 mod source;
 
 use pyo3::prelude::*;
+
+/// Arrow buffers of a megabyte and more come and go: the system's allocator returns each to the kernel and faults it in again,
+/// which took half of the time of a scan.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Kafka's record format, read and written without a broker: the compiled half of the package `kbat`.
 #[pymodule(gil_used = false)]

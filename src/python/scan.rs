@@ -1,17 +1,14 @@
 //! `kbat.scan`: batches as Arrow columns.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
-use arrow_array::{ArrayRef, RecordBatchReader, StructArray};
-use arrow_schema::{ArrowError, Field};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyList, PyString, PyTuple};
-use pyo3_arrow::PyRecordBatch;
-use pyo3_arrow::ffi::{ArrayIterator, to_schema_pycapsule, to_stream_pycapsule};
 
-use crate::arrow::{ArrowScan, Column, Reader, ScanOptions, ScanSource, TimestampUnit};
+use crate::arrow::{ArrowScan, Column, ScanOptions, ScanSource, TimestampUnit};
 use crate::log::find_segments;
+use crate::python::capsule::{self, PyArrowBatch};
 use crate::python::errors::OrRaise;
 use crate::python::limits::{PyLimits, or_default};
 use crate::python::source::{Source, source};
@@ -122,14 +119,6 @@ fn sources(object: &Bound<'_, PyAny>) -> PyResult<Vec<ScanSource>> {
     }
 }
 
-/// What the C interface, which carries text only, can say of an error.
-fn text_only(error: ArrowError) -> ArrowError {
-    match error {
-        ArrowError::ExternalError(error) => ArrowError::ComputeError(error.to_string()),
-        other => other,
-    }
-}
-
 /// A scan that can be passed over as often as you like: by anything that takes the Arrow PyCapsule interface (polars, DuckDB,
 /// pandas, PyArrow), or by ``to_pyarrow()``, ``to_pandas()``, ``to_polars()`` and ``to_batches()``.
 #[pyclass(frozen, name = "Scan", module = "kbat")]
@@ -154,24 +143,18 @@ impl PyScan {
 
     /// The schema for the Arrow PyCapsule interface.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        Ok(to_schema_pycapsule(py, self.options.schema().as_ref())?)
+        capsule::schema(py, &self.options.schema())
     }
 
-    /// A fresh pass for the Arrow PyCapsule interface.
+    /// A fresh pass for the Arrow PyCapsule interface. A requested schema is not heeded, which the interface allows.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,
         py: Python<'py>,
-        requested_schema: Option<Bound<'py, PyCapsule>>,
+        requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        let reader = Reader(self.pass());
-        let fields = reader.schema().fields().clone();
-        let field = Arc::new(Field::new_struct("", fields, false));
-        let arrays = reader.map(|batch| {
-            let array: ArrayRef = Arc::new(StructArray::from(batch.map_err(text_only)?));
-            Ok(array)
-        });
-        Ok(to_stream_pycapsule(py, Box::new(ArrayIterator::new(arrays, field)), requested_schema)?)
+        drop(requested_schema);
+        capsule::stream(py, self.pass())
     }
 
     /// Iterates a fresh pass as ``pyarrow.RecordBatch``, raising kbat's own exceptions.
@@ -219,7 +202,10 @@ impl PyArrowBatchIterator {
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let next = py.detach(|| self.0.lock().unwrap_or_else(PoisonError::into_inner).next());
         match next.transpose().or_raise(py)? {
-            Some(batch) => PyRecordBatch::new(batch).into_pyarrow(py).map(Some),
+            Some(batch) => {
+                let batch = Bound::new(py, PyArrowBatch(batch))?;
+                py.import("pyarrow")?.call_method1("record_batch", (batch,)).map(Some)
+            }
             None => Ok(None),
         }
     }

@@ -91,7 +91,8 @@ impl BatchBuilder {
     /// Appends a record at the next offset. `timestamp` is in milliseconds since the epoch, −1 for none.
     ///
     /// # Errors
-    /// Kafka's rules: no negative timestamp but −1, lengths and offset span within an `i32`. The builder is as before.
+    /// Kafka's rules: no negative timestamp but −1, lengths and offset span within an `i32`, in a control batch the key of a
+    /// known control record. The builder is as before.
     #[inline]
     pub fn append(&mut self, timestamp: i64, key: Option<&[u8]>, value: Option<&[u8]>) -> Result<()> {
         self.append_at(self.next_offset(), timestamp, key, value, &[])
@@ -114,8 +115,8 @@ impl BatchBuilder {
     /// Appends a control record at the next offset.
     ///
     /// # Errors
-    /// Those of [`BatchBuilder::append`]; a batch that is not a control batch; a marker outside a transactional batch; an
-    /// unknown type.
+    /// Those of [`BatchBuilder::append`]; a batch that is not a control batch; a marker outside a transactional batch; a
+    /// leader change without a partition leader epoch; an unknown type.
     pub fn append_control(&mut self, timestamp: i64, record: &ControlRecord) -> Result<()> {
         if !self.control {
             return Err(Error::argument("control records need a control batch"));
@@ -124,6 +125,9 @@ impl BatchBuilder {
             ControlRecord::Unknown { .. } => return Err(Error::argument("an unknown control record can't be written")),
             ControlRecord::Abort { .. } | ControlRecord::Commit { .. } if !self.transactional => {
                 return Err(Error::argument("a transaction marker needs a transactional batch"));
+            }
+            ControlRecord::LeaderChange { .. } if self.partition_leader_epoch == NO_PARTITION_LEADER_EPOCH => {
+                return Err(Error::argument("a leader change needs a partition leader epoch"));
             }
             _ => {}
         }
@@ -174,15 +178,20 @@ impl BatchBuilder {
         value: Option<&[u8]>,
         headers: &[NewHeader<'_>],
     ) -> Result<i32> {
-        let floor = self.last_offset.unwrap_or(self.base_offset.saturating_sub(1));
-        if offset <= floor {
-            return Err(Error::argument(format!("offset {offset} does not come after {floor}: offsets must rise")));
+        if let Some(last) = self.last_offset.filter(|&last| offset <= last) {
+            return Err(Error::argument(format!("offset {offset} does not come after {last}: offsets must rise")));
+        }
+        if offset < self.base_offset {
+            return Err(Error::argument(format!("offset {offset} lies before the base offset {}", self.base_offset)));
         }
         if timestamp < 0 && timestamp != NO_TIMESTAMP {
             return Err(Error::argument(format!("timestamp {timestamp} is negative and not -1")));
         }
         if self.magic < 2 && !headers.is_empty() {
             return Err(Error::argument(format!("headers are not supported for magic {}", self.magic)));
+        }
+        if self.control && !ControlRecord::is_known_key(key) {
+            return Err(Error::argument("a record of a control batch needs the key of a known control record"));
         }
         if self.count >= i32::MAX.cast_unsigned() {
             return Err(Error::argument("a batch has at most 2147483647 records"));
@@ -239,6 +248,10 @@ impl BatchBuilder {
         let stored_offset = if relative { offset.wrapping_sub(self.base_offset) } else { offset };
         let log_append = self.magic == 1 && self.timestamp_type == TimestampType::LogAppendTime;
         let timestamp = if log_append { self.log_append_time } else { timestamp };
+        // A log append time, for the others are checked; magic 2 stores any, as in Kafka.
+        if timestamp < NO_TIMESTAMP {
+            return Err(Error::argument(format!("log append time {timestamp} is negative and not -1")));
+        }
         let attributes = self.attributes(Compression::None);
         finish::write_message(&mut self.records, self.magic, stored_offset, timestamp, attributes, key, value)?;
         if self.magic == 1 {

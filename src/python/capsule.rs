@@ -1,0 +1,67 @@
+//! Arrow data in Python capsules: the Arrow PyCapsule interface.
+//!
+//! Source: <https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html>. The structures and their release
+//! are arrow-rs's; a capsule that nobody consumed drops them.
+
+use arrow_array::ffi::{FFI_ArrowSchema, to_ffi};
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::{Array, RecordBatchReader, StructArray};
+use arrow_schema::{ArrowError, SchemaRef};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+
+use crate::arrow::ArrowScan;
+
+#[expect(clippy::needless_pass_by_value, reason = "the signature that map_err wants")]
+fn arrow_error(error: ArrowError) -> PyErr {
+    PyRuntimeError::new_err(error.to_string())
+}
+
+/// A schema.
+pub(crate) fn schema<'py>(py: Python<'py>, schema: &SchemaRef) -> PyResult<Bound<'py, PyCapsule>> {
+    let schema = FFI_ArrowSchema::try_from(schema.as_ref()).map_err(arrow_error)?;
+    PyCapsule::new_with_value(py, schema, c"arrow_schema")
+}
+
+/// A stream of Arrow batches.
+pub(crate) fn stream(py: Python<'_>, scan: ArrowScan) -> PyResult<Bound<'_, PyCapsule>> {
+    let stream = FFI_ArrowArrayStream::new(Box::new(Reader(scan)));
+    PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
+}
+
+/// A scan as arrow-rs's reader. The C interface carries an error's text only.
+struct Reader(ArrowScan);
+
+impl Iterator for Reader {
+    type Item = Result<arrow_array::RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.next().map(|next| next.map_err(|error| ArrowError::ComputeError(error.to_string())))
+    }
+}
+
+impl RecordBatchReader for Reader {
+    fn schema(&self) -> SchemaRef {
+        self.0.schema()
+    }
+}
+
+/// One Arrow batch on its way to pyarrow, which takes it by `__arrow_c_array__`.
+#[pyclass(frozen, name = "_ArrowBatch", module = "kbat")]
+pub(crate) struct PyArrowBatch(pub(crate) arrow_array::RecordBatch);
+
+#[pymethods]
+impl PyArrowBatch {
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_array__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
+        drop(requested_schema);
+        let structs = StructArray::from(self.0.clone());
+        let (array, _) = to_ffi(&structs.to_data()).map_err(arrow_error)?;
+        Ok((schema(py, &self.0.schema())?, PyCapsule::new_with_value(py, array, c"arrow_array")?))
+    }
+}
