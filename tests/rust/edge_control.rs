@@ -94,6 +94,8 @@ fn control_records_where_they_do_not_belong_are_refused() {
     refuse(BatchBuilder::new().transactional(true), &commit);
     refuse(BatchBuilder::new().control(true), &commit);
     refuse(BatchBuilder::new().control(true), &ControlRecord::Unknown { type_id: 9 });
+    let leader_change = ControlRecord::LeaderChange { leader_id: 1, voters: vec![], granting_voters: vec![] };
+    refuse(BatchBuilder::new().control(true), &leader_change);
     refuse(BatchBuilder::new().magic(1).control(true), &ControlRecord::SnapshotFooter);
     let leader = ControlRecord::LeaderChange { leader_id: 1, voters: Vec::new(), granting_voters: Vec::new() };
     refuse(BatchBuilder::new().control(true), &leader);
@@ -101,6 +103,9 @@ fn control_records_where_they_do_not_belong_are_refused() {
     for key in [None, Some(&b"key"[..]), Some(&[0, 0, 0, 7]), Some(&[0xff, 0xff, 0, 1])] {
         assert!(builder.append(0, key, None).is_err(), "{key:?} is the key of no control record");
     }
+    let mut epoch = BatchBuilder::new().control(true).partition_leader_epoch(0);
+    assert!(epoch.append_control(0, &leader_change).is_ok());
+    assert!(epoch.append(0, None, None).is_err() && epoch.append(0, Some(&[0, 0, 0, 7]), None).is_err());
     for marker in [ControlRecord::SnapshotFooter, ControlRecord::Unknown { type_id: 1 }] {
         assert!(kbat::end_transaction_marker(0, 0, 0, 1, 1, &marker).is_err());
     }

@@ -72,6 +72,8 @@ fn builder_settings_that_a_magic_lacks_are_refused() {
 /// Format test 89. Levels are those of KIP-390.
 #[test]
 fn builder_levels_outside_of_kafkas_are_refused() {
+    let gzip = BatchBuilder::new().compression(Compression::Gzip);
+    assert!(gzip.level(-1).validate().is_err(), "Kafka's word for the default; here, no level is");
     for compression in Compression::ALL {
         let Some((lowest, highest)) = compression.levels() else {
             assert!(BatchBuilder::new().compression(compression).level(1).validate().is_err());
