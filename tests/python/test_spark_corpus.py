@@ -30,7 +30,7 @@ COLUMNS = (
     "partition",
     "offset",
     "timestamp",
-    "timestampType",
+    "timestamp_type",
     "headers",
     "position",
     "segment",
@@ -52,7 +52,7 @@ def rows(table: pa.Table) -> dict[str, list[tuple[int, Row]]]:
     in_micros = table.set_column(place, "timestamp", table.column("timestamp").cast(pa.int64()))
     for record in in_micros.to_pylist():
         headers = tuple((header["key"], header["value"]) for header in record["headers"])
-        row = Row(*(record[name] for name in ("offset", "timestamp", "timestampType", "key", "value")), headers)
+        row = Row(**{name: record[name] for name in Row._fields} | {"headers": headers})
         found[record["segment"]].append((record["position"], row))
     return found
 
@@ -69,9 +69,8 @@ def test_corpus_case_gives_the_records_that_kafka_reads(case: Path, rows: dict[s
 
 def test_corpus_is_the_same_as_scanned_without_spark(table: pa.Table) -> None:
     paths = [segment.path for case in CASES for segment in kbat.find_segments(case)]
-    names = ["timestamp_type" if name == "timestampType" else name for name in COLUMNS]
-    scan = kbat.scan(paths, columns=names, include_control=True, timestamp_unit="us")
-    assert scan.to_pyarrow().rename_columns(list(COLUMNS)).combine_chunks() == table.combine_chunks()
+    scan = kbat.scan(paths, columns=COLUMNS, include_control=True, timestamp_unit="us")
+    assert scan.to_pyarrow().combine_chunks() == table.combine_chunks()
 
 
 def test_corpus_topic_and_partition_are_those_of_the_directory(table: pa.Table) -> None:

@@ -8,30 +8,34 @@ standard error.
 from __future__ import annotations
 
 import argparse
+import codecs
 import contextlib
 import os
 import shutil
 import sys
 import tempfile
 import time
+import unicodedata
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import kbat
-from kbat.spark import register
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
-_COLUMNS = "topic, partition, offset, timestamp, key, value, headers, compression, batchSize, segment, position"
+_COLUMNS = (
+    "topic, partition, offset, timestamp, timestampType, key, value, headers, compression, batchSize, segment, position"
+)
 
-_FIRST_RECORDS = """
-SELECT topic, partition, offset, timestamp,
-       substr(regexp_replace(decode(key, 'UTF-8'), '\\\\s+', ' '), 1, 16) AS key,
-       substr(regexp_replace(decode(value, 'UTF-8'), '\\\\s+', ' '), 1, 40) AS value,
-       size(headers) AS headers
+# Times become text in Spark: Kafka's reach further than Python's. Format v0 has none.
+_TIME = "CASE WHEN timestampType >= 0 THEN timestamp END"
+
+_FIRST_RECORDS = f"""
+SELECT topic, partition, offset, date_format({_TIME}, 'yyyy-MM-dd HH:mm:ss.SSS') AS time,
+       substr(key, 1, 160) AS key, substr(value, 1, 400) AS value, headers
 FROM (SELECT *, row_number() OVER (PARTITION BY topic ORDER BY partition, offset) AS place FROM log)
 WHERE place = 1
 ORDER BY topic
@@ -39,15 +43,16 @@ LIMIT 12
 """
 
 # A batch's size is in each of its records: first one row a batch, then one row a topic and codec.
-_ANSWERS = """
+_ANSWERS = f"""
 SELECT topic, compression, sum(records) AS records, count(*) AS batches,
-       sum(batch_size) AS stored, sum(payload) AS payload, min(first) AS first, max(last) AS last
+       sum(batch_size) AS stored, sum(payload) AS payload,
+       date_format(min(first), 'yyyy-MM-dd HH:mm:ss') AS first, date_format(max(last), 'yyyy-MM-dd HH:mm:ss') AS last
 FROM (
   SELECT topic, compression, segment, position, any_value(batchSize) AS batch_size, count(*) AS records,
          sum(coalesce(octet_length(key), 0) + coalesce(octet_length(value), 0)
              + aggregate(headers, 0, (sum, header) ->
                          sum + octet_length(header.key) + coalesce(octet_length(header.value), 0))) AS payload,
-         min(timestamp) AS first, max(timestamp) AS last
+         min({_TIME}) AS first, max({_TIME}) AS last
   FROM log GROUP BY topic, compression, segment, position
 )
 GROUP BY topic, compression
@@ -73,13 +78,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         segments = kbat.find_segments(given.log_dir)
         _check(given.log_dir, segments)
-        _say(f"{given.log_dir}: {len(segments)} segments, {_size(sum(segment.size for segment in segments))}")
+        _say(f"{given.log_dir}: segments: {len(segments)}, {_size(sum(segment.size for segment in segments))}")
         with _local_spark() as spark:
             _show(spark, given.log_dir, Path(given.output))
+    except FileNotFoundError:
+        sys.stderr.write(f"kbat demo: nothing is at {given.log_dir}\n")
     except (OSError, ValueError) as error:
         sys.stderr.write(f"kbat demo: {error}\n")
-        return 1
-    return 0
+    else:
+        return 0
+    return 1
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -125,10 +133,10 @@ def _print_first_records(rows: DataFrame) -> None:
                 _text(row.topic),
                 _text(row.partition),
                 str(row.offset),
-                _time(row.timestamp),
-                _text(row.key),
-                _text(row.value),
-                str(row.headers),
+                _text(row.time),
+                _bytes(row.key, 16),
+                _bytes(row.value, 40),
+                str(len(row.headers)),
             )
             for row in rows.collect()
         ],
@@ -150,8 +158,8 @@ def _print_answers(rows: DataFrame) -> None:
                 _size(row.stored),
                 _size(row.payload),
                 f"{row.payload / row.stored:.2f}",
-                _time(row.first),
-                _time(row.last),
+                _text(row.first),
+                _text(row.last),
             )
             for row in rows.collect()
         ],
@@ -173,6 +181,7 @@ def _copy(spark: SparkSession, log: DataFrame, path: Path) -> None:
 @contextlib.contextmanager
 def _local_spark() -> Iterator[SparkSession]:
     """Give a Spark session on this machine's cores whose log goes to a file, named if Spark fails."""
+    _check_java()
     _say("starting Spark on this machine")
     directory = Path(tempfile.mkdtemp(prefix="kbat-demo-"))
     spark_log = directory / "spark.log"
@@ -186,20 +195,27 @@ def _local_spark() -> Iterator[SparkSession]:
     except (OSError, ValueError):
         raise
     except Exception as error:
-        message = f"Spark failed; its log is {spark_log}\n{error}"
+        _, is_ours, reason = str(error).rpartition("kbat.errors.")
+        message = reason if is_ours else f"Spark failed; its log is {spark_log}\n{error}"
         raise OSError(message) from error
     shutil.rmtree(directory, ignore_errors=True)
 
 
-def _start(directory: Path) -> SparkSession:
-    if not shutil.which(str(Path(os.environ["JAVA_HOME"], "bin", "java")) if "JAVA_HOME" in os.environ else "java"):
-        message = "Spark needs Java 17 or later, and there is no java; set JAVA_HOME or install one"
+def _check_java() -> None:
+    home = os.environ.get("JAVA_HOME")
+    if not shutil.which(os.path.join(home, "bin", "java") if home else "java"):  # noqa: PTH118 -- which takes strings
+        message = "Spark needs Java 17 or later, and there is no java; install one or set JAVA_HOME"
         raise OSError(message)
+
+
+def _start(directory: Path) -> SparkSession:
     from pyspark.sql import SparkSession  # noqa: PLC0415 -- slow; a wrong path is told before
 
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    # the Spark and the Python of this environment, whatever the shell is set up for
+    os.environ.pop("SPARK_HOME", None)
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    spark = (
+    return (
         SparkSession.builder.appName("kbat demo")
         .master("local[*]")
         .config("spark.ui.enabled", value=False)
@@ -209,8 +225,6 @@ def _start(directory: Path) -> SparkSession:
         .config("spark.sql.warehouse.dir", os.fspath(directory / "warehouse"))
         .getOrCreate()
     )
-    register(spark)
-    return spark
 
 
 @contextlib.contextmanager
@@ -237,13 +251,19 @@ def _say(text: str) -> None:
 
 
 def _print_table(columns: _Columns, rows: Sequence[Sequence[str]]) -> None:
-    widths = [max(map(len, cells)) for cells in zip(columns.titles, *rows, strict=True)]
+    widths = [max(map(_width, cells)) for cells in zip(columns.titles, *rows, strict=True)]
     for cells in (columns.titles, ["─" * width for width in widths], *rows):
+        gaps = [" " * (width - _width(cell)) for cell, width in zip(cells, widths, strict=True)]
         aligned = [
-            cell.rjust(width) if title in columns.right else cell.ljust(width)
-            for cell, width, title in zip(cells, widths, columns.titles, strict=True)
+            gap + cell if title in columns.right else cell + gap
+            for cell, gap, title in zip(cells, gaps, columns.titles, strict=True)
         ]
         print("  " + "  ".join(aligned).rstrip())
+
+
+def _width(text: str) -> int:
+    """Return the columns that a text takes on a terminal: two for each wide East Asian character or picture."""
+    return len(text) + sum(unicodedata.east_asian_width(char) in "WF" for char in text)
 
 
 def _text(value: object) -> str:
@@ -251,8 +271,16 @@ def _text(value: object) -> str:
     return "-" if value is None else "".join(char if char.isprintable() else "·" for char in str(value))
 
 
-def _time(value: object) -> str:
-    return str(value)[:19]
+def _bytes(value: bytes | None, length: int) -> str:
+    """Return the start of a key or value: text on one line, or hexadecimal where the bytes are no UTF-8."""
+    if value is None:
+        return "-"
+    try:
+        # not bytes.decode: the last character may be cut
+        text = codecs.getincrementaldecoder("utf-8")().decode(value)
+    except UnicodeDecodeError:
+        return f"0x{value.hex()}"[:length]
+    return _text(" ".join(text.split())[:length])
 
 
 def _size(size: float) -> str:

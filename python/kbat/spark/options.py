@@ -93,7 +93,7 @@ def _parse_on_corrupt(text: str) -> str:
     return "fail"
 
 
-def _option(name: str, default: object, parse: Callable[[str], object], doc: str) -> Any:  # noqa: ANN401 -- as dataclasses.field
+def _option(name: str, parse: Callable[[str], object], doc: str, *, default: object = None) -> Any:  # noqa: ANN401 -- as dataclasses.field
     return field(default=default, metadata={"name": name, "parse": parse, "doc": doc})
 
 
@@ -102,43 +102,40 @@ class ReadOptions:
     """What one `spark.read.format("kbat")` asks for. A field's metadata has the option's name, parser and text."""
 
     path: tuple[str, ...] = _option(
-        "path", (), _parse_path, "a .log file, a partition directory or a log directory, or a glob"
+        "path", _parse_path, "a .log file, a partition directory, a log directory, or a glob of them", default=()
     )
-    paths: tuple[str, ...] = _option("paths", (), _parse_paths, "several of them, as a JSON list; load([...]) sets it")
+    paths: tuple[str, ...] = _option(
+        "paths", _parse_paths, "several of them, as a JSON list; load([...]) sets it", default=()
+    )
     columns: tuple[str, ...] = _option(
-        "columns", (), _parse_columns, "the columns to read, separated by commas; others cost nothing"
+        "columns", _parse_columns, "the columns to read, separated by commas; others cost nothing", default=()
     )
-    include_headers: bool = _option("includeHeaders", False, _parse_bool, "adds the column headers")  # noqa: FBT003 -- an option's default
+    include_headers: bool = _option("includeHeaders", _parse_bool, "adds the column headers", default=False)
     include_control: bool = _option(
-        "includeControl",
-        False,  # noqa: FBT003 -- an option's default
-        _parse_bool,
-        "transaction markers and KRaft control records come as rows too",
+        "includeControl", _parse_bool, "transaction markers and KRaft control records come as rows too", default=False
     )
-    check_crc: bool = _option("checkCrc", True, _parse_bool, "checksums are checked")  # noqa: FBT003 -- an option's default
-    on_corrupt: str = _option("onCorrupt", "fail", _parse_on_corrupt, "what a damaged batch does: fail")
-    topic: str | None = _option("topic", None, _parse_text, "topic of files outside a <topic>-<partition> directory")
+    check_crc: bool = _option("checkCrc", _parse_bool, "checksums are checked", default=True)
+    on_corrupt: str = _option("onCorrupt", _parse_on_corrupt, "what a damaged batch does: fail", default="fail")
+    topic: str | None = _option("topic", _parse_text, "topic of files outside a <topic>-<partition> directory")
     partition: int | None = _option(
-        "partition", None, _parse_count, "partition of files outside a <topic>-<partition> directory"
+        "partition", _parse_count, "partition of files outside a <topic>-<partition> directory"
     )
     max_partition_bytes: int = _option(
         "maxPartitionBytes",
-        256 << 20,
         _parse_positive_len,
         "a task reads several segments together up to this many bytes",
+        default=256 << 20,
     )
-    batch_len: int | None = _option("maxBatchLen", None, _parse_len, "limit: bytes of one batch")
+    batch_len: int | None = _option("maxBatchLen", _parse_len, "bytes of one batch")
     decompressed_len: int | None = _option(
-        "maxDecompressedLen", None, _parse_len, "limit: bytes of one batch's records after decompression"
+        "maxDecompressedLen", _parse_len, "bytes of one batch's records after decompression"
     )
-    ratio: int | None = _option(
-        "maxRatio", None, _parse_count, "limit: how many times larger records may become, past ratioFreeLen"
-    )
+    ratio: int | None = _option("maxRatio", _parse_count, "how many times larger records may become, past ratioFreeLen")
     ratio_free_len: int | None = _option(
-        "ratioFreeLen", None, _parse_len, "decompressed bytes up to which maxRatio is not looked at"
+        "ratioFreeLen", _parse_len, "decompressed bytes up to which maxRatio is not looked at"
     )
-    record_count: int | None = _option("maxRecordCount", None, _parse_count, "limit: records of one batch")
-    header_count: int | None = _option("maxHeaderCount", None, _parse_count, "limit: headers of one record")
+    record_count: int | None = _option("maxRecordCount", _parse_count, "records of one batch")
+    header_count: int | None = _option("maxHeaderCount", _parse_count, "headers of one record")
 
     @property
     def all_paths(self) -> tuple[str, ...]:
@@ -160,13 +157,21 @@ class ReadOptions:
     @property
     def limits(self) -> kbat.Limits:
         """The bounds on untrusted input: kbat's defaults where no option says otherwise."""
-        names = ("batch_len", "decompressed_len", "ratio", "ratio_free_len", "record_count", "header_count")
-        given = {name: getattr(self, name) for name in names}
-        return kbat.Limits(**{name: value for name, value in given.items() if value is not None})
+        return kbat.Limits(
+            batch_len=self.batch_len,
+            decompressed_len=self.decompressed_len,
+            ratio=self.ratio,
+            ratio_free_len=self.ratio_free_len,
+            record_count=self.record_count,
+            header_count=self.header_count,
+        )
 
 
 _FIELDS = {item.metadata["name"].lower(): item for item in fields(ReadOptions)}
 OPTION_NAMES = tuple(item.metadata["name"] for item in fields(ReadOptions))
+
+# The options that set a field of kbat.Limits; the fields have the same names here.
+LIMIT_OPTIONS = tuple(item.metadata["name"] for item in fields(ReadOptions) if hasattr(kbat.Limits, item.name))
 
 _FILTER_OFFSETS = "filter the rows: .where('offset >= 1000 AND offset < 2000')"
 _FILTER_TIMES = "filter the rows: .where(\"timestamp >= '2026-01-01 00:00:00'\")"
@@ -208,7 +213,7 @@ def parse_options(given: Mapping[str, str]) -> ReadOptions:
     return ReadOptions(**dict(_parse_option(name, text) for name, text in given.items()))
 
 
-def _parse_option(name: str, text: str) -> tuple[str, object]:
+def _parse_option(name: str, text: str) -> tuple[str, Any]:
     option = _FIELDS.get(name.lower())
     if option is None:
         raise ValueError(_unknown(name))

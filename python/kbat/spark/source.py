@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 import kbat
-from kbat.spark.options import ReadOptions, parse_options
+from kbat.spark.options import LIMIT_OPTIONS, ReadOptions, parse_options
 from kbat.spark.plan import SegmentsPartition, plan
 from kbat.spark.schema import columns_of, schema_of
 
@@ -58,8 +58,12 @@ class KbatReader(DataSourceReader):
         """Yield the Arrow batches of one task, straight from Rust. Raises what `kbat.scan` raises."""
         if not isinstance(partition, SegmentsPartition) or not partition.segments:
             return
-        for arrow_batch in self._scan(partition).to_batches():
-            yield arrow_batch.rename_columns(self.names)
+        try:
+            for arrow_batch in self._scan(partition).to_batches():
+                yield arrow_batch.rename_columns(self.names)
+        except kbat.KbatError as error:
+            _add_advice(error)
+            raise
 
     def _scan(self, partition: SegmentsPartition) -> kbat.Scan:
         options = self.options
@@ -74,3 +78,11 @@ class KbatReader(DataSourceReader):
             partition=options.partition,
             timestamp_unit="us",
         )
+
+
+def _add_advice(error: kbat.KbatError) -> None:
+    """Add to an error, which names file, byte and offset, the option that lets the job go on."""
+    if isinstance(error, kbat.CrcError):
+        error.add_note("option checkCrc=false reads on past wrong checksums")
+    elif isinstance(error, kbat.LimitError):
+        error.add_note(f"for files you trust, raise the limit with one of the options {', '.join(LIMIT_OPTIONS)}")
