@@ -12,7 +12,8 @@ const MIB: usize = 1 << 20;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of one batch with its 12 bytes of log overhead. A batch is held in memory whole. Default 128 MiB.
+    /// Bytes of one batch of a file, with its 12 bytes of log overhead: it is held in memory whole. A buffer's batches are
+    /// there already. Default 128 MiB.
     pub batch_len: usize,
     /// Bytes of one batch's records after decompression, whatever its compressed size. Default 1 GiB.
     pub decompressed_len: usize,

@@ -38,10 +38,9 @@ impl Bytes {
         Self { offsets: vec![0], data: Vec::new(), nulls: NullBufferBuilder::new(0), expected: (0, 0) }
     }
 
-    #[inline]
     fn push(&mut self, bytes: Option<&[u8]>) {
-        if let Some(bytes) = bytes {
-            self.data.extend_from_slice(bytes);
+        self.data.extend_from_slice(bytes.unwrap_or_default());
+        if bytes.is_some() {
             self.nulls.append_non_null();
         } else {
             self.nulls.append_null();
@@ -49,9 +48,31 @@ impl Bytes {
         self.end_row();
     }
 
+    /// Adds the same part of several records.
+    fn push_all<'s>(&mut self, records: &[Record<'s>], part: impl Fn(&Record<'s>) -> Option<&'s [u8]>) {
+        self.offsets.reserve(records.len());
+        let (mut len, mut count) = (0_usize, 0_usize);
+        for bytes in records.iter().filter_map(&part) {
+            len = len.wrapping_add(bytes.len());
+            count = count.wrapping_add(1);
+        }
+        self.data.reserve(len);
+        if count == records.len() {
+            self.nulls.append_n_non_nulls(count);
+        } else {
+            for record in records {
+                self.nulls.append(part(record).is_some());
+            }
+        }
+        for record in records {
+            self.data.extend_from_slice(part(record).unwrap_or_default());
+            self.end_row();
+        }
+    }
+
     #[inline]
     fn end_row(&mut self) {
-        // `fits` is asked before each batch, so that this never saturates
+        // the scan asks for `longest` after each batch, so that a saturated offset is never given out
         self.offsets.push(i32::try_from(self.data.len()).unwrap_or(i32::MAX));
     }
 
@@ -133,26 +154,28 @@ impl Builder {
         }
     }
 
-    /// Adds one record's own value.
-    #[inline]
-    fn push(&mut self, record: &Record<'_>) -> Result<()> {
+    /// Adds what records have of their own.
+    fn push_all(&mut self, records: &[Record<'_>]) -> Result<()> {
         match self {
-            Self::Key(bytes) => bytes.push(record.key()),
-            Self::Value(bytes) => bytes.push(record.value()),
-            Self::Offset(values) => values.push(record.offset()),
-            Self::Timestamp(values, TimestampUnit::Millisecond) => values.push(record.timestamp()),
-            Self::Timestamp(values, TimestampUnit::Microsecond) => match record.timestamp().checked_mul(1000) {
-                Some(micros) => values.push(micros),
-                None => return Err(timestamp_error(record)),
-            },
-            Self::Sequence(values) => values.push(record.sequence()),
-            Self::Headers { lists, keys, values } => {
-                for header in record.headers() {
-                    let header = header?;
-                    keys.push(Some(header.key_lossy().as_bytes()));
-                    values.push(header.value());
+            Self::Key(bytes) => bytes.push_all(records, Record::key),
+            Self::Value(bytes) => bytes.push_all(records, Record::value),
+            Self::Offset(values) => values.extend(records.iter().map(Record::offset)),
+            Self::Timestamp(values, TimestampUnit::Millisecond) => values.extend(records.iter().map(Record::timestamp)),
+            Self::Timestamp(values, TimestampUnit::Microsecond) => {
+                for record in records {
+                    values.push(record.timestamp().checked_mul(1000).ok_or_else(|| timestamp_error(record))?);
                 }
-                lists.push(i32::try_from(keys.len()).unwrap_or(i32::MAX));
+            }
+            Self::Sequence(values) => values.extend(records.iter().map(Record::sequence)),
+            Self::Headers { lists, keys, values } => {
+                for record in records {
+                    for header in record.headers() {
+                        let header = header?;
+                        keys.push(Some(header.key_lossy().as_bytes()));
+                        values.push(header.value());
+                    }
+                    lists.push(i32::try_from(keys.len()).unwrap_or(i32::MAX));
+                }
             }
             _ => {}
         }
@@ -160,11 +183,11 @@ impl Builder {
     }
 
     /// Adds what `rows` records of a batch share.
-    fn extend(&mut self, batch: &Batch<'_>, origin: &Origin, rows: usize) -> Result<()> {
+    fn extend(&mut self, batch: &Batch<'_>, base_offset: i64, origin: &Origin, rows: usize) -> Result<()> {
         match self {
             Self::BatchInt64(column, values) => {
                 let value = match column {
-                    Column::BaseOffset => batch.header().base_offset,
+                    Column::BaseOffset => base_offset,
                     Column::Position => i64::try_from(batch.position()).unwrap_or(i64::MAX),
                     _ => batch.producer_id(),
                 };
@@ -187,6 +210,7 @@ impl Builder {
                     Column::Segment => origin.segment.as_deref(),
                     _ => Some(batch.compression().map(Compression::name)?),
                 };
+                bytes.data.reserve(text.map_or(0, str::len).saturating_mul(rows));
                 for _ in 0..rows {
                     bytes.push(text.map(str::as_bytes));
                 }
@@ -273,17 +297,15 @@ impl Columns {
         self.builders.iter().map(Builder::data_len).fold(0, usize::saturating_add)
     }
 
-    #[inline]
-    pub(crate) fn push(&mut self, record: &Record<'_>) -> Result<()> {
-        for builder in &mut self.builders {
-            builder.push(record)?;
-        }
-        Ok(())
+    /// Adds records column by column: one decision a column and chunk, not one a value.
+    pub(crate) fn push_all(&mut self, records: &[Record<'_>]) -> Result<()> {
+        self.builders.iter_mut().try_for_each(|builder| builder.push_all(records))
     }
 
-    pub(crate) fn extend(&mut self, batch: &Batch<'_>, origin: &Origin, rows: usize) -> Result<()> {
+    /// Adds what `rows` records of a batch share.
+    pub(crate) fn extend(&mut self, batch: &Batch<'_>, base_offset: i64, origin: &Origin, rows: usize) -> Result<()> {
         for builder in &mut self.builders {
-            builder.extend(batch, origin, rows)?;
+            builder.extend(batch, base_offset, origin, rows)?;
         }
         self.rows = self.rows.saturating_add(rows);
         Ok(())

@@ -229,6 +229,9 @@ impl ArrowScan {
     }
 }
 
+/// Records that are parsed before their parts go to the columns: they stay in a first-level cache.
+const CHUNK: usize = 128;
+
 /// Appends the records of one batch to the columns.
 fn decode(
     batch: &Batch<'_>,
@@ -242,22 +245,32 @@ fn decode(
     }
     let bounded = options.start_offset.is_some() || options.end_offset.is_some();
     let check_records = options.check_crc && batch.is_legacy_wrapper();
+    let mut base_offset = batch.base_offset();
     let mut rows = 0_usize;
-    let records = batch.records(scratch, &options.limits)?;
-    for record in records {
-        let record = record?;
-        if check_records {
-            record.verify_crc()?;
+    let mut records = batch.records(scratch, &options.limits)?;
+    let mut chunk = Vec::with_capacity(CHUNK);
+    let mut ended = false;
+    while !ended {
+        chunk.clear();
+        while chunk.len() < CHUNK {
+            let Some(record) = records.next().transpose()? else {
+                ended = true;
+                break;
+            };
+            if check_records {
+                record.verify_crc()?;
+            }
+            base_offset.get_or_insert(record.offset());
+            if !bounded || options.wants(record.offset()) {
+                chunk.push(record);
+            }
         }
-        if bounded && !options.wants(record.offset()) {
-            continue;
-        }
-        columns.push(&record)?;
-        rows = rows.wrapping_add(1);
+        columns.push_all(&chunk)?;
+        rows = rows.wrapping_add(chunk.len());
     }
     // 32-bit offsets: what a batch can add is bounded by the limits, what is there by max_bytes
     Limits::check("decompressed_len", 0x7fff_ffff, columns.longest())?;
-    columns.extend(batch, origin, rows)
+    columns.extend(batch, base_offset.unwrap_or_else(|| batch.last_offset()), origin, rows)
 }
 
 impl Iterator for ArrowScan {

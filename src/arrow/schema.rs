@@ -28,7 +28,7 @@ pub enum Column {
     TimestampType,
     /// `list<struct<key: string, value: binary>>`: headers in their order; keys that are not UTF-8 show U+FFFD.
     Headers,
-    /// `int64`: base offset of the record's batch as stored.
+    /// `int64`: base offset of the record's batch; in compressed sets of magic 0 and 1 that of its first message.
     BaseOffset,
     /// `int64`: byte position of the record's batch in its file or buffer.
     Position,

@@ -76,8 +76,12 @@ fn decompress_stream(mut input: &[u8], output: &mut Output<'_>) -> Result<(), St
     }
 }
 
-/// After a member: the length of a further header. Anything that is none ends the stream without an error, as in Java.
+/// After a member: the length of a further header. Anything that is none, or too short for a member, ends the stream without
+/// an error, as in Java.
 fn header_len_of_next(input: &[u8]) -> Option<usize> {
+    if input.len() <= FIXED_HEADER_LEN.saturating_add(TRAILER_LEN) {
+        return None;
+    }
     header_len(input).ok().flatten()
 }
 

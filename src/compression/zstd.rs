@@ -76,25 +76,31 @@ fn window_log(frame: &[u8]) -> Option<u32> {
     Some(size.checked_next_power_of_two()?.ilog2())
 }
 
+/// As zstd-jni's stream: what it reads in one go may end inside of a frame if another one ended in it before.
 fn decompress_stream(decoder: &mut DCtx<'_>, input: &[u8], output: &mut Output<'_>) -> Result<(), StreamFault> {
     let invalid = |code| StreamFault::invalid(get_error_name(code));
     decoder.init().map_err(invalid)?;
-    let mut source = InBuffer::around(input);
-    loop {
-        let (_, room) = output.room(DCtx::out_size());
-        if room.is_empty() {
-            return Err(StreamFault::Full);
+    let mut frame_ended = false;
+    for chunk in input.chunks(DCtx::in_size()) {
+        frame_ended = false;
+        let mut source = InBuffer::around(chunk);
+        loop {
+            let (_, room) = output.room(DCtx::out_size());
+            if room.is_empty() {
+                return Err(StreamFault::Full);
+            }
+            let room_len = room.len();
+            let mut target = OutBuffer::around(room);
+            let hint = decoder.decompress_stream(&mut target, &mut source).map_err(invalid)?;
+            let produced = target.pos();
+            output.commit(produced);
+            frame_ended |= hint == 0;
+            if source.pos() == chunk.len() && (hint == 0 || produced < room_len) {
+                break;
+            }
         }
-        let room_len = room.len();
-        let mut target = OutBuffer::around(room);
-        let hint = decoder.decompress_stream(&mut target, &mut source).map_err(invalid)?;
-        let produced = target.pos();
-        output.commit(produced);
-        if source.pos() < input.len() || produced == room_len {
-            continue;
-        }
-        return if hint == 0 { Ok(()) } else { Err(StreamFault::invalid("the frame is cut")) };
     }
+    if frame_ended { Ok(()) } else { Err(StreamFault::invalid("the frame is cut")) }
 }
 
 /// Appends `input` as one frame. Without a level, Kafka's default.

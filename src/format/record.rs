@@ -183,8 +183,7 @@ fn decode_as_java(bytes: &[u8]) -> Cow<'_, str> {
         }
         surrogate = match (surrogate, chunk.invalid()) {
             (1, [0xa0..=0xbf]) => 2,
-            (2, [0x80..=0xbf]) => 0,
-            (_, []) => 0,
+            (2, [0x80..=0xbf]) | (_, []) => 0,
             (_, invalid) => {
                 text.push(char::REPLACEMENT_CHARACTER);
                 u8::from(*invalid == [0xed])

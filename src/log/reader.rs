@@ -169,10 +169,12 @@ impl SegmentReader {
             let have = self.fill(HEADER_LEN_UP_TO_MAGIC)?;
             let rest = self.window.get(self.start..self.end).unwrap_or_default();
             match frame(rest, self.position, self.remainder_len()) {
-                Ok(Frame::Whole(len)) if len <= have => return Ok(Found::Batch(len)),
                 Ok(Frame::Whole(len)) => {
                     Limits::check("batch_len", self.batch_len_limit, len)
                         .map_err(|error| error.at(self.position).in_field("batch_length"))?;
+                    if len <= have {
+                        return Ok(Found::Batch(len));
+                    }
                     // a file that got shorter makes it a partial batch in the next round
                     self.fill(len)?;
                 }

@@ -9,7 +9,7 @@ use crate::limits::Limits;
 /// and refuse a 32 KB batch that unpacks to 1 GiB.
 ///
 /// Args:
-///     batch_len: Bytes of one batch. Default 128 MiB.
+///     batch_len: Bytes of one batch of a file; a buffer's are in memory already. Default 128 MiB.
 ///     decompressed_len: Bytes of one batch's records after decompression. Default 1 GiB.
 ///     ratio: How many times larger than compressed they may become past ``ratio_free_len``. Default 1000.
 ///     ratio_free_len: Decompressed bytes up to which ``ratio`` is not looked at. Default 128 MiB.
@@ -42,7 +42,7 @@ impl PyLimits {
         })
     }
 
-    /// Bytes of one batch.
+    /// Bytes of one batch of a file.
     #[getter]
     fn batch_len(&self) -> usize {
         self.0.batch_len

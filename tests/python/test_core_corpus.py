@@ -165,7 +165,6 @@ def rows_by_reading(path: Path) -> list[Line]:
     """What a scan must give, by way of the records."""
     rows = []
     for batch in kbat.read_batches(path):
-        stored_base = stored_base_offset(batch)
         rows += [
             {
                 "key": record.key,
@@ -176,7 +175,7 @@ def rows_by_reading(path: Path) -> list[Line]:
                 "timestamp": record.timestamp,
                 "timestamp_type": TIMESTAMP_TYPE_IDS[record.timestamp_type],
                 "headers": [{"key": key, "value": value} for key, value in record.headers],
-                "base_offset": stored_base,
+                "base_offset": batch.base_offset,
                 "position": batch.position,
                 "partition_leader_epoch": batch.partition_leader_epoch,
                 "producer_id": batch.producer_id,
