@@ -1,26 +1,20 @@
-"""What the Python tests share: the data's places and one Spark session."""
+"""What the Python tests share: the sample directory and one Spark session."""
 
 from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from data import DATA
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from pyspark.sql import SparkSession
-
-DATA = Path(__file__).parent.parent / "data"
-
-
-@pytest.fixture(scope="session")
-def data() -> Path:
-    """The directory of the test data."""
-    return DATA
 
 
 @pytest.fixture(scope="session")

@@ -1,14 +1,15 @@
-"""Kafka's own answers: the `expected.jsonl` files beside the segments, as `tests/data/README.md` describes them."""
+"""Kafka's answers in the form in which Spark gives records."""
 
 from __future__ import annotations
 
-import base64
-import gzip
-import json
-from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-DATA = Path(__file__).parent.parent / "data"
+from data import DATA, answer, from_base64, headers_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from data import Line
 
 _TIMESTAMP_TYPES = {"NoTimestampType": -1, "CreateTime": 0, "LogAppendTime": 1}
 
@@ -33,48 +34,23 @@ class Segment(NamedTuple):
 
 def case_directories() -> list[Path]:
     """Every directory of both corpora that holds segments with answers."""
-    return sorted(
-        {
-            log.parent
-            for corpus in ("corpus", "corpus-legacy")
-            for log in (DATA / corpus).rglob("*.log")
-            if log.parent.name != "writes"
-        }
-    )
+    logs = [log for corpus in ("corpus", "corpus-legacy") for log in (DATA / corpus).rglob("*.log")]
+    return sorted({log.parent for log in logs if log.parent.name != "writes"})
 
 
 def read_expected(log: Path) -> Segment:
     """Read the answers for a segment file."""
-    plain = log.with_suffix(".expected.jsonl")
-    packed = Path(f"{plain}.gz")
-    text = gzip.decompress(packed.read_bytes()).decode() if packed.exists() else plain.read_text()
-    lines = [json.loads(line) for line in text.splitlines()]
-    unreadable = {line["position"] for line in lines if line["type"] == "error" and line["stage"] != "framing"}
-    rows = []
-    position = -1
-    for line in lines:
-        if line["type"] == "batch":
-            position = line["position"]
-        elif line["type"] == "record" and position not in unreadable:
-            rows.append(_row(line))
-    return Segment(rows, unreadable)
+    batches = answer(log).batches
+    rows = [_row(record) for batch in batches if not batch.error for record in batch.records]
+    return Segment(rows, {batch.position for batch in batches if batch.error})
 
 
-def _row(line: dict[str, object]) -> Row:
-    headers = line["headers"]
-    assert isinstance(headers, list)
-    timestamp, offset = line["timestamp"], line["offset"]
-    assert isinstance(timestamp, int)
-    assert isinstance(offset, int)
+def _row(line: Line) -> Row:
     return Row(
-        offset,
-        timestamp * 1000,
-        _TIMESTAMP_TYPES[str(line["timestampType"])],
-        _bytes(line["key"]),
-        _bytes(line["value"]),
-        tuple((key, _bytes(value)) for key, value in headers),
+        line["offset"],
+        line["timestamp"] * 1000,
+        _TIMESTAMP_TYPES[line["timestampType"]],
+        from_base64(line["key"]),
+        from_base64(line["value"]),
+        tuple(headers_of(line)),
     )
-
-
-def _bytes(text: object) -> bytes | None:
-    return None if text is None else base64.b64decode(str(text))

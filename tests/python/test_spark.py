@@ -11,7 +11,8 @@ import pytest
 from pyspark.errors import PySparkException
 
 import kbat
-from expected import DATA, read_expected
+from data import DATA
+from expected import read_expected
 from kbat.spark import register
 from kbat.spark.schema import COLUMNS
 

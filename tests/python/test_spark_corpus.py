@@ -15,7 +15,8 @@ import pyarrow as pa
 import pytest
 
 import kbat
-from expected import DATA, Row, case_directories, read_expected
+from data import DATA
+from expected import Row, case_directories, read_expected
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
