@@ -2,9 +2,11 @@
 
 ``KafkaJudge`` starts a Java process that holds org.apache.kafka:kafka-clients and speaks to it over its standard input
 and output: one request for a whole buffer, so that a batch of a thousand records costs as much as one. The Java side is
-``KafkaJudge.java`` beside this file. A Java 17 runtime is enough: janino, which comes with pyspark, compiles that file at
-start, and Ivy, which does too, fetches Kafka's jars from its default repository, once, into ``target/kafka-judge``. Where
-that can't be done, ``JudgeUnavailableError`` says what to do.
+``KafkaJudge.java`` beside this file.
+
+A Java 17 runtime is enough, for two libraries that come with pyspark do the rest: janino compiles that file at start,
+and Ivy fetches Kafka's jars from its default repository, once, into ``target/kafka-judge``. Where that can't be done,
+``JudgeUnavailableError`` says what to do.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import subprocess
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, NamedTuple, Self
+from typing import IO, TYPE_CHECKING, Literal, NamedTuple, Self, TypedDict, Unpack
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -48,6 +50,9 @@ class RefusedError(Exception):
         self.kind = java_class.rpartition(".")[2]
 
 
+Codec = Literal["none", "gzip", "snappy", "lz4", "zstd"]
+
+
 class RecordSpec(NamedTuple):
     """A record to write."""
 
@@ -64,10 +69,10 @@ class BatchSpec:
 
     records: tuple[RecordSpec, ...]
     magic: int = 2
-    compression: str = "none"
+    compression: Codec = "none"
     level: int | None = None
     base_offset: int = 0
-    timestamp_type: str = "CreateTime"
+    timestamp_type: Literal["CreateTime", "LogAppendTime"] = "CreateTime"
     log_append_time: int | None = None
     producer_id: int = -1
     producer_epoch: int = -1
@@ -77,6 +82,18 @@ class BatchSpec:
     partition_leader_epoch: int = -1
     delete_horizon_ms: int | None = None
     last_offset: int | None = None
+
+
+class MarkerSpec(TypedDict):
+    """A transaction marker to write: the arguments of ``kbat.end_transaction_marker``."""
+
+    producer_id: int
+    producer_epoch: int
+    commit: bool
+    timestamp: int
+    base_offset: int
+    coordinator_epoch: int
+    partition_leader_epoch: int
 
 
 class ReadRecord(NamedTuple):
@@ -184,25 +201,17 @@ class KafkaJudge:
         """
         return self._ask_for_bytes(b"w", pack_spec(spec))
 
-    def end_transaction_marker(  # noqa: PLR0913 - the arguments of kbat.end_transaction_marker
-        self,
-        *,
-        producer_id: int,
-        producer_epoch: int,
-        commit: bool,
-        timestamp: int,
-        base_offset: int,
-        coordinator_epoch: int,
-        partition_leader_epoch: int,
-    ) -> bytes:
+    def end_transaction_marker(self, **marker: Unpack[MarkerSpec]) -> bytes:
         """Build a batch with ``MemoryRecords.withEndTransactionMarker``.
 
         Raises:
             RefusedError: Kafka's rules forbid it.
         """
-        place = struct.pack(">qqi", base_offset, timestamp, partition_leader_epoch)
-        rest = struct.pack(">qh?i", producer_id, producer_epoch, commit, coordinator_epoch)
-        return self._ask_for_bytes(b"m", place + rest)
+        place = struct.pack(">qqi", marker["base_offset"], marker["timestamp"], marker["partition_leader_epoch"])
+        producer = struct.pack(">qh", marker["producer_id"], marker["producer_epoch"])
+        return self._ask_for_bytes(
+            b"m", place + producer + struct.pack(">?i", marker["commit"], marker["coordinator_epoch"])
+        )
 
     def set_last_offset(self, data: bytes, last_offset: int) -> bytes:
         """Return the bytes after ``MutableRecordBatch.setLastOffset`` on their first batch."""
@@ -394,7 +403,7 @@ def kafka_jars(java: str) -> list[Path]:
 
 
 def fetch_kafka(java: str, home: Path) -> None:
-    """Fetch kafka-clients and what it needs into a directory, which appears only when it is whole."""
+    """Fetch kafka-clients and what it needs into a directory."""
     CACHE.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
         jars = Path(scratch, "jars")
@@ -415,5 +424,7 @@ def fetch_kafka(java: str, home: Path) -> None:
                 f" into {home}, or set KBAT_OFFLINE=1 to go without this test.\n{failure}"
             )
             raise JudgeUnavailableError(message)
-        if not home.exists():
-            jars.rename(home)
+        home.mkdir(exist_ok=True)
+        # kafka-clients comes last: where it is, the others are.
+        for jar in sorted(jars.iterdir(), key=lambda jar: jar.name.startswith("kafka-clients")):
+            jar.replace(home / jar.name)
