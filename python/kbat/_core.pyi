@@ -286,7 +286,7 @@ class Limits:
     batch that unpacks to 1 GiB.
 
     Args:
-        batch_len: Bytes of one batch. Default 128 MiB.
+        batch_len: Bytes of one batch of a file; a buffer's are in memory already. Default 128 MiB.
         decompressed_len: Bytes of one batch's records after decompression. Default 1 GiB.
         ratio: How many times larger than compressed they may become past ``ratio_free_len``. Default 1000.
         ratio_free_len: Decompressed bytes up to which ``ratio`` is not looked at. Default 128 MiB.
@@ -310,7 +310,7 @@ class Limits:
 
     @property
     def batch_len(self) -> int:
-        """Bytes of one batch."""
+        """Bytes of one batch of a file."""
 
     @property
     def decompressed_len(self) -> int:
