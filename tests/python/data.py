@@ -119,7 +119,9 @@ def headers_of(line: Line) -> Headers:
     return [(key, from_base64(value)) for key, value in line.get("headers") or []]
 
 
-def records_of(source: bytes | Path, *, check_crc: bool = True, limits: kbat.Limits | None = None) -> list[kbat.Record]:
+def records_of(
+    source: bytes | bytearray | Path, *, check_crc: bool = True, limits: kbat.Limits | None = None
+) -> list[kbat.Record]:
     """All records of a source."""
     batches = kbat.read_batches(source, check_crc=check_crc, limits=limits)
     return [record for batch in batches for record in batch]
