@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import kbat
-from data import DATA, Line, answer, build, from_base64, headers_of, json_lines, name_of, plain, records_of
+from data import DATA, Line, answer, build, from_base64, headers_of, json_lines, name_of, patched, plain, records_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -121,6 +121,21 @@ def test_writes_golden_checksums_are_kafkas(magic: int, compression: str, crc: i
 
 def test_writes_golden_batch_is_exact() -> None:
     assert build(TWO_RECORDS) == V2_BATCH
+
+
+@pytest.mark.parametrize(("magic", "head"), [(0, "04224d1860401a"), (1, "04224d18604082"), (2, "04224d18604082")])
+def test_writes_lz4_frame_head_depends_on_magic(magic: int, head: str) -> None:
+    """Edge case 44: magic 0 has the broken header checksum, which is read for magic 0 only."""
+    data = build(TWO_RECORDS, magic=magic, compression="lz4")
+    start = data.index(bytes.fromhex("04224d18"))
+    assert data[start : start + 7].hex() == head
+    assert [record.key for record in records_of(data)] == [b"key1", b"key2"]
+    flipped = bytes(patched(data, start + 6, ">B", 0x1A if magic else 0x82))
+    if magic:
+        with pytest.raises(kbat.DecompressionError):
+            records_of(flipped, check_crc=False)
+    else:
+        assert len(records_of(flipped, check_crc=False)) == 2
 
 
 def test_writes_commit_marker_is_exact() -> None:
