@@ -8,7 +8,7 @@ from typing import Any, Literal, Self, TypeAlias, final
 import pandas as pd
 import polars as pl
 import pyarrow as pa
-from typing_extensions import Buffer, CapsuleType
+from typing_extensions import Buffer
 
 _Source: TypeAlias = Buffer | str | os.PathLike[str]
 _Compression: TypeAlias = Literal["none", "gzip", "snappy", "lz4", "zstd"]
@@ -564,10 +564,10 @@ class Scan:
     def schema(self) -> pa.Schema:
         """The schema, a ``pyarrow.Schema``."""
 
-    def __arrow_c_schema__(self) -> CapsuleType:
+    def __arrow_c_schema__(self) -> object:
         """Give the schema for the Arrow PyCapsule interface."""
 
-    def __arrow_c_stream__(self, requested_schema: CapsuleType | None = None) -> CapsuleType:
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Start a fresh pass for the Arrow PyCapsule interface."""
 
     def to_batches(self) -> ArrowBatchIterator:
