@@ -5,6 +5,7 @@
 #![allow(clippy::doc_markdown, clippy::doc_link_with_quotes, reason = "these are Python docstrings")]
 #![allow(clippy::needless_pass_by_value, reason = "pyo3 hands arguments over by value")]
 
+mod allocator;
 mod batch;
 mod builder;
 mod capsule;
@@ -19,14 +20,10 @@ mod source;
 
 use pyo3::prelude::*;
 
-/// Arrow buffers of a megabyte and more come and go: the system's allocator returns each to the kernel and faults it in again,
-/// which took half of the time of a scan.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// Kafka's record format, read and written without a broker: the compiled half of the package `kbat`.
 #[pymodule(gil_used = false)]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    allocator::configure();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<batch::PyBatch>()?;
     module.add_class::<batch::PyBatchIterator>()?;
