@@ -3,7 +3,7 @@
 use kbat::{Compression, ErrorKind};
 
 use crate::data::{first, records};
-use crate::raw::{GZIP, V2, crc32, deflate, gzip, gzip_trailer, record};
+use crate::raw::{GZIP, V2, crc32, deflate, gzip, gzip_trailer, message, record};
 
 fn read(stream: &[u8], count: i32) -> kbat::Result<usize> {
     let bytes = V2 { record_count: count, ..V2::compressed(GZIP, stream) }.bytes();
@@ -81,6 +81,11 @@ fn gzip_bytes_after_the_last_member_are_ignored() {
     {
         assert_eq!(read(&[&good, tail].concat(), 1).unwrap(), 1, "{tail:?}");
     }
+    // a member has more than 18 bytes: Java does not look at fewer
+    let next = gzip(b"");
+    for len in 0..next.len() {
+        assert_eq!(read(&[&good, &next[..len]].concat(), 1).is_ok(), len <= 18, "{len} bytes of a further member");
+    }
 }
 
 /// Edge case 48: a second member that begins well and goes wrong.
@@ -112,4 +117,23 @@ fn gzip_headers_that_are_none_are_refused() {
         stream[..3].copy_from_slice(&head);
         refused(&stream);
     }
+}
+
+/// A match that reaches back before the first byte finds zeros. The checksum vouches that zeros are what was meant.
+#[test]
+fn gzip_distance_before_the_start_is_zeros() {
+    // last block, fixed codes: literal 0, match of 3 at distance 4, end
+    let bits = "110_00110000_0000001_00011_0000000";
+    let bits: Vec<u8> = bits.bytes().filter(u8::is_ascii_digit).map(|digit| digit - b'0').collect();
+    let pack = |byte: &[u8]| byte.iter().rev().fold(0, |packed, bit| packed << 1 | bit);
+    let deflate: Vec<u8> = bits.chunks(8).map(pack).collect();
+    let member = |trailer: [u8; 8]| [&gzip(b"")[..10], &deflate, &trailer].concat();
+    let error_of = |trailer| {
+        let set = message(1, 0, GZIP as u8, None, Some(&member(trailer)));
+        records(&first(&set)).unwrap_err()
+    };
+    let error = error_of(gzip_trailer(&[0; 4]));
+    assert!(matches!(error.kind(), ErrorKind::InvalidWrapper(_)), "four zeros are no message: {error}");
+    let error = error_of(gzip_trailer(&[0, 0, 0, 1]));
+    assert!(matches!(error.kind(), ErrorKind::Decompression { .. }), "{error}");
 }

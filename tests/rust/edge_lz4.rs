@@ -198,6 +198,24 @@ fn lz4_linked_block_that_looks_back_too_far_is_refused() {
     assert!(matches!(error.kind(), ErrorKind::Decompression { .. }), "{error}");
 }
 
+/// Edge case 45. The format has no offset 0; lz4-java copies what lies in its buffer.
+#[test]
+fn lz4_match_of_offset_0_is_refused() {
+    // token: one literal, match of 4; offset 0; five literals
+    let block = [0x10, 7, 0, 0, 0x50, 1, 2, 3, 4, 5];
+    let stream = [head(&[0x60, 0x40]), (block.len() as u32).to_le_bytes().to_vec(), block.to_vec(), END_MARK.to_vec()];
+    let error = read(&stream.concat(), 1).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Decompression { .. }), "{error}");
+}
+
+/// Edge case 45. A block that holds nothing is read over; Kafka's stream ends for good where it meets one.
+#[test]
+fn lz4_block_of_no_bytes_is_read_over() {
+    let nothing = [&1_u32.to_le_bytes()[..], &[0]].concat();
+    let stream = [head(&[0x60, 0x40]), nothing.clone(), stored(&record(0)), nothing, END_MARK.to_vec()].concat();
+    assert_eq!(read(&stream, 1).unwrap(), 1);
+}
+
 /// Edge case 46. As Java writes: independent blocks of 64 KiB, nothing optional, stored where compression does not pay.
 #[test]
 fn lz4_written_frames_have_javas_layout() {

@@ -115,12 +115,23 @@ fn zstd_streams_cut_or_followed_by_garbage_are_refused() {
         for len in 1..good.len() {
             refused(&good[..len]);
         }
-        for tail in [&b"garbage"[..], &[0], &good[..good.len() - 1]] {
-            assert!(read(&[&good, tail].concat(), 1).is_err());
+        for tail in [&b"garbage"[..], &[0], &[9, 9, 9], &[0; 12]] {
+            refused(&[&good, tail].concat());
         }
     }
     let error = read(&[], 1).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::MissingRecords { .. }), "no input is an empty stream: {error}");
+}
+
+/// zstd-jni asks for no more than one whole frame in what it reads in one go, which is 128 KiB: a further one may be cut.
+#[test]
+fn zstd_frame_cut_behind_a_whole_one_is_no_fault() {
+    let good = zstd(&record(0));
+    for tail in [&good[..1], &good[..3], &zstd(b"")[..6], &skippable(50)[..30]] {
+        assert_eq!(read(&[&good, tail].concat(), 1).unwrap(), 1, "{tail:?}");
+    }
+    let far = [&good[..], &skippable(200_000)[..150_000]].concat();
+    refused(&far);
 }
 
 /// Edge case 47: zstd came with message format 2.
