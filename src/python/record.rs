@@ -3,7 +3,6 @@
 //! A Python iterator can't borrow, so records are spans of the batch's bytes, or of one decompressed buffer that all records of
 //! an iteration share. They are parsed a chunk at a time with the GIL released; their bytes are copied when asked for.
 
-use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::prelude::*;
@@ -20,8 +19,9 @@ use crate::python::batch::PyBatch;
 use crate::python::control::PyControlRecord;
 use crate::python::errors::OrRaise;
 
-/// Records parsed at a time: enough to make releasing the GIL worth it, little memory.
-const CHUNK: usize = 1024;
+/// Records parsed at a time: enough to make releasing the GIL worth it, little memory where one record is kept and the others
+/// are not.
+const CHUNK: usize = 128;
 
 /// A part of the shared bytes.
 #[derive(Clone, Copy)]
@@ -56,6 +56,19 @@ struct Spans {
 }
 
 impl Spans {
+    /// Stands where there is no record, which cannot be.
+    const NONE: Self = Self {
+        offset: -1,
+        timestamp: -1,
+        timestamp_type: None,
+        sequence: -1,
+        key: None,
+        value: None,
+        headers: Span { start: 0, len: 0 },
+        header_count: 0,
+        place: Place { position: 0, base_offset: -1, index: 0 },
+    };
+
     fn of(record: &Record<'_>, whole: &[u8]) -> Self {
         let (headers, header_count) = match record.extra {
             Extra::Headers { bytes, count } => (Span::of(bytes, whole), count),
@@ -75,8 +88,17 @@ impl Spans {
     }
 }
 
+/// Records parsed together, and the bytes they count in.
+struct Chunk {
+    bytes: SharedBytes,
+    spans: Vec<Spans>,
+    is_control: bool,
+}
+
 struct State {
-    ready: VecDeque<Spans>,
+    chunk: Option<Arc<Chunk>>,
+    /// Which record of the chunk comes next.
+    next: usize,
     bookmark: Bookmark,
     /// Raised after the records before it.
     error: Option<Error>,
@@ -121,12 +143,12 @@ impl PyRecordIterator {
         let py = batch.py();
         let inner = batch.get();
         let (bytes, payload, fault, is_control) = py.detach(|| open(inner)).map_err(|error| inner.raise(py, error))?;
-        let state = State { ready: VecDeque::new(), bookmark: Bookmark::default(), error: None, ended: false };
+        let state = State { chunk: None, next: 0, bookmark: Bookmark::default(), error: None, ended: false };
         Ok(Self { batch: batch.clone().unbind(), bytes, payload, fault, is_control, state: Mutex::new(state) })
     }
 
-    /// Parses the next chunk.
-    fn parse(&self, batch: &PyBatch, state: &mut State) -> Result<()> {
+    /// Parses the next chunk as far as that goes.
+    fn parse(&self, batch: &PyBatch, state: &mut State, spans: &mut Vec<Spans>) -> Result<()> {
         let whole: &[u8] = (*self.bytes).as_ref();
         let core = batch.core()?;
         let payload = Payload { bytes: self.payload.get(whole), fault: self.fault.clone() };
@@ -134,7 +156,7 @@ impl PyRecordIterator {
         let check_records = settings.check_crc && core.is_legacy_wrapper();
         let mut records = Records::new(&core, payload, &settings.limits)?;
         records.resume(state.bookmark);
-        while state.ready.len() < CHUNK {
+        while spans.len() < CHUNK {
             let Some(record) = records.next() else {
                 state.ended = true;
                 break;
@@ -144,20 +166,36 @@ impl PyRecordIterator {
                 record.verify_crc()?;
             }
             record.headers().verify()?;
-            state.ready.push_back(Spans::of(&record, whole));
+            spans.push(Spans::of(&record, whole));
         }
         state.bookmark = records.bookmark();
         Ok(())
     }
 
     fn refill(&self, batch: &PyBatch, state: &mut State) {
-        if state.ready.is_empty()
-            && !state.ended
-            && let Err(error) = self.parse(batch, state)
-        {
+        if state.ended {
+            state.chunk = None;
+            return;
+        }
+        let mut spans = Vec::with_capacity(CHUNK);
+        if let Err(error) = self.parse(batch, state, &mut spans) {
             state.error = Some(error);
             state.ended = true;
         }
+        state.next = 0;
+        state.chunk = Some(Arc::new(Chunk { bytes: Arc::clone(&self.bytes), spans, is_control: self.is_control }));
+    }
+}
+
+impl State {
+    fn take(&mut self) -> Option<PyRecord> {
+        let chunk = self.chunk.as_ref()?;
+        let index = self.next;
+        if index >= chunk.spans.len() {
+            return None;
+        }
+        self.next = index.wrapping_add(1);
+        Some(PyRecord { chunk: Arc::clone(chunk), index })
     }
 }
 
@@ -169,42 +207,51 @@ impl PyRecordIterator {
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyRecord>> {
         let quick = match self.state.try_lock() {
-            Ok(mut state) => state.ready.pop_front(),
+            Ok(mut state) => state.take(),
             Err(_) => None,
         };
-        let (spans, error) = match quick {
-            Some(spans) => (Some(spans), None),
-            None => py.detach(|| {
-                let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-                self.refill(self.batch.get(), &mut state);
-                let spans = state.ready.pop_front();
-                let error = if spans.is_none() { state.error.take() } else { None };
-                (spans, error)
-            }),
-        };
-        if let Some(error) = error {
-            return Err(self.batch.get().raise(py, error));
+        if quick.is_some() {
+            return Ok(quick);
         }
-        Ok(spans.map(|spans| PyRecord { bytes: Arc::clone(&self.bytes), spans, is_control: self.is_control }))
+        let next = py.detach(|| {
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            // another thread may have refilled it meanwhile
+            if let Some(record) = state.take() {
+                return Ok(Some(record));
+            }
+            if let Some(error) = state.error.take() {
+                return Err(error);
+            }
+            self.refill(self.batch.get(), &mut state);
+            match state.take() {
+                Some(record) => Ok(Some(record)),
+                None => state.error.take().map_or(Ok(None), Err),
+            }
+        });
+        next.map_err(|error| self.batch.get().raise(py, error))
     }
 }
 
 /// A record. Its key, value and headers are copied out of the batch when asked for.
 #[pyclass(frozen, name = "Record", module = "kbat")]
 pub(crate) struct PyRecord {
-    bytes: SharedBytes,
-    spans: Spans,
-    is_control: bool,
+    chunk: Arc<Chunk>,
+    index: usize,
 }
 
 impl PyRecord {
     fn whole(&self) -> &[u8] {
-        (*self.bytes).as_ref()
+        (*self.chunk.bytes).as_ref()
+    }
+
+    fn spans(&self) -> &Spans {
+        static NONE: Spans = Spans::NONE;
+        self.chunk.spans.get(self.index).unwrap_or(&NONE)
     }
 
     fn core(&self) -> Record<'_> {
         let whole = self.whole();
-        let spans = &self.spans;
+        let spans = self.spans();
         Record {
             offset: spans.offset,
             timestamp: spans.timestamp,
@@ -227,31 +274,31 @@ impl PyRecord {
     /// Offset in the partition.
     #[getter]
     fn offset(&self) -> i64 {
-        self.spans.offset
+        self.spans().offset
     }
 
     /// Milliseconds since the epoch, -1 where there is none.
     #[getter]
     fn timestamp(&self) -> i64 {
-        self.spans.timestamp
+        self.spans().timestamp
     }
 
     /// ``"CreateTime"``, ``"LogAppendTime"``, or None for magic 0.
     #[getter]
     fn timestamp_type(&self) -> Option<&'static str> {
-        self.spans.timestamp_type.map(TimestampType::name)
+        self.spans().timestamp_type.map(TimestampType::name)
     }
 
     /// The key; None is Kafka's null, which is not the empty key.
     #[getter]
     fn key<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
-        self.copy(py, self.spans.key)
+        self.copy(py, self.spans().key)
     }
 
     /// The value; None is Kafka's null, a tombstone in compacted topics.
     #[getter]
     fn value<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
-        self.copy(py, self.spans.value)
+        self.copy(py, self.spans().value)
     }
 
     /// Headers in their order, duplicates included, as ``(str, bytes | None)``; bytes that are no UTF-8 show as U+FFFD.
@@ -279,7 +326,7 @@ impl PyRecord {
     /// Sequence of its producer, -1 for none.
     #[getter]
     fn sequence(&self) -> i32 {
-        self.spans.sequence
+        self.spans().sequence
     }
 
     /// What a control record says; None for records of data.
@@ -288,7 +335,7 @@ impl PyRecord {
     ///     CorruptError: A control record whose key or value can't be read.
     #[getter]
     fn control(&self, py: Python<'_>) -> PyResult<Option<PyControlRecord>> {
-        if !self.is_control {
+        if !self.chunk.is_control {
             return Ok(None);
         }
         ControlRecord::parse(&self.core()).map(PyControlRecord).map(Some).or_raise(py)
@@ -301,16 +348,16 @@ impl PyRecord {
             let text = PyBytes::new(py, shown.get(self.whole())).repr()?.to_string();
             Ok(if span.len > shown.len { format!("{text}… ({} bytes)", span.len) } else { text })
         };
-        let headers = match self.spans.header_count {
+        let headers = match self.spans().header_count {
             0 => String::new(),
             count => format!(", {count} headers"),
         };
         Ok(format!(
             "Record(offset={}, timestamp={}, key={}, value={}{headers})",
-            self.spans.offset,
-            self.spans.timestamp,
-            show(self.spans.key)?,
-            show(self.spans.value)?,
+            self.spans().offset,
+            self.spans().timestamp,
+            show(self.spans().key)?,
+            show(self.spans().value)?,
         ))
     }
 }
