@@ -16,10 +16,10 @@ const WORDS: [&str; 16] = [
 ];
 
 /// A record to write.
-pub struct Row {
-    pub timestamp: i64,
-    pub key: Vec<u8>,
-    pub value: Vec<u8>,
+pub(crate) struct Row {
+    pub(crate) timestamp: i64,
+    pub(crate) key: Vec<u8>,
+    pub(crate) value: Vec<u8>,
 }
 
 /// SplitMix64.
@@ -36,7 +36,7 @@ impl Random {
 }
 
 /// Rows whose values have `value_len` bytes.
-pub fn rows(value_len: usize) -> Vec<Row> {
+pub(crate) fn rows(value_len: usize) -> Vec<Row> {
     let mut random = Random(1);
     let mut timestamp = 1_700_000_000_000;
     (0..TOTAL_LEN / (value_len + 25))
@@ -57,27 +57,27 @@ pub fn rows(value_len: usize) -> Vec<Row> {
 
 /// How rows are written.
 #[derive(Clone, Copy)]
-pub struct Shape {
-    pub magic: u8,
-    pub compression: Compression,
-    pub headers: usize,
-    pub batch_len: usize,
+pub(crate) struct Shape {
+    pub(crate) magic: u8,
+    pub(crate) compression: Compression,
+    pub(crate) headers: usize,
+    pub(crate) batch_len: usize,
 }
 
 impl Shape {
-    pub fn new(compression: Compression) -> Self {
+    pub(crate) fn new(compression: Compression) -> Self {
         Self { magic: 2, compression, headers: 0, batch_len: BATCH_LEN }
     }
 }
 
 /// The rows of one batch each.
-pub fn batches_of<'a>(rows: &'a [Row], shape: &Shape) -> impl Iterator<Item = (usize, &'a [Row])> {
+pub(crate) fn batches_of<'a>(rows: &'a [Row], shape: &Shape) -> impl Iterator<Item = (usize, &'a [Row])> {
     let per = (shape.batch_len / (rows[0].value.len() + 25)).max(1);
     rows.chunks(per).enumerate().map(move |(i, rows)| (i * per, rows))
 }
 
 /// Appends one batch.
-pub fn write(base: usize, rows: &[Row], shape: &Shape, out: &mut Vec<u8>) {
+pub(crate) fn write(base: usize, rows: &[Row], shape: &Shape, out: &mut Vec<u8>) {
     let headers: [NewHeader; 3] = [(b"trace-id", Some(b"7f3a9c")), (b"source", Some(b"checkout")), (b"empty", None)];
     let mut builder = BatchBuilder::new().magic(shape.magic).compression(shape.compression).base_offset(base as i64);
     for row in rows {
@@ -89,7 +89,7 @@ pub fn write(base: usize, rows: &[Row], shape: &Shape, out: &mut Vec<u8>) {
 }
 
 /// A segment of those rows.
-pub fn segment(rows: &[Row], shape: &Shape) -> Vec<u8> {
+pub(crate) fn segment(rows: &[Row], shape: &Shape) -> Vec<u8> {
     let mut out = Vec::new();
     if shape.magic < 2 && shape.compression == Compression::None {
         write(0, rows, shape, &mut out);
@@ -102,7 +102,7 @@ pub fn segment(rows: &[Row], shape: &Shape) -> Vec<u8> {
 }
 
 /// The shapes that are measured, by name.
-pub fn shapes() -> Vec<(String, usize, Shape)> {
+pub(crate) fn shapes() -> Vec<(String, usize, Shape)> {
     let mut shapes = Vec::new();
     for (name, value_len) in [("100B", 100), ("1KB", 1000)] {
         for compression in Compression::ALL {
