@@ -1,7 +1,7 @@
 """What can go wrong, as exceptions that say where.
 
-``KbatError`` is the base of all. ``OSError``, ``TypeError`` and ``ValueError`` are raised as such where they fit: a file that can't
-be read, an argument of another type, a setting that Kafka's rules forbid.
+``KbatError`` is the base of all. ``OSError``, ``TypeError`` and ``ValueError`` are raised as such where they fit: a
+file that can't be read, an argument of another type, a setting that Kafka's rules forbid.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ class KbatError(Exception):
 
     Attributes:
         kind: Stable name of the fault in ``snake_case``, such as ``"crc"`` or ``"batch_length"``.
-        position: Byte from the start of the file or buffer; inside compressed records, where the compressed bytes begin.
+        position: Byte from the start of the file or buffer; inside compressed records, where the compressed ones begin.
         base_offset: Base offset of the batch as stored in its first eight bytes.
         record: Which record of the batch, counting from 0.
         field: The field, under Kafka's name in ``snake_case``.

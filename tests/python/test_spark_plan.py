@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from data import DATA
 from kbat.spark.options import ReadOptions
 from kbat.spark.plan import Segment, SegmentsPartition, pack, plan
 from kbat.spark.schema import schema_of
@@ -22,15 +23,30 @@ def sizes(tasks: list[SegmentsPartition]) -> list[list[int]]:
     ("segments", "tasks"),
     [
         ([], []),
-        ([0, 0], []),
         ([10], [[10]]),
         ([25, 3], [[25], [3]]),
         ([4, 4, 2, 1, 9], [[4, 4, 2], [1, 9]]),
-        ([4, 0, 7], [[4], [7]]),
+        ([3, 3, 3, 3, 3, 3], [[3, 3, 3], [3, 3, 3]]),
+        ([6, 6, 6], [[6], [6], [6]]),
     ],
 )
 def test_pack_neighbours_go_together_up_to_the_bound(segments: list[int], tasks: list[list[int]]) -> None:
-    assert sizes(list(pack([Segment(f"/{size}", size) for size in segments], 10))) == tasks
+    assert sizes(list(pack([Segment(f"/{size}", size) for size in segments], 10, 1))) == tasks
+
+
+@pytest.mark.parametrize(
+    ("segments", "tasks"),
+    [
+        ([2, 1], [[2, 1]]),
+        ([3, 2, 3], [[3], [2, 3]]),
+        ([5, 5, 5, 5, 5, 5, 5, 6], [[5, 5], [5, 5], [5, 5], [5, 6]]),
+        ([40, 1, 1], [[40], [1, 1]]),
+    ],
+)
+def test_pack_every_core_has_a_task_if_it_is_worth_it(segments: list[int], tasks: list[list[int]]) -> None:
+    mebibytes = [Segment(f"/{size}", size << 20) for size in segments]
+    packed = sizes(list(pack(mebibytes, 256 << 20, 4)))
+    assert [[size >> 20 for size in task] for task in packed] == tasks
 
 
 def test_plan_of_a_log_directory_has_every_segment_once_in_order(log_dir: Path) -> None:
@@ -45,6 +61,10 @@ def test_plan_of_a_log_directory_has_every_segment_once_in_order(log_dir: Path) 
 
 def test_plan_of_a_small_directory_is_one_task(log_dir: Path) -> None:
     assert len(plan(ReadOptions(path=(os.fspath(log_dir / "codec-lz4-0"),)))) == 1
+
+
+def test_plan_leaves_empty_segments_out() -> None:
+    assert plan(ReadOptions(path=(os.fspath(DATA / "corpus" / "empty"),))) == [SegmentsPartition(())]
 
 
 def test_plan_of_an_empty_directory_is_one_idle_task(tmp_path: Path) -> None:

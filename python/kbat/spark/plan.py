@@ -20,7 +20,7 @@ from pyspark.sql.datasource import InputPartition
 import kbat
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator, Sequence
 
     from kbat.spark.options import ReadOptions
 
@@ -53,29 +53,30 @@ def plan(options: ReadOptions) -> list[SegmentsPartition]:
 
     Raises `FileNotFoundError` for a path where nothing is, `ValueError` for one that is not in a local file system.
     """
-    segments = [segment for path in options.all_paths for segment in _segments(path)]
-    tasks = list(pack(segments, _task_len(segments, options.max_partition_bytes)))
-    return tasks or [SegmentsPartition(())]
+    found = [segment for path in options.all_paths for segment in _segments(path)]
+    segments = [segment for segment in found if segment.size]
+    return list(pack(segments, options.max_partition_bytes, os.cpu_count() or 1)) or [SegmentsPartition(())]
 
 
-def _task_len(segments: Iterable[Segment], max_len: int) -> int:
-    """Bytes a task should have: what keeps every core of this machine busy, within the bounds."""
+def pack(segments: Sequence[Segment], max_len: int, cores: int) -> Iterator[SegmentsPartition]:
+    """Group neighbours into tasks of about equal size, at most `max_len` bytes; a larger segment is a task of its own.
+
+    There are as many tasks as that takes, or one for each core if each then has `MIN_TASK_LEN` bytes.
+    """
     total = sum(segment.size for segment in segments)
-    return min(max_len, max(MIN_TASK_LEN, -(-total // (os.cpu_count() or 1))))
-
-
-def pack(segments: Iterable[Segment], task_len: int) -> Iterator[SegmentsPartition]:
-    """Group neighbours into tasks of at most `task_len` bytes, a larger segment alone; leave empty ones out."""
+    count = max(-(-total // max_len), min(cores, total // MIN_TASK_LEN), 1)
     run: list[Segment] = []
-    run_len = 0
+    run_len = run_place = start = 0
     for segment in segments:
-        if segment.size == 0:
-            continue
-        if run and run_len + segment.size > task_len:
+        # a segment belongs to the task in whose share of all bytes its middle lies
+        place = (2 * start + segment.size) * count // (2 * total)
+        if run and (place != run_place or run_len + segment.size > max_len):
             yield SegmentsPartition(tuple(run))
             run, run_len = [], 0
         run.append(segment)
         run_len += segment.size
+        run_place = place
+        start += segment.size
     if run:
         yield SegmentsPartition(tuple(run))
 
