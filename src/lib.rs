@@ -78,6 +78,8 @@ pub mod arrow;
 mod compression;
 mod error;
 mod format;
+#[doc(hidden)]
+pub mod fuzzing;
 mod limits;
 mod log;
 mod num;

@@ -1,0 +1,90 @@
+//! Properties that hold for any bytes, one function each. `fuzz/` and the tests call them; they panic where one does not hold.
+
+#![expect(clippy::panic, clippy::missing_panics_doc, reason = "a property that does not hold is reported by a panic")]
+
+use crate::{BatchBuilder, Batches, Compression, Limits, Record, Scratch, TimestampType, batches};
+
+/// Limits that keep a fuzzer quick.
+fn limits() -> Limits {
+    Limits { decompressed_len: 1 << 20, ratio_free_len: 1 << 20, ..Limits::default() }
+}
+
+/// Batches lie one after the other within the bytes, memory stays within the limits, and every error has a place.
+pub fn read(bytes: &[u8]) {
+    let (mut scratch, limits) = (Scratch::new(), limits());
+    let mut walk: Batches<'_> = batches(bytes);
+    loop {
+        let before = walk.position();
+        match walk.next() {
+            None => break,
+            Some(Ok(batch)) => {
+                assert_eq!(batch.position(), before, "a batch begins where the last one ended");
+                let _ = batch.verify_crc();
+                match batch.records(&mut scratch, &limits) {
+                    Ok(records) => records.for_each(|record| read_record(record, bytes)),
+                    Err(error) => assert!(error.position().byte.is_some(), "{error} has no place"),
+                }
+            }
+            Some(Err(error)) => {
+                assert!(error.position().byte.is_some(), "{error} has no place");
+                if !walk.skip_batch() {
+                    break;
+                }
+            }
+        }
+    }
+    assert!(walk.remainder().len() <= bytes.len(), "the remainder is a part of the input");
+    assert!(scratch.capacity() <= limits.decompressed_len, "memory stays within the limits");
+}
+
+fn read_record(record: crate::Result<Record<'_>>, bytes: &[u8]) {
+    match record {
+        Ok(record) => {
+            let _ = (record.verify_crc(), record.headers().verify(), crate::ControlRecord::parse(&record));
+        }
+        Err(error) => {
+            let byte = error.position().byte.unwrap_or_else(|| panic!("{error} has no place"));
+            assert!(byte <= crate::num::u64_of(bytes.len()), "{error} is past the end");
+        }
+    }
+}
+
+/// What is read from an uncompressed v2 batch and written again reads the same.
+pub fn rewrite(bytes: &[u8]) {
+    let (mut scratch, limits) = (Scratch::new(), limits());
+    for batch in batches(bytes).map_while(Result::ok) {
+        let plain = batch.magic() == 2 && batch.compression().is_ok_and(|codec| codec == Compression::None);
+        if !plain || batch.is_control() || batch.timestamp_type() == Some(TimestampType::LogAppendTime) {
+            continue;
+        }
+        let Some(base_offset) = batch.base_offset() else { continue };
+        let Ok(records) = batch.records(&mut scratch, &limits) else { continue };
+        let mut builder = BatchBuilder::new().base_offset(base_offset);
+        let mut written = Vec::new();
+        for record in records.map_while(Result::ok) {
+            let Ok(headers) = record.headers().collect::<crate::Result<Vec<_>>>() else { break };
+            let headers: Vec<_> = headers.iter().map(|header| (header.key(), header.value())).collect();
+            let (offset, timestamp) = (record.offset(), record.timestamp());
+            if builder.append_at(offset, timestamp, record.key(), record.value(), &headers).is_ok() {
+                written.push((offset, timestamp, record.key(), record.value()));
+            }
+        }
+        let mut out = Vec::new();
+        builder.finish_into(&mut out).unwrap_or_else(|error| panic!("{error}"));
+        let mut again = Scratch::new();
+        let read = batches(&out).flat_map(|batch| {
+            let batch = batch.unwrap_or_else(|error| panic!("{error}"));
+            batch.verify_crc().unwrap_or_else(|error| panic!("{error}"));
+            let records = batch.records(&mut again, &limits).unwrap_or_else(|error| panic!("{error}"));
+            let own = |bytes: Option<&[u8]>| bytes.map(<[u8]>::to_vec);
+            records
+                .map(|record| record.unwrap_or_else(|error| panic!("{error}")))
+                .map(|record| (record.offset(), record.timestamp(), own(record.key()), own(record.value())))
+                .collect::<Vec<_>>()
+        });
+        let expected = written.iter().map(|&(offset, timestamp, key, value)| {
+            (offset, timestamp, key.map(<[u8]>::to_vec), value.map(<[u8]>::to_vec))
+        });
+        assert!(read.eq(expected), "what was written reads the same");
+    }
+}
