@@ -1,6 +1,6 @@
 //! Properties that hold for any bytes, one function each. `fuzz/` and the tests call them; they panic where one does not hold.
 
-#![expect(clippy::panic, clippy::missing_panics_doc, reason = "a property that does not hold is reported by a panic")]
+#![expect(clippy::panic, reason = "a property that does not hold is reported by a panic")]
 
 use crate::{BatchBuilder, Batches, Compression, Limits, Record, Scratch, TimestampType, batches};
 

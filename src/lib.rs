@@ -73,6 +73,10 @@
 
 #![deny(unsafe_code)]
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;
+
 #[cfg(feature = "arrow")]
 pub mod arrow;
 mod compression;

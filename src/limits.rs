@@ -10,7 +10,7 @@ const MIB: usize = 1 << 20;
 /// ```
 /// let limits = kbat::Limits { decompressed_len: 4 << 30, ratio: 10_000, ..kbat::Limits::default() };
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Limits {
     /// Bytes of one batch of a file, with its 12 bytes of log overhead: it is held in memory whole. A buffer's batches are
     /// there already. Default 128 MiB.

@@ -258,6 +258,7 @@ class ControlRecord:
     """What a control record says: a transaction marker or one of KRaft's own records."""
 
     def __eq__(self, value: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
     @property
     def type(self) -> str:
         """Kafka's name of the type.
@@ -286,7 +287,7 @@ class Limits:
     batch that unpacks to 1 GiB.
 
     Args:
-        batch_len: Bytes of one batch of a file; a buffer's are in memory already. Default 128 MiB.
+        batch_len: Bytes of one batch. Default 128 MiB.
         decompressed_len: Bytes of one batch's records after decompression. Default 1 GiB.
         ratio: How many times larger than compressed they may become past ``ratio_free_len``. Default 1000.
         ratio_free_len: Decompressed bytes up to which ``ratio`` is not looked at. Default 128 MiB.
@@ -305,6 +306,7 @@ class Limits:
         header_count: int | None = None,
     ) -> Self: ...
     def __eq__(self, value: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, int]]:
         """For pickling."""
 

@@ -117,7 +117,7 @@ impl ScanSource {
     fn open(&self, limits: &Limits) -> Result<Input> {
         match &self.place {
             Place::File(path) => Input::open(path, limits),
-            Place::Memory(bytes) => Ok(Input::memory(Arc::clone(bytes))),
+            Place::Memory(bytes) => Ok(Input::memory(Arc::clone(bytes), limits)),
         }
     }
 

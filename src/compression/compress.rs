@@ -15,7 +15,7 @@ pub(crate) fn compress(
     out: &mut Vec<u8>,
 ) -> Result<()> {
     let start = out.len();
-    let result = match compression {
+    let result: std::result::Result<(), String> = match compression {
         Compression::None => {
             out.extend_from_slice(input);
             Ok(())

@@ -56,7 +56,7 @@ impl Scratch {
     ) -> Payload<'s> {
         let (limit, limit_name) = limits.decompressed(input.len());
         let mut output = Output::new(&mut self.buffer, limit);
-        let result = match compression {
+        let result: Result<(), StreamFault> = match compression {
             Compression::None => return Payload::borrowed(input),
             #[cfg(feature = "gzip")]
             Compression::Gzip => self.gzip.decompress(input, &mut output),
@@ -67,14 +67,17 @@ impl Scratch {
             #[cfg(feature = "zstd")]
             Compression::Zstd => self.zstd.decompress(input, &mut output),
             #[cfg(not(all(feature = "gzip", feature = "snappy", feature = "lz4", feature = "zstd")))]
-            other => {
+            _ => {
                 let _ = magic;
-                return Payload { bytes: &[], fault: Some(CodecFault::NotBuilt(other)) };
+                output.truncate(0);
+                Err(StreamFault::NotBuilt)
             }
         };
         let filled = output.filled();
         let fault = result.err().map(|fault| match fault {
             StreamFault::Invalid(message) => CodecFault::Refused(compression, message),
+            #[cfg(not(all(feature = "gzip", feature = "snappy", feature = "lz4", feature = "zstd")))]
+            StreamFault::NotBuilt => CodecFault::NotBuilt(compression),
             StreamFault::Full => CodecFault::Limit { name: limit_name, limit },
         });
         Payload { bytes: self.buffer.get(..filled).unwrap_or_default(), fault }

@@ -22,7 +22,7 @@ use crate::format::record::Record;
 use crate::format::varint::write_unsigned_varint;
 
 /// What a control record says.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ControlRecord {
     /// The producer's transaction was aborted.
@@ -69,7 +69,7 @@ pub enum ControlRecord {
 }
 
 /// A voter of a [`ControlRecord::LeaderChange`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LeaderChangeVoter {
     /// Node id.
     pub id: i32,
@@ -78,7 +78,7 @@ pub struct LeaderChangeVoter {
 }
 
 /// A voter of a [`ControlRecord::KRaftVoters`].
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct KRaftVoter {
     /// Node id.
     pub id: i32,
@@ -91,7 +91,7 @@ pub struct KRaftVoter {
 }
 
 /// A listener of a [`KRaftVoter`].
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Endpoint {
     /// Name of the listener.
     pub name: String,

@@ -10,6 +10,7 @@ use std::iter::FusedIterator;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Batch;
 use crate::format::header::{HEADER_LEN_UP_TO_MAGIC, LOG_OVERHEAD, MAGIC_POSITION, MIN_LENGTH, MIN_LENGTH_V2};
+use crate::limits::Limits;
 use crate::num::{u64_of, usize_from_u64};
 
 /// Walks the batches of `bytes`, of every magic and in any order.
@@ -34,7 +35,7 @@ use crate::num::{u64_of, usize_from_u64};
 /// ```
 #[must_use]
 pub fn batches(bytes: &[u8]) -> Batches<'_> {
-    Batches { rest: bytes, position: 0, state: State::Walking }
+    Batches { rest: bytes, position: 0, batch_len_limit: usize::MAX, state: State::Walking }
 }
 
 /// An iterator over the batches of a buffer; see [`batches`].
@@ -42,6 +43,7 @@ pub fn batches(bytes: &[u8]) -> Batches<'_> {
 pub struct Batches<'a> {
     rest: &'a [u8],
     position: u64,
+    batch_len_limit: usize,
     state: State,
 }
 
@@ -58,6 +60,13 @@ impl<'a> Batches<'a> {
     #[must_use]
     pub fn starting_at(mut self, position: u64) -> Self {
         self.position = position;
+        self
+    }
+
+    /// Refuses batches over [`Limits::batch_len`]. Without, a batch may be as long as the buffer.
+    #[must_use]
+    pub fn with_limits(mut self, limits: &Limits) -> Self {
+        self.batch_len_limit = limits.batch_len;
         self
     }
 
@@ -102,7 +111,7 @@ impl<'a> Iterator for Batches<'a> {
         match frame(self.rest, position, u64_of(self.rest.len())) {
             Ok(Frame::Whole(len)) => {
                 let bytes = self.rest.get(..len)?;
-                match Batch::parse(bytes, position) {
+                match check_len(bytes, position, self.batch_len_limit).and_then(|()| Batch::parse(bytes, position)) {
                     Ok(batch) => {
                         self.advance(len)?;
                         Some(Ok(batch))
@@ -170,6 +179,23 @@ pub(crate) fn frame(bytes: &[u8], position: u64, available: u64) -> Result<Frame
         return Err(length_error(length, MIN_LENGTH_V2, base_offset, position));
     }
     Ok(Frame::Whole(usize_from_u64(total)))
+}
+
+/// Whether a batch that is there is within a limit.
+#[inline]
+fn check_len(bytes: &[u8], position: u64, limit: usize) -> Result<()> {
+    if bytes.len() <= limit { Ok(()) } else { Err(limit_error(bytes, bytes.len(), position, limit)) }
+}
+
+/// The error for a batch of `len` bytes, of which `bytes` are the first.
+#[cold]
+pub(crate) fn limit_error(bytes: &[u8], len: usize, position: u64, limit: usize) -> Error {
+    let kind = ErrorKind::Limit { name: "batch_len", limit: u64_of(limit), actual: u64_of(len) };
+    let error = Error::new(kind).at(position.saturating_add(8)).in_field("batch_length");
+    match bytes.first_chunk() {
+        Some(base_offset) => error.in_batch(i64::from_be_bytes(*base_offset)),
+        None => error,
+    }
 }
 
 #[cold]

@@ -10,6 +10,6 @@ pub use directory::{SegmentFile, find_segments};
 #[cfg(feature = "arrow")]
 pub(crate) use input::Input;
 #[cfg(feature = "python")]
-pub(crate) use input::SharedBytes;
+pub(crate) use input::{SharedBatch, SharedBytes};
 pub use names::{TopicPartition, parse_base_offset, parse_partition_directory};
 pub use reader::SegmentReader;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Batch;
-use crate::format::frame::{Frame, frame, is_zeros, trusted_len};
+use crate::format::frame::{Frame, frame, is_zeros, limit_error, trusted_len};
 use crate::format::header::HEADER_LEN_UP_TO_MAGIC;
 use crate::limits::Limits;
 use crate::num::{u64_of, usize_from_u64};
@@ -170,8 +170,9 @@ impl SegmentReader {
             let rest = self.window.get(self.start..self.end).unwrap_or_default();
             match frame(rest, self.position, self.remainder_len()) {
                 Ok(Frame::Whole(len)) => {
-                    Limits::check("batch_len", self.batch_len_limit, len)
-                        .map_err(|error| error.at(self.position).in_field("batch_length"))?;
+                    if len > self.batch_len_limit {
+                        return Err(limit_error(rest, len, self.position, self.batch_len_limit));
+                    }
                     if len <= have {
                         return Ok(Found::Batch(len));
                     }

@@ -1,8 +1,6 @@
 //! `kbat.read_batches`, `kbat.Batch` and the iterator between them.
 
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use pyo3::prelude::*;
@@ -11,10 +9,10 @@ use pyo3::types::PyBytes;
 use crate::compression::{Compression, Scratch};
 use crate::error::{Error, Result};
 use crate::format::batch::Batch;
-use crate::format::frame::Batches;
+
 use crate::limits::Limits;
-use crate::log::{SegmentReader, SharedBytes};
-use crate::num::{u64_of, usize_from_u64};
+use crate::log::{Input, SharedBatch, SharedBytes};
+
 use crate::python::errors::{OrRaise, raise};
 use crate::python::limits::{PyLimits, or_default};
 use crate::python::record::PyRecordIterator;
@@ -47,15 +45,12 @@ pub(crate) fn read_batches(
     limits: Option<PyLimits>,
 ) -> PyResult<PyBatchIterator> {
     let limits = or_default(limits);
-    let walk = match self::source(source)? {
-        Source::Bytes(bytes) => Walk::Memory { bytes, position: 0, state: MemoryState::Walking },
-        Source::Path(path) => {
-            let reader = source.py().detach(|| SegmentReader::open_with(&path, &limits)).or_raise(source.py())?;
-            Walk::File(Box::new(reader))
-        }
+    let input = match self::source(source)? {
+        Source::Bytes(bytes) => Input::memory(bytes, &limits),
+        Source::Path(path) => source.py().detach(|| Input::open(&path, &limits)).or_raise(source.py())?,
     };
     let settings = Arc::new(Settings { check_crc, limits });
-    Ok(PyBatchIterator { settings, walk: Mutex::new(walk) })
+    Ok(PyBatchIterator { settings, input: Mutex::new(input) })
 }
 
 /// What all batches of one call share.
@@ -64,111 +59,22 @@ pub(crate) struct Settings {
     pub(crate) limits: Limits,
 }
 
-enum Walk {
-    Memory { bytes: SharedBytes, position: usize, state: MemoryState },
-    File(Box<SegmentReader>),
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum MemoryState {
-    Walking,
-    Ended,
-    /// Failed at a batch; its end, where that is known.
-    Failed(Option<usize>),
-}
-
-impl Walk {
-    fn next(&mut self, settings: &Arc<Settings>) -> Option<Result<PyBatch>> {
-        match self {
-            Self::Memory { bytes, position, state } => {
-                if *state != MemoryState::Walking {
-                    return None;
-                }
-                let mut walk = from(bytes, *position);
-                match walk.next() {
-                    Some(Ok(batch)) => {
-                        let start = *position;
-                        *position = position.saturating_add(batch.size());
-                        Some(Ok(PyBatch::new(Arc::clone(bytes), start..*position, u64_of(start), settings, None)))
-                    }
-                    Some(Err(error)) => {
-                        let end = walk.skip_batch().then(|| usize_from_u64(walk.position()));
-                        *state = MemoryState::Failed(end);
-                        Some(Err(error))
-                    }
-                    None => {
-                        *state = MemoryState::Ended;
-                        None
-                    }
-                }
-            }
-            Self::File(reader) => {
-                let path = reader.path().to_path_buf();
-                Some(reader.next_batch()?.map(|batch| {
-                    let bytes = batch.bytes().to_vec();
-                    let len = bytes.len();
-                    PyBatch::new(Arc::new(bytes), 0..len, batch.position(), settings, Some(path))
-                }))
-            }
-        }
-    }
-
-    fn skip_batch(&mut self) -> Result<bool> {
-        match self {
-            Self::File(reader) => reader.skip_batch(),
-            Self::Memory { position, state, .. } => {
-                let MemoryState::Failed(Some(end)) = *state else { return Ok(false) };
-                (*position, *state) = (end, MemoryState::Walking);
-                Ok(true)
-            }
-        }
-    }
-
-    fn position(&self) -> u64 {
-        match self {
-            Self::Memory { position, .. } => u64_of(*position),
-            Self::File(reader) => reader.position(),
-        }
-    }
-
-    fn remainder(&self) -> Result<Vec<u8>> {
-        match self {
-            Self::Memory { bytes, position, .. } => Ok(from(bytes, *position).remainder().to_vec()),
-            Self::File(reader) => {
-                let read = || {
-                    let mut file = File::open(reader.path())?;
-                    file.seek(SeekFrom::Start(reader.position()))?;
-                    let mut rest = Vec::new();
-                    file.take(reader.remainder_len()).read_to_end(&mut rest)?;
-                    Ok(rest)
-                };
-                read().map_err(|error: std::io::Error| Error::from(error).with_path(reader.path()))
-            }
-        }
-    }
-}
-
-fn from(bytes: &SharedBytes, position: usize) -> Batches<'_> {
-    let rest = (**bytes).as_ref().get(position..).unwrap_or_default();
-    crate::batches(rest).starting_at(u64_of(position))
-}
-
 /// The iterator that :func:`read_batches` returns.
 #[pyclass(frozen, name = "BatchIterator", module = "kbat")]
 pub(crate) struct PyBatchIterator {
     settings: Arc<Settings>,
-    walk: Mutex<Walk>,
+    input: Mutex<Input>,
 }
 
 impl PyBatchIterator {
-    fn with_walk<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut Walk) -> T + Send) -> T {
+    fn with_input<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut Input) -> T + Send) -> T {
         // a file read may block, and so may another thread's turn: neither may hold the GIL
-        if let Ok(mut walk) = self.walk.try_lock()
-            && matches!(*walk, Walk::Memory { .. })
+        if let Ok(mut input) = self.input.try_lock()
+            && matches!(*input, Input::Memory(_))
         {
-            return work(&mut walk);
+            return work(&mut input);
         }
-        py.detach(|| work(&mut self.walk.lock().unwrap_or_else(PoisonError::into_inner)))
+        py.detach(|| work(&mut self.input.lock().unwrap_or_else(PoisonError::into_inner)))
     }
 }
 
@@ -179,7 +85,11 @@ impl PyBatchIterator {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyBatch>> {
-        self.with_walk(py, |walk| walk.next(&self.settings)).transpose().or_raise(py)
+        let next = self.with_input(py, |input| {
+            let path = input.path().map(Path::to_path_buf);
+            Some(input.next_shared()?.map(|batch| PyBatch::new(batch, &self.settings, path)))
+        });
+        next.transpose().or_raise(py)
     }
 
     /// After an error: steps over the batch that caused it.
@@ -187,19 +97,19 @@ impl PyBatchIterator {
     /// Returns:
     ///     Whether the iteration can go on: False where the batch's size can't be trusted, or nothing failed.
     fn skip_batch(&self, py: Python<'_>) -> PyResult<bool> {
-        self.with_walk(py, Walk::skip_batch).or_raise(py)
+        self.with_input(py, Input::skip_batch).or_raise(py)
     }
 
     /// Place of the next batch in bytes from the start.
     #[getter]
     fn position(&self, py: Python<'_>) -> u64 {
-        self.with_walk(py, |walk| walk.position())
+        self.with_input(py, |input| input.position())
     }
 
     /// The bytes that no batch was made of yet: after the iteration a partial batch, zeros, or nothing.
     #[getter]
     fn remainder<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let rest = self.with_walk(py, |walk| walk.remainder()).or_raise(py)?;
+        let rest = self.with_input(py, |input| input.remainder()).or_raise(py)?;
         Ok(PyBytes::new(py, &rest))
     }
 
@@ -213,9 +123,7 @@ impl PyBatchIterator {
 /// For magic 0 and 1 every uncompressed message is a batch of one record, and a compressed message set one batch.
 #[pyclass(frozen, name = "Batch", module = "kbat")]
 pub(crate) struct PyBatch {
-    bytes: SharedBytes,
-    range: std::ops::Range<usize>,
-    position: u64,
+    batch: SharedBatch,
     settings: Arc<Settings>,
     path: Option<PathBuf>,
     /// Base offset of a compressed set of magic 0 or 1, once it was looked for.
@@ -223,27 +131,22 @@ pub(crate) struct PyBatch {
 }
 
 impl PyBatch {
-    fn new(
-        bytes: SharedBytes,
-        range: std::ops::Range<usize>,
-        position: u64,
-        settings: &Arc<Settings>,
-        path: Option<PathBuf>,
-    ) -> Self {
-        Self { bytes, range, position, settings: Arc::clone(settings), path, first_offset: OnceLock::new() }
+    fn new(batch: SharedBatch, settings: &Arc<Settings>, path: Option<PathBuf>) -> Self {
+        Self { batch, settings: Arc::clone(settings), path, first_offset: OnceLock::new() }
     }
 
     pub(crate) fn core(&self) -> Result<Batch<'_>> {
-        Batch::parse((*self.bytes).as_ref().get(self.range.clone()).unwrap_or_default(), self.position)
+        let SharedBatch { bytes, range, position } = &self.batch;
+        Batch::parse((**bytes).as_ref().get(range.clone()).unwrap_or_default(), *position)
     }
 
     pub(crate) fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// The buffer the batch lies in, and where its records begin in it.
-    pub(crate) fn shared(&self) -> (SharedBytes, usize) {
-        (Arc::clone(&self.bytes), self.range.start)
+    /// The buffer the batch lies in.
+    pub(crate) fn shared(&self) -> SharedBytes {
+        Arc::clone(&self.batch.bytes)
     }
 
     pub(crate) fn raise(&self, py: Python<'_>, error: Error) -> PyErr {
@@ -268,13 +171,13 @@ impl PyBatch {
     /// Place in the file or buffer, in bytes.
     #[getter]
     fn position(&self) -> u64 {
-        self.position
+        self.batch.position
     }
 
     /// Bytes of the batch, its 12 bytes of log overhead included.
     #[getter]
     fn size(&self) -> usize {
-        self.range.len()
+        self.batch.range.len()
     }
 
     /// Message format: 0, 1 or 2.

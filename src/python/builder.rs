@@ -170,12 +170,15 @@ impl PyBatchBuilder {
         self.with(|builder| Ok(builder.record_count()))
     }
 
-    /// The bytes of the batch; empty without records, as in Kafka. The builder can't be used any more.
+    /// The bytes of the batch; empty without records, as in Kafka. The builder can't be used any more after that.
     ///
     /// Raises:
     ///     ValueError: Settings that Kafka's rules forbid, or a second call.
     fn finish<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let builder = self.with(|builder| Ok(std::mem::take(builder)))?;
+        let builder = self.with(|builder| {
+            builder.validate_all().or_raise(py)?;
+            Ok(std::mem::take(builder))
+        })?;
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
         let build = || {
             let mut out = Vec::new();

@@ -6,8 +6,8 @@ use pyo3::types::{PyDict, PyList};
 use crate::format::control::{ControlRecord, LeaderChangeVoter};
 
 /// What a control record says: a transaction marker or one of KRaft's own records.
-#[pyclass(frozen, name = "ControlRecord", module = "kbat", eq)]
-#[derive(PartialEq)]
+#[pyclass(frozen, name = "ControlRecord", module = "kbat", eq, hash)]
+#[derive(PartialEq, Hash)]
 pub(crate) struct PyControlRecord(pub(crate) ControlRecord);
 
 #[pymethods]

@@ -54,7 +54,7 @@ fn build(py: Python<'_>, class: &str, error: &Error) -> PyResult<PyErr> {
     arguments.set_item("base_offset", position.base_offset)?;
     arguments.set_item("record", position.record)?;
     arguments.set_item("field", position.field)?;
-    arguments.set_item("path", error.path().map(|path| path.to_string_lossy().into_owned()))?;
+    arguments.set_item("path", error.path().map(|path| path.as_os_str().to_owned()))?;
     Ok(PyErr::from_value(class.call((error.to_string(),), Some(&arguments))?))
 }
 

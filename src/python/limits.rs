@@ -9,14 +9,14 @@ use crate::limits::Limits;
 /// and refuse a 32 KB batch that unpacks to 1 GiB.
 ///
 /// Args:
-///     batch_len: Bytes of one batch of a file; a buffer's are in memory already. Default 128 MiB.
+///     batch_len: Bytes of one batch. Default 128 MiB.
 ///     decompressed_len: Bytes of one batch's records after decompression. Default 1 GiB.
 ///     ratio: How many times larger than compressed they may become past ``ratio_free_len``. Default 1000.
 ///     ratio_free_len: Decompressed bytes up to which ``ratio`` is not looked at. Default 128 MiB.
 ///     record_count: Records of one batch. Default 200 million.
 ///     header_count: Headers of one record. Default 16 million.
-#[pyclass(frozen, name = "Limits", module = "kbat", eq, from_py_object)]
-#[derive(Clone, PartialEq)]
+#[pyclass(frozen, name = "Limits", module = "kbat", eq, hash, from_py_object)]
+#[derive(Clone, PartialEq, Hash)]
 pub(crate) struct PyLimits(pub(crate) Limits);
 
 #[pymethods]

@@ -127,7 +127,7 @@ fn open(batch: &PyBatch) -> Result<Opened> {
     if settings.check_crc {
         core.verify_crc()?;
     }
-    let (shared, _) = batch.shared();
+    let shared = batch.shared();
     let mut scratch = Scratch::new();
     let Payload { bytes, fault } = core.payload(&mut scratch, &settings.limits)?;
     if !core.attributes().is_compressed() || bytes.is_empty() {

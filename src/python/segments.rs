@@ -1,5 +1,6 @@
 //! `kbat.find_segments` and `kbat.SegmentFile`.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
@@ -15,8 +16,8 @@ pub(crate) struct PySegmentFile(SegmentFile);
 impl PySegmentFile {
     /// Where it is.
     #[getter]
-    fn path(&self) -> String {
-        self.0.path.to_string_lossy().into_owned()
+    fn path(&self) -> OsString {
+        self.0.path.clone().into_os_string()
     }
 
     /// Topic, if the directory is named after one.
@@ -44,7 +45,7 @@ impl PySegmentFile {
     }
 
     fn __repr__(&self) -> String {
-        format!("SegmentFile({:?}, {} bytes)", self.path(), self.0.size)
+        format!("SegmentFile({}, {} bytes)", self.0.path.display(), self.0.size)
     }
 }
 

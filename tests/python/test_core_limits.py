@@ -109,8 +109,7 @@ def test_honest_batch_with_a_ratio_over_1000_is_read() -> None:
 
 
 @pytest.mark.parametrize("magic", [0, 1, 2])
-def test_batch_len_bounds_the_batches_of_files(magic: int, tmp_path: Path) -> None:
-    """Memory for a batch of a file is taken by the size it declares; a buffer's batches are in memory already."""
+def test_batch_len_bounds_the_batches_of_files_and_buffers(magic: int, tmp_path: Path) -> None:
     data = build([(0, None, bytes(5000))], magic=magic)
     path = tmp_path / "0.log"
     path.write_bytes(data)
@@ -119,9 +118,17 @@ def test_batch_len_bounds_the_batches_of_files(magic: int, tmp_path: Path) -> No
     with pytest.raises(kbat.LimitError, match=f"limit batch_len of {len(data) - 1} passed") as raised:
         records_of(path, limits=lower)
     assert raised.value.path == str(path)
+    assert raised.value.base_offset == 0
+    for source in (path, data):
+        with pytest.raises(kbat.LimitError):
+            records_of(source, limits=lower)
+        with pytest.raises(kbat.LimitError):
+            kbat.scan(source, limits=lower).to_pyarrow()
+    batches = kbat.read_batches(data + build([(0, None, b"small")], magic=magic), limits=lower)
     with pytest.raises(kbat.LimitError):
-        kbat.scan(path, limits=lower).to_pyarrow()
-    assert len(records_of(data, limits=lower)) == 1
+        next(batches)
+    assert batches.skip_batch()
+    assert [record.value for batch in batches for record in batch] == [b"small"]
 
 
 def test_record_count_is_exact() -> None:

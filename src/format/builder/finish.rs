@@ -16,8 +16,7 @@ impl BatchBuilder {
     /// # Errors
     /// Settings that contradict each other, a batch past 2³¹ − 1 bytes. `out` is then as before.
     pub fn finish_into(self, out: &mut Vec<u8>) -> Result<()> {
-        self.validate()?;
-        self.validate_producer()?;
+        self.validate_all()?;
         let Some(last_offset) = self.forced_last_offset.or(self.last_offset).filter(|_| self.count > 0) else {
             return Ok(());
         };

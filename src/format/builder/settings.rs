@@ -143,8 +143,14 @@ impl BatchBuilder {
         }
     }
 
+    /// All rules, those that are checked when a batch is closed too.
+    pub(crate) fn validate_all(&self) -> Result<()> {
+        self.validate()?;
+        self.validate_producer()
+    }
+
     /// Kafka's rules for producers, checked when a batch is closed.
-    pub(super) fn validate_producer(&self) -> Result<()> {
+    fn validate_producer(&self) -> Result<()> {
         if self.producer_id == NO_PRODUCER_ID {
             if self.transactional {
                 return Err(Error::argument("a transactional batch needs a producer id"));
