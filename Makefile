@@ -59,8 +59,9 @@ check-python: $(VENV)/.made-kbat
 	cd $(VENV) && bin/python -m mypy.stubtest kbat._core
 
 .PHONY: bench
-bench: ## run the Rust benchmarks
+bench: $(VENV)/.made-kbat ## run the benchmarks, Rust's and Python's
 	cargo bench --features arrow
+	$(BIN)/python benches/python/bench.py
 
 .PHONY: docs
 docs: ## build the Rust documentation and say where it is

@@ -40,10 +40,12 @@ impl Scratch {
         self.buffer.capacity()
     }
 
-    /// Takes the buffer of a [`Payload`] just decompressed, so that it can outlive the scratch.
-    #[cfg(feature = "python")]
-    pub(crate) fn take_buffer(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.buffer)
+    /// Gives memory past `len` bytes back.
+    pub fn shrink_to(&mut self, len: usize) {
+        if self.buffer.len() > len {
+            self.buffer.truncate(len);
+            self.buffer.shrink_to_fit();
+        }
     }
 
     /// Decompresses `input`, which a batch of that magic holds.

@@ -7,7 +7,6 @@
 use zstd::zstd_safe::{CCtx, CParameter, DCtx, InBuffer, OutBuffer, find_frame_compressed_size, get_error_name};
 
 use crate::compression::{Output, StreamFault};
-use crate::num::usize_of;
 
 const FRAME_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// The largest window that zstd's streaming decoder takes unasked, as log2.
@@ -126,5 +125,3 @@ pub(crate) fn compress(level: Option<i32>, input: &[u8], out: &mut Vec<u8>) -> R
         Ok(())
     })
 }
-
-const _: () = assert!(usize_of(MAX_WINDOW_LOG) < 32);

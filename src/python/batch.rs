@@ -144,6 +144,16 @@ impl PyBatch {
         &self.settings
     }
 
+    /// Bytes of the batch.
+    pub(crate) fn len(&self) -> usize {
+        self.batch.range.len()
+    }
+
+    /// Whether its records are stored as they are.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.core().is_ok_and(|batch| !batch.attributes().is_compressed())
+    }
+
     /// The buffer the batch lies in.
     pub(crate) fn shared(&self) -> SharedBytes {
         Arc::clone(&self.batch.bytes)

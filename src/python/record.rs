@@ -3,6 +3,7 @@
 //! A Python iterator can't borrow, so records are spans of the batch's bytes, or of one decompressed buffer that all records of
 //! an iteration share. They are parsed a chunk at a time with the GIL released; their bytes are copied when asked for.
 
+use std::cell::RefCell;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::prelude::*;
@@ -115,7 +116,17 @@ pub(crate) struct PyRecordIterator {
     payload: Span,
     fault: Option<crate::compression::CodecFault>,
     is_control: bool,
+    /// Whether the batch is parsed without giving up the GIL; most such batches are messages of v0 and v1.
+    small: bool,
     state: Mutex<State>,
+}
+
+/// Bytes of a batch up to which parsing it takes less time than giving up the GIL and getting it back.
+const SMALL_BATCH_LEN: usize = 1024;
+
+/// Works with the GIL released, unless the batch is small and not compressed.
+fn detach_unless<T: Send>(small: bool, py: Python<'_>, work: impl FnOnce() -> T + Send) -> T {
+    if small { work() } else { py.detach(work) }
 }
 
 /// Where a batch's records are, once they are decompressed.
@@ -128,23 +139,37 @@ fn open(batch: &PyBatch) -> Result<Opened> {
         core.verify_crc()?;
     }
     let shared = batch.shared();
-    let mut scratch = Scratch::new();
-    let Payload { bytes, fault } = core.payload(&mut scratch, &settings.limits)?;
-    if !core.attributes().is_compressed() || bytes.is_empty() {
-        let span = if bytes.is_empty() { Span { start: 0, len: 0 } } else { Span::of(bytes, (*shared).as_ref()) };
+    if !core.attributes().is_compressed() {
+        let mut scratch = Scratch::new();
+        let Payload { bytes, fault } = core.payload(&mut scratch, &settings.limits)?;
+        let span = Span::of(bytes, (*shared).as_ref());
         return Ok((shared, span, fault, core.is_control()));
     }
-    let span = Span { start: 0, len: bytes.len() };
-    Ok((Arc::new(scratch.take_buffer()), span, fault, core.is_control()))
+    SCRATCH.with_borrow_mut(|scratch| {
+        let Payload { bytes, fault } = core.payload(scratch, &settings.limits)?;
+        let span = Span { start: 0, len: bytes.len() };
+        let bytes: SharedBytes = Arc::new(bytes.to_vec());
+        scratch.shrink_to(KEPT_SCRATCH_LEN);
+        Ok((bytes, span, fault, core.is_control()))
+    })
+}
+
+/// What a thread keeps of its scratch between batches.
+const KEPT_SCRATCH_LEN: usize = 4 << 20;
+
+thread_local! {
+    // a codec's context costs more than a small batch; the records get a copy of their own, since they may outlive all of this
+    static SCRATCH: RefCell<Scratch> = RefCell::new(Scratch::new());
 }
 
 impl PyRecordIterator {
     pub(crate) fn new(batch: &Bound<'_, PyBatch>) -> PyResult<Self> {
         let py = batch.py();
         let inner = batch.get();
+        let small = inner.len() <= SMALL_BATCH_LEN && inner.is_plain();
         let (bytes, payload, fault, is_control) = py.detach(|| open(inner)).map_err(|error| inner.raise(py, error))?;
         let state = State { chunk: None, next: 0, bookmark: Bookmark::default(), error: None, ended: false };
-        Ok(Self { batch: batch.clone().unbind(), bytes, payload, fault, is_control, state: Mutex::new(state) })
+        Ok(Self { batch: batch.clone().unbind(), bytes, payload, fault, is_control, small, state: Mutex::new(state) })
     }
 
     /// Parses the next chunk as far as that goes.
@@ -177,7 +202,7 @@ impl PyRecordIterator {
             state.chunk = None;
             return;
         }
-        let mut spans = Vec::with_capacity(CHUNK);
+        let mut spans = Vec::with_capacity(if self.small { 1 } else { CHUNK });
         if let Err(error) = self.parse(batch, state, &mut spans) {
             state.error = Some(error);
             state.ended = true;
@@ -213,7 +238,7 @@ impl PyRecordIterator {
         if quick.is_some() {
             return Ok(quick);
         }
-        let next = py.detach(|| {
+        let next = detach_unless(self.small, py, || {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             // another thread may have refilled it meanwhile
             if let Some(record) = state.take() {

@@ -32,7 +32,9 @@ mod format_batch;
 mod format_record;
 mod golden;
 mod properties;
+
 mod raw;
+mod reader;
 mod roundtrip;
 mod verdicts;
 mod writes;

@@ -1,0 +1,35 @@
+"""The documentation names what there is."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from data import DATA
+
+ROOT = DATA.parents[1]
+
+
+def all_names() -> set[str]:
+    """All functions of the tests, Rust's and Python's."""
+    sources = [*ROOT.glob("tests/rust/*.rs"), *ROOT.glob("tests/python/test_*.py"), *ROOT.glob("src/**/*.rs")]
+    return {
+        name for path in sources for name in re.findall(r"\b(?:fn|def) (\w+)", path.read_text(encoding="utf-8"))
+    }
+
+
+@pytest.mark.parametrize("page", ["edge-cases.md", "differences.md"])
+def test_pages_name_tests_that_exist(page: str) -> None:
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    named = {name for name in re.findall(r"`([a-z0-9_]{12,})`", text) if "_" in name}
+    assert len(named) > 20
+    assert named - all_names() - {"partition_leader_epoch", "estimated_size", "decompressed_len"} == set()
+
+
+def test_every_edge_case_up_to_76_has_a_test_or_a_reason() -> None:
+    text = (ROOT / "docs" / "edge-cases.md").read_text(encoding="utf-8")
+    rows = {int(cells[1]): cells for line in text.splitlines() if re.match(r"\| \d+ \|", line) for cells in [line.split("|")]}
+    assert sorted(rows) == list(range(1, 93))
+    bare = [case for case in range(1, 77) if not (rows[case][3].strip() or rows[case][4].strip() or rows[case][5].strip())]
+    assert bare == []
