@@ -43,6 +43,22 @@ impl<'b> Output<'b> {
         (before, room.get_mut(..len).unwrap_or_default())
     }
 
+    /// Bytes that may still be produced.
+    pub(crate) fn left(&self) -> usize {
+        self.limit.saturating_sub(self.filled)
+    }
+
+    /// `len` bytes to work in, of which the first become output when they are committed. They may reach past the bound: what
+    /// a codec lays beside its output is no output.
+    pub(crate) fn workspace(&mut self, len: usize) -> &mut [u8] {
+        let end = self.filled.saturating_add(len);
+        if self.buffer.len() < end {
+            let doubled = self.buffer.len().saturating_mul(2).max(INITIAL_LEN);
+            self.lengthen(end.max(doubled.min(self.limit)));
+        }
+        self.buffer.get_mut(self.filled..end).unwrap_or_default()
+    }
+
     /// Doubles the buffer. `Full` when the bound is reached.
     pub(crate) fn grow(&mut self) -> Result<(), StreamFault> {
         let len = self.buffer.len().max(self.filled);

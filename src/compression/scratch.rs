@@ -21,8 +21,6 @@ pub struct Scratch {
     buffer: Vec<u8>,
     #[cfg(feature = "gzip")]
     gzip: super::gzip::Context,
-    #[cfg(feature = "snappy")]
-    snappy: snap::raw::Decoder,
     #[cfg(feature = "zstd")]
     zstd: super::zstd::Context,
 }
@@ -63,7 +61,7 @@ impl Scratch {
             #[cfg(feature = "gzip")]
             Compression::Gzip => self.gzip.decompress(input, &mut output),
             #[cfg(feature = "snappy")]
-            Compression::Snappy => super::snappy::decompress(&mut self.snappy, input, &mut output),
+            Compression::Snappy => super::snappy::decompress(input, &mut output),
             #[cfg(feature = "lz4")]
             Compression::Lz4 => super::lz4::decompress(magic, input, &mut output),
             #[cfg(feature = "zstd")]

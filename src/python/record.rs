@@ -232,7 +232,10 @@ impl PyRecordIterator {
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyRecord>> {
         let quick = match self.state.try_lock() {
-            Ok(mut state) => state.take(),
+            Ok(mut state) => match state.take() {
+                None if state.ended && state.error.is_none() => return Ok(None),
+                quick => quick,
+            },
             Err(_) => None,
         };
         if quick.is_some() {

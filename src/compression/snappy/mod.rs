@@ -10,9 +10,12 @@
 //! After `SnappyInputStream`: input that does not begin with a whole header is one raw block; fewer than four bytes at the
 //! end are ignored; empty input is an error. Chunks that fail take the bytes with them that Java reads in the same step.
 
-use snap::raw::{Decoder, Encoder, decompress_len};
+mod block;
+
+use snap::raw::Encoder;
 
 use crate::compression::{Output, StreamFault};
+use crate::format::varint::read_unsigned_varint;
 use crate::num::usize_of;
 
 const MAGIC: [u8; 8] = [0x82, b'S', b'N', b'A', b'P', b'P', b'Y', 0];
@@ -27,23 +30,23 @@ const FURTHER_HEADER: i32 = i32::from_be_bytes([0x82, b'S', b'N', b'A']);
 const MAX_RATIO: usize = 22;
 
 /// Decompresses either form.
-pub(crate) fn decompress(decoder: &mut Decoder, input: &[u8], output: &mut Output<'_>) -> Result<(), StreamFault> {
+pub(crate) fn decompress(input: &[u8], output: &mut Output<'_>) -> Result<(), StreamFault> {
     if input.is_empty() {
         return Err(StreamFault::invalid("empty input"));
     }
     match input.split_at_checked(HEADER_LEN) {
         Some((header, chunks)) if header.starts_with(&MAGIC) => {
-            let result = decompress_chunks(decoder, chunks, output);
+            let result = decompress_chunks(chunks, output);
             if let Err(StreamFault::Invalid(_)) = result {
                 output.truncate(output.filled().saturating_sub(output.filled() % STEP_LEN));
             }
             result
         }
-        _ => decompress_block(decoder, input, output),
+        _ => decompress_block(input, output),
     }
 }
 
-fn decompress_chunks(decoder: &mut Decoder, mut input: &[u8], output: &mut Output<'_>) -> Result<(), StreamFault> {
+fn decompress_chunks(mut input: &[u8], output: &mut Output<'_>) -> Result<(), StreamFault> {
     while let Some((len, rest)) = input.split_first_chunk::<4>() {
         let len = i32::from_be_bytes(*len);
         if len == FURTHER_HEADER {
@@ -54,7 +57,7 @@ fn decompress_chunks(decoder: &mut Decoder, mut input: &[u8], output: &mut Outpu
         let Some((chunk, rest)) = chunk else {
             return Err(StreamFault::invalid(format!("chunk of {len} bytes, {} are left", rest.len())));
         };
-        decompress_block(decoder, chunk, output)?;
+        decompress_block(chunk, output)?;
         input = rest;
     }
     Ok(())
@@ -72,15 +75,23 @@ fn further_header(after_magic_start: &[u8]) -> Result<&[u8], StreamFault> {
     Ok(rest)
 }
 
-fn decompress_block(decoder: &mut Decoder, block: &[u8], output: &mut Output<'_>) -> Result<(), StreamFault> {
-    let invalid = |error: snap::Error| StreamFault::invalid(error.to_string());
-    let len = decompress_len(block).map_err(invalid)?;
+fn decompress_block(block: &[u8], output: &mut Output<'_>) -> Result<(), StreamFault> {
+    let mut elements = block;
+    let len = read_unsigned_varint(&mut elements).map_err(|_| StreamFault::invalid("the block's length is broken"))?;
+    let len = usize_of(len);
     if len > block.len().saturating_mul(MAX_RATIO) {
         return Err(StreamFault::invalid(format!("{} bytes can't decompress to {len}", block.len())));
     }
-    let (_, room) = output.room(len);
-    let Some(room) = room.get_mut(..len) else { return Err(StreamFault::Full) };
-    let len = decoder.decompress(block, room).map_err(invalid)?;
+    if output.left() < len {
+        return Err(StreamFault::Full);
+    }
+    let input = len.saturating_add(block::SLACK);
+    let wanted = input.saturating_add(elements.len()).saturating_add(block::SLACK);
+    let buffer = output.workspace(wanted);
+    if let Some(place) = buffer.get_mut(input..).and_then(|rest| rest.get_mut(..elements.len())) {
+        place.copy_from_slice(elements);
+    }
+    block::decompress(buffer, len, elements.len()).map_err(|block::Invalid| StreamFault::invalid("corrupt block"))?;
     output.commit(len);
     Ok(())
 }
