@@ -11,7 +11,7 @@ const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
 
 /// Milliseconds that freed memory is kept before it goes back to the system; mimalloc's default of 10 is less than a pass over
 /// a segment takes.
-const PURGE_DELAY_MS: core::ffi::c_long = 1000;
+const PURGE_DELAY_MS: core::ffi::c_long = 10_000;
 
 /// Sets the allocator's options; called once, when the module is loaded.
 #[expect(unsafe_code, reason = "the allocator's options are set through its C interface")]
