@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from data import DATA
+from kafka_judge import KafkaJudge
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,3 +43,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     )
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def kafka() -> Iterator[KafkaJudge]:
+    """Kafka's own classes in a process of their own."""
+    if os.environ.get("KBAT_OFFLINE") == "1":
+        pytest.skip("KBAT_OFFLINE=1: Kafka's jars would have to be fetched")
+    with KafkaJudge() as judge:
+        yield judge

@@ -6,11 +6,10 @@ import doctest
 import re
 from typing import TYPE_CHECKING
 
-import pytest
-
 from data import DATA
 
 if TYPE_CHECKING:
+    import pytest
     from pyspark.sql import SparkSession
 
 ROOT = DATA.parents[1]
