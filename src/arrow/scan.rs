@@ -12,6 +12,7 @@ use crate::arrow::schema::{Column, TimestampUnit, schema_of};
 use crate::compression::Scratch;
 use crate::error::{Error, Result};
 use crate::format::batch::Batch;
+use crate::format::record::Record;
 use crate::limits::Limits;
 use crate::log::{Input, SegmentFile};
 
@@ -249,21 +250,18 @@ fn decode(
     let mut rows = 0_usize;
     let mut records = batch.records(scratch, &options.limits)?;
     let mut chunk = Vec::with_capacity(CHUNK);
-    let mut ended = false;
-    while !ended {
+    let mut more = true;
+    while more {
         chunk.clear();
-        while chunk.len() < CHUNK {
-            let Some(record) = records.next().transpose()? else {
-                ended = true;
-                break;
-            };
-            if check_records {
-                record.verify_crc()?;
-            }
-            base_offset.get_or_insert(record.offset());
-            if !bounded || options.wants(record.offset()) {
-                chunk.push(record);
-            }
+        more = records.read_into(&mut chunk, CHUNK)?;
+        if check_records {
+            chunk.iter().try_for_each(Record::verify_crc)?;
+        }
+        if let Some(first) = chunk.first() {
+            base_offset.get_or_insert(first.offset());
+        }
+        if bounded {
+            chunk.retain(|record| options.wants(record.offset()));
         }
         columns.push_all(&chunk)?;
         rows = rows.wrapping_add(chunk.len());

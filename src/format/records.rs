@@ -41,6 +41,21 @@ impl<'s> Records<'s> {
         }
     }
 
+    /// Appends up to `count` records to `out`; `false` when there are no more. One decision a chunk, where [`Iterator::next`] makes
+    /// one a record and hands it over through memory.
+    #[cfg(feature = "arrow")]
+    pub(crate) fn read_into(&mut self, out: &mut Vec<Record<'s>>, count: usize) -> Result<bool> {
+        let more = match &mut self.0 {
+            Inner::V2(records) => fill(|| records.next(), out, count),
+            Inner::Legacy(records) => fill(|| records.next(), out, count),
+            Inner::Done => Ok(false),
+        };
+        if more.is_err() {
+            self.0 = Inner::Done;
+        }
+        more
+    }
+
     /// How far the iteration is, to go on with later over the same bytes.
     #[cfg_attr(
         not(feature = "python"),
@@ -74,6 +89,23 @@ impl<'s> Records<'s> {
             Inner::Done => {}
         }
     }
+}
+
+#[cfg(feature = "arrow")]
+#[inline]
+fn fill<'s>(
+    mut next: impl FnMut() -> Option<Result<Record<'s>>>,
+    out: &mut Vec<Record<'s>>,
+    count: usize,
+) -> Result<bool> {
+    out.reserve(count);
+    for _ in 0..count {
+        match next() {
+            Some(record) => out.push(record?),
+            None => return Ok(false),
+        }
+    }
+    Ok(true)
 }
 
 /// A place in an iteration.
@@ -169,7 +201,11 @@ impl<'s> V2Records<'s> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "called, it hands each record over through memory: columns fill 1.15 times faster (v100-none, best of 11 passes, four runs: 19.6 to 21.2 M rows/s without, 21.7 to 25.1 with)"
+    )]
     fn next(&mut self) -> Option<Result<Record<'s>>> {
         if self.index >= self.count {
             return None;
