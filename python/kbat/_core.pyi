@@ -2,7 +2,7 @@
 """Kafka's record format, read and written without a broker: the compiled half of the package `kbat`."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, Self, TypeAlias, final
 
 import pandas as pd
@@ -89,7 +89,7 @@ class Batch:
     For magic 0 and 1 every uncompressed message is a batch of one record, and a compressed message set one batch.
     """
 
-    def __iter__(self) -> RecordIterator:
+    def __iter__(self) -> Iterator[Record]:
         """Iterate the records."""
 
     def __bytes__(self) -> bytes:

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyTuple};
 
 use crate::compression::{Compression, Scratch};
 use crate::error::{Error, Result};
@@ -15,7 +15,7 @@ use crate::log::{Input, SharedBatch, SharedBytes};
 
 use crate::python::errors::{OrRaise, raise};
 use crate::python::limits::{PyLimits, or_default};
-use crate::python::record::PyRecordIterator;
+use crate::python::record::{PyRecord, PyRecordIterator};
 use crate::python::source::{Source, source};
 
 /// Iterates the batches of a buffer or a file, of every message format and in any order.
@@ -174,8 +174,13 @@ impl PyBatch {
 #[pymethods]
 impl PyBatch {
     /// Iterates the records.
-    fn __iter__(slf: &Bound<'_, Self>) -> PyResult<PyRecordIterator> {
-        PyRecordIterator::new(slf)
+    fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        match PyRecord::of_message(slf.get()) {
+            Ok(Some(record)) => Ok(PyTuple::new(py, [record])?.try_iter()?.into_any()),
+            Ok(None) => Ok(Bound::new(py, PyRecordIterator::new(slf)?)?.into_any()),
+            Err(error) => Err(slf.get().raise(py, error)),
+        }
     }
 
     /// Place in the file or buffer, in bytes.

@@ -268,6 +268,24 @@ pub(crate) struct PyRecord {
 }
 
 impl PyRecord {
+    /// The record of a small v0 or v1 message, which is a batch of its own and needs no iterator of ours; `None` for every other
+    /// batch.
+    pub(crate) fn of_message(batch: &PyBatch) -> Result<Option<Self>> {
+        let core = batch.core()?;
+        if core.magic() >= 2 || core.attributes().is_compressed() || batch.len() > SMALL_BATCH_LEN {
+            return Ok(None);
+        }
+        let settings = batch.settings();
+        if settings.check_crc {
+            core.verify_crc()?;
+        }
+        let mut scratch = Scratch::new();
+        let Some(record) = core.records(&mut scratch, &settings.limits)?.next().transpose()? else { return Ok(None) };
+        let bytes = batch.shared();
+        let spans = vec![Spans::of(&record, (*bytes).as_ref())];
+        Ok(Some(Self { chunk: Arc::new(Chunk { bytes, spans, is_control: false }), index: 0 }))
+    }
+
     fn whole(&self) -> &[u8] {
         (*self.chunk.bytes).as_ref()
     }
