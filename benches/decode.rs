@@ -69,7 +69,7 @@ fn decode(criterion: &mut Criterion) {
 
 criterion_group! {
     name = benches;
-    config = Criterion::default().sample_size(20).measurement_time(std::time::Duration::from_secs(1)).warm_up_time(std::time::Duration::from_millis(300));
+    config = data::criterion(20);
     targets = decode
 }
 criterion_main!(benches);

@@ -38,7 +38,7 @@ fn encode(criterion: &mut Criterion) {
 
 criterion_group! {
     name = benches;
-    config = Criterion::default().sample_size(10).measurement_time(std::time::Duration::from_secs(1)).warm_up_time(std::time::Duration::from_millis(300));
+    config = data::criterion(10);
     targets = encode
 }
 criterion_main!(benches);

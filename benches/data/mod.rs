@@ -3,6 +3,9 @@
 
 #![allow(dead_code, reason = "every bench takes what it needs")]
 
+use std::time::Duration;
+
+use criterion::Criterion;
 use kbat::{BatchBuilder, Compression, NewHeader};
 
 /// Bytes of a batch before compression.
@@ -118,4 +121,12 @@ pub(crate) fn shapes() -> Vec<(String, usize, Shape)> {
     shapes.push(("100B-none-v1".into(), 100, Shape { magic: 1, ..none }));
     shapes.push(("100B-lz4-v1".into(), 100, Shape { magic: 1, ..lz4 }));
     shapes
+}
+
+/// How long each bench takes: a second after a short warm-up.
+pub(crate) fn criterion(samples: usize) -> Criterion {
+    Criterion::default()
+        .sample_size(samples)
+        .measurement_time(Duration::from_secs(1))
+        .warm_up_time(Duration::from_millis(300))
 }

@@ -116,7 +116,7 @@ pub(crate) struct PyRecordIterator {
     payload: Span,
     fault: Option<crate::compression::CodecFault>,
     is_control: bool,
-    /// Whether the batch is parsed without giving up the GIL; most such batches are messages of v0 and v1.
+    /// Whether the batch is so small, and plain, that it is parsed without giving up the GIL.
     small: bool,
     state: Mutex<State>,
 }
@@ -167,7 +167,8 @@ impl PyRecordIterator {
         let py = batch.py();
         let inner = batch.get();
         let small = inner.len() <= SMALL_BATCH_LEN && inner.is_plain();
-        let (bytes, payload, fault, is_control) = py.detach(|| open(inner)).map_err(|error| inner.raise(py, error))?;
+        let (bytes, payload, fault, is_control) =
+            detach_unless(small, py, || open(inner)).map_err(|error| inner.raise(py, error))?;
         let state = State { chunk: None, next: 0, bookmark: Bookmark::default(), error: None, ended: false };
         Ok(Self { batch: batch.clone().unbind(), bytes, payload, fault, is_control, small, state: Mutex::new(state) })
     }
@@ -202,7 +203,7 @@ impl PyRecordIterator {
             state.chunk = None;
             return;
         }
-        let mut spans = Vec::with_capacity(if self.small { 1 } else { CHUNK });
+        let mut spans = Vec::with_capacity(if self.small { 4 } else { CHUNK });
         if let Err(error) = self.parse(batch, state, &mut spans) {
             state.error = Some(error);
             state.ended = true;

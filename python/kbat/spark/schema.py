@@ -56,7 +56,12 @@ COLUMNS = (
     Column("timestamp", "timestamp", TimestampType(), "timestamp of the record; -1 ms where format v0 has none"),
     Column("timestampType", "timestamp_type", IntegerType(), "0 CreateTime, 1 LogAppendTime, -1 none (format v0)"),
     Column("headers", "headers", HEADERS, "record headers, in their order; empty where there are none"),
-    Column("baseOffset", "base_offset", LongType(), "base offset of the record's batch as stored"),
+    Column(
+        "baseOffset",
+        "base_offset",
+        LongType(),
+        "base offset of the record's batch; in compressed sets of format v0 and v1 that of its first message",
+    ),
     Column("position", "position", LongType(), "byte position of the record's batch in its file"),
     Column("partitionLeaderEpoch", "partition_leader_epoch", IntegerType(), "leader epoch of the batch; -1 for none"),
     Column("producerId", "producer_id", LongType(), "producer id of the batch; -1 for none"),
