@@ -98,7 +98,9 @@ pub use format::builder::{BatchBuilder, end_transaction_marker};
 pub use format::control::{ControlRecord, Endpoint, KRaftVoter, LeaderChangeVoter};
 pub use format::edit::{set_base_offset, set_log_append_time, set_partition_leader_epoch};
 pub use format::frame::{Batches, batches};
-pub use format::header::{NO_PARTITION_LEADER_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, NO_TIMESTAMP};
+pub use format::header::{
+    BatchHeader, NO_PARTITION_LEADER_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, NO_TIMESTAMP,
+};
 pub use format::record::{Header, Headers, Record};
 pub use format::records::Records;
 pub use format::size::{NewHeader, batch_len_bound, message_len, record_len};

@@ -20,8 +20,9 @@
 //!
 //! Source: <https://kafka.apache.org/documentation/#messageformat>, `DefaultRecordBatch` and `LegacyRecord` of Kafka.
 
+use crate::compression::Compression;
 use crate::error::Result;
-use crate::format::attributes::Attributes;
+use crate::format::attributes::{Attributes, TimestampType};
 use crate::format::cursor::Cursor;
 
 /// Bytes of offset and size before every batch or message.
@@ -58,9 +59,12 @@ pub const NO_SEQUENCE: i32 = -1;
 /// "No partition leader epoch" of Kafka.
 pub const NO_PARTITION_LEADER_EPOCH: i32 = -1;
 
-/// The fields of a batch header; what a magic lacks holds Kafka's value for "none".
+/// The header of a batch and where the batch lies, without its bytes: a [`Batch`](crate::Batch) derefs to it.
+///
+/// For magic 0 and 1 every uncompressed message is a batch of one record, and a compressed message set one batch; fields
+/// that these formats lack hold Kafka's value for "none" (−1).
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Header {
+pub struct BatchHeader {
     pub(crate) base_offset: i64,
     pub(crate) partition_leader_epoch: i32,
     pub(crate) magic: u8,
@@ -73,12 +77,24 @@ pub(crate) struct Header {
     pub(crate) producer_epoch: i16,
     pub(crate) base_sequence: i32,
     pub(crate) record_count: i32,
+    pub(crate) position: u64,
+    pub(crate) size: usize,
 }
 
-impl Header {
+impl BatchHeader {
+    /// `bytes` begins with a frame of `size` bytes whose size and magic were checked, and holds at least its header.
+    #[inline]
+    pub(crate) fn parse(bytes: &[u8], position: u64, size: usize) -> Result<Self> {
+        if bytes.get(MAGIC_POSITION) == Some(&2) {
+            Self::parse_v2(bytes, position, size)
+        } else {
+            Self::parse_legacy(bytes, position, size)
+        }
+    }
+
     /// Reads a v2 header.
     #[inline]
-    pub(crate) fn parse_v2(bytes: &[u8], position: u64) -> Result<Self> {
+    fn parse_v2(bytes: &[u8], position: u64, size: usize) -> Result<Self> {
         let mut cursor = Cursor::new(bytes, position);
         let base_offset = cursor.i64("base_offset")?;
         cursor.i32("batch_length")?;
@@ -97,6 +113,8 @@ impl Header {
             producer_epoch: cursor.i16("producer_epoch")?,
             base_sequence: cursor.i32("base_sequence")?,
             record_count: cursor.i32("record_count")?,
+            position,
+            size,
         })
     }
 
@@ -105,7 +123,7 @@ impl Header {
     /// A v1 message may be shorter than its timestamp (framing only asks for 14 bytes); that field is then "none" here, and
     /// reading the record fails.
     #[inline]
-    pub(crate) fn parse_legacy(bytes: &[u8], position: u64) -> Result<Self> {
+    fn parse_legacy(bytes: &[u8], position: u64, size: usize) -> Result<Self> {
         let mut cursor = Cursor::new(bytes, position);
         let base_offset = cursor.i64("offset")?;
         cursor.i32("size")?;
@@ -126,6 +144,175 @@ impl Header {
             producer_epoch: NO_PRODUCER_EPOCH,
             base_sequence: NO_SEQUENCE,
             record_count: 1,
+            position,
+            size,
         })
+    }
+}
+
+/// What the header says.
+impl BatchHeader {
+    /// Where the batch begins in the input, in bytes.
+    #[must_use]
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Bytes of the batch, its 12 bytes of log overhead included.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Message format: 0, 1 or 2.
+    #[must_use]
+    pub fn magic(&self) -> u8 {
+        self.magic
+    }
+
+    /// Offset of the batch's first record as it was when the batch was written; compaction may have removed that record.
+    ///
+    /// `None` for compressed sets of magic 0 and 1, which tell only when decompressed: see [`Batch::first_offset`](crate::Batch::first_offset).
+    #[must_use]
+    pub fn base_offset(&self) -> Option<i64> {
+        if self.is_legacy_wrapper() { None } else { Some(self.base_offset) }
+    }
+
+    /// Offset of the batch's last record as it was when the batch was written.
+    #[must_use]
+    pub fn last_offset(&self) -> i64 {
+        self.base_offset.wrapping_add(i64::from(self.last_offset_delta))
+    }
+
+    /// The offset after [`BatchHeader::last_offset`].
+    #[must_use]
+    pub fn next_offset(&self) -> i64 {
+        self.last_offset().wrapping_add(1)
+    }
+
+    /// Records declared in the header; `None` for compressed sets of magic 0 and 1, whose count is known only when
+    /// decompressed.
+    #[must_use]
+    pub fn record_count(&self) -> Option<i32> {
+        if self.is_legacy_wrapper() { None } else { Some(self.record_count) }
+    }
+
+    /// Leader epoch at the time of append, −1 for none.
+    #[must_use]
+    pub fn partition_leader_epoch(&self) -> i32 {
+        self.partition_leader_epoch
+    }
+
+    /// The stored checksum.
+    #[must_use]
+    pub fn crc(&self) -> u32 {
+        self.crc
+    }
+
+    /// The attributes as stored.
+    #[must_use]
+    pub fn attributes(&self) -> Attributes {
+        self.attributes
+    }
+
+    /// The codec of the records.
+    ///
+    /// # Errors
+    /// [`ErrorKind::UnsupportedCodec`] where the attributes name none.
+    pub fn compression(&self) -> Result<Compression> {
+        self.attributes.compression().map_err(|error| error.at(self.attributes_position()).in_batch(self.base_offset))
+    }
+
+    pub(crate) fn attributes_position(&self) -> u64 {
+        self.position.saturating_add(if self.magic() == 2 { 21 } else { 17 })
+    }
+
+    /// What the timestamps are; `None` in v0.
+    #[must_use]
+    pub fn timestamp_type(&self) -> Option<TimestampType> {
+        self.attributes.timestamp_type()
+    }
+
+    /// The stored base timestamp in milliseconds since the epoch: a delete horizon where the attributes say so; in v1 the
+    /// message's timestamp, in v0 −1.
+    #[must_use]
+    pub fn base_timestamp(&self) -> i64 {
+        self.base_timestamp
+    }
+
+    /// Largest timestamp of the records in milliseconds since the epoch, −1 for none.
+    #[must_use]
+    pub fn max_timestamp(&self) -> i64 {
+        self.max_timestamp
+    }
+
+    /// When compaction may drop the batch's tombstones or markers, in milliseconds since the epoch.
+    #[must_use]
+    pub fn delete_horizon_ms(&self) -> Option<i64> {
+        self.attributes.has_delete_horizon().then_some(self.base_timestamp)
+    }
+
+    /// Producer id, −1 for none.
+    #[must_use]
+    pub fn producer_id(&self) -> i64 {
+        self.producer_id
+    }
+
+    /// Producer epoch, −1 for none.
+    #[must_use]
+    pub fn producer_epoch(&self) -> i16 {
+        self.producer_epoch
+    }
+
+    /// Sequence of the first record, −1 for none.
+    #[must_use]
+    pub fn base_sequence(&self) -> i32 {
+        self.base_sequence
+    }
+
+    /// Sequence of the last record, −1 for none. After 2³¹ − 1 comes 0.
+    #[must_use]
+    pub fn last_sequence(&self) -> i32 {
+        match self.base_sequence {
+            NO_SEQUENCE => NO_SEQUENCE,
+            base => increment_sequence(base, self.last_offset_delta),
+        }
+    }
+
+    /// Whether the batch belongs to a transaction.
+    #[must_use]
+    pub fn is_transactional(&self) -> bool {
+        self.attributes.is_transactional()
+    }
+
+    /// Whether the batch holds control records, which Kafka's consumers never show.
+    #[must_use]
+    pub fn is_control(&self) -> bool {
+        self.attributes.is_control()
+    }
+
+    /// Whether this is a compressed set of magic 0 or 1.
+    pub(crate) fn is_legacy_wrapper(&self) -> bool {
+        self.magic < 2 && self.attributes.is_compressed()
+    }
+}
+
+/// Kafka's sequence arithmetic: after 2³¹ − 1 comes 0. Wraps as Java's `int` does for any input.
+pub(crate) fn increment_sequence(sequence: i32, increment: i32) -> i32 {
+    if sequence > i32::MAX.wrapping_sub(increment) {
+        return increment.wrapping_sub(i32::MAX.wrapping_sub(sequence)).wrapping_sub(1);
+    }
+    sequence.wrapping_add(increment)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::increment_sequence;
+
+    #[test]
+    fn increment_sequence_wraps_to_zero() {
+        assert_eq!(increment_sequence(i32::MAX, 1), 0);
+        assert_eq!(increment_sequence(i32::MAX - 5, 10), 4);
+        assert_eq!(increment_sequence(983, 22), 1005);
     }
 }

@@ -13,6 +13,7 @@ mod control;
 mod edit;
 mod errors;
 mod limits;
+mod log;
 mod record;
 mod scan;
 mod segments;
@@ -43,5 +44,5 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(edit::set_partition_leader_epoch, module)?)?;
     module.add_function(wrap_pyfunction!(scan::scan, module)?)?;
     module.add_function(wrap_pyfunction!(segments::find_segments, module)?)?;
-    Ok(())
+    log::register(module)
 }
