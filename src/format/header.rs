@@ -63,7 +63,7 @@ pub const NO_PARTITION_LEADER_EPOCH: i32 = -1;
 ///
 /// For magic 0 and 1 every uncompressed message is a batch of one record, and a compressed message set one batch; fields
 /// that these formats lack hold Kafka's value for "none" (−1).
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchHeader {
     pub(crate) base_offset: i64,
     pub(crate) partition_leader_epoch: i32,

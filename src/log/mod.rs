@@ -1,12 +1,15 @@
 //! The files of a partition and of a log directory.
 
 mod directory;
+mod file;
+mod headers;
 #[cfg(feature = "arrow")]
 mod input;
 mod names;
 mod reader;
 
 pub use directory::{SegmentFile, find_segments};
+pub use headers::HeaderReader;
 #[cfg(feature = "arrow")]
 pub(crate) use input::Input;
 #[cfg(feature = "python")]

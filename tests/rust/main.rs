@@ -31,6 +31,7 @@ mod edge_zstd;
 mod format_batch;
 mod format_record;
 mod golden;
+mod headers;
 mod properties;
 
 mod raw;

@@ -1,0 +1,70 @@
+//! [`PositionedFile`]: a file read by position, so that several readers can share it.
+
+use std::fs::{File, Metadata};
+use std::io::{Error as IoError, ErrorKind as IoErrorKind};
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+use crate::num::u64_of;
+
+/// An open file and its path. Errors name the path.
+#[derive(Debug)]
+pub(crate) struct PositionedFile {
+    file: File,
+    path: PathBuf,
+}
+
+impl PositionedFile {
+    pub(crate) fn open(path: &Path) -> Result<Self> {
+        let open = || {
+            let file = File::open(path)?;
+            if file.metadata()?.is_dir() {
+                return Err(IoError::from(IoErrorKind::IsADirectory));
+            }
+            Ok(file)
+        };
+        let file = open().map_err(|error| Error::from(error).with_path(path))?;
+        Ok(Self { file, path: path.to_path_buf() })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn metadata(&self) -> Result<Metadata> {
+        self.file.metadata().map_err(|error| self.locate(error))
+    }
+
+    /// Bytes of the file by now.
+    pub(crate) fn len(&self) -> Result<u64> {
+        self.metadata().map(|metadata| metadata.len())
+    }
+
+    /// Reads at a position until `out` is full or the file ends; how many bytes that were.
+    pub(crate) fn read_at(&self, out: &mut [u8], position: u64) -> Result<usize> {
+        let mut done = 0_usize;
+        while let Some(room) = out.get_mut(done..).filter(|room| !room.is_empty()) {
+            match read_some(&self.file, room, position.saturating_add(u64_of(done))) {
+                Ok(0) => break,
+                Ok(count) => done = done.saturating_add(count),
+                Err(error) if error.kind() == IoErrorKind::Interrupted => {}
+                Err(error) => return Err(self.locate(error).at(position)),
+            }
+        }
+        Ok(done)
+    }
+
+    fn locate(&self, error: IoError) -> Error {
+        Error::from(error).with_path(&self.path)
+    }
+}
+
+#[cfg(unix)]
+fn read_some(file: &File, out: &mut [u8], position: u64) -> std::io::Result<usize> {
+    std::os::unix::fs::FileExt::read_at(file, out, position)
+}
+
+#[cfg(windows)]
+fn read_some(file: &File, out: &mut [u8], position: u64) -> std::io::Result<usize> {
+    std::os::windows::fs::FileExt::seek_read(file, out, position)
+}

@@ -1,0 +1,223 @@
+//! [`HeaderReader`]: the headers of a file's batches, without their payloads.
+
+use std::path::Path;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::batch::Batch;
+use crate::format::frame::{Frame, frame, is_zeros, limit_error};
+use crate::format::header::{BATCH_HEADER_LEN, BatchHeader, HEADER_LEN_UP_TO_MAGIC, LOG_OVERHEAD};
+use crate::limits::Limits;
+use crate::log::file::PositionedFile;
+use crate::num::{u64_of, usize_from_u64};
+
+/// Bytes read at a time while batches are larger than this: a header and little more.
+const SMALL_READ: usize = 256;
+/// Bytes read at a time while batches lie close together.
+const LARGE_READ: usize = 1 << 18;
+
+/// Walks the headers of a file's batches by small reads at their positions. Payloads are not read: of a segment of 16 KB
+/// batches some 1.6 % of the bytes.
+///
+/// Ends and errors are those of [`SegmentReader`](crate::SegmentReader). No checksum is looked at.
+#[derive(Debug)]
+pub struct HeaderReader {
+    file: PositionedFile,
+    limits: Limits,
+    /// Bytes of the file that will be looked at.
+    len: u64,
+    /// Where the next batch begins.
+    position: u64,
+    chunk: Vec<u8>,
+    /// Where in the file `chunk` was read.
+    chunk_position: u64,
+    read_len: usize,
+    bytes_read: u64,
+    ended: bool,
+    /// After an error, the size of the batch if it can be trusted.
+    failed: Option<usize>,
+}
+
+impl HeaderReader {
+    /// Opens a file; its length is that at this moment.
+    ///
+    /// # Errors
+    /// Those of opening a file.
+    pub fn open(path: &Path, limits: &Limits) -> Result<Self> {
+        let file = PositionedFile::open(path)?;
+        let len = file.len()?;
+        Ok(Self {
+            file,
+            limits: limits.clone(),
+            len,
+            position: 0,
+            chunk: Vec::new(),
+            chunk_position: 0,
+            read_len: SMALL_READ,
+            bytes_read: 0,
+            ended: false,
+            failed: None,
+        })
+    }
+
+    /// Starts at the batch that begins at this byte.
+    #[must_use]
+    pub fn starting_at(mut self, position: u64) -> Self {
+        self.seek(position);
+        self
+    }
+
+    /// Goes on at the batch that begins at this byte, whatever happened before.
+    pub fn seek(&mut self, position: u64) {
+        self.position = position;
+        (self.ended, self.failed) = (false, None);
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    /// Where the next batch begins, in bytes.
+    #[must_use]
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Bytes of the file when it was opened.
+    #[must_use]
+    pub fn file_len(&self) -> u64 {
+        self.len
+    }
+
+    /// Bytes that no batch was made of yet: after the walk, a batch that is cut, zeros, or nothing.
+    #[must_use]
+    pub fn remainder_len(&self) -> u64 {
+        self.len.saturating_sub(self.position)
+    }
+
+    /// Bytes read from the file so far.
+    #[must_use]
+    pub fn bytes_read(&self) -> u64 {
+        self.bytes_read
+    }
+
+    /// The next batch's header; `None` at the end and after an error.
+    ///
+    /// # Errors
+    /// A size or magic that no batch has, a batch over [`Limits::batch_len`], reading the file.
+    pub fn next_header(&mut self) -> Option<Result<BatchHeader>> {
+        if self.ended {
+            return None;
+        }
+        match self.read_header() {
+            Ok(Some(header)) => {
+                self.position = self.position.saturating_add(u64_of(header.size()));
+                Some(Ok(header))
+            }
+            Ok(None) => {
+                self.ended = true;
+                None
+            }
+            Err(error) => {
+                self.ended = true;
+                self.failed = self.trusted_len(&error);
+                Some(Err(error.with_path(self.file.path())))
+            }
+        }
+    }
+
+    /// After an error: steps over the batch that caused it. `false` where its size can't be trusted, or nothing failed.
+    pub fn skip_batch(&mut self) -> bool {
+        let Some(len) = self.failed.take() else { return false };
+        self.seek(self.position.saturating_add(u64_of(len)));
+        true
+    }
+
+    /// Reads a batch whole that this reader gave the header of.
+    ///
+    /// # Errors
+    /// Reading the file; [`ErrorKind::Truncated`] where the file got shorter since.
+    pub fn read_batch<'a>(&mut self, header: &BatchHeader, out: &'a mut Vec<u8>) -> Result<Batch<'a>> {
+        out.clear();
+        out.resize(header.size(), 0);
+        let count = self.file.read_at(out, header.position())?;
+        self.bytes_read = self.bytes_read.saturating_add(u64_of(count));
+        if count < header.size() {
+            let error = Error::new(ErrorKind::Truncated).at(header.position()).in_batch(header.base_offset);
+            return Err(error.with_path(self.file.path()));
+        }
+        Batch::parse(out, header.position()).map_err(|error| error.with_path(self.file.path()))
+    }
+
+    fn read_header(&mut self) -> Result<Option<BatchHeader>> {
+        let position = self.position;
+        let available = self.remainder_len();
+        let limit = self.limits.batch_len;
+        let wanted = usize_from_u64(available).min(BATCH_HEADER_LEN);
+        let bytes = self.bytes_at(position, wanted)?;
+        if bytes.len() < wanted {
+            return Ok(None); // the file got shorter
+        }
+        match frame(bytes, position, available) {
+            Ok(Frame::Whole(len)) if len > limit => Err(limit_error(bytes, len, position, limit)),
+            Ok(Frame::Whole(len)) => {
+                // a v0 or v1 message may be shorter than what was read
+                let bytes = bytes.get(..len.min(bytes.len())).unwrap_or_default();
+                BatchHeader::parse(bytes, position, len).map(Some)
+            }
+            Ok(Frame::End | Frame::Partial) => Ok(None),
+            Err(error) if matches!(error.kind(), ErrorKind::BatchLength { length: 0, .. }) => {
+                if self.is_zero_to_the_end()? { Ok(None) } else { Err(error) }
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Up to `wanted` bytes at a position.
+    fn bytes_at(&mut self, position: u64, wanted: usize) -> Result<&[u8]> {
+        let start = position.checked_sub(self.chunk_position).map_or(usize::MAX, usize_from_u64);
+        if start.checked_add(wanted).is_none_or(|end| end > self.chunk.len()) {
+            let close = start <= self.chunk.len() && !self.chunk.is_empty();
+            self.read_len = if close { self.read_len.saturating_mul(4).min(LARGE_READ) } else { SMALL_READ };
+            let left = usize_from_u64(self.len.saturating_sub(position));
+            self.chunk.resize(self.read_len.max(wanted).min(left), 0);
+            let count = self.file.read_at(&mut self.chunk, position)?;
+            self.chunk.truncate(count);
+            self.chunk_position = position;
+            self.bytes_read = self.bytes_read.saturating_add(u64_of(count));
+            return Ok(self.chunk.get(..wanted.min(count)).unwrap_or_default());
+        }
+        Ok(self.chunk.get(start..start.saturating_add(wanted)).unwrap_or_default())
+    }
+
+    fn is_zero_to_the_end(&mut self) -> Result<bool> {
+        let mut position = self.position;
+        let mut chunk = vec![0_u8; usize_from_u64(self.remainder_len()).min(LARGE_READ)];
+        while position < self.len {
+            let count = self.file.read_at(&mut chunk, position)?;
+            self.bytes_read = self.bytes_read.saturating_add(u64_of(count));
+            if count == 0 {
+                break;
+            }
+            if !is_zeros(chunk.get(..count).unwrap_or_default()) {
+                return Ok(false);
+            }
+            position = position.saturating_add(u64_of(count));
+        }
+        Ok(true)
+    }
+
+    /// The size of the batch that failed, where framing trusts it and all of it is there.
+    fn trusted_len(&mut self, error: &Error) -> Option<usize> {
+        let bytes = self.bytes_at(self.position, HEADER_LEN_UP_TO_MAGIC).ok()?;
+        let length = i32::from_be_bytes(*bytes.get(8..)?.first_chunk()?);
+        let sane = match error.kind() {
+            ErrorKind::UnsupportedMagic(_) | ErrorKind::Limit { .. } => true,
+            ErrorKind::BatchLength { length, .. } => *length >= crate::format::header::MIN_LENGTH,
+            _ => false,
+        };
+        let len = usize::try_from(length).ok()?.checked_add(LOG_OVERHEAD)?;
+        (sane && u64_of(len) <= self.remainder_len()).then_some(len)
+    }
+}
