@@ -106,6 +106,6 @@ pub use format::records::Records;
 pub use format::size::{NewHeader, batch_len_bound, message_len, record_len};
 pub use limits::Limits;
 pub use log::{
-    HeaderReader, SegmentFile, SegmentReader, TopicPartition, find_segments, parse_base_offset,
-    parse_partition_directory,
+    AbortedTransaction, HeaderReader, ProducerEntry, ProducerSnapshot, ProducerStates, SegmentFile, SegmentReader,
+    TopicPartition, find_segments, parse_base_offset, parse_partition_directory,
 };

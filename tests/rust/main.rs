@@ -32,6 +32,7 @@ mod format_batch;
 mod format_record;
 mod golden;
 mod headers;
+mod producer_states;
 mod properties;
 
 mod raw;

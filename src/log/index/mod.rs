@@ -1,0 +1,5 @@
+//! The index files beside a segment.
+
+mod transaction;
+
+pub use transaction::AbortedTransaction;

@@ -1,0 +1,266 @@
+//! [`ProducerStates`]: what a broker knows of each producer after a replay of the log.
+//!
+//! Fed with the batches of a partition in order, from the log's start or from a snapshot on, it gives the producer snapshots,
+//! the transaction index and the last stable offset that a broker has after its recovery. Follows `ProducerStateManager`,
+//! `ProducerAppendInfo` and `ProducerStateEntry` of Kafka for appends whose origin is replication: sequences are not checked,
+//! an epoch or a coordinator epoch may go back. Three rules differ:
+//!
+//! * Kafka keeps five batches a producer to find duplicates; a snapshot stores the last, and so does this.
+//! * Producers idle for `producer.id.expiration.ms` are kept. A broker that loads the snapshot drops them.
+//! * A broker does not start with a log in which a producer writes outside its open transaction. Here the transaction stays open.
+//!
+//! Source: KIP-98, KIP-360.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::compression::Scratch;
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::batch::Batch;
+use crate::format::control::ControlRecord;
+use crate::format::header::{NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, NO_TIMESTAMP};
+use crate::limits::Limits;
+use crate::log::index::AbortedTransaction;
+use crate::log::producer::{ProducerEntry, ProducerSnapshot};
+use crate::num::low_u32;
+
+/// "No coordinator epoch" of Kafka.
+const NO_COORDINATOR_EPOCH: i32 = -1;
+/// "No offset" of a producer without a data batch.
+const NO_OFFSET: i64 = -1;
+/// Buckets of a new `java.util.HashMap`.
+const JAVA_MAP_CAPACITY: usize = 16;
+
+/// What a broker knows of the producers of a partition.
+///
+/// ```
+/// use kbat::ProducerStates;
+/// # fn main() -> kbat::Result<()> {
+/// let mut bytes = Vec::new();
+/// let mut builder = kbat::BatchBuilder::new().base_offset(5).producer(7, 0, 0).transactional(true);
+/// builder.append(1_700_000_000_000, Some(b"key"), Some(b"value"))?;
+/// builder.finish_into(&mut bytes)?;
+///
+/// let (mut scratch, limits) = (kbat::Scratch::new(), kbat::Limits::default());
+/// let mut states = ProducerStates::new();
+/// for batch in kbat::batches(&bytes) {
+///     assert!(states.update(&batch?, &mut scratch, &limits)?.is_none());
+/// }
+/// assert_eq!(states.first_unstable_offset(), Some(5));
+/// assert_eq!(states.end_offset(), 6);
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct ProducerStates {
+    producers: HashMap<i64, State>,
+    /// First offset of each open transaction, and whose it is.
+    ongoing: BTreeMap<i64, i64>,
+    end_offset: i64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct State {
+    entry: ProducerEntry,
+    /// How many producers were known before this one.
+    rank: usize,
+}
+
+impl ProducerStates {
+    /// Knows nothing: the state at the start of a log.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The state that a snapshot holds. `offset` is the one in the snapshot's name: the next that the log has.
+    #[must_use]
+    pub fn from_snapshot(snapshot: &ProducerSnapshot, offset: i64) -> Self {
+        let mut states = Self { end_offset: offset, ..Self::default() };
+        for entry in &snapshot.entries {
+            states.set(*entry);
+            if let Some(first_offset) = entry.current_txn_first_offset {
+                states.ongoing.insert(first_offset, entry.producer_id);
+            }
+        }
+        states
+    }
+
+    /// What a broker would write into a snapshot, in the order in which it would write it.
+    #[must_use]
+    pub fn to_snapshot(&self) -> ProducerSnapshot {
+        let mut capacity = JAVA_MAP_CAPACITY;
+        while self.producers.len() > capacity.saturating_sub(capacity >> 2) {
+            capacity = capacity.saturating_mul(2);
+        }
+        let mut states: Vec<&State> = self.producers.values().collect();
+        states.sort_by_key(|state| (java_bucket(state.entry.producer_id, capacity), state.rank));
+        ProducerSnapshot { entries: states.into_iter().map(|state| state.entry).collect() }
+    }
+
+    /// Takes in the next batch of the log. A batch without a producer id only moves [`ProducerStates::end_offset`].
+    ///
+    /// Returns the transaction that the batch aborted, where it is the marker of one that has records: what a broker would
+    /// write into the transaction index. A control batch without records, which compaction leaves, changes nothing.
+    ///
+    /// # Errors
+    /// Those of [`Batch::records`] and [`ControlRecord::parse`] for the first record of a control batch, and
+    /// [`ErrorKind::InvalidValue`] where it is no transaction marker though it has a producer id. The state is then as before.
+    pub fn update(
+        &mut self,
+        batch: &Batch<'_>,
+        scratch: &mut Scratch,
+        limits: &Limits,
+    ) -> Result<Option<AbortedTransaction>> {
+        let mut aborted = None;
+        if batch.producer_id() > NO_PRODUCER_ID {
+            if !batch.is_control() {
+                self.append_data(batch);
+            } else if let Some(marker) = marker_of(batch, scratch, limits)? {
+                aborted = self.append_marker(batch, marker);
+            }
+        }
+        self.end_offset = batch.next_offset();
+        Ok(aborted)
+    }
+
+    fn append_data(&mut self, batch: &Batch<'_>) {
+        let first_offset = batch.base_offset().unwrap_or_else(|| batch.last_offset());
+        let mut entry = self.entry(batch.producer_id());
+        entry.producer_epoch = batch.producer_epoch();
+        entry.last_sequence = batch.last_sequence();
+        entry.last_offset = batch.last_offset();
+        entry.offset_delta = i32::try_from(batch.last_offset().wrapping_sub(first_offset)).unwrap_or(0);
+        entry.timestamp = batch.max_timestamp();
+        if batch.is_transactional() && entry.current_txn_first_offset.is_none() {
+            entry.current_txn_first_offset = Some(first_offset);
+            self.ongoing.insert(first_offset, entry.producer_id);
+        }
+        self.set(entry);
+    }
+
+    fn append_marker(&mut self, batch: &Batch<'_>, marker: Marker) -> Option<AbortedTransaction> {
+        let mut entry = self.entry(batch.producer_id());
+        if entry.producer_epoch != batch.producer_epoch() {
+            // batches of another epoch are forgotten
+            entry.producer_epoch = batch.producer_epoch();
+            (entry.last_sequence, entry.last_offset, entry.offset_delta) = (NO_SEQUENCE, NO_OFFSET, 0);
+        }
+        entry.coordinator_epoch = marker.coordinator_epoch;
+        entry.timestamp = marker.timestamp;
+        let first_offset = entry.current_txn_first_offset.take();
+        self.set(entry);
+        let first_offset = first_offset?;
+        let last_offset = batch.base_offset().unwrap_or_else(|| batch.last_offset());
+        let others = self.ongoing.iter().find(|&(_, &producer_id)| producer_id != entry.producer_id);
+        let last_stable_offset = others.map_or(last_offset.wrapping_add(1), |(&other, _)| other);
+        self.ongoing.remove(&first_offset);
+        marker.is_abort.then_some(AbortedTransaction {
+            version: 0,
+            producer_id: entry.producer_id,
+            first_offset,
+            last_offset,
+            last_stable_offset,
+        })
+    }
+
+    fn entry(&self, producer_id: i64) -> ProducerEntry {
+        self.producers.get(&producer_id).map_or(
+            ProducerEntry {
+                producer_id,
+                producer_epoch: NO_PRODUCER_EPOCH,
+                last_sequence: NO_SEQUENCE,
+                last_offset: NO_OFFSET,
+                offset_delta: 0,
+                timestamp: NO_TIMESTAMP,
+                coordinator_epoch: NO_COORDINATOR_EPOCH,
+                current_txn_first_offset: None,
+            },
+            |state| state.entry,
+        )
+    }
+
+    fn set(&mut self, entry: ProducerEntry) {
+        let rank = self.producers.len();
+        self.producers.entry(entry.producer_id).or_insert(State { entry, rank }).entry = entry;
+    }
+
+    /// The offset after the last batch taken in.
+    #[must_use]
+    pub fn end_offset(&self) -> i64 {
+        self.end_offset
+    }
+
+    /// Sets the offset that the next batch is expected at, for logs that don't begin at 0.
+    pub fn set_end_offset(&mut self, offset: i64) {
+        self.end_offset = offset;
+    }
+
+    /// First offset of the earliest transaction that is open; `None` if there is none.
+    #[must_use]
+    pub fn first_unstable_offset(&self) -> Option<i64> {
+        self.ongoing.keys().next().copied()
+    }
+
+    /// The offset up to which a `read_committed` consumer may read, where `end_offset` is the log's end: everything below it
+    /// is decided.
+    #[must_use]
+    pub fn last_stable_offset(&self, end_offset: i64) -> i64 {
+        self.first_unstable_offset().unwrap_or(end_offset).min(end_offset)
+    }
+
+    /// Whether no producer is known.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.producers.is_empty()
+    }
+}
+
+/// What a transaction marker says.
+#[derive(Debug, Clone, Copy)]
+struct Marker {
+    is_abort: bool,
+    coordinator_epoch: i32,
+    timestamp: i64,
+}
+
+/// The marker in a control batch; `None` where compaction left the batch without it.
+fn marker_of(batch: &Batch<'_>, scratch: &mut Scratch, limits: &Limits) -> Result<Option<Marker>> {
+    let Some(record) = batch.records(scratch, limits)?.next() else { return Ok(None) };
+    let record = record?;
+    let (is_abort, coordinator_epoch) =
+        match ControlRecord::parse(&record).map_err(|error| error.at(batch.position()))? {
+            ControlRecord::Abort { coordinator_epoch } => (true, coordinator_epoch),
+            ControlRecord::Commit { coordinator_epoch } => (false, coordinator_epoch),
+            other => {
+                let kind = ErrorKind::InvalidValue {
+                    value: i64::from(other.type_id()),
+                    expected: "a transaction marker (0 or 1) in a control batch with a producer id",
+                };
+                return Err(Error::new(kind)
+                    .at(batch.position())
+                    .in_batch(batch.header().base_offset)
+                    .in_field("control_type"));
+            }
+        };
+    Ok(Some(Marker { is_abort, coordinator_epoch, timestamp: record.timestamp() }))
+}
+
+/// Where `java.util.HashMap` of that many buckets puts a `Long`: a broker writes snapshots in that order.
+fn java_bucket(key: i64, capacity: usize) -> u32 {
+    let key = key.cast_unsigned();
+    let hash = low_u32(key ^ (key >> 32));
+    let spread = hash ^ (hash >> 16);
+    spread & u32::try_from(capacity.saturating_sub(1)).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::java_bucket;
+
+    #[test]
+    fn java_bucket_is_that_of_a_hash_map() {
+        // (table.length − 1) & (h ^ h >>> 16), where h is Long.hashCode
+        assert_eq!([0, 1, 15, 16, 17, 65536].map(|id| java_bucket(id, 16)), [0, 1, 15, 0, 1, 1]);
+        assert_eq!(java_bucket(-1, 16), 0);
+        assert_eq!(java_bucket(1 << 32 | 5, 16), 4);
+    }
+}
