@@ -103,6 +103,7 @@ pub use format::header::{
 };
 pub use format::record::{Header, Headers, Record};
 pub use format::records::Records;
+pub use format::retain::{BatchRetention, RetainOptions, RetainOutcome, Retained, retain_records};
 pub use format::size::{NewHeader, batch_len_bound, message_len, record_len};
 pub use limits::Limits;
 pub use log::{

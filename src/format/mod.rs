@@ -15,5 +15,6 @@ pub(crate) mod header;
 pub(crate) mod legacy;
 pub(crate) mod record;
 pub(crate) mod records;
+pub(crate) mod retain;
 pub(crate) mod size;
 pub(crate) mod varint;

@@ -37,6 +37,7 @@ mod properties;
 
 mod raw;
 mod reader;
+mod retain;
 mod roundtrip;
 mod verdicts;
 mod writes;

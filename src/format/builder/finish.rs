@@ -35,6 +35,20 @@ impl BatchBuilder {
         result
     }
 
+    /// Appends the header of a batch that lost its records to compaction: magic 2, no codec, no delete horizon, its largest
+    /// timestamp kept.
+    ///
+    /// # Errors
+    /// Settings that contradict each other, a last offset out of reach. `out` is then as before.
+    pub(crate) fn finish_empty_into(mut self, last_offset: i64, max_timestamp: i64, out: &mut Vec<u8>) -> Result<()> {
+        (self.magic, self.compression, self.level) = (2, Compression::None, None);
+        (self.delete_horizon_ms, self.base_timestamp, self.count) = (None, None, 0);
+        (self.log_append_time, self.max_timestamp) = (max_timestamp, max_timestamp);
+        self.records.clear();
+        self.validate()?;
+        self.write_batch(last_offset, out)
+    }
+
     fn write_batch(&self, last_offset: i64, out: &mut Vec<u8>) -> Result<()> {
         let last_offset_delta =
             last_offset.checked_sub(self.base_offset).and_then(|delta| i32::try_from(delta).ok()).ok_or_else(|| {

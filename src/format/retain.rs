@@ -1,0 +1,251 @@
+//! [`retain_records`]: a batch without some of its records, as a broker's cleaner leaves it.
+//!
+//! | records kept | what becomes of the batch |
+//! |---|---|
+//! | all, and nothing else is to change | its bytes as they are |
+//! | some | built anew: same codec at its default level, base and last offset, producer, leader epoch, transactional and control bits, delete horizon; log append time kept, the largest create time computed anew |
+//! | none | nothing, or the 61 bytes of its header where its last offset and sequence still matter |
+//!
+//! Offset deltas stay, so that every record keeps its offset and its sequence. A delete horizon is set by storing it in place
+//! of the base timestamp and all timestamps as deltas to it.
+//!
+//! Follows `MemoryRecords.filterTo` of Kafka. Uncompressed sets of magic 0 and 1 are a batch a message here, as there.
+
+use crate::compression::{Payload, Scratch};
+use crate::error::Result;
+use crate::format::attributes::TimestampType;
+use crate::format::batch::Batch;
+use crate::format::builder::BatchBuilder;
+use crate::format::record::Record;
+use crate::format::records::Records;
+use crate::format::size::NewHeader;
+use crate::limits::Limits;
+
+/// What becomes of a batch none of whose records are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum BatchRetention {
+    /// The batch goes, and its records are not even looked at.
+    Delete,
+    /// A batch without records goes.
+    DeleteEmpty,
+    /// A batch without records leaves its header, for the offsets and the last sequence in it.
+    RetainEmpty,
+}
+
+/// How [`retain_records`] treats a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RetainOptions {
+    /// What becomes of a batch none of whose records are kept.
+    pub retention: BatchRetention,
+    /// The delete horizon that a batch gets which has none and keeps a tombstone, milliseconds since the epoch; `None`: no
+    /// horizon is set.
+    pub delete_horizon_ms: Option<i64>,
+    /// Whether the batch gets that horizon without a tombstone too: the marker of a transaction that has no data left.
+    pub is_marker_of_empty_transaction: bool,
+    /// Whether messages of magic 0 and 1 become batches of magic 2, as today's cleaner has it. Otherwise they keep their magic.
+    pub upgrade: bool,
+}
+
+impl Default for RetainOptions {
+    /// Batches without records go, no horizon is set, old formats stay.
+    fn default() -> Self {
+        Self {
+            retention: BatchRetention::DeleteEmpty,
+            delete_horizon_ms: None,
+            is_marker_of_empty_transaction: false,
+            upgrade: false,
+        }
+    }
+}
+
+/// What was written for a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Retained {
+    /// Its bytes as they were.
+    Unchanged,
+    /// A batch with the records that were kept.
+    Rebuilt,
+    /// Its header.
+    Emptied,
+    /// Nothing.
+    Dropped,
+}
+
+/// What [`retain_records`] did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RetainOutcome {
+    /// What was written.
+    pub batch: Retained,
+    /// Records looked at.
+    pub records_read: u64,
+    /// Records kept.
+    pub records_retained: u64,
+}
+
+/// Appends to `out` what is left of `batch` when only the records are kept for which `keep` is true.
+///
+/// The checksum is not looked at. A batch of magic 0 or 1 that must leave its header leaves one of magic 2.
+///
+/// ```
+/// use kbat::{Limits, RetainOptions, Scratch, retain_records};
+/// # fn main() -> kbat::Result<()> {
+/// let mut bytes = Vec::new();
+/// let mut builder = kbat::BatchBuilder::new();
+/// builder.append(1_700_000_000_000, Some(b"alice"), Some(b"1"))?;
+/// builder.append(1_700_000_000_001, Some(b"bob"), Some(b"2"))?;
+/// builder.finish_into(&mut bytes)?;
+///
+/// let (mut scratch, limits) = (Scratch::new(), Limits::default());
+/// let batch = kbat::batches(&bytes).next().unwrap()?;
+/// let (mut out, options) = (Vec::new(), RetainOptions::default());
+/// let mut keep = |record: &kbat::Record<'_>| Ok(record.key() != Some(b"alice"));
+/// retain_records(&batch, &options, &mut keep, &mut scratch, &limits, &mut out)?;
+///
+/// let batch = kbat::batches(&out).next().unwrap()?;
+/// assert_eq!((batch.base_offset(), batch.last_offset(), batch.record_count()), (Some(0), 1, Some(1)));
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// Those of [`Batch::records`] and of `keep`; records that can't be written again, such as one with a negative timestamp that
+/// is not −1. `out` is then as before.
+pub fn retain_records(
+    batch: &Batch<'_>,
+    options: &RetainOptions,
+    keep: &mut dyn FnMut(&Record<'_>) -> Result<bool>,
+    scratch: &mut Scratch,
+    limits: &Limits,
+    out: &mut Vec<u8>,
+) -> Result<RetainOutcome> {
+    if options.retention == BatchRetention::Delete {
+        return Ok(RetainOutcome { batch: Retained::Dropped, records_read: 0, records_retained: 0 });
+    }
+    let payload = batch.payload(scratch, limits)?;
+    let bytes = payload.bytes;
+    let choice = Choice::make(Records::new(batch, payload, limits)?, keep)?;
+    let records = || Records::new(batch, Payload::borrowed(bytes), limits);
+    let written = if choice.retained == 0 {
+        write_nothing(batch, options.retention, &choice, out)?
+    } else {
+        let wants_horizon = choice.has_tombstone || options.is_marker_of_empty_transaction;
+        let new_horizon = options.delete_horizon_ms.filter(|_| wants_horizon && batch.delete_horizon_ms().is_none());
+        let magic = if options.upgrade { 2 } else { batch.magic() };
+        let new_horizon = new_horizon.filter(|_| magic == 2);
+        if choice.is_everything() && magic == batch.magic() && new_horizon.is_none() {
+            out.extend_from_slice(batch.bytes());
+            Retained::Unchanged
+        } else {
+            let builder = builder_like(batch, magic, new_horizon, choice.first_retained.unwrap_or_default())?;
+            rebuild(builder, records()?, &choice, out)?;
+            Retained::Rebuilt
+        }
+    };
+    Ok(RetainOutcome { batch: written, records_read: choice.read(), records_retained: choice.retained })
+}
+
+/// Which records of a batch are kept.
+struct Choice {
+    keep: Vec<bool>,
+    retained: u64,
+    has_tombstone: bool,
+    first_offset: Option<i64>,
+    first_retained: Option<i64>,
+}
+
+impl Choice {
+    fn make(records: Records<'_>, keep: &mut dyn FnMut(&Record<'_>) -> Result<bool>) -> Result<Self> {
+        let mut choice =
+            Self { keep: Vec::new(), retained: 0, has_tombstone: false, first_offset: None, first_retained: None };
+        for record in records {
+            let record = record?;
+            let kept = keep(&record)?;
+            choice.keep.push(kept);
+            choice.first_offset.get_or_insert(record.offset());
+            if kept {
+                choice.first_retained.get_or_insert(record.offset());
+                choice.retained = choice.retained.saturating_add(1);
+                choice.has_tombstone |= record.value().is_none();
+            }
+        }
+        Ok(choice)
+    }
+
+    fn read(&self) -> u64 {
+        crate::num::u64_of(self.keep.len())
+    }
+
+    fn is_everything(&self) -> bool {
+        self.retained == self.read()
+    }
+}
+
+/// What a batch without records leaves.
+fn write_nothing(batch: &Batch<'_>, retention: BatchRetention, choice: &Choice, out: &mut Vec<u8>) -> Result<Retained> {
+    if retention != BatchRetention::RetainEmpty {
+        return Ok(Retained::Dropped);
+    }
+    let base_offset = batch.base_offset().or(choice.first_offset).unwrap_or_else(|| batch.last_offset());
+    BatchBuilder::new()
+        .base_offset(base_offset)
+        .timestamp_type(batch.timestamp_type().unwrap_or(TimestampType::CreateTime))
+        .producer(batch.producer_id(), batch.producer_epoch(), batch.base_sequence())
+        .transactional(batch.is_transactional())
+        .control(batch.is_control())
+        .partition_leader_epoch(batch.partition_leader_epoch())
+        .finish_empty_into(batch.last_offset(), batch.max_timestamp(), out)?;
+    Ok(Retained::Emptied)
+}
+
+/// A builder whose batch is as `batch` in all but its records.
+///
+/// `first_offset` is that of the first record it will get: where a batch of magic 0 or 1 begins.
+pub(crate) fn builder_like(
+    batch: &Batch<'_>,
+    magic: u8,
+    new_horizon: Option<i64>,
+    first_offset: i64,
+) -> Result<BatchBuilder> {
+    let mut builder = BatchBuilder::new().magic(magic).compression(batch.compression()?);
+    builder = match batch.timestamp_type() {
+        Some(TimestampType::LogAppendTime) => builder.log_append_time(batch.max_timestamp()),
+        _ => builder.timestamp_type(TimestampType::CreateTime),
+    };
+    if batch.magic() < 2 {
+        builder = builder.base_offset(first_offset);
+    } else {
+        builder = builder.base_offset(batch.base_offset().unwrap_or(first_offset)).last_offset(batch.last_offset());
+    }
+    if magic == 2 {
+        builder = builder
+            .producer(batch.producer_id(), batch.producer_epoch(), batch.base_sequence())
+            .transactional(batch.is_transactional())
+            .control(batch.is_control())
+            .partition_leader_epoch(batch.partition_leader_epoch());
+        if let Some(horizon) = new_horizon.or(batch.delete_horizon_ms()).filter(|&horizon| horizon >= 0) {
+            builder = builder.delete_horizon_ms(horizon);
+        }
+    }
+    Ok(builder)
+}
+
+fn rebuild(mut builder: BatchBuilder, records: Records<'_>, choice: &Choice, out: &mut Vec<u8>) -> Result<()> {
+    let mut headers: Vec<NewHeader<'_>> = Vec::new();
+    for (record, _) in records.zip(&choice.keep).filter(|(_, keep)| **keep) {
+        append_record(&mut builder, &record?, &mut headers)?;
+    }
+    builder.finish_into(out)
+}
+
+/// Appends a record with its offset, timestamp and headers; `headers` is memory to use.
+pub(crate) fn append_record<'s>(
+    builder: &mut BatchBuilder,
+    record: &Record<'s>,
+    headers: &mut Vec<NewHeader<'s>>,
+) -> Result<()> {
+    headers.clear();
+    for header in record.headers() {
+        let header = header?;
+        headers.push((header.key(), header.value()));
+    }
+    builder.append_at(record.offset(), record.timestamp(), record.key(), record.value(), headers)
+}
