@@ -96,6 +96,7 @@ pub use format::attributes::{Attributes, TimestampType};
 pub use format::batch::Batch;
 pub use format::builder::{BatchBuilder, end_transaction_marker};
 pub use format::control::{ControlRecord, Endpoint, KRaftVoter, LeaderChangeVoter};
+pub use format::convert::{ConvertOptions, Loss, Losses, convert, convert_batch};
 pub use format::edit::{set_base_offset, set_log_append_time, set_partition_leader_epoch};
 pub use format::frame::{Batches, batches};
 pub use format::header::{

@@ -7,6 +7,7 @@ pub(crate) mod attributes;
 pub(crate) mod batch;
 pub(crate) mod builder;
 pub(crate) mod control;
+pub(crate) mod convert;
 pub(crate) mod crc;
 pub(crate) mod cursor;
 pub(crate) mod edit;

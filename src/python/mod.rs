@@ -10,6 +10,7 @@ mod batch;
 mod builder;
 mod capsule;
 mod control;
+mod convert;
 mod edit;
 mod errors;
 mod limits;
@@ -38,6 +39,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<segments::PySegmentFile>()?;
     module.add_function(wrap_pyfunction!(batch::read_batches, module)?)?;
     module.add_function(wrap_pyfunction!(builder::batch_size, module)?)?;
+    module.add_function(wrap_pyfunction!(convert::convert, module)?)?;
     module.add_function(wrap_pyfunction!(edit::end_transaction_marker, module)?)?;
     module.add_function(wrap_pyfunction!(edit::set_base_offset, module)?)?;
     module.add_function(wrap_pyfunction!(edit::set_log_append_time, module)?)?;

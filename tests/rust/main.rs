@@ -14,6 +14,7 @@
     reason = "a test that panics is a test that fails; clippy's switches for tests do not reach helper functions"
 )]
 
+mod convert;
 mod corpus;
 mod corruption;
 mod data;

@@ -13,6 +13,17 @@ from typing_extensions import Buffer
 _Source: TypeAlias = Buffer | str | os.PathLike[str]
 _Compression: TypeAlias = Literal["none", "gzip", "snappy", "lz4", "zstd"]
 _TimestampType: TypeAlias = Literal["CreateTime", "LogAppendTime"]
+_Loss: TypeAlias = Literal[
+    "headers",
+    "producer",
+    "partition_leader_epoch",
+    "transactional",
+    "control_batches",
+    "delete_horizon",
+    "timestamps",
+    "timestamp_type",
+    "offset_range",
+]
 _Headers: TypeAlias = Iterable[tuple[str | Buffer, Buffer | None]]
 
 __all__ = [
@@ -28,6 +39,7 @@ __all__ = [
     "SegmentFile",
     "__version__",
     "batch_size",
+    "convert",
     "end_transaction_marker",
     "find_segments",
     "read_batches",
@@ -505,6 +517,39 @@ def end_transaction_marker(
 
     Raises:
         ValueError: A negative producer id or epoch.
+    """
+
+def convert(
+    data: Buffer,
+    magic: int,
+    *,
+    compression: _Compression | None = None,
+    level: int | None = None,
+    first_offset: int | None = None,
+    limits: Limits | None = None,
+) -> tuple[bytes, list[_Loss]]:
+    """Convert batches to a message format. Offsets stay as they are; what need not change is copied.
+
+    Args:
+        data: Bytes-like: whole batches, of every format and in any order. An incomplete one at the end is left out.
+        magic: Message format to convert to: 0, 1 or 2.
+        compression: Codec to write with; each batch's own by default. Control batches are never compressed.
+        level: Level of that codec, as Kafka counts.
+        first_offset: Converts as a broker up to 3.9 did for a consumer that fetches from this offset: batches of the
+            target's magic or a lower one are copied, of an uncompressed batch the records before this offset are dropped,
+            and zstd is refused.
+        limits: Bounds on untrusted input.
+
+    Returns:
+        The bytes, and the names of what the target has no room for.
+
+    Raises:
+        CorruptError: A batch that can't be read, or with a wrong checksum.
+        UnsupportedError: zstd below magic 2, where no other codec is asked for.
+        ValueError: Options that contradict each other; offsets that do not rise; negative timestamps.
+
+    Example:
+        >>> old, losses = kbat.convert(data, 1, compression="gzip")
     """
 
 def scan(

@@ -1,0 +1,63 @@
+//! `kbat.convert`.
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList};
+
+use crate::compression::Compression;
+use crate::format::convert::{ConvertOptions, Loss, convert as convert_bytes};
+use crate::log::SharedBytes;
+use crate::python::errors::OrRaise;
+use crate::python::limits::{PyLimits, or_default};
+use crate::python::source::shared_bytes;
+
+/// Converts batches to a message format. Offsets stay as they are; what need not change is copied.
+///
+/// Args:
+///     data: Bytes-like: whole batches, of every format and in any order. An incomplete one at the end is left out.
+///     magic: Message format to convert to: 0, 1 or 2.
+///     compression: Codec to write with; each batch's own by default. Control batches are never compressed.
+///     level: Level of that codec, as Kafka counts.
+///     first_offset: Converts as a broker up to 3.9 did for a consumer that fetches from this offset: batches of the target's
+///         magic or a lower one are copied, of an uncompressed batch the records before this offset are dropped, and zstd is
+///         refused.
+///     limits: Bounds on untrusted input.
+///
+/// Returns:
+///     The bytes, and the names of what the target has no room for: ``headers producer partition_leader_epoch transactional
+///     control_batches delete_horizon timestamps timestamp_type offset_range``.
+///
+/// Raises:
+///     CorruptError: A batch that can't be read, or with a wrong checksum.
+///     UnsupportedError: zstd below magic 2, where no other codec is asked for.
+///     ValueError: Options that contradict each other; offsets that do not rise; negative timestamps.
+///
+/// Example:
+///     >>> old, losses = kbat.convert(data, 1, compression="gzip")
+#[pyfunction]
+#[pyo3(signature = (data, magic, *, compression=None, level=None, first_offset=None, limits=None))]
+pub(crate) fn convert<'py>(
+    data: &Bound<'py, PyAny>,
+    magic: i64,
+    compression: Option<&str>,
+    level: Option<i32>,
+    first_offset: Option<i64>,
+    limits: Option<PyLimits>,
+) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyList>)> {
+    let py = data.py();
+    let magic = u8::try_from(magic).map_err(|_| PyValueError::new_err(format!("magic {magic}: use 0, 1 or 2")))?;
+    let compression = compression.map(str::parse::<Compression>).transpose().or_raise(py)?;
+    let options = ConvertOptions { compression, level, first_offset };
+    let (bytes, limits) = (required_bytes(data)?, or_default(limits));
+    let mut out = Vec::new();
+    let losses = py.detach(|| convert_bytes((*bytes).as_ref(), magic, &options, &limits, &mut out)).or_raise(py)?;
+    Ok((PyBytes::new(py, &out), PyList::new(py, losses.iter().map(Loss::name))?))
+}
+
+/// The bytes of a `data` argument.
+pub(crate) fn required_bytes(data: &Bound<'_, PyAny>) -> PyResult<SharedBytes> {
+    match shared_bytes(data)? {
+        Some(bytes) => Ok(bytes),
+        None => Err(PyTypeError::new_err(format!("data must be a bytes-like object, not {}", data.get_type().name()?))),
+    }
+}
