@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import pytest
 
 from data import DATA
 from kafka_judge import KafkaJudge
+from kafka_server import KafkaServer
+from old_kafka import OldKafka
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -46,9 +49,35 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 
 @pytest.fixture(scope="session")
-def kafka() -> Iterator[KafkaJudge]:
-    """Kafka's own classes in a process of their own."""
+def say(request: pytest.FixtureRequest) -> Callable[[str], None]:
+    """Tells the person at the terminal what takes long. Skips the test where nothing may be fetched."""
     if os.environ.get("KBAT_OFFLINE") == "1":
         pytest.skip("KBAT_OFFLINE=1: Kafka's jars would have to be fetched")
-    with KafkaJudge() as judge:
+    capture = request.config.pluginmanager.get_plugin("capturemanager")
+
+    def tell(text: str) -> None:
+        with capture.global_and_fixture_disabled() if capture else nullcontext():
+            print(f"\n{text}", file=sys.stderr, flush=True)  # noqa: T201 - a message to a person
+
+    return tell
+
+
+@pytest.fixture(scope="session")
+def kafka(say: Callable[[str], None]) -> Iterator[KafkaJudge]:
+    """Kafka's own record classes in a process of their own: they read and build batches."""
+    with KafkaJudge(say) as judge:
         yield judge
+
+
+@pytest.fixture(scope="session")
+def kafka_server(say: Callable[[str], None]) -> Iterator[KafkaServer]:
+    """Kafka's server classes in a process of their own: they validate, filter, clean, recover and dump."""
+    with KafkaServer(say) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def old_kafka(say: Callable[[str], None]) -> Iterator[OldKafka]:
+    """The record classes of Kafka 3.9 in a process of their own: they convert batches to older formats."""
+    with OldKafka(say) as old:
+        yield old

@@ -14,6 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import kbat
+from java_process import RefusedError
 from judge_inputs import (
     ANY_RULE,
     CODECS,
@@ -32,15 +33,13 @@ from judge_inputs import (
     timestamps,
     without_codec,
 )
+from kafka_jars import JudgeUnavailableError, find_java
 from kafka_judge import (
     BatchSpec,
     Codec,
-    JudgeUnavailableError,
     KafkaJudge,
     MarkerSpec,
     RecordSpec,
-    RefusedError,
-    java_command,
 )
 
 if TYPE_CHECKING:
@@ -264,4 +263,4 @@ def test_set_log_append_time_is_byte_equal_to_kafka(kafka: KafkaJudge, spec: Bat
 def test_judge_without_java_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(JudgeUnavailableError, match="install a Java 17 runtime"):
-        java_command()
+        find_java()

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kbat
+from java_process import RefusedError
 from judge_inputs import (
     ANY_RULE,
     MAX_INT,
@@ -27,7 +28,6 @@ from kafka_judge import (
     Codec,
     KafkaJudge,
     RecordSpec,
-    RefusedError,
 )
 
 # Rules

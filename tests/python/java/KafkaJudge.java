@@ -1,11 +1,7 @@
-import java.io.ByteArrayInputStream;
-import java.io.ByteArrayOutputStream;
 import java.io.DataInputStream;
 import java.io.DataOutputStream;
 import java.io.IOException;
-import java.io.PrintStream;
 import java.nio.ByteBuffer;
-import java.nio.charset.StandardCharsets;
 import java.util.Iterator;
 import org.apache.kafka.common.compress.Compression;
 import org.apache.kafka.common.compress.GzipCompression;
@@ -26,46 +22,14 @@ import org.apache.kafka.common.record.internal.SimpleRecord;
 import org.apache.kafka.common.utils.ByteBufferOutputStream;
 import org.apache.kafka.common.utils.Utils;
 
-/**
- * Kafka's own record classes behind standard input and output. Kafka does all reading and building; this file only hands
- * bytes over. kafka_judge.py starts it and speaks to it.
- *
- * A request is a byte (r read, w write, m marker, e edit), an int length and that many bytes; an answer is a byte (0 done,
- * 1 refused), an int length and that many bytes. Numbers are big-endian; bytes are an int length, -1 for null, and the bytes.
- * Written in the Java that janino compiles, which has no inference of generic types.
- */
-public final class KafkaJudge {
-    private KafkaJudge() {
-    }
-
+/** Kafka's own record classes: they do all reading and building; this file only hands bytes over. kafka_judge.py asks. */
+public final class KafkaJudge extends Judge {
     public static void main(String[] args) throws IOException {
-        DataInputStream in = new DataInputStream(System.in);
-        PrintStream out = System.out;
-        // Whatever a library prints must not get between the answers.
-        System.setOut(System.err);
-        for (int request = in.read(); request >= 0; request = in.read()) {
-            byte[] payload = new byte[in.readInt()];
-            in.readFully(payload);
-            ByteArrayOutputStream answer = new ByteArrayOutputStream();
-            int status = 0;
-            try {
-                judge(request, new DataInputStream(new ByteArrayInputStream(payload)), new DataOutputStream(answer));
-            } catch (Throwable refusal) {
-                status = 1;
-                answer.reset();
-                DataOutputStream reason = new DataOutputStream(answer);
-                writeBytes(reason, text(refusal.getClass().getName()));
-                writeBytes(reason, text(String.valueOf(refusal.getMessage())));
-            }
-            DataOutputStream frame = new DataOutputStream(out);
-            frame.writeByte(status);
-            frame.writeInt(answer.size());
-            answer.writeTo(frame);
-            frame.flush();
-        }
+        new KafkaJudge().serve();
     }
 
-    private static void judge(int request, DataInputStream in, DataOutputStream out) throws IOException {
+    /** r read, w write, m marker, e edit. */
+    void judge(int request, DataInputStream in, DataOutputStream out) throws IOException {
         switch (request) {
             case 'r': read(in, out); break;
             case 'w': write(in, out); break;
@@ -224,30 +188,5 @@ public final class KafkaJudge {
             batch.setMaxTimestamp(TimestampType.LOG_APPEND_TIME, value);
         }
         writeBytes(out, data);
-    }
-
-    private static byte[] text(String text) {
-        return text.getBytes(StandardCharsets.UTF_8);
-    }
-
-    private static String string(DataInputStream in) throws IOException {
-        return new String(readBytes(in), StandardCharsets.UTF_8);
-    }
-
-    private static byte[] readBytes(DataInputStream in) throws IOException {
-        int length = in.readInt();
-        if (length < 0) {
-            return null;
-        }
-        byte[] bytes = new byte[length];
-        in.readFully(bytes);
-        return bytes;
-    }
-
-    private static void writeBytes(DataOutputStream out, byte[] bytes) throws IOException {
-        out.writeInt(bytes == null ? -1 : bytes.length);
-        if (bytes != null) {
-            out.write(bytes);
-        }
     }
 }

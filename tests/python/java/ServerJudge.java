@@ -1,0 +1,68 @@
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.DataInputStream;
+import java.io.DataOutputStream;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import org.apache.kafka.common.compress.Compression;
+import org.apache.kafka.common.compress.GzipCompression;
+import org.apache.kafka.common.compress.Lz4Compression;
+import org.apache.kafka.common.compress.ZstdCompression;
+import org.apache.kafka.common.record.internal.MemoryRecords;
+
+/**
+ * The classes of Kafka's server. kafka_server.py asks.
+ *
+ * A request is a JSON object, its field "do" the operation; the answer is one too. Bytes are base64.
+ */
+public final class ServerJudge extends Judge {
+    static final ObjectMapper JSON = new ObjectMapper();
+
+    public static void main(String[] args) throws IOException {
+        new ServerJudge().serve();
+    }
+
+    void judge(int request, DataInputStream in, DataOutputStream out) throws Exception {
+        byte[] text = new byte[in.available()];
+        in.readFully(text);
+        writeBytes(out, JSON.writeValueAsBytes(answer(JSON.readTree(text))));
+    }
+
+    private ObjectNode answer(JsonNode request) throws Exception {
+        String operation = request.get("do").asText();
+        switch (operation) {
+            case "validate": return Appending.validate(request);
+            case "filter_to": return Filtering.filterTo(request);
+            default: throw new IllegalArgumentException("unknown operation " + operation);
+        }
+    }
+
+    static ObjectNode object() {
+        return JsonNodeFactory.instance.objectNode();
+    }
+
+    static MemoryRecords records(JsonNode request) throws IOException {
+        return MemoryRecords.readableRecords(ByteBuffer.wrap(request.get("data").binaryValue()));
+    }
+
+    static Compression compression(String codec, JsonNode level) {
+        boolean leveled = level != null && !level.isNull();
+        int number = leveled ? level.asInt() : 0;
+        switch (codec) {
+            case "none": return Compression.NONE;
+            case "snappy": return Compression.snappy().build();
+            case "gzip":
+                GzipCompression.Builder gzip = Compression.gzip();
+                return leveled ? gzip.level(number).build() : gzip.build();
+            case "lz4":
+                Lz4Compression.Builder lz4 = Compression.lz4();
+                return leveled ? lz4.level(number).build() : lz4.build();
+            case "zstd":
+                ZstdCompression.Builder zstd = Compression.zstd();
+                return leveled ? zstd.level(number).build() : zstd.build();
+            default: throw new IllegalArgumentException("unknown codec " + codec);
+        }
+    }
+}
