@@ -84,6 +84,8 @@ pub enum ErrorKind {
         /// What the input asked for; at least this much where it can't be known.
         actual: u64,
     },
+    /// An index, snapshot or checkpoint file that is not as Kafka writes it, in words.
+    InvalidFile(String),
     /// The caller asked for something that Kafka's rules forbid; nothing was written.
     InvalidArgument(String),
     /// Reading a file failed.
@@ -108,6 +110,7 @@ impl ErrorKind {
             Self::InvalidWrapper(_) => "invalid_wrapper",
             Self::Decompression { .. } => "decompression",
             Self::Limit { .. } => "limit",
+            Self::InvalidFile(_) => "invalid_file",
             Self::InvalidArgument(_) => "invalid_argument",
             Self::Io(_) => "io",
         }
@@ -145,7 +148,7 @@ impl fmt::Display for ErrorKind {
                 f,
                 "limit {name} of {limit} passed (at least {actual} needed); raise Limits.{name} if the input can be trusted"
             ),
-            Self::InvalidArgument(what) => f.write_str(what),
+            Self::InvalidFile(what) | Self::InvalidArgument(what) => f.write_str(what),
             Self::Io(error) => write!(f, "{error}"),
         }
     }

@@ -108,6 +108,9 @@ pub use format::retain::{BatchRetention, RetainOptions, RetainOutcome, Retained,
 pub use format::size::{NewHeader, batch_len_bound, message_len, record_len};
 pub use limits::Limits;
 pub use log::{
-    AbortedTransaction, HeaderReader, ProducerEntry, ProducerSnapshot, ProducerStates, SegmentFile, SegmentReader,
-    TopicPartition, find_segments, parse_base_offset, parse_partition_directory,
+    AbortedTransaction, CleanShutdown, DEFAULT_INDEX_INTERVAL_BYTES, DEFAULT_MAX_INDEX_BYTES, DirectoryState,
+    EpochEntry, HeaderReader, IndexEntries, LeaderEpochs, LogFile, LogFileKind, LogFileState, MetaProperties,
+    OffsetCheckpoint, OffsetEntry, OffsetIndex, PartitionDirectory, PartitionMetadata, PartitionOffset, ProducerEntry,
+    ProducerSnapshot, ProducerStates, SegmentFile, SegmentIndexer, SegmentReader, SnapshotFile, TimeEntry, TimeIndex,
+    TopicPartition, TransactionIndex, Uuid, find_segments, parse_base_offset, parse_partition_directory,
 };

@@ -1,10 +1,10 @@
 //! [`PositionedFile`]: a file read by position, so that several readers can share it.
 
 use std::fs::{File, Metadata};
-use std::io::{Error as IoError, ErrorKind as IoErrorKind};
+use std::io::{Error as IoError, ErrorKind as IoErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::num::u64_of;
 
 /// An open file and its path. Errors name the path.
@@ -52,6 +52,20 @@ impl PositionedFile {
             }
         }
         Ok(done)
+    }
+
+    /// The whole file, if it has no more than `max_len` bytes.
+    pub(crate) fn read_small(path: &Path, max_len: usize) -> Result<Vec<u8>> {
+        let file = Self::open(path)?;
+        // the file may grow meanwhile
+        let bound = u64_of(max_len.saturating_add(1));
+        let mut content = Vec::new();
+        (&file.file).take(bound).read_to_end(&mut content).map_err(|error| file.locate(error))?;
+        if content.len() <= max_len {
+            return Ok(content);
+        }
+        let message = format!("more than the {max_len} bytes that a file of this kind may have");
+        Err(Error::new(ErrorKind::InvalidFile(message)).with_path(path))
     }
 
     fn locate(&self, error: IoError) -> Error {

@@ -1,5 +1,7 @@
 //! The files of a partition and of a log directory.
 
+mod atomic;
+mod checkpoint;
 mod directory;
 mod file;
 mod headers;
@@ -9,14 +11,25 @@ mod input;
 mod names;
 mod producer;
 mod reader;
+mod uuid;
 
+pub use checkpoint::{
+    CleanShutdown, EpochEntry, LeaderEpochs, MetaProperties, OffsetCheckpoint, PartitionMetadata, PartitionOffset,
+};
 pub use directory::{SegmentFile, find_segments};
 pub use headers::HeaderReader;
-pub use index::AbortedTransaction;
+pub use index::{
+    AbortedTransaction, DEFAULT_INDEX_INTERVAL_BYTES, DEFAULT_MAX_INDEX_BYTES, IndexEntries, OffsetEntry, OffsetIndex,
+    SegmentIndexer, TimeEntry, TimeIndex, TransactionIndex,
+};
 #[cfg(feature = "arrow")]
 pub(crate) use input::Input;
 #[cfg(feature = "python")]
 pub(crate) use input::{SharedBatch, SharedBytes};
-pub use names::{TopicPartition, parse_base_offset, parse_partition_directory};
+pub use names::{
+    DirectoryState, LogFile, LogFileKind, LogFileState, PartitionDirectory, SnapshotFile, TopicPartition,
+    parse_base_offset, parse_partition_directory,
+};
 pub use producer::{ProducerEntry, ProducerSnapshot, ProducerStates};
 pub use reader::SegmentReader;
+pub use uuid::Uuid;

@@ -1,12 +1,20 @@
-//! Names of partition directories and segment files.
+//! Names of the directories and files of a log directory.
 //!
 //! ```text
-//! <topic>-<partition>                      partition directory; the topic may hold dashes and dots
-//! <topic>-<partition>.<32 hex>-delete      to be deleted, likewise -future and -stray
-//! 00000000000000000042.log                 segment whose base offset is 42
+//! <topic>-<partition>                          partition directory; the topic may hold dashes and dots
+//! <topic>-<partition>.<32 hex>-delete          to be deleted; the topic may be cut to keep the name within 255 characters
+//! <topic>-<partition>.<32 hex>-future, -stray  a copy on its way to another disk; left behind when the topic was deleted
+//! 00000000000000000042.log                     segment whose base offset is 42; likewise .index .timeindex .txnindex
+//! 00000000000000000042.snapshot                state of the producers before offset 42
+//! 00000000000000000042.log.deleted             any of them, likewise .cleaned .swap
+//! 00000000000000000042-0000000003.checkpoint   KRaft snapshot up to but excluding offset 42, epoch 3
 //! ```
 //!
-//! Source: `LocalLog.parseTopicPartitionName` and `LogFileUtils` of Kafka.
+//! A broker writes 20 digits in the digits of its locale; these are ASCII here, and any number of them is read.
+//!
+//! Source: `LocalLog.parseTopicPartitionName`, `LogFileUtils` and `Snapshots` of Kafka.
+
+use std::fmt;
 
 /// Longest topic name that Kafka takes.
 const MAX_TOPIC_LEN: usize = 249;
@@ -41,6 +49,203 @@ pub fn parse_partition_directory(name: &str) -> Option<TopicPartition> {
     Some(TopicPartition { topic: topic.to_owned(), partition: digits.parse().ok()? })
 }
 
+/// What a partition directory is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum DirectoryState {
+    /// The partition is served from here.
+    Live,
+    /// `-delete`: the partition was deleted, its files will be.
+    Delete,
+    /// `-future`: a copy that will replace the directory on another disk.
+    Future,
+    /// `-stray`: the broker found the partition here but it belongs elsewhere.
+    Stray,
+}
+
+/// The name of a partition directory, taken apart.
+///
+/// ```
+/// use kbat::{DirectoryState, PartitionDirectory};
+/// let parsed = PartitionDirectory::parse("page-views-11.0123456789abcdef0123456789abcdef-delete").unwrap();
+/// assert_eq!((parsed.topic.as_str(), parsed.partition, parsed.state), ("page-views", 11, DirectoryState::Delete));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct PartitionDirectory {
+    /// Name of the topic; of a directory to be deleted or left behind perhaps only its beginning.
+    pub topic: String,
+    /// Number of the partition, from 0.
+    pub partition: i32,
+    /// What it is for.
+    pub state: DirectoryState,
+}
+
+impl PartitionDirectory {
+    /// Takes a directory's name apart; `None` for a name that no broker gives a partition.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        let suffixes = [
+            ("-delete", DirectoryState::Delete),
+            ("-future", DirectoryState::Future),
+            ("-stray", DirectoryState::Stray),
+        ];
+        let (name, state) = match suffixes.into_iter().find(|(suffix, _)| name.ends_with(suffix)) {
+            None => (name, DirectoryState::Live),
+            Some((suffix, state)) => {
+                let (name, unique) = name.strip_suffix(suffix)?.rsplit_once('.')?;
+                if unique.is_empty() || unique.contains(char::is_whitespace) {
+                    return None;
+                }
+                (name, state)
+            }
+        };
+        let TopicPartition { topic, partition } = parse_partition_directory(name)?;
+        Some(Self { topic, partition, state })
+    }
+}
+
+/// What a file of a partition directory holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum LogFileKind {
+    /// `.log`: record batches.
+    Log,
+    /// `.index`: offset index.
+    OffsetIndex,
+    /// `.timeindex`: time index.
+    TimeIndex,
+    /// `.txnindex`: aborted transactions.
+    TransactionIndex,
+    /// `.snapshot`: the state of producers before the offset in the name.
+    ProducerSnapshot,
+}
+
+impl LogFileKind {
+    /// Every kind, `.log` first.
+    pub const ALL: [Self; 5] =
+        [Self::Log, Self::OffsetIndex, Self::TimeIndex, Self::TransactionIndex, Self::ProducerSnapshot];
+
+    /// What follows the base offset in the name, dot included.
+    #[must_use]
+    pub fn suffix(self) -> &'static str {
+        match self {
+            Self::Log => ".log",
+            Self::OffsetIndex => ".index",
+            Self::TimeIndex => ".timeindex",
+            Self::TransactionIndex => ".txnindex",
+            Self::ProducerSnapshot => ".snapshot",
+        }
+    }
+}
+
+/// Whether a file of a partition is in use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum LogFileState {
+    /// In use.
+    Live,
+    /// `.deleted`: to be deleted.
+    Deleted,
+    /// `.cleaned`: a compaction that did not end.
+    Cleaned,
+    /// `.swap`: a compaction that ended and will replace what it read.
+    Swap,
+}
+
+impl LogFileState {
+    /// Every state.
+    pub const ALL: [Self; 4] = [Self::Live, Self::Deleted, Self::Cleaned, Self::Swap];
+
+    /// What is added to the name, dot included.
+    #[must_use]
+    pub fn suffix(self) -> &'static str {
+        match self {
+            Self::Live => "",
+            Self::Deleted => ".deleted",
+            Self::Cleaned => ".cleaned",
+            Self::Swap => ".swap",
+        }
+    }
+}
+
+/// The name of a segment's file, taken apart. Its `Display` is the name as a broker writes it.
+///
+/// ```
+/// use kbat::{LogFile, LogFileKind, LogFileState};
+/// let parsed = LogFile::parse("00000000000000000042.timeindex.swap").unwrap();
+/// assert_eq!(parsed, LogFile { base_offset: 42, kind: LogFileKind::TimeIndex, state: LogFileState::Swap });
+/// assert_eq!(LogFile::live(7, LogFileKind::Log).to_string(), "00000000000000000007.log");
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LogFile {
+    /// Base offset of the segment. Compaction may leave the first batch with a larger one.
+    pub base_offset: i64,
+    /// What it holds.
+    pub kind: LogFileKind,
+    /// Whether it is in use.
+    pub state: LogFileState,
+}
+
+impl LogFile {
+    /// A file in use.
+    #[must_use]
+    pub fn live(base_offset: i64, kind: LogFileKind) -> Self {
+        Self { base_offset, kind, state: LogFileState::Live }
+    }
+
+    /// Takes a file's name apart; `None` for any other name.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        let (digits, suffix) = name.split_at_checked(name.find('.')?)?;
+        for kind in LogFileKind::ALL {
+            let Some(rest) = suffix.strip_prefix(kind.suffix()) else { continue };
+            if let Some(state) = LogFileState::ALL.into_iter().find(|state| state.suffix() == rest) {
+                return Some(Self { base_offset: parse_digits(digits)?, kind, state });
+            }
+        }
+        None
+    }
+}
+
+impl fmt::Display for LogFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:020}{}{}", self.base_offset, self.kind.suffix(), self.state.suffix())
+    }
+}
+
+/// The name of a KRaft snapshot, taken apart. Its `Display` is the name as a controller writes it.
+///
+/// ```
+/// let parsed = kbat::SnapshotFile::parse("00000000000000000445-0000000002.checkpoint").unwrap();
+/// assert_eq!((parsed.end_offset, parsed.epoch, parsed.deleted), (445, 2, false));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SnapshotFile {
+    /// The snapshot holds what the log said before this offset.
+    pub end_offset: i64,
+    /// Epoch of the last record before it.
+    pub epoch: i32,
+    /// `.deleted`: to be deleted.
+    pub deleted: bool,
+}
+
+impl SnapshotFile {
+    /// Takes a file's name apart; `None` for any other name.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        let (name, deleted) = name.strip_suffix(".deleted").map_or((name, false), |name| (name, true));
+        let (offset, epoch) = name.strip_suffix(".checkpoint")?.split_once('-')?;
+        Some(Self { end_offset: parse_digits(offset)?, epoch: i32::try_from(parse_digits(epoch)?).ok()?, deleted })
+    }
+}
+
+impl fmt::Display for SnapshotFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let deleted = if self.deleted { ".deleted" } else { "" };
+        write!(f, "{:020}-{:010}.checkpoint{deleted}", self.end_offset, self.epoch)
+    }
+}
+
 /// Base offset of a segment's `.log` file from its name; `None` for any other name.
 ///
 /// ```
@@ -49,11 +254,19 @@ pub fn parse_partition_directory(name: &str) -> Option<TopicPartition> {
 /// ```
 #[must_use]
 pub fn parse_base_offset(name: &str) -> Option<i64> {
-    let digits = name.strip_suffix(".log")?;
-    if digits.is_empty() || !digits.chars().all(|c| c.is_ascii_digit()) {
-        return None;
-    }
-    digits.parse().ok()
+    parse_digits(name.strip_suffix(".log")?)
+}
+
+/// The base offset at the beginning of any segment file's name, also of `<offset>_<uuid>.index` in the cache of remote
+/// indexes.
+pub(crate) fn base_offset_of_name(name: &str) -> Option<i64> {
+    let (digits, _) = name.split_at_checked(name.find(['.', '_'])?)?;
+    parse_digits(digits)
+}
+
+fn parse_digits(digits: &str) -> Option<i64> {
+    let legal = !digits.is_empty() && digits.chars().all(|c| c.is_ascii_digit());
+    if legal { digits.parse().ok() } else { None }
 }
 
 #[cfg(test)]
@@ -84,5 +297,68 @@ mod tests {
         {
             assert_eq!(parse_base_offset(name), None, "{name}");
         }
+    }
+
+    #[test]
+    fn log_file_every_kind_and_state_round_trips() {
+        for kind in LogFileKind::ALL {
+            for state in LogFileState::ALL {
+                let file = LogFile { base_offset: 9_223_372_036_854_775_807, kind, state };
+                assert_eq!(LogFile::parse(&file.to_string()), Some(file));
+                assert_eq!(base_offset_of_name(&file.to_string()), Some(i64::MAX));
+            }
+        }
+        assert_eq!(LogFile::parse("5.index").map(|file| file.base_offset), Some(5));
+    }
+
+    #[test]
+    fn log_file_other_names_are_none() {
+        let names = [
+            "",
+            ".log",
+            "1",
+            "1.logs",
+            "1.log.old",
+            "1.log.swap.swap",
+            "1.checkpoint",
+            "-1.log",
+            "x.index",
+            "leader-epoch-checkpoint",
+            "partition.metadata",
+            "99999999999999999999.log",
+            "\u{661}.log",
+        ];
+        for name in names {
+            assert_eq!(LogFile::parse(name), None, "{name}");
+        }
+        assert_eq!(base_offset_of_name("42_dGVzdA.timeindex"), Some(42));
+        assert_eq!(base_offset_of_name("index"), None);
+    }
+
+    #[test]
+    fn snapshot_file_round_trips() {
+        for name in ["00000000000000000445-0000000002.checkpoint", "00000000000000000000-0000000000.checkpoint.deleted"]
+        {
+            assert_eq!(SnapshotFile::parse(name).unwrap().to_string(), name);
+        }
+        for name in ["bootstrap.checkpoint", "1-99999999999.checkpoint", "1-2.checkpoint.part", "1-2.snapshot"] {
+            assert_eq!(SnapshotFile::parse(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn partition_directory_states_are_told() {
+        let unique = "0123456789abcdef0123456789abcdef";
+        let states =
+            [("delete", DirectoryState::Delete), ("future", DirectoryState::Future), ("stray", DirectoryState::Stray)];
+        for (word, state) in states {
+            let parsed = PartitionDirectory::parse(&format!("a.b-c-12.{unique}-{word}")).unwrap();
+            assert_eq!((parsed.topic.as_str(), parsed.partition, parsed.state), ("a.b-c", 12, state));
+            assert_eq!(PartitionDirectory::parse(&format!("topic-{word}")), None);
+            assert_eq!(PartitionDirectory::parse(&format!("topic-0.-{word}")), None);
+            let live = PartitionDirectory::parse(&format!("topic-{word}-0")).unwrap();
+            assert_eq!((live.topic, live.state), (format!("topic-{word}"), DirectoryState::Live));
+        }
+        assert_eq!(PartitionDirectory::parse("a-0.part"), None);
     }
 }

@@ -1,29 +1,177 @@
-//! [`ProducerSnapshot`]: what a broker knew of each producer at one offset.
+//! The producer snapshot `.snapshot`: what is known of each producer before the offset in the file's name.
+//!
+//! ```text
+//!  0  version      i16   1
+//!  2  crc          u32   CRC-32C of all that follows
+//!  6  entry_count  i32
+//! 10  entries, 46 bytes each
+//!       0  producer_id               i64
+//!       8  producer_epoch            i16
+//!      10  last_sequence             i32
+//!      14  last_offset               i64   below 0: nothing is known of a last batch
+//!      22  offset_delta              i32   last offset − first offset of the last batch
+//!      26  timestamp                 i64   of the last batch or marker
+//!      34  coordinator_epoch         i32   of the last marker, −1 for none
+//!      38  current_txn_first_offset  i64   −1 for no open transaction
+//! ```
+//!
+//! A broker keeps five batches of each producer in memory and writes the last one only. Bytes after the last entry are not
+//! looked at but for the checksum.
+//!
+//! Source: `ProducerStateManager.readSnapshot`, `ProducerSnapshot.json` of Kafka.
 
-/// What a broker knows of one producer.
+use std::path::Path;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::crc::crc32c;
+use crate::format::cursor::Cursor;
+use crate::log::atomic::write_atomically;
+use crate::log::file::PositionedFile;
+use crate::num::u64_of;
+
+const VERSION: i16 = 1;
+/// Where what the checksum covers begins.
+const CRC_START: usize = 6;
+/// Bytes before the entries.
+const HEADER_LEN: usize = 10;
+const ENTRY_LEN: usize = 46;
+/// Most bytes that a snapshot may have: 5.8 million producers.
+const MAX_LEN: usize = 1 << 28;
+
+/// What is known of a producer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ProducerEntry {
-    /// Producer id.
+    /// The producer.
     pub producer_id: i64,
-    /// Epoch of its last batch or marker.
+    /// Its epoch.
     pub producer_epoch: i16,
-    /// Sequence of the last record of its last data batch, −1 for none.
+    /// Sequence of the last record of its last batch, −1 for none.
     pub last_sequence: i32,
-    /// Last offset of its last data batch, −1 for none.
+    /// Offset of the last record of its last batch, −1 for none.
     pub last_offset: i64,
-    /// Last minus first offset of its last data batch.
+    /// Last offset − first offset of its last batch.
     pub offset_delta: i32,
-    /// Largest timestamp of its last data batch, or that of its last marker if that came later; milliseconds since the epoch.
+    /// Largest timestamp of its last batch, or that of its last marker; milliseconds since the epoch.
     pub timestamp: i64,
-    /// Epoch of the transaction coordinator that wrote its last marker, −1 for none.
+    /// Epoch of the coordinator that wrote its last marker, −1 for none.
     pub coordinator_epoch: i32,
     /// First offset of its open transaction.
     pub current_txn_first_offset: Option<i64>,
 }
 
-/// What a broker knew of each producer at one offset.
+impl ProducerEntry {
+    /// Sequence of the first record of the last batch. Before 0 comes 2³¹ − 1.
+    #[must_use]
+    pub fn first_sequence(&self) -> i32 {
+        if self.last_sequence >= self.offset_delta {
+            return self.last_sequence.wrapping_sub(self.offset_delta);
+        }
+        i32::MAX.wrapping_sub(self.offset_delta.wrapping_sub(self.last_sequence)).wrapping_add(1)
+    }
+
+    /// Offset of the first record of the last batch.
+    #[must_use]
+    pub fn first_offset(&self) -> i64 {
+        self.last_offset.wrapping_sub(i64::from(self.offset_delta))
+    }
+
+    /// Whether anything is known of a last batch; not where a marker was the last thing.
+    #[must_use]
+    pub fn has_batch(&self) -> bool {
+        self.last_offset >= 0
+    }
+
+    fn parse(cursor: &mut Cursor<'_>) -> Result<Self> {
+        Ok(Self {
+            producer_id: cursor.i64("producer_id")?,
+            producer_epoch: cursor.i16("producer_epoch")?,
+            last_sequence: cursor.i32("last_sequence")?,
+            last_offset: cursor.i64("last_offset")?,
+            offset_delta: cursor.i32("offset_delta")?,
+            timestamp: cursor.i64("timestamp")?,
+            coordinator_epoch: cursor.i32("coordinator_epoch")?,
+            current_txn_first_offset: Some(cursor.i64("current_txn_first_offset")?).filter(|offset| *offset >= 0),
+        })
+    }
+
+    fn encode_into(&self, bytes: &mut Vec<u8>) {
+        bytes.extend_from_slice(&self.producer_id.to_be_bytes());
+        bytes.extend_from_slice(&self.producer_epoch.to_be_bytes());
+        bytes.extend_from_slice(&self.last_sequence.to_be_bytes());
+        bytes.extend_from_slice(&self.last_offset.to_be_bytes());
+        bytes.extend_from_slice(&self.offset_delta.to_be_bytes());
+        bytes.extend_from_slice(&self.timestamp.to_be_bytes());
+        bytes.extend_from_slice(&self.coordinator_epoch.to_be_bytes());
+        bytes.extend_from_slice(&self.current_txn_first_offset.unwrap_or(-1).to_be_bytes());
+    }
+}
+
+/// The producers of a partition as a snapshot file holds them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProducerSnapshot {
-    /// One entry a producer.
+    /// One entry a producer, in the order of the file.
     pub entries: Vec<ProducerEntry>,
+}
+
+impl ProducerSnapshot {
+    /// Reads a snapshot file.
+    ///
+    /// # Errors
+    /// Those of [`ProducerSnapshot::parse`] and of reading.
+    pub fn read(path: &Path) -> Result<Self> {
+        Self::parse(&PositionedFile::read_small(path, MAX_LEN)?).map_err(|error| error.with_path(path))
+    }
+
+    /// Reads the content of a snapshot file.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Truncated`] where the bytes end too early or there are none, [`ErrorKind::InvalidFile`] for another
+    /// version, [`ErrorKind::Crc`].
+    pub fn parse(bytes: &[u8]) -> Result<Self> {
+        let mut cursor = Cursor::new(bytes, 0);
+        let version = cursor.i16("version")?;
+        if version != VERSION {
+            let message = format!("producer snapshot of version {version}, {VERSION} is known");
+            return Err(Error::new(ErrorKind::InvalidFile(message)).at(0).in_field("version"));
+        }
+        let stored = cursor.u32("crc")?;
+        let computed = crc32c(bytes.get(CRC_START..).unwrap_or_default());
+        if stored != computed {
+            return Err(Error::new(ErrorKind::Crc { stored, computed }).at(2).in_field("crc"));
+        }
+        let entry_count = cursor.i32("entry_count")?;
+        if entry_count < 0 {
+            let kind = ErrorKind::InvalidValue { value: entry_count.into(), expected: "a number of entries" };
+            return Err(Error::new(kind).at(u64_of(CRC_START)).in_field("entry_count"));
+        }
+        // the vector grows as entries are found: the count may be anything
+        let entries = (0..entry_count).map(|_| ProducerEntry::parse(&mut cursor)).collect::<Result<_>>()?;
+        Ok(Self { entries })
+    }
+
+    /// The content of a snapshot file.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`] for more than 2³¹ − 1 entries.
+    pub fn encode(&self) -> Result<Vec<u8>> {
+        let entry_count = i32::try_from(self.entries.len())
+            .map_err(|_| Error::argument("a producer snapshot has room for 2^31 - 1 entries"))?;
+        let entries_len = self.entries.len().saturating_mul(ENTRY_LEN);
+        let mut bytes = Vec::with_capacity(HEADER_LEN.saturating_add(entries_len));
+        bytes.extend_from_slice(&entry_count.to_be_bytes());
+        for entry in &self.entries {
+            entry.encode_into(&mut bytes);
+        }
+        let crc = crc32c(&bytes);
+        bytes.splice(..0, VERSION.to_be_bytes().into_iter().chain(crc.to_be_bytes()));
+        Ok(bytes)
+    }
+
+    /// Writes a snapshot file: whole or not at all.
+    ///
+    /// # Errors
+    /// Those of [`ProducerSnapshot::encode`] and of writing.
+    pub fn write(&self, path: &Path) -> Result<()> {
+        write_atomically(path, &self.encode()?)
+    }
 }

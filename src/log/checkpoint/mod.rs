@@ -1,0 +1,167 @@
+//! The small files of text beside segments and at the top of a log directory.
+//!
+//! | file | content | module |
+//! |---|---|---|
+//! | `*-offset-checkpoint` | an offset for each partition | [`offsets`] |
+//! | `leader-epoch-checkpoint` | where each leader epoch began | [`epochs`] |
+//! | `partition.metadata` | the id of the topic | [`partition`] |
+//! | `meta.properties` | the ids of broker and cluster | [`properties`] |
+//! | `.kafka_cleanshutdown` | there after a clean shutdown | [`shutdown`] |
+//!
+//! The two kinds of checkpoint have one frame:
+//! ```text
+//! 0            version
+//! 2            number of lines that follow
+//! topicA 0 17  topic, partition, offset; or leader epoch, start offset
+//! topicB 3 5
+//! ```
+//!
+//! UTF-8, fields by white space. An empty file, or one that ends after the version, holds nothing. All files are written
+//! whole or not at all.
+//!
+//! Source: `CheckpointFile`, `OffsetCheckpointFile`, `LeaderEpochCheckpointFile` of Kafka.
+
+mod epochs;
+mod offsets;
+mod partition;
+mod properties;
+mod shutdown;
+
+pub use epochs::{EpochEntry, LeaderEpochs};
+pub use offsets::{OffsetCheckpoint, PartitionOffset};
+pub use partition::PartitionMetadata;
+pub use properties::MetaProperties;
+pub use shutdown::CleanShutdown;
+
+use std::path::Path;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::log::file::PositionedFile;
+
+/// Most bytes that such a file may have.
+const MAX_LEN: usize = 1 << 26;
+/// Version of both kinds of checkpoint.
+const VERSION: i32 = 0;
+
+fn fault(message: impl Into<String>) -> Error {
+    Error::new(ErrorKind::InvalidFile(message.into()))
+}
+
+fn malformed(line_number: usize, line: &str) -> Error {
+    let mut shown: String = line.chars().take(80).collect();
+    if shown.len() < line.len() {
+        shown.push('…');
+    }
+    fault(format!("line {line_number} is malformed: {shown:?}"))
+}
+
+fn read_text(path: &Path) -> Result<String> {
+    let bytes = PositionedFile::read_small(path, MAX_LEN)?;
+    String::from_utf8(bytes).map_err(|_| fault("the text is not UTF-8").with_path(path))
+}
+
+/// The lines of a text as Java's `BufferedReader` gives them: `\n`, `\r` and `\r\n` end a line.
+fn lines(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = Some(text).filter(|text| !text.is_empty());
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let Some(end) = text.find(['\n', '\r']) else {
+            rest = None;
+            return Some(text);
+        };
+        let (line, after) = text.split_at_checked(end)?;
+        let after = after.strip_prefix("\r\n").or_else(|| after.get(1..)).unwrap_or_default();
+        rest = Some(after).filter(|after| !after.is_empty());
+        Some(line)
+    })
+}
+
+/// The fields of a line as Java's `split("\\s+")` gives them: white space before the first makes an empty one.
+fn fields(line: &str) -> Vec<&str> {
+    let is_space = |c: char| matches!(c, ' ' | '\t' | '\n' | '\u{b}' | '\u{c}' | '\r');
+    let trimmed = line.trim_end_matches(is_space);
+    let leading = trimmed.starts_with(is_space).then_some("");
+    leading.into_iter().chain(trimmed.split(is_space).filter(|field| !field.is_empty())).collect()
+}
+
+/// The entries of a checkpoint, each made of the fields of a line.
+fn parse_entries<T>(text: &str, entry: impl Fn(&[&str]) -> Option<T>) -> Result<Vec<T>> {
+    let number = |line: &str, number: usize| line.parse::<i32>().map_err(|_| malformed(number, line));
+    let mut lines = lines(text);
+    let Some(version) = lines.next() else { return Ok(Vec::new()) };
+    let version = number(version, 1)?;
+    if version != VERSION {
+        return Err(fault(format!("checkpoint of version {version}, {VERSION} is known")).in_field("version"));
+    }
+    let Some(declared) = lines.next() else { return Ok(Vec::new()) };
+    let declared = number(declared, 2)?;
+    let mut entries = Vec::new();
+    for (line, number) in lines.zip(3..) {
+        entries.push(entry(&fields(line)).ok_or_else(|| malformed(number, line))?);
+    }
+    if usize::try_from(declared) != Ok(entries.len()) {
+        return Err(fault(format!("{declared} entries are declared, {} found", entries.len())));
+    }
+    Ok(entries)
+}
+
+/// The text of a checkpoint, its lines given without their ends.
+fn encode_entries(lines: impl ExactSizeIterator<Item = String>) -> String {
+    let head = [VERSION.to_string(), lines.len().to_string()];
+    head.into_iter().chain(lines).fold(String::new(), |text, line| text + &line + "\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pairs(text: &str) -> Result<Vec<(i32, i64)>> {
+        parse_entries(text, |fields| match fields {
+            [a, b] => Some((a.parse().ok()?, b.parse().ok()?)),
+            _ => None,
+        })
+    }
+
+    #[test]
+    fn entries_are_read_with_any_line_ends_and_spaces() {
+        for text in ["0\n2\n1 5\n2 9\n", "0\r\n2\r\n1 5\r\n2 9", "0\r2\r1\t5  \r2 \u{b} 9\r"] {
+            assert_eq!(pairs(text).unwrap(), [(1, 5), (2, 9)], "{text:?}");
+        }
+    }
+
+    #[test]
+    fn entries_of_an_empty_text_or_a_version_alone_are_none() {
+        for text in ["", "0", "0\n", "0\n0", "0\n0\n"] {
+            assert_eq!(pairs(text).unwrap(), [], "{text:?}");
+        }
+    }
+
+    #[test]
+    fn entries_of_a_malformed_text_are_refused() {
+        let texts = [
+            "\n",
+            "1\n0\n",
+            "0\n1\n",
+            "0\n0\n1 2\n",
+            "0\n1\n1 2\n\n",
+            "0\n1\n 1 2\n",
+            "0\n1\n1 2 3\n",
+            "x\n",
+            "0 \n",
+            "0\n-1\n",
+            "0\n2147483647\n1 2\n",
+            "0\n1\n1 99999999999999999999\n",
+        ];
+        for text in texts {
+            let error = pairs(text).unwrap_err();
+            assert!(matches!(error.kind(), ErrorKind::InvalidFile(_)), "{text:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn entries_round_trip() {
+        let text = encode_entries(["1 5".to_owned(), "2 9".to_owned()].into_iter());
+        assert_eq!(text, "0\n2\n1 5\n2 9\n");
+        assert_eq!(pairs(&text).unwrap(), [(1, 5), (2, 9)]);
+    }
+}

@@ -1,0 +1,84 @@
+//! Offset checkpoints: `recovery-point-offset-checkpoint`, `log-start-offset-checkpoint`, `replication-offset-checkpoint`
+//! and `cleaner-offset-checkpoint` at the top of a log directory.
+//!
+//! The checkpoint of log start offsets leaves out partitions that start at their first segment's base offset.
+
+use std::path::Path;
+
+use super::{encode_entries, fault, parse_entries, read_text};
+use crate::error::Result;
+use crate::log::atomic::write_atomically;
+
+/// A partition's line in an offset checkpoint.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PartitionOffset {
+    /// Name of the topic.
+    pub topic: String,
+    /// Number of the partition.
+    pub partition: i32,
+    /// The offset.
+    pub offset: i64,
+}
+
+impl PartitionOffset {
+    fn parse(fields: &[&str]) -> Option<Self> {
+        match fields {
+            [topic, partition, offset] => Some(Self {
+                topic: (*topic).to_owned(),
+                partition: partition.parse().ok()?,
+                offset: offset.parse().ok()?,
+            }),
+            _ => None,
+        }
+    }
+}
+
+/// An offset for each of a list of partitions.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OffsetCheckpoint {
+    /// The partitions in the order of the file.
+    pub entries: Vec<PartitionOffset>,
+}
+
+impl OffsetCheckpoint {
+    /// Reads a checkpoint file.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidFile`](crate::ErrorKind::InvalidFile) where the text is malformed; those of reading.
+    pub fn read(path: &Path) -> Result<Self> {
+        Self::parse(&read_text(path)?).map_err(|error| error.with_path(path))
+    }
+
+    /// Reads the text of a checkpoint.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidFile`](crate::ErrorKind::InvalidFile) where it is malformed.
+    pub fn parse(text: &str) -> Result<Self> {
+        Ok(Self { entries: parse_entries(text, PartitionOffset::parse)? })
+    }
+
+    /// The offset of a partition; of its last line where it has several.
+    #[must_use]
+    pub fn offset(&self, topic: &str, partition: i32) -> Option<i64> {
+        let found = self.entries.iter().rev().find(|entry| entry.topic == topic && entry.partition == partition);
+        found.map(|entry| entry.offset)
+    }
+
+    /// The text of the checkpoint.
+    #[must_use]
+    pub fn encode(&self) -> String {
+        encode_entries(self.entries.iter().map(|entry| format!("{} {} {}", entry.topic, entry.partition, entry.offset)))
+    }
+
+    /// Writes a checkpoint file: whole or not at all.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidFile`](crate::ErrorKind::InvalidFile) where a topic's name would not be read back; those of
+    /// writing.
+    pub fn write(&self, path: &Path) -> Result<()> {
+        match self.entries.iter().find(|entry| entry.topic.is_empty() || entry.topic.contains(char::is_whitespace)) {
+            Some(entry) => Err(fault(format!("{:?} is no name of a topic", entry.topic)).with_path(path)),
+            None => write_atomically(path, self.encode().as_bytes()),
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! `.kafka_cleanshutdown` at the top of a log directory: there after a clean shutdown, removed at the next start.
+//!
+//! ```text
+//! {"version":0,"brokerEpoch":106}
+//! ```
+//!
+//! That it is there is what counts. Where the content can't be read, only the broker's epoch is unknown.
+//!
+//! Source: `CleanShutdownFileHandler` of Kafka.
+
+use std::path::Path;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::log::atomic::write_atomically;
+use crate::log::file::PositionedFile;
+
+/// Name of the file.
+pub(crate) const FILE_NAME: &str = ".kafka_cleanshutdown";
+/// Most bytes that are looked at.
+const MAX_LEN: usize = 1 << 16;
+
+/// What the marker of a clean shutdown says.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct CleanShutdown {
+    /// Epoch of the broker that shut down; `None` where the file does not tell, as those of brokers before 3.7.
+    pub broker_epoch: Option<i64>,
+}
+
+impl CleanShutdown {
+    /// Reads the marker of a log directory; `None` where there is none.
+    ///
+    /// # Errors
+    /// Those of reading, other than that there is no file.
+    pub fn read(log_directory: &Path) -> Result<Option<Self>> {
+        match PositionedFile::read_small(&log_directory.join(FILE_NAME), MAX_LEN) {
+            Ok(bytes) => Ok(Some(Self::parse(&bytes))),
+            Err(error) if matches!(error.kind(), ErrorKind::InvalidFile(_)) => Ok(Some(Self::default())),
+            Err(error) if is_not_found(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Reads the content of the marker.
+    #[must_use]
+    pub fn parse(bytes: &[u8]) -> Self {
+        let epoch = || {
+            let text = std::str::from_utf8(bytes).ok()?.trim();
+            let members = text.strip_prefix('{')?.strip_suffix('}')?;
+            let member = members.split(',').find_map(|member| member.trim().strip_prefix("\"brokerEpoch\""))?;
+            member.trim_start().strip_prefix(':')?.trim().parse().ok()
+        };
+        Self { broker_epoch: epoch() }
+    }
+
+    /// Writes the marker into a log directory: whole or not at all. An unknown epoch is written as −1.
+    ///
+    /// # Errors
+    /// Those of writing.
+    pub fn write(&self, log_directory: &Path) -> Result<()> {
+        let content = format!("{{\"version\":0,\"brokerEpoch\":{}}}", self.broker_epoch.unwrap_or(-1));
+        write_atomically(&log_directory.join(FILE_NAME), content.as_bytes())
+    }
+}
+
+fn is_not_found(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Io(io) if io.kind() == std::io::ErrorKind::NotFound)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marker_tells_the_epoch_where_it_can_be_read() {
+        let cases: [(&[u8], Option<i64>); 6] = [
+            (b"{\"version\":0,\"brokerEpoch\":106}", Some(106)),
+            (b" { \"brokerEpoch\" : -1 , \"version\" : 0 }\n", Some(-1)),
+            (b"", None),
+            (b"{\"version\":0}", None),
+            (b"{\"version\":0,\"brokerEpoch\":\"x\"}", None),
+            (b"\xff", None),
+        ];
+        for (content, epoch) in cases {
+            assert_eq!(CleanShutdown::parse(content).broker_epoch, epoch);
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! The offset index `.index`: where in the segment a batch begins.
+//!
+//! ```text
+//! 0  relative_offset  i32   last offset of a batch − base offset of the segment
+//! 4  position         i32   byte of the segment at which the batch begins
+//! ```
+//!
+//! Brokers up to 0.10 store the first offset of an append, 2.x with uncompressed messages the last offset of an append with
+//! the position of its first message: any offset of the batches that begin at the position is right.
+//!
+//! Source: `OffsetIndex` of Kafka.
+
+use std::path::Path;
+
+use super::{EntryFile, Fields, base_offset_for, join, relative_offset};
+use crate::error::Result;
+
+/// Bytes of an entry.
+pub(crate) const ENTRY_LEN: usize = 8;
+
+/// An entry of the offset index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OffsetEntry {
+    /// Last offset of the batch.
+    pub offset: i64,
+    /// Where the batch begins in the segment, in bytes. Never negative but in a damaged index.
+    pub position: i32,
+}
+
+impl OffsetEntry {
+    fn parse(entry: [u8; ENTRY_LEN], base_offset: i64) -> Self {
+        let mut fields = Fields(&entry);
+        Self { offset: base_offset.wrapping_add(i64::from(fields.i32())), position: fields.i32() }
+    }
+
+    /// The bytes of the entry in the index of a segment.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where the offset is not within 2³¹ − 1 of the
+    /// base offset.
+    pub fn encode(self, base_offset: i64) -> Result<[u8; ENTRY_LEN]> {
+        let relative = relative_offset(self.offset, base_offset)?;
+        Ok(join(&[&relative.to_be_bytes(), &self.position.to_be_bytes()]))
+    }
+
+    /// Keeps the entries below an offset, as Kafka's `truncateTo`.
+    pub fn truncate_to(entries: &mut Vec<Self>, offset: i64) {
+        entries.retain(|entry| entry.offset < offset);
+    }
+}
+
+/// Reads an offset index.
+///
+/// ```no_run
+/// # fn main() -> kbat::Result<()> {
+/// let index = kbat::OffsetIndex::open("topic-0/00000000000000000042.index".as_ref(), None)?;
+/// let entry = index.lookup(1000)?;
+/// println!("a batch with offsets up to {} begins at byte {}", entry.offset, entry.position);
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+pub struct OffsetIndex {
+    entries: EntryFile<ENTRY_LEN>,
+    base_offset: i64,
+    entry_count: u64,
+}
+
+impl OffsetIndex {
+    /// Opens an index. Without a base offset, the file's name tells it.
+    ///
+    /// # Errors
+    /// Those of reading; [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where neither tells the base offset.
+    pub fn open(path: &Path, base_offset: Option<i64>) -> Result<Self> {
+        let entries = EntryFile::open(path)?;
+        let base_offset = base_offset_for(path, base_offset)?;
+        let entry_count = entries.count_before_zeros(|entry| OffsetEntry::parse(entry, 0).offset == 0)?;
+        Ok(Self { entries, base_offset, entry_count })
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.entries.path()
+    }
+
+    /// Base offset of the segment.
+    #[must_use]
+    pub fn base_offset(&self) -> i64 {
+        self.base_offset
+    }
+
+    /// Entries before the zeros at the end.
+    #[must_use]
+    pub fn entry_count(&self) -> u64 {
+        self.entry_count
+    }
+
+    /// Entries that the file has room for: its length by the length of an entry, as a broker counts that opens it.
+    #[must_use]
+    pub fn slot_count(&self) -> u64 {
+        self.entries.slot_count()
+    }
+
+    /// One entry, counted from 0; `None` past the last.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn entry(&self, slot: u64) -> Result<Option<OffsetEntry>> {
+        if slot >= self.entry_count {
+            return Ok(None);
+        }
+        Ok(self.entries.entry(slot)?.map(|entry| OffsetEntry::parse(entry, self.base_offset)))
+    }
+
+    /// The last entry; `None` in an empty index.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn last_entry(&self) -> Result<Option<OffsetEntry>> {
+        self.entry_count.checked_sub(1).map_or(Ok(None), |last| self.entry(last))
+    }
+
+    /// All entries, up to the first that `kafka-dump-log` takes for the end.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn entries(&self) -> Result<Vec<OffsetEntry>> {
+        let mut entries = Vec::new();
+        self.entries.visit(self.entry_count, |slot, entry| {
+            let entry = OffsetEntry::parse(entry, self.base_offset);
+            let is_entry = slot == 0 || entry.offset != self.base_offset;
+            entries.extend(is_entry.then_some(entry));
+            Ok(is_entry)
+        })?;
+        Ok(entries)
+    }
+
+    /// The entry with the largest offset that is at most `offset`; base offset and position 0 where there is none.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn lookup(&self, offset: i64) -> Result<OffsetEntry> {
+        let key = |entry: [u8; ENTRY_LEN]| OffsetEntry::parse(entry, self.base_offset).offset.cmp(&offset);
+        let found = self.entries.floor_slot(self.entry_count, key)?;
+        let start = OffsetEntry { offset: self.base_offset, position: 0 };
+        Ok(found.map_or(start, |(_, entry)| OffsetEntry::parse(entry, self.base_offset)))
+    }
+
+    /// The first entry that begins `size` bytes or more after the position of another: no batch of a read of `size` bytes
+    /// from there on has a larger offset. `None` where no entry is that far.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn fetch_upper_bound(&self, from: OffsetEntry, size: u32) -> Result<Option<OffsetEntry>> {
+        let target = i64::from(from.position).saturating_add(i64::from(size));
+        let position = |entry: [u8; ENTRY_LEN]| i64::from(OffsetEntry::parse(entry, self.base_offset).position);
+        match self.entries.floor_slot(self.entry_count, |entry| position(entry).cmp(&target))? {
+            None => self.entry(0),
+            Some((slot, entry)) if position(entry) == target => self.entry(slot),
+            Some((slot, _)) => self.entry(slot.saturating_add(1)),
+        }
+    }
+
+    /// Kafka's own check: whole entries only, and the last one, zeros included, not below the base offset.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidFile`](crate::ErrorKind::InvalidFile) where a check fails; those of reading.
+    pub fn sanity_check(&self) -> Result<()> {
+        if let Some(last) = self.slot_count().checked_sub(1)
+            && let Some(entry) = self.entries.entry(last)?
+        {
+            self.entries.check_last_offset(OffsetEntry::parse(entry, self.base_offset).offset, self.base_offset)?;
+        }
+        self.entries.check_len()
+    }
+}
