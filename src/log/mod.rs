@@ -11,6 +11,8 @@ mod input;
 mod names;
 mod producer;
 mod reader;
+#[allow(dead_code, reason = "salvage and scan use it")]
+pub(crate) mod resync;
 mod uuid;
 
 pub use checkpoint::{
