@@ -8,11 +8,14 @@ mod headers;
 mod index;
 #[cfg(feature = "arrow")]
 mod input;
+mod log_directory;
 mod names;
+mod partition;
 mod producer;
 mod reader;
 #[allow(dead_code, reason = "salvage and scan use it")]
 pub(crate) mod resync;
+mod segment;
 mod uuid;
 
 pub use checkpoint::{
@@ -28,10 +31,13 @@ pub use index::{
 pub(crate) use input::Input;
 #[cfg(feature = "python")]
 pub(crate) use input::{SharedBatch, SharedBytes};
+pub use log_directory::{LogDirectory, OFFSET_CHECKPOINTS, StrayDirectory};
 pub use names::{
     DirectoryState, LogFile, LogFileKind, LogFileState, PartitionDirectory, SnapshotFile, TopicPartition,
     parse_base_offset, parse_partition_directory,
 };
+pub use partition::PartitionLog;
 pub use producer::{ProducerEntry, ProducerSnapshot, ProducerStates};
 pub use reader::SegmentReader;
+pub use segment::{IndexUse, OffsetPlace, Segment, TimestampPlace};
 pub use uuid::Uuid;
