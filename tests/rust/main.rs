@@ -38,6 +38,7 @@ mod properties;
 
 mod raw;
 mod reader;
+mod recovery;
 mod retain;
 mod roundtrip;
 mod verdicts;

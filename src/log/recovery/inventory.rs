@@ -1,0 +1,148 @@
+//! [`Inventory`]: the files of a partition directory as a broker sees them after it cleaned up.
+//!
+//! A broker that starts removes `.deleted` files (those of KRaft snapshots stay), then what compaction left: `.cleaned` files;
+//! `.swap` files at or after the smallest `.cleaned` offset; the segments that the other `.swap` files replace. These it renames.
+//! Last it removes indexes without a `.log`. Here the renames and removals are noted and done only where somebody asks for it.
+//!
+//! Source: `LogLoader.load` and `LogLoader.removeTempFilesAndCollectSwapFiles` of Kafka.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+use crate::limits::Limits;
+use crate::log::headers::HeaderReader;
+use crate::log::names::{LogFile, LogFileKind, LogFileState};
+use crate::log::recovery::report::{FileAction, FileChange};
+
+/// The files of a partition that count, and what has to be done to the directory for that.
+#[derive(Debug, Default)]
+pub(crate) struct Inventory {
+    /// Segment files by their final names, and where they lie.
+    pub(crate) files: BTreeMap<LogFile, PathBuf>,
+    /// Everything else that is a file.
+    pub(crate) others: Vec<PathBuf>,
+    /// What the clean-up removes.
+    removed: Vec<PathBuf>,
+    /// What it renames.
+    renamed: Vec<(PathBuf, PathBuf)>,
+}
+
+impl Inventory {
+    /// Looks at a directory and changes nothing.
+    pub(crate) fn read(directory: &Path, limits: &Limits) -> Result<Self> {
+        let mut inventory = Self::default();
+        let mut temporary: Vec<(LogFile, PathBuf)> = Vec::new();
+        for path in files_of(directory)? {
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            match LogFile::parse(name) {
+                Some(file) if file.state == LogFileState::Live => {
+                    inventory.files.insert(file, path);
+                }
+                Some(file) if file.state == LogFileState::Deleted => inventory.removed.push(path),
+                Some(file) => temporary.push((file, path)),
+                None if name.ends_with(".deleted") && !name.ends_with(".checkpoint.deleted") => {
+                    inventory.removed.push(path);
+                }
+                None => inventory.others.push(path),
+            }
+        }
+        inventory.settle(directory, temporary, limits)?;
+        inventory.remove_orphans();
+        Ok(inventory)
+    }
+
+    /// What an interrupted compaction left.
+    fn settle(&mut self, directory: &Path, temporary: Vec<(LogFile, PathBuf)>, limits: &Limits) -> Result<()> {
+        let cleaned = temporary.iter().filter(|(file, _)| file.state == LogFileState::Cleaned);
+        let min_cleaned = cleaned.map(|(file, _)| file.base_offset).min().unwrap_or(i64::MAX);
+        let (swap, stray): (Vec<_>, Vec<_>) = temporary
+            .into_iter()
+            .partition(|(file, _)| file.state == LogFileState::Swap && file.base_offset < min_cleaned);
+        self.removed.extend(stray.into_iter().map(|(_, path)| path));
+        let (mut start, mut end) = (i64::MAX, i64::MIN);
+        for (file, path) in swap.iter().filter(|(file, _)| file.kind == LogFileKind::Log) {
+            start = start.min(file.base_offset);
+            end = end.max(next_offset(path, file.base_offset, limits)?);
+        }
+        let replaced: Vec<LogFile> =
+            self.files.keys().filter(|file| (start..end).contains(&file.base_offset)).copied().collect();
+        self.removed.extend(replaced.iter().filter_map(|file| self.files.remove(file)));
+        for (file, path) in swap {
+            let file = LogFile { state: LogFileState::Live, ..file };
+            self.renamed.push((path.clone(), directory.join(file.to_string())));
+            self.files.insert(file, path);
+        }
+        Ok(())
+    }
+
+    fn remove_orphans(&mut self) {
+        let orphans: Vec<LogFile> = self
+            .files
+            .keys()
+            .filter(|file| !matches!(file.kind, LogFileKind::Log | LogFileKind::ProducerSnapshot))
+            .filter(|file| !self.files.contains_key(&LogFile::live(file.base_offset, LogFileKind::Log)))
+            .copied()
+            .collect();
+        self.removed.extend(orphans.iter().filter_map(|file| self.files.remove(file)));
+    }
+
+    /// The files of one kind by their offsets.
+    pub(crate) fn of_kind(&self, kind: LogFileKind) -> impl DoubleEndedIterator<Item = (i64, &Path)> {
+        let of_kind = self.files.iter().filter(move |(file, _)| file.kind == kind);
+        of_kind.map(|(file, path)| (file.base_offset, path.as_path()))
+    }
+
+    /// What the clean-up does, for a report.
+    pub(crate) fn changes(&self) -> Vec<FileChange> {
+        let removed = self.removed.iter().map(|path| (path, FileAction::Deleted));
+        let renamed = self.renamed.iter().map(|(from, _)| (from, FileAction::Renamed));
+        removed.chain(renamed).map(|(path, action)| FileChange { name: name_of(path), action }).collect()
+    }
+
+    /// Does the clean-up.
+    pub(crate) fn apply(&mut self) -> Result<()> {
+        for path in self.removed.drain(..) {
+            fs::remove_file(&path).map_err(|error| Error::from(error).with_path(&path))?;
+        }
+        for (from, to) in self.renamed.drain(..) {
+            fs::rename(&from, &to).map_err(|error| Error::from(error).with_path(&from))?;
+            for path in self.files.values_mut().filter(|path| **path == from) {
+                path.clone_from(&to);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The name of a path's last part.
+pub(crate) fn name_of(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// The files of a directory, sorted.
+pub(crate) fn files_of(directory: &Path) -> Result<Vec<PathBuf>> {
+    let read = || {
+        let mut paths = Vec::new();
+        for entry in fs::read_dir(directory)? {
+            let path = entry?.path();
+            if path.is_file() {
+                paths.push(path);
+            }
+        }
+        paths.sort();
+        Ok(paths)
+    };
+    read().map_err(|error: std::io::Error| Error::from(error).with_path(directory))
+}
+
+/// The offset after a segment's last batch, up to the first fault; its base offset if it is empty.
+fn next_offset(path: &Path, base_offset: i64, limits: &Limits) -> Result<i64> {
+    let mut reader = HeaderReader::open(path, limits)?;
+    let mut next = base_offset;
+    while let Some(Ok(header)) = reader.next_header() {
+        next = header.next_offset();
+    }
+    Ok(next)
+}

@@ -1,0 +1,20 @@
+//! Damaged partitions: what a broker would make of one, and what can be saved beyond that.
+//!
+//! ```text
+//! recover          what a broker does on an unclean start: cuts the log at the first fault
+//! salvage          every whole batch, before and after faults, with a list of the holes
+//! rebuild_indexes  indexes and snapshots made anew, the log's bytes untouched
+//! ```
+//!
+//! All three feed batches to a `PartitionOutput`, which makes the files. Source: `LogLoader`, `LogSegment.recover` and
+//! `UnifiedLog.rebuildProducerState` of Kafka.
+
+mod inventory;
+mod output;
+mod recover;
+mod report;
+mod running;
+mod staged;
+
+pub use recover::{RecoverOptions, recover};
+pub use report::{DroppedRange, FileAction, FileChange, RepairReport, RepairedSegment};

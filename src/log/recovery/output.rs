@@ -1,0 +1,248 @@
+//! [`PartitionOutput`]: batches in, a partition's files out: segments, their indexes, producer snapshots, leader epochs.
+//!
+//! One place for what recovery, salvage and the rebuild of indexes have in common. A segment's files are written under
+//! temporary names, flushed to the disk and renamed, indexes before their `.log`; memory is one batch and the producers.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::compression::Scratch;
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::batch::Batch;
+use crate::limits::Limits;
+use crate::log::atomic::sync_directory;
+use crate::log::checkpoint::LeaderEpochs;
+use crate::log::index::{DEFAULT_INDEX_INTERVAL_BYTES, SegmentIndexer};
+use crate::log::names::{LogFile, LogFileKind};
+use crate::log::producer::ProducerStates;
+use crate::log::recovery::report::{FileAction, FileChange};
+use crate::log::recovery::staged::StagedFile;
+use crate::num::u64_of;
+
+/// Kafka's largest file: positions in an index are `i32`.
+pub(crate) const MAX_SEGMENT_LEN: u64 = 0x7fff_ffff;
+/// The name of the leader epochs' file.
+pub(crate) const LEADER_EPOCHS: &str = "leader-epoch-checkpoint";
+
+/// Where a partition's files go, and how.
+#[derive(Debug, Clone)]
+pub(crate) struct OutputSettings {
+    /// The directory; `None` writes nothing.
+    pub(crate) directory: Option<PathBuf>,
+    /// Whether batches are written, or only what is made from them.
+    pub(crate) write_log: bool,
+    /// Kafka's `index.interval.bytes`.
+    pub(crate) index_interval_bytes: u64,
+    /// Bounds on the input.
+    pub(crate) limits: Limits,
+}
+
+impl Default for OutputSettings {
+    fn default() -> Self {
+        Self {
+            directory: None,
+            write_log: false,
+            index_interval_bytes: DEFAULT_INDEX_INTERVAL_BYTES,
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// Why a batch was not taken as it is.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// Its last offset is past what the segment's indexes can say, or its bytes would be: it needs a segment of its own.
+    Overflow,
+    /// Its last offset is below the segment's base offset.
+    BelowBase,
+    /// Its last offset is not above the last one indexed.
+    OffsetOrder,
+    /// It was taken, but it is no transaction marker though it should be.
+    Marker(Error),
+    /// Writing failed.
+    Failed(Error),
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// A partition in the making.
+#[derive(Debug)]
+pub(crate) struct PartitionOutput {
+    settings: OutputSettings,
+    /// What a broker knows of the producers by now.
+    pub(crate) states: ProducerStates,
+    /// The leader epochs by now.
+    pub(crate) epochs: LeaderEpochs,
+    /// What was written.
+    pub(crate) changes: Vec<FileChange>,
+    scratch: Scratch,
+}
+
+/// A segment in the making.
+#[derive(Debug)]
+pub(crate) struct SegmentOutput {
+    pub(crate) base_offset: i64,
+    indexer: SegmentIndexer,
+    files: Files,
+    /// Bytes of batches by now.
+    pub(crate) len: u64,
+    pub(crate) batch_count: u64,
+    /// Aborted transactions whose marker is in the segment.
+    aborted_count: u64,
+}
+
+/// The files of a segment, where they are written.
+#[derive(Debug, Default)]
+struct Files {
+    log: Option<StagedFile>,
+    offset_index: Option<StagedFile>,
+    time_index: Option<StagedFile>,
+    transaction_index: Option<StagedFile>,
+}
+
+impl PartitionOutput {
+    pub(crate) fn new(settings: OutputSettings, states: ProducerStates, epochs: LeaderEpochs) -> Self {
+        Self { settings, states, epochs, changes: Vec::new(), scratch: Scratch::new() }
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.settings.limits
+    }
+
+    /// Begins a segment, whose `.log` gets the time of `source`. Nothing can be seen of it before
+    /// [`PartitionOutput::finish_segment`].
+    pub(crate) fn begin_segment(&self, base_offset: i64, source: &Path) -> Result<SegmentOutput> {
+        let mut files = Files::default();
+        if self.settings.directory.is_some() {
+            if self.settings.write_log {
+                files.log = self.stage(base_offset, LogFileKind::Log)?;
+                if let (Some(log), Ok(modified)) =
+                    (&mut files.log, fs::metadata(source).and_then(|metadata| metadata.modified()))
+                {
+                    log.set_modified(modified);
+                }
+            }
+            files.offset_index = self.stage(base_offset, LogFileKind::OffsetIndex)?;
+            files.time_index = self.stage(base_offset, LogFileKind::TimeIndex)?;
+        }
+        let interval = self.settings.index_interval_bytes;
+        let indexer = SegmentIndexer::new(base_offset, interval, u64::MAX);
+        Ok(SegmentOutput { base_offset, indexer, files, len: 0, batch_count: 0, aborted_count: 0 })
+    }
+
+    fn stage(&self, base_offset: i64, kind: LogFileKind) -> Result<Option<StagedFile>> {
+        let name = LogFile::live(base_offset, kind).to_string();
+        self.settings.directory.as_ref().map(|directory| StagedFile::create(&directory.join(name))).transpose()
+    }
+
+    /// Takes the next batch into a segment, as `LogSegment.recover` does.
+    pub(crate) fn append(
+        &mut self,
+        segment: &mut SegmentOutput,
+        batch: &Batch<'_>,
+    ) -> std::result::Result<(), Refusal> {
+        let mut header = *batch.header();
+        header.position = segment.len;
+        let relative = header.last_offset().checked_sub(segment.base_offset).unwrap_or(i64::MAX);
+        if relative < 0 {
+            return Err(Refusal::BelowBase);
+        }
+        let end = segment.len.saturating_add(u64_of(batch.size()));
+        if relative > i64::from(i32::MAX) || end > MAX_SEGMENT_LEN {
+            return Err(Refusal::Overflow);
+        }
+        let Ok(entries) = segment.indexer.observe(&header) else { return Err(Refusal::OffsetOrder) };
+        let base_offset = segment.base_offset;
+        if let (Some(entry), Some(file)) = (entries.offset, &mut segment.files.offset_index) {
+            file.write(&entry.encode(base_offset)?)?;
+        }
+        if let (Some(entry), Some(file)) = (entries.time, &mut segment.files.time_index) {
+            file.write(&entry.encode(base_offset)?)?;
+        }
+        if let Some(log) = &mut segment.files.log {
+            log.write(batch.bytes())?;
+        }
+        segment.len = end;
+        segment.batch_count = segment.batch_count.saturating_add(1);
+        self.replay(segment, batch)
+    }
+
+    /// What a batch says of leader epochs and producers.
+    fn replay(&mut self, segment: &mut SegmentOutput, batch: &Batch<'_>) -> std::result::Result<(), Refusal> {
+        let epoch = batch.partition_leader_epoch();
+        let first_offset = batch.header().base_offset;
+        if first_offset >= 0 && epoch >= 0 && self.epochs.latest().is_none_or(|latest| epoch > latest.epoch) {
+            self.epochs.assign(epoch, first_offset)?;
+        }
+        let aborted = match self.states.update(batch, &mut self.scratch, &self.settings.limits) {
+            Ok(None) => return Ok(()),
+            Ok(Some(aborted)) => aborted,
+            Err(error) if matches!(error.kind(), ErrorKind::Limit { .. }) => return Err(Refusal::Failed(error)),
+            Err(error) => return Err(Refusal::Marker(error)),
+        };
+        if segment.aborted_count == 0 {
+            segment.files.transaction_index = self.stage(segment.base_offset, LogFileKind::TransactionIndex)?;
+        }
+        segment.aborted_count = segment.aborted_count.saturating_add(1);
+        match &mut segment.files.transaction_index {
+            Some(file) => Ok(file.write(&aborted.encode())?),
+            None => Ok(()),
+        }
+    }
+
+    /// Puts a segment's files in place.
+    pub(crate) fn finish_segment(&mut self, mut segment: SegmentOutput) -> Result<()> {
+        let last = segment.indexer.finish();
+        if let (Some(entry), Some(file)) = (last, &mut segment.files.time_index) {
+            file.write(&entry.encode(segment.base_offset)?)?;
+        }
+        let files = segment.files;
+        for file in [files.offset_index, files.time_index, files.transaction_index, files.log].into_iter().flatten() {
+            file.commit()?;
+        }
+        let aborted = segment.aborted_count > 0;
+        let kinds = [
+            (LogFileKind::OffsetIndex, true),
+            (LogFileKind::TimeIndex, true),
+            (LogFileKind::TransactionIndex, aborted),
+        ];
+        for (kind, _) in kinds.into_iter().filter(|(_, written)| *written) {
+            self.written(LogFile::live(segment.base_offset, kind).to_string());
+        }
+        let Some(directory) = &self.settings.directory else { return Ok(()) };
+        sync_directory(directory).map_err(|error| Error::from(error).with_path(directory))
+    }
+
+    fn written(&mut self, name: String) {
+        self.changes.push(FileChange { name, action: FileAction::Written });
+    }
+
+    /// Whether a file was written, or would have been.
+    pub(crate) fn has_written(&self, file: &LogFile) -> bool {
+        let name = file.to_string();
+        self.changes.iter().any(|change| change.name == name)
+    }
+
+    /// Writes what is known of the producers by now.
+    pub(crate) fn write_snapshot(&mut self, offset: i64) -> Result<()> {
+        let file = LogFile::live(offset, LogFileKind::ProducerSnapshot);
+        if let Some(directory) = &self.settings.directory {
+            self.states.to_snapshot().write(&directory.join(file.to_string()))?;
+        }
+        self.written(file.to_string());
+        Ok(())
+    }
+
+    /// Writes the leader epochs.
+    pub(crate) fn write_epochs(&mut self) -> Result<()> {
+        if let Some(directory) = &self.settings.directory {
+            self.epochs.write(&directory.join(LEADER_EPOCHS))?;
+        }
+        self.written(LEADER_EPOCHS.to_owned());
+        Ok(())
+    }
+}

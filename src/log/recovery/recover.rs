@@ -1,0 +1,404 @@
+//! [`recover`]: what a broker does to a partition after an unclean shutdown.
+
+use std::collections::BTreeSet;
+use std::fs::{self, OpenOptions};
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::header::HEADER_LEN_UP_TO_MAGIC;
+use crate::limits::Limits;
+use crate::log::checkpoint::LeaderEpochs;
+use crate::log::file::PositionedFile;
+use crate::log::headers::HeaderReader;
+use crate::log::index::DEFAULT_INDEX_INTERVAL_BYTES;
+use crate::log::names::{LogFile, LogFileKind};
+use crate::log::producer::{ProducerSnapshot, ProducerStates};
+use crate::log::progress::Progress;
+use crate::log::reader::SegmentReader;
+use crate::log::recovery::inventory::{Inventory, name_of};
+use crate::log::recovery::output::{
+    LEADER_EPOCHS, MAX_SEGMENT_LEN, OutputSettings, PartitionOutput, Refusal, SegmentOutput,
+};
+use crate::log::recovery::report::{DroppedRange, FileAction, FileChange, RepairReport, RepairedSegment};
+use crate::log::recovery::running::refuse_running_broker;
+use crate::log::recovery::staged::StagedDirectory;
+use crate::num::u64_of;
+
+/// How to [`recover`].
+#[derive(Debug, Clone)]
+pub struct RecoverOptions {
+    /// A directory for the recovered copy. It must not exist, or be empty.
+    pub out: Option<PathBuf>,
+    /// Works in the partition directory itself.
+    pub in_place: bool,
+    /// Changes nothing and reports what would be done.
+    pub dry_run: bool,
+    /// Kafka's `index.interval.bytes`; a broker has 4096 unless its topic says otherwise.
+    pub index_interval_bytes: u64,
+    /// Bounds on the input.
+    pub limits: Limits,
+}
+
+impl Default for RecoverOptions {
+    fn default() -> Self {
+        Self {
+            out: None,
+            in_place: false,
+            dry_run: false,
+            index_interval_bytes: DEFAULT_INDEX_INTERVAL_BYTES,
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// Recovers a partition directory as a broker does when it starts after an unclean shutdown, with a recovery point of 0, and
+/// leaves what the broker would leave after a clean shutdown.
+///
+/// Files of interrupted compactions and deletions are settled. Each segment is read batch by batch; the log is cut at the
+/// first batch that is incomplete or whose size, magic or checksum is wrong, and all later segments are deleted. Indexes,
+/// transaction indexes, producer snapshots and leader epochs are made from what is left. A segment whose batches lie more
+/// than 2³¹ − 1 offsets from its base is split. Batches with a right checksum are not looked into, as a broker does not.
+///
+/// With [`RecoverOptions::out`] the result is a copy that appears under its name when it is whole; without, the directory
+/// itself is changed (with [`RecoverOptions::in_place`]): each index is replaced at once, and the log is cut last, so that
+/// a second run ends what a killed one began.
+///
+/// Otherwise than a broker, a file that can't be read is an error and not the end of the log; producers idle for a day are
+/// kept in the snapshots (a broker drops them when it loads one); checkpoints of the log directory are not looked at.
+///
+/// # Errors
+/// [`ErrorKind::InvalidArgument`] where neither or both of `out` and `in_place` are given, `out` is not empty, the directory
+/// has no segment, a segment is over 2³¹ − 1 bytes, or a broker holds the log directory's `.lock` (seen on Linux only).
+/// [`ErrorKind::Limit`] at a batch over [`Limits::batch_len`]. Those of reading and writing.
+pub fn recover(path: &Path, options: &RecoverOptions, progress: &mut Progress<'_>) -> Result<RepairReport> {
+    check(path, options)?;
+    let mut inventory = Inventory::read(path, &options.limits)?;
+    let Some((start_offset, _)) = inventory.of_kind(LogFileKind::Log).next() else {
+        return Err(Error::argument(format!("{} holds no segment", path.display())));
+    };
+    let staged = options.out.as_deref().filter(|_| !options.dry_run).map(StagedDirectory::create).transpose()?;
+    let changes = inventory.changes();
+    let in_place = options.in_place && !options.dry_run;
+    if in_place {
+        inventory.apply()?;
+    }
+    let directory = staged.as_ref().map(StagedDirectory::directory).or(in_place.then_some(path));
+    let settings = OutputSettings {
+        directory: directory.map(Path::to_path_buf),
+        write_log: staged.is_some(),
+        index_interval_bytes: options.index_interval_bytes,
+        limits: options.limits.clone(),
+    };
+    let states = states_before(&inventory, start_offset);
+    let mut recovery = Recovery {
+        output: PartitionOutput::new(settings, states, read_epochs(path)),
+        report: RepairReport {
+            path: path.to_path_buf(),
+            dry_run: options.dry_run,
+            start_offset,
+            ..RepairReport::default()
+        },
+        split: staged.is_some() || options.dry_run,
+        end_offset: start_offset,
+        snapshots: BTreeSet::new(),
+    };
+    recovery.segments(&inventory, progress)?;
+    let mut report = recovery.finish(&inventory, in_place)?;
+    report.files.splice(0..0, changes);
+    if let Some(staged) = staged {
+        copy_others(&inventory, staged.directory())?;
+        staged.commit()?;
+        report.out.clone_from(&options.out);
+    }
+    progress.finish()?;
+    Ok(report)
+}
+
+fn check(path: &Path, options: &RecoverOptions) -> Result<()> {
+    if !path.is_dir() {
+        let message =
+            format!("{} is no partition directory: rebuild_indexes and salvage take a single segment", path.display());
+        return Err(Error::argument(message));
+    }
+    if !options.dry_run && options.out.is_some() == options.in_place {
+        let message =
+            "say where the recovered copy goes (out), or that the directory itself is to be changed (in_place)";
+        return Err(Error::argument(message));
+    }
+    if options.in_place && !options.dry_run { refuse_running_broker(path) } else { Ok(()) }
+}
+
+/// What is known of producers before the first segment: from the latest snapshot that can be read.
+pub(crate) fn states_before(inventory: &Inventory, start_offset: i64) -> ProducerStates {
+    let mut states = ProducerStates::new();
+    let snapshots = inventory.of_kind(LogFileKind::ProducerSnapshot).rev();
+    for (offset, path) in snapshots.filter(|(offset, _)| (1..=start_offset).contains(offset)) {
+        if let Ok(snapshot) = ProducerSnapshot::read(path) {
+            states = ProducerStates::from_snapshot(&snapshot, offset);
+            break;
+        }
+    }
+    states.set_end_offset(start_offset);
+    states
+}
+
+/// The leader epochs of a partition; none where the file is missing or damaged: the batches tell them too.
+pub(crate) fn read_epochs(directory: &Path) -> LeaderEpochs {
+    LeaderEpochs::read(&directory.join(LEADER_EPOCHS)).unwrap_or_default()
+}
+
+fn copy_others(inventory: &Inventory, to: &Path) -> Result<()> {
+    for path in inventory.others.iter().filter(|path| name_of(path) != LEADER_EPOCHS) {
+        fs::copy(path, to.join(name_of(path))).map_err(|error| Error::from(error).with_path(path))?;
+    }
+    Ok(())
+}
+
+struct Recovery {
+    output: PartitionOutput,
+    report: RepairReport,
+    /// Whether a segment may become several.
+    split: bool,
+    end_offset: i64,
+    /// Offsets of the snapshots written.
+    snapshots: BTreeSet<i64>,
+}
+
+/// Where and why a segment ends before its file does.
+struct Fault {
+    position: u64,
+    reason: &'static str,
+    message: String,
+}
+
+impl Fault {
+    fn new(position: u64, reason: &'static str, message: impl Into<String>) -> Self {
+        Self { position, reason, message: message.into() }
+    }
+}
+
+impl Recovery {
+    fn segments(&mut self, inventory: &Inventory, progress: &mut Progress<'_>) -> Result<()> {
+        let mut sizes = Vec::new();
+        for (base_offset, path) in inventory.of_kind(LogFileKind::Log) {
+            let size = fs::metadata(path).map_err(|error| Error::from(error).with_path(path))?.len();
+            if size > MAX_SEGMENT_LEN {
+                let message =
+                    format!("{} has {size} bytes, a broker takes {MAX_SEGMENT_LEN}: use salvage", path.display());
+                return Err(Error::argument(message));
+            }
+            sizes.push((base_offset, path, size));
+        }
+        progress.expect(sizes.iter().fold(0, |sum, (.., size)| size.saturating_add(sum)))?;
+        let mut faulty = false;
+        for (base_offset, path, size) in sizes {
+            if faulty {
+                self.drop_segment(base_offset, path, size);
+                continue;
+            }
+            self.snapshot(base_offset)?;
+            faulty = self.segment(base_offset, path, size, progress)?;
+        }
+        self.snapshot(self.end_offset)
+    }
+
+    /// What a broker writes when it comes to a new offset.
+    fn snapshot(&mut self, offset: i64) -> Result<()> {
+        self.output.states.set_end_offset(offset);
+        let last = self.snapshots.last().copied().unwrap_or(self.report.start_offset);
+        if offset > last {
+            self.output.write_snapshot(offset)?;
+            self.snapshots.insert(offset);
+        }
+        Ok(())
+    }
+
+    /// Recovers a segment. Returns whether bytes were cut.
+    fn segment(&mut self, base_offset: i64, path: &Path, size: u64, progress: &mut Progress<'_>) -> Result<bool> {
+        let before = (self.output.states.clone(), self.output.epochs.clone());
+        let mut segment = self.output.begin_segment(base_offset, path)?;
+        self.end_offset = base_offset;
+        let mut reader = SegmentReader::open_with(path, self.output.limits())?;
+        let fault = self.walk(&mut reader, &mut segment, size, progress)?;
+        let mut cut_at = fault.as_ref().map_or(size, |fault| fault.position);
+        if fault.as_ref().is_some_and(|fault| fault.reason == "offset_order") {
+            // as a broker does: of such a segment nothing is kept
+            (self.output.states, self.output.epochs) = before;
+            self.end_offset = base_offset;
+            drop(segment); // it is written under the same name
+            segment = self.output.begin_segment(base_offset, path)?;
+            cut_at = 0;
+        }
+        self.finish_segment(segment, path, size)?;
+        let Some(fault) = fault.filter(|_| cut_at < size) else { return Ok(false) };
+        self.report.dropped.push(DroppedRange {
+            path: path.to_path_buf(),
+            position: cut_at,
+            length: size.saturating_sub(cut_at),
+            first_offset: Some(self.end_offset),
+            last_offset: last_offset(path, cut_at, self.output.limits()).filter(|last| *last >= self.end_offset),
+            reason: fault.reason,
+            message: fault.message,
+        });
+        Ok(true)
+    }
+
+    fn finish_segment(&mut self, segment: SegmentOutput, path: &Path, size: u64) -> Result<()> {
+        self.report.segments.push(RepairedSegment {
+            base_offset: segment.base_offset,
+            path: path.to_path_buf(),
+            bytes_before: size,
+            bytes_after: segment.len,
+            batch_count: segment.batch_count,
+        });
+        self.output.finish_segment(segment)
+    }
+
+    fn walk(
+        &mut self,
+        reader: &mut SegmentReader,
+        segment: &mut SegmentOutput,
+        size: u64,
+        progress: &mut Progress<'_>,
+    ) -> Result<Option<Fault>> {
+        let path = reader.path().to_path_buf();
+        while let Some(next) = reader.next_batch() {
+            let batch = match next {
+                Ok(batch) => batch,
+                Err(error) => return of_framing(error, reader.position()).map(Some),
+            };
+            if let Err(error) = batch.verify_crc() {
+                return Ok(Some(Fault::new(batch.position(), error.kind().name(), error.kind().to_string())));
+            }
+            let mut refusal = self.output.append(segment, &batch);
+            if matches!(refusal, Err(Refusal::Overflow)) && self.split {
+                let base_offset = batch.first_offset(&mut crate::Scratch::new(), self.output.limits())?;
+                if base_offset > segment.base_offset {
+                    let next = self.output.begin_segment(base_offset, &path)?;
+                    self.finish_segment(std::mem::replace(segment, next), &path, size)?;
+                    self.snapshot(base_offset)?;
+                    refusal = self.output.append(segment, &batch);
+                }
+            }
+            if let Some(fault) = of_refusal(refusal, &batch)? {
+                if fault.reason == "control_record" {
+                    self.end_offset = batch.next_offset();
+                }
+                return Ok(Some(fault));
+            }
+            self.end_offset = batch.next_offset();
+            progress.advance(u64_of(batch.size()))?;
+        }
+        tail(reader)
+    }
+
+    /// A segment after the fault.
+    fn drop_segment(&mut self, base_offset: i64, path: &Path, size: u64) {
+        self.report.dropped.push(DroppedRange {
+            path: path.to_path_buf(),
+            position: 0,
+            length: size,
+            first_offset: Some(base_offset),
+            last_offset: last_offset(path, 0, self.output.limits()).filter(|last| *last >= base_offset),
+            reason: "after_fault",
+            message: "the segment lies after the place where the log is cut".to_owned(),
+        });
+    }
+
+    /// What is left to do when all segments were read: files that go, the cut, the leader epochs.
+    fn finish(mut self, inventory: &Inventory, in_place: bool) -> Result<RepairReport> {
+        self.output.epochs.truncate_from_end(self.end_offset);
+        if !self.output.epochs.entries().is_empty()
+            || inventory.others.iter().any(|path| name_of(path) == LEADER_EPOCHS)
+        {
+            self.output.write_epochs()?;
+        }
+        let mut report = self.report;
+        report.files.clone_from(&self.output.changes);
+        report.end_offset = self.end_offset;
+        let kept: BTreeSet<&Path> = report.segments.iter().map(|segment| segment.path.as_path()).collect();
+        let stale = |(file, path): &(&LogFile, &PathBuf)| match file.kind {
+            LogFileKind::Log => !kept.contains(path.as_path()),
+            _ => !self.output.has_written(file),
+        };
+        // the last segment first: what is left is a log without a gap at any time
+        for (_, path) in inventory.files.iter().filter(stale).rev() {
+            report.files.push(FileChange { name: name_of(path), action: FileAction::Deleted });
+            if in_place {
+                fs::remove_file(path).map_err(|error| Error::from(error).with_path(path))?;
+            }
+        }
+        if let Some(segment) = report.segments.last().filter(|segment| segment.bytes_after < segment.bytes_before) {
+            report.files.push(FileChange { name: name_of(&segment.path), action: FileAction::Truncated });
+            if in_place {
+                let cut = || {
+                    let file = OpenOptions::new().write(true).open(&segment.path)?;
+                    file.set_len(segment.bytes_after)?;
+                    file.sync_all()
+                };
+                cut().map_err(|error| Error::from(error).with_path(&segment.path))?;
+            }
+        }
+        Ok(report)
+    }
+}
+
+/// The fault that a framing error is; an error where the file could not be read or a limit was passed.
+fn of_framing(error: Error, position: u64) -> Result<Fault> {
+    match error.kind() {
+        ErrorKind::Io(_) | ErrorKind::Limit { .. } => Err(error),
+        kind => Ok(Fault::new(position, kind.name(), kind.to_string())),
+    }
+}
+
+fn of_refusal(refusal: std::result::Result<(), Refusal>, batch: &crate::Batch<'_>) -> Result<Option<Fault>> {
+    let position = batch.position();
+    let last = batch.last_offset();
+    Ok(Some(match refusal {
+        Ok(()) => return Ok(None),
+        Err(Refusal::Failed(error)) => return Err(error),
+        Err(Refusal::OffsetOrder) => Fault::new(
+            position,
+            "offset_order",
+            format!(
+                "a batch ends at offset {last}, which is not above an offset indexed before: the segment is emptied"
+            ),
+        ),
+        Err(Refusal::Marker(error)) => Fault::new(
+            position.saturating_add(u64_of(batch.size())),
+            "control_record",
+            format!("the transaction marker before can't be read: {}", error.kind()),
+        ),
+        Err(Refusal::Overflow | Refusal::BelowBase) => Fault::new(
+            position,
+            "offset_overflow",
+            format!("a batch ends at offset {last}, which the segment's indexes can't say"),
+        ),
+    }))
+}
+
+/// What follows the last batch, where the file does not end there.
+fn tail(reader: &SegmentReader) -> Result<Option<Fault>> {
+    let (position, length) = (reader.position(), reader.remainder_len());
+    if length == 0 {
+        return Ok(None);
+    }
+    // the walk ends at a size of 0 only where all that follows is 0
+    let mut head = [0; HEADER_LEN_UP_TO_MAGIC];
+    PositionedFile::open(reader.path())?.read_at(&mut head, position)?;
+    Ok(Some(if head == [0; HEADER_LEN_UP_TO_MAGIC] {
+        Fault::new(position, "zero_tail", "zeros up to the end, as in a preallocated file")
+    } else {
+        Fault::new(position, "partial_batch", "the file ends inside a batch")
+    }))
+}
+
+/// The last offset that can be seen from a byte on.
+pub(crate) fn last_offset(path: &Path, position: u64, limits: &Limits) -> Option<i64> {
+    let mut reader = HeaderReader::open(path, limits).ok()?.starting_at(position);
+    let mut last = None;
+    while let Some(Ok(header)) = reader.next_header() {
+        last = Some(header.last_offset()).max(last);
+    }
+    last
+}

@@ -1,0 +1,153 @@
+//! [`RepairReport`]: what a recovery, a salvage or a rebuild found and did.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// What [`recover`](crate::recover), [`salvage`](crate::salvage) or [`rebuild_indexes`](crate::rebuild_indexes) found and did.
+///
+/// Its `Display` is a text of a line a finding.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RepairReport {
+    /// What was read.
+    pub path: PathBuf,
+    /// Where the result lies; `None` where it was worked in place or nothing was written.
+    pub out: Option<PathBuf>,
+    /// Nothing was written: this is what would be done.
+    pub dry_run: bool,
+    /// The segments of the result, by base offset.
+    pub segments: Vec<RepairedSegment>,
+    /// Bytes of the input that are in no segment of the result; for a rebuild, bytes that no index covers.
+    pub dropped: Vec<DroppedRange>,
+    /// Files written, deleted or renamed, `.log` files of a copy left out.
+    pub files: Vec<FileChange>,
+    /// Base offset of the first segment.
+    pub start_offset: i64,
+    /// The offset after the last batch.
+    pub end_offset: i64,
+}
+
+impl RepairReport {
+    /// Whether every byte of the input is in the result.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.dropped.is_empty()
+    }
+
+    /// Bytes dropped in all.
+    #[must_use]
+    pub fn dropped_len(&self) -> u64 {
+        self.dropped.iter().fold(0, |sum, range| sum.saturating_add(range.length))
+    }
+}
+
+/// A segment of the result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RepairedSegment {
+    /// Base offset in the file's name.
+    pub base_offset: i64,
+    /// The file that was read.
+    pub path: PathBuf,
+    /// Bytes of the file that was read.
+    pub bytes_before: u64,
+    /// Bytes of batches in the result.
+    pub bytes_after: u64,
+    /// Batches in the result.
+    pub batch_count: u64,
+}
+
+/// Bytes that are not in the result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DroppedRange {
+    /// The file.
+    pub path: PathBuf,
+    /// First byte.
+    pub position: u64,
+    /// How many bytes.
+    pub length: u64,
+    /// The first offset that may be lost: the one after the batch before.
+    pub first_offset: Option<i64>,
+    /// The last offset that may be lost, where a batch after or inside tells it.
+    pub last_offset: Option<i64>,
+    /// Why, as a stable name: that of an [`ErrorKind`](crate::ErrorKind), or `partial_batch`, `zero_tail`, `offset_order`,
+    /// `offset_overflow`, `control_record`, `after_fault`.
+    pub reason: &'static str,
+    /// Why, in words.
+    pub message: String,
+}
+
+/// What happened to a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileChange {
+    /// Name of the file in its directory.
+    pub name: String,
+    /// What happened.
+    pub action: FileAction,
+}
+
+/// What happens to a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FileAction {
+    /// Written anew.
+    Written,
+    /// Deleted, or not copied.
+    Deleted,
+    /// Cut to its valid bytes.
+    Truncated,
+    /// Renamed: a `.swap` file that replaces what it was made from.
+    Renamed,
+}
+
+impl FileAction {
+    /// A stable name in `snake_case`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Written => "written",
+            Self::Deleted => "deleted",
+            Self::Truncated => "truncated",
+            Self::Renamed => "renamed",
+        }
+    }
+}
+
+impl fmt::Display for RepairReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = if self.dry_run { " (dry run: nothing was changed)" } else { "" };
+        let segments = self.segments.len();
+        writeln!(
+            f,
+            "{}: {segments} segments, offsets {} to {}{what}",
+            self.path.display(),
+            self.start_offset,
+            self.end_offset
+        )?;
+        for segment in &self.segments {
+            let (before, after, count) = (segment.bytes_before, segment.bytes_after, segment.batch_count);
+            writeln!(f, "  {:020}.log: {count} batches, {after} of {before} bytes", segment.base_offset)?;
+        }
+        for range in &self.dropped {
+            writeln!(f, "  {range}")?;
+        }
+        for change in &self.files {
+            writeln!(f, "  {} {}", change.action.name(), change.name)?;
+        }
+        if self.dropped.is_empty() {
+            write!(f, "nothing lost")
+        } else {
+            write!(f, "{} bytes dropped", self.dropped_len())
+        }
+    }
+}
+
+impl fmt::Display for DroppedRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+        write!(f, "dropped {} bytes of {name} at byte {}: {}", self.length, self.position, self.message)?;
+        match (self.first_offset, self.last_offset) {
+            (Some(first), Some(last)) => write!(f, "; offsets {first} to {last} are lost"),
+            (Some(first), None) => write!(f, "; what had offset {first} and more is lost"),
+            _ => Ok(()),
+        }
+    }
+}
