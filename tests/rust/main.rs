@@ -22,6 +22,7 @@ mod edge_control;
 mod edge_framing;
 mod edge_gzip;
 mod edge_header;
+mod edge_indexes;
 mod edge_legacy;
 mod edge_limits;
 mod edge_lz4;
@@ -33,6 +34,7 @@ mod format_batch;
 mod format_record;
 mod golden;
 mod headers;
+mod index_files;
 mod producer_states;
 mod properties;
 

@@ -9,7 +9,8 @@
 //! Offset and time index are sparse: a batch gets an entry when more than `index.interval.bytes` lie between it and the batch
 //! that got the last one ([`sparse`]). A broker allocates both at full size, filled with zeros, and trims them on roll and
 //! clean shutdown; those of a running or killed broker end in zeros. An entry whose relative offset is 0, but the first, can't
-//! be: entries end there, as for `kafka-dump-log`.
+//! be: entries end there, as for `kafka-dump-log`. Where all of several entries are zero the index is empty (`kafka-dump-log`
+//! lists one).
 //!
 //! Files are read by small positioned reads, a lookup is a binary search. The length is that of the file when it was opened;
 //! where a file got shorter since, entries end there.
@@ -122,7 +123,8 @@ impl<const N: usize> EntryFile<N> {
                 low = middle;
             }
         }
-        Ok(high)
+        let empty = high == 1 && self.entry(0)?.is_none_or(|entry| entry == [0; N]);
+        Ok(if empty { 0 } else { high })
     }
 
     /// The largest slot below `count` whose key is at most the target, searched in Kafka's order: first whether it is among
