@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from data import DATA
+from kafka_broker import Broker
 from kafka_judge import KafkaJudge
 from kafka_server import KafkaServer
 from old_kafka import OldKafka
@@ -81,3 +82,11 @@ def old_kafka(say: Callable[[str], None]) -> Iterator[OldKafka]:
     """The record classes of Kafka 3.9 in a process of their own: they convert batches to older formats."""
     with OldKafka(say) as old:
         yield old
+
+
+@pytest.fixture(scope="session")
+def broker(kafka_server: KafkaServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """One real Kafka broker for all tests, started when it is first used. Topics are shared: use names of your own."""
+    node = Broker(kafka_server, tmp_path_factory.mktemp("broker"))
+    yield node
+    node.stop()

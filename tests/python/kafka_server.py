@@ -10,14 +10,17 @@ import base64
 import json
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from java_process import JavaProcess, Unpacker, say_nothing
+from java_process import JavaProcess, RefusedError, Unpacker, say_nothing
 from kafka_jars import SERVER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
 
 MAX_LONG = 2**63 - 1
 NOW = 1_700_000_000_000
+
+DUMPED = {".log", ".index", ".timeindex", ".txnindex", ".snapshot"}
 
 Retention = Literal["DELETE", "RETAIN_EMPTY", "DELETE_EMPTY"]
 
@@ -166,3 +169,43 @@ class KafkaServer(JavaProcess):
             buffer_len=len(data) if buffer_len is None else buffer_len,
         )  # fmt: skip
         return Filtered(**{**answer, "data": base64.b64decode(answer["data"])})
+
+    def dump_log(self, files: Iterable[Path], *options: str) -> tuple[str, str]:
+        """Run kafka-dump-log on files.
+
+        Args:
+            files: Segments, indexes, snapshots.
+            options: Further options, such as ``--print-data-log``.
+
+        Returns:
+            Its standard output and its standard error.
+
+        Raises:
+            RefusedError: It throws an exception.
+        """
+        answer = self.call("dump_log", arguments=["--files", ",".join(map(str, files)), *options])
+        return answer["stdout"], answer["stderr"]
+
+    def faults(self, directory: Path) -> list[str]:
+        """Give what kafka-dump-log finds wrong in a partition's segments, indexes and snapshots.
+
+        It also calls the beginning of a segment above offset 0 a gap ("-1 is followed by 5"), and gaps that compaction
+        left; the former is left out.
+        """
+        files = [path for path in sorted(directory.iterdir()) if path.suffix in DUMPED]
+        return [fault for file in files for fault in self._faults_of(file)]
+
+    def _faults_of(self, file: Path) -> list[str]:
+        try:
+            printed, complaints = self.dump_log([file])
+        except RefusedError as refusal:
+            return [f"{file}: {refusal}"]
+        found = [line for line in printed.splitlines() if "isvalid: false" in line or "invalid bytes" in line]
+        heading = ""
+        for line in complaints.splitlines():
+            if line.startswith("Non-consecutive offsets in"):
+                heading = line
+            elif not line.startswith("  -1 is followed by"):
+                found += [heading, line] if heading else [line]
+                heading = ""
+        return found

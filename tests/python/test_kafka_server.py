@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from data import patched
+from data import DATA, patched, read_text
 from java_process import RefusedError
 from kafka_judge import BatchSpec, Codec, KafkaJudge, MarkerSpec, ReadBatch, RecordSpec
 from kafka_server import KafkaServer, ProduceRefusedError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from old_kafka import OldKafka
 
 LAST_OFFSET_DELTA, RECORD_COUNT = 23, 57
@@ -213,3 +215,35 @@ def test_down_convert_refuses_zstd(kafka: KafkaJudge, old_kafka: OldKafka) -> No
     with pytest.raises(RefusedError) as refusal:
         old_kafka.down_convert(kafka.write(three_records("zstd")), 1)
     assert refusal.value.kind == "UnsupportedCompressionTypeException"
+
+
+# kafka-dump-log
+
+
+@pytest.mark.parametrize("name", ["compacted", "crash-torn", "txn-live", "retention-all"])
+def test_dump_log_prints_what_is_stored_in_the_corpus(kafka_server: KafkaServer, name: str) -> None:
+    directory = DATA / "corpus" / name
+    for section in read_text(directory / "kafka-dump-log.txt").split("$ kafka-dump-log --files ")[1:]:
+        command, _, expected = section.partition("\n")
+        file, option = command.split(" ")
+        printed, complaints = kafka_server.dump_log([directory / file], option)
+        found = printed + (f"[stderr]\n{complaints}" if complaints else "")
+        assert found.replace(f"{DATA}/corpus/", "") == expected
+
+
+def test_faults_are_empty_for_a_broker_s_files(kafka_server: KafkaServer) -> None:
+    assert kafka_server.faults(DATA / "corpus" / "segments-dense-index") == []
+
+
+def test_faults_names_bad_checksums_cut_batches_and_wrong_index_entries(
+    kafka_server: KafkaServer, tmp_path: Path
+) -> None:
+    segments = sorted((DATA / "corpus" / "segments-dense-index").glob("*.log"))
+    log, index = segments[0], segments[0].with_suffix(".index")
+    (tmp_path / log.name).write_bytes(patched(log.read_bytes(), 100, ">B", 255))
+    (tmp_path / index.name).write_bytes(patched(index.read_bytes(), 0, ">i", 1))
+    (tmp_path / segments[1].name).write_bytes(segments[1].read_bytes()[:-1])
+    faults = "\n".join(kafka_server.faults(tmp_path))
+    assert "isvalid: false" in faults
+    assert f"Mismatches in :{tmp_path / index.name}" in faults
+    assert "invalid bytes at the end of" in faults

@@ -6,11 +6,14 @@ import java.io.DataInputStream;
 import java.io.DataOutputStream;
 import java.io.IOException;
 import java.nio.ByteBuffer;
+import java.util.HashMap;
+import java.util.Map;
 import org.apache.kafka.common.compress.Compression;
 import org.apache.kafka.common.compress.GzipCompression;
 import org.apache.kafka.common.compress.Lz4Compression;
 import org.apache.kafka.common.compress.ZstdCompression;
 import org.apache.kafka.common.record.internal.MemoryRecords;
+import org.slf4j.LoggerFactory;
 
 /**
  * The classes of Kafka's server. kafka_server.py asks.
@@ -20,8 +23,14 @@ import org.apache.kafka.common.record.internal.MemoryRecords;
 public final class ServerJudge extends Judge {
     static final ObjectMapper JSON = new ObjectMapper();
 
+    private final Map nodes = new HashMap();
+
     public static void main(String[] args) throws IOException {
+        // Its complaint that nothing takes the log comes now, not in the middle of an answer.
+        LoggerFactory.getILoggerFactory();
         new ServerJudge().serve();
+        // A node that still runs has threads that would keep this process alive.
+        Runtime.getRuntime().halt(0);
     }
 
     void judge(int request, DataInputStream in, DataOutputStream out) throws Exception {
@@ -35,8 +44,20 @@ public final class ServerJudge extends Judge {
         switch (operation) {
             case "validate": return Appending.validate(request);
             case "filter_to": return Filtering.filterTo(request);
-            default: throw new IllegalArgumentException("unknown operation " + operation);
+            case "dump_log": return Dumping.dump(request);
+            default: return node(request).answer(operation, request);
         }
+    }
+
+    /** The node with this file of settings. */
+    private Node node(JsonNode request) {
+        String properties = request.get("properties").asText();
+        Node node = (Node) nodes.get(properties);
+        if (node == null) {
+            node = new Node(properties);
+            nodes.put(properties, node);
+        }
+        return node;
     }
 
     static ObjectNode object() {

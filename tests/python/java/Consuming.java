@@ -1,0 +1,88 @@
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.time.Duration;
+import java.util.Collections;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Properties;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.common.KafkaException;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.header.Header;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+
+/** What Kafka's consumer gets from the node. */
+final class Consuming {
+    private static final long CONSUME_MS = 60000;
+
+    private Consuming() {
+    }
+
+    /** For each topic all that partition 0 has, in one of the isolation levels. */
+    static ObjectNode consume(JsonNode request, String bootstrap) {
+        Properties settings = new Properties();
+        settings.put("bootstrap.servers", bootstrap);
+        settings.put("enable.auto.commit", "false");
+        settings.put("check.crcs", "true");
+        settings.put("isolation.level", request.get("isolation").asText());
+        settings.put("max.partition.fetch.bytes", "10000000");
+        settings.put("fetch.max.wait.ms", "50");
+        KafkaConsumer consumer = new KafkaConsumer(settings, new ByteArrayDeserializer(), new ByteArrayDeserializer());
+        ObjectNode answer = ServerJudge.object();
+        ArrayNode partitions = answer.putArray("partitions");
+        try {
+            for (Iterator each = request.get("topics").elements(); each.hasNext();) {
+                TopicPartition partition = new TopicPartition(((JsonNode) each.next()).asText(), 0);
+                partitions.add(partition(consumer, partition));
+            }
+        } finally {
+            consumer.close();
+        }
+        return answer;
+    }
+
+    private static ObjectNode partition(KafkaConsumer consumer, TopicPartition partition) {
+        List wanted = Collections.singletonList(partition);
+        ObjectNode answer = ServerJudge.object();
+        long beginning = ((Long) consumer.beginningOffsets(wanted).get(partition)).longValue();
+        long end = ((Long) consumer.endOffsets(wanted).get(partition)).longValue();
+        answer.put("beginning_offset", beginning);
+        answer.put("end_offset", end);
+        ArrayNode records = answer.putArray("records");
+        consumer.assign(wanted);
+        consumer.seek(partition, beginning);
+        long deadline = System.currentTimeMillis() + CONSUME_MS;
+        try {
+            while (consumer.position(partition) < end) {
+                for (Iterator each = consumer.poll(Duration.ofMillis(200)).iterator(); each.hasNext();) {
+                    records.add(record((ConsumerRecord) each.next()));
+                }
+                if (System.currentTimeMillis() > deadline) {
+                    throw new KafkaException("no further record within " + CONSUME_MS + " ms");
+                }
+            }
+        } catch (KafkaException refusal) {
+            answer.put("error", refusal.toString());
+        }
+        answer.put("position", consumer.position(partition));
+        return answer;
+    }
+
+    private static ObjectNode record(ConsumerRecord record) {
+        ObjectNode answer = ServerJudge.object();
+        answer.put("offset", record.offset());
+        answer.put("timestamp", record.timestamp());
+        answer.put("timestamp_type", record.timestampType().name);
+        answer.put("key", (byte[]) record.key());
+        answer.put("value", (byte[]) record.value());
+        ArrayNode headers = answer.putArray("headers");
+        for (Iterator each = record.headers().iterator(); each.hasNext();) {
+            Header header = (Header) each.next();
+            headers.addArray().add(header.key()).add(header.value());
+        }
+        answer.put("leader_epoch", (Integer) record.leaderEpoch().orElse(null));
+        return answer;
+    }
+}
