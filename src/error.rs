@@ -262,6 +262,12 @@ impl Error {
         self.0.position
     }
 
+    /// Whether a file was not there.
+    #[must_use]
+    pub fn is_not_found(&self) -> bool {
+        matches!(self.kind(), ErrorKind::Io(error) if error.kind() == std::io::ErrorKind::NotFound)
+    }
+
     /// The file, where one was read.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {

@@ -34,6 +34,18 @@ from kbat._core import (
     set_log_append_time,
     set_partition_leader_epoch,
 )
+from kbat._core.log import (
+    EARLIEST,
+    LATEST,
+    MAX_TIMESTAMP,
+    LogDirectory,
+    MetaProperties,
+    OffsetPlace,
+    PartitionLog,
+    Segment,
+    StrayDirectory,
+    TimestampPlace,
+)
 from kbat.errors import (
     CorruptError,
     CrcError,
@@ -45,6 +57,9 @@ from kbat.errors import (
 )
 
 __all__ = [
+    "EARLIEST",
+    "LATEST",
+    "MAX_TIMESTAMP",
     "Batch",
     "BatchBuilder",
     "BatchIterator",
@@ -55,10 +70,17 @@ __all__ = [
     "KbatError",
     "LimitError",
     "Limits",
+    "LogDirectory",
+    "MetaProperties",
+    "OffsetPlace",
+    "PartitionLog",
     "Record",
     "RecordIterator",
     "Scan",
+    "Segment",
     "SegmentFile",
+    "StrayDirectory",
+    "TimestampPlace",
     "TruncatedError",
     "UnsupportedError",
     "__version__",

@@ -86,7 +86,12 @@ impl Input {
     }
 
     pub(crate) fn open(path: &Path, limits: &Limits) -> Result<Self> {
-        SegmentReader::open_with(path, limits).map(|reader| Self::File(Box::new(reader)))
+        Self::open_at(path, 0, limits)
+    }
+
+    pub(crate) fn open_at(path: &Path, position: u64, limits: &Limits) -> Result<Self> {
+        let reader = SegmentReader::open_with(path, limits)?.starting_at(position)?;
+        Ok(Self::File(Box::new(reader)))
     }
 
     /// The next batch; `None` at the end and after an error.

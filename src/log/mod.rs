@@ -8,11 +8,16 @@ mod headers;
 mod index;
 #[cfg(feature = "arrow")]
 mod input;
+mod log_directory;
 mod names;
+mod partition;
 mod producer;
 mod progress;
 mod reader;
 mod recovery;
+#[allow(dead_code, reason = "salvage and scan use it")]
+pub(crate) mod resync;
+mod segment;
 mod uuid;
 
 pub use checkpoint::{
@@ -28,12 +33,15 @@ pub use index::{
 pub(crate) use input::Input;
 #[cfg(feature = "python")]
 pub(crate) use input::{SharedBatch, SharedBytes};
+pub use log_directory::{LogDirectory, OFFSET_CHECKPOINTS, StrayDirectory};
 pub use names::{
     DirectoryState, LogFile, LogFileKind, LogFileState, PartitionDirectory, SnapshotFile, TopicPartition,
     parse_base_offset, parse_partition_directory,
 };
+pub use partition::PartitionLog;
 pub use producer::{ProducerEntry, ProducerSnapshot, ProducerStates};
 pub use progress::Progress;
 pub use reader::SegmentReader;
 pub use recovery::{DroppedRange, FileAction, FileChange, RecoverOptions, RepairReport, RepairedSegment, recover};
+pub use segment::{IndexUse, OffsetPlace, Segment, TimestampPlace};
 pub use uuid::Uuid;

@@ -156,6 +156,17 @@ impl LogFileState {
     /// Every state.
     pub const ALL: [Self; 4] = [Self::Live, Self::Deleted, Self::Cleaned, Self::Swap];
 
+    /// A name in lower case.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Live => "live",
+            Self::Deleted => "deleted",
+            Self::Cleaned => "cleaned",
+            Self::Swap => "swap",
+        }
+    }
+
     /// What is added to the name, dot included.
     #[must_use]
     pub fn suffix(self) -> &'static str {

@@ -4,7 +4,7 @@
 //! to the largest batch that is really there and within [`Limits::batch_len`].
 
 use std::fs::File;
-use std::io::{ErrorKind as IoErrorKind, Read};
+use std::io::{ErrorKind as IoErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, ErrorKind, Result};
@@ -94,6 +94,18 @@ impl SegmentReader {
             end: 0,
             state: State::Walking,
         })
+    }
+
+    /// Starts at the batch that begins at this byte, not at the first one.
+    ///
+    /// # Errors
+    /// Those of seeking in the file.
+    pub fn starting_at(mut self, position: u64) -> Result<Self> {
+        self.file.seek(SeekFrom::Start(position)).map_err(|error| Error::from(error).with_path(&self.path))?;
+        (self.start, self.end) = (0, 0);
+        self.position = position;
+        self.state = State::Walking;
+        Ok(self)
     }
 
     /// The file.

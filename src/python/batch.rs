@@ -67,6 +67,19 @@ pub(crate) struct PyBatchIterator {
 }
 
 impl PyBatchIterator {
+    /// Iterates a file from a byte on.
+    pub(crate) fn open_at(
+        py: Python<'_>,
+        path: &Path,
+        position: u64,
+        check_crc: bool,
+        limits: &Limits,
+    ) -> PyResult<Self> {
+        let input = py.detach(|| Input::open_at(path, position, limits)).or_raise(py)?;
+        let settings = Arc::new(Settings { check_crc, limits: limits.clone() });
+        Ok(Self { settings, input: Mutex::new(input) })
+    }
+
     fn with_input<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut Input) -> T + Send) -> T {
         // a file read may block, and so may another thread's turn: neither may hold the GIL
         if let Ok(mut input) = self.input.try_lock()

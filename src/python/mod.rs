@@ -15,8 +15,12 @@ mod edit;
 mod errors;
 mod limits;
 mod log;
+mod log_directory;
+mod partition;
+mod places;
 mod record;
 mod scan;
+mod segment;
 mod segments;
 mod source;
 

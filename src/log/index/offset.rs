@@ -161,6 +161,15 @@ impl OffsetIndex {
         }
     }
 
+    /// Whether the last entry before a zero tail is neither of a smaller offset nor at a smaller position than the first.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub(crate) fn is_rising(&self) -> Result<bool> {
+        let (Some(first), Some(last)) = (self.entry(0)?, self.last_entry()?) else { return Ok(true) };
+        Ok(self.base_offset <= first.offset && first.offset <= last.offset && first.position <= last.position)
+    }
+
     /// Kafka's own check: whole entries only, and the last one, zeros included, not below the base offset.
     ///
     /// # Errors

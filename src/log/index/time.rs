@@ -143,6 +143,16 @@ impl TimeIndex {
         Ok(found.map_or_else(|| self.no_entry(), |(_, entry)| TimeEntry::parse(entry, self.base_offset)))
     }
 
+    /// Whether the last entry before a zero tail is neither older nor of a smaller offset than the first.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub(crate) fn is_rising(&self) -> Result<bool> {
+        let (first, last) = (self.entry(0)?, self.last_entry()?);
+        let rises = |first: TimeEntry| first.timestamp <= last.timestamp && first.offset <= last.offset;
+        Ok(first.is_none_or(|first| self.base_offset <= first.offset && rises(first)))
+    }
+
     /// Kafka's own check: whole entries only, and the last one, zeros included, neither older than the first nor below the
     /// base offset.
     ///

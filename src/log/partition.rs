@@ -1,0 +1,230 @@
+//! [`PartitionLog`]: the segments of one partition as one log.
+//!
+//! Source: `UnifiedLog` and `LogSegments` of Kafka.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use crate::error::{Error, Result};
+use crate::format::header::NO_TIMESTAMP;
+use crate::limits::Limits;
+use crate::log::checkpoint::{LeaderEpochs, OffsetCheckpoint, PartitionMetadata};
+use crate::log::names::{LogFile, LogFileKind, LogFileState, TopicPartition, parse_partition_directory};
+use crate::log::segment::{OffsetPlace, Segment, TimestampPlace};
+
+/// A partition directory: its live segments in order, and what lies beside them.
+///
+/// Listed once, when opened; a segment that is deleted later gives an error when it is read.
+#[derive(Debug, Clone)]
+pub struct PartitionLog {
+    directory: PathBuf,
+    partition: Option<TopicPartition>,
+    segments: Vec<Segment>,
+    snapshots: Vec<(i64, PathBuf)>,
+    leftovers: Vec<PathBuf>,
+    checkpointed_start: Option<i64>,
+}
+
+/// A file of the log start offsets of all partitions, in the log directory.
+const LOG_START_CHECKPOINT: &str = "log-start-offset-checkpoint";
+const LEADER_EPOCH_CHECKPOINT: &str = "leader-epoch-checkpoint";
+const PARTITION_METADATA: &str = "partition.metadata";
+
+impl PartitionLog {
+    /// Lists a partition directory. Its name need not be that of a partition.
+    ///
+    /// # Errors
+    /// A directory that can't be read.
+    pub fn open(directory: &Path) -> Result<Self> {
+        Self::open_with(directory, &Limits::default())
+    }
+
+    /// As [`PartitionLog::open`], with limits of your own for everything that is read from it.
+    ///
+    /// # Errors
+    /// A directory that can't be read.
+    pub fn open_with(directory: &Path, limits: &Limits) -> Result<Self> {
+        let absolute = std::path::absolute(directory).unwrap_or_else(|_| directory.to_path_buf());
+        let partition = absolute.file_name().and_then(OsStr::to_str).and_then(parse_partition_directory);
+        let mut log = Self {
+            directory: directory.to_path_buf(),
+            checkpointed_start: partition.as_ref().and_then(|partition| checkpointed_start(&absolute, partition)),
+            partition,
+            segments: Vec::new(),
+            snapshots: Vec::new(),
+            leftovers: Vec::new(),
+        };
+        let entries = || fs::read_dir(directory)?.collect::<std::io::Result<Vec<_>>>();
+        for entry in entries().map_err(|error| Error::from(error).with_path(directory))? {
+            let name = entry.file_name();
+            let Some(file) = name.to_str().and_then(LogFile::parse) else { continue };
+            match (file.kind, file.state) {
+                (LogFileKind::Log, LogFileState::Live) => match Segment::open_with(&entry.path(), limits) {
+                    Ok(segment) => log.segments.push(segment),
+                    Err(error) if error.is_not_found() => {} // deleted since it was listed
+                    Err(error) => return Err(error),
+                },
+                (LogFileKind::ProducerSnapshot, LogFileState::Live) => {
+                    log.snapshots.push((file.base_offset, entry.path()));
+                }
+                (_, LogFileState::Live) => {}
+                _ => log.leftovers.push(entry.path()),
+            }
+        }
+        log.segments.sort_by_key(Segment::base_offset);
+        log.snapshots.sort();
+        log.leftovers.sort();
+        Ok(log)
+    }
+
+    /// The directory.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Topic and partition, if the directory is named after them.
+    #[must_use]
+    pub fn topic_partition(&self) -> Option<&TopicPartition> {
+        self.partition.as_ref()
+    }
+
+    /// The segments by base offset.
+    #[must_use]
+    pub fn segments(&self) -> &[Segment] {
+        &self.segments
+    }
+
+    /// Producer snapshots and the offset that each goes up to, which it does not include.
+    #[must_use]
+    pub fn snapshots(&self) -> &[(i64, PathBuf)] {
+        &self.snapshots
+    }
+
+    /// Files that a broker was about to delete or to put in the place of others: `.deleted`, `.cleaned`, `.swap`.
+    #[must_use]
+    pub fn leftovers(&self) -> &[PathBuf] {
+        &self.leftovers
+    }
+
+    /// The first offset that consumers may read: the log directory's checkpoint of it where that is past the first segment's
+    /// base offset; 0 of a partition without segments.
+    #[must_use]
+    pub fn start_offset(&self) -> i64 {
+        let first = self.segments.first().map_or(0, Segment::base_offset);
+        self.checkpointed_start.unwrap_or(first).max(first)
+    }
+
+    /// The offset that the next record would get.
+    ///
+    /// # Errors
+    /// A last segment that can't be walked to its end, reading.
+    pub fn end_offset(&self) -> Result<i64> {
+        let end = self.segments.last().map_or(Ok(0), Segment::end_offset)?;
+        Ok(end.max(self.start_offset()))
+    }
+
+    /// Leader epochs and where they start; none where there is no such file.
+    ///
+    /// # Errors
+    /// A file that is malformed or can't be read.
+    pub fn leader_epochs(&self) -> Result<LeaderEpochs> {
+        match LeaderEpochs::read(&self.directory.join(LEADER_EPOCH_CHECKPOINT)) {
+            Err(error) if error.is_not_found() => Ok(LeaderEpochs::default()),
+            read => read,
+        }
+    }
+
+    /// What `partition.metadata` says; `None` in logs of old brokers, which have no such file.
+    ///
+    /// # Errors
+    /// A file that is malformed or can't be read.
+    pub fn metadata(&self) -> Result<Option<PartitionMetadata>> {
+        match PartitionMetadata::read(&self.directory.join(PARTITION_METADATA)) {
+            Ok(metadata) => Ok(Some(metadata)),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The segment that may hold an offset: the last one whose base offset is not above it.
+    #[must_use]
+    pub fn segment_of(&self, offset: i64) -> Option<&Segment> {
+        self.segments.get(self.floor(offset)?)
+    }
+
+    fn floor(&self, offset: i64) -> Option<usize> {
+        self.segments.partition_point(|segment| segment.base_offset() <= offset).checked_sub(1)
+    }
+
+    /// Segment and batch that hold an offset, or the next batch where the offset lies in a gap; `None` below the start offset
+    /// and from the end offset on, where a broker answers "offset out of range" or with nothing.
+    ///
+    /// # Errors
+    /// Those of [`Segment::find_offset`].
+    pub fn find_offset(&self, offset: i64) -> Result<Option<(&Segment, OffsetPlace)>> {
+        if offset < self.start_offset() {
+            return Ok(None);
+        }
+        let Some(floor) = self.floor(offset) else { return Ok(None) };
+        for segment in self.segments.get(floor..).unwrap_or_default() {
+            if let Some(place) = segment.find_offset(offset)? {
+                return Ok(Some((segment, place)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The first record that a broker would answer for a timestamp in a `ListOffsets` request: in the first segment whose
+    /// largest timestamp is not below it, and in no later one. A segment without timestamps (v0) counts with the time of its
+    /// last modification, as in a broker, and then has no such record.
+    ///
+    /// # Errors
+    /// Those of [`Segment::find_timestamp`] and [`Segment::largest_timestamp`].
+    pub fn find_timestamp(&self, timestamp: i64) -> Result<Option<TimestampPlace>> {
+        for segment in &self.segments {
+            let mut largest = segment.largest_timestamp()?.timestamp;
+            if largest < 0 {
+                largest = modified(segment)?;
+            }
+            if largest >= timestamp {
+                return segment.find_timestamp(timestamp, Some(self.start_offset()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The first record with the largest timestamp of all; `None` where no record has a timestamp.
+    ///
+    /// # Errors
+    /// Those of [`Segment::find_timestamp`] and [`Segment::largest_timestamp`].
+    pub fn find_max_timestamp(&self) -> Result<Option<TimestampPlace>> {
+        let mut best: Option<(i64, &Segment)> = None;
+        for segment in &self.segments {
+            let largest = segment.largest_timestamp()?.timestamp;
+            if largest > best.map_or(NO_TIMESTAMP, |(timestamp, _)| timestamp) {
+                best = Some((largest, segment));
+            }
+        }
+        match best {
+            Some((timestamp, segment)) => segment.find_timestamp(timestamp, None),
+            None => Ok(None),
+        }
+    }
+}
+
+/// Time of a segment's last modification in milliseconds since the epoch.
+fn modified(segment: &Segment) -> Result<i64> {
+    let read = || fs::metadata(segment.path())?.modified();
+    let time = read().map_err(|error| Error::from(error).with_path(segment.path()))?;
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    Ok(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// What the log directory says of a partition's start. A checkpoint that can't be read says nothing, as in a broker.
+fn checkpointed_start(directory: &Path, partition: &TopicPartition) -> Option<i64> {
+    let checkpoint = OffsetCheckpoint::read(&directory.parent()?.join(LOG_START_CHECKPOINT)).ok()?;
+    checkpoint.offset(&partition.topic, partition.partition)
+}

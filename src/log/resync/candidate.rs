@@ -1,0 +1,94 @@
+//! Headers that may be those of a batch.
+
+use crate::format::header::{BATCH_HEADER_LEN, BatchHeader, CRC_START, LEGACY_CRC_START, LOG_OVERHEAD, MIN_LENGTH_V2};
+use crate::num::{u64_of, usize_of};
+
+/// Where the length of a v0 and v1 message's key ends.
+const LEGACY_KEY_LENGTH_END: [usize; 2] = [22, 30];
+/// Bytes of a v0 and v1 message without key and value.
+const LEGACY_OVERHEAD: [usize; 2] = [26, 34];
+/// Bytes of the smallest message.
+const SMALLEST: usize = 26;
+/// Attribute bits that no batch of v2 has set.
+const UNUSED_ATTRIBUTES: u16 = 0xff80;
+
+/// The header at the start of `bytes`, where every field holds what a broker would have written.
+pub(super) fn candidate(bytes: &[u8], position: u64, bounds: &Bounds) -> Option<BatchHeader> {
+    let length = u32::from_be_bytes(*bytes.get(8..)?.first_chunk()?);
+    let size = usize_of(length).checked_add(LOG_OVERHEAD)?;
+    let magic = *bytes.get(16)?;
+    if magic > 2 || length > i32::MAX.cast_unsigned() || size > bounds.batch_len || size < SMALLEST {
+        return None;
+    }
+    let is_cut = u64_of(size) > bounds.end.saturating_sub(position);
+    if is_cut && !bounds.cut {
+        return None;
+    }
+    let bytes = bytes.get(..size.min(bytes.len()))?;
+    let header = BatchHeader::parse(bytes, position, size).ok()?;
+    let ahead = header.base_offset.checked_sub(bounds.floor)?;
+    // no checksum will be looked at, so that the offset has to speak for itself
+    if ahead < 0 || is_cut && ahead > i64::from(i32::MAX) {
+        return None;
+    }
+    let sane = if magic == 2 { is_sane_v2(&header) } else { is_sane_legacy(bytes, &header)? };
+    sane.then_some(header)
+}
+
+/// What a candidate must fit.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bounds {
+    /// Least offset.
+    pub(super) floor: i64,
+    /// Largest size.
+    pub(super) batch_len: usize,
+    /// Where the input ends.
+    pub(super) end: u64,
+    /// Whether the batch may go on after the end.
+    pub(super) cut: bool,
+}
+
+fn is_sane_v2(header: &BatchHeader) -> bool {
+    let least = usize_of(MIN_LENGTH_V2.cast_unsigned()).saturating_add(LOG_OVERHEAD);
+    let delta = i64::from(header.last_offset_delta);
+    header.size >= least
+        && header.attributes.bits() & UNUSED_ATTRIBUTES == 0
+        && header.compression().is_ok()
+        && delta >= 0
+        && header.base_offset.checked_add(delta).is_some()
+        && (0..=delta.saturating_add(1)).contains(&i64::from(header.record_count))
+        && header.partition_leader_epoch >= -1
+        && header.producer_id >= -1
+        && header.producer_epoch >= -1
+        && header.base_sequence >= -1
+}
+
+/// Key and value of a message fill it exactly, as every writer leaves them.
+fn is_sane_legacy(bytes: &[u8], header: &BatchHeader) -> Option<bool> {
+    let magic = usize::from(header.magic);
+    let overhead = *LEGACY_OVERHEAD.get(magic)?;
+    let key_end = *LEGACY_KEY_LENGTH_END.get(magic)?;
+    if header.size < overhead || header.attributes.bits() > 0x0f || header.compression().is_err() {
+        return Some(false);
+    }
+    let key_length = i32::from_be_bytes(*bytes.get(key_end.checked_sub(4)?..)?.first_chunk()?);
+    let key_len = usize::try_from(key_length).unwrap_or(0);
+    let data_len = header.size.saturating_sub(overhead);
+    if key_length < -1 || key_len > data_len {
+        return Some(false);
+    }
+    let value_length = bytes.get(key_end.saturating_add(key_len)..).and_then(|rest| rest.first_chunk());
+    Some(value_length.is_none_or(|length| {
+        let value_length = i32::from_be_bytes(*length);
+        let value_len = usize::try_from(value_length).unwrap_or(0);
+        value_length >= -1 && key_len.saturating_add(value_len) == data_len
+    }))
+}
+
+/// Where what the checksum covers begins, from the batch's start.
+pub(super) fn crc_start(magic: u8) -> usize {
+    if magic < 2 { LEGACY_CRC_START } else { CRC_START }
+}
+
+/// Bytes that tell whether a header is sane.
+pub(super) const HEAD_LEN: usize = BATCH_HEADER_LEN;

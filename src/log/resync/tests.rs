@@ -1,0 +1,240 @@
+use std::path::{Path, PathBuf};
+
+use super::*;
+use crate::{BatchBuilder, batches, set_base_offset};
+
+const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data");
+
+fn read(name: &str) -> Vec<u8> {
+    std::fs::read(Path::new(DATA).join(name)).unwrap()
+}
+
+fn batch(base_offset: i64, value: &[u8]) -> Vec<u8> {
+    let mut builder = BatchBuilder::new().base_offset(base_offset);
+    builder.append(1_700_000_000_000, Some(b"key"), Some(value)).unwrap();
+    let mut bytes = Vec::new();
+    builder.finish_into(&mut bytes).unwrap();
+    bytes
+}
+
+fn message(magic: u8, offset: i64, value: &[u8]) -> Vec<u8> {
+    let mut builder = BatchBuilder::new().magic(magic).base_offset(offset);
+    builder.append(1, None, Some(value)).unwrap();
+    let mut bytes = Vec::new();
+    builder.finish_into(&mut bytes).unwrap();
+    bytes
+}
+
+fn find(bytes: &[u8], damaged: usize, next_offset: Option<i64>) -> Next {
+    Resync::new(&Limits::default()).find(&bytes, u64_of(damaged), next_offset).unwrap()
+}
+
+/// Position, size, offset after the batch before.
+fn frames(bytes: &[u8]) -> Vec<(usize, usize, Option<i64>)> {
+    let mut next = None;
+    batches(bytes)
+        .map(|batch| {
+            let batch = batch.unwrap();
+            let frame = (usize::try_from(batch.position()).unwrap(), batch.size(), next);
+            next = Some(batch.next_offset());
+            frame
+        })
+        .collect()
+}
+
+fn logs() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for root in ["corpus", "corpus-legacy"] {
+        for case in std::fs::read_dir(Path::new(DATA).join(root)).unwrap() {
+            let Ok(entries) = std::fs::read_dir(case.unwrap().path()) else { continue };
+            found.extend(
+                entries.map(|entry| entry.unwrap().path()).filter(|path| path.extension().is_some_and(|e| e == "log")),
+            );
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn next_batch_is_found_after_damage_in_any_field() {
+    let mut damages = 0;
+    for path in logs() {
+        let bytes = std::fs::read(&path).unwrap();
+        if bytes.len() > 40_000
+            || bytes.len() < 200
+            || batches(&bytes).any(|batch| batch.and_then(|batch| batch.verify_crc()).is_err())
+        {
+            continue;
+        }
+        let frames = frames(&bytes);
+        if frames.windows(2).any(|pair| pair[0].2 >= pair[1].2) || path.to_string_lossy().contains("-wire") {
+            continue; // what a client sent: no broker had assigned offsets
+        }
+        for (index, &(position, size, next_offset)) in frames.iter().enumerate().step_by(frames.len() / 3 + 1) {
+            let expected = frames.get(index + 1).map(|frame| u64_of(frame.0));
+            // each byte of sizes, magic, checksum, and one of the payload
+            for byte in [8, 9, 10, 11, 16, 17, 20, 12, size - 1] {
+                for bit in if byte % 2 == 0 { [1] } else { [0x80] } {
+                    let mut damaged = bytes.clone();
+                    damaged[position + byte] ^= bit;
+                    let found = find(&damaged, position, next_offset);
+                    let right = match (expected, found) {
+                        (Some(expected), Next::Batch(found)) => expected == found,
+                        (None, Next::End(_)) => true,
+                        _ => false,
+                    };
+                    assert!(right, "{} at {position}+{byte}: {found:?}, not {expected:?}", path.display());
+                    damages += 1;
+                }
+            }
+        }
+    }
+    assert!(damages > 2000, "{damages}");
+}
+
+#[test]
+fn next_batch_is_found_after_bytes_were_lost_added_or_overwritten() {
+    let bytes = read("corpus/codec-lz4/00000000000000000000.log");
+    let frames = frames(&bytes);
+    for (index, &(position, size, next_offset)) in frames.iter().enumerate().take(frames.len() - 1) {
+        let (next, _, _) = frames[index + 1];
+        for (from, len) in [(0, 1), (0, 30), (5, 61), (20, size - 20), (size / 2, size / 2)] {
+            let cut = [&bytes[..position + from], &bytes[position + from + len..]].concat();
+            assert_eq!(find(&cut, position, next_offset), Next::Batch(u64_of(next - len)), "{index}: {len} lost");
+            let added = [&bytes[..position + from], &vec![0xa5; len], &bytes[position + from..]].concat();
+            let expected = if from == 0 { position + len } else { next + len };
+            assert_eq!(find(&added, position, next_offset), Next::Batch(u64_of(expected)), "{index}: {len} added");
+            let mut zeroed = bytes.clone();
+            zeroed[position + from..position + from + len].fill(0);
+            assert_eq!(find(&zeroed, position, next_offset), Next::Batch(u64_of(next)), "{index}: {len} zeros");
+        }
+    }
+}
+
+/// A value that holds batches, with offsets before, at and after those around it.
+fn with_a_segment_in_a_value(inner_offset: i64, inner_count: i64) -> (Vec<u8>, usize, usize) {
+    let inner: Vec<u8> = (0..inner_count).flat_map(|i| batch(inner_offset + i, b"inner inner inner")).collect();
+    let (before, outer, after) = (batch(99, b"before"), batch(100, &inner), batch(101, b"after"));
+    let place = before.len();
+    let next = place + outer.len();
+    ([before, outer, after, batch(102, b"last")].concat(), place, next)
+}
+
+#[test]
+fn batches_in_a_value_are_never_taken() {
+    for (inner_offset, inner_count) in [(0, 3), (99, 1), (100, 1), (100, 4), (101, 2), (102, 5), (1_000_000, 3)] {
+        let (bytes, place, next) = with_a_segment_in_a_value(inner_offset, inner_count);
+        for from in 0..70 {
+            for len in [1, 4, 20, 61] {
+                for fill in [0x00, 0xff, 0x5a] {
+                    let mut damaged = bytes.clone();
+                    damaged[place + from..place + from + len].fill(fill);
+                    if damaged == bytes {
+                        continue;
+                    }
+                    let found = find(&damaged, place, Some(100));
+                    assert_eq!(found, Next::Batch(u64_of(next)), "{inner_offset} {inner_count}: {len} bytes at {from}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn batches_in_the_value_of_the_last_batch_are_never_taken() {
+    for (inner_offset, inner_count) in [(100, 1), (101, 3), (5000, 2)] {
+        let (bytes, place, next) = with_a_segment_in_a_value(inner_offset, inner_count);
+        let bytes = &bytes[..next];
+        for len in [1, 4, 20, 61] {
+            let mut damaged = bytes.to_vec();
+            damaged[place + 8..place + 8 + len].fill(0x5a);
+            assert!(matches!(find(&damaged, place, Some(100)), Next::End(_)), "{inner_offset}: {len}");
+            // and where the value is cut, at any byte
+            for end in (place + 80..next).step_by(7) {
+                let torn = &bytes[..end];
+                assert!(matches!(find(torn, place, Some(100)), Next::End(_)), "{inner_offset}: cut at {end}");
+            }
+        }
+    }
+}
+
+#[test]
+fn messages_in_the_value_of_a_message_are_never_taken() {
+    for magic in [0, 1] {
+        let inner = [message(magic, 11, b"inner"), message(magic, 12, b"inner")].concat();
+        let parts = [message(magic, 10, b"before"), message(magic, 11, &inner), message(magic, 12, b"after")];
+        let (place, next) = (parts[0].len(), parts[0].len() + parts[1].len());
+        let bytes = parts.concat();
+        for byte in 0..22 {
+            let mut damaged = bytes.clone();
+            damaged[place + byte] ^= 0x41;
+            assert_eq!(find(&damaged, place, Some(11)), Next::Batch(u64_of(next)), "magic {magic}, byte {byte}");
+        }
+    }
+}
+
+#[test]
+fn a_batch_between_two_damages_is_found() {
+    let parts: Vec<Vec<u8>> = (0..9).map(|i| batch(i, format!("value {i}").repeat(20).as_bytes())).collect();
+    let len = parts[0].len();
+    let mut bytes = parts.concat();
+    bytes[2 * len..2 * len + 40].fill(0x77);
+    bytes[5 * len..5 * len + 40].fill(0x77);
+    assert_eq!(find(&bytes, 2 * len, Some(2)), Next::Batch(u64_of(3 * len)));
+    assert_eq!(find(&bytes, 5 * len, Some(5)), Next::Batch(u64_of(6 * len)));
+}
+
+#[test]
+fn offsets_that_came_before_are_not_taken_again() {
+    let (good, damaged) = (batch(50, b"good"), vec![0x33; 100]);
+    let bytes = [good.clone(), damaged, batch(7, b"old"), batch(51, b"next")].concat();
+    let next = bytes.len() - batch(51, b"next").len();
+    assert_eq!(find(&bytes, good.len(), Some(51)), Next::Batch(u64_of(next)));
+    let mut moved = batch(0, b"v");
+    set_base_offset(&mut moved, 60).unwrap();
+    assert_eq!(find(&[vec![1; 40], moved].concat(), 0, Some(60)), Next::Batch(40));
+}
+
+#[test]
+fn zeros_and_cut_batches_at_the_end_are_the_end() {
+    let mut bytes = batch(1, b"damaged");
+    let len = bytes.len();
+    bytes[20] ^= 1;
+    let zeros = [bytes.clone(), vec![0; 5000]].concat();
+    assert_eq!(find(&zeros, 0, None), Next::End(u64_of(len)));
+    let cut = [bytes.clone(), batch(2, b"cut")[..70].to_vec()].concat();
+    assert_eq!(find(&cut, 0, None), Next::End(u64_of(len)));
+    let hole = [bytes, vec![0; 5000], batch(2, b"after a hole")].concat();
+    assert_eq!(find(&hole, 0, None), Next::Batch(u64_of(len + 5000)));
+    assert_eq!(find(&[0x99; 3000], 0, None), Next::End(3000));
+    assert_eq!(find(&[], 0, None), Next::End(0));
+}
+
+/// Edge case 92: candidates that overlap, each as long as all that is left.
+#[test]
+fn work_is_bounded_by_the_bytes() {
+    let one = batch(5, b"x");
+    let mut bytes = Vec::new();
+    let count = 20_000;
+    for i in 0..count {
+        let mut head = one[..61].to_vec();
+        let left = u32::try_from((count - i) * 61 - 12).unwrap();
+        head[8..12].copy_from_slice(&left.to_be_bytes());
+        bytes.extend_from_slice(&head);
+    }
+    let mut resync = Resync::new(&Limits::default());
+    assert!(matches!(resync.find(&&bytes[..], 0, None).unwrap(), Next::End(_)));
+    assert!(resync.spent <= u64_of(bytes.len()) * (WORK_PER_BYTE + 2) + (1 << 20), "{}", resync.spent);
+}
+
+#[test]
+fn a_file_is_searched_like_its_bytes() {
+    let path = Path::new(DATA).join("corpus/segments-default-interval/00000000000000000000.log");
+    let bytes = std::fs::read(&path).unwrap();
+    let file = crate::log::file::PositionedFile::open(&path).unwrap();
+    for damaged in (0..bytes.len()).step_by(997) {
+        let mut resync = Resync::new(&Limits::default());
+        assert_eq!(resync.find(&file, u64_of(damaged), None).unwrap(), find(&bytes, damaged, None), "{damaged}");
+    }
+}

@@ -1,0 +1,181 @@
+//! `kbat.LogDirectory`.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use pyo3::prelude::*;
+
+use crate::log::{LogDirectory, MetaProperties, OFFSET_CHECKPOINTS, StrayDirectory};
+use crate::python::errors::OrRaise;
+use crate::python::limits::{PyLimits, or_default};
+use crate::python::partition::PyPartitionLog;
+
+/// The entries of a checkpoint.
+type Offsets = HashMap<(String, i32), i64>;
+
+/// A broker's log directory, listed once.
+///
+/// Args:
+///     path: The directory, one of the broker's ``log.dirs``.
+///     limits: Bounds on untrusted input, for everything that is read from it.
+///
+/// Raises:
+///     OSError: The directory can't be read. What in it is no partition is in ``stray``, never an error.
+///
+/// Example:
+///     >>> for log in kbat.LogDirectory("/var/lib/kafka/data").partitions:
+///     ...     print(log.topic, log.partition, log.start_offset, log.end_offset)
+#[pyclass(frozen, name = "LogDirectory", module = "kbat")]
+pub(crate) struct PyLogDirectory(LogDirectory);
+
+#[pymethods]
+impl PyLogDirectory {
+    #[new]
+    #[pyo3(signature = (path, *, limits=None))]
+    fn new(py: Python<'_>, path: PathBuf, limits: Option<PyLimits>) -> PyResult<Self> {
+        let limits = or_default(limits);
+        py.detach(|| LogDirectory::open_with(&path, &limits)).map(Self).or_raise(py)
+    }
+
+    /// The directory.
+    #[getter]
+    fn path(&self) -> OsString {
+        self.0.path().as_os_str().to_owned()
+    }
+
+    /// The live partitions by topic and partition.
+    #[getter]
+    fn partitions(&self) -> Vec<PyPartitionLog> {
+        self.0.partitions().iter().cloned().map(PyPartitionLog).collect()
+    }
+
+    /// Find a partition; None where there is no such directory.
+    fn partition(&self, topic: &str, partition: i32) -> Option<PyPartitionLog> {
+        self.0.partition(topic, partition).cloned().map(PyPartitionLog)
+    }
+
+    /// Directories that are no live partition: deleted ones, future and stray ones, and those whose names no broker gives.
+    #[getter]
+    fn stray(&self) -> Vec<PyStrayDirectory> {
+        self.0.stray().iter().map(PyStrayDirectory::of).collect()
+    }
+
+    /// Whether the broker left the mark of a clean shutdown; a running broker's directory has none.
+    #[getter]
+    fn is_clean_shutdown(&self) -> bool {
+        self.0.is_clean_shutdown()
+    }
+
+    /// What ``meta.properties`` says, None where there is no such file.
+    ///
+    /// Raises:
+    ///     CorruptError: The file is malformed.
+    #[getter]
+    fn meta(&self, py: Python<'_>) -> PyResult<Option<PyMetaProperties>> {
+        Ok(self.0.meta().or_raise(py)?.map(PyMetaProperties))
+    }
+
+    /// The offset checkpoints that are there, by file name: ``(topic, partition) -> offset``.
+    ///
+    /// Raises:
+    ///     CorruptError: One of the files is malformed.
+    #[getter]
+    fn checkpoints(&self, py: Python<'_>) -> PyResult<HashMap<&'static str, Offsets>> {
+        let mut checkpoints = HashMap::new();
+        for name in OFFSET_CHECKPOINTS {
+            if let Some(checkpoint) = self.0.checkpoint(name).or_raise(py)? {
+                let entries = checkpoint.entries.into_iter();
+                checkpoints.insert(name, entries.map(|entry| ((entry.topic, entry.partition), entry.offset)).collect());
+            }
+        }
+        Ok(checkpoints)
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "LogDirectory({}, {} partitions, {} stray)",
+            self.0.path().display(),
+            self.0.partitions().len(),
+            self.0.stray().len()
+        )
+    }
+}
+
+/// What ``meta.properties`` says of the broker.
+#[pyclass(frozen, name = "MetaProperties", module = "kbat")]
+pub(crate) struct PyMetaProperties(MetaProperties);
+
+#[pymethods]
+impl PyMetaProperties {
+    /// 0 or 1.
+    #[getter]
+    fn version(&self) -> i32 {
+        self.0.version
+    }
+
+    /// Id of the node, ``broker.id`` in version 0.
+    #[getter]
+    fn node_id(&self) -> Option<i32> {
+        self.0.node_id
+    }
+
+    /// Id of the cluster.
+    #[getter]
+    fn cluster_id(&self) -> Option<&str> {
+        self.0.cluster_id.as_deref()
+    }
+
+    /// Id of the log directory.
+    #[getter]
+    fn directory_id(&self) -> Option<&str> {
+        self.0.directory_id.as_deref()
+    }
+
+    fn __repr__(&self) -> String {
+        let text =
+            |value: &Option<String>| value.as_ref().map_or_else(|| "None".to_owned(), |value| format!("{value:?}"));
+        format!(
+            "MetaProperties(version={}, node_id={}, cluster_id={}, directory_id={})",
+            self.0.version,
+            self.0.node_id.map_or_else(|| "None".to_owned(), |id| id.to_string()),
+            text(&self.0.cluster_id),
+            text(&self.0.directory_id)
+        )
+    }
+}
+
+/// A directory that holds no live partition.
+#[pyclass(frozen, get_all, name = "StrayDirectory", module = "kbat")]
+pub(crate) struct PyStrayDirectory {
+    /// Where it is.
+    path: OsString,
+    /// Topic, if the name tells one; perhaps only its beginning.
+    topic: Option<String>,
+    /// Partition, if the name tells one.
+    partition: Option<i32>,
+    /// ``"delete"``, ``"future"``, ``"stray"``; ``"unreadable"`` for a live partition that can't be listed, ``"unknown"`` for a
+    /// name that no broker gives.
+    state: &'static str,
+    /// Why a live partition can't be listed.
+    error: Option<String>,
+}
+
+impl PyStrayDirectory {
+    fn of(stray: &StrayDirectory) -> Self {
+        Self {
+            path: stray.path.clone().into_os_string(),
+            topic: stray.partition.as_ref().map(|partition| partition.topic.clone()),
+            partition: stray.partition.as_ref().map(|partition| partition.partition),
+            state: stray.state(),
+            error: stray.error.as_ref().map(ToString::to_string),
+        }
+    }
+}
+
+#[pymethods]
+impl PyStrayDirectory {
+    fn __repr__(&self) -> String {
+        format!("StrayDirectory({}, {})", PathBuf::from(&self.path).display(), self.state)
+    }
+}

@@ -1,0 +1,177 @@
+//! `kbat.PartitionLog`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::log::{IndexUse, PartitionLog, TimestampPlace};
+use crate::python::errors::OrRaise;
+use crate::python::limits::{PyLimits, or_default};
+use crate::python::places::{PyOffsetPlace, PyTimestampPlace};
+use crate::python::segment::{PySegment, scan_of};
+
+/// Timestamp of a `ListOffsets` request that asks for the end of the log.
+pub(crate) const LATEST: i64 = -1;
+/// Timestamp of a `ListOffsets` request that asks for the start of the log.
+pub(crate) const EARLIEST: i64 = -2;
+/// Timestamp of a `ListOffsets` request that asks for the record with the largest timestamp.
+pub(crate) const MAX_TIMESTAMP: i64 = -3;
+
+/// A partition directory: its segments as one log.
+///
+/// Listed once, when made; a segment that is deleted later gives an error when it is read.
+///
+/// Args:
+///     directory: The partition directory. Topic and partition come from its name.
+///     limits: Bounds on untrusted input, for everything that is read from it.
+///
+/// Raises:
+///     OSError: The directory can't be read.
+///
+/// Example:
+///     >>> log = kbat.PartitionLog("/var/lib/kafka/data/orders-0")
+///     >>> log.start_offset, log.end_offset
+///     (0, 1250)
+///     >>> log.find_timestamp(1_700_000_000_000).offset
+///     318
+#[pyclass(frozen, name = "PartitionLog", module = "kbat")]
+pub(crate) struct PyPartitionLog(pub(crate) PartitionLog);
+
+#[pymethods]
+impl PyPartitionLog {
+    #[new]
+    #[pyo3(signature = (directory, *, limits=None))]
+    fn new(py: Python<'_>, directory: PathBuf, limits: Option<PyLimits>) -> PyResult<Self> {
+        let limits = or_default(limits);
+        py.detach(|| PartitionLog::open_with(&directory, &limits)).map(Self).or_raise(py)
+    }
+
+    /// The directory.
+    #[getter]
+    fn directory(&self) -> OsString {
+        self.0.directory().as_os_str().to_owned()
+    }
+
+    /// Topic, if the directory is named after one.
+    #[getter]
+    fn topic(&self) -> Option<&str> {
+        self.0.topic_partition().map(|partition| partition.topic.as_str())
+    }
+
+    /// Partition, if the directory is named after one.
+    #[getter]
+    fn partition(&self) -> Option<i32> {
+        self.0.topic_partition().map(|partition| partition.partition)
+    }
+
+    /// Topic id as in ``partition.metadata``, 22 characters of base64url; None in logs of old brokers.
+    #[getter]
+    fn topic_id(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        Ok(self.0.metadata().or_raise(py)?.map(|metadata| metadata.topic_id.to_string()))
+    }
+
+    /// The segments by base offset.
+    #[getter]
+    fn segments(&self) -> Vec<PySegment> {
+        self.0.segments().iter().cloned().map(PySegment).collect()
+    }
+
+    /// Producer snapshots as ``(offset, path)``: each holds the state before its offset.
+    #[getter]
+    fn snapshots(&self) -> Vec<(i64, OsString)> {
+        self.0.snapshots().iter().map(|(offset, path)| (*offset, path.clone().into_os_string())).collect()
+    }
+
+    /// Files that a broker was about to delete or to put in the place of others: ``.deleted``, ``.cleaned``, ``.swap``.
+    #[getter]
+    fn leftovers(&self) -> Vec<OsString> {
+        self.0.leftovers().iter().map(|path| path.clone().into_os_string()).collect()
+    }
+
+    /// First offset that consumers may read: that of the log directory's ``log-start-offset-checkpoint`` where it is past the
+    /// first segment's base offset.
+    #[getter]
+    fn start_offset(&self) -> i64 {
+        self.0.start_offset()
+    }
+
+    /// The offset that the next record would get.
+    #[getter]
+    fn end_offset(&self, py: Python<'_>) -> PyResult<i64> {
+        py.detach(|| self.0.end_offset()).or_raise(py)
+    }
+
+    /// Leader epochs as ``(epoch, start_offset)``, from ``leader-epoch-checkpoint``.
+    #[getter]
+    fn leader_epochs(&self, py: Python<'_>) -> PyResult<Vec<(i32, i64)>> {
+        let epochs = self.0.leader_epochs().or_raise(py)?;
+        Ok(epochs.entries().iter().map(|entry| (entry.epoch, entry.start_offset)).collect())
+    }
+
+    /// Find the batch that holds an offset, or the next one where the offset lies in a gap.
+    ///
+    /// Args:
+    ///     offset: The offset.
+    ///
+    /// Returns:
+    ///     The place; None below ``start_offset`` and from ``end_offset`` on.
+    ///
+    /// Raises:
+    ///     CorruptError: A log that can't be walked up to the batch.
+    ///     OSError: A file that can't be read.
+    fn find_offset(&self, py: Python<'_>, offset: i64) -> PyResult<Option<PyOffsetPlace>> {
+        let found = py.detach(|| self.0.find_offset(offset)).or_raise(py)?;
+        Ok(found.map(|(segment, place)| PyOffsetPlace::new(segment.path().as_os_str().to_owned(), place)))
+    }
+
+    /// Answer a timestamp as a broker answers a ``ListOffsets`` request.
+    ///
+    /// Args:
+    ///     timestamp: Milliseconds since the epoch, or ``kbat.EARLIEST``, ``kbat.LATEST``, ``kbat.MAX_TIMESTAMP``.
+    ///
+    /// Returns:
+    ///     The first record that is not older, from the first segment whose largest timestamp is not; None where there is none.
+    ///     A segment without timestamps (v0) counts with the time of its last modification, as in a broker.
+    ///
+    /// Raises:
+    ///     CorruptError: A log or records that can't be read up to the record.
+    ///     OSError: A file that can't be read.
+    fn find_timestamp(&self, py: Python<'_>, timestamp: i64) -> PyResult<Option<PyTimestampPlace>> {
+        let place = py.detach(|| match timestamp {
+            EARLIEST => self.bound(self.0.start_offset()).map(Some),
+            LATEST => self.0.end_offset().and_then(|end| self.bound(end)).map(Some),
+            MAX_TIMESTAMP => self.0.find_max_timestamp(),
+            _ => self.0.find_timestamp(timestamp),
+        });
+        Ok(place.or_raise(py)?.map(PyTimestampPlace))
+    }
+
+    /// Scan the partition's records as Arrow columns: :func:`kbat.scan` with this directory as its source.
+    #[pyo3(signature = (**options))]
+    fn scan<'py>(&self, py: Python<'py>, options: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyAny>> {
+        scan_of(py, self.directory(), options)
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.segments().len()
+    }
+
+    fn __repr__(&self) -> String {
+        let size: u64 = self.0.segments().iter().map(crate::log::Segment::size).sum();
+        format!("PartitionLog({}, {} segments, {size} bytes)", self.0.directory().display(), self.0.segments().len())
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyAny>, (OsString,)) {
+        (slf.get_type().into_any(), (slf.get().directory(),))
+    }
+}
+
+impl PyPartitionLog {
+    /// The answer for an end of the log, with the leader epoch that was current there.
+    fn bound(&self, offset: i64) -> crate::Result<TimestampPlace> {
+        let leader_epoch = self.0.leader_epochs()?.epoch_for_offset(offset);
+        Ok(TimestampPlace { timestamp: -1, offset, leader_epoch, index: IndexUse::Used })
+    }
+}
