@@ -137,11 +137,6 @@ def test_schema_of_the_user_that_does_not_fit_is_an_error(
     assert message in failure(read(spark, partition_directory, schema=schema))
 
 
-def test_option_of_the_kafka_source_is_refused_with_what_to_use(spark: SparkSession, log_dir: Path) -> None:
-    with pytest.raises(PySparkException, match="option subscribe of Spark's Kafka source means nothing for files"):
-        read(spark, log_dir, subscribe="codec-lz4")
-
-
 def test_option_topic_and_partition_fill_what_the_directory_does_not_tell(spark: SparkSession, log_dir: Path) -> None:
     case = DATA / "corpus" / "codec-lz4"
     outside = read(spark, case, topic="orders", partition=3, columns="topic,partition").distinct().collect()

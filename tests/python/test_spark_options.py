@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+import re
+
 import pytest
 
 from kbat.spark.options import OPTION_NAMES, ReadOptions, parse_options
@@ -44,33 +47,158 @@ def test_options_no_path_is_an_error() -> None:
         _ = ReadOptions().all_paths
 
 
+# For every option a value that is good, and what comes of it.
+GOOD = {
+    "path": ("/a", "path", ("/a",)),
+    "paths": ('["/a"]', "paths", ("/a",)),
+    "subscribe": (" a, b,a", "subscribe", ("a", "b")),
+    "subscribePattern": ("a.*", "subscribe_pattern", re.compile("a.*", re.ASCII)),
+    "assign": ('{"a": [0, 2]}', "assign", (("a", 0), ("a", 2))),
+    "isolationLevel": ("READ_COMMITTED", "isolation", "read_committed"),
+    "failOnDataLoss": ("False", "fail_on_data_loss", False),
+    "minPartitions": ("7", "min_partitions", 7),
+    "maxRecordsPerPartition": ("8", "max_records_per_partition", 8),
+    "maxPartitionBytes": ("1 KB", "max_partition_bytes", 1024),
+    "maxOffsetsPerTrigger": ("9", "max_offsets_per_trigger", 9),
+    "minOffsetsPerTrigger": ("5", "min_offsets_per_trigger", 5),
+    "maxTriggerDelay": ("2m", "max_trigger_delay", 120_000),
+    "startingOffsetsByTimestampStrategy": ("Latest", "timestamp_strategy", "latest"),
+    "columns": ("offset", "columns", ("offset",)),
+    "includeHeaders": ("true", "include_headers", True),
+    "includeControl": ("true", "include_control", True),
+    "checkCrc": ("false", "check_crc", False),
+    "onCorrupt": ("FAIL", "on_corrupt", "fail"),
+    "topic": ("t", "topic", "t"),
+    "partition": ("3", "partition", 3),
+    "maxBatchLen": ("1m", "batch_len", 1 << 20),
+    "maxDecompressedLen": ("1g", "decompressed_len", 1 << 30),
+    "maxRatio": ("2", "ratio", 2),
+    "ratioFreeLen": ("3b", "ratio_free_len", 3),
+    "maxRecordCount": ("4", "record_count", 4),
+    "maxHeaderCount": ("0", "header_count", 0),
+}
+# test_spark_bounds.py has these
+BOUNDS = {
+    "startingOffsets",
+    "endingOffsets",
+    "startingTimestamp",
+    "endingTimestamp",
+    "startingOffsetsByTimestamp",
+    "endingOffsetsByTimestamp",
+}
+
+
+def test_options_every_one_has_a_good_value_here() -> None:
+    assert set(OPTION_NAMES) == GOOD.keys() | BOUNDS
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_options_good_value_is_parsed(name: str) -> None:
+    text, field, value = GOOD[name]
+    assert getattr(parse_options({name.lower(): text}), field) == value
+    assert getattr(ReadOptions(), field) != value or name == "onCorrupt"
+
+
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
         ("includeHeaders", "yes", "option includeHeaders='yes': it is true or false"),
+        ("failOnDataLoss", "", "option failOnDataLoss='': it is true or false"),
         ("partition", "-1", "option partition='-1': it is a whole number from 0"),
+        ("minPartitions", "0", "option minPartitions='0': it is a whole number from 1"),
+        ("maxRecordsPerPartition", "1.5", "it is a whole number from 1"),
+        ("maxOffsetsPerTrigger", "many", "it is a whole number from 1"),
+        ("minOffsetsPerTrigger", "-2", "it is a whole number from 1"),
+        ("maxTriggerDelay", "2 weeks", "it is a duration with a unit: 500ms, 10s, 15m, 2h or 1d"),
         ("topic", "", "option topic='': it is empty"),
         ("maxpartitionbytes", "12x", "option maxPartitionBytes='12x': it is a number of bytes, or one with a unit"),
         ("maxPartitionBytes", "0", "option maxPartitionBytes='0': it is at least 1 byte"),
-        ("columns", " , ", "it names no column"),
+        ("maxBatchLen", "bk", "it is a number of bytes"),
+        ("columns", " , ", "it names nothing"),
         ("columns", "offset,Offset", "it names offset twice"),
         ("columns", "offsets", "option columns='offsets': there is no column 'offsets'; there are key, value, topic"),
-        ("onCorrupt", "skip", "only fail is there"),
         ("paths", "[1]", "it is a JSON list of paths"),
         ("paths", "/a", "option paths='/a': "),
+        ("subscribe", ",", "it names nothing; it is names separated by commas"),
+        ("subscribePattern", " ", "it is empty; it is a regular expression"),
+        ("subscribePattern", "a(", "it is no regular expression that Java and Python both know"),
+        ("subscribePattern", "[a-z&&[^b]]", "&& within brackets is only Java's"),
+        ("subscribePattern", "[a[b]]", "[ within brackets is only Java's"),
+        ("assign", "orders", 'it is JSON like {"orders": [0, 1]'),
+        ("assign", '{"orders": 0}', "it is JSON like"),
+        ("assign", '{"orders": [true]}', "it is JSON like"),
+        ("assign", "{}", "it is JSON like"),
+        ("isolationLevel", "serializable", "it is read_uncommitted or read_committed"),
+        ("kafka.isolation.level", "2", "option kafka.isolation.level='2': it is read_uncommitted or read_committed"),
+        ("startingOffsetsByTimestampStrategy", "earliest", "it is error or latest"),
         ("includeHeader", "true", "there is no option includeHeader; did you mean includeHeaders"),
         ("nonsense", "true", f"there is no option nonsense; There are: {', '.join(OPTION_NAMES)}"),
-        (
-            "subscribe",
-            "a,b",
-            "option subscribe of Spark's Kafka source means nothing for files; topics are directories",
-        ),
-        ("kafka.bootstrap.servers", "host:9092", "there is no broker: leave it out and give load"),
-        ("kafka.fetch.max.bytes", "1", "option kafka.fetch.max.bytes is for a Kafka client"),
-        ("startingOffsets", "earliest", "option startingOffsets of Spark's Kafka source .* filter the rows"),
+        ("kafka.auto.offset.reset", "latest", "is not supported, nor by Spark's Kafka source; where to start is said"),
+        ("kafka.key.deserializer", "x", r"CAST(key AS STRING)"),
     ],
 )
 def test_options_wrong_ones_are_refused_with_what_to_do(name: str, text: str, message: str) -> None:
-    with pytest.raises(ValueError, match=message.replace("(", r"\(")) as refused:
+    with pytest.raises(ValueError, match=re.escape(message)) as refused:
         parse_options({name: text})
     assert str(refused.value).startswith("kbat: ")
+
+
+def test_options_on_corrupt_names_what_there_is() -> None:
+    with pytest.raises(ValueError, match="option onCorrupt='ignore': "):
+        parse_options({"onCorrupt": "ignore"})
+
+
+def test_options_isolation_level_under_kafkas_name_is_the_same() -> None:
+    assert parse_options({"kafka.Isolation.level": "read_committed"}).isolation == "read_committed"
+    both = {"kafka.isolation.level": "read_committed", "isolationLevel": "read_committed"}
+    assert parse_options(both).isolation == "read_committed"
+    with pytest.raises(ValueError, match="says otherwise than isolationLevel: leave one out"):
+        parse_options(both | {"isolationLevel": "read_uncommitted"})
+
+
+def test_options_of_a_connection_are_passed_over_with_one_warning() -> None:
+    given = {
+        "kafka.bootstrap.servers": "host:9092",
+        "kafka.fetch.max.bytes": "1",
+        "groupIdPrefix": "mine",
+        "kafkaConsumer.pollTimeoutMs": "512",
+        "fetchOffset.numRetries": "3",
+        "fetchOffset.retryIntervalMs": "10",
+        "kafka.isolation.level": "read_committed",
+        "path": "/a",
+    }
+    options = parse_options(given)
+    assert options == parse_options(
+        {name: given[name] for name in given if name in options.ignored}
+        | {"path": "/a"}
+        | {"isolationLevel": "read_committed"}
+    )
+    assert options.ignored == tuple(given)[:6]
+    with pytest.warns(
+        UserWarning, match="these options do nothing: kafka.bootstrap.servers, .*fetchOffset.ret"
+    ) as warned:
+        options.warn_ignored()
+    assert len(warned) == 1
+
+
+def test_options_nothing_ignored_is_no_warning() -> None:
+    parse_options({"path": "/a"}).warn_ignored()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"subscribe": "a", "assign": '{"a": [0]}'},
+        {"subscribe": "a", "subscribePattern": "a"},
+        {"subscribePattern": "a", "assign": '{"a": [0]}'},
+    ],
+)
+def test_options_two_ways_to_name_topics_are_refused(given: dict[str, str]) -> None:
+    first, second = given
+    with pytest.raises(ValueError, match=f"options {first} and {second} are both given"):
+        parse_options(given)
+
+
+def test_options_survive_pickling() -> None:
+    options = parse_options({name: text for name, (text, *_) in GOOD.items() if name not in {"subscribe", "assign"}})
+    assert pickle.loads(pickle.dumps(options)) == options  # noqa: S301 -- its own bytes

@@ -10,13 +10,13 @@ import pytest
 
 from data import DATA
 from kbat.spark.options import ReadOptions
-from kbat.spark.plan import Segment, SegmentsPartition, pack, plan
+from kbat.spark.plan import Piece, ReadPartition, pack, plan
 from kbat.spark.schema import schema_of
 from kbat.spark.source import KbatReader
 
 
-def sizes(tasks: list[SegmentsPartition]) -> list[list[int]]:
-    return [[segment.size for segment in task.segments] for task in tasks]
+def sizes(tasks: list[ReadPartition]) -> list[list[int]]:
+    return [[piece.size for piece in task.pieces] for task in tasks]
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def sizes(tasks: list[SegmentsPartition]) -> list[list[int]]:
     ],
 )
 def test_pack_neighbours_go_together_up_to_the_bound(segments: list[int], tasks: list[list[int]]) -> None:
-    assert sizes(list(pack([Segment(f"/{size}", size) for size in segments], 10, 1))) == tasks
+    assert sizes(list(pack([Piece(f"/{size}", 0, size) for size in segments], 10, 1))) == tasks
 
 
 @pytest.mark.parametrize(
@@ -44,19 +44,19 @@ def test_pack_neighbours_go_together_up_to_the_bound(segments: list[int], tasks:
     ],
 )
 def test_pack_every_core_has_a_task_if_it_is_worth_it(segments: list[int], tasks: list[list[int]]) -> None:
-    mebibytes = [Segment(f"/{size}", size << 20) for size in segments]
+    mebibytes = [Piece(f"/{size}", 0, size << 20) for size in segments]
     packed = sizes(list(pack(mebibytes, 256 << 20, 4)))
     assert [[size >> 20 for size in task] for task in packed] == tasks
 
 
 def test_plan_of_a_log_directory_has_every_segment_once_in_order(log_dir: Path) -> None:
     tasks = plan(ReadOptions(path=(os.fspath(log_dir),), max_partition_bytes=20_000))
-    paths = [segment.path for task in tasks for segment in task.segments]
+    paths = [piece.path for task in tasks for piece in task.pieces]
     directories = sorted(log_dir.glob("*-0"), key=lambda directory: directory.name)
     logs = [log for directory in directories for log in sorted(directory.glob("*.log")) if log.stat().st_size]
     assert paths == [os.fspath(log) for log in logs]
     assert len(tasks) > 1
-    assert all(task.size <= 20_000 or len(task.segments) == 1 for task in tasks)
+    assert all(task.size <= 20_000 or len(task.pieces) == 1 for task in tasks)
 
 
 def test_plan_of_a_small_directory_is_one_task(log_dir: Path) -> None:
@@ -64,11 +64,11 @@ def test_plan_of_a_small_directory_is_one_task(log_dir: Path) -> None:
 
 
 def test_plan_leaves_empty_segments_out() -> None:
-    assert plan(ReadOptions(path=(os.fspath(DATA / "corpus" / "empty"),))) == [SegmentsPartition(())]
+    assert plan(ReadOptions(path=(os.fspath(DATA / "corpus" / "empty"),))) == [ReadPartition(())]
 
 
 def test_plan_of_an_empty_directory_is_one_idle_task(tmp_path: Path) -> None:
-    assert plan(ReadOptions(path=(os.fspath(tmp_path),))) == [SegmentsPartition(())]
+    assert plan(ReadOptions(path=(os.fspath(tmp_path),))) == [ReadPartition(())]
 
 
 @pytest.mark.parametrize("form", ["{}", "file:{}", "file://{}"])
@@ -80,12 +80,12 @@ def test_plan_understands_paths_and_file_urls(log_dir: Path, form: str) -> None:
 def test_plan_understands_relative_paths(log_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(log_dir)
     (task,) = plan(ReadOptions(path=("codec-lz4-0",)))
-    assert all(Path(segment.path).is_absolute() for segment in task.segments)
+    assert all(Path(piece.path).is_absolute() for piece in task.pieces)
 
 
 def test_plan_of_a_glob_has_what_matches(log_dir: Path) -> None:
     (task,) = plan(ReadOptions(path=(os.fspath(log_dir / "codec-*-0"),)))
-    names = [Path(segment.path).parent.name for segment in task.segments]
+    names = [Path(piece.path).parent.name for piece in task.pieces]
     assert names == [f"codec-{codec}-0" for codec in ("gzip", "lz4", "none", "snappy", "zstd")]
 
 
@@ -107,8 +107,5 @@ def test_reader_and_tasks_survive_pickling(log_dir: Path) -> None:
     assert pickle.loads(pickle.dumps(tasks)) == tasks  # noqa: S301 -- its own bytes
     reader = KbatReader(schema_of(["offset", "base_offset"]), options)
     copied = pickle.loads(pickle.dumps(reader))  # noqa: S301 -- its own bytes
-    assert (copied.fields, copied.names, copied.options) == (
-        ["offset", "base_offset"],
-        ["offset", "base_offset"],
-        options,
-    )
+    assert (copied.rows, copied.options) == (reader.rows, options)
+    assert copied.rows.fields == {"offset": "offset", "base_offset": "base_offset"}

@@ -1,83 +1,43 @@
-"""The options of the Spark data source: one table, the fields of [ReadOptions][kbat.spark.options.ReadOptions].
+"""The options of a read: one table, the fields of [ReadOptions][kbat.spark.options.ReadOptions].
 
-Names are Spark's: `includeHeaders` in a notebook, in any case. An option that is not in the table is refused: reading
-other rows than the ones asked for is worse than an error. For the options of Spark's own Kafka source that mean nothing
-for files, the message says what to write in their place.
+Names are Spark's: `includeHeaders` in a notebook, in any case. The options of Spark's own Kafka source are here with
+its meaning, so that a read of `format("kafka")` becomes one of `format("kbat")` by that word and a path. Those that
+only concern a broker's connection are passed over, and a warning names them. Any other name is refused: reading other
+rows than the ones asked for is worse than an error.
 """
 
 from __future__ import annotations
 
-import difflib
-import json
-from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+import warnings
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import kbat
+from kbat.spark import values
+from kbat.spark.bounds import (
+    EARLIEST,
+    LATEST,
+    Bound,
+    Offset,
+    Offsets,
+    Timestamp,
+    Timestamps,
+    check_batch_bounds,
+    parse_bound_timestamp,
+    parse_offsets,
+    parse_timestamps,
+)
 from kbat.spark.schema import KAFKA_COLUMNS, column_named
+from kbat.spark.table import option, option_names, parse_table
+from kbat.spark.topics import Subscription, TopicPartition, parse_assign, parse_pattern, parse_topics
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-_UNITS = {"": 1, "b": 1, "k": 1 << 10, "kb": 1 << 10, "m": 1 << 20, "mb": 1 << 20, "g": 1 << 30, "gb": 1 << 30}
-
-
-def _parse_bool(text: str) -> bool:
-    try:
-        return {"true": True, "false": False}[text.strip().lower()]
-    except KeyError:
-        message = "it is true or false"
-        raise ValueError(message) from None
-
-
-def _parse_count(text: str) -> int:
-    if not text.strip().isdecimal():
-        message = "it is a whole number from 0"
-        raise ValueError(message)
-    return int(text)
-
-
-def _parse_len(text: str) -> int:
-    number = text.strip().lower()
-    digits = number.rstrip("bkmg")
-    unit = number[len(digits) :]
-    if not digits.strip().isdecimal() or unit not in _UNITS:
-        message = "it is a number of bytes, or one with a unit, like 256m or 1g"
-        raise ValueError(message)
-    return int(digits) * _UNITS[unit]
-
-
-def _parse_positive_len(text: str) -> int:
-    number = _parse_len(text)
-    if number == 0:
-        message = "it is at least 1 byte"
-        raise ValueError(message)
-    return number
-
-
-def _parse_text(text: str) -> str:
-    if not text:
-        message = "it is empty"
-        raise ValueError(message)
-    return text
-
-
-def _parse_path(text: str) -> tuple[str, ...]:
-    return (_parse_text(text),)
-
-
-def _parse_paths(text: str) -> tuple[str, ...]:
-    paths = json.loads(text)
-    if not isinstance(paths, list) or not all(isinstance(path, str) and path for path in paths):
-        message = "it is a JSON list of paths, as load([...]) makes it"
-        raise ValueError(message)
-    return tuple(paths)
+    import re
+    from collections.abc import Mapping
 
 
 def _parse_columns(text: str) -> tuple[str, ...]:
-    names = tuple(name.strip() for name in text.split(",") if name.strip())
-    if not names:
-        message = "it names no column"
-        raise ValueError(message)
+    names = values.parse_names(text)
     columns = [column_named(name) for name in names]
     for place, column in enumerate(columns):
         if column in columns[:place]:
@@ -93,49 +53,108 @@ def _parse_on_corrupt(text: str) -> str:
     return "fail"
 
 
-def _option(name: str, parse: Callable[[str], object], doc: str, *, default: object = None) -> Any:  # noqa: ANN401 -- as dataclasses.field
-    return field(default=default, metadata={"name": name, "parse": parse, "doc": doc})
-
-
 @dataclass(frozen=True, kw_only=True)
 class ReadOptions:
     """What one `spark.read.format("kbat")` asks for. A field's metadata has the option's name, parser and text."""
 
-    path: tuple[str, ...] = _option(
-        "path", _parse_path, "a .log file, a partition directory, a log directory, or a glob of them", default=()
+    path: tuple[str, ...] = option(
+        "path", values.parse_path, "a .log file, a partition directory, a log directory, or a glob of them", default=()
     )
-    paths: tuple[str, ...] = _option(
-        "paths", _parse_paths, "several of them, as a JSON list; load([...]) sets it", default=()
+    paths: tuple[str, ...] = option(
+        "paths", values.parse_paths, "several of them, as a JSON list; load([...]) sets it", default=()
     )
-    columns: tuple[str, ...] = _option(
-        "columns", _parse_columns, "the columns to read, separated by commas; others cost nothing", default=()
+    subscribe: tuple[str, ...] | None = option(
+        "subscribe", parse_topics, "the topics to read, separated by commas; all there are without it"
     )
-    include_headers: bool = _option("includeHeaders", _parse_bool, "adds the column headers", default=False)
-    include_control: bool = _option(
-        "includeControl", _parse_bool, "transaction markers and KRaft control records come as rows too", default=False
+    subscribe_pattern: re.Pattern[str] | None = option(
+        "subscribePattern", parse_pattern, "a regular expression found in the names of the topics to read"
     )
-    check_crc: bool = _option("checkCrc", _parse_bool, "checksums are checked", default=True)
-    on_corrupt: str = _option("onCorrupt", _parse_on_corrupt, "what a damaged batch does: fail", default="fail")
-    topic: str | None = _option("topic", _parse_text, "topic of files outside a <topic>-<partition> directory")
-    partition: int | None = _option(
-        "partition", _parse_count, "partition of files outside a <topic>-<partition> directory"
+    assign: tuple[TopicPartition, ...] | None = option(
+        "assign", parse_assign, 'the partitions to read, as JSON: {"orders": [0, 1]}'
     )
-    max_partition_bytes: int = _option(
+    starting_offsets: Offset | Offsets | None = option(
+        "startingOffsets",
+        parse_offsets,
+        "where to start: earliest, or JSON by partition; latest for streams, where it is the default",
+    )
+    ending_offsets: Offset | Offsets | None = option(
+        "endingOffsets", parse_offsets, "where a batch read ends: latest, or JSON by partition"
+    )
+    starting_timestamp: Timestamp | None = option(
+        "startingTimestamp", parse_bound_timestamp, "start at the first record that is not older, in milliseconds"
+    )
+    ending_timestamp: Timestamp | None = option(
+        "endingTimestamp", parse_bound_timestamp, "end before the first record that is not older, in milliseconds"
+    )
+    starting_offsets_by_timestamp: Timestamps | None = option(
+        "startingOffsetsByTimestamp", parse_timestamps, "startingTimestamp by partition, as JSON"
+    )
+    ending_offsets_by_timestamp: Timestamps | None = option(
+        "endingOffsetsByTimestamp", parse_timestamps, "endingTimestamp by partition, as JSON"
+    )
+    timestamp_strategy: str = option(
+        "startingOffsetsByTimestampStrategy",
+        values.one_of("error", "latest"),
+        "what a partition does that has no record for its starting time: error, or latest: start at its end",
+        default="error",
+    )
+    fail_on_data_loss: bool = option(
+        "failOnDataLoss", values.parse_bool, "offsets that were asked for and are gone are an error", default=True
+    )
+    isolation: str = option(
+        "isolationLevel",
+        values.one_of("read_uncommitted", "read_committed"),
+        "read_uncommitted, or read_committed: no records of aborted or open transactions",
+        default="read_uncommitted",
+        aliases=("kafka.isolation.level",),
+    )
+    min_partitions: int | None = option(
+        "minPartitions", values.parse_positive_count, "about how many tasks there are at least"
+    )
+    max_records_per_partition: int | None = option(
+        "maxRecordsPerPartition", values.parse_positive_count, "offsets that one task reads at the most"
+    )
+    max_partition_bytes: int = option(
         "maxPartitionBytes",
-        _parse_positive_len,
-        "a task reads several segments together up to this many bytes",
+        values.parse_positive_len,
+        "bytes that one task reads, about: larger segments are split between batches, small ones read together",
         default=256 << 20,
     )
-    batch_len: int | None = _option("maxBatchLen", _parse_len, "bytes of one batch")
-    decompressed_len: int | None = _option(
-        "maxDecompressedLen", _parse_len, "bytes of one batch's records after decompression"
+    max_offsets_per_trigger: int | None = option(
+        "maxOffsetsPerTrigger", values.parse_positive_count, "offsets of one micro-batch of a stream at the most"
     )
-    ratio: int | None = _option("maxRatio", _parse_count, "how many times larger records may become, past ratioFreeLen")
-    ratio_free_len: int | None = _option(
-        "ratioFreeLen", _parse_len, "decompressed bytes up to which maxRatio is not looked at"
+    min_offsets_per_trigger: int | None = option(
+        "minOffsetsPerTrigger", values.parse_positive_count, "offsets that a micro-batch of a stream waits for"
     )
-    record_count: int | None = _option("maxRecordCount", _parse_count, "records of one batch")
-    header_count: int | None = _option("maxHeaderCount", _parse_count, "headers of one record")
+    max_trigger_delay: int = option(
+        "maxTriggerDelay", values.parse_duration, "how long it waits for them", default=15 * 60_000
+    )
+    columns: tuple[str, ...] = option(
+        "columns", _parse_columns, "the columns to read, separated by commas; others cost nothing", default=()
+    )
+    include_headers: bool = option("includeHeaders", values.parse_bool, "adds the column headers", default=False)
+    include_control: bool = option(
+        "includeControl", values.parse_bool, "transaction markers and KRaft control records come too", default=False
+    )
+    check_crc: bool = option("checkCrc", values.parse_bool, "checksums are checked", default=True)
+    on_corrupt: str = option("onCorrupt", _parse_on_corrupt, "what a damaged batch does: fail", default="fail")
+    topic: str | None = option("topic", values.parse_text, "topic of files outside a <topic>-<partition> directory")
+    partition: int | None = option(
+        "partition", values.parse_count, "partition of files outside a <topic>-<partition> directory"
+    )
+    batch_len: int | None = option("maxBatchLen", values.parse_len, "bytes of one batch")
+    decompressed_len: int | None = option(
+        "maxDecompressedLen", values.parse_len, "bytes of one batch's records after decompression"
+    )
+    ratio: int | None = option(
+        "maxRatio", values.parse_count, "how many times larger records may become, past ratioFreeLen"
+    )
+    ratio_free_len: int | None = option(
+        "ratioFreeLen", values.parse_len, "decompressed bytes up to which maxRatio is not looked at"
+    )
+    record_count: int | None = option("maxRecordCount", values.parse_count, "records of one batch")
+    header_count: int | None = option("maxHeaderCount", values.parse_count, "headers of one record")
+    ignored: tuple[str, ...] = ()
 
     @property
     def all_paths(self) -> tuple[str, ...]:
@@ -146,6 +165,21 @@ class ReadOptions:
             )
             raise ValueError(message)
         return self.path + self.paths
+
+    @property
+    def subscription(self) -> Subscription:
+        """The topics and partitions to read."""
+        return Subscription(self.subscribe, self.subscribe_pattern, self.assign)
+
+    @property
+    def start(self) -> Bound | None:
+        """Where to start, by precedence; None where nothing says."""
+        return self.starting_timestamp or self.starting_offsets_by_timestamp or self.starting_offsets
+
+    @property
+    def end(self) -> Bound | None:
+        """Where to end, by precedence; None where nothing says."""
+        return self.ending_timestamp or self.ending_offsets_by_timestamp or self.ending_offsets
 
     @property
     def column_names(self) -> tuple[str, ...]:
@@ -166,42 +200,48 @@ class ReadOptions:
             header_count=self.header_count,
         )
 
+    def check_batch(self) -> None:
+        """Check what only a batch read has rules for. Raises `ValueError`."""
+        check_batch_bounds(self.start or Offset(EARLIEST), self.end or Offset(LATEST))
 
-_FIELDS = {item.metadata["name"].lower(): item for item in fields(ReadOptions)}
-OPTION_NAMES = tuple(item.metadata["name"] for item in fields(ReadOptions))
+    def check_stream(self) -> None:
+        """Check what only a stream has rules for. Raises `ValueError`."""
+        if self.end is not None:
+            name = "endingOffsets" if isinstance(self.end, Offset | Offsets) else "an ending timestamp"
+            message = f"kbat: {name} means nothing for a stream: it has no end; leave it out, or read a batch"
+            raise ValueError(message)
+        least, most = self.min_offsets_per_trigger, self.max_offsets_per_trigger
+        if least is not None and most is not None and least > most:
+            message = f"kbat: minOffsetsPerTrigger={least} is higher than maxOffsetsPerTrigger={most}"
+            raise ValueError(message)
 
-# The options that set a field of kbat.Limits; the fields have the same names here.
-LIMIT_OPTIONS = tuple(item.metadata["name"] for item in fields(ReadOptions) if hasattr(kbat.Limits, item.name))
+    def warn_ignored(self) -> None:
+        """Warn of the options that were passed over, once for all of them."""
+        if self.ignored:
+            names = ", ".join(self.ignored)
+            warnings.warn(f"kbat: there is no broker here, so these options do nothing: {names}", stacklevel=2)
 
-_FILTER_OFFSETS = "filter the rows: .where('offset >= 1000 AND offset < 2000')"
-_FILTER_TIMES = "filter the rows: .where(\"timestamp >= '2026-01-01 00:00:00'\")"
-_TOPICS_ARE_PATHS = (
-    "topics are directories here: load the log directory and filter .where(\"topic = 'name'\"), "
-    "or load the topic's partition directories"
-)
-_NO_STREAM = "leave it out: this source reads batches, not streams"
 
-# Options of Spark's Kafka source, in lower case, and what to write in their place.
-_KAFKA_OPTIONS = {
-    "subscribe": _TOPICS_ARE_PATHS,
-    "subscribepattern": _TOPICS_ARE_PATHS,
-    "assign": "partitions are directories here: load(['/log.dir/topic-0', '/log.dir/topic-3'])",
-    "startingoffsets": f"reading starts at the first record there is; {_FILTER_OFFSETS}",
-    "endingoffsets": f"reading ends at the last record there is; {_FILTER_OFFSETS}",
-    "startingtimestamp": _FILTER_TIMES,
-    "endingtimestamp": _FILTER_TIMES,
-    "startingoffsetsbytimestamp": _FILTER_TIMES,
-    "endingoffsetsbytimestamp": _FILTER_TIMES,
-    "startingoffsetsbytimestampstrategy": _FILTER_TIMES,
-    "failondataloss": "leave it out: a file that is gone is always an error",
-    "minpartitions": "tasks are made by size: lower maxPartitionBytes for more of them",
-    "maxrecordsperpartition": "tasks are made by size: lower maxPartitionBytes for more of them",
-    "groupidprefix": "leave it out: there is no consumer group",
-    "kafka.bootstrap.servers": "there is no broker: leave it out and give load() the path of its log directory",
-    "kafka.isolation.level": "leave it out: records of open and aborted transactions come too, as read_uncommitted",
-    "maxoffsetspertrigger": _NO_STREAM,
-    "minoffsetspertrigger": _NO_STREAM,
-    "maxtriggerdelay": _NO_STREAM,
+OPTION_NAMES = option_names(ReadOptions)
+
+# The options that set a field of kbat.Limits.
+LIMIT_OPTIONS = ("maxBatchLen", "maxDecompressedLen", "maxRatio", "ratioFreeLen", "maxRecordCount", "maxHeaderCount")
+
+# Options of Spark's Kafka source that concern its connection only, in lower case.
+_CONNECTION_OPTIONS = {
+    "groupidprefix",
+    "kafkaconsumer.polltimeoutms",
+    "fetchoffset.numretries",
+    "fetchoffset.retryintervalms",
+}
+
+# Options that Spark's Kafka source refuses too, and why.
+_REFUSED = {
+    "kafka.auto.offset.reset": "where to start is said by startingOffsets: earliest or latest",
+    "kafka.key.deserializer": "keys are bytes; convert the column: CAST(key AS STRING)",
+    "kafka.value.deserializer": "values are bytes; convert the column: CAST(value AS STRING)",
+    "kafka.enable.auto.commit": "nothing is committed to Kafka",
+    "kafka.interceptor.classes": "there is no consumer; change the rows with Spark",
 }
 
 
@@ -210,27 +250,31 @@ def parse_options(given: Mapping[str, str]) -> ReadOptions:
 
     Raises `ValueError` that names the option and says what it can be, or what to use in its place.
     """
-    return ReadOptions(**dict(_parse_option(name, text) for name, text in given.items()))
+    for name in given:
+        if name.lower() in _REFUSED:
+            message = f"kbat: option {name} is not supported, nor by Spark's Kafka source; {_REFUSED[name.lower()]}"
+            raise ValueError(message)
+    ignored = tuple(name for name in given if _is_of_a_connection(name))
+    meant = {name: text for name, text in given.items() if name not in ignored}
+    options = parse_table(ReadOptions, meant)
+    _check_strategies(options)
+    return replace(options, ignored=ignored)
 
 
-def _parse_option(name: str, text: str) -> tuple[str, Any]:
-    option = _FIELDS.get(name.lower())
-    if option is None:
-        raise ValueError(_unknown(name))
-    try:
-        return option.name, option.metadata["parse"](text)
-    except ValueError as error:
-        reason = str(error).removeprefix("kbat: ")
-        message = f"kbat: option {option.metadata['name']}={text!r}: {reason}"
-        raise ValueError(message) from None
-
-
-def _unknown(name: str) -> str:
+def _is_of_a_connection(name: str) -> bool:
     lower = name.lower()
-    if lower in _KAFKA_OPTIONS:
-        return f"kbat: option {name} of Spark's Kafka source means nothing for files; {_KAFKA_OPTIONS[lower]}"
-    if lower.startswith("kafka."):
-        return f"kbat: option {name} is for a Kafka client, and there is none here; leave it out"
-    near = difflib.get_close_matches(lower, _FIELDS, n=1)
-    hint = f"; did you mean {_FIELDS[near[0]].metadata['name']}?" if near else ";"
-    return f"kbat: there is no option {name}{hint} There are: {', '.join(OPTION_NAMES)}"
+    return lower in _CONNECTION_OPTIONS or (lower.startswith("kafka.") and lower != "kafka.isolation.level")
+
+
+def _check_strategies(options: ReadOptions) -> None:
+    given = {
+        "subscribe": options.subscribe,
+        "subscribePattern": options.subscribe_pattern,
+        "assign": options.assign,
+    }
+    names = [name for name, value in given.items() if value is not None]
+    if len(names) > 1:
+        message = (
+            f"kbat: options {' and '.join(names)} are both given: write one of subscribe, subscribePattern, assign"
+        )
+        raise ValueError(message)

@@ -1,7 +1,8 @@
-"""Which task reads which segments.
+"""Which task reads which bytes.
 
 ```
-paths ──► segments, sorted by topic, partition, base offset ──► runs of neighbours of about equal size ──► one task each
+paths ──► logs by topic and partition ──► offset ranges ──► windows of segments, cut between batches
+                                                            ──► runs of neighbours of about equal size ──► one task each
 ```
 
 A Python task costs some 50 ms before its first row, so small segments go together; a task's size is bound by
@@ -10,14 +11,19 @@ A Python task costs some 50 ms before its first row, so small segments go togeth
 
 from __future__ import annotations
 
-import glob
+import itertools
 import os
-from dataclasses import dataclass
+import sys
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import InputPartition
 
 import kbat
+from kbat.spark.filters import Interval, RowFilter
+from kbat.spark.listing import list_logs
+from kbat.spark.ranges import LogRange, resolve
+from kbat.spark.topics import NO_PARTITION, TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,87 +32,171 @@ if TYPE_CHECKING:
 
 # Below this many bytes a task is mostly its own start.
 MIN_TASK_LEN = 4 << 20
+# Segments are cut to give every core work, but not into less than this.
+MIN_CUT_LEN = 32 << 20
 
 
 @dataclass(frozen=True)
-class Segment:
-    """A segment file as the driver found it: its absolute path and its bytes."""
+class Piece:
+    """A window of a segment, from a batch to a batch, and the offsets wanted of it; None where there is no bound."""
 
     path: str
-    size: int
-
-
-@dataclass(frozen=True)
-class SegmentsPartition(InputPartition):
-    """What one task reads, in this order."""
-
-    segments: tuple[Segment, ...]
+    start: int
+    end: int
+    partition: TopicPartition = NO_PARTITION
+    start_offset: int | None = None
+    end_offset: int | None = None
+    offset_count: int = 0
 
     @property
     def size(self) -> int:
-        """Bytes of all segments together."""
-        return sum(segment.size for segment in self.segments)
+        """Bytes of the window."""
+        return self.end - self.start
+
+    @property
+    def window(self) -> tuple[str, int, int]:
+        """The window as `kbat.scan` takes it."""
+        return self.path, self.start, self.end
 
 
-def plan(options: ReadOptions) -> list[SegmentsPartition]:
+@dataclass(frozen=True)
+class ReadPartition(InputPartition):
+    """What one task reads, in this order."""
+
+    pieces: tuple[Piece, ...]
+
+    @property
+    def size(self) -> int:
+        """Bytes of all pieces together."""
+        return sum(piece.size for piece in self.pieces)
+
+    def scans(self) -> Iterator[list[Piece]]:
+        """Yield runs of pieces that one scan reads: those with the same partition and bounds."""
+        for _, run in itertools.groupby(
+            self.pieces, lambda piece: (piece.partition, piece.start_offset, piece.end_offset)
+        ):
+            yield list(run)
+
+
+def plan(options: ReadOptions, wanted: RowFilter | None = None) -> list[ReadPartition]:
     """List the segments of all paths and share them out. The list is never empty: no rows are read by one idle task.
 
-    Raises `FileNotFoundError` for a path where nothing is, `ValueError` for one that is not in a local file system.
+    What `wanted` says can't match is left out.
+
+    Raises `FileNotFoundError` for a path where nothing is, `ValueError` for one that is not in a local file system, and
+    what `resolve` raises.
     """
-    found = [segment for path in options.all_paths for segment in _segments(path)]
-    segments = [segment for segment in found if segment.size]
-    return list(pack(segments, options.max_partition_bytes, os.cpu_count() or 1)) or [SegmentsPartition(())]
+    ranges = resolve(list_logs(options), options)
+    if wanted is not None:
+        ranges = [_filtered(a_range, wanted) for a_range in ranges if wanted.takes(a_range.log.partition)]
+    return plan_ranges(ranges, options)
 
 
-def pack(segments: Sequence[Segment], max_len: int, cores: int) -> Iterator[SegmentsPartition]:
-    """Group neighbours into tasks of about equal size, at most `max_len` bytes; a larger segment is a task of its own.
+def _filtered(a_range: LogRange, wanted: RowFilter) -> LogRange:
+    both = Interval(a_range.start, a_range.end).intersect(wanted.offsets)
+    return replace(a_range, start=both.start, end=both.end)
 
-    There are as many tasks as that takes, or one for each core if each then has `MIN_TASK_LEN` bytes.
+
+def plan_ranges(ranges: Sequence[LogRange], options: ReadOptions) -> list[ReadPartition]:
+    """Share out what was resolved."""
+    whole = [found for a_range in ranges for found in _whole_segments(a_range)]
+    total = sum(piece.size for piece, *_ in whole)
+    cores = os.cpu_count() or 1
+    max_len = min(options.max_partition_bytes, max(-(-total // cores), MIN_CUT_LEN))
+    if options.min_partitions:
+        max_len = min(max_len, max(-(-total // options.min_partitions), 1))
+    max_count = options.max_records_per_partition
+    pieces = [part for found in whole for part in _cut(*found, max_len, max_count)]
+    return list(pack(pieces, max_len, cores, max_count)) or [ReadPartition(())]
+
+
+def pack(
+    pieces: Sequence[Piece], max_len: int, cores: int, max_offset_count: int | None = None
+) -> Iterator[ReadPartition]:
+    """Group neighbours into tasks of about equal size, at most `max_len` bytes; a larger piece is a task of its own.
+
+    There are as many tasks as that takes, or one for each core if each then has `MIN_TASK_LEN` bytes. No task has more
+    than `max_offset_count` offsets, if that is given.
     """
-    total = sum(segment.size for segment in segments)
+    total = sum(piece.size for piece in pieces)
     count = max(-(-total // max_len), min(cores, total // MIN_TASK_LEN), 1)
-    run: list[Segment] = []
-    run_len = run_place = start = 0
-    for segment in segments:
-        # a segment belongs to the task in whose share of all bytes its middle lies
-        place = (2 * start + segment.size) * count // (2 * total)
-        if run and (place != run_place or run_len + segment.size > max_len):
-            yield SegmentsPartition(tuple(run))
-            run, run_len = [], 0
-        run.append(segment)
-        run_len += segment.size
+    run: list[Piece] = []
+    run_len = run_place = run_count = start = 0
+    for piece in pieces:
+        # a piece belongs to the task in whose share of all bytes its middle lies
+        place = (2 * start + piece.size) * count // (2 * total)
+        is_full = run_len + piece.size > max_len or run_count + piece.offset_count > (max_offset_count or sys.maxsize)
+        if run and (place != run_place or is_full):
+            yield ReadPartition(tuple(run))
+            run, run_len, run_count = [], 0, 0
+        run.append(piece)
+        run_len += piece.size
+        run_count += piece.offset_count
         run_place = place
-        start += segment.size
+        start += piece.size
     if run:
-        yield SegmentsPartition(tuple(run))
+        yield ReadPartition(tuple(run))
 
 
-def _segments(path: str) -> Iterator[Segment]:
-    for local in _expand(_local(path)):
-        for segment in kbat.find_segments(local):
-            yield Segment(os.fspath(segment.path), segment.size)
+def _whole_segments(a_range: LogRange) -> Iterator[tuple[Piece, int | None, int | None]]:
+    """Yield the segments that may hold what is wanted, each with its base offset and that of the next one."""
+    log, start, end = a_range.log, a_range.start, a_range.end
+    nexts = [segment.base_offset for segment in log.segments[1:]]
+    for segment, next_base in itertools.zip_longest(log.segments, nexts):
+        base = segment.base_offset
+        is_before = start is not None and next_base is not None and next_base <= start
+        is_after = end is not None and base is not None and base >= end
+        if segment.size and not is_before and not is_after:
+            yield Piece(segment.path, 0, segment.size, log.partition, start, end), base, next_base
 
 
-def _local(path: str) -> str:
-    """Return the absolute path that a path or `file:` URL means."""
-    scheme, colon, rest = path.partition(":")
-    if colon and scheme.lower() == "file":
-        path = "/" + rest.lstrip("/")
-    elif colon and rest.startswith("/") and scheme.isalnum():
-        message = (
-            f"kbat: {path} is not in a local file system; "
-            "every task opens files by a path that all machines have: mount or copy it"
-        )
-        raise ValueError(message)
-    return os.path.abspath(os.path.expanduser(path))  # noqa: PTH100, PTH111 -- strings in, strings out
+def _cut(piece: Piece, base: int | None, next_base: int | None, max_len: int, max_count: int | None) -> Iterator[Piece]:
+    """Cut a segment down to the offsets wanted, then into windows of at most `max_len` bytes or `max_count` offsets.
+
+    A log that can't be walked is left whole: the task that reads it says what is wrong, or skips it.
+    """
+    try:
+        for part in _by_count(piece, base, next_base, max_count) if max_count else [piece]:
+            window = _narrow(part, base, next_base)
+            if window is not None:
+                yield from _by_size(window, max_len)
+    except kbat.KbatError:
+        yield piece
 
 
-def _expand(path: str) -> list[str]:
-    """Return the path, or what it matches if it is a glob."""
-    if os.path.exists(path):  # noqa: PTH110 -- strings in, strings out
-        return [path]
-    found = sorted(glob.glob(path)) if glob.has_magic(path) else []  # noqa: PTH207 -- strings in, strings out
-    if not found:
-        message = f"kbat: nothing is at {path}; a path is a .log file, a partition directory or a log directory"
-        raise FileNotFoundError(message)
-    return found
+def _by_count(piece: Piece, base: int | None, next_base: int | None, max_count: int) -> Iterator[Piece]:
+    if base is None:
+        yield piece
+        return
+    last = kbat.Segment(piece.path).end_offset if next_base is None else next_base
+    start = max(base, base if piece.start_offset is None else piece.start_offset)
+    end = max(min(last, last if piece.end_offset is None else piece.end_offset), start)
+    count = max(-(-(end - start) // max_count), 1)
+    bounds = [start + (end - start) * place // count for place in range(count + 1)]
+    for first, after in itertools.pairwise(bounds):
+        yield replace(piece, start_offset=first, end_offset=after, offset_count=after - first)
+
+
+def _narrow(piece: Piece, base: int | None, next_base: int | None) -> Piece | None:
+    """Return the window from the batch with the first offset wanted to the batch with the last; None if it is empty."""
+    if base is None:
+        return piece
+    segment = kbat.Segment(piece.path)
+    if piece.start_offset is not None and piece.start_offset > base:
+        place = segment.find_offset(piece.start_offset)
+        if place is None or place.position >= piece.end:
+            return None
+        piece = replace(piece, start=place.position)
+    if piece.end_offset is not None and (next_base is None or piece.end_offset < next_base):
+        place = segment.find_offset(piece.end_offset)
+        if place is not None:
+            end = place.position + (place.size if place.base_offset < piece.end_offset else 0)
+            piece = replace(piece, end=min(end, piece.end))
+    return piece if piece.size > 0 else None
+
+
+def _by_size(piece: Piece, max_len: int) -> Iterator[Piece]:
+    if piece.size <= max_len:
+        yield piece
+        return
+    yield piece

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
-import kbat
-from kbat.spark.options import LIMIT_OPTIONS, ReadOptions, parse_options
-from kbat.spark.plan import SegmentsPartition, plan
-from kbat.spark.schema import columns_of, schema_of
+from kbat.spark.filters import row_filter
+from kbat.spark.options import ReadOptions, parse_options
+from kbat.spark.plan import ReadPartition, plan
+from kbat.spark.rows import RowReader
+from kbat.spark.schema import schema_of
+from kbat.spark.stream import KbatStreamReader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     import pyarrow as pa
     from pyspark.sql.types import StructType
@@ -34,55 +36,56 @@ class KbatDataSource(DataSource):
 
     def schema(self) -> StructType:
         """Return the schema of a read that brings none of its own."""
-        return schema_of(parse_options(self.options).column_names)
+        options = parse_options(self.options)
+        options.warn_ignored()
+        return schema_of(options.column_names)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of the columns that `schema` has."""
         return KbatReader(schema, parse_options(self.options))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 -- Spark's name
+        """Return the reader of a stream of the columns that `schema` has."""
+        return KbatStreamReader(schema, parse_options(self.options))
 
 
 class KbatReader(DataSourceReader):
     """Plans the tasks on the driver and reads in each of them; pickled in between."""
 
     def __init__(self, schema: StructType, options: ReadOptions) -> None:
-        """Check the schema. Raises `ValueError` where it asks for something that is not there."""
-        self.fields = [column.field for column in columns_of(schema)]
-        self.names = schema.fieldNames()
+        """Check schema and options. Raises `ValueError` where they ask for something that is not there."""
+        options.check_batch()
+        self.rows = RowReader.of(options, schema)
         self.options = options
+        self.wanted = row_filter((), {})
 
-    def partitions(self) -> list[SegmentsPartition]:
+    def partitions(self) -> list[ReadPartition]:
         """Return the tasks."""
-        return plan(self.options)
+        return plan(self.options, self.wanted)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the Arrow batches of one task, straight from Rust. Raises what `kbat.scan` raises."""
-        if not isinstance(partition, SegmentsPartition) or not partition.segments:
-            return
-        try:
-            for arrow_batch in self._scan(partition).to_batches():
-                yield arrow_batch.rename_columns(self.names)
-        except kbat.KbatError as error:
-            _add_advice(error)
-            raise
-
-    def _scan(self, partition: SegmentsPartition) -> kbat.Scan:
-        options = self.options
-        return kbat.scan(
-            [segment.path for segment in partition.segments],
-            columns=self.fields,
-            include_control=options.include_control,
-            check_crc=options.check_crc,
-            on_corrupt=options.on_corrupt,
-            limits=options.limits,
-            topic=options.topic,
-            partition=options.partition,
-            timestamp_unit="us",
-        )
+        if isinstance(partition, ReadPartition):
+            yield from self.rows.read(partition)
 
 
-def _add_advice(error: kbat.KbatError) -> None:
-    """Add to an error, which names file, byte and offset, the option that lets the job go on."""
-    if isinstance(error, kbat.CrcError):
-        error.add_note("option checkCrc=false reads on past wrong checksums")
-    elif isinstance(error, kbat.LimitError):
-        error.add_note(f"for files you trust, raise the limit with one of the options {', '.join(LIMIT_OPTIONS)}")
+class FilteringDataSource(KbatDataSource):
+    """The source that takes filters, for sessions that have them pushed down: `register` sets that up."""
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Return the reader of the columns that `schema` has."""
+        return FilteringReader(schema, parse_options(self.options))
+
+
+class FilteringReader(KbatReader):
+    """A reader that leaves out what the query's filters can't match. Spark filters the rows all the same.
+
+    Spark refuses every read of a reader with `pushFilters` while it has the pushing down switched off, as it has by
+    default; so `KbatReader` has none.
+    """
+
+    def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802 -- Spark's name
+        """Take note of the filters and give all of them back."""
+        self.wanted = row_filter(filters, self.rows.fields)
+        self.rows = self.rows.within(self.wanted)
+        return filters

@@ -1,0 +1,149 @@
+"""What the filters of a query say of topics, partitions, offsets and times before anything is read.
+
+Filters only leave out what can't match; Spark still looks at every row. So each function here may be as rough as it
+likes, but never leaves out a row that matches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pyspark.sql import datasource
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from kbat.spark.topics import TopicPartition
+
+Value = TypeVar("Value")
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Whole numbers from `start`, and before `end`; None where there is no bound."""
+
+    start: int | None = None
+    end: int | None = None
+
+    def intersect(self, other: Interval) -> Interval:
+        """Return what is in both."""
+        starts = [start for start in (self.start, other.start) if start is not None]
+        ends = [end for end in (self.end, other.end) if end is not None]
+        return Interval(max(starts, default=None), min(ends, default=None))
+
+
+@dataclass(frozen=True)
+class RowFilter:
+    """The filters of a query, all of which a row passes. `columns` gives for a name in the query our column."""
+
+    filters: tuple[Any, ...] = ()
+    columns: tuple[tuple[str, str], ...] = ()
+
+    def takes(self, partition: TopicPartition) -> bool:
+        """Whether a partition may have rows that match."""
+        constants = {"topic": partition.topic, "partition": partition.partition}
+        return all(self._truth(item, constants) is not False for item in self.filters)
+
+    @property
+    def offsets(self) -> Interval:
+        """The offsets that rows may have."""
+        return self._interval("offset", _offset_interval)
+
+    @property
+    def timestamps(self) -> Interval:
+        """The timestamps that rows may have, in milliseconds since the epoch."""
+        return self._interval("timestamp", _timestamp_interval)
+
+    def _interval(self, column: str, interval_of: Any) -> Interval:  # noqa: ANN401 -- one of the two functions below
+        interval = Interval()
+        for item in self.filters:
+            if self._column(item) == column:
+                interval = interval.intersect(interval_of(item))
+        return interval
+
+    def _column(self, item: Any) -> str | None:  # noqa: ANN401 -- Spark 4.0 has no class of filters
+        path: tuple[str, ...] = getattr(item, "attribute", ())
+        return dict(self.columns).get(path[0].lower()) if len(path) == 1 else None
+
+    def _truth(self, item: Any, constants: dict[str, Any]) -> bool | None:  # noqa: ANN401 -- likewise
+        """Return what a filter says of topic and partition: False if no row matches, None if that is not known."""
+        if isinstance(item, datasource.Not):
+            child = item.child
+            column = self._column(child)
+            if column not in constants or isinstance(child, datasource.Not):
+                return None
+            if constants[column] is None and not isinstance(
+                child, datasource.IsNull | datasource.IsNotNull | datasource.EqualNullSafe
+            ):
+                return False  # not true of a null either way
+            matches = _matches(child, constants[column])
+            return None if matches is None else not matches
+        column = self._column(item)
+        return None if column not in constants else _matches(item, constants[column])
+
+
+def _matches(item: Any, value: Any) -> bool | None:  # noqa: ANN401 -- likewise
+    """Whether a filter is true of a constant; None for a filter that is not known."""
+    null_tests = {datasource.IsNull: value is None, datasource.IsNotNull: value is not None}
+    if type(item) in null_tests:
+        return null_tests[type(item)]
+    if isinstance(item, datasource.EqualNullSafe):
+        return bool(value == item.value)
+    if value is None:
+        return False  # nor is its negation, which the caller knows
+    tests: dict[type[Any], Callable[[], Any]] = {
+        datasource.EqualTo: lambda: value == item.value,
+        datasource.GreaterThan: lambda: value > item.value,
+        datasource.GreaterThanOrEqual: lambda: value >= item.value,
+        datasource.LessThan: lambda: value < item.value,
+        datasource.LessThanOrEqual: lambda: value <= item.value,
+        datasource.In: lambda: value in item.value,
+        datasource.StringStartsWith: lambda: value.startswith(item.value),
+        datasource.StringEndsWith: lambda: value.endswith(item.value),
+        datasource.StringContains: lambda: item.value in value,
+    }
+    test = tests.get(type(item))
+    return None if test is None else bool(test())
+
+
+def _offset_interval(item: Any) -> Interval:  # noqa: ANN401 -- likewise
+    values = _values(item, int)
+    return _interval(item, min(values), max(values)) if values else Interval()
+
+
+def _timestamp_interval(item: Any) -> Interval:  # noqa: ANN401 -- likewise
+    values = _values(item, datetime)
+    if not values:
+        return Interval()
+    micros = [(value.replace(tzinfo=value.tzinfo or UTC) - _EPOCH) // timedelta(microseconds=1) for value in values]
+    return _interval(item, min(micros) // 1000, -(-max(micros) // 1000))
+
+
+def _values(item: Any, kind: type[Value]) -> list[Value]:  # noqa: ANN401 -- likewise
+    """Return the literals of a filter, or none if one is of another type."""
+    values = list(item.value) if isinstance(item, datasource.In) else [getattr(item, "value", None)]
+    there = [value for value in values if isinstance(value, kind)]
+    return there if len(there) == len([value for value in values if value is not None]) else []
+
+
+def _interval(item: Any, floor: int, ceiling: int) -> Interval:  # noqa: ANN401 -- likewise
+    """Return the whole numbers that a comparison may take, given its smallest literal rounded down, its largest up."""
+    intervals: dict[type[Any], Interval] = {
+        datasource.In: Interval(floor, ceiling + 1),
+        datasource.EqualTo: Interval(floor, ceiling + 1),
+        datasource.EqualNullSafe: Interval(floor, ceiling + 1),
+        datasource.GreaterThan: Interval(floor, None),
+        datasource.GreaterThanOrEqual: Interval(floor, None),
+        datasource.LessThan: Interval(None, ceiling + 1),
+        datasource.LessThanOrEqual: Interval(None, ceiling + 1),
+    }
+    return intervals.get(type(item), Interval())
+
+
+def row_filter(filters: Sequence[Any], columns: dict[str, str]) -> RowFilter:
+    """Return the filters of a query; `columns` gives for the names in it the names of our columns."""
+    return RowFilter(tuple(filters), tuple((name.lower(), column) for name, column in columns.items()))

@@ -1,0 +1,108 @@
+"""What lies under the paths of a read: partitions and their segments, listed once, on the driver."""
+
+from __future__ import annotations
+
+import functools
+import glob
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import kbat
+from kbat.spark.topics import TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kbat.spark.options import ReadOptions
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A segment file as the driver found it: absolute path, bytes, and the base offset if its name tells one."""
+
+    path: str
+    size: int
+    base_offset: int | None = None
+
+
+@dataclass(frozen=True)
+class Log:
+    """The segments of one partition in one directory, in their order."""
+
+    partition: TopicPartition
+    directory: str
+    segments: tuple[Segment, ...]
+
+    @property
+    def is_named(self) -> bool:
+        """Whether all segments are named after base offsets, so that offsets and times can be looked up."""
+        return all(segment.base_offset is not None for segment in self.segments)
+
+    @functools.cached_property
+    def on_disk(self) -> kbat.PartitionLog:
+        """The directory, opened for looking things up. Raises `OSError` if it is gone."""
+        return kbat.PartitionLog(self.directory)
+
+    def __getstate__(self) -> dict[str, object]:
+        """Pickle without what was opened."""
+        return {name: value for name, value in self.__dict__.items() if name != "on_disk"}
+
+    def last_base_offset_before(self, offset: int) -> int | None:
+        """Return the base offset of the segment that holds `offset`, if one may."""
+        bases = [segment.base_offset for segment in self.segments if segment.base_offset is not None]
+        return max((base for base in bases if base <= offset), default=None)
+
+
+def list_logs(options: ReadOptions, *, is_complete: bool = True) -> list[Log]:
+    """List the partitions that a read is about, with their segments.
+
+    Args:
+        options: Paths, and topics and partitions.
+        is_complete: Whether every topic and partition that is named has to be there.
+
+    Raises `FileNotFoundError` for a path where nothing is, `ValueError` for one that is not in a local file system and
+    for topics and partitions that were asked for and are not there.
+    """
+    found: dict[tuple[TopicPartition, str], list[Segment]] = {}
+    for path in options.all_paths:
+        for file in _segment_files(path):
+            topic = options.topic if file.topic is None else file.topic
+            partition = options.partition if file.partition is None else file.partition
+            full_path = os.fspath(file.path)
+            key = TopicPartition(topic, partition), os.path.dirname(full_path)  # noqa: PTH120 -- strings in, strings out
+            found.setdefault(key, []).append(Segment(full_path, file.size, file.base_offset))
+    logs = [Log(partition, directory, tuple(segments)) for (partition, directory), segments in found.items()]
+    if is_complete:
+        options.subscription.check(log.partition for log in logs)
+    return [log for log in logs if options.subscription.takes(log.partition)]
+
+
+def _segment_files(path: str) -> Iterator[kbat.SegmentFile]:
+    for local in _expand(_local(path)):
+        yield from kbat.find_segments(local)
+
+
+def _local(path: str) -> str:
+    """Return the absolute path that a path or `file:` URL means."""
+    scheme, colon, rest = path.partition(":")
+    if colon and scheme.lower() == "file":
+        path = "/" + rest.lstrip("/")
+    elif colon and rest.startswith("/") and scheme.isalnum():
+        message = (
+            f"kbat: {path} is not in a local file system; "
+            "every task opens files by a path that all machines have: mount or copy it"
+        )
+        raise ValueError(message)
+    return os.path.abspath(os.path.expanduser(path))  # noqa: PTH100, PTH111 -- strings in, strings out
+
+
+def _expand(path: str) -> list[str]:
+    """Return the path, or what it matches if it is a glob."""
+    if os.path.exists(path):  # noqa: PTH110 -- strings in, strings out
+        return [path]
+    found = sorted(glob.glob(path)) if glob.has_magic(path) else []  # noqa: PTH207 -- strings in, strings out
+    if not found:
+        message = f"kbat: nothing is at {path}; a path is a .log file, a partition directory or a log directory"
+        raise FileNotFoundError(message)
+    return found

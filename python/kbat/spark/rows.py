@@ -1,0 +1,81 @@
+"""Reading in a task: the Arrow batches of what was planned, for every way that rows get into Spark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import kbat
+from kbat.spark.options import LIMIT_OPTIONS, ReadOptions
+from kbat.spark.schema import columns_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+    from kbat.spark.filters import RowFilter
+    from kbat.spark.plan import Piece, ReadPartition
+
+
+@dataclass(frozen=True)
+class RowReader:
+    """Reads tasks' pieces; pickled with what it needs: the options, and for each name of a column our column."""
+
+    options: ReadOptions
+    columns: tuple[tuple[str, str], ...]
+    start_timestamp: int | None = None
+    end_timestamp: int | None = None
+
+    @classmethod
+    def of(cls, options: ReadOptions, schema: StructType) -> RowReader:
+        """Return a reader of the columns that a schema has. Raises `ValueError` for one that does not fit."""
+        columns = columns_of(schema)
+        return cls(options, tuple((name, column.field) for name, column in zip(schema.names, columns, strict=True)))
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """For a column's name in Spark that in `kbat.scan`."""
+        return dict(self.columns)
+
+    def within(self, wanted: RowFilter) -> RowReader:
+        """Return a reader that may leave out rows that are not wanted."""
+        times = wanted.timestamps
+        return replace(self, start_timestamp=times.start, end_timestamp=times.end)
+
+    def read(self, partition: ReadPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the Arrow batches of one task, straight from Rust. Raises what `kbat.scan` raises."""
+        names = [name for name, _ in self.columns]
+        try:
+            for pieces in partition.scans():
+                for arrow_batch in self._scan(pieces).to_batches():
+                    yield arrow_batch.rename_columns(names)
+        except kbat.KbatError as error:
+            _add_advice(error)
+            raise
+
+    def _scan(self, pieces: Sequence[Piece]) -> kbat.Scan:
+        options = self.options
+        topic, partition = pieces[0].partition
+        return kbat.scan(
+            [piece.path for piece in pieces],
+            columns=[field for _, field in self.columns],
+            start_offset=pieces[0].start_offset,
+            end_offset=pieces[0].end_offset,
+            include_control=options.include_control,
+            check_crc=options.check_crc,
+            on_corrupt=options.on_corrupt,
+            limits=options.limits,
+            topic=topic,
+            partition=partition,
+            timestamp_unit="us",
+        )
+
+
+def _add_advice(error: kbat.KbatError) -> None:
+    """Add to an error, which names file, byte and offset, the option that lets the job go on."""
+    if isinstance(error, kbat.CrcError):
+        error.add_note("option checkCrc=false reads on past wrong checksums")
+    elif isinstance(error, kbat.LimitError):
+        error.add_note(f"for files you trust, raise the limit with one of the options {', '.join(LIMIT_OPTIONS)}")

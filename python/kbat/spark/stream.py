@@ -1,0 +1,202 @@
+"""The streaming source: growing log directories, micro-batch by micro-batch.
+
+```
+initialOffset ──► startingOffsets, resolved                {"orders": {"0": 23, "1": 0}}
+latestOffset  ──► the ends of all logs, within the limits   only whole batches; in read_committed only what is stable
+partitions    ──► from start to end of a micro-batch        partitions that are new start at their first record
+```
+
+Offsets are the next ones to read, in Kafka's JSON form. A micro-batch is made of offsets alone, so that one that is run
+again after a restart has the same rows. Deleted segments and partitions are lost data, for `failOnDataLoss` to judge.
+
+Spark hands over the start of a micro-batch and its limit from 4.2 on. Before that, the reader goes by the last offsets
+that it saw; the first micro-batch after a restart then has no limit.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+
+from kbat.spark.bounds import LATEST, Offset, offsets_json, offsets_of_json
+from kbat.spark.listing import Log, list_logs
+from kbat.spark.plan import ReadPartition, plan_ranges
+from kbat.spark.ranges import (
+    LogRange,
+    check_names_all,
+    check_no_copies,
+    latest_offset,
+    report_data_loss,
+    starting_offset,
+)
+from kbat.spark.rows import RowReader
+
+try:
+    from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, ReadMinRows, SupportsTriggerAvailableNow
+except ImportError:  # Spark before 4.2, which calls nothing that needs them
+
+    class SupportsTriggerAvailableNow:  # type: ignore[no-redef]  # stands in for Spark's
+        """Stands in for Spark's mark."""
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import pyarrow as pa
+    from pyspark.sql.streaming.datasource import ReadLimit
+    from pyspark.sql.types import StructType
+
+    from kbat.spark.options import ReadOptions
+    from kbat.spark.topics import TopicPartition
+
+Offsets = dict[str, dict[str, int]]
+
+
+class KbatStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Plans micro-batches on the driver, where it keeps what it saw last, and reads in the tasks."""
+
+    def __init__(self, schema: StructType, options: ReadOptions) -> None:
+        """Check schema and options. Raises `ValueError` where they ask for something that is not there."""
+        options.check_stream()
+        self.rows = RowReader.of(options, schema)
+        self.options = options
+        self.latest: Mapping[TopicPartition, int] = {}
+        self.last: Mapping[TopicPartition, int] | None = None
+        self.target: Mapping[TopicPartition, int] | None = None
+        self.last_trigger = -math.inf
+
+    def initialOffset(self) -> Offsets:  # noqa: N802 -- Spark's name
+        """Return the offsets at which a new query starts."""
+        logs = self._logs(is_complete=True)
+        bound = self.options.start or Offset(LATEST)
+        check_names_all("starting", bound, [log.partition for log in logs])
+        self.last = {log.partition: starting_offset(log, bound, self.options) for log in logs}
+        return offsets_json(self.last)
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 -- Spark's name
+        """Return the limit of the options."""
+        if self.options.max_offsets_per_trigger is not None:
+            return ReadMaxRows(self.options.max_offsets_per_trigger)
+        if self.options.min_offsets_per_trigger is not None:
+            return ReadMinRows(self.options.min_offsets_per_trigger)
+        return ReadAllAvailable()
+
+    def latestOffset(self, *start_and_limit: Any) -> Offsets:  # noqa: ANN401, N802 -- no arguments before Spark 4.2
+        """Return the end of the next micro-batch, which is its start if there is nothing to read yet.
+
+        Args:
+            start_and_limit: Where the micro-batch starts and the `ReadLimit` that Spark puts on it; nothing before 4.2.
+        """
+        start = offsets_of_json(start_and_limit[0]) if start_and_limit else self.last
+        is_limited = not (start_and_limit and isinstance(start_and_limit[1], ReadAllAvailable))
+        self.latest = self._latest(start or {})
+        if start is None or not is_limited:
+            return offsets_json(self.latest)
+        return offsets_json(self._within_limits(start, self.latest))
+
+    def reportLatestOffset(self) -> Offsets | None:  # noqa: N802 -- Spark's name
+        """Return the ends of all logs as last seen, for the progress of the query."""
+        return offsets_json(self.latest) if self.latest else None
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 -- Spark's name
+        """Take note of the ends of all logs: the query goes up to there and no further."""
+        self.target = self._ends(self._logs())
+
+    def partitions(self, start: Offsets, end: Offsets) -> list[ReadPartition]:
+        """Return the tasks of a micro-batch."""
+        starts, ends = offsets_of_json(start), offsets_of_json(end)
+        self.last = ends
+        logs = {log.partition: log for log in self._logs()}
+        ranges = [
+            a_range
+            for partition, end_offset in ends.items()
+            if (a_range := self._range(partition, logs.get(partition), starts.get(partition), end_offset)) is not None
+        ]
+        return [task for task in plan_ranges(ranges, self.options) if task.pieces]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the Arrow batches of one task."""
+        if isinstance(partition, ReadPartition):
+            yield from self.rows.read(partition)
+
+    def _logs(self, *, is_complete: bool = False) -> list[Log]:
+        logs = list_logs(self.options, is_complete=is_complete)
+        for log in logs:
+            if not log.is_named or log.partition.topic is None or log.partition.partition is None:
+                message = (
+                    f"kbat: {log.segments[0].path} is not named <topic>-<partition>/<base offset>.log, so a stream "
+                    "can't tell where it is in it; read a batch, or give it such a name"
+                )
+                raise ValueError(message)
+        check_no_copies(logs)
+        return logs
+
+    def _ends(self, logs: list[Log]) -> dict[TopicPartition, int]:
+        return {log.partition: latest_offset(log, self.options) for log in logs}
+
+    def _latest(self, start: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Return the ends of all logs; a log that is gone keeps its place, should it come back."""
+        ends = dict(self._ends(self._logs()) if self.target is None else self.target)
+        gone = [partition for partition in start if partition not in ends]
+        if gone and self.target is None:
+            names = ", ".join(str(partition) for partition in gone)
+            report_data_loss(f"{names} is gone; records may be lost", self.options)
+        for partition, offset in start.items():
+            if ends.get(partition, offset) < offset:
+                report_data_loss(
+                    f"the end of {partition} went from {offset} back to {ends[partition]}; records may be lost",
+                    self.options,
+                )
+        return {**{partition: start[partition] for partition in gone}, **ends}
+
+    def _within_limits(
+        self, start: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int]
+    ) -> Mapping[TopicPartition, int]:
+        firsts = {**self._first_offsets(latest.keys() - start.keys()), **start}
+        counts = {partition: max(end - firsts.get(partition, end), 0) for partition, end in latest.items()}
+        least, most = self.options.min_offsets_per_trigger, self.options.max_offsets_per_trigger
+        if least is not None and self.target is None and self._is_too_early(sum(counts.values()), least):
+            return start
+        return latest if most is None else share(most, firsts, counts)
+
+    def _is_too_early(self, count: int, least: int) -> bool:
+        now = time.monotonic()
+        if count < least and (now - self.last_trigger) * 1000 < self.options.max_trigger_delay:
+            return True
+        self.last_trigger = now
+        return False
+
+    def _first_offsets(self, partitions: set[TopicPartition]) -> dict[TopicPartition, int]:
+        logs = self._logs() if partitions else []
+        return {log.partition: log.on_disk.start_offset for log in logs if log.partition in partitions}
+
+    def _range(self, partition: TopicPartition, log: Log | None, start: int | None, end: int) -> LogRange | None:
+        """Return what to read of a log, having judged what is lost of it; None for nothing."""
+        if log is None:
+            if start is None or start < end:
+                report_data_loss(f"{partition} is gone, and its offsets before {end} with it", self.options)
+            return None
+        first = log.on_disk.start_offset
+        if start is None and first > 0:
+            report_data_loss(f"{partition} is new and starts with offset {first}, not 0", self.options)
+        if start is not None and start < min(first, end):
+            report_data_loss(f"offsets {start} to {min(first, end) - 1} of {partition} are gone", self.options)
+        if end > log.on_disk.end_offset:
+            report_data_loss(f"{partition} ends before offset {end}", self.options)
+        start = first if start is None else max(start, first)
+        return LogRange(log, start, end) if start < end else None
+
+
+def share(
+    most: int, firsts: Mapping[TopicPartition, int], counts: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, int]:
+    """Share `most` offsets among partitions by how many each has, at least one each, as Spark's Kafka source does."""
+    total = sum(counts.values())
+    ends = {}
+    for partition, count in counts.items():
+        part = most * count / total if total else 0
+        ends[partition] = firsts[partition] + min(count, math.ceil(part) if part < 1 else math.floor(part))
+    return ends

@@ -1,0 +1,70 @@
+"""A table of options: a frozen dataclass whose fields know an option's name, parser and text.
+
+```
+option name in any case ──► its field ──► its parser ──► its value, or a ValueError that names option and alternatives
+```
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import field, fields
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from dataclasses import Field
+
+Options = TypeVar("Options")
+
+
+def option(
+    name: str, parse: Callable[[str], object], doc: str, *, default: object = None, aliases: tuple[str, ...] = ()
+) -> Any:  # noqa: ANN401 -- as dataclasses.field
+    """Return a field for the option `name`, which `aliases` name too."""
+    return field(default=default, metadata={"name": name, "parse": parse, "doc": doc, "aliases": aliases})
+
+
+def option_names(table: type[Any]) -> tuple[str, ...]:
+    """Return the names of all options of a table, in their order."""
+    return tuple(item.metadata["name"] for item in _fields(table))
+
+
+def parse_table(table: type[Options], given: Mapping[str, str]) -> Options:
+    """Parse the options given, whatever the case of their names.
+
+    Raises `ValueError` that names the option and says what it can be.
+    """
+    known = {
+        name.lower(): item for item in _fields(table) for name in (item.metadata["name"], *item.metadata["aliases"])
+    }
+    values: dict[str, object] = {}
+    for name, text in given.items():
+        item = known.get(name.lower())
+        if item is None:
+            raise ValueError(_unknown(name, table, known))
+        value = _parse(item, name, text)
+        if values.setdefault(item.name, value) != value:
+            message = f"kbat: option {name}={text!r} says otherwise than {item.metadata['name']}: leave one out"
+            raise ValueError(message)
+    return table(**values)
+
+
+def _fields(table: type[Any]) -> list[Field[Any]]:
+    return [item for item in fields(table) if item.metadata]
+
+
+def _parse(item: Field[Any], name: str, text: str) -> object:
+    shown = name if name.lower() in (alias.lower() for alias in item.metadata["aliases"]) else item.metadata["name"]
+    try:
+        return item.metadata["parse"](text)
+    except ValueError as error:
+        reason = str(error).removeprefix("kbat: ")
+        message = f"kbat: option {shown}={text!r}: {reason}"
+        raise ValueError(message) from None
+
+
+def _unknown(name: str, table: type[Any], known: Mapping[str, Field[Any]]) -> str:
+    near = difflib.get_close_matches(name.lower(), known, n=1)
+    hint = f"; did you mean {known[near[0]].metadata['name']}?" if near else ";"
+    return f"kbat: there is no option {name}{hint} There are: {', '.join(option_names(table))}"

@@ -1,0 +1,157 @@
+"""Which topics and partitions a read is about: `subscribe`, `subscribePattern` and `assign` of Spark's Kafka source.
+
+Differences from there: a topic or partition that is not among the paths is an error for all three; a pattern is a Java
+expression that is also one of Python's, after the translation of the few constructs that are only written differently.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from kbat.spark.values import parse_names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+# Kafka's own topics, which a pattern never matches; one that wants them names them.
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"})
+
+_PARTITION_FORM = 'it is JSON like {"orders": [0, 1], "payments": [0]}'
+
+# Java writes these otherwise. \Q...\E quotes; the rest are classes of characters within ASCII, as topic names are.
+_JAVA_CLASSES = {
+    "Lower": "a-z",
+    "Upper": "A-Z",
+    "Alpha": "a-zA-Z",
+    "Digit": "0-9",
+    "Alnum": "a-zA-Z0-9",
+    "Punct": r"!-/:-@\[-`{-~",
+    "XDigit": "0-9a-fA-F",
+    "L": "a-zA-Z",
+    "Alphabetic": "a-zA-Z",
+    "Lu": "A-Z",
+    "Ll": "a-z",
+    "N": "0-9",
+    "Nd": "0-9",
+}
+
+
+class TopicPartition(NamedTuple):
+    """A partition of a topic; both None for files outside a `<topic>-<partition>` directory."""
+
+    topic: str | None
+    partition: int | None
+
+    def __str__(self) -> str:
+        """Return the name that Kafka gives it, which its directory has too."""
+        return f"{self.topic}-{self.partition}"
+
+
+NO_PARTITION = TopicPartition(None, None)
+
+
+@dataclass(frozen=True)
+class Subscription:
+    """What `subscribe`, `subscribePattern` or `assign` asked for; all of it if None was given."""
+
+    topics: tuple[str, ...] | None = None
+    pattern: re.Pattern[str] | None = None
+    partitions: tuple[TopicPartition, ...] | None = None
+
+    def check(self, found: Iterable[TopicPartition]) -> None:
+        """Raise `ValueError` unless all that was asked for by its name is among the partitions found."""
+        there = list(dict.fromkeys(found))
+        missing = self._missing(there)
+        if missing:
+            names = ", ".join(sorted({str(partition.topic) for partition in there if partition.topic})) or "none"
+            message = (
+                f"kbat: {', '.join(missing)} is not under the path; topics there: {names}; "
+                "a partition lies in a directory <topic>-<partition>, perhaps of another broker or disk"
+            )
+            raise ValueError(message)
+
+    def takes(self, partition: TopicPartition) -> bool:
+        """Whether a partition is asked for."""
+        if self.partitions is not None:
+            return partition in self.partitions
+        if self.topics is not None:
+            return partition.topic in self.topics
+        if self.pattern is not None:
+            topic = partition.topic
+            return topic is not None and topic not in INTERNAL_TOPICS and bool(self.pattern.search(topic))
+        return True
+
+    def _missing(self, there: list[TopicPartition]) -> list[str]:
+        if self.partitions is not None:
+            return [str(partition) for partition in self.partitions if partition not in there]
+        topics = {partition.topic for partition in there}
+        return [topic for topic in self.topics or () if topic not in topics]
+
+
+def parse_topics(text: str) -> tuple[str, ...]:
+    """Parse `subscribe`: topics separated by commas."""
+    return tuple(dict.fromkeys(parse_names(text)))
+
+
+def parse_pattern(text: str) -> re.Pattern[str]:
+    """Parse `subscribePattern`: a Java expression, found anywhere in the topic's name, as Spark's Kafka source does."""
+    if not text.strip():
+        message = "it is empty; it is a regular expression of topics, like orders-.*"
+        raise ValueError(message)
+    try:
+        return re.compile(_from_java(text.strip()), re.ASCII)
+    except re.error as error:
+        message = f"it is no regular expression that Java and Python both know: {error}"
+        raise ValueError(message) from None
+
+
+def _from_java(pattern: str) -> str:
+    if "&&" in pattern:
+        message = "it is a regular expression, and && within brackets is only Java's: write the set out"
+        raise ValueError(message)
+    quoted = re.sub(r"\\Q(.*?)(?:\\E|$)", lambda found: re.escape(found[1]), pattern)
+    named = re.sub(r"\(\?<(?=[a-zA-Z])", "(?P<", quoted)
+    named = re.sub(r"\\k<(\w+)>", r"(?P=\1)", named)
+    return _translate_classes(named).replace(r"\z", r"\Z")
+
+
+def _translate_classes(pattern: str) -> str:
+    """Write `p{Alpha}` classes as sets; within brackets as a part of them."""
+    parts: list[str] = []
+    in_set = False
+    for part in re.findall(r"\\[pP]\{\w+\}|\\.|.", pattern, re.DOTALL):
+        found = re.fullmatch(r"\\([pP])\{(?:Is)?(\w+)\}", part)
+        if found and found[2] in _JAVA_CLASSES and not (in_set and found[1] == "P"):
+            characters = _JAVA_CLASSES[found[2]]
+            negated = "^" if found[1] == "P" else ""
+            parts.append(characters if in_set else f"[{negated}{characters}]")
+            continue
+        if in_set and part == "[":
+            message = "it is a regular expression, and [ within brackets is only Java's: write \\[ or the set out"
+            raise ValueError(message)
+        in_set = part == "[" or (in_set and part != "]")
+        parts.append(part)
+    return "".join(parts)
+
+
+def parse_assign(text: str) -> tuple[TopicPartition, ...]:
+    """Parse `assign`: `{"topic": [0, 1]}`."""
+    try:
+        topics = json.loads(text)
+    except ValueError:
+        raise ValueError(_PARTITION_FORM) from None
+    if not isinstance(topics, dict) or not topics:
+        raise ValueError(_PARTITION_FORM)
+    for numbers in topics.values():
+        if not isinstance(numbers, list) or not numbers or not all(_is_partition(number) for number in numbers):
+            raise ValueError(_PARTITION_FORM)
+    return tuple(
+        dict.fromkeys(TopicPartition(topic, number) for topic, numbers in topics.items() for number in numbers)
+    )
+
+
+def _is_partition(number: object) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool) and 0 <= number < 1 << 31

@@ -1,0 +1,121 @@
+"""What the text of an option may be: each parser gives a value or a `ValueError` that says what it takes."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Value = TypeVar("Value")
+
+_SIZES = {"": 1, "b": 1, "k": 1 << 10, "kb": 1 << 10, "m": 1 << 20, "mb": 1 << 20, "g": 1 << 30, "gb": 1 << 30}
+_TIMES = {"": 1, "ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+_INT64_MAX = (1 << 63) - 1
+
+
+def parse_bool(text: str) -> bool:
+    """Parse `true` or `false`."""
+    try:
+        return {"true": True, "false": False}[text.strip().lower()]
+    except KeyError:
+        message = "it is true or false"
+        raise ValueError(message) from None
+
+
+def parse_count(text: str) -> int:
+    """Parse a whole number from 0."""
+    if not text.strip().isdecimal() or int(text) > _INT64_MAX:
+        message = "it is a whole number from 0"
+        raise ValueError(message)
+    return int(text)
+
+
+def parse_positive_count(text: str) -> int:
+    """Parse a whole number from 1."""
+    if not text.strip().isdecimal() or not 0 < int(text) <= _INT64_MAX:
+        message = "it is a whole number from 1"
+        raise ValueError(message)
+    return int(text)
+
+
+def parse_len(text: str) -> int:
+    """Parse a number of bytes, perhaps with a unit."""
+    found = re.fullmatch(r"(\d+)\s*([a-z]*)", text.strip().lower())
+    if not found or found[2] not in _SIZES:
+        message = "it is a number of bytes, or one with a unit, like 256m or 1g"
+        raise ValueError(message)
+    return int(found[1]) * _SIZES[found[2]]
+
+
+def parse_positive_len(text: str) -> int:
+    """Parse a number of bytes from 1."""
+    number = parse_len(text)
+    if number == 0:
+        message = "it is at least 1 byte"
+        raise ValueError(message)
+    return number
+
+
+def parse_duration(text: str) -> int:
+    """Parse a duration into milliseconds, as Spark writes them: `15m`, `10s`, `500ms`."""
+    found = re.fullmatch(r"(\d+)\s*([a-z]*)", text.strip().lower())
+    if not found or found[2] not in _TIMES:
+        message = "it is a duration with a unit: 500ms, 10s, 15m, 2h or 1d; a bare number is milliseconds"
+        raise ValueError(message)
+    return int(found[1]) * _TIMES[found[2]]
+
+
+def parse_timestamp(text: str) -> int:
+    """Parse milliseconds since the epoch."""
+    if not text.strip().isdecimal() or int(text) > _INT64_MAX:
+        message = "it is a number of milliseconds since 1970, UTC, like 1700000000000"
+        raise ValueError(message)
+    return int(text)
+
+
+def parse_text(text: str) -> str:
+    """Parse text that is not empty."""
+    if not text.strip():
+        message = "it is empty"
+        raise ValueError(message)
+    return text
+
+
+def parse_path(text: str) -> tuple[str, ...]:
+    """Parse one path."""
+    return (parse_text(text),)
+
+
+def parse_paths(text: str) -> tuple[str, ...]:
+    """Parse a JSON list of paths."""
+    paths = json.loads(text)
+    if not isinstance(paths, list) or not all(isinstance(path, str) and path for path in paths):
+        message = "it is a JSON list of paths, as load([...]) makes it"
+        raise ValueError(message)
+    return tuple(paths)
+
+
+def parse_names(text: str) -> tuple[str, ...]:
+    """Parse names separated by commas."""
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    if not names:
+        message = "it names nothing; it is names separated by commas"
+        raise ValueError(message)
+    return names
+
+
+def one_of(*choices: str) -> Callable[[str], str]:
+    """Return a parser of one of some words, in any case."""
+
+    def parse(text: str) -> str:
+        word = text.strip().lower()
+        if word not in choices:
+            *others, last = choices
+            message = f"it is {', '.join(others)} or {last}"
+            raise ValueError(message)
+        return word
+
+    return parse
