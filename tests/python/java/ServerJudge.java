@@ -44,6 +44,12 @@ public final class ServerJudge extends Judge {
         switch (operation) {
             case "validate": return Appending.validate(request);
             case "filter_to": return Filtering.filterTo(request);
+            case "load": return Logs.load(request);
+            case "append": return Logs.append(request);
+            case "clean": return Logs.clean(request);
+            case "read_index": return Indexes.read(request);
+            case "lookup_offsets": return Indexes.lookupOffsets(request);
+            case "lookup_times": return Indexes.lookupTimes(request);
             case "dump_log": return Dumping.dump(request);
             default: return node(request).answer(operation, request);
         }
