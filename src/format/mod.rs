@@ -14,6 +14,7 @@ pub(crate) mod edit;
 pub(crate) mod frame;
 pub(crate) mod header;
 pub(crate) mod legacy;
+pub(crate) mod quick;
 pub(crate) mod record;
 pub(crate) mod records;
 pub(crate) mod retain;

@@ -13,6 +13,7 @@ use crate::format::batch::Batch;
 use crate::format::header::increment_sequence;
 use crate::format::header::{BATCH_HEADER_LEN, NO_SEQUENCE};
 use crate::format::legacy::LegacyRecords;
+use crate::format::quick::quick_body;
 use crate::format::record::{Body, BodyFault, Extra, Place, Record, parse_body};
 use crate::format::varint::{VarintFault, read_varint};
 use crate::limits::Limits;
@@ -211,16 +212,12 @@ impl<'s> V2Records<'s> {
         if self.index >= self.count {
             return None;
         }
-        let mut rest = self.rest;
-        let length = match read_varint(&mut rest) {
-            Ok(length) => length,
-            Err(fault) => return Some(Err(self.length_fault(fault))),
-        };
-        let split = usize::try_from(length).ok().and_then(|len| rest.split_at_checked(len));
-        let Some((body_bytes, after)) = split else { return Some(Err(self.length_error(length, rest.len()))) };
-        let body = match parse_body(body_bytes) {
-            Ok(body) => body,
-            Err(fault) => return Some(Err(self.body_error(*fault, after.len()))),
+        let (body, after) = match quick_body(self.rest) {
+            Some(parsed) => parsed,
+            None => match self.careful_body() {
+                Ok(parsed) => parsed,
+                Err(error) => return Some(Err(error)),
+            },
         };
         if usize_of(body.header_count) > self.header_limit {
             return Some(Err(self.header_limit_error(usize_of(body.header_count))));
@@ -232,6 +229,17 @@ impl<'s> V2Records<'s> {
         }
         (self.rest, self.index) = (after, next);
         Some(Ok(record))
+    }
+
+    /// The record at the front, of whatever shape, or what is wrong with it.
+    #[inline(never)]
+    fn careful_body(&mut self) -> Result<(Body<'s>, &'s [u8])> {
+        let mut rest = self.rest;
+        let length = read_varint(&mut rest).map_err(|fault| self.length_fault(fault))?;
+        let split = usize::try_from(length).ok().and_then(|len| rest.split_at_checked(len));
+        let Some((body, after)) = split else { return Err(self.length_error(length, rest.len())) };
+        let body = parse_body(body).map_err(|fault| self.body_error(*fault, after.len()))?;
+        Ok((body, after))
     }
 
     #[inline]

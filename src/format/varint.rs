@@ -75,7 +75,7 @@ fn read_base128(bytes: &mut &[u8], max_len: usize) -> Result<u64, VarintFault> {
 }
 
 #[inline]
-fn unzigzag32(value: u32) -> i32 {
+pub(crate) fn unzigzag32(value: u32) -> i32 {
     ((value >> 1) ^ (value & 1).wrapping_neg()).cast_signed()
 }
 
