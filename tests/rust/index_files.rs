@@ -42,37 +42,40 @@ fn expected(folder: &Path) -> BTreeMap<String, Expected> {
 }
 
 fn assert_offset_index(path: &Path, expected: &Expected) {
+    let place = path.display();
     let index = OffsetIndex::open(path, None).unwrap();
     let entries = index.entries().unwrap();
-    assert_eq!(index.entry_count(), entries.len() as u64, "{path:?}");
-    assert_eq!(Some(index.slot_count()), expected.header["entries"].as_u64(), "{path:?}");
-    assert_eq!(expected.zeros_from.unwrap_or_else(|| index.slot_count()), entries.len() as u64, "{path:?}");
-    assert_eq!(index.sanity_check().is_err(), !expected.header["sanityError"].is_null(), "{path:?}");
+    assert_eq!(index.entry_count(), entries.len() as u64, "{place}");
+    assert_eq!(Some(index.slot_count()), expected.header["entries"].as_u64(), "{place}");
+    assert_eq!(expected.zeros_from.unwrap_or_else(|| index.slot_count()), entries.len() as u64, "{place}");
+    assert_eq!(index.sanity_check().is_err(), !expected.header["sanityError"].is_null(), "{place}");
     let entries: Vec<Value> =
         entries.iter().map(|entry| json!({"offset": entry.offset, "position": entry.position})).collect();
     assert_entries(path, &entries, &expected.entries, &["offset", "position"]);
 }
 
 fn assert_time_index(path: &Path, expected: &Expected) {
+    let place = path.display();
     let index = TimeIndex::open(path, None).unwrap();
     let entries = index.entries().unwrap();
-    assert_eq!(index.entry_count(), entries.len() as u64, "{path:?}");
-    assert_eq!(Some(index.slot_count()), expected.header["entries"].as_u64(), "{path:?}");
-    assert_eq!(expected.zeros_from.unwrap_or_else(|| index.slot_count()), entries.len() as u64, "{path:?}");
-    assert_eq!(index.sanity_check().is_err(), !expected.header["sanityError"].is_null(), "{path:?}");
+    assert_eq!(index.entry_count(), entries.len() as u64, "{place}");
+    assert_eq!(Some(index.slot_count()), expected.header["entries"].as_u64(), "{place}");
+    assert_eq!(expected.zeros_from.unwrap_or_else(|| index.slot_count()), entries.len() as u64, "{place}");
+    assert_eq!(index.sanity_check().is_err(), !expected.header["sanityError"].is_null(), "{place}");
     let entries: Vec<Value> =
         entries.iter().map(|entry| json!({"timestamp": entry.timestamp, "offset": entry.offset})).collect();
     assert_entries(path, &entries, &expected.entries, &["timestamp", "offset"]);
 }
 
 fn assert_transaction_index(path: &Path, expected: &Expected) {
+    let place = path.display();
     let index = TransactionIndex::open(path).unwrap();
     let base_offset = LogFile::parse(path.file_name().unwrap().to_str().unwrap()).unwrap().base_offset;
-    assert_eq!(Some(index.entry_count()), expected.header["entries"].as_u64(), "{path:?}");
-    assert_eq!(index.sanity_check(base_offset).is_err(), !expected.header["sanityError"].is_null(), "{path:?}");
+    assert_eq!(Some(index.entry_count()), expected.header["entries"].as_u64(), "{place}");
+    assert_eq!(index.sanity_check(base_offset).is_err(), !expected.header["sanityError"].is_null(), "{place}");
     let entries = index.entries().unwrap();
     let bytes: Vec<u8> = entries.iter().flat_map(kbat::AbortedTransaction::encode).collect();
-    assert_eq!(bytes, std::fs::read(path).unwrap(), "{path:?}");
+    assert_eq!(bytes, std::fs::read(path).unwrap(), "{place}");
     let entries: Vec<Value> = entries
         .iter()
         .map(|entry| {
@@ -93,8 +96,9 @@ fn producer_json(entry: &ProducerEntry) -> Value {
 }
 
 fn assert_snapshot(path: &Path, expected: &Expected) {
+    let place = path.display();
     let snapshot = ProducerSnapshot::read(path).unwrap();
-    assert_eq!(snapshot.encode().unwrap(), std::fs::read(path).unwrap(), "{path:?}");
+    assert_eq!(snapshot.encode().unwrap(), std::fs::read(path).unwrap(), "{place}");
     // Kafka's classes list them in the order of a hash map
     let by_id = |mut entries: Vec<Value>| {
         entries.sort_by_key(|entry| entry["producerId"].as_i64());
@@ -107,10 +111,11 @@ fn assert_snapshot(path: &Path, expected: &Expected) {
 }
 
 fn assert_entries(path: &Path, found: &[Value], expected: &[Value], fields: &[&str]) {
-    assert_eq!(found.len(), expected.len(), "{path:?}");
+    let place = path.display();
+    assert_eq!(found.len(), expected.len(), "{place}");
     for (found, expected) in found.iter().zip(expected) {
         for field in fields {
-            assert_eq!(found[field], expected[field], "{path:?} {field}");
+            assert_eq!(found[field], expected[field], "{place} {field}");
         }
     }
 }
@@ -157,11 +162,12 @@ fn lookups(kind: &str) -> Vec<(PathBuf, Vec<Value>)> {
 fn every_offset_lookup_gives_kafkas_answer() {
     let mut seen = 0;
     for (segment, lines) in lookups("offset") {
+        let place = segment.display();
         let index = OffsetIndex::open(&segment.with_extension("index"), None).unwrap();
         for line in lines {
             let found = index.lookup(line["target"].as_i64().unwrap()).unwrap();
-            assert_eq!(Some(found.offset), line["indexOffset"].as_i64(), "{segment:?} {line}");
-            assert_eq!(Some(i64::from(found.position)), line["indexPosition"].as_i64(), "{segment:?} {line}");
+            assert_eq!(Some(found.offset), line["indexOffset"].as_i64(), "{place} {line}");
+            assert_eq!(Some(i64::from(found.position)), line["indexPosition"].as_i64(), "{place} {line}");
             seen += 1;
         }
     }
@@ -172,11 +178,12 @@ fn every_offset_lookup_gives_kafkas_answer() {
 fn every_time_lookup_gives_kafkas_answer() {
     let mut seen = 0;
     for (segment, lines) in lookups("time") {
+        let place = segment.display();
         let index = TimeIndex::open(&segment.with_extension("timeindex"), None).unwrap();
         for line in lines {
             let found = index.lookup(line["target"].as_i64().unwrap()).unwrap();
-            assert_eq!(Some(found.timestamp), line["timeIndexTimestamp"].as_i64(), "{segment:?} {line}");
-            assert_eq!(Some(found.offset), line["timeIndexOffset"].as_i64(), "{segment:?} {line}");
+            assert_eq!(Some(found.timestamp), line["timeIndexTimestamp"].as_i64(), "{place} {line}");
+            assert_eq!(Some(found.offset), line["timeIndexOffset"].as_i64(), "{place} {line}");
             seen += 1;
         }
     }
@@ -187,12 +194,13 @@ fn every_time_lookup_gives_kafkas_answer() {
 fn every_leader_epoch_checkpoint_is_written_as_read() {
     let (mut empty, mut written) = (0, 0);
     for path in named("leader-epoch-checkpoint") {
+        let place = path.display();
         let (epochs, text) = (LeaderEpochs::read(&path).unwrap(), text(&path));
         if text.is_empty() {
-            assert!(epochs.entries().is_empty(), "{path:?}");
+            assert!(epochs.entries().is_empty(), "{place}");
             empty += 1;
         } else {
-            assert_eq!(epochs.encode(), text, "{path:?}");
+            assert_eq!(epochs.encode(), text, "{place}");
             written += 1;
         }
     }
@@ -207,7 +215,7 @@ fn every_leader_epoch_checkpoint_is_written_as_read() {
 fn every_partition_metadata_is_written_as_read() {
     let paths = named("partition.metadata");
     for path in &paths {
-        assert_eq!(PartitionMetadata::read(path).unwrap().encode(), text(path).trim_end(), "{path:?}");
+        assert_eq!(PartitionMetadata::read(path).unwrap().encode(), text(path).trim_end(), "{}", path.display());
     }
     assert_eq!(paths.len(), 73);
 }
@@ -229,10 +237,11 @@ fn the_files_of_a_log_directory_are_told() {
         let folder = data_dir().join(folder);
         for name in ["cleaner", "log-start", "recovery-point", "replication"] {
             let path = folder.join(format!("{name}-offset-checkpoint"));
+            let place = path.display();
             let checkpoint = OffsetCheckpoint::read(&path).unwrap();
-            assert_eq!(checkpoint.encode(), text(&path), "{path:?}");
+            assert_eq!(checkpoint.encode(), text(&path), "{place}");
             if name == "log-start" {
-                assert_eq!(checkpoint.offset("log-start", 0), Some(170), "{path:?}");
+                assert_eq!(checkpoint.offset("log-start", 0), Some(170), "{place}");
             }
         }
         let properties = MetaProperties::read(&folder.join("meta.properties")).unwrap();
