@@ -108,11 +108,12 @@ pub use format::retain::{BatchRetention, RetainOptions, RetainOutcome, Retained,
 pub use format::size::{NewHeader, batch_len_bound, message_len, record_len};
 pub use limits::Limits;
 pub use log::{
-    AbortedTransaction, CleanShutdown, DEFAULT_INDEX_INTERVAL_BYTES, DEFAULT_MAX_INDEX_BYTES, DirectoryState,
-    DroppedRange, EpochEntry, FileAction, FileChange, HeaderReader, IndexEntries, IndexUse, LeaderEpochs, LogDirectory,
-    LogFile, LogFileKind, LogFileState, MetaProperties, OFFSET_CHECKPOINTS, OffsetCheckpoint, OffsetEntry, OffsetIndex,
-    OffsetPlace, PartitionDirectory, PartitionLog, PartitionMetadata, PartitionOffset, ProducerEntry, ProducerSnapshot,
-    ProducerStates, Progress, RecoverOptions, RepairReport, RepairedSegment, Segment, SegmentFile, SegmentIndexer,
-    SegmentReader, SnapshotFile, StrayDirectory, TimeEntry, TimeIndex, TimestampPlace, TopicPartition,
-    TransactionIndex, Uuid, find_segments, parse_base_offset, parse_partition_directory, recover,
+    AbortedTransaction, Checkpoint, CleanShutdown, DEFAULT_INDEX_INTERVAL_BYTES, DEFAULT_MAX_INDEX_BYTES,
+    DirectoryState, DroppedRange, EpochEntry, FileAction, FileChange, HeaderReader, IndexEntries, IndexUse,
+    LeaderEpochs, LogDirectory, LogFile, LogFileKind, LogFileState, MetaProperties, OFFSET_CHECKPOINTS,
+    OffsetCheckpoint, OffsetEntry, OffsetIndex, OffsetPlace, PartitionDirectory, PartitionLog, PartitionMetadata,
+    PartitionOffset, ProducerEntry, ProducerSnapshot, ProducerStates, Progress, RecoverOptions, RepairReport,
+    RepairedSegment, Segment, SegmentFile, SegmentIndexer, SegmentReader, SnapshotFile, StrayDirectory, TimeEntry,
+    TimeIndex, TimestampPlace, TopicPartition, TransactionIndex, Uuid, find_segments, parse_base_offset,
+    parse_partition_directory, recover,
 };

@@ -21,7 +21,8 @@ mod segment;
 mod uuid;
 
 pub use checkpoint::{
-    CleanShutdown, EpochEntry, LeaderEpochs, MetaProperties, OffsetCheckpoint, PartitionMetadata, PartitionOffset,
+    Checkpoint, CleanShutdown, EpochEntry, LeaderEpochs, MetaProperties, OffsetCheckpoint, PartitionMetadata,
+    PartitionOffset,
 };
 pub use directory::{SegmentFile, find_segments};
 pub use headers::HeaderReader;

@@ -7,14 +7,25 @@ use crate::python::partition::{EARLIEST, LATEST, MAX_TIMESTAMP, PyPartitionLog};
 use crate::python::places::{PyOffsetPlace, PyTimestampPlace};
 use crate::python::segment::PySegment;
 
+/// Makes a submodule that can be imported.
+pub(crate) fn add_submodule<'py>(
+    parent: &Bound<'py, PyModule>,
+    name: &str,
+    doc: &str,
+) -> PyResult<Bound<'py, PyModule>> {
+    let py = parent.py();
+    let full_name = format!("kbat._core.{name}");
+    let module = PyModule::new(py, &full_name)?;
+    module.setattr("__doc__", doc)?;
+    parent.setattr(name, &module)?;
+    // an extension module is no package: without this, importing the submodule would look for a file
+    py.import("sys")?.getattr("modules")?.set_item(full_name, &module)?;
+    Ok(module)
+}
+
 /// Makes the submodule and everything in it.
 pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
-    let py = parent.py();
-    let module = PyModule::new(py, "kbat._core.log")?;
-    module.setattr("__doc__", "Segments, their indexes, partitions and log directories.")?;
-    parent.setattr("log", &module)?;
-    // an extension module is no package: without this, `import kbat._core.log` would look for a file
-    py.import("sys")?.getattr("modules")?.set_item("kbat._core.log", &module)?;
+    let module = add_submodule(parent, "log", "Segments, their indexes, partitions and log directories.")?;
     module.add("EARLIEST", EARLIEST)?;
     module.add("LATEST", LATEST)?;
     module.add("MAX_TIMESTAMP", MAX_TIMESTAMP)?;

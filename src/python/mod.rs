@@ -9,10 +9,13 @@ mod allocator;
 mod batch;
 mod builder;
 mod capsule;
+mod checkpoints;
 mod control;
 mod convert;
 mod edit;
 mod errors;
+mod files;
+mod indexes;
 mod limits;
 mod log;
 mod log_directory;
@@ -50,5 +53,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(edit::set_partition_leader_epoch, module)?)?;
     module.add_function(wrap_pyfunction!(scan::scan, module)?)?;
     module.add_function(wrap_pyfunction!(segments::find_segments, module)?)?;
+    files::register(module)?;
     log::register(module)
 }

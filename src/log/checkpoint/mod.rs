@@ -21,12 +21,14 @@
 //!
 //! Source: `CheckpointFile`, `OffsetCheckpointFile`, `LeaderEpochCheckpointFile` of Kafka.
 
+mod any;
 mod epochs;
 mod offsets;
 mod partition;
 mod properties;
 mod shutdown;
 
+pub use any::Checkpoint;
 pub use epochs::{EpochEntry, LeaderEpochs};
 pub use offsets::{OffsetCheckpoint, PartitionOffset};
 pub use partition::PartitionMetadata;

@@ -1,0 +1,42 @@
+//! [`Checkpoint`]: either kind of checkpoint, told apart by its lines.
+
+use std::path::Path;
+
+use super::{LeaderEpochs, OffsetCheckpoint, VERSION, fields, lines, read_text};
+use crate::error::Result;
+
+/// Name of the file of leader epochs in a partition directory.
+pub(crate) const LEADER_EPOCH_FILE_NAME: &str = "leader-epoch-checkpoint";
+
+/// A checkpoint of either kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Checkpoint {
+    /// Offsets of partitions.
+    Offsets(OffsetCheckpoint),
+    /// Leader epochs of a partition.
+    LeaderEpochs(LeaderEpochs),
+}
+
+impl Checkpoint {
+    /// Reads a checkpoint file. Where it holds nothing, its name tells the kind.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidFile`](crate::ErrorKind::InvalidFile) where the text is malformed; those of reading.
+    pub fn read(path: &Path) -> Result<Self> {
+        let text = read_text(path)?;
+        let named = || path.file_name().is_some_and(|name| name == LEADER_EPOCH_FILE_NAME);
+        let parsed = match lines(&text).nth(2).map(|line| fields(line).len()) {
+            Some(2) => LeaderEpochs::parse(&text).map(Self::LeaderEpochs),
+            None if named() => LeaderEpochs::parse(&text).map(Self::LeaderEpochs),
+            _ => OffsetCheckpoint::parse(&text).map(Self::Offsets),
+        };
+        parsed.map_err(|error| error.with_path(path))
+    }
+
+    /// Version of the format.
+    #[must_use]
+    pub fn version(&self) -> i32 {
+        VERSION
+    }
+}
