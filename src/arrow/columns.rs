@@ -80,6 +80,13 @@ impl Bytes {
         self.offsets.len().saturating_sub(1)
     }
 
+    fn truncate(&mut self, rows: usize) {
+        self.offsets.truncate(rows.saturating_add(1));
+        let end = self.offsets.last().copied().unwrap_or_default();
+        self.data.truncate(usize::try_from(end).unwrap_or_default());
+        self.nulls.truncate(rows);
+    }
+
     fn take(&mut self) -> (OffsetBuffer<i32>, Buffer, Option<arrow_buffer::NullBuffer>) {
         let (rows, bytes) = self.expected;
         self.expected = (rows.max(self.len()), bytes.max(self.data.len()));
@@ -224,11 +231,41 @@ impl Builder {
         Ok(())
     }
 
+    /// Drops all but the first rows.
+    fn truncate(&mut self, rows: usize) {
+        match self {
+            Self::Key(bytes) | Self::Value(bytes) | Self::Text(_, bytes) => bytes.truncate(rows),
+            Self::Offset(values) | Self::Timestamp(values, _) | Self::BatchInt64(_, values) => values.truncate(rows),
+            Self::Sequence(values) | Self::BatchInt32(_, values) => values.truncate(rows),
+            Self::BatchInt16(values) => values.truncate(rows),
+            Self::BatchInt8(values) => values.truncate(rows),
+            Self::IsTransactional(values) => values.truncate(rows),
+            Self::Partition { values, nulls } => {
+                values.truncate(rows);
+                nulls.truncate(rows);
+            }
+            Self::Headers { lists, keys, values } => {
+                lists.truncate(rows.saturating_add(1));
+                let count = usize::try_from(lists.last().copied().unwrap_or_default()).unwrap_or_default();
+                keys.truncate(count);
+                values.truncate(count);
+            }
+        }
+    }
+
+    /// The longest buffer of variable length.
+    fn longest(&self) -> usize {
+        match self {
+            Self::Headers { keys, values, .. } => keys.data.len().max(values.data.len()),
+            _ => self.data_len(),
+        }
+    }
+
     /// Bytes of variable length held.
     fn data_len(&self) -> usize {
         match self {
             Self::Key(bytes) | Self::Value(bytes) | Self::Text(_, bytes) => bytes.data.len(),
-            Self::Headers { keys, values, .. } => keys.data.len().max(values.data.len()),
+            Self::Headers { keys, values, .. } => keys.data.len().saturating_add(values.data.len()),
             _ => 0,
         }
     }
@@ -289,12 +326,19 @@ impl Columns {
 
     /// The longest variable-length buffer, in bytes.
     pub(crate) fn longest(&self) -> usize {
-        self.builders.iter().map(Builder::data_len).max().unwrap_or(0)
+        self.builders.iter().map(Builder::longest).max().unwrap_or(0)
     }
 
     /// Bytes of variable length in all columns.
     pub(crate) fn data_len(&self) -> usize {
         self.builders.iter().map(Builder::data_len).fold(0, usize::saturating_add)
+    }
+
+    /// Drops what was added since the last [`Columns::extend`]: the records of a batch that failed.
+    pub(crate) fn roll_back(&mut self) {
+        for builder in &mut self.builders {
+            builder.truncate(self.rows);
+        }
     }
 
     /// Adds records column by column: one decision a column and chunk, not one a value.

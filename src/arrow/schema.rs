@@ -145,6 +145,30 @@ pub(crate) fn schema_of(columns: &[Column], unit: TimestampUnit) -> SchemaRef {
     Arc::new(Schema::new(columns.iter().map(|column| column.field(unit)).collect::<Vec<_>>()))
 }
 
+/// Name of the column that [`OnCorrupt::Report`](crate::arrow::OnCorrupt::Report) adds.
+pub(crate) const ERROR: &str = "error";
+
+/// The fields of the `error` column.
+pub(crate) fn error_fields() -> Fields {
+    let text = |name: &str| Field::new(name, DataType::Utf8, true);
+    let number = |name: &str| Field::new(name, DataType::Int64, true);
+    Fields::from(vec![
+        text("kind"),
+        text("message"),
+        text("path"),
+        number("position"),
+        number("length"),
+        number("first_offset"),
+        number("last_offset"),
+    ])
+}
+
+/// A schema with the `error` column after its own.
+pub(crate) fn with_error(schema: &Schema) -> SchemaRef {
+    let error = Arc::new(Field::new(ERROR, DataType::Struct(error_fields()), true));
+    Arc::new(Schema::new(schema.fields().iter().cloned().chain([error]).collect::<Vec<_>>()))
+}
+
 impl fmt::Display for Column {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())

@@ -78,6 +78,11 @@ impl HeaderReader {
         self.file.path()
     }
 
+    /// The file, to be read by position.
+    pub(crate) fn file(&self) -> &PositionedFile {
+        &self.file
+    }
+
     /// Where the next batch begins, in bytes.
     #[must_use]
     pub fn position(&self) -> u64 {

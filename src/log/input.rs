@@ -90,7 +90,7 @@ impl Input {
     }
 
     pub(crate) fn open_at(path: &Path, position: u64, limits: &Limits) -> Result<Self> {
-        let reader = SegmentReader::open_with(path, limits)?.starting_at(position)?;
+        let reader = SegmentReader::open_with(path, limits)?.starting_at(position);
         Ok(Self::File(Box::new(reader)))
     }
 

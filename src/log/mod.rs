@@ -2,6 +2,7 @@
 
 mod atomic;
 mod checkpoint;
+pub(crate) mod committed;
 mod directory;
 mod file;
 mod headers;
@@ -15,7 +16,6 @@ mod producer;
 mod progress;
 mod reader;
 mod recovery;
-#[allow(dead_code, reason = "salvage and scan use it")]
 pub(crate) mod resync;
 mod segment;
 mod uuid;

@@ -3,19 +3,22 @@
 //! Files are read, not mapped: a broker may truncate a mapped file, which kills the process. Memory is one window, which grows
 //! to the largest batch that is really there and within [`Limits::batch_len`].
 
-use std::fs::File;
-use std::io::{ErrorKind as IoErrorKind, Read, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{ErrorKind, Result};
 use crate::format::batch::Batch;
 use crate::format::frame::{Frame, frame, is_zeros, limit_error, trusted_len};
-use crate::format::header::HEADER_LEN_UP_TO_MAGIC;
+use crate::format::header::{BATCH_HEADER_LEN, BatchHeader, HEADER_LEN_UP_TO_MAGIC};
 use crate::limits::Limits;
+use crate::log::file::PositionedFile;
 use crate::num::{u64_of, usize_from_u64};
 
-/// Bytes read at a time: stays in a second-level cache and makes system calls rare.
+/// Bytes read at a time in a walk that is under way: stays in a second-level cache and makes system calls rare.
 const WINDOW_LEN: usize = 1 << 20;
+/// Bytes of the first read: who wants one batch of a large file reads little.
+const FIRST_WINDOW_LEN: usize = 1 << 16;
+/// Bytes read at a time while batches are passed over by their headers.
+const HEADER_WINDOW_LEN: usize = 256;
 
 /// Walks the batches of a segment file, or of any file of batches back to back, front to back.
 ///
@@ -33,14 +36,18 @@ const WINDOW_LEN: usize = 1 << 20;
 /// ```
 #[derive(Debug)]
 pub struct SegmentReader {
-    file: File,
-    path: PathBuf,
+    file: PositionedFile,
     batch_len_limit: usize,
     /// Bytes of the file that will be looked at.
     len: u64,
+    /// Batches that begin here or later are not given.
+    stop: u64,
     /// Place in the file of the next batch.
     position: u64,
     window: Vec<u8>,
+    /// Bytes to read next, if no more are needed.
+    read_len: usize,
+    bytes_read: u64,
     /// The unread part of the window.
     start: usize,
     end: usize,
@@ -74,44 +81,65 @@ impl SegmentReader {
     /// # Errors
     /// Those of opening a file.
     pub fn open_with(path: &Path, limits: &Limits) -> Result<Self> {
-        let open = || {
-            let file = File::open(path)?;
-            let metadata = file.metadata()?;
-            if metadata.is_dir() {
-                return Err(std::io::Error::from(IoErrorKind::IsADirectory));
-            }
-            Ok((file, metadata.len()))
-        };
-        let (file, len) = open().map_err(|error| Error::from(error).with_path(path))?;
+        let file = PositionedFile::open(path)?;
+        let len = file.len()?;
         Ok(Self {
             file,
-            path: path.to_path_buf(),
             batch_len_limit: limits.batch_len,
             len,
+            stop: u64::MAX,
             position: 0,
             window: Vec::new(),
+            read_len: FIRST_WINDOW_LEN,
+            bytes_read: 0,
             start: 0,
             end: 0,
             state: State::Walking,
         })
     }
 
-    /// Starts at the batch that begins at this byte, not at the first one.
-    ///
-    /// # Errors
-    /// Those of seeking in the file.
-    pub fn starting_at(mut self, position: u64) -> Result<Self> {
-        self.file.seek(SeekFrom::Start(position)).map_err(|error| Error::from(error).with_path(&self.path))?;
-        (self.start, self.end) = (0, 0);
+    /// Starts at the batch that begins at this byte.
+    #[must_use]
+    pub fn starting_at(mut self, position: u64) -> Self {
+        self.seek(position);
+        self
+    }
+
+    /// Gives no batch that begins at this byte or later. A batch that begins before is given whole.
+    #[must_use]
+    pub fn stopping_at(mut self, position: u64) -> Self {
+        self.stop = position;
+        self
+    }
+
+    /// Goes on at the batch that begins at this byte, whatever happened before.
+    pub fn seek(&mut self, position: u64) {
+        let start = position.checked_sub(self.position).map_or(usize::MAX, usize_from_u64).saturating_add(self.start);
+        if start <= self.end {
+            self.start = start;
+        } else {
+            (self.start, self.end) = (0, 0);
+        }
         self.position = position;
         self.state = State::Walking;
-        Ok(self)
+    }
+
+    /// Bytes read from the file so far.
+    #[must_use]
+    pub fn bytes_read(&self) -> u64 {
+        self.bytes_read
     }
 
     /// The file.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.path
+        self.file.path()
+    }
+
+    /// The file, to be read by position.
+    #[cfg(feature = "arrow")]
+    pub(crate) fn file(&self) -> &PositionedFile {
+        &self.file
     }
 
     /// Where the next batch begins, in bytes.
@@ -132,15 +160,7 @@ impl SegmentReader {
     /// Those of reading.
     pub fn skip_batch(&mut self) -> Result<bool> {
         let State::Failed { skip: Some(len) } = self.state else { return Ok(false) };
-        let mut left = len;
-        while left > 0 {
-            let have = self.fill(1)?.min(left);
-            if have == 0 {
-                break;
-            }
-            self.consume(have);
-            left = left.saturating_sub(have);
-        }
+        self.seek(self.position.saturating_add(u64_of(len)).min(self.len));
         self.state = State::Walking;
         Ok(true)
     }
@@ -159,24 +179,61 @@ impl SegmentReader {
                 let start = self.start;
                 self.consume(len);
                 let bytes = self.window.get(start..start.saturating_add(len)).unwrap_or_default();
-                Some(Batch::parse(bytes, position).map_err(|error| error.with_path(&self.path)))
+                Some(Batch::parse(bytes, position).map_err(|error| error.with_path(self.file.path())))
             }
             Ok(Found::End) => {
                 self.state = State::Ended;
                 None
             }
-            Err(error) => {
-                let rest = self.window.get(self.start..self.end).unwrap_or_default();
-                let limit = matches!(error.kind(), ErrorKind::Limit { .. });
-                let skip = if limit { skippable(rest) } else { trusted_len(&error, rest) };
-                self.state = State::Failed { skip };
-                Some(Err(error.with_path(&self.path)))
+            Err(error) => Some(Err(self.fail(error))),
+        }
+    }
+
+    /// The next batch that is wanted by its header. Payloads of the others are not read, but for what a window holds.
+    ///
+    /// # Errors
+    /// Those of [`SegmentReader::next_batch`].
+    pub fn next_wanted(&mut self, mut wants: impl FnMut(&BatchHeader) -> bool) -> Option<Result<Batch<'_>>> {
+        while self.state == State::Walking && self.position < self.stop {
+            match self.header() {
+                Ok(Some(header)) if !wants(&header) => {
+                    self.read_len = HEADER_WINDOW_LEN;
+                    self.seek(header.position().saturating_add(u64_of(header.size())));
+                }
+                Ok(_) => break,
+                Err(error) => return Some(Err(self.fail(error))),
             }
         }
+        self.next_batch()
+    }
+
+    /// The next batch's header, if it is a batch that is there whole and within the limits.
+    fn header(&mut self) -> Result<Option<BatchHeader>> {
+        self.fill(BATCH_HEADER_LEN)?;
+        let rest = self.window.get(self.start..self.end).unwrap_or_default();
+        match frame(rest, self.position, self.remainder_len()) {
+            Ok(Frame::Whole(len)) if len <= self.batch_len_limit => {
+                let bytes = rest.get(..len.min(rest.len())).unwrap_or_default();
+                BatchHeader::parse(bytes, self.position, len).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    #[cold]
+    fn fail(&mut self, error: crate::Error) -> crate::Error {
+        let rest = self.window.get(self.start..self.end).unwrap_or_default();
+        let limit = matches!(error.kind(), ErrorKind::Limit { .. });
+        let skip = if limit { skippable(rest) } else { trusted_len(&error, rest) };
+        self.state = State::Failed { skip };
+        error.with_path(self.file.path())
     }
 
     /// Gets the whole next batch into the window.
     fn frame(&mut self) -> Result<Found> {
+        if self.position >= self.stop {
+            return Ok(Found::End);
+        }
         loop {
             let have = self.fill(HEADER_LEN_UP_TO_MAGIC)?;
             let rest = self.window.get(self.start..self.end).unwrap_or_default();
@@ -214,22 +271,19 @@ impl SegmentReader {
         }
         self.window.copy_within(self.start..self.end, 0);
         (self.start, self.end) = (0, have);
-        if self.window.len() < wanted.max(WINDOW_LEN) {
-            self.window.resize(wanted.max(WINDOW_LEN), 0);
+        let read_len = wanted.max(self.read_len);
+        self.read_len = self.read_len.saturating_mul(4).clamp(HEADER_WINDOW_LEN, WINDOW_LEN);
+        if self.window.len() < read_len {
+            self.window.resize(read_len, 0);
         }
-        while self.end < wanted {
-            let end = usize_from_u64(self.remainder_len()).min(self.window.len());
-            let room = self.window.get_mut(self.end..end).unwrap_or_default();
-            match self.file.read(room) {
-                Ok(0) => {
-                    self.len = self.position.saturating_add(u64_of(self.end));
-                    break;
-                }
-                Ok(count) => self.end = self.end.saturating_add(count),
-                Err(error) if error.kind() == IoErrorKind::Interrupted => {}
-                Err(error) => return Err(Error::from(error).at(self.position)),
-            }
+        let end = usize_from_u64(self.remainder_len()).min(read_len);
+        let room = self.window.get_mut(have..end).unwrap_or_default();
+        let count = self.file.read_at(room, self.position.saturating_add(u64_of(have)))?;
+        self.bytes_read = self.bytes_read.saturating_add(u64_of(count));
+        if count < room.len() {
+            self.len = self.position.saturating_add(u64_of(have)).saturating_add(u64_of(count));
         }
+        self.end = have.saturating_add(count);
         Ok(self.end)
     }
 
@@ -238,19 +292,18 @@ impl SegmentReader {
         if !is_zeros(self.window.get(self.start..self.end).unwrap_or_default()) {
             return Ok(false);
         }
-        let mut left = self.remainder_len().saturating_sub(u64_of(self.end.saturating_sub(self.start)));
-        let mut chunk = vec![0_u8; usize_from_u64(left).min(WINDOW_LEN)];
-        while left > 0 {
-            let want = usize_from_u64(left).min(chunk.len());
-            let room = chunk.get_mut(..want).unwrap_or_default();
-            let count = self.file.read(room).map_err(|error| Error::from(error).at(self.position))?;
+        let mut position = self.position.saturating_add(u64_of(self.end.saturating_sub(self.start)));
+        let mut chunk = vec![0_u8; usize_from_u64(self.len.saturating_sub(position)).min(WINDOW_LEN)];
+        while position < self.len {
+            let count = self.file.read_at(&mut chunk, position)?;
+            self.bytes_read = self.bytes_read.saturating_add(u64_of(count));
             if count == 0 {
                 break;
             }
-            if !is_zeros(room.get(..count).unwrap_or_default()) {
+            if !is_zeros(chunk.get(..count).unwrap_or_default()) {
                 return Ok(false);
             }
-            left = left.saturating_sub(u64_of(count));
+            position = position.saturating_add(u64_of(count));
         }
         Ok(true)
     }

@@ -17,7 +17,7 @@ use crate::compression::Scratch;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Batch;
 use crate::format::control::ControlRecord;
-use crate::format::header::{NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, NO_TIMESTAMP};
+use crate::format::header::{BatchHeader, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, NO_TIMESTAMP};
 use crate::limits::Limits;
 use crate::log::index::AbortedTransaction;
 use crate::log::producer::{ProducerEntry, ProducerSnapshot};
@@ -122,7 +122,15 @@ impl ProducerStates {
         Ok(aborted)
     }
 
-    fn append_data(&mut self, batch: &Batch<'_>) {
+    /// Takes in the next batch of the log by its header, which tells all there is to know of one that is no control batch.
+    pub(crate) fn update_by_header(&mut self, header: &BatchHeader) {
+        if header.producer_id() > NO_PRODUCER_ID && !header.is_control() {
+            self.append_data(header);
+        }
+        self.end_offset = header.next_offset();
+    }
+
+    fn append_data(&mut self, batch: &BatchHeader) {
         let first_offset = batch.base_offset().unwrap_or_else(|| batch.last_offset());
         let mut entry = self.entry(batch.producer_id());
         entry.producer_epoch = batch.producer_epoch();

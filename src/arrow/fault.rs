@@ -1,0 +1,96 @@
+//! Faults as rows: the `error` column of `on_corrupt = Report`.
+//!
+//! | field | type | |
+//! |---|---|---|
+//! | `kind` | `string` | as [`ErrorKind::name`](crate::ErrorKind::name); `truncated` for a batch that is cut by the end |
+//! | `message` | `string` | what is wrong, with its place |
+//! | `path` | `string` | the file, null for a buffer |
+//! | `position` | `int64` | where the damage begins, in bytes |
+//! | `length` | `int64` | bytes up to where reading went on |
+//! | `first_offset` | `int64` | first offset lost, null if none or not known |
+//! | `last_offset` | `int64` | last offset lost, null if none or not known |
+
+use std::sync::Arc;
+
+use arrow_array::{
+    Array, ArrayRef, Int32Array, Int64Array, RecordBatchOptions, StringArray, StructArray, new_null_array,
+};
+use arrow_schema::{ArrowError, SchemaRef};
+
+use crate::arrow::columns::Origin;
+use crate::arrow::schema::{ERROR, error_fields};
+use crate::error::{Error, Result};
+
+/// Something that could not be read.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    pub(crate) kind: &'static str,
+    pub(crate) message: String,
+    pub(crate) origin: Origin,
+    pub(crate) position: u64,
+    pub(crate) length: u64,
+    /// The offset after the last good batch, and that of the next one.
+    pub(crate) offsets: (Option<i64>, Option<i64>),
+}
+
+impl Fault {
+    /// First and last offset lost, where some were and both ends are known.
+    fn lost(&self) -> Option<(i64, i64)> {
+        let (Some(first), Some(next)) = self.offsets else { return None };
+        (next > first).then(|| (first, next.saturating_sub(1)))
+    }
+
+    pub(crate) fn offsets_lost(&self) -> u64 {
+        self.lost().map_or(0, |(first, last)| last.abs_diff(first).saturating_add(1))
+    }
+
+    fn first_offset(&self) -> Option<i64> {
+        if self.offsets.1.is_none() { self.offsets.0 } else { self.lost().map(|(first, _)| first) }
+    }
+
+    /// An Arrow batch of one row.
+    pub(crate) fn row(&self, schema: &SchemaRef) -> Result<arrow_array::RecordBatch> {
+        let columns = schema.fields().iter().map(|field| match field.name().as_str() {
+            ERROR => self.error_column(),
+            "topic" => Ok(text(self.origin.topic.as_deref())),
+            "segment" => Ok(text(self.origin.segment.as_deref())),
+            "partition" => Ok(Arc::new(Int32Array::from(vec![self.origin.partition])) as ArrayRef),
+            "position" => Ok(number(i64::try_from(self.position).ok())),
+            _ => Ok(new_null_array(field.data_type(), 1)),
+        });
+        let columns = columns.collect::<Result<Vec<_>>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(1));
+        arrow_array::RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options).map_err(|e| invalid(&e))
+    }
+
+    fn error_column(&self) -> Result<ArrayRef> {
+        let columns = vec![
+            text(Some(self.kind)),
+            text(Some(&self.message)),
+            text(self.origin.segment.as_deref()),
+            number(i64::try_from(self.position).ok()),
+            number(i64::try_from(self.length).ok()),
+            number(self.first_offset()),
+            number(self.lost().map(|(_, last)| last)),
+        ];
+        let column = StructArray::try_new(error_fields(), columns, None).map_err(|error| invalid(&error))?;
+        Ok(Arc::new(column))
+    }
+}
+
+/// The `error` column of good rows.
+pub(crate) fn no_errors(rows: usize) -> ArrayRef {
+    StructArray::new_null(error_fields(), rows).slice(0, rows)
+}
+
+fn text(text: Option<&str>) -> ArrayRef {
+    Arc::new(StringArray::from(vec![text]))
+}
+
+fn number(number: Option<i64>) -> ArrayRef {
+    Arc::new(Int64Array::from(vec![number]))
+}
+
+fn invalid(error: &ArrowError) -> Error {
+    Error::argument(error.to_string())
+}

@@ -1,0 +1,130 @@
+//! What a scan reads and how.
+
+use arrow_schema::SchemaRef;
+
+use crate::arrow::schema::{Column, TimestampUnit, schema_of, with_error};
+use crate::format::attributes::TimestampType;
+use crate::format::header::BatchHeader;
+use crate::format::record::Record;
+use crate::limits::Limits;
+
+/// What a scan does where bytes can't be read as Kafka would read them.
+///
+/// Under [`OnCorrupt::Skip`] and [`OnCorrupt::Report`] a batch is shown whole or not at all: a wrong checksum, or a fault in any
+/// of its records, takes all of them. Reading goes on at the next batch that is certain to be one; errors of the operating
+/// system end the pass always.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum OnCorrupt {
+    /// The first fault ends the pass with its error, after the records before it. A cut batch or zeros at the end are none.
+    #[default]
+    Fail,
+    /// Faults are passed over and counted: see [`ScanStats`](crate::arrow::ScanStats).
+    Skip,
+    /// As `Skip`, and each fault is a row with nothing but where it is and a last column `error`. A cut batch at the end of a
+    /// file is one too, of kind `truncated`; so ends a file that a broker writes to.
+    Report,
+}
+
+/// Which records of transactions a scan gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Isolation {
+    /// All.
+    #[default]
+    ReadUncommitted,
+    /// Those that a consumer with `isolation.level=read_committed` gets: no aborted ones, nothing from the last stable offset on.
+    ReadCommitted,
+}
+
+/// What to read and how.
+#[derive(Debug, Clone)]
+pub struct ScanOptions {
+    /// Columns, in this order. Default [`Column::DEFAULT`].
+    pub columns: Vec<Column>,
+    /// Unit of the timestamp column. Default milliseconds.
+    pub timestamp_unit: TimestampUnit,
+    /// First offset to give.
+    pub start_offset: Option<i64>,
+    /// First offset not to give any more.
+    pub end_offset: Option<i64>,
+    /// Smallest timestamp to give, in milliseconds since the epoch. Records without one (v0) count as −1.
+    pub start_timestamp: Option<i64>,
+    /// Smallest timestamp not to give any more.
+    pub end_timestamp: Option<i64>,
+    /// Whether control records come too. Default no.
+    pub include_control: bool,
+    /// Whether checksums are checked. Default yes.
+    pub check_crc: bool,
+    /// What to do about damage. Default [`OnCorrupt::Fail`].
+    pub on_corrupt: OnCorrupt,
+    /// Which records of transactions come. Default all.
+    pub isolation: Isolation,
+    /// Bounds on untrusted input.
+    pub limits: Limits,
+    /// An Arrow batch has no more rows than this. Default 16,384.
+    pub max_rows: usize,
+    /// An Arrow batch ends with the Kafka batch that takes its keys, values and headers past this many bytes. Default 2 MiB.
+    pub max_bytes: usize,
+}
+
+impl Default for ScanOptions {
+    fn default() -> Self {
+        Self {
+            columns: Column::DEFAULT.to_vec(),
+            timestamp_unit: TimestampUnit::default(),
+            start_offset: None,
+            end_offset: None,
+            start_timestamp: None,
+            end_timestamp: None,
+            include_control: false,
+            check_crc: true,
+            on_corrupt: OnCorrupt::default(),
+            isolation: Isolation::default(),
+            limits: Limits::default(),
+            max_rows: 16_384,
+            max_bytes: 2 << 20,
+        }
+    }
+}
+
+impl ScanOptions {
+    /// Schema of the Arrow batches.
+    #[must_use]
+    pub fn schema(&self) -> SchemaRef {
+        let schema = schema_of(&self.columns, self.timestamp_unit);
+        if self.on_corrupt == OnCorrupt::Report { with_error(&schema) } else { schema }
+    }
+
+    /// Whether offsets or timestamps bound what is read.
+    pub(crate) fn is_bounded(&self) -> bool {
+        let Self { start_offset, end_offset, start_timestamp, end_timestamp, .. } = self;
+        [start_offset, end_offset, start_timestamp, end_timestamp].iter().any(|bound| bound.is_some())
+    }
+
+    /// Whether a batch has nothing that is asked for, by its header.
+    pub(crate) fn passes_over(&self, header: &BatchHeader) -> bool {
+        (header.is_control() && !self.include_control)
+            || self.start_offset.is_some_and(|start| header.last_offset() < start)
+            || self.is_after(header)
+            || self.start_timestamp.is_some_and(|start| header.max_timestamp() < start)
+            || self.end_timestamp.is_some_and(|end| least_timestamp(header).is_some_and(|least| least >= end))
+    }
+
+    /// Whether a batch begins after what is asked for.
+    pub(crate) fn is_after(&self, header: &BatchHeader) -> bool {
+        self.end_offset.is_some_and(|end| header.base_offset().is_some_and(|base| base >= end))
+    }
+
+    pub(crate) fn wants(&self, record: &Record<'_>) -> bool {
+        let (offset, timestamp) = (record.offset(), record.timestamp());
+        self.start_offset.is_none_or(|start| offset >= start)
+            && self.end_offset.is_none_or(|end| offset < end)
+            && self.start_timestamp.is_none_or(|start| timestamp >= start)
+            && self.end_timestamp.is_none_or(|end| timestamp < end)
+    }
+}
+
+/// The smallest timestamp that a batch's records have, where the header tells it.
+fn least_timestamp(header: &BatchHeader) -> Option<i64> {
+    let is_one = header.magic() < 2 && !header.is_legacy_wrapper();
+    (is_one || header.timestamp_type() == Some(TimestampType::LogAppendTime)).then(|| header.max_timestamp())
+}
