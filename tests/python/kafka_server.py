@@ -134,6 +134,20 @@ class KafkaServer(JavaProcess):
             raise ProduceRefusedError(answer["error"])
         return Validated(**{**answer, "data": base64.b64decode(answer["data"])})
 
+    def check_request(self, data: bytes, version: int = 13) -> None:
+        """Check the bytes of a produce request with ``ProduceRequest.validateRecords``, which a broker does first.
+
+        Args:
+            data: Batches.
+            version: The request's version in Kafka's protocol.
+
+        Raises:
+            ProduceRefusedError: They are refused.
+        """
+        answer = self.call("check_request", data=data, version=version)
+        if "error" in answer:
+            raise ProduceRefusedError(answer["error"])
+
     def filter_to(  # noqa: PLR0913 - as many as Kafka's filter has
         self,
         data: bytes,

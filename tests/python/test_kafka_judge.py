@@ -13,6 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+import kafka_jars
 import kbat
 from java_process import RefusedError
 from judge_inputs import (
@@ -264,3 +265,13 @@ def test_judge_without_java_says_what_to_install(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(JudgeUnavailableError, match="install a Java 17 runtime"):
         find_java()
+
+
+def test_judge_without_jars_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(kafka_jars, "CACHE", tmp_path)
+    no_java = "false"
+    with pytest.raises(JudgeUnavailableError, match=r"kafka-clients:.* can't be fetched.*set KBAT_OFFLINE=1"):
+        kafka_jars.kafka_jars(no_java, kafka_jars.CLIENTS, said.append)
+    assert said == [f"fetching Kafka's jars into {tmp_path / kafka_jars.CLIENTS.name} (once, about 20 MB)"]
+    assert not (tmp_path / kafka_jars.CLIENTS.name).exists()

@@ -80,6 +80,26 @@ def test_validate_refuses_timestamps_out_of_the_topics_range(kafka: KafkaJudge, 
     assert (refusal.value.name, [index for index, _ in refusal.value.record_errors]) == ("INVALID_TIMESTAMP", [0, 1])
 
 
+@pytest.mark.parametrize(
+    ("batches", "version", "reason"),
+    [
+        (1, 13, None),
+        (2, 13, "exactly one record batch"),
+        (0, 13, "at least one record batch"),
+        (1, 6, "ZStandard compression"),
+    ],
+)
+def test_check_request_counts_batches_and_looks_at_the_codec(
+    kafka: KafkaJudge, kafka_server: KafkaServer, batches: int, version: int, *, reason: str | None
+) -> None:
+    data = kafka.write(three_records("zstd")) * batches
+    if reason is None:
+        kafka_server.check_request(data, version)
+        return
+    with pytest.raises(ProduceRefusedError, match=reason):
+        kafka_server.check_request(data, version)
+
+
 # Filtering, as in MemoryRecordsTest
 
 REFERENCE = (

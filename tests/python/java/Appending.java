@@ -10,6 +10,7 @@ import org.apache.kafka.common.record.TimestampType;
 import org.apache.kafka.common.record.internal.CompressionType;
 import org.apache.kafka.common.record.internal.MemoryRecords;
 import org.apache.kafka.common.record.internal.RecordBatch;
+import org.apache.kafka.common.requests.ProduceRequest;
 import org.apache.kafka.common.requests.ProduceResponse;
 import org.apache.kafka.common.utils.BufferSupplier;
 import org.apache.kafka.common.utils.PrimitiveRef;
@@ -25,6 +26,16 @@ final class Appending {
     private static final BrokerTopicStats STATS = new BrokerTopicStats();
 
     private Appending() {
+    }
+
+    /** What a broker looks at in a produce request before anything else. */
+    static ObjectNode checkRequest(JsonNode request) throws IOException {
+        try {
+            ProduceRequest.validateRecords((short) request.get("version").asInt(), ServerJudge.records(request));
+        } catch (RuntimeException refusal) {
+            return refused(refusal);
+        }
+        return ServerJudge.object();
     }
 
     /** {@link LogValidator}, called as UnifiedLog does. */

@@ -42,6 +42,7 @@ public final class ServerJudge extends Judge {
     private ObjectNode answer(JsonNode request) throws Exception {
         String operation = request.get("do").asText();
         switch (operation) {
+            case "check_request": return Appending.checkRequest(request);
             case "validate": return Appending.validate(request);
             case "filter_to": return Filtering.filterTo(request);
             case "load": return Logs.load(request);
