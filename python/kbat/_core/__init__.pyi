@@ -536,8 +536,8 @@ def convert(
         compression: Codec to write with; each batch's own by default. Control batches are never compressed.
         level: Level of that codec, as Kafka counts.
         first_offset: Converts as a broker up to 3.9 did for a consumer that fetches from this offset: batches of the
-            target's magic or a lower one are copied, of an uncompressed batch the records before this offset are dropped,
-            and zstd is refused.
+            target's magic or a lower one are copied, of an uncompressed batch the records before this offset are
+            dropped, and zstd is refused.
         limits: Bounds on untrusted input.
 
     Returns:
