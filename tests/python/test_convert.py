@@ -49,7 +49,9 @@ def test_convert_for_a_fetch_drops_earlier_records() -> None:
         (2, {"compression": "gzip", "first_offset": 0}, ValueError, "keeps the codecs"),
     ],
 )
-def test_convert_with_bad_options_raises(magic: int, options: dict[str, Any], error: type[Exception], match: str) -> None:
+def test_convert_with_bad_options_raises(
+    magic: int, options: dict[str, Any], error: type[Exception], match: str
+) -> None:
     """The message says what is wrong."""
     with pytest.raises(error, match=match):
         kbat.convert(b"", magic, **options)
