@@ -106,6 +106,9 @@ pub use format::record::{Header, Headers, Record};
 pub use format::records::Records;
 pub use format::retain::{BatchRetention, RetainOptions, RetainOutcome, Retained, retain_records};
 pub use format::size::{NewHeader, batch_len_bound, message_len, record_len};
+pub use format::validate::{
+    Accepted, AppendOrigin, ErrorCode, RecordError, Refusal, Validation, ValidationSettings, validate,
+};
 pub use limits::Limits;
 pub use log::{
     AbortedTransaction, Checkpoint, CleanShutdown, DEFAULT_INDEX_INTERVAL_BYTES, DEFAULT_MAX_INDEX_BYTES,

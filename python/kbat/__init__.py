@@ -23,6 +23,7 @@ from kbat._core import (
     RecordIterator,
     Scan,
     SegmentFile,
+    Validation,
     __version__,
     batch_size,
     convert,
@@ -33,6 +34,7 @@ from kbat._core import (
     set_base_offset,
     set_log_append_time,
     set_partition_leader_epoch,
+    validate,
 )
 from kbat._core.files import (
     AbortedTransaction,
@@ -103,6 +105,7 @@ __all__ = [
     "TransactionIndex",
     "TruncatedError",
     "UnsupportedError",
+    "Validation",
     "__version__",
     "batch_size",
     "convert",
@@ -113,4 +116,5 @@ __all__ = [
     "set_base_offset",
     "set_log_append_time",
     "set_partition_leader_epoch",
+    "validate",
 ]

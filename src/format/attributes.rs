@@ -74,6 +74,11 @@ impl Attributes {
         self.bits
     }
 
+    /// The message format whose attributes these are.
+    pub(crate) const fn magic(self) -> u8 {
+        self.magic
+    }
+
     /// Number of the codec, 0 to 7.
     #[must_use]
     pub fn codec_id(self) -> u8 {

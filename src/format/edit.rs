@@ -2,6 +2,7 @@
 
 use crate::compression::Scratch;
 use crate::error::{Error, Result};
+use crate::format::attributes::Attributes;
 use crate::format::batch::Batch;
 use crate::format::builder::put;
 use crate::format::crc;
@@ -68,22 +69,27 @@ pub fn set_log_append_time(bytes: &mut [u8], timestamp: i64) -> Result<()> {
     let attributes = batch.attributes().with_log_append_time();
     let batch = bytes.get_mut(..size).unwrap_or_default();
     match magic {
-        0 => return Err(Error::argument("magic 0 has no timestamps")),
-        1 => {
-            if size < 26 {
-                return Err(Error::argument("the message is too short for a timestamp"));
-            }
-            put(batch, 17, &[crate::num::low_u8(u64::from(attributes.bits()))]);
-            put(batch, 18, &timestamp.to_be_bytes());
-            let crc = crc::crc32(batch.get(LEGACY_CRC_START..).unwrap_or_default());
-            put(batch, LEGACY_CRC_POSITION, &crc.to_be_bytes());
-        }
+        0 => Err(Error::argument("magic 0 has no timestamps")),
+        1 if size < 26 => Err(Error::argument("the message is too short for a timestamp")),
         _ => {
-            put(batch, CRC_START, &attributes.bits().to_be_bytes());
-            put(batch, MAX_TIMESTAMP_POSITION, &timestamp.to_be_bytes());
-            let crc = crc::crc32c(batch.get(CRC_START..).unwrap_or_default());
-            put(batch, CRC_POSITION, &crc.to_be_bytes());
+            put_timestamp(batch, attributes, timestamp);
+            Ok(())
         }
     }
-    Ok(())
+}
+
+/// Writes attributes and the timestamp of a v1 message or largest timestamp of a v2 batch over `batch`, and the checksum.
+pub(crate) fn put_timestamp(batch: &mut [u8], attributes: Attributes, timestamp: i64) {
+    let bits = attributes.bits();
+    if attributes.magic() < 2 {
+        put(batch, 17, &[crate::num::low_u8(u64::from(bits))]);
+        put(batch, 18, &timestamp.to_be_bytes());
+        let crc = crc::crc32(batch.get(LEGACY_CRC_START..).unwrap_or_default());
+        put(batch, LEGACY_CRC_POSITION, &crc.to_be_bytes());
+    } else {
+        put(batch, CRC_START, &bits.to_be_bytes());
+        put(batch, MAX_TIMESTAMP_POSITION, &timestamp.to_be_bytes());
+        let crc = crc::crc32c(batch.get(CRC_START..).unwrap_or_default());
+        put(batch, CRC_POSITION, &crc.to_be_bytes());
+    }
 }

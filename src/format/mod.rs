@@ -19,4 +19,5 @@ pub(crate) mod record;
 pub(crate) mod records;
 pub(crate) mod retain;
 pub(crate) mod size;
+pub(crate) mod validate;
 pub(crate) mod varint;

@@ -54,7 +54,7 @@ impl PyBatchBuilder {
 }
 
 /// Reads the name of a timestamp type.
-fn timestamp_type(name: &str) -> PyResult<TimestampType> {
+pub(crate) fn timestamp_type(name: &str) -> PyResult<TimestampType> {
     match name {
         "CreateTime" => Ok(TimestampType::CreateTime),
         "LogAppendTime" => Ok(TimestampType::LogAppendTime),

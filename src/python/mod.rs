@@ -26,6 +26,7 @@ mod scan;
 mod segment;
 mod segments;
 mod source;
+mod validate;
 
 use pyo3::prelude::*;
 
@@ -54,5 +55,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(scan::scan, module)?)?;
     module.add_function(wrap_pyfunction!(segments::find_segments, module)?)?;
     files::register(module)?;
+    module.add_class::<validate::PyValidation>()?;
+    module.add_function(wrap_pyfunction!(validate::validate, module)?)?;
     log::register(module)
 }

@@ -24,6 +24,16 @@ _Loss: TypeAlias = Literal[
     "timestamp_type",
     "offset_range",
 ]
+_ErrorCode: TypeAlias = Literal[
+    "UNKNOWN_SERVER_ERROR",
+    "CORRUPT_MESSAGE",
+    "MESSAGE_TOO_LARGE",
+    "RECORD_LIST_TOO_LARGE",
+    "INVALID_TIMESTAMP",
+    "UNSUPPORTED_FOR_MESSAGE_FORMAT",
+    "UNSUPPORTED_COMPRESSION_TYPE",
+    "INVALID_RECORD",
+]
 _Headers: TypeAlias = Iterable[tuple[str | Buffer, Buffer | None]]
 
 __all__ = [
@@ -37,6 +47,7 @@ __all__ = [
     "RecordIterator",
     "Scan",
     "SegmentFile",
+    "Validation",
     "__version__",
     "batch_size",
     "convert",
@@ -47,6 +58,7 @@ __all__ = [
     "set_base_offset",
     "set_log_append_time",
     "set_partition_leader_epoch",
+    "validate",
 ]
 
 __version__: str
@@ -673,3 +685,108 @@ def find_segments(path: str | os.PathLike[str]) -> list[SegmentFile]:
     Raises:
         OSError: The path can't be read.
     """
+
+def validate(
+    data: Buffer,
+    *,
+    request_version: int | None = 13,
+    origin: Literal["client", "coordinator", "raft_leader"] = "client",
+    magic: int = 2,
+    compression: Literal["producer", "none", "gzip", "snappy", "lz4", "zstd"] = "producer",
+    level: int | None = None,
+    timestamp_type: _TimestampType = "CreateTime",
+    timestamp_before_max_ms: int | None = None,
+    timestamp_after_max_ms: int = 3600000,
+    compacted: bool = False,
+    max_message_bytes: int = 1048588,
+    segment_bytes: int = 1073741824,
+    now_ms: int | None = None,
+    base_offset: int = 0,
+    partition_leader_epoch: int = -1,
+    limits: Limits | None = None,
+) -> Validation:
+    """Say what a broker (Kafka 4.3) would answer to a produce request with these bytes, without one.
+
+    What depends on the partition's past is left out: sequences, duplicates and producer epochs.
+
+    Args:
+        data: Bytes-like: the records of a produce request for one partition.
+        request_version: Version of the produce request, which says what it may hold: one batch of magic 2, zstd from
+            version 7 on. None leaves these checks out.
+        origin: Who appends.
+        magic: Message format of the log; since Kafka 4 always 2.
+        compression: The topic's ``compression.type``: ``"producer"``, ``"none"`` (Kafka's ``uncompressed``) or a codec.
+        level: Level of that codec.
+        timestamp_type: The topic's ``message.timestamp.type``.
+        timestamp_before_max_ms: The topic's ``message.timestamp.before.max.ms``; None for any age.
+        timestamp_after_max_ms: The topic's ``message.timestamp.after.max.ms``.
+        compacted: Whether the topic's ``cleanup.policy`` has ``compact``.
+        max_message_bytes: The topic's ``max.message.bytes``.
+        segment_bytes: The topic's ``segment.bytes``.
+        now_ms: The broker's clock, milliseconds since the epoch; now by default.
+        base_offset: Log end offset: what the first record gets.
+        partition_leader_epoch: The leader's epoch, which batches get.
+        limits: Bounds on untrusted input.
+
+    Raises:
+        ValueError: Settings that contradict each other.
+        LimitError: The bytes ask for more than ``limits`` allow.
+
+    Example:
+        >>> kbat.validate(data, compacted=True).error
+        'INVALID_RECORD'
+    """
+
+@final
+class Validation:
+    """What a broker would answer; see :func:`validate`. What belongs to the other answer is None."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the broker would append."""
+
+    @property
+    def error(self) -> _ErrorCode | None:
+        """The error's name in Kafka's protocol, such as ``"CORRUPT_MESSAGE"``."""
+
+    @property
+    def error_code(self) -> int:
+        """The error's number in Kafka's protocol, 0 for none."""
+
+    @property
+    def message(self) -> str | None:
+        """Why the broker would refuse, in Kafka's words where it has some."""
+
+    @property
+    def record_errors(self) -> list[tuple[int, str]]:
+        """Index and message of the records at fault, where the broker says which: the first 100,000."""
+
+    @property
+    def position(self) -> int | None:
+        """Byte of ``data`` at which the fault was found."""
+
+    @property
+    def bytes(self) -> bytes | None:
+        """The batches as the broker would store them."""
+
+    @property
+    def next_offset(self) -> int | None:
+        """Offset after the last record."""
+
+    @property
+    def max_timestamp(self) -> int | None:
+        """Largest timestamp in milliseconds since the epoch, -1 for none."""
+
+    @property
+    def shallow_offset_of_max_timestamp(self) -> int | None:
+        """Offset that belongs to it in a time index, -1 for none."""
+
+    @property
+    def is_rebuilt(self) -> bool | None:
+        """Whether the batch was built anew: another codec or format, or offsets that do not count from 0."""
+
+    @property
+    def valid_len(self) -> int | None:
+        """Bytes of the whole batches of ``data``; a broker cuts off what follows without a word."""
+
+    def __bool__(self) -> bool: ...

@@ -1,0 +1,56 @@
+//! What a broker answers to a produce request, and what it would store.
+//!
+//! | order | checks | Kafka's class |
+//! |---|---|---|
+//! | `request.rs` | of the request's version; framing, base offset, size and checksum of each batch | `ProduceRequest`, `UnifiedLog` |
+//! | `records.rs` | offsets against counts, control batches, producers; each record's key and timestamp | `LogValidator` |
+//! | `assign.rs` | gives offsets in place, or builds the batch anew in the topic's codec and format; sizes again | `LogValidator`, `UnifiedLog` |
+//!
+//! After Kafka 4.3.1. What depends on the partition's past is left out: sequences, duplicates and producer epochs.
+
+mod assign;
+mod outcome;
+mod records;
+mod request;
+mod settings;
+
+pub use outcome::{Accepted, ErrorCode, RecordError, Refusal, Validation};
+pub use settings::{AppendOrigin, ValidationSettings};
+
+use crate::error::Result;
+use crate::limits::Limits;
+use outcome::Stop;
+
+/// Says what a broker would answer to a produce request with these bytes, without one.
+///
+/// ```
+/// # fn main() -> kbat::Result<()> {
+/// let mut bytes = Vec::new();
+/// let mut builder = kbat::BatchBuilder::new();
+/// builder.append(1_700_000_000_000, None, Some(b"value"))?;
+/// builder.finish_into(&mut bytes)?;
+///
+/// let settings = kbat::ValidationSettings { base_offset: 42, now_ms: 1_700_000_000_000, ..Default::default() };
+/// match kbat::validate(&bytes, &settings, &kbat::Limits::default())? {
+///     kbat::Validation::Accepted(accepted) => assert_eq!(accepted.next_offset, 43),
+///     kbat::Validation::Refused(refusal) => panic!("{refusal}"),
+/// }
+/// let settings = kbat::ValidationSettings { compacted: true, ..settings };
+/// match kbat::validate(&bytes, &settings, &kbat::Limits::default())? {
+///     kbat::Validation::Accepted(_) => panic!("a compacted topic needs keys"),
+///     kbat::Validation::Refused(refusal) => assert_eq!(refusal.code.name(), "INVALID_RECORD"),
+/// }
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// Where kbat can't tell: settings that contradict each other, a limit, a codec that is not built in. What the broker refuses is
+/// no error but [`Validation::Refused`].
+pub fn validate(bytes: &[u8], settings: &ValidationSettings, limits: &Limits) -> Result<Validation> {
+    settings.validate()?;
+    match request::check(bytes, settings).and_then(|request| assign::assign(&request, settings, limits)) {
+        Ok(accepted) => Ok(Validation::Accepted(accepted)),
+        Err(Stop::Refused(refusal)) => Ok(Validation::Refused(*refusal)),
+        Err(Stop::Failed(error)) => Err(error),
+    }
+}

@@ -1,0 +1,219 @@
+//! What comes of a validation.
+
+use std::fmt;
+
+use crate::compression::Compression;
+use crate::error::{Error, ErrorKind, Position};
+use crate::format::batch::Batch;
+
+/// Record errors are kept up to this many: a small compressed batch can hold a hundred million records.
+const MAX_RECORD_ERRORS: usize = 100_000;
+
+/// An error of Kafka's protocol, as far as the bytes of a produce request can cause it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorCode {
+    /// What the broker did not foresee: codec numbers that do not exist, streams that can't be decompressed.
+    UnknownServerError,
+    /// A wrong checksum, bytes that are no batch.
+    CorruptMessage,
+    /// A batch above `max.message.bytes`.
+    MessageTooLarge,
+    /// Batches above `segment.bytes`.
+    RecordListTooLarge,
+    /// Timestamps too far away, or of the type that only the broker gives.
+    InvalidTimestamp,
+    /// Transactional or idempotent batches in a log of an older message format.
+    UnsupportedForMessageFormat,
+    /// zstd in a request of a version before 7.
+    UnsupportedCompressionType,
+    /// A batch or record that breaks any other rule.
+    InvalidRecord,
+}
+
+impl ErrorCode {
+    /// Name in Kafka's protocol.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::UnknownServerError => "UNKNOWN_SERVER_ERROR",
+            Self::CorruptMessage => "CORRUPT_MESSAGE",
+            Self::MessageTooLarge => "MESSAGE_TOO_LARGE",
+            Self::RecordListTooLarge => "RECORD_LIST_TOO_LARGE",
+            Self::InvalidTimestamp => "INVALID_TIMESTAMP",
+            Self::UnsupportedForMessageFormat => "UNSUPPORTED_FOR_MESSAGE_FORMAT",
+            Self::UnsupportedCompressionType => "UNSUPPORTED_COMPRESSION_TYPE",
+            Self::InvalidRecord => "INVALID_RECORD",
+        }
+    }
+
+    /// Number in Kafka's protocol.
+    #[must_use]
+    pub const fn code(self) -> i16 {
+        match self {
+            Self::UnknownServerError => -1,
+            Self::CorruptMessage => 2,
+            Self::MessageTooLarge => 10,
+            Self::RecordListTooLarge => 18,
+            Self::InvalidTimestamp => 32,
+            Self::UnsupportedForMessageFormat => 43,
+            Self::UnsupportedCompressionType => 76,
+            Self::InvalidRecord => 87,
+        }
+    }
+}
+
+impl fmt::Display for ErrorCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What a broker answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Validation {
+    /// It would append.
+    Accepted(Accepted),
+    /// It would refuse.
+    Refused(Refusal),
+}
+
+/// What a broker would append.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Accepted {
+    /// The batches as it would store them: with offsets, leader epoch and, where the topic has it, the log append time.
+    pub bytes: Vec<u8>,
+    /// Offset after the last record.
+    pub next_offset: i64,
+    /// Largest timestamp in milliseconds since the epoch, −1 for none.
+    pub max_timestamp: i64,
+    /// Offset that belongs to it in a time index: in v1 without compression that of the first record with it, else the last
+    /// of the batch; −1 for none.
+    pub shallow_offset_of_max_timestamp: i64,
+    /// Whether the batch was built anew: another codec or message format, or offsets that do not count from 0.
+    pub is_rebuilt: bool,
+    /// Bytes of the request's whole batches; what follows is cut off without a word.
+    pub valid_len: usize,
+}
+
+/// Why a broker would refuse.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// The error in the produce response.
+    pub code: ErrorCode,
+    /// Why, in Kafka's words where it has some.
+    pub message: String,
+    /// The records at fault, where the broker says which: the first 100,000.
+    pub record_errors: Vec<RecordError>,
+    /// Where.
+    pub position: Position,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.code, self.message)
+    }
+}
+
+/// A record at fault.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordError {
+    /// Which record of its batch, counting from 0.
+    pub index: u32,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+/// Why a validation ends early: the broker refuses, or kbat can't tell.
+pub(super) enum Stop {
+    Refused(Box<Refusal>),
+    Failed(Error),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+pub(super) type Step<T> = std::result::Result<T, Stop>;
+
+/// A refusal of a batch.
+#[cold]
+pub(super) fn refuse<T>(code: ErrorCode, message: impl Into<String>, batch: &Batch<'_>) -> Step<T> {
+    let position =
+        Position { byte: Some(batch.position()), base_offset: Some(batch.header().base_offset), ..Position::default() };
+    Err(refusal(code, message, position))
+}
+
+#[cold]
+pub(super) fn refusal(code: ErrorCode, message: impl Into<String>, position: Position) -> Stop {
+    Stop::Refused(Box::new(Refusal { code, message: message.into(), record_errors: Vec::new(), position }))
+}
+
+/// What a broker makes of an error met while reading the records of a batch.
+#[cold]
+pub(super) fn unreadable(error: Error, batch: &Batch<'_>) -> Stop {
+    use ErrorCode::{CorruptMessage, InvalidRecord, UnknownServerError};
+    let legacy = batch.magic() < 2;
+    let code = match error.kind() {
+        ErrorKind::Limit { .. } | ErrorKind::Io(_) => return Stop::Failed(error),
+        ErrorKind::UnsupportedCodec { id } if Compression::from_id(*id).is_some() => return Stop::Failed(error),
+        ErrorKind::Crc { .. } | ErrorKind::BatchLength { .. } => CorruptMessage,
+        // a number of Java's that no rule foresaw: IllegalArgumentException, KafkaException, IndexOutOfBoundsException
+        ErrorKind::UnsupportedCodec { .. } | ErrorKind::Decompression { .. } | ErrorKind::InvalidArgument(_) => {
+            UnknownServerError
+        }
+        ErrorKind::Truncated | ErrorKind::InvalidValue { .. } if legacy => UnknownServerError,
+        ErrorKind::Varint if error.position().field == Some("length") && !batch.attributes().is_compressed() => {
+            UnknownServerError
+        }
+        _ => InvalidRecord,
+    };
+    let position = error.position();
+    refusal(code, error.kind().to_string(), position)
+}
+
+/// Record errors, collected until the batch is through.
+#[derive(Default)]
+pub(super) struct RecordErrors {
+    errors: Vec<RecordError>,
+    count: u64,
+    invalid_timestamps: bool,
+}
+
+impl RecordErrors {
+    #[cold]
+    pub(super) fn add(&mut self, code: ErrorCode, index: u32, message: String) {
+        self.count = self.count.saturating_add(1);
+        self.invalid_timestamps |= code == ErrorCode::InvalidTimestamp;
+        if self.errors.len() < MAX_RECORD_ERRORS {
+            self.errors.push(RecordError { index, message });
+        }
+    }
+
+    /// Refuses a batch that has any; invalid timestamps give the code where both kinds occur.
+    pub(super) fn check(self, batch: &Batch<'_>) -> Step<()> {
+        let Some(first) = self.errors.first() else { return Ok(()) };
+        let (code, message) = if self.invalid_timestamps {
+            let message = "One or more records have been rejected due to invalid timestamp".to_owned();
+            (ErrorCode::InvalidTimestamp, message)
+        } else {
+            let shown: Vec<&str> = self.errors.iter().take(3).map(|error| error.message.as_str()).collect();
+            let message = format!(
+                "One or more records have been rejected due to {} record errors in total, and only showing the first \
+                 three errors at most: {}",
+                self.count,
+                shown.join("; ")
+            );
+            (ErrorCode::InvalidRecord, message)
+        };
+        let position = Position {
+            byte: Some(batch.position()),
+            base_offset: Some(batch.header().base_offset),
+            record: Some(first.index),
+            field: None,
+        };
+        Err(Stop::Refused(Box::new(Refusal { code, message, record_errors: self.errors, position })))
+    }
+}
