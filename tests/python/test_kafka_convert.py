@@ -1,4 +1,4 @@
-"""Down-conversion as Kafka 3.9, the last version with it, does it: the same bytes, or the same records in another codec."""
+"""Down-conversion as by Kafka 3.9, the last version with it: the same bytes, or with a codec the same records."""
 
 from __future__ import annotations
 

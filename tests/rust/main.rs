@@ -43,5 +43,6 @@ mod reader;
 mod recovery;
 mod retain;
 mod roundtrip;
+mod validate;
 mod verdicts;
 mod writes;

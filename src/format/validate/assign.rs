@@ -154,6 +154,9 @@ impl Assign<'_> {
             append_all(&batch, &mut builder, &mut next_offset, &mut latest, &mut self.scratch, self.limits)
                 .map_err(|error| unreadable(error, &batch))?;
         }
+        if builder.record_count() == 0 && settings.timestamp_type == TimestampType::LogAppendTime {
+            return refuse(ErrorCode::UnknownServerError, "no record to give a log append time", &first);
+        }
         let mut bytes = Vec::new();
         builder.finish_into(&mut bytes).map_err(|error| unreadable(error, &first))?;
         Ok(self.accept(bytes, next_offset, latest, true))

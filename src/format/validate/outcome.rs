@@ -155,7 +155,6 @@ pub(super) fn refusal(code: ErrorCode, message: impl Into<String>, position: Pos
 #[cold]
 pub(super) fn unreadable(error: Error, batch: &Batch<'_>) -> Stop {
     use ErrorCode::{CorruptMessage, InvalidRecord, UnknownServerError};
-    let legacy = batch.magic() < 2;
     let code = match error.kind() {
         ErrorKind::Limit { .. } | ErrorKind::Io(_) => return Stop::Failed(error),
         ErrorKind::UnsupportedCodec { id } if Compression::from_id(*id).is_some() => return Stop::Failed(error),
@@ -164,7 +163,13 @@ pub(super) fn unreadable(error: Error, batch: &Batch<'_>) -> Stop {
         ErrorKind::UnsupportedCodec { .. } | ErrorKind::Decompression { .. } | ErrorKind::InvalidArgument(_) => {
             UnknownServerError
         }
-        ErrorKind::Truncated | ErrorKind::InvalidValue { .. } if legacy => UnknownServerError,
+        // of a message in a set the checksum is looked at first, and is wrong too but for bytes made up to have it right
+        ErrorKind::Truncated | ErrorKind::InvalidValue { .. }
+            if batch.is_legacy_wrapper() && error.position().record.is_some() =>
+        {
+            CorruptMessage
+        }
+        ErrorKind::Truncated | ErrorKind::InvalidValue { .. } if batch.magic() < 2 => UnknownServerError,
         ErrorKind::Varint if error.position().field == Some("length") && !batch.attributes().is_compressed() => {
             UnknownServerError
         }

@@ -4,7 +4,7 @@
 //! look (`DefaultRecord.readPartiallyFrom`): fields are stepped over one after the other and the lengths that records
 //! declare are compared with nothing. A broker stores a batch whose record lengths are wrong; consumers then fail on it.
 
-use crate::compression::{Payload, Scratch};
+use crate::compression::{Compression, Payload, Scratch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::attributes::TimestampType;
 use crate::format::batch::Batch;
@@ -103,6 +103,9 @@ pub(super) fn check_records(
     scratch: &mut Scratch,
     limits: &Limits,
 ) -> Step<Findings> {
+    if has_linked_blocks(batch) {
+        return refuse(ErrorCode::UnknownServerError, "Dependent block stream is unsupported", batch);
+    }
     let mut checks = Checks::new(batch, settings);
     let walked = match look {
         Look::Full => checks.walk(scratch, limits),
@@ -111,6 +114,13 @@ pub(super) fn check_records(
     walked.map_err(|error| unreadable(error, batch))?;
     checks.errors.check(batch)?;
     Ok(checks.findings)
+}
+
+/// Whether the batch is an LZ4 frame whose blocks look back on each other: kbat reads them, Kafka's code does not.
+fn has_linked_blocks(batch: &Batch<'_>) -> bool {
+    const INDEPENDENT_BLOCKS: u8 = 0x20;
+    let is_lz4 = batch.attributes().codec_id() == Compression::Lz4.id();
+    is_lz4 && batch.stored_records().get(4).is_some_and(|flags| flags & INDEPENDENT_BLOCKS == 0)
 }
 
 struct Checks<'a, 'b> {
@@ -151,7 +161,12 @@ impl<'a, 'b> Checks<'a, 'b> {
         let log_append_time =
             (self.batch.timestamp_type() == Some(TimestampType::LogAppendTime)).then_some(header.max_timestamp);
         let payload = self.batch.payload(scratch, limits)?;
-        let (mut rest, mut left) = (payload.bytes, u32::try_from(header.record_count).unwrap_or(0));
+        let Ok(mut left) = u32::try_from(header.record_count) else {
+            let kind =
+                ErrorKind::InvalidValue { value: header.record_count.into(), expected: "a record count of 0 or more" };
+            return Err(self.short_error(kind, payload));
+        };
+        let mut rest = payload.bytes;
         while left > 0 {
             left = left.wrapping_sub(1);
             let short = match ShortRecord::parse(&mut rest) {
