@@ -1,0 +1,66 @@
+"""Partition directories that tests make and let grow: batches of records that tell their own offset."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import kbat
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+
+class GrowingLog:
+    """A partition directory. The record at offset n has the timestamp 1000 * n and the value `<directory>:n`."""
+
+    def __init__(self, directory: Path, start_offset: int = 0) -> None:
+        self.directory = directory
+        self.end_offset = start_offset
+        directory.mkdir(parents=True, exist_ok=True)
+        self.roll()
+
+    def roll(self) -> None:
+        """Begin a new segment."""
+        self.segment = self.directory / f"{self.end_offset:020}.log"
+        self.segment.touch()
+
+    def append(self, *counts: int, **settings: Any) -> list[int]:  # noqa: ANN401 -- those of kbat.BatchBuilder
+        """Append a batch of so many records for each count; return their offsets."""
+        first = self.end_offset
+        for count in counts:
+            self._write(self.batch(count, **settings))
+            self.end_offset += count
+        return list(range(first, self.end_offset))
+
+    def batch(self, count: int, **settings: Any) -> bytes:  # noqa: ANN401 -- likewise
+        """Build the batch that would come next."""
+        builder = kbat.BatchBuilder(base_offset=self.end_offset, **settings)
+        for offset in range(self.end_offset, self.end_offset + count):
+            builder.append(None, f"{self.directory.name}:{offset}".encode(), timestamp=1000 * offset)
+        return builder.finish()
+
+    def end_transaction(self, producer_id: int, *, commit: bool) -> None:
+        """Append a transaction marker."""
+        marker = kbat.end_transaction_marker(
+            producer_id=producer_id,
+            producer_epoch=0,
+            commit=commit,
+            timestamp=1000 * self.end_offset,
+            base_offset=self.end_offset,
+        )
+        self._write(marker)
+        self.end_offset += 1
+
+    def append_bytes(self, data: bytes) -> None:
+        """Append what is no whole batch, as a broker that is writing leaves it."""
+        self._write(data)
+
+    def _write(self, data: bytes) -> None:
+        with self.segment.open("ab") as file:
+            file.write(data)
+
+
+def values(directory: Path, offsets: Sequence[int]) -> list[bytes]:
+    """Return the values of records."""
+    return [f"{directory.name}:{offset}".encode() for offset in offsets]

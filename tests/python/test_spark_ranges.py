@@ -1,0 +1,229 @@
+"""Which rows the bounds of a Spark read give: planned and read as Spark does it, without Spark."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from growing_log import GrowingLog
+from kbat.spark.options import parse_options
+from kbat.spark.plan import plan
+from kbat.spark.rows import RowReader
+from kbat.spark.schema import schema_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Offsets = dict[str, list[int]]
+
+
+def read(path: Path, **given: object) -> Offsets:
+    """Return the offsets that a read gives, by `<topic>-<partition>`."""
+    options = parse_options({"path": str(path)} | {name: _text(value) for name, value in given.items()})
+    options.check_batch()
+    reader = RowReader.of(options, schema_of(["topic", "partition", "offset"]))
+    found: Offsets = {}
+    for task in plan(options):
+        for arrow_batch in reader.read(task):
+            for row in arrow_batch.to_pylist():
+                found.setdefault(f"{row['topic']}-{row['partition']}", []).append(row["offset"])
+    return found
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def span(start: int, end: int) -> list[int]:
+    return list(range(start, end))
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """a-0: three segments of 0 to 60; a-1: one of 100 to 130; b-0: no records; __consumer_offsets-3: 0 to 5."""
+    path = tmp_path_factory.mktemp("logs")
+    first = GrowingLog(path / "a-0")
+    for _ in range(3):
+        first.append(7, 13, compression="lz4")
+        first.roll()
+    GrowingLog(path / "a-1", 100).append(*[5] * 6)
+    GrowingLog(path / "b-0")
+    GrowingLog(path / "__consumer_offsets-3").append(5)
+    return path
+
+
+ALL_A = {"a-0": span(0, 60), "a-1": span(100, 130)}
+
+
+def test_range_of_nothing_asked_for_is_everything(logs: Path) -> None:
+    assert read(logs) == ALL_A | {"__consumer_offsets-3": span(0, 5)}
+
+
+def test_range_of_topics_has_these(logs: Path) -> None:
+    assert read(logs, subscribe="a") == ALL_A
+    assert read(logs, subscribePattern="[a-z]") == ALL_A
+    assert read(logs, assign={"a": [1], "b": [0]}) == {"a-1": span(100, 130)}
+    assert read(logs, subscribe="b") == {}
+    with pytest.raises(ValueError, match="c is not under the path; topics there: __consumer_offsets, a, b"):
+        read(logs, subscribe="c")
+
+
+@pytest.mark.parametrize(("start", "end"), [(0, 60), (0, 1), (7, 20), (19, 21), (20, 40), (33, 34), (59, 60), (60, 60)])
+def test_range_of_offsets_is_exact(logs: Path, start: int, end: int) -> None:
+    found = read(logs / "a-0", startingOffsets={"a": {"0": start}}, endingOffsets={"a": {"0": end}})
+    assert found == ({"a-0": span(start, end)} if start < end else {})
+
+
+def test_range_every_pair_of_offsets_is_exact(tmp_path: Path) -> None:
+    log = GrowingLog(tmp_path / "t-0", 5)
+    for count in (1, 2, 1):
+        log.append(count, 2)
+        log.roll()
+    for start in range(5, 16):
+        for end in range(start, 16):
+            found = read(tmp_path, startingOffsets={"t": {"0": start}}, endingOffsets={"t": {"0": end}})
+            assert found.get("t-0", []) == [offset for offset in log_offsets(log) if start <= offset < end]
+
+
+def log_offsets(log: GrowingLog) -> list[int]:
+    return span(5, log.end_offset)
+
+
+def test_range_minus_two_and_minus_one_are_the_ends(logs: Path) -> None:
+    given = {"startingOffsets": {"a": {"0": -2, "1": 110}}, "endingOffsets": {"a": {"0": 10, "1": -1}}}
+    assert read(logs, subscribe="a", **given) == {"a-0": span(0, 10), "a-1": span(110, 130)}
+
+
+@pytest.mark.parametrize(
+    ("offsets", "message"),
+    [
+        ({"a": {"0": 0}}, "a-1 is missing (-2 is earliest and -1 latest)"),
+        ({"a": {"0": 0, "1": 100}, "b": {"0": 0}}, "b-0 is not read"),
+        ({"a": {"0": 0, "2": 100}}, "a-1 is missing; a-2 is not read"),
+    ],
+)
+@pytest.mark.parametrize("name", ["starting", "ending"])
+def test_range_json_names_every_partition(
+    logs: Path, name: str, offsets: dict[str, dict[str, int]], message: str
+) -> None:
+    with pytest.raises(ValueError, match=f"JSON of {name} offsets names every partition.*" + re.escape(message)):
+        read(logs, subscribe="a", **{f"{name}Offsets": offsets})
+
+
+@pytest.mark.parametrize("offset", [99, 131])
+def test_range_offsets_that_are_gone_are_lost_data(logs: Path, offset: int) -> None:
+    message = f"offset {offset} of a-1 is not in {logs}/a-1, which has 100 to 130"
+    with pytest.raises(ValueError, match=message + "; option failOnDataLoss=false goes on"):
+        read(logs / "a-1", startingOffsets={"a": {"1": offset}})
+    with pytest.warns(UserWarning, match=message):
+        found = read(logs / "a-1", startingOffsets={"a": {"1": offset}}, failOnDataLoss="false")
+    assert found == ({"a-1": span(100, 130)} if offset == 99 else {})
+    with pytest.warns(UserWarning, match=message):
+        found = read(logs / "a-1", endingOffsets={"a": {"1": offset}}, failOnDataLoss="false")
+    assert found == ({} if offset == 99 else {"a-1": span(100, 130)})
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "expected"),
+    [
+        (0, 200_000, ALL_A),
+        (20_000, 115_000, {"a-0": span(20, 60), "a-1": span(100, 115)}),
+        (20_001, 39_999, {"a-0": span(21, 40)}),
+        (5_500, 5_501, {}),
+        (40_000, 20_000, {}),
+    ],
+)
+def test_range_of_times_is_from_the_first_record_not_older(logs: Path, start: int, end: int, expected: Offsets) -> None:
+    given = {"startingTimestamp": start, "endingTimestamp": end, "startingOffsetsByTimestampStrategy": "latest"}
+    assert read(logs, subscribe="a", **given) == expected
+
+
+def test_range_of_times_by_partition(logs: Path) -> None:
+    starts, ends = {"a": {"0": 50_000, "1": 0}}, {"a": {"0": 55_000, "1": 100_001}}
+    found = read(logs, subscribe="a", startingOffsetsByTimestamp=starts, endingOffsetsByTimestamp=ends)
+    assert found == {"a-0": span(50, 55), "a-1": [100]}
+    with pytest.raises(ValueError, match=r"JSON of starting timestamps .*a-1 is missing \(0 is before all"):
+        read(logs, subscribe="a", startingOffsetsByTimestamp={"a": {"0": 0}})
+
+
+def test_range_without_a_record_for_its_starting_time_is_an_error_or_empty(logs: Path) -> None:
+    with pytest.raises(ValueError, match="no record of a-0 is as new as the starting timestamp 100000; with "):
+        read(logs, subscribe="a", startingTimestamp=100_000)
+    found = read(logs, subscribe="a", startingTimestamp=100_000, startingOffsetsByTimestampStrategy="latest")
+    assert found == {"a-1": span(100, 130)}
+
+
+def test_range_with_bounds_of_a_partition_in_two_directories_is_an_error(logs: Path, tmp_path: Path) -> None:
+    GrowingLog(tmp_path / "a-0").append(3)
+    paths = json.dumps([str(logs), str(tmp_path)])
+    assert read(logs / "b-0", paths=paths, subscribe="a")["a-0"] == span(0, 60) + span(0, 3)
+    with pytest.raises(ValueError, match=f"partition a-0 is in {logs}/a-0 and in {tmp_path}/a-0, copies of one log"):
+        read(logs / "b-0", paths=paths, subscribe="a", startingTimestamp=1000)
+
+
+def test_range_of_earliest_is_the_checkpointed_start(tmp_path: Path) -> None:
+    log = GrowingLog(tmp_path / "a-0")
+    log.append(10)
+    log.roll()
+    log.append(10)
+    (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\na 0 4\n")
+    assert read(tmp_path) == {"a-0": span(4, 20)}
+    with pytest.raises(ValueError, match=r"offset 3 of a-0 is not in .* which has 4 to 20"):
+        read(tmp_path, startingOffsets={"a": {"0": 3}})
+
+
+def test_range_of_a_file_without_a_base_offset_has_offsets_but_no_times(tmp_path: Path) -> None:
+    log = GrowingLog(tmp_path / "a-0")
+    log.append(4, 4)
+    dump = tmp_path / "dump.bin"
+    log.segment.rename(dump)
+    given = {"topic": "a", "partition": "0"}
+    assert read(dump, startingOffsets={"a": {"0": 2}}, endingOffsets={"a": {"0": 7}}, **given) == {"a-0": span(2, 7)}
+    with pytest.raises(ValueError, match=r"dump\.bin is not named after its base offset, so times can't be looked up"):
+        read(dump, startingTimestamp=1000, **given)
+
+
+def test_range_with_a_cut_or_zeroed_tail_ends_before_it(tmp_path: Path) -> None:
+    cut, zeroed = GrowingLog(tmp_path / "a-0"), GrowingLog(tmp_path / "a-1")
+    for log in (cut, zeroed):
+        log.append(3, 4)
+    cut.append_bytes(cut.batch(5)[:-1])
+    zeroed.append_bytes(bytes(1000))
+    assert read(tmp_path, endingOffsets={"a": {"0": -1, "1": 7}}) == {"a-0": span(0, 7), "a-1": span(0, 7)}
+
+
+def tasks(path: Path, **given: object) -> list[list[int]]:
+    """Return the offsets of each task."""
+    options = parse_options({"path": str(path)} | {name: _text(value) for name, value in given.items()})
+    reader = RowReader.of(options, schema_of(["offset"]))
+    return [
+        [row["offset"] for arrow_batch in reader.read(task) for row in arrow_batch.to_pylist()]
+        for task in plan(options)
+    ]
+
+
+@pytest.mark.parametrize("most", [1, 2, 7, 19, 20, 21, 60, 1000])
+def test_plan_max_records_per_partition_bounds_every_task(logs: Path, most: int) -> None:
+    found = tasks(logs / "a-0", maxRecordsPerPartition=most)
+    assert list(itertools.chain(*found)) == span(0, 60)
+    assert max(map(len, found)) <= most
+    assert len(found) <= -(-60 // most) + 2
+
+
+def test_plan_max_records_per_partition_within_bounds(logs: Path) -> None:
+    found = tasks(logs / "a-0", maxRecordsPerPartition=4, startingTimestamp=17_000, endingTimestamp=30_000)
+    assert list(itertools.chain(*found)) == span(17, 30)
+    assert max(map(len, found)) <= 4
+
+
+def test_plan_reads_only_the_window_that_may_have_the_offsets(logs: Path) -> None:
+    options = parse_options(
+        {"path": str(logs / "a-0"), "startingOffsets": '{"a": {"0": 30}}', "endingOffsets": '{"a": {"0": 40}}'}
+    )
+    ((piece,),) = [task.pieces for task in plan(options)]
+    assert piece.path.endswith("20.log")
+    assert piece.start > 0

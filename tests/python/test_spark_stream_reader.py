@@ -1,0 +1,277 @@
+"""The reader of streams as Spark calls it on the driver and in tasks, without Spark."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, ReadMinRows
+
+from growing_log import GrowingLog
+from kbat.spark import stream
+from kbat.spark.options import parse_options
+from kbat.spark.schema import schema_of
+from kbat.spark.stream import KbatStreamReader, share
+from kbat.spark.topics import TopicPartition
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
+ALL = ReadAllAvailable()
+
+
+def reader(path: Path, **given: object) -> KbatStreamReader:
+    texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in given.items()}
+    return KbatStreamReader(schema_of(["topic", "partition", "offset"]), parse_options({"path": str(path)} | texts))
+
+
+def rows(source: KbatStreamReader, start: stream.Offsets, end: stream.Offsets) -> dict[str, list[int]]:
+    """Return the offsets of a micro-batch, by `<topic>-<partition>`."""
+    found: dict[str, list[int]] = {}
+    for task in source.partitions(start, end):
+        for arrow_batch in source.read(task):
+            for row in arrow_batch.to_pylist():
+                found.setdefault(f"{row['topic']}-{row['partition']}", []).append(row["offset"])
+    return found
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> list[GrowingLog]:
+    first, second = GrowingLog(tmp_path / "a-0"), GrowingLog(tmp_path / "a-1", 50)
+    first.append(10)
+    second.append(5)
+    return [first, second]
+
+
+def test_stream_starts_where_it_is_told(tmp_path: Path, logs: list[GrowingLog]) -> None:
+    assert reader(tmp_path).initialOffset() == {"a": {"0": 10, "1": 55}}
+    assert reader(tmp_path, startingOffsets="earliest").initialOffset() == {"a": {"0": 0, "1": 50}}
+    by_partition = {"a": {"0": 3, "1": -1}}
+    assert reader(tmp_path, startingOffsets=by_partition).initialOffset() == {"a": {"0": 3, "1": 55}}
+    assert reader(tmp_path, startingTimestamp="4500").initialOffset() == {"a": {"0": 5, "1": 50}}
+    with pytest.raises(ValueError, match="no record of a-0 is as new"):
+        reader(tmp_path, startingTimestamp="20000").initialOffset()
+    latest = reader(tmp_path, startingTimestamp="20000", startingOffsetsByTimestampStrategy="latest")
+    assert latest.initialOffset() == {"a": {"0": 10, "1": 50}}
+    logs[0].append(1)
+    assert reader(tmp_path).initialOffset() == {"a": {"0": 11, "1": 55}}
+
+
+def test_stream_reads_from_start_to_end(tmp_path: Path, logs: list[GrowingLog]) -> None:
+    source = reader(tmp_path, startingOffsets="earliest")
+    start = source.initialOffset()
+    end = source.latestOffset(start, ALL)
+    assert end == {"a": {"0": 10, "1": 55}}
+    assert rows(source, start, end) == {"a-0": list(range(10)), "a-1": list(range(50, 55))}
+    assert source.partitions(end, end) == []
+    logs[0].append(2)
+    logs[0].roll()
+    logs[0].append(2)
+    later = source.latestOffset(end, ALL)
+    assert rows(source, end, later) == {"a-0": [10, 11, 12, 13]}
+    assert source.reportLatestOffset() == later
+    # what was read can be read again, whatever came after
+    logs[0].append(9)
+    assert rows(reader(tmp_path), start, end) == {"a-0": list(range(10)), "a-1": list(range(50, 55))}
+
+
+def test_stream_of_an_empty_directory_waits(tmp_path: Path) -> None:
+    source = reader(tmp_path)
+    assert source.initialOffset() == {}
+    assert source.latestOffset({}, ALL) == {}
+    GrowingLog(tmp_path / "a-0").append(3)
+    assert rows(source, {}, source.latestOffset({}, ALL)) == {"a-0": [0, 1, 2]}
+
+
+def test_stream_finds_new_partitions_from_their_first_record(tmp_path: Path, logs: list[GrowingLog]) -> None:
+    source = reader(tmp_path)
+    start = source.initialOffset()
+    GrowingLog(tmp_path / "b-0").append(3)
+    end = source.latestOffset(start, ALL)
+    assert end == {"a": {"0": 10, "1": 55}, "b": {"0": 3}}
+    assert rows(source, start, end) == {"b-0": [0, 1, 2]}
+    assert logs[0].end_offset == 10
+
+
+def test_stream_new_partition_that_lost_its_beginning_is_lost_data(tmp_path: Path, logs: list[GrowingLog]) -> None:
+    start = reader(tmp_path).initialOffset()
+    GrowingLog(tmp_path / "b-0", 5).append(3)
+    with pytest.raises(ValueError, match="b-0 is new and starts with offset 5, not 0; option failOnDataLoss=false"):
+        reader(tmp_path).partitions(start, {**start, "b": {"0": 8}})
+    with pytest.warns(UserWarning, match="b-0 is new and starts with offset 5"):
+        assert rows(reader(tmp_path, failOnDataLoss="false"), start, {**start, "b": {"0": 8}}) == {"b-0": [5, 6, 7]}
+    assert logs[0].end_offset == 10
+
+
+@pytest.mark.parametrize("tail", [1, 60, 61, -1])
+def test_stream_shows_whole_batches_only(tmp_path: Path, logs: list[GrowingLog], tail: int) -> None:
+    source = reader(tmp_path)
+    start = source.initialOffset()
+    batch = logs[0].batch(4)
+    logs[0].append_bytes(batch[:tail])
+    assert source.latestOffset(start, ALL) == start
+    logs[0].append_bytes(batch[tail:])
+    assert rows(source, start, source.latestOffset(start, ALL)) == {"a-0": [10, 11, 12, 13]}
+
+
+def test_stream_deleted_segments_are_lost_data(tmp_path: Path) -> None:
+    log = GrowingLog(tmp_path / "a-0")
+    log.append(10)
+    first = log.segment
+    log.roll()
+    log.append(10)
+    start, end = {"a": {"0": 5}}, {"a": {"0": 20}}
+    assert rows(reader(tmp_path), start, end) == {"a-0": list(range(5, 20))}
+    first.unlink()
+    with pytest.raises(ValueError, match="offsets 5 to 9 of a-0 are gone; option failOnDataLoss=false"):
+        reader(tmp_path).partitions(start, end)
+    with pytest.warns(UserWarning, match="offsets 5 to 9 of a-0 are gone"):
+        assert rows(reader(tmp_path, failOnDataLoss="false"), start, end) == {"a-0": list(range(10, 20))}
+
+
+def test_stream_deleted_partitions_are_lost_data(tmp_path: Path, logs: list[GrowingLog]) -> None:
+    start = reader(tmp_path).initialOffset()
+    logs[0].append(2)
+    shutil.rmtree(tmp_path / "a-1")
+    with pytest.raises(ValueError, match="a-1 is gone; records may be lost; option failOnDataLoss=false"):
+        reader(tmp_path).latestOffset(start, ALL)
+    source = reader(tmp_path, failOnDataLoss="false")
+    with pytest.warns(UserWarning, match="a-1 is gone"):
+        end = source.latestOffset(start, ALL)
+    assert end == {"a": {"0": 12, "1": 55}}
+    assert rows(source, start, end) == {"a-0": [10, 11]}
+    with pytest.raises(ValueError, match="a-1 is gone, and its offsets before 60"):
+        reader(tmp_path).partitions(start, {"a": {"0": 12, "1": 60}})
+
+
+def test_stream_log_that_went_back_is_lost_data(tmp_path: Path, logs: list[GrowingLog]) -> None:
+    start = {"a": {"0": 12, "1": 55}}
+    with pytest.raises(ValueError, match="the end of a-0 went from 12 back to 10"):
+        reader(tmp_path).latestOffset(start, ALL)
+    with pytest.warns(UserWarning, match="the end of a-0 went from 12 back to 10"):
+        assert reader(tmp_path, failOnDataLoss="false").latestOffset(start, ALL) == {"a": {"0": 10, "1": 55}}
+    with pytest.raises(ValueError, match="a-0 ends before offset 12"):
+        reader(tmp_path).partitions({"a": {"0": 9, "1": 55}}, start)
+    assert logs[0].end_offset == 10
+
+
+def test_stream_limit_is_shared_by_size_and_reached(tmp_path: Path) -> None:
+    GrowingLog(tmp_path / "a-0").append(90)
+    GrowingLog(tmp_path / "a-1").append(10)
+    GrowingLog(tmp_path / "b-0").append(1)
+    source = reader(tmp_path, startingOffsets="earliest", maxOffsetsPerTrigger="10")
+    limit = source.getDefaultReadLimit()
+    assert limit == ReadMaxRows(10)
+    start = source.initialOffset()
+    end = source.latestOffset(start, limit)
+    assert end == {"a": {"0": 8, "1": 1}, "b": {"0": 1}}  # 8.9 and 0.99 and 0.099: rounded down, but never to nothing
+    assert source.latestOffset(start, ALL) == {"a": {"0": 90, "1": 10}, "b": {"0": 1}}
+    found, count = rows(source, start, end), 1
+    while (after := source.latestOffset(end, limit)) != end:
+        for name, offsets in rows(source, end, after).items():
+            found[name] += offsets
+        end, count = after, count + 1
+    assert found == {"a-0": list(range(90)), "a-1": list(range(10)), "b-0": [0]}
+    assert 10 <= count <= 13
+
+
+def test_stream_limit_holds_for_new_partitions_too(tmp_path: Path) -> None:
+    source = reader(tmp_path, maxOffsetsPerTrigger="10")
+    GrowingLog(tmp_path / "a-0").append(90)
+    assert source.latestOffset({}, source.getDefaultReadLimit()) == {"a": {"0": 10}}
+
+
+def test_share_never_goes_past_the_end() -> None:
+    assert share(10, {A0: 5, A1: 7, B0: 0}, {A0: 3, A1: 0, B0: 1}) == {A0: 8, A1: 7, B0: 1}
+    assert share(1, {A0: 0, A1: 0}, {A0: 5, A1: 5}) == {A0: 1, A1: 1}
+    assert share(1, {A0: 4}, {A0: 0}) == {A0: 4}
+    assert share(1 << 62, {A0: 0, A1: 1}, {A0: (1 << 62) + 1, A1: 1}) == {A0: 1 << 62, A1: 2}
+
+
+def test_stream_waits_for_enough_offsets_but_not_for_ever(
+    tmp_path: Path, logs: list[GrowingLog], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 1000.0
+    monkeypatch.setattr("kbat.spark.stream.time.monotonic", lambda: now)
+    source = reader(tmp_path, minOffsetsPerTrigger="5", maxTriggerDelay="10s")
+    limit = source.getDefaultReadLimit()
+    assert limit == ReadMinRows(5)
+    start = source.initialOffset()
+    logs[0].append(1)
+    first = source.latestOffset(start, limit)
+    assert first == {"a": {"0": 11, "1": 55}}  # the first trigger never waits, as in Spark's Kafka source
+    logs[0].append(4)
+    assert source.latestOffset(first, limit) == first
+    assert source.latestOffset(first, ALL) == {"a": {"0": 15, "1": 55}}
+    now += 9.9
+    assert source.latestOffset(first, limit) == first
+    now += 0.1
+    second = source.latestOffset(first, limit)
+    assert second == {"a": {"0": 15, "1": 55}}
+    logs[1].append(5)
+    assert source.latestOffset(second, limit) == {"a": {"0": 15, "1": 60}}
+
+
+def test_stream_least_and_most_go_together(tmp_path: Path, logs: list[GrowingLog]) -> None:
+    source = reader(tmp_path, minOffsetsPerTrigger="5", maxOffsetsPerTrigger="6")
+    limit = source.getDefaultReadLimit()
+    start = source.initialOffset()
+    assert source.latestOffset(start, limit) == start
+    logs[0].append(3)
+    assert source.latestOffset(start, limit) == start
+    logs[0].append(6)
+    assert source.latestOffset(start, limit) == {"a": {"0": 16, "1": 55}}
+
+
+def test_stream_available_now_ends_where_it_was_when_it_began(tmp_path: Path, logs: list[GrowingLog]) -> None:
+    source = reader(tmp_path, startingOffsets="earliest", maxOffsetsPerTrigger="6", minOffsetsPerTrigger="5")
+    source.prepareForTriggerAvailableNow()
+    limit, start = source.getDefaultReadLimit(), source.initialOffset()
+    logs[0].append(20)
+    GrowingLog(tmp_path / "b-0").append(3)
+    seen, end = [], start
+    while (after := source.latestOffset(end, limit)) != end:
+        seen.append(rows(source, end, after))
+        end = after
+    assert end == {"a": {"0": 10, "1": 55}}
+    assert [offset for found in seen for offset in found.get("a-0", [])] == list(range(10))
+    assert [offset for found in seen for offset in found.get("a-1", [])] == list(range(50, 55))
+
+
+def test_stream_before_spark_4_2_goes_by_what_it_saw_last(tmp_path: Path, logs: list[GrowingLog]) -> None:
+    source = reader(tmp_path, startingOffsets="earliest", maxOffsetsPerTrigger="9")
+    start = source.initialOffset()
+    end = source.latestOffset()
+    assert end == {"a": {"0": 6, "1": 53}}
+    assert rows(source, start, end) == {"a-0": list(range(6)), "a-1": [50, 51, 52]}
+    assert source.latestOffset() == {"a": {"0": 10, "1": 55}}
+    restarted = reader(tmp_path, startingOffsets="earliest", maxOffsetsPerTrigger="1")
+    assert restarted.latestOffset() == {"a": {"0": 10, "1": 55}}  # where it was is not known: no limit
+    assert logs[0].end_offset == 10
+
+
+def test_stream_of_topics_reads_these(tmp_path: Path, logs: list[GrowingLog]) -> None:
+    GrowingLog(tmp_path / "b-0").append(3)
+    assert reader(tmp_path, subscribe="b").initialOffset() == {"b": {"0": 3}}
+    assert reader(tmp_path, assign='{"a": [1]}').initialOffset() == {"a": {"1": 55}}
+    with pytest.raises(ValueError, match="c is not under the path"):
+        reader(tmp_path, subscribe="c").initialOffset()
+    with pytest.raises(ValueError, match="a-1 is missing"):
+        reader(tmp_path, subscribe="a", startingOffsets={"a": {"0": 0}}).initialOffset()
+    assert logs[0].end_offset == 10
+
+
+def test_stream_of_files_that_tell_no_partition_is_an_error(tmp_path: Path) -> None:
+    GrowingLog(tmp_path / "backup").append(3)
+    with pytest.raises(ValueError, match="so a stream can't tell where it is in it"):
+        reader(tmp_path / "backup").initialOffset()
+
+
+def test_stream_of_a_partition_in_two_directories_is_an_error(tmp_path: Path) -> None:
+    for broker in ("b1", "b2"):
+        GrowingLog(tmp_path / broker / "a-0").append(3)
+    with pytest.raises(ValueError, match=r"partition a-0 is in .*b1/a-0 and in .*b2/a-0"):
+        reader(tmp_path / "*").initialOffset()
