@@ -11,6 +11,8 @@ use crate::error::{Error, Result};
 use crate::format::header::NO_TIMESTAMP;
 use crate::limits::Limits;
 use crate::log::checkpoint::{LeaderEpochs, OffsetCheckpoint, PartitionMetadata};
+use crate::log::committed;
+use crate::log::index::AbortedTransaction;
 use crate::log::names::{LogFile, LogFileKind, LogFileState, TopicPartition, parse_partition_directory};
 use crate::log::segment::{OffsetPlace, Segment, TimestampPlace};
 
@@ -212,6 +214,24 @@ impl PartitionLog {
             Some((timestamp, segment)) => segment.find_timestamp(timestamp, None),
             None => Ok(None),
         }
+    }
+
+    /// The offset up to which a `read_committed` consumer may read: the first offset of the earliest transaction that is still
+    /// open at the end, else the end offset.
+    ///
+    /// # Errors
+    /// Those of reading. Damage ends nothing: the walk goes on at the next batch that is found.
+    pub fn last_stable_offset(&self) -> Result<i64> {
+        committed::last_stable_offset(&self.segments).map(|offset| offset.max(self.start_offset()))
+    }
+
+    /// The aborted transactions that a reader of the offsets from `start_offset` up to but excluding `end_offset` must know, in
+    /// the order of their markers: from the transaction indexes; of segments without one, from their markers.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn aborted_transactions(&self, start_offset: i64, end_offset: i64) -> Result<Vec<AbortedTransaction>> {
+        committed::aborted_transactions(&self.segments, start_offset, end_offset)
     }
 }
 

@@ -8,6 +8,7 @@ use pyo3::types::PyDict;
 
 use crate::log::{IndexUse, PartitionLog, TimestampPlace};
 use crate::python::errors::OrRaise;
+use crate::python::indexes::PyAbortedTransaction;
 use crate::python::limits::{PyLimits, or_default};
 use crate::python::places::{PyOffsetPlace, PyTimestampPlace};
 use crate::python::segment::{PySegment, scan_of};
@@ -108,6 +109,36 @@ impl PyPartitionLog {
     fn leader_epochs(&self, py: Python<'_>) -> PyResult<Vec<(i32, i64)>> {
         let epochs = self.0.leader_epochs().or_raise(py)?;
         Ok(epochs.entries().iter().map(|entry| (entry.epoch, entry.start_offset)).collect())
+    }
+
+    /// The offset up to which a ``read_committed`` consumer may read: the first offset of the earliest transaction that is still
+    /// open at the end, else ``end_offset``.
+    #[getter]
+    fn last_stable_offset(&self, py: Python<'_>) -> PyResult<i64> {
+        py.detach(|| self.0.last_stable_offset()).or_raise(py)
+    }
+
+    /// List the aborted transactions that a reader of a range of offsets must know.
+    ///
+    /// From the transaction indexes; of segments without one, from one pass over headers and markers.
+    ///
+    /// Args:
+    ///     start_offset: First offset of the range.
+    ///     end_offset: First offset after the range.
+    ///
+    /// Returns:
+    ///     The transactions in the order of their markers.
+    ///
+    /// Raises:
+    ///     OSError: A file that can't be read.
+    fn aborted_transactions(
+        &self,
+        py: Python<'_>,
+        start_offset: i64,
+        end_offset: i64,
+    ) -> PyResult<Vec<PyAbortedTransaction>> {
+        let aborted = py.detach(|| self.0.aborted_transactions(start_offset, end_offset)).or_raise(py)?;
+        Ok(aborted.into_iter().map(PyAbortedTransaction::from).collect())
     }
 
     /// Find the batch that holds an offset, or the next one where the offset lies in a gap.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import shutil
@@ -105,6 +106,54 @@ def test_find_timestamp_of_a_segment_without_timestamps_is_none_while_its_file_i
     log = kbat.PartitionLog(DATA / "corpus-legacy" / "k0822-java0822-none")
     assert log.find_timestamp(1) is None
     assert log.find_timestamp(kbat.MAX_TIMESTAMP) is None
+
+
+def committed_cases() -> list[Path]:
+    """Partitions that a broker served to a read_committed consumer."""
+    return sorted(path.parent for path in DATA.rglob("read-committed.json"))
+
+
+@pytest.mark.parametrize("directory", committed_cases(), ids=lambda path: str(path.relative_to(DATA)))
+@pytest.mark.parametrize("with_indexes", [True, False], ids=["indexes", "markers"])
+def test_committed_offsets_are_those_of_a_consumer(directory: Path, tmp_path: Path, *, with_indexes: bool) -> None:
+    answer = json.loads((directory / "read-committed.json").read_text())
+    if not with_indexes:
+        for path in directory.glob("*.log"):
+            shutil.copy(path, tmp_path)
+        directory = tmp_path
+    log = kbat.PartitionLog(directory)
+    assert log.last_stable_offset == answer["endOffset"]
+    aborted = log.aborted_transactions(0, log.end_offset)
+    batches = [batch for segment in log.segments for batch in segment.batches() if not batch.is_control]
+    visible = [
+        record.offset
+        for batch in batches
+        if not any(
+            batch.producer_id == a.producer_id and a.first_offset <= batch.base_offset < a.last_offset for a in aborted
+        )
+        for record in batch
+        if record.offset < answer["endOffset"]
+    ]
+    assert visible == answer["offsets"]
+
+
+def is_part(batch: kbat.Batch, transaction: kbat.AbortedTransaction) -> bool:
+    """Whether a batch belongs to a transaction."""
+    base_offset = batch.base_offset
+    same = batch.producer_id == transaction.producer_id
+    return same and base_offset is not None and transaction.first_offset <= base_offset < transaction.last_offset
+
+
+def test_aborted_transactions_of_a_range_are_those_that_reach_into_it() -> None:
+    log = kbat.PartitionLog(CORPUS / "txn-none")
+    everything = log.aborted_transactions(0, log.end_offset)
+    assert len(everything) > 5
+    for start in range(0, log.end_offset, 17):
+        for end in range(start + 1, log.end_offset, 29):
+            some = log.aborted_transactions(start, end)
+            wanted = [a for a in everything if a.last_offset >= start and a.first_offset < end]
+            assert some == wanted, (start, end)
+    assert log.last_stable_offset < log.end_offset
 
 
 def test_leader_epochs_are_those_of_the_checkpoint() -> None:

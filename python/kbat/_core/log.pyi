@@ -5,6 +5,7 @@ import os
 from typing import Any, Final, Literal, Self, final
 
 from kbat._core import BatchIterator, Limits, Scan
+from kbat._core.files import AbortedTransaction
 
 __all__ = [
     "EARLIEST",
@@ -236,6 +237,29 @@ class PartitionLog:
     @property
     def leader_epochs(self) -> list[tuple[int, int]]:
         """Leader epochs as ``(epoch, start_offset)``, from ``leader-epoch-checkpoint``."""
+
+    @property
+    def last_stable_offset(self) -> int:
+        """The offset up to which a ``read_committed`` consumer may read.
+
+        The first offset of the earliest transaction that is still open at the end, else ``end_offset``.
+        """
+
+    def aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
+        """List the aborted transactions that a reader of a range of offsets must know.
+
+        From the transaction indexes; of segments without one, from one pass over headers and markers.
+
+        Args:
+            start_offset: First offset of the range.
+            end_offset: First offset after the range.
+
+        Returns:
+            The transactions in the order of their markers.
+
+        Raises:
+            OSError: A file that can't be read.
+        """
 
     def find_offset(self, offset: int) -> OffsetPlace | None:
         """Find the batch that holds an offset, or the next one where the offset lies in a gap.
