@@ -115,8 +115,8 @@ pub use log::{
     DirectoryState, DroppedRange, EpochEntry, FileAction, FileChange, HeaderReader, IndexEntries, IndexUse,
     LeaderEpochs, LogDirectory, LogFile, LogFileKind, LogFileState, MetaProperties, OFFSET_CHECKPOINTS,
     OffsetCheckpoint, OffsetEntry, OffsetIndex, OffsetPlace, PartitionDirectory, PartitionLog, PartitionMetadata,
-    PartitionOffset, ProducerEntry, ProducerSnapshot, ProducerStates, Progress, RecoverOptions, RepairReport,
-    RepairedSegment, Segment, SegmentFile, SegmentIndexer, SegmentReader, SnapshotFile, StrayDirectory, TimeEntry,
-    TimeIndex, TimestampPlace, TopicPartition, TransactionIndex, Uuid, find_segments, parse_base_offset,
-    parse_partition_directory, recover,
+    PartitionOffset, ProducerEntry, ProducerSnapshot, ProducerStates, Progress, RebuildOptions, RecoverOptions,
+    RepairReport, RepairedSegment, SalvageOptions, Segment, SegmentFile, SegmentIndexer, SegmentReader, SnapshotFile,
+    StrayDirectory, TimeEntry, TimeIndex, TimestampPlace, TopicPartition, TransactionIndex, Uuid, find_segments,
+    parse_base_offset, parse_partition_directory, rebuild_indexes, recover, salvage,
 };

@@ -43,6 +43,9 @@ pub use partition::PartitionLog;
 pub use producer::{ProducerEntry, ProducerSnapshot, ProducerStates};
 pub use progress::Progress;
 pub use reader::SegmentReader;
-pub use recovery::{DroppedRange, FileAction, FileChange, RecoverOptions, RepairReport, RepairedSegment, recover};
+pub use recovery::{
+    DroppedRange, FileAction, FileChange, RebuildOptions, RecoverOptions, RepairReport, RepairedSegment,
+    SalvageOptions, rebuild_indexes, recover, salvage,
+};
 pub use segment::{IndexUse, OffsetPlace, Segment, TimestampPlace};
 pub use uuid::Uuid;

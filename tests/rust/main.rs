@@ -40,9 +40,11 @@ mod properties;
 
 mod raw;
 mod reader;
+mod rebuild;
 mod recovery;
 mod retain;
 mod roundtrip;
+mod salvage;
 mod validate;
 mod verdicts;
 mod writes;

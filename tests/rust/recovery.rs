@@ -98,7 +98,7 @@ fn options(out: Option<PathBuf>) -> RecoverOptions {
 }
 
 /// Every file of a directory with its content.
-fn content(directory: &Path) -> BTreeMap<String, Vec<u8>> {
+pub(crate) fn content(directory: &Path) -> BTreeMap<String, Vec<u8>> {
     let names = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     names.map(|name| (name.clone(), fs::read(directory.join(name)).unwrap())).collect()
 }

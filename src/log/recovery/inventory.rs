@@ -30,6 +30,20 @@ pub(crate) struct Inventory {
 }
 
 impl Inventory {
+    /// The files in use as they lie there, without a thought to clean-up.
+    pub(crate) fn live(directory: &Path) -> Result<Self> {
+        let mut inventory = Self::default();
+        for path in files_of(directory)? {
+            match LogFile::parse(&name_of(&path)) {
+                Some(file) if file.state == LogFileState::Live => {
+                    inventory.files.insert(file, path);
+                }
+                _ => inventory.others.push(path),
+            }
+        }
+        Ok(inventory)
+    }
+
     /// Looks at a directory and changes nothing.
     pub(crate) fn read(directory: &Path, limits: &Limits) -> Result<Self> {
         let mut inventory = Self::default();

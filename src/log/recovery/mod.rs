@@ -9,12 +9,18 @@
 //! All three feed batches to a `PartitionOutput`, which makes the files. Source: `LogLoader`, `LogSegment.recover` and
 //! `UnifiedLog.rebuildProducerState` of Kafka.
 
+mod fault;
 mod inventory;
 mod output;
+mod rebuild;
 mod recover;
 mod report;
 mod running;
+mod salvage;
 mod staged;
+mod walk;
 
+pub use rebuild::{RebuildOptions, rebuild_indexes};
 pub use recover::{RecoverOptions, recover};
 pub use report::{DroppedRange, FileAction, FileChange, RepairReport, RepairedSegment};
+pub use salvage::{SalvageOptions, salvage};

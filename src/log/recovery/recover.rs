@@ -4,21 +4,20 @@ use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, ErrorKind, Result};
-use crate::format::header::HEADER_LEN_UP_TO_MAGIC;
+use crate::error::{Error, Result};
 use crate::limits::Limits;
 use crate::log::checkpoint::LeaderEpochs;
-use crate::log::file::PositionedFile;
 use crate::log::headers::HeaderReader;
 use crate::log::index::DEFAULT_INDEX_INTERVAL_BYTES;
 use crate::log::names::{LogFile, LogFileKind};
-use crate::log::producer::{ProducerSnapshot, ProducerStates};
 use crate::log::progress::Progress;
 use crate::log::reader::SegmentReader;
+use crate::log::recovery::fault::Fault;
 use crate::log::recovery::inventory::{Inventory, name_of};
 use crate::log::recovery::output::{
     LEADER_EPOCHS, MAX_SEGMENT_LEN, OutputSettings, PartitionOutput, Refusal, SegmentOutput,
 };
+use crate::log::recovery::rebuild::states_at;
 use crate::log::recovery::report::{DroppedRange, FileAction, FileChange, RepairReport, RepairedSegment};
 use crate::log::recovery::running::refuse_running_broker;
 use crate::log::recovery::staged::StagedDirectory;
@@ -67,9 +66,9 @@ impl Default for RecoverOptions {
 /// kept in the snapshots (a broker drops them when it loads one); checkpoints of the log directory are not looked at.
 ///
 /// # Errors
-/// [`ErrorKind::InvalidArgument`] where neither or both of `out` and `in_place` are given, `out` is not empty, the directory
+/// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where neither or both of `out` and `in_place` are given, `out` is not empty, the directory
 /// has no segment, a segment is over 2³¹ − 1 bytes, or a broker holds the log directory's `.lock` (seen on Linux only).
-/// [`ErrorKind::Limit`] at a batch over [`Limits::batch_len`]. Those of reading and writing.
+/// [`ErrorKind::Limit`](crate::ErrorKind::Limit) at a batch over [`Limits::batch_len`]. Those of reading and writing.
 pub fn recover(path: &Path, options: &RecoverOptions, progress: &mut Progress<'_>) -> Result<RepairReport> {
     check(path, options)?;
     let mut inventory = Inventory::read(path, &options.limits)?;
@@ -89,7 +88,7 @@ pub fn recover(path: &Path, options: &RecoverOptions, progress: &mut Progress<'_
         index_interval_bytes: options.index_interval_bytes,
         limits: options.limits.clone(),
     };
-    let states = states_before(&inventory, start_offset);
+    let states = states_at(&inventory, start_offset, &options.limits)?;
     let mut recovery = Recovery {
         output: PartitionOutput::new(settings, states, read_epochs(path)),
         report: RepairReport {
@@ -128,26 +127,13 @@ fn check(path: &Path, options: &RecoverOptions) -> Result<()> {
     if options.in_place && !options.dry_run { refuse_running_broker(path) } else { Ok(()) }
 }
 
-/// What is known of producers before the first segment: from the latest snapshot that can be read.
-pub(crate) fn states_before(inventory: &Inventory, start_offset: i64) -> ProducerStates {
-    let mut states = ProducerStates::new();
-    let snapshots = inventory.of_kind(LogFileKind::ProducerSnapshot).rev();
-    for (offset, path) in snapshots.filter(|(offset, _)| (1..=start_offset).contains(offset)) {
-        if let Ok(snapshot) = ProducerSnapshot::read(path) {
-            states = ProducerStates::from_snapshot(&snapshot, offset);
-            break;
-        }
-    }
-    states.set_end_offset(start_offset);
-    states
-}
-
 /// The leader epochs of a partition; none where the file is missing or damaged: the batches tell them too.
 pub(crate) fn read_epochs(directory: &Path) -> LeaderEpochs {
     LeaderEpochs::read(&directory.join(LEADER_EPOCHS)).unwrap_or_default()
 }
 
-fn copy_others(inventory: &Inventory, to: &Path) -> Result<()> {
+/// Copies what is no segment file.
+pub(crate) fn copy_others(inventory: &Inventory, to: &Path) -> Result<()> {
     for path in inventory.others.iter().filter(|path| name_of(path) != LEADER_EPOCHS) {
         fs::copy(path, to.join(name_of(path))).map_err(|error| Error::from(error).with_path(path))?;
     }
@@ -162,19 +148,6 @@ struct Recovery {
     end_offset: i64,
     /// Offsets of the snapshots written.
     snapshots: BTreeSet<i64>,
-}
-
-/// Where and why a segment ends before its file does.
-struct Fault {
-    position: u64,
-    reason: &'static str,
-    message: String,
-}
-
-impl Fault {
-    fn new(position: u64, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { position, reason, message: message.into() }
-    }
 }
 
 impl Recovery {
@@ -265,10 +238,10 @@ impl Recovery {
         while let Some(next) = reader.next_batch() {
             let batch = match next {
                 Ok(batch) => batch,
-                Err(error) => return of_framing(error, reader.position()).map(Some),
+                Err(error) => return Fault::of_framing(error, &path, reader.position()).map(Some),
             };
             if let Err(error) = batch.verify_crc() {
-                return Ok(Some(Fault::new(batch.position(), error.kind().name(), error.kind().to_string())));
+                return Ok(Some(Fault::of_error(&error, batch.position())));
             }
             let mut refusal = self.output.append(segment, &batch);
             if matches!(refusal, Err(Refusal::Overflow)) && self.split {
@@ -280,7 +253,7 @@ impl Recovery {
                     refusal = self.output.append(segment, &batch);
                 }
             }
-            if let Some(fault) = of_refusal(refusal, &batch)? {
+            if let Some(fault) = Fault::of_refusal(refusal, &batch)? {
                 if fault.reason == "control_record" {
                     self.end_offset = batch.next_offset();
                 }
@@ -289,7 +262,7 @@ impl Recovery {
             self.end_offset = batch.next_offset();
             progress.advance(u64_of(batch.size()))?;
         }
-        tail(reader)
+        Fault::of_tail(reader)
     }
 
     /// A segment after the fault.
@@ -341,56 +314,6 @@ impl Recovery {
         }
         Ok(report)
     }
-}
-
-/// The fault that a framing error is; an error where the file could not be read or a limit was passed.
-fn of_framing(error: Error, position: u64) -> Result<Fault> {
-    match error.kind() {
-        ErrorKind::Io(_) | ErrorKind::Limit { .. } => Err(error),
-        kind => Ok(Fault::new(position, kind.name(), kind.to_string())),
-    }
-}
-
-fn of_refusal(refusal: std::result::Result<(), Refusal>, batch: &crate::Batch<'_>) -> Result<Option<Fault>> {
-    let position = batch.position();
-    let last = batch.last_offset();
-    Ok(Some(match refusal {
-        Ok(()) => return Ok(None),
-        Err(Refusal::Failed(error)) => return Err(error),
-        Err(Refusal::OffsetOrder) => Fault::new(
-            position,
-            "offset_order",
-            format!(
-                "a batch ends at offset {last}, which is not above an offset indexed before: the segment is emptied"
-            ),
-        ),
-        Err(Refusal::Marker(error)) => Fault::new(
-            position.saturating_add(u64_of(batch.size())),
-            "control_record",
-            format!("the transaction marker before can't be read: {}", error.kind()),
-        ),
-        Err(Refusal::Overflow | Refusal::BelowBase) => Fault::new(
-            position,
-            "offset_overflow",
-            format!("a batch ends at offset {last}, which the segment's indexes can't say"),
-        ),
-    }))
-}
-
-/// What follows the last batch, where the file does not end there.
-fn tail(reader: &SegmentReader) -> Result<Option<Fault>> {
-    let (position, length) = (reader.position(), reader.remainder_len());
-    if length == 0 {
-        return Ok(None);
-    }
-    // the walk ends at a size of 0 only where all that follows is 0
-    let mut head = [0; HEADER_LEN_UP_TO_MAGIC];
-    PositionedFile::open(reader.path())?.read_at(&mut head, position)?;
-    Ok(Some(if head == [0; HEADER_LEN_UP_TO_MAGIC] {
-        Fault::new(position, "zero_tail", "zeros up to the end, as in a preallocated file")
-    } else {
-        Fault::new(position, "partial_batch", "the file ends inside a batch")
-    }))
 }
 
 /// The last offset that can be seen from a byte on.

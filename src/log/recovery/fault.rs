@@ -1,0 +1,127 @@
+//! [`Fault`]: where a log stops being one, and why.
+
+use std::path::Path;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::batch::Batch;
+use crate::format::crc::Digest;
+use crate::format::header::{
+    BATCH_HEADER_LEN, BatchHeader, CRC_START, HEADER_LEN_UP_TO_MAGIC, LEGACY_CRC_START, LOG_OVERHEAD,
+};
+use crate::log::file::PositionedFile;
+use crate::log::reader::SegmentReader;
+use crate::log::recovery::output::Refusal;
+use crate::num::{u64_of, usize_from_u64, usize_of};
+
+/// Bytes read at a time.
+const CHUNK_LEN: usize = 1 << 18;
+
+/// Where and why a segment ends before its file does.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    pub(crate) position: u64,
+    pub(crate) reason: &'static str,
+    pub(crate) message: String,
+}
+
+impl Fault {
+    pub(crate) fn new(position: u64, reason: &'static str, message: impl Into<String>) -> Self {
+        Self { position, reason, message: message.into() }
+    }
+
+    /// The fault that an error in a batch is.
+    pub(crate) fn of_error(error: &Error, position: u64) -> Self {
+        Self::new(position, error.kind().name(), error.kind().to_string())
+    }
+
+    /// The fault that a framing error is.
+    ///
+    /// # Errors
+    /// The error itself where the file could not be read, or where the batch is only too large for the limits: its checksum
+    /// is right.
+    pub(crate) fn of_framing(error: Error, path: &Path, position: u64) -> Result<Self> {
+        match error.kind() {
+            ErrorKind::Io(_) => Err(error),
+            ErrorKind::Limit { .. } if has_right_crc(path, position)? => Err(error),
+            _ => Ok(Self::of_error(&error, position)),
+        }
+    }
+
+    /// The fault that a refused batch is; `None` where it was taken.
+    ///
+    /// # Errors
+    /// Those of writing.
+    pub(crate) fn of_refusal(outcome: std::result::Result<(), Refusal>, batch: &Batch<'_>) -> Result<Option<Self>> {
+        let (position, last) = (batch.position(), batch.last_offset());
+        Ok(Some(match outcome {
+            Ok(()) => return Ok(None),
+            Err(Refusal::Failed(error)) => return Err(error),
+            Err(Refusal::OffsetOrder) => Self::new(
+                position,
+                "offset_order",
+                format!("a batch ends at offset {last}, which is not above an offset indexed before"),
+            ),
+            Err(Refusal::Marker(error)) => Self::new(
+                position.saturating_add(u64_of(batch.size())),
+                "control_record",
+                format!("the transaction marker before can't be read: {}", error.kind()),
+            ),
+            Err(Refusal::Overflow | Refusal::BelowBase) => Self::new(
+                position,
+                "offset_overflow",
+                format!("a batch ends at offset {last}, which the segment's indexes can't say"),
+            ),
+        }))
+    }
+
+    /// What follows the last batch, where the file does not end there.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub(crate) fn of_tail(reader: &SegmentReader) -> Result<Option<Self>> {
+        if reader.remainder_len() == 0 {
+            return Ok(None);
+        }
+        Self::of_remainder(&PositionedFile::open(reader.path())?, reader.position()).map(Some)
+    }
+
+    /// What bytes are that no batch follows.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub(crate) fn of_remainder(file: &PositionedFile, position: u64) -> Result<Self> {
+        // a walk ends at a size of 0 only where all that follows is 0
+        let mut head = [0; HEADER_LEN_UP_TO_MAGIC];
+        file.read_at(&mut head, position)?;
+        Ok(if head == [0; HEADER_LEN_UP_TO_MAGIC] {
+            Self::new(position, "zero_tail", "zeros up to the end, as in a preallocated file")
+        } else {
+            Self::new(position, "partial_batch", "the file ends inside a batch")
+        })
+    }
+}
+
+/// Whether the batch at a position has the checksum that its header says, read piece by piece.
+fn has_right_crc(path: &Path, position: u64) -> Result<bool> {
+    let file = PositionedFile::open(path)?;
+    let mut head = [0; BATCH_HEADER_LEN];
+    file.read_at(&mut head, position)?;
+    let [.., l0, l1, l2, l3] = *head.first_chunk::<LOG_OVERHEAD>().unwrap_or(&[0; LOG_OVERHEAD]);
+    let size = usize_of(u32::from_be_bytes([l0, l1, l2, l3])).saturating_add(LOG_OVERHEAD);
+    let header = BatchHeader::parse(&head, position, size)?;
+    let start = if header.magic() < 2 { LEGACY_CRC_START } else { CRC_START };
+    let mut digest = Digest::of_magic(header.magic());
+    let mut at = position.saturating_add(u64_of(start));
+    let end = position.saturating_add(u64_of(size));
+    let mut chunk = vec![0; CHUNK_LEN];
+    while at < end {
+        let wanted = usize_from_u64(end.saturating_sub(at)).min(CHUNK_LEN);
+        let count = file.read_at(chunk.get_mut(..wanted).unwrap_or_default(), at)?;
+        if count == 0 {
+            return Ok(false);
+        }
+        digest.update(chunk.get(..count).unwrap_or_default());
+        at = at.saturating_add(u64_of(count));
+    }
+    Ok(digest.value() == header.crc())
+}

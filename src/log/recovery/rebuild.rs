@@ -1,0 +1,219 @@
+//! [`rebuild_indexes`]: the files beside a log made anew from it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::compression::Scratch;
+use crate::error::{Error, Result};
+use crate::limits::Limits;
+use crate::log::checkpoint::LeaderEpochs;
+use crate::log::index::DEFAULT_INDEX_INTERVAL_BYTES;
+use crate::log::names::{LogFile, LogFileKind};
+use crate::log::producer::{ProducerSnapshot, ProducerStates};
+use crate::log::progress::Progress;
+use crate::log::reader::SegmentReader;
+use crate::log::recovery::fault::Fault;
+use crate::log::recovery::inventory::{Inventory, name_of};
+use crate::log::recovery::output::{OutputSettings, PartitionOutput, SegmentOutput};
+use crate::log::recovery::report::{DroppedRange, FileAction, FileChange, RepairReport, RepairedSegment};
+use crate::log::recovery::running::refuse_running_broker;
+use crate::log::recovery::staged::StagedDirectory;
+use crate::num::u64_of;
+
+/// How to [`rebuild_indexes`].
+#[derive(Debug, Clone)]
+pub struct RebuildOptions {
+    /// A directory for the new files. It must not exist, or be empty. Without, they replace those beside the log.
+    pub out: Option<PathBuf>,
+    /// Kafka's `index.interval.bytes`; a broker has 4096 unless its topic says otherwise.
+    pub index_interval_bytes: u64,
+    /// Bounds on the input.
+    pub limits: Limits,
+}
+
+impl Default for RebuildOptions {
+    fn default() -> Self {
+        Self { out: None, index_interval_bytes: DEFAULT_INDEX_INTERVAL_BYTES, limits: Limits::default() }
+    }
+}
+
+/// Makes `.index`, `.timeindex`, `.txnindex` and producer snapshots anew, for a partition directory or a single segment.
+/// No byte of a `.log` file is changed. Each file is replaced at once.
+///
+/// Indexes reach up to a segment's first fault; [`RepairReport::dropped`] then names the bytes behind it. A snapshot that
+/// can be read is kept: of a compacted log it knows more than the log. A transaction index without entries is removed.
+///
+/// # Errors
+/// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where there is no segment, `out` is not empty, or a
+/// broker holds the log directory's `.lock` and the files would be replaced. Those of reading and writing.
+pub fn rebuild_indexes(path: &Path, options: &RebuildOptions, progress: &mut Progress<'_>) -> Result<RepairReport> {
+    let (directory, logs, inventory) = sources(path)?;
+    let Some((start_offset, _)) = logs.first().cloned() else {
+        return Err(Error::argument(format!("{} holds no segment", path.display())));
+    };
+    if options.out.is_none() {
+        refuse_running_broker(&directory)?;
+    }
+    let staged = options.out.as_deref().map(StagedDirectory::create).transpose()?;
+    let settings = OutputSettings {
+        directory: Some(staged.as_ref().map_or(directory.as_path(), StagedDirectory::directory).to_path_buf()),
+        write_log: false,
+        index_interval_bytes: options.index_interval_bytes,
+        limits: options.limits.clone(),
+    };
+    let states = states_at(&inventory, start_offset, &options.limits)?;
+    let mut rebuild = Rebuild {
+        output: PartitionOutput::new(settings, states, LeaderEpochs::default()),
+        report: RepairReport { path: path.to_path_buf(), start_offset, ..RepairReport::default() },
+        inventory: &inventory,
+    };
+    let whole = path.is_dir();
+    rebuild.segments(&logs, whole, progress)?;
+    let mut report = rebuild.finish(options.out.is_none())?;
+    if let Some(staged) = staged {
+        staged.commit()?;
+        report.out.clone_from(&options.out);
+    }
+    progress.finish()?;
+    Ok(report)
+}
+
+/// A partition directory, the segments to work on, and all its files.
+fn sources(path: &Path) -> Result<(PathBuf, Vec<(i64, PathBuf)>, Inventory)> {
+    if path.is_dir() {
+        let inventory = Inventory::live(path)?;
+        let logs = inventory.of_kind(LogFileKind::Log).map(|(offset, path)| (offset, path.to_path_buf())).collect();
+        return Ok((path.to_path_buf(), logs, inventory));
+    }
+    fs::metadata(path).map_err(|error| Error::from(error).with_path(path))?;
+    let Some(file) =
+        LogFile::parse(&name_of(path)).filter(|file| *file == LogFile::live(file.base_offset, LogFileKind::Log))
+    else {
+        let message =
+            format!("{} is not named like a segment: 20 digits of the base offset and \".log\"", path.display());
+        return Err(Error::argument(message));
+    };
+    let directory =
+        path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_path_buf();
+    let inventory = Inventory::live(&directory)?;
+    Ok((directory, vec![(file.base_offset, path.to_path_buf())], inventory))
+}
+
+/// What is known of producers at an offset: the latest snapshot that can be read, and the batches from there on.
+pub(crate) fn states_at(inventory: &Inventory, offset: i64, limits: &Limits) -> Result<ProducerStates> {
+    let mut states = ProducerStates::new();
+    let snapshots = inventory.of_kind(LogFileKind::ProducerSnapshot).rev();
+    for (at, path) in snapshots.filter(|(at, _)| *at <= offset) {
+        if let Ok(snapshot) = ProducerSnapshot::read(path) {
+            states = ProducerStates::from_snapshot(&snapshot, at);
+            break;
+        }
+    }
+    let mut scratch = Scratch::new();
+    let known = states.end_offset();
+    for (_, path) in inventory.of_kind(LogFileKind::Log).filter(|(base, _)| (known..offset).contains(base)) {
+        let mut reader = SegmentReader::open_with(path, limits)?;
+        while let Some(Ok(batch)) = reader.next_batch() {
+            if batch.verify_crc().and_then(|()| states.update(&batch, &mut scratch, limits)).is_err() {
+                break;
+            }
+        }
+    }
+    states.set_end_offset(offset);
+    Ok(states)
+}
+
+struct Rebuild<'a> {
+    output: PartitionOutput,
+    report: RepairReport,
+    inventory: &'a Inventory,
+}
+
+impl Rebuild<'_> {
+    fn segments(&mut self, logs: &[(i64, PathBuf)], whole: bool, progress: &mut Progress<'_>) -> Result<()> {
+        let mut sizes = Vec::new();
+        for (_, path) in logs {
+            sizes.push(fs::metadata(path).map_err(|error| Error::from(error).with_path(path))?.len());
+        }
+        progress.expect(sizes.iter().fold(0, |sum, size| size.saturating_add(sum)))?;
+        for ((base_offset, path), size) in logs.iter().zip(sizes) {
+            if *base_offset > self.report.start_offset {
+                self.snapshot(*base_offset)?;
+            }
+            self.report.end_offset = *base_offset;
+            let mut segment = self.output.begin_segment(*base_offset, path)?;
+            let fault = self.walk(path, &mut segment, progress)?;
+            if let Some(fault) = fault.filter(|fault| fault.position < size) {
+                self.report.dropped.push(DroppedRange {
+                    path: path.clone(),
+                    position: fault.position,
+                    length: size.saturating_sub(fault.position),
+                    first_offset: None,
+                    last_offset: None,
+                    reason: fault.reason,
+                    message: format!("{}; no index covers what follows", fault.message),
+                });
+            }
+            self.report.segments.push(RepairedSegment {
+                base_offset: *base_offset,
+                path: path.clone(),
+                bytes_before: size,
+                bytes_after: segment.len,
+                batch_count: segment.batch_count,
+            });
+            self.output.finish_segment(segment)?;
+        }
+        if whole && self.report.end_offset > self.report.start_offset {
+            self.snapshot(self.report.end_offset)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Takes over the snapshot at an offset, or makes it where it is missing or damaged.
+    fn snapshot(&mut self, offset: i64) -> Result<()> {
+        let file = LogFile::live(offset, LogFileKind::ProducerSnapshot);
+        if let Some(Ok(snapshot)) = self.inventory.files.get(&file).map(|path| ProducerSnapshot::read(path)) {
+            self.output.states = ProducerStates::from_snapshot(&snapshot, offset);
+            return Ok(());
+        }
+        self.output.states.set_end_offset(offset);
+        self.output.write_snapshot(offset)
+    }
+
+    fn walk(&mut self, path: &Path, segment: &mut SegmentOutput, progress: &mut Progress<'_>) -> Result<Option<Fault>> {
+        let mut reader = SegmentReader::open_with(path, self.output.limits())?;
+        while let Some(next) = reader.next_batch() {
+            let batch = match next {
+                Ok(batch) => batch,
+                Err(error) => return Fault::of_framing(error, path, reader.position()).map(Some),
+            };
+            if let Err(error) = batch.verify_crc() {
+                return Ok(Some(Fault::of_error(&error, batch.position())));
+            }
+            let outcome = self.output.append(segment, &batch);
+            if let Some(fault) = Fault::of_refusal(outcome, &batch)? {
+                return Ok(Some(fault));
+            }
+            self.report.end_offset = batch.next_offset();
+            progress.advance(u64_of(batch.size()))?;
+        }
+        Fault::of_tail(&reader)
+    }
+
+    /// Removes transaction indexes that have no entries any more.
+    fn finish(self, in_place: bool) -> Result<RepairReport> {
+        let mut report = self.report;
+        report.files.clone_from(&self.output.changes);
+        for (base_offset, path) in self.inventory.of_kind(LogFileKind::TransactionIndex) {
+            let rebuilt = report.segments.iter().any(|segment| segment.base_offset == base_offset);
+            if rebuilt && !self.output.has_written(&LogFile::live(base_offset, LogFileKind::TransactionIndex)) {
+                report.files.push(FileChange { name: name_of(path), action: FileAction::Deleted });
+                if in_place {
+                    fs::remove_file(path).map_err(|error| Error::from(error).with_path(path))?;
+                }
+            }
+        }
+        Ok(report)
+    }
+}

@@ -1,0 +1,362 @@
+//! [`salvage`]: every whole batch of a damaged file or partition.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::compression::Scratch;
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::batch::Batch;
+use crate::format::control::ControlRecord;
+use crate::limits::Limits;
+use crate::log::atomic::write_atomically;
+use crate::log::checkpoint::LeaderEpochs;
+use crate::log::index::DEFAULT_INDEX_INTERVAL_BYTES;
+use crate::log::names::{LogFile, LogFileKind};
+use crate::log::progress::Progress;
+use crate::log::recovery::fault::Fault;
+use crate::log::recovery::inventory::Inventory;
+use crate::log::recovery::output::{OutputSettings, PartitionOutput, Refusal, SegmentOutput};
+use crate::log::recovery::rebuild::states_at;
+use crate::log::recovery::recover::{copy_others, read_epochs};
+use crate::log::recovery::report::{DroppedRange, RepairReport, RepairedSegment};
+use crate::log::recovery::staged::StagedDirectory;
+use crate::log::recovery::walk::{Visitor, walk};
+use crate::num::u64_of;
+
+/// The file that lists the holes.
+const HOLES: &str = "holes.jsonl";
+
+/// How to [`salvage`].
+#[derive(Debug, Clone)]
+pub struct SalvageOptions {
+    /// Kafka's `index.interval.bytes`; a broker has 4096 unless its topic says otherwise.
+    pub index_interval_bytes: u64,
+    /// Bounds on the input.
+    pub limits: Limits,
+}
+
+impl Default for SalvageOptions {
+    fn default() -> Self {
+        Self { index_interval_bytes: DEFAULT_INDEX_INTERVAL_BYTES, limits: Limits::default() }
+    }
+}
+
+/// Keeps every batch that is whole, of a file of batches or a partition directory that a broker would cut at the first fault.
+///
+/// A batch is whole if its size, magic and checksum are right, all its records can be read, and its offsets lie after those
+/// of the batch before it and before the next segment. After damage the next batch is looked for; bytes inside a record are
+/// never taken for one. The result is a partition directory with indexes, producer snapshots and leader epochs, offsets as
+/// they were, that appears under its name when it is whole. What was left out stands in [`RepairReport::dropped`] and, where
+/// there is any, in the file `holes.jsonl` of the result, which a broker passes over.
+///
+/// A transaction whose marker is lost stays open: consumers that read committed records only wait before it.
+///
+/// # Errors
+/// [`ErrorKind::InvalidArgument`] where `out` is not empty or there is no segment, [`ErrorKind::Limit`] at a whole batch that
+/// is over the limits, those of reading and writing.
+pub fn salvage(path: &Path, out: &Path, options: &SalvageOptions, progress: &mut Progress<'_>) -> Result<RepairReport> {
+    let limits = &options.limits;
+    let inventory = if path.is_dir() { Inventory::read(path, limits)? } else { Inventory::default() };
+    let sources = sources(path, &inventory)?;
+    let staged = StagedDirectory::create(out)?;
+    let settings = OutputSettings {
+        directory: Some(staged.directory().to_path_buf()),
+        write_log: true,
+        index_interval_bytes: options.index_interval_bytes,
+        limits: limits.clone(),
+    };
+    let start_offset = sources.first().and_then(|source| source.base_offset);
+    let states = states_at(&inventory, start_offset.unwrap_or(0), limits)?;
+    let epochs = if path.is_dir() { read_epochs(path) } else { LeaderEpochs::default() };
+    progress.expect(sources.iter().fold(0, |sum, source| source.size.saturating_add(sum)))?;
+    let mut salvage = Salvage {
+        output: PartitionOutput::new(settings, states, epochs),
+        report: RepairReport { path: path.to_path_buf(), out: Some(out.to_path_buf()), ..RepairReport::default() },
+        scratch: Scratch::new(),
+        limits: limits.clone(),
+        source: None,
+        segment: None,
+        held: None,
+        end_offset: None,
+        open_holes: 0,
+        progress,
+    };
+    salvage.sources(&sources)?;
+    let report = salvage.finish(path.is_dir())?;
+    copy_others(&inventory, staged.directory())?;
+    if !report.dropped.is_empty() {
+        write_atomically(&staged.directory().join(HOLES), holes(&report.dropped).as_bytes())?;
+    }
+    staged.commit()?;
+    progress.finish()?;
+    Ok(report)
+}
+
+/// A file to read.
+#[derive(Debug, Clone)]
+struct Source {
+    path: PathBuf,
+    base_offset: Option<i64>,
+    /// Base offset of the segment after it.
+    bound: i64,
+    size: u64,
+}
+
+fn sources(path: &Path, inventory: &Inventory) -> Result<Vec<Source>> {
+    let mut files: Vec<(Option<i64>, PathBuf)> =
+        inventory.of_kind(LogFileKind::Log).map(|(offset, path)| (Some(offset), path.to_path_buf())).collect();
+    if files.is_empty() {
+        if path.is_dir() {
+            return Err(Error::argument(format!("{} holds no segment", path.display())));
+        }
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        files.push((LogFile::parse(name).map(|file| file.base_offset), path.to_path_buf()));
+    }
+    let bounds: Vec<i64> = files.iter().skip(1).filter_map(|(base, _)| *base).chain([i64::MAX]).collect();
+    let with_size = |((base_offset, path), bound): ((Option<i64>, PathBuf), i64)| {
+        let size = fs::metadata(&path).map_err(|error| Error::from(error).with_path(&path))?.len();
+        Ok(Source { path, base_offset, bound, size })
+    };
+    files.into_iter().zip(bounds).map(with_size).collect()
+}
+
+struct Salvage<'a, 'p> {
+    output: PartitionOutput,
+    report: RepairReport,
+    scratch: Scratch,
+    limits: Limits,
+    /// The file that is read.
+    source: Option<Source>,
+    segment: Option<SegmentOutput>,
+    /// A batch after a gap: its offset may be wrong, which only the next batch tells.
+    held: Option<Held>,
+    /// The offset after the last batch kept.
+    end_offset: Option<i64>,
+    /// How many of the last holes await the next batch to say what was lost.
+    open_holes: usize,
+    progress: &'a mut Progress<'p>,
+}
+
+struct Held {
+    bytes: Vec<u8>,
+    position: u64,
+}
+
+impl Salvage<'_, '_> {
+    fn sources(&mut self, sources: &[Source]) -> Result<()> {
+        for source in sources {
+            self.source = Some(source.clone());
+            if let Some(base_offset) = source.base_offset {
+                self.begin(base_offset.max(self.end_offset.unwrap_or(0)))?;
+            }
+            let limits = self.limits.clone();
+            walk(&source.path, &limits, self)?;
+            self.keep_held()?;
+            self.end_segment()?;
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, base_offset: i64) -> Result<()> {
+        let Some(source) = &self.source else { return Ok(()) };
+        self.segment = Some(self.output.begin_segment(base_offset, &source.path)?);
+        if self.report.segments.is_empty() {
+            self.report.start_offset = base_offset;
+            self.output.states.set_end_offset(base_offset);
+        } else {
+            self.output.states.set_end_offset(base_offset);
+            self.output.write_snapshot(base_offset)?;
+        }
+        Ok(())
+    }
+
+    fn end_segment(&mut self) -> Result<()> {
+        if let (None, Some(source)) = (&self.segment, &self.source)
+            && self.report.segments.is_empty()
+            && source.base_offset.is_none()
+        {
+            self.begin(0)?; // no batch at all
+        }
+        let (Some(segment), Some(source)) = (self.segment.take(), &self.source) else { return Ok(()) };
+        self.report.segments.push(RepairedSegment {
+            base_offset: segment.base_offset,
+            path: source.path.clone(),
+            bytes_before: source.size,
+            bytes_after: segment.len,
+            batch_count: segment.batch_count,
+        });
+        self.output.finish_segment(segment)
+    }
+
+    /// Keeps the batch that was held back.
+    fn keep_held(&mut self) -> Result<()> {
+        let Some(held) = self.held.take() else { return Ok(()) };
+        let batch = Batch::parse(&held.bytes, held.position)?;
+        self.keep(&batch)
+    }
+
+    fn keep(&mut self, batch: &Batch<'_>) -> Result<()> {
+        let first_offset = batch.first_offset(&mut self.scratch, &self.limits)?;
+        if self.segment.is_none() {
+            self.begin(first_offset)?;
+        }
+        let Some(mut segment) = self.segment.take() else { return Ok(()) };
+        let mut outcome = self.output.append(&mut segment, batch);
+        if matches!(outcome, Err(Refusal::Overflow)) && first_offset > segment.base_offset {
+            self.segment = Some(segment);
+            self.end_segment()?;
+            self.begin(first_offset)?;
+            let Some(next) = self.segment.take() else { return Ok(()) };
+            segment = next;
+            outcome = self.output.append(&mut segment, batch);
+        }
+        self.segment = Some(segment);
+        let fault = match outcome {
+            Err(Refusal::Marker(_)) => None, // it has a checksum and is readable, only of another type
+            outcome => Fault::of_refusal(outcome, batch)?,
+        };
+        if let Some(fault) = fault {
+            self.hole(fault, u64_of(batch.size()));
+            return Ok(());
+        }
+        self.close_holes(first_offset);
+        self.end_offset = Some(batch.next_offset());
+        Ok(())
+    }
+
+    fn hole(&mut self, fault: Fault, length: u64) {
+        let Some(source) = &self.source else { return };
+        self.report.dropped.push(DroppedRange {
+            path: source.path.clone(),
+            position: fault.position,
+            length,
+            first_offset: self.end_offset.or(source.base_offset),
+            last_offset: None,
+            reason: fault.reason,
+            message: fault.message,
+        });
+        self.open_holes = self.open_holes.saturating_add(1);
+    }
+
+    /// A batch was kept, so the holes before it end before its first offset.
+    fn close_holes(&mut self, first_offset: i64) {
+        for hole in self.report.dropped.iter_mut().rev().take(self.open_holes) {
+            if hole.first_offset.is_some_and(|lost| lost < first_offset) {
+                hole.last_offset = Some(first_offset.saturating_sub(1));
+            } else {
+                hole.first_offset = None;
+            }
+        }
+        self.open_holes = 0;
+    }
+
+    fn finish(mut self, in_directory: bool) -> Result<RepairReport> {
+        let last_base = self.report.segments.last().map_or(0, |segment| segment.base_offset);
+        let end_offset = self.end_offset.unwrap_or(last_base).max(last_base);
+        if end_offset > last_base {
+            self.output.write_snapshot(end_offset)?;
+        }
+        self.output.epochs.truncate_from_end(end_offset);
+        if in_directory || !self.output.epochs.entries().is_empty() {
+            self.output.write_epochs()?;
+        }
+        self.report.end_offset = end_offset;
+        self.report.files = self.output.changes;
+        Ok(self.report)
+    }
+
+    /// Why the offsets of a batch can't be right.
+    fn out_of_place(&self, first_offset: i64, last_offset: i64) -> Option<String> {
+        let (least, bound) =
+            (self.end_offset.unwrap_or(0), self.source.as_ref().map_or(i64::MAX, |source| source.bound));
+        if last_offset < first_offset {
+            return Some(format!("a batch ends at offset {last_offset}, before its first, {first_offset}"));
+        }
+        if first_offset < least {
+            return Some(format!(
+                "a batch begins at offset {first_offset}, below {least} where the one before it ends"
+            ));
+        }
+        (last_offset >= bound)
+            .then(|| format!("a batch ends at offset {last_offset}, and the next segment begins at {bound}"))
+    }
+}
+
+impl Visitor for Salvage<'_, '_> {
+    fn batch(&mut self, batch: &Batch<'_>) -> Result<()> {
+        self.progress.advance(u64_of(batch.size()))?;
+        let size = u64_of(batch.size());
+        if let Err(error) = read_whole(batch, &mut self.scratch, &self.limits) {
+            if matches!(error.kind(), ErrorKind::Limit { .. }) {
+                return Err(error);
+            }
+            self.hole(Fault::of_error(&error, batch.position()), size);
+            return Ok(());
+        }
+        let (first, last) = (batch.first_offset(&mut self.scratch, &self.limits)?, batch.last_offset());
+        if let Some(message) = self.out_of_place(first, last) {
+            self.hole(Fault::new(batch.position(), "offset_order", message), size);
+            return Ok(());
+        }
+        if let Some(held) = self.held.take() {
+            let before = Batch::parse(&held.bytes, held.position)?;
+            if before.last_offset() < first {
+                self.keep(&before)?;
+            } else {
+                let message =
+                    format!("a batch ends at offset {}, and the next begins at {first}", before.last_offset());
+                self.hole(Fault::new(held.position, "offset_order", message), u64_of(held.bytes.len()));
+            }
+        }
+        if self.end_offset.is_some_and(|end| first > end) {
+            self.held = Some(Held { bytes: batch.bytes().to_vec(), position: batch.position() });
+            return Ok(());
+        }
+        self.keep(batch)
+    }
+
+    fn damage(&mut self, fault: Fault, length: u64) -> Result<()> {
+        self.progress.advance(length)?;
+        self.hole(fault, length);
+        Ok(())
+    }
+
+    fn next_offset(&self) -> Option<i64> {
+        self.end_offset
+    }
+}
+
+/// Reads all that a consumer would.
+pub(crate) fn read_whole(batch: &Batch<'_>, scratch: &mut Scratch, limits: &Limits) -> Result<()> {
+    for record in batch.records(scratch, limits)? {
+        let record = record?;
+        record.verify_crc()?;
+        for header in record.headers() {
+            header?;
+        }
+        if batch.is_control() {
+            ControlRecord::parse(&record)?;
+        }
+    }
+    Ok(())
+}
+
+/// A line of JSON a hole.
+fn holes(dropped: &[DroppedRange]) -> String {
+    let mut text = String::new();
+    let number = |offset: Option<i64>| offset.map_or_else(|| "null".to_owned(), |offset| offset.to_string());
+    for hole in dropped {
+        let name = hole.path.file_name().unwrap_or_default().to_string_lossy();
+        let (first, last) = (number(hole.first_offset), number(hole.last_offset));
+        let (position, length, reason) = (hole.position, hole.length, hole.reason);
+        // writing to a string can't fail
+        let _ = writeln!(
+            text,
+            "{{\"file\": {name:?}, \"position\": {position}, \"length\": {length}, \"first_offset\": {first}, \
+             \"last_offset\": {last}, \"reason\": \"{reason}\", \"message\": {:?}}}",
+            hole.message
+        );
+    }
+    text
+}
