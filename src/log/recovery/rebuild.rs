@@ -47,7 +47,7 @@ impl Default for RebuildOptions {
 /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where there is no segment, `out` is not empty, or a
 /// broker holds the log directory's `.lock` and the files would be replaced. Those of reading and writing.
 pub fn rebuild_indexes(path: &Path, options: &RebuildOptions, progress: &mut Progress<'_>) -> Result<RepairReport> {
-    let (directory, logs, inventory) = sources(path)?;
+    let Sources { directory, logs, inventory } = sources(path)?;
     let Some((start_offset, _)) = logs.first().cloned() else {
         return Err(Error::argument(format!("{} holds no segment", path.display())));
     };
@@ -78,12 +78,20 @@ pub fn rebuild_indexes(path: &Path, options: &RebuildOptions, progress: &mut Pro
     Ok(report)
 }
 
-/// A partition directory, the segments to work on, and all its files.
-fn sources(path: &Path) -> Result<(PathBuf, Vec<(i64, PathBuf)>, Inventory)> {
+/// What to work on.
+struct Sources {
+    directory: PathBuf,
+    /// Segments to rebuild, by base offset.
+    logs: Vec<(i64, PathBuf)>,
+    /// All files of the directory.
+    inventory: Inventory,
+}
+
+fn sources(path: &Path) -> Result<Sources> {
     if path.is_dir() {
         let inventory = Inventory::live(path)?;
         let logs = inventory.of_kind(LogFileKind::Log).map(|(offset, path)| (offset, path.to_path_buf())).collect();
-        return Ok((path.to_path_buf(), logs, inventory));
+        return Ok(Sources { directory: path.to_path_buf(), logs, inventory });
     }
     fs::metadata(path).map_err(|error| Error::from(error).with_path(path))?;
     let Some(file) =
@@ -96,7 +104,7 @@ fn sources(path: &Path) -> Result<(PathBuf, Vec<(i64, PathBuf)>, Inventory)> {
     let directory =
         path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_path_buf();
     let inventory = Inventory::live(&directory)?;
-    Ok((directory, vec![(file.base_offset, path.to_path_buf())], inventory))
+    Ok(Sources { directory, logs: vec![(file.base_offset, path.to_path_buf())], inventory })
 }
 
 /// What is known of producers at an offset: the latest snapshot that can be read, and the batches from there on.
