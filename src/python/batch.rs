@@ -12,8 +12,10 @@ use crate::format::batch::Batch;
 
 use crate::limits::Limits;
 use crate::log::{Input, SharedBatch, SharedBytes};
+use crate::num::u64_of;
 
 use crate::python::errors::{OrRaise, raise};
+use crate::python::html::{self, Table};
 use crate::python::limits::{PyLimits, or_default};
 use crate::python::record::{PyRecord, PyRecordIterator};
 use crate::python::source::{Source, source};
@@ -358,5 +360,35 @@ impl PyBatch {
                 batch.position(),
             )
         })
+    }
+
+    fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
+        self.with(py, |batch| self.html(&batch))
+    }
+}
+
+impl PyBatch {
+    /// What the header says.
+    fn html(&self, batch: &Batch<'_>) -> String {
+        let unknown = || "known when decompressed".to_owned();
+        let base = batch.base_offset().map_or_else(unknown, |offset| offset.to_string());
+        let flags = [(batch.is_transactional(), "transactional"), (batch.is_control(), "control")];
+        let flags: Vec<&str> = flags.iter().filter(|(set, _)| *set).map(|(_, name)| *name).collect();
+        let producer =
+            format!("{}, epoch {}, sequence {}", batch.producer_id(), batch.producer_epoch(), batch.base_sequence());
+        Table::new("Batch")
+            .row("offsets", format!("{base} to {}", batch.last_offset()))
+            .row("records", batch.record_count().map_or_else(unknown, |count| count.to_string()))
+            .row("magic", batch.magic())
+            .row("compression", batch.compression().map_or("unknown codec", Compression::name))
+            .row("size", html::size(u64_of(batch.size())))
+            .row("position", batch.position())
+            .row_if("file", self.path.as_ref().map(|path| path.display()))
+            .row_if("timestamp type", batch.timestamp_type().map(crate::TimestampType::name))
+            .row("max timestamp", html::instant(batch.max_timestamp()))
+            .row_if("producer", (batch.producer_id() >= 0).then_some(producer))
+            .row("leader epoch", batch.partition_leader_epoch())
+            .row_if("flags", (!flags.is_empty()).then(|| flags.join(", ")))
+            .finish()
     }
 }

@@ -6,8 +6,9 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 
-use crate::log::{LogDirectory, MetaProperties, OFFSET_CHECKPOINTS, StrayDirectory};
+use crate::log::{LogDirectory, MetaProperties, OFFSET_CHECKPOINTS, PartitionLog, Segment, StrayDirectory};
 use crate::python::errors::OrRaise;
+use crate::python::html::{self, Table};
 use crate::python::limits::{PyLimits, or_default};
 use crate::python::partition::PyPartitionLog;
 
@@ -99,6 +100,20 @@ impl PyLogDirectory {
             self.0.partitions().len(),
             self.0.stray().len()
         )
+    }
+
+    fn _repr_html_(&self) -> String {
+        let partitions = self.0.partitions();
+        let row = |log: &PartitionLog| {
+            let (topic, partition) =
+                log.topic_partition().map_or_else(Default::default, |tp| (tp.topic.clone(), tp.partition.to_string()));
+            let size: u64 = log.segments().iter().map(Segment::size).sum();
+            [topic, partition, log.segments().len().to_string(), html::size(size)]
+        };
+        let stray = self.0.stray().len();
+        let caption =
+            format!("LogDirectory {}: {} partitions, {stray} stray", self.0.path().display(), partitions.len());
+        Table::new(&caption).list(["topic", "partition", "segments", "size"], partitions.iter().map(row)).finish()
     }
 }
 

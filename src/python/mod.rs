@@ -15,6 +15,7 @@ mod convert;
 mod edit;
 mod errors;
 mod files;
+mod html;
 mod indexes;
 mod limits;
 mod log;

@@ -8,6 +8,7 @@ use pyo3::types::PyDict;
 
 use crate::log::{IndexUse, PartitionLog, TimestampPlace};
 use crate::python::errors::OrRaise;
+use crate::python::html::{self, Table};
 use crate::python::indexes::PyAbortedTransaction;
 use crate::python::limits::{PyLimits, or_default};
 use crate::python::places::{PyOffsetPlace, PyTimestampPlace};
@@ -192,6 +193,19 @@ impl PyPartitionLog {
     fn __repr__(&self) -> String {
         let size: u64 = self.0.segments().iter().map(crate::log::Segment::size).sum();
         format!("PartitionLog({}, {} segments, {size} bytes)", self.0.directory().display(), self.0.segments().len())
+    }
+
+    fn _repr_html_(&self) -> String {
+        let segments = self.0.segments();
+        let size: u64 = segments.iter().map(crate::log::Segment::size).sum();
+        let caption = format!(
+            "PartitionLog {}: {} in {} segments",
+            self.0.directory().display(),
+            html::size(size),
+            segments.len()
+        );
+        let row = |segment: &crate::log::Segment| [segment.base_offset().to_string(), html::size(segment.size())];
+        Table::new(&caption).list(["base offset", "size"], segments.iter().map(row)).finish()
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyAny>, (OsString,)) {

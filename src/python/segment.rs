@@ -9,6 +9,7 @@ use pyo3::types::PyDict;
 use crate::log::{LogFileKind, Segment};
 use crate::python::batch::PyBatchIterator;
 use crate::python::errors::OrRaise;
+use crate::python::html::{self, Table};
 use crate::python::limits::{PyLimits, or_default};
 use crate::python::places::{PyOffsetPlace, PyTimestampPlace};
 
@@ -150,6 +151,17 @@ impl PySegment {
 
     fn __repr__(&self) -> String {
         format!("Segment({}, {} bytes)", self.0.path().display(), self.0.size())
+    }
+
+    fn _repr_html_(&self) -> String {
+        let files = LogFileKind::ALL.into_iter().filter(|&kind| self.0.file(kind).exists());
+        Table::new("Segment")
+            .row("file", self.0.path().display())
+            .row("base offset", self.0.base_offset())
+            .row("size", html::size(self.0.size()))
+            .row("state", self.0.state().name())
+            .row("files", files.map(LogFileKind::suffix).collect::<Vec<_>>().join(" "))
+            .finish()
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyAny>, (OsString,)) {

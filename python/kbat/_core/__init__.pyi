@@ -223,6 +223,8 @@ class Batch:
         None where not set.
         """
 
+    def _repr_html_(self) -> str: ...
+
 @final
 class RecordIterator:
     """Iterates the records of a batch."""

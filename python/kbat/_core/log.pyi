@@ -172,6 +172,7 @@ class Segment:
         """Scan the segment's records as Arrow columns: :func:`kbat.scan` with this segment as its source."""
 
     def __reduce__(self) -> tuple[type[Segment], tuple[str]]: ...
+    def _repr_html_(self) -> str: ...
 
 @final
 class PartitionLog:
@@ -295,6 +296,7 @@ class PartitionLog:
 
     def __len__(self) -> int: ...
     def __reduce__(self) -> tuple[type[PartitionLog], tuple[str]]: ...
+    def _repr_html_(self) -> str: ...
 
 @final
 class LogDirectory:
@@ -347,6 +349,8 @@ class LogDirectory:
         Raises:
             CorruptError: One of the files is malformed.
         """
+
+    def _repr_html_(self) -> str: ...
 
 @final
 class MetaProperties:
