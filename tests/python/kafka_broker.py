@@ -48,7 +48,7 @@ class Served:
         directory: Where the broker has it now. It changes while the broker runs.
         records: What a read_uncommitted consumer got.
         committed: What a read_committed consumer got.
-        beginning_offset: The log start offset.
+        beginning_offset: The log start offset; like the two others -1 where the broker does not say.
         end_offset: The end for read_uncommitted: the high watermark, which is the log end offset here.
         last_stable_offset: The end for read_committed.
         cut_bytes: How many bytes of the segments the broker cut off when it loaded them.

@@ -15,7 +15,7 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
 /** What Kafka's consumer gets from the node. */
 final class Consuming {
-    private static final long CONSUME_MS = 60000;
+    private static final long PATIENCE_MS = 20000;
 
     private Consuming() {
     }
@@ -29,6 +29,7 @@ final class Consuming {
         settings.put("isolation.level", request.get("isolation").asText());
         settings.put("max.partition.fetch.bytes", "10000000");
         settings.put("fetch.max.wait.ms", "50");
+        settings.put("default.api.timeout.ms", Long.toString(PATIENCE_MS));
         KafkaConsumer consumer = new KafkaConsumer(settings, new ByteArrayDeserializer(), new ByteArrayDeserializer());
         ObjectNode answer = ServerJudge.object();
         ArrayNode partitions = answer.putArray("partitions");
@@ -46,28 +47,31 @@ final class Consuming {
     private static ObjectNode partition(KafkaConsumer consumer, TopicPartition partition) {
         List wanted = Collections.singletonList(partition);
         ObjectNode answer = ServerJudge.object();
-        long beginning = ((Long) consumer.beginningOffsets(wanted).get(partition)).longValue();
-        long end = ((Long) consumer.endOffsets(wanted).get(partition)).longValue();
-        answer.put("beginning_offset", beginning);
-        answer.put("end_offset", end);
         ArrayNode records = answer.putArray("records");
-        consumer.assign(wanted);
-        consumer.seek(partition, beginning);
-        long deadline = System.currentTimeMillis() + CONSUME_MS;
+        answer.put("beginning_offset", -1L).put("end_offset", -1L);
         try {
-            while (consumer.position(partition) < end) {
-                for (Iterator each = consumer.poll(Duration.ofMillis(200)).iterator(); each.hasNext();) {
-                    records.add(record((ConsumerRecord) each.next()));
-                }
-                if (System.currentTimeMillis() > deadline) {
-                    throw new KafkaException("no further record within " + CONSUME_MS + " ms");
-                }
-            }
+            long beginning = ((Long) consumer.beginningOffsets(wanted).get(partition)).longValue();
+            long end = ((Long) consumer.endOffsets(wanted).get(partition)).longValue();
+            answer.put("beginning_offset", beginning).put("end_offset", end);
+            consumer.assign(wanted);
+            consumer.seek(partition, beginning);
+            poll(consumer, partition, end, records);
         } catch (KafkaException refusal) {
             answer.put("error", refusal.toString());
         }
-        answer.put("position", consumer.position(partition));
         return answer;
+    }
+
+    private static void poll(KafkaConsumer consumer, TopicPartition partition, long end, ArrayNode records) {
+        long deadline = System.currentTimeMillis() + PATIENCE_MS;
+        while (consumer.position(partition) < end) {
+            for (Iterator each = consumer.poll(Duration.ofMillis(200)).iterator(); each.hasNext();) {
+                records.add(record((ConsumerRecord) each.next()));
+            }
+            if (System.currentTimeMillis() > deadline) {
+                throw new KafkaException("the end is not reached within " + PATIENCE_MS + " ms");
+            }
+        }
     }
 
     private static ObjectNode record(ConsumerRecord record) {
