@@ -10,7 +10,6 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, ReadMinRows
 
 from growing_log import GrowingLog
-from kbat.spark import stream
 from kbat.spark.options import parse_options
 from kbat.spark.schema import schema_of
 from kbat.spark.stream import KbatStreamReader, share
@@ -18,6 +17,8 @@ from kbat.spark.topics import TopicPartition
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from kbat.spark import stream
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 ALL = ReadAllAvailable()
