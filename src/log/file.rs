@@ -5,6 +5,7 @@ use std::io::{Error as IoError, ErrorKind as IoErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::log::page_cache;
 use crate::num::u64_of;
 
 /// An open file and its path. Errors name the path.
@@ -12,6 +13,8 @@ use crate::num::u64_of;
 pub(crate) struct PositionedFile {
     file: File,
     path: PathBuf,
+    /// Whether pages that a read brought into the page cache are dropped again.
+    leaves_page_cache: bool,
 }
 
 impl PositionedFile {
@@ -24,7 +27,13 @@ impl PositionedFile {
             Ok(file)
         };
         let file = open().map_err(|error| Error::from(error).with_path(path))?;
-        Ok(Self { file, path: path.to_path_buf() })
+        Ok(Self { file, path: path.to_path_buf(), leaves_page_cache: false })
+    }
+
+    /// Leaves the page cache as it is from now on: see [`page_cache`].
+    pub(crate) fn leave_page_cache(&mut self) {
+        self.leaves_page_cache = true;
+        page_cache::expect_scattered_reads(&self.file);
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -44,7 +53,13 @@ impl PositionedFile {
     pub(crate) fn read_at(&self, out: &mut [u8], position: u64) -> Result<usize> {
         let mut done = 0_usize;
         while let Some(room) = out.get_mut(done..).filter(|room| !room.is_empty()) {
-            match read_some(&self.file, room, position.saturating_add(u64_of(done))) {
+            let place = position.saturating_add(u64_of(done));
+            let read = if self.leaves_page_cache {
+                page_cache::read_at(&self.file, room, place)
+            } else {
+                read_some(&self.file, room, place)
+            };
+            match read {
                 Ok(0) => break,
                 Ok(count) => done = done.saturating_add(count),
                 Err(error) if error.kind() == IoErrorKind::Interrupted => {}
@@ -74,11 +89,11 @@ impl PositionedFile {
 }
 
 #[cfg(unix)]
-fn read_some(file: &File, out: &mut [u8], position: u64) -> std::io::Result<usize> {
+pub(super) fn read_some(file: &File, out: &mut [u8], position: u64) -> std::io::Result<usize> {
     std::os::unix::fs::FileExt::read_at(file, out, position)
 }
 
 #[cfg(windows)]
-fn read_some(file: &File, out: &mut [u8], position: u64) -> std::io::Result<usize> {
+pub(super) fn read_some(file: &File, out: &mut [u8], position: u64) -> std::io::Result<usize> {
     std::os::windows::fs::FileExt::seek_read(file, out, position)
 }

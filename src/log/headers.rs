@@ -66,6 +66,14 @@ impl HeaderReader {
         self
     }
 
+    /// Drops pages from the page cache that reading brought there, and only those: what a broker has cached stays. On systems
+    /// other than Linux without effect.
+    #[must_use]
+    pub fn leaving_page_cache(mut self) -> Self {
+        self.file.leave_page_cache();
+        self
+    }
+
     /// Goes on at the batch that begins at this byte, whatever happened before.
     pub fn seek(&mut self, position: u64) {
         self.position = position;

@@ -11,6 +11,7 @@ mod index;
 mod input;
 mod log_directory;
 mod names;
+mod page_cache;
 mod partition;
 mod producer;
 mod progress;

@@ -105,6 +105,14 @@ impl SegmentReader {
         self
     }
 
+    /// Drops pages from the page cache that reading brought there, and only those: what a broker has cached stays. Reads are
+    /// not ahead of what is asked for, so it is slower. On systems other than Linux without effect.
+    #[must_use]
+    pub fn leaving_page_cache(mut self) -> Self {
+        self.file.leave_page_cache();
+        self
+    }
+
     /// Gives no batch that begins at this byte or later. A batch that begins before is given whole.
     #[must_use]
     pub fn stopping_at(mut self, position: u64) -> Self {

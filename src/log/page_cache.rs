@@ -1,0 +1,117 @@
+//! Reading without a trace in the page cache, so that an audit does not push out what a broker on the same machine serves from it.
+//!
+//! Every 64 KiB a read first asks for what is cached. From the first byte that is not, they are read from disk and their pages
+//! dropped again. What was cached before stays, but for pages behind such a byte in the same 64 KiB. On systems other than Linux
+//! reads are plain.
+
+use std::fs::File;
+use std::io::Result;
+
+use super::file::read_some;
+#[cfg(target_os = "linux")]
+use crate::num::{u64_of, usize_from_u64};
+
+/// Bytes that are dropped together.
+#[cfg(target_os = "linux")]
+const PIECE_LEN: u64 = 1 << 16;
+/// Bytes of a page on the machines that brokers run on.
+#[cfg(target_os = "linux")]
+const PAGE_LEN: u64 = 4096;
+
+/// Turns off reading ahead, which would cache pages that nobody drops.
+#[cfg(target_os = "linux")]
+pub(super) fn expect_scattered_reads(file: &File) {
+    use rustix::fs::{Advice, fadvise};
+
+    // advice that a file system does not take changes no answer
+    let _ = fadvise(file, 0, None, Advice::Random);
+}
+
+/// Reads some bytes at a position. Pages that were not cached before are not cached after.
+#[cfg(target_os = "linux")]
+pub(super) fn read_at(file: &File, out: &mut [u8], position: u64) -> Result<usize> {
+    use std::io::IoSliceMut;
+
+    use rustix::io::{ReadWriteFlags, preadv2};
+
+    let piece_len = usize_from_u64(PIECE_LEN.saturating_sub(position % PIECE_LEN)).min(out.len());
+    let piece = out.get_mut(..piece_len).unwrap_or_default();
+    // an error is EAGAIN where nothing is cached, or says that the file system can't tell
+    if let Ok(count) = preadv2(file, &mut [IoSliceMut::new(piece)], position, ReadWriteFlags::NOWAIT) {
+        return Ok(count);
+    }
+    let count = read_some(file, piece, position)?;
+    drop_pages(file, position, u64_of(count));
+    Ok(count)
+}
+
+/// Drops the pages that a range touches.
+#[cfg(target_os = "linux")]
+fn drop_pages(file: &File, position: u64, len: u64) {
+    use rustix::fs::{Advice, fadvise};
+
+    let start = position.saturating_sub(position % PAGE_LEN);
+    let end = position.saturating_add(len).div_ceil(PAGE_LEN).saturating_mul(PAGE_LEN);
+    if let Some(len) = std::num::NonZeroU64::new(end.saturating_sub(start)) {
+        let _ = fadvise(file, start, Some(len), Advice::DontNeed);
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn expect_scattered_reads(_file: &File) {}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn read_at(file: &File, out: &mut [u8], position: u64) -> Result<usize> {
+    read_some(file, out, position)
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::fs::File;
+    use std::io::Write;
+    use std::path::Path;
+    use std::process::Command;
+
+    use super::{PAGE_LEN, drop_pages, expect_scattered_reads, read_some};
+    use crate::log::file::PositionedFile;
+    use crate::num::{u64_of, usize_from_u64};
+
+    /// Pages of a file that are cached, as fincore of util-linux counts them.
+    fn cached_pages(path: &Path) -> Option<u64> {
+        let output =
+            Command::new("fincore").args(["--raw", "--noheadings", "--output", "PAGES"]).arg(path).output().ok()?;
+        String::from_utf8(output.stdout).ok()?.trim().parse().ok()
+    }
+
+    #[test]
+    fn read_at_leaves_the_page_cache_as_it_was() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("target/page-cache-{}", std::process::id()));
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let len = 640 * PAGE_LEN;
+        let mut file = File::create(&path).unwrap();
+        file.write_all(&vec![7; usize_from_u64(len)]).unwrap();
+        file.sync_all().unwrap();
+        let file = File::open(&path).unwrap();
+        expect_scattered_reads(&file);
+        drop_pages(&file, 0, len);
+        let at_first = cached_pages(&path);
+        assert_eq!(read_some(&file, &mut [0; 1], 320 * PAGE_LEN).unwrap(), 1);
+        let before = cached_pages(&path);
+
+        let mut reader = PositionedFile::open(&path).unwrap();
+        reader.leave_page_cache();
+        let mut out = vec![0; 100_000];
+        let mut position = 0;
+        while position < len {
+            let count = reader.read_at(&mut out, position).unwrap();
+            assert!(count > 0 && out[..count].iter().all(|byte| *byte == 7));
+            position += u64_of(count);
+        }
+        let after = cached_pages(&path);
+        std::fs::remove_file(&path).unwrap();
+        // file systems in memory can't drop pages, and fincore may not be there
+        if at_first == Some(0) {
+            assert_eq!((before, after), (Some(1), Some(1)));
+        }
+    }
+}
