@@ -120,7 +120,7 @@ def load(  # noqa: PLR0913 - a log has many settings
         now_ms: Kafka's clock. Nothing expires by it.
         timestamps: To look up with ``UnifiedLog.fetchOffsetByTimestamp`` (-1, -2 and -3 are the latest and earliest
             offset and the largest timestamp).
-        aborted_ranges: Start and upper bound offsets for ``UnifiedLog.collectAbortedTransactions``.
+        aborted_ranges: Fetch offsets and upper bounds, for which the transaction indexes are asked as for a fetch.
         configs: The topic's settings.
 
     Raises:

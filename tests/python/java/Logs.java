@@ -26,6 +26,7 @@ import org.apache.kafka.storage.internals.log.LogToClean;
 import org.apache.kafka.storage.internals.log.ProducerStateEntry;
 import org.apache.kafka.storage.internals.log.ProducerStateManagerConfig;
 import org.apache.kafka.storage.internals.log.SkimpyOffsetMap;
+import org.apache.kafka.storage.internals.log.TxnIndexSearchResult;
 import org.apache.kafka.storage.internals.log.UnifiedLog;
 import org.apache.kafka.storage.internals.log.VerificationGuard;
 import org.apache.kafka.storage.internals.utils.Throttler;
@@ -112,12 +113,25 @@ final class Logs {
         for (Iterator each = ranges.elements(); each.hasNext();) {
             Iterator range = ((JsonNode) each.next()).elements();
             long start = ((JsonNode) range.next()).asLong();
-            ArrayNode answer = answers.addArray();
-            Iterator found = log.collectAbortedTransactions(start, ((JsonNode) range.next()).asLong()).iterator();
-            while (found.hasNext()) {
-                AbortedTxn transaction = (AbortedTxn) found.next();
+            aborted(start, ((JsonNode) range.next()).asLong(), answers.addArray());
+        }
+    }
+
+    /** What a fetch answer has: the indexes from the segment of its first offset on, until one knows of no more. */
+    private void aborted(long start, long end, ArrayNode answer) {
+        long first = log.logStartOffset();
+        for (Iterator each = log.logSegments().iterator(); each.hasNext();) {
+            long base = ((LogSegment) each.next()).baseOffset();
+            first = base <= start ? base : first;
+        }
+        boolean complete = false;
+        for (Iterator each = log.logSegments(first, Long.MAX_VALUE).iterator(); each.hasNext() && !complete;) {
+            TxnIndexSearchResult found = ((LogSegment) each.next()).collectAbortedTxns(start, end);
+            for (Iterator one = found.abortedTransactions().iterator(); one.hasNext();) {
+                AbortedTxn transaction = (AbortedTxn) one.next();
                 answer.addArray().add(transaction.producerId()).add(transaction.firstOffset());
             }
+            complete = found.isComplete();
         }
     }
 
