@@ -227,3 +227,10 @@ def test_register_twice_does_no_harm(spark: SparkSession, partition_directory: P
     register(spark)
     register(spark)
     assert read(spark, partition_directory, schema="offset bigint").count() == 220
+
+
+def test_filters_leave_a_frame_as_it_was(spark: SparkSession, log_dir: Path) -> None:
+    frame = read(spark, log_dir, columns="topic,offset")
+    everything = frame.count()
+    assert 0 < frame.where("topic = 'codec-lz4'").count() < everything
+    assert frame.count() == everything

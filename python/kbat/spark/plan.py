@@ -87,9 +87,10 @@ def plan(options: ReadOptions, wanted: RowFilter | None = None) -> list[ReadPart
     what `resolve` raises.
     """
     ranges = resolve(list_logs(options), options)
-    if wanted is not None:
-        ranges = [_filtered(a_range, wanted) for a_range in ranges if wanted.takes(a_range.log.partition)]
-    return plan_ranges(ranges, options)
+    if wanted is None:
+        return plan_ranges(ranges, options)
+    left = [_filtered(a_range, wanted) for a_range in ranges if wanted.takes(a_range.log.partition)]
+    return plan_ranges(left, options, wanted.timestamps.start)
 
 
 def _filtered(a_range: LogRange, wanted: RowFilter) -> LogRange:
@@ -97,9 +98,13 @@ def _filtered(a_range: LogRange, wanted: RowFilter) -> LogRange:
     return replace(a_range, start=both.start, end=both.end)
 
 
-def plan_ranges(ranges: Sequence[LogRange], options: ReadOptions) -> list[ReadPartition]:
-    """Share out what was resolved."""
+def plan_ranges(
+    ranges: Sequence[LogRange], options: ReadOptions, start_timestamp: int | None = None
+) -> list[ReadPartition]:
+    """Share out what was resolved, but for segments all of whose records are older than `start_timestamp`."""
     whole = [found for a_range in ranges for found in _whole_segments(a_range)]
+    if start_timestamp is not None:
+        whole = [found for found in whole if not _is_older(found[0], start_timestamp)]
     total = sum(piece.size for piece, *_ in whole)
     cores = os.cpu_count() or 1
     max_len = min(options.max_partition_bytes, max(-(-total // cores), MIN_CUT_LEN))
@@ -148,6 +153,13 @@ def _whole_segments(a_range: LogRange) -> Iterator[tuple[Piece, int | None, int 
         is_after = end is not None and base is not None and base >= end
         if segment.size and not is_before and not is_after:
             yield Piece(segment.path, 0, segment.size, log.partition, start, end), base, next_base
+
+
+def _is_older(piece: Piece, timestamp: int) -> bool:
+    try:
+        return kbat.Segment(piece.path).largest_timestamp < timestamp
+    except (kbat.KbatError, ValueError):  # damaged, or not named after its base offset
+        return False
 
 
 def _cut(piece: Piece, base: int | None, next_base: int | None, max_len: int, max_count: int | None) -> Iterator[Piece]:

@@ -70,7 +70,7 @@ class KbatReader(DataSourceReader):
 
 
 class FilteringDataSource(KbatDataSource):
-    """The source that takes filters, for sessions that have them pushed down: `register` sets that up."""
+    """The source that takes filters, for sessions that have them pushed down; see `register` for what that costs."""
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of the columns that `schema` has."""
