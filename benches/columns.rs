@@ -1,4 +1,4 @@
-//! Batches to Arrow columns. `cargo bench --features arrow --bench columns`
+//! Batches to Arrow columns and back. `cargo bench --features arrow --bench columns`
 
 #![allow(
     missing_docs,
@@ -16,7 +16,7 @@
 use std::sync::Arc;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use kbat::arrow::{ArrowScan, Column, ScanOptions, ScanSource};
+use kbat::arrow::{ArrowScan, Column, EncodeOptions, EncodedBatches, ScanOptions, ScanSource};
 
 mod data;
 
@@ -43,9 +43,35 @@ fn columns(criterion: &mut Criterion) {
     }
 }
 
+fn rows(criterion: &mut Criterion) {
+    for (name, value_len, shape) in data::shapes() {
+        let rows = data::rows(value_len);
+        let source = ScanSource::memory(Arc::new(data::segment(&rows, &shape)));
+        let scan = ArrowScan::new(vec![source], ScanOptions::default());
+        let schema = scan.schema();
+        let arrow_batches: Vec<_> = scan.map(|batch| batch.expect("readable")).collect();
+        let options = EncodeOptions {
+            magic: shape.magic,
+            compression: shape.compression,
+            batch_bytes: 16 << 10,
+            ..EncodeOptions::default()
+        };
+        let mut group = criterion.benchmark_group(&name);
+        group.throughput(Throughput::Elements(rows.len() as u64));
+        group.bench_function("encode columns", |bencher| {
+            bencher.iter(|| {
+                let batches = EncodedBatches::new(&schema, arrow_batches.iter().cloned().map(Ok), options);
+                let batches = batches.expect("these columns can be encoded");
+                batches.map(|batch| batch.expect("writable").bytes.len()).sum::<usize>()
+            });
+        });
+        group.finish();
+    }
+}
+
 criterion_group! {
     name = benches;
     config = data::criterion(20);
-    targets = columns
+    targets = columns, rows
 }
 criterion_main!(benches);

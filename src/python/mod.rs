@@ -6,6 +6,7 @@
 #![allow(clippy::needless_pass_by_value, reason = "pyo3 hands arguments over by value")]
 
 mod allocator;
+mod arrow_input;
 mod batch;
 mod builder;
 mod capsule;
@@ -13,6 +14,7 @@ mod checkpoints;
 mod control;
 mod convert;
 mod edit;
+mod encode;
 mod errors;
 mod files;
 mod html;
@@ -40,6 +42,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<batch::PyBatchIterator>()?;
     module.add_class::<builder::PyBatchBuilder>()?;
     module.add_class::<control::PyControlRecord>()?;
+    module.add_class::<encode::PyEncodedBatch>()?;
+    module.add_class::<encode::PyEncodedBatchIterator>()?;
     module.add_class::<limits::PyLimits>()?;
     module.add_class::<record::PyRecord>()?;
     module.add_class::<record::PyRecordIterator>()?;
@@ -49,6 +53,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(batch::read_batches, module)?)?;
     module.add_function(wrap_pyfunction!(builder::batch_size, module)?)?;
     module.add_function(wrap_pyfunction!(convert::convert, module)?)?;
+    module.add_function(wrap_pyfunction!(encode::encode, module)?)?;
+    module.add_function(wrap_pyfunction!(encode::encode_batches, module)?)?;
     module.add_function(wrap_pyfunction!(edit::end_transaction_marker, module)?)?;
     module.add_function(wrap_pyfunction!(edit::set_base_offset, module)?)?;
     module.add_function(wrap_pyfunction!(edit::set_log_append_time, module)?)?;

@@ -3,7 +3,7 @@
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Literal, Self, TypeAlias, final
+from typing import Any, Literal, Protocol, Self, TypeAlias, final
 
 import pandas as pd
 import polars as pl
@@ -42,6 +42,8 @@ __all__ = [
     "BatchBuilder",
     "BatchIterator",
     "ControlRecord",
+    "EncodedBatch",
+    "EncodedBatchIterator",
     "Limits",
     "Record",
     "RecordIterator",
@@ -51,6 +53,8 @@ __all__ = [
     "__version__",
     "batch_size",
     "convert",
+    "encode",
+    "encode_batches",
     "end_transaction_marker",
     "find_segments",
     "read_batches",
@@ -792,3 +796,123 @@ class Validation:
         """Bytes of the whole batches of ``data``; a broker cuts off what follows without a word."""
 
     def __bool__(self) -> bool: ...
+
+class _ArrowStream(Protocol):
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
+
+class _ArrowArray(Protocol):
+    def __arrow_c_array__(self, requested_schema: object = None) -> object: ...
+
+def encode(
+    data: _ArrowStream | _ArrowArray,
+    *,
+    compression: _Compression = "none",
+    level: int | None = None,
+    batch_bytes: int = 131072,
+    batch_rows: int | None = None,
+    base_offset: int | None = None,
+    timestamp: int | None = None,
+    timestamp_type: _TimestampType = "CreateTime",
+    log_append_time: int | None = None,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+    transactional: bool = False,
+    partition_leader_epoch: int = -1,
+    magic: int = 2,
+) -> bytes:
+    """Encode Arrow data to record batches, in one run of bytes.
+
+    See :func:`encode_batches` for the columns and the options.
+
+    Example:
+        >>> frame = pl.DataFrame({"key": [b"k"], "value": [b"v"]})
+        >>> data = kbat.encode(frame, timestamp=1700000000000, compression="zstd")
+    """
+
+def encode_batches(
+    data: _ArrowStream | _ArrowArray,
+    *,
+    compression: _Compression = "none",
+    level: int | None = None,
+    batch_bytes: int = 131072,
+    batch_rows: int | None = None,
+    base_offset: int | None = None,
+    timestamp: int | None = None,
+    timestamp_type: _TimestampType = "CreateTime",
+    log_append_time: int | None = None,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+    transactional: bool = False,
+    partition_leader_epoch: int = -1,
+    magic: int = 2,
+) -> EncodedBatchIterator:
+    """Encode Arrow data to record batches, one by one.
+
+    Columns, named as in Spark's Kafka source and sink; others are not looked at:
+
+    * ``value``: binary or string of any Arrow kind.
+    * ``key``: likewise; without the column all keys are null.
+    * ``timestamp``: timestamp of any unit and zone, or int64 milliseconds since the epoch.
+    * ``headers``: list<struct<key, value>> or map; keys and values binary or string.
+    * ``offset``: int64, rising; without the column offsets are counted from ``base_offset``.
+
+    Args:
+        data: Anything with the Arrow PyCapsule interface: tables, batches and readers of pyarrow, frames of polars,
+            DuckDB and pandas, a :class:`Scan`.
+        compression: Codec of the batches; zstd needs magic 2.
+        level: Level as Kafka counts.
+        batch_bytes: A batch has no more bytes than this before compression, but for a record that is larger itself.
+        batch_rows: A batch has no more records than this.
+        base_offset: Offset of the first record where there is no column ``offset``; 0 by default.
+        timestamp: Milliseconds since the epoch, for records without a timestamp: needed where there is no column
+            ``timestamp``; nulls in it are else -1, Kafka's "none".
+        timestamp_type: ``"CreateTime"`` or ``"LogAppendTime"``; magic 0 has no timestamps.
+        log_append_time: The time all records get with ``"LogAppendTime"``, milliseconds since the epoch.
+        producer_id: Producer id, -1 for none; with one, ``producer_epoch`` and ``base_sequence`` are needed.
+        producer_epoch: Producer epoch, -1 for none.
+        base_sequence: Sequence of the first record, -1 for none.
+        transactional: Whether the batches belong to a transaction.
+        partition_leader_epoch: Leader epoch, -1 for none.
+        magic: Message format: 0, 1 or 2.
+
+    Raises:
+        TypeError: ``data`` without the Arrow PyCapsule interface.
+        ValueError: Options that contradict each other, a column that is missing or of a type that can't be used; while
+            iterating, a row that Kafka's rules forbid.
+
+    Example:
+        >>> for batch in kbat.encode_batches(table, compression="lz4"):
+        ...     print(batch.base_offset, batch.record_count, len(batch.bytes))
+    """
+
+@final
+class EncodedBatchIterator:
+    """Iterates record batches; see :func:`encode_batches`."""
+
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> EncodedBatch: ...
+
+@final
+class EncodedBatch:
+    """A record batch that was made of Arrow rows; see :func:`encode_batches`.
+
+    Below magic 2 without compression: the messages that would be one.
+    """
+
+    @property
+    def bytes(self) -> bytes:
+        """The batch's bytes."""
+
+    @property
+    def base_offset(self) -> int:
+        """Offset of its first record."""
+
+    @property
+    def last_offset(self) -> int:
+        """Offset of its last record."""
+
+    @property
+    def record_count(self) -> int:
+        """Its records."""

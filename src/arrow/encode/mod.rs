@@ -1,0 +1,231 @@
+//! [`EncodedBatches`]: Arrow data to record batches.
+
+mod bytes;
+mod options;
+mod rows;
+
+pub use options::EncodeOptions;
+
+use arrow_array::RecordBatch;
+use arrow_schema::{ArrowError, Schema};
+
+use crate::arrow::encode::rows::{Layout, Rows};
+use crate::error::{Error, Result};
+use crate::format::builder::BatchBuilder;
+use crate::format::header::increment_sequence;
+use crate::format::header::{BATCH_HEADER_LEN, NO_SEQUENCE};
+use crate::format::size::NewHeader;
+
+/// The most that a record takes besides its key, value and headers: length, attributes, deltas, lengths and count in v2, the
+/// fields of a message before.
+const RECORD_OVERHEAD: usize = 36;
+/// The most that a header takes besides its key and value.
+const HEADER_OVERHEAD: usize = 10;
+
+/// A record batch made of Arrow rows. Below magic 2 without compression: the messages that would be one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EncodedBatch {
+    /// The batch's bytes.
+    pub bytes: Vec<u8>,
+    /// Offset of its first record.
+    pub base_offset: i64,
+    /// Offset of its last record.
+    pub last_offset: i64,
+    /// Its records.
+    pub record_count: u32,
+}
+
+/// Iterates the record batches that Arrow batches are encoded to. Columns: `key`, `value`, `timestamp`, `headers`, `offset`, as
+/// Spark's Kafka source and sink name them; only `value` must be there, and `timestamp` unless one is given for all.
+///
+/// Record batches and Arrow batches end independently of each other. An offset that is further from the base offset than
+/// 2³¹ − 1 begins a new batch. Ends after its first error.
+///
+/// ```
+/// # fn main() -> kbat::Result<()> {
+/// use std::sync::Arc;
+/// use arrow_array::{BinaryArray, Int64Array, RecordBatch};
+/// use kbat::arrow::{EncodeOptions, EncodedBatches};
+///
+/// let values = BinaryArray::from(vec![Some(&b"a"[..]), None]);
+/// let times = Int64Array::from(vec![1_700_000_000_000, 1_700_000_000_001]);
+/// let rows = RecordBatch::try_from_iter([
+///     ("value", Arc::new(values) as Arc<dyn arrow_array::Array>),
+///     ("timestamp", Arc::new(times)),
+/// ]).unwrap();
+/// let options = EncodeOptions { base_offset: Some(42), ..EncodeOptions::default() };
+/// for batch in EncodedBatches::new(&rows.schema(), [Ok(rows)], options)? {
+///     let batch = batch?;
+///     assert_eq!((batch.base_offset, batch.last_offset, batch.record_count), (42, 43, 2));
+/// }
+/// # Ok(()) }
+/// ```
+pub struct EncodedBatches<I> {
+    source: I,
+    options: EncodeOptions,
+    layout: Layout,
+    /// The Arrow batch at hand, and its next row.
+    current: Option<(RecordBatch, usize)>,
+    open: Option<Open>,
+    next_offset: i64,
+    next_sequence: i32,
+    /// Rows read, for messages.
+    row_count: u64,
+    ended: bool,
+}
+
+/// A record batch under construction.
+struct Open {
+    builder: BatchBuilder,
+    base_offset: i64,
+    last_offset: i64,
+    /// The most bytes that its records take.
+    len: usize,
+}
+
+impl Open {
+    /// One for every offset between the first and the last record.
+    fn sequence_count(&self) -> i32 {
+        let count = self.last_offset.wrapping_sub(self.base_offset).saturating_add(1);
+        i32::try_from(count).unwrap_or(i32::MAX)
+    }
+}
+
+impl<I: Iterator<Item = std::result::Result<RecordBatch, ArrowError>>> EncodedBatches<I> {
+    /// Reads nothing yet.
+    ///
+    /// # Errors
+    /// Options that contradict each other; a column that is missing or has a type that can't be used.
+    pub fn new(schema: &Schema, source: impl IntoIterator<IntoIter = I>, options: EncodeOptions) -> Result<Self> {
+        options.validate()?;
+        Ok(Self {
+            source: source.into_iter(),
+            layout: Layout::of(schema, &options)?,
+            current: None,
+            open: None,
+            next_offset: options.base_offset.unwrap_or(0),
+            next_sequence: options.base_sequence,
+            row_count: 0,
+            ended: false,
+            options,
+        })
+    }
+
+    fn advance(&mut self) -> Result<Option<EncodedBatch>> {
+        loop {
+            if self.current.is_none() {
+                match self.source.next() {
+                    None => return self.close(),
+                    Some(Ok(batch)) => self.current = Some((batch, 0)),
+                    Some(Err(error)) => return Err(Error::argument(format!("the Arrow data failed: {error}"))),
+                }
+            }
+            if let Some(batch) = self.fill()? {
+                return Ok(Some(batch));
+            }
+        }
+    }
+
+    /// Appends rows of the current Arrow batch until it ends or a record batch is full.
+    fn fill(&mut self) -> Result<Option<EncodedBatch>> {
+        let Some((batch, start)) = self.current.take() else { return Ok(None) };
+        let rows = Rows::new(&batch, &self.layout, &self.options)?;
+        let mut headers = Vec::new();
+        for row in start..batch.num_rows() {
+            let full = self.append(&rows, row, &mut headers).map_err(|error| self.in_row(&error))?;
+            self.row_count = self.row_count.saturating_add(1);
+            if full.is_some() {
+                drop(headers);
+                self.current = Some((batch, row.saturating_add(1)));
+                return Ok(full);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Appends a row; gives the batch before it where that had no room.
+    #[inline]
+    fn append<'a>(
+        &mut self,
+        rows: &Rows<'a>,
+        row: usize,
+        headers: &mut Vec<NewHeader<'a>>,
+    ) -> Result<Option<EncodedBatch>> {
+        rows.headers(row, headers)?;
+        let (key, value, timestamp) = (rows.key(row), rows.value(row), rows.timestamp(row)?);
+        let offset = match rows.offset(row)? {
+            Some(offset) if offset < self.next_offset => {
+                let before = self.next_offset.wrapping_sub(1);
+                return Err(Error::argument(format!(
+                    "offset {offset} does not come after {before}: offsets must rise"
+                )));
+            }
+            offset => offset.unwrap_or(self.next_offset),
+        };
+        let len = record_len_bound(key, value, headers);
+        let full = if self.has_room(offset, len) { None } else { self.close()? };
+        let open = self.open.get_or_insert_with(|| Open {
+            builder: self.options.builder(offset, self.next_sequence),
+            base_offset: offset,
+            last_offset: offset,
+            len: BATCH_HEADER_LEN,
+        });
+        open.builder.append_at(offset, timestamp, key, value, headers)?;
+        (open.last_offset, open.len) = (offset, open.len.saturating_add(len));
+        self.next_offset = offset.checked_add(1).ok_or_else(|| Error::argument("there is no offset after this one"))?;
+        Ok(full)
+    }
+
+    /// Whether the open batch, if there is one, takes a record of so many bytes.
+    #[inline]
+    fn has_room(&self, offset: i64, len: usize) -> bool {
+        let Some(open) = &self.open else { return true };
+        let rows = open.builder.record_count();
+        let in_reach = offset.checked_sub(open.base_offset).is_some_and(|delta| i32::try_from(delta).is_ok());
+        in_reach
+            && open.len.saturating_add(len) <= self.options.batch_bytes
+            && self.options.batch_rows.is_none_or(|most| usize::try_from(rows).is_ok_and(|rows| rows < most))
+    }
+
+    /// Ends the open batch.
+    fn close(&mut self) -> Result<Option<EncodedBatch>> {
+        let Some(open) = self.open.take() else { return Ok(None) };
+        let record_count = open.builder.record_count();
+        if self.next_sequence != NO_SEQUENCE {
+            self.next_sequence = increment_sequence(self.next_sequence, open.sequence_count());
+        }
+        let mut bytes = Vec::new();
+        open.builder.finish_into(&mut bytes)?;
+        Ok(Some(EncodedBatch { bytes, base_offset: open.base_offset, last_offset: open.last_offset, record_count }))
+    }
+
+    #[cold]
+    fn in_row(&self, error: &Error) -> Error {
+        Error::argument(format!("row {}: {error}", self.row_count))
+    }
+}
+
+/// The most bytes that a record takes.
+#[inline]
+fn record_len_bound(key: Option<&[u8]>, value: Option<&[u8]>, headers: &[NewHeader<'_>]) -> usize {
+    let len = |bytes: Option<&[u8]>| bytes.map_or(0, <[u8]>::len);
+    let records = len(key).saturating_add(len(value)).saturating_add(RECORD_OVERHEAD);
+    headers.iter().fold(records, |sum, (key, value)| {
+        sum.saturating_add(key.len()).saturating_add(len(*value)).saturating_add(HEADER_OVERHEAD)
+    })
+}
+
+impl<I: Iterator<Item = std::result::Result<RecordBatch, ArrowError>>> Iterator for EncodedBatches<I> {
+    type Item = Result<EncodedBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.ended {
+            return None;
+        }
+        let next = self.advance().transpose();
+        self.ended = !matches!(next, Some(Ok(_)));
+        next
+    }
+}
+
+impl<I: Iterator<Item = std::result::Result<RecordBatch, ArrowError>>> std::iter::FusedIterator for EncodedBatches<I> {}

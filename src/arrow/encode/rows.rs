@@ -1,0 +1,269 @@
+//! The columns of an Arrow batch as records.
+//!
+//! | column | type | |
+//! |---|---|---|
+//! | `key` | bytes or text | optional: all keys null |
+//! | `value` | bytes or text | |
+//! | `timestamp` | `timestamp` of any unit and zone, or `int64` milliseconds | optional where one timestamp is given for all |
+//! | `headers` | `list<struct<key, value>>` or `map`, keys and values bytes or text | optional |
+//! | `offset` | `int64`, rising | optional: counted |
+//!
+//! Names are those of Spark's Kafka source and sink. Other columns are not looked at.
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    Int64Type, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
+};
+use arrow_array::{Array, Int64Array, LargeListArray, ListArray, MapArray, RecordBatch, StructArray};
+use arrow_schema::{DataType, Schema, TimeUnit};
+
+use crate::arrow::encode::bytes::{Bytes, wrong_type};
+use crate::arrow::encode::options::EncodeOptions;
+use crate::error::{Error, Result};
+use crate::format::header::NO_TIMESTAMP;
+use crate::format::size::NewHeader;
+
+/// Which columns of a schema are what.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Layout {
+    key: Option<usize>,
+    value: usize,
+    timestamp: Option<usize>,
+    headers: Option<usize>,
+    offset: Option<usize>,
+}
+
+impl Layout {
+    pub(super) fn of(schema: &Schema, options: &EncodeOptions) -> Result<Self> {
+        let layout = Self {
+            key: find(schema, "key")?,
+            value: find(schema, "value")?.ok_or_else(|| missing(schema, "value"))?,
+            timestamp: find(schema, "timestamp")?,
+            headers: find(schema, "headers")?,
+            offset: find(schema, "offset")?,
+        };
+        if layout.timestamp.is_none() && options.timestamp.is_none() && options.magic > 0 {
+            let message = format!("{}; or give a timestamp for all records", missing(schema, "timestamp").kind());
+            return Err(Error::argument(message));
+        }
+        if layout.offset.is_some() && options.base_offset.is_some() {
+            return Err(Error::argument(
+                "give a base offset or a column offset, not both: drop the column to count anew",
+            ));
+        }
+        // an empty batch has every type, so that wrong ones are found before any data comes
+        Rows::new(&RecordBatch::new_empty(schema.clone().into()), &layout, options).map(|_| layout)
+    }
+}
+
+fn find(schema: &Schema, name: &str) -> Result<Option<usize>> {
+    let mut found = schema.fields().iter().enumerate().filter(|(_, field)| field.name() == name);
+    let first = found.next().map(|(index, _)| index);
+    match found.next() {
+        None => Ok(first),
+        Some(_) => Err(Error::argument(format!("there are two columns {name}"))),
+    }
+}
+
+#[cold]
+fn missing(schema: &Schema, name: &str) -> Error {
+    let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+    Error::argument(format!("there is no column {name} among {}", names.join(", ")))
+}
+
+/// The columns of one Arrow batch.
+pub(super) struct Rows<'a> {
+    key: Bytes<'a>,
+    value: Bytes<'a>,
+    timestamp: Timestamps<'a>,
+    headers: Option<Headers<'a>>,
+    offset: Option<&'a Int64Array>,
+}
+
+impl<'a> Rows<'a> {
+    pub(super) fn new(batch: &'a RecordBatch, layout: &Layout, options: &EncodeOptions) -> Result<Self> {
+        let column = |index: usize| -> &'a dyn Array { batch.column(index).as_ref() };
+        let key = layout.key.map_or(Ok(Bytes::Null), |index| Bytes::of(column(index), "key"))?;
+        let value = Bytes::of(column(layout.value), "value")?;
+        let unknown = options.timestamp.unwrap_or(NO_TIMESTAMP);
+        let timestamp = match layout.timestamp {
+            Some(index) => Timestamps::of(column(index), unknown)?,
+            None => Timestamps { array: TimestampArray::Missing, unknown },
+        };
+        let headers = layout.headers.map(|index| Headers::of(column(index))).transpose()?.flatten();
+        let offset = layout.offset.map(|index| offsets(column(index))).transpose()?;
+        Ok(Self { key, value, timestamp, headers, offset })
+    }
+
+    #[inline]
+    pub(super) fn key(&self, row: usize) -> Option<&'a [u8]> {
+        self.key.get(row)
+    }
+
+    #[inline]
+    pub(super) fn value(&self, row: usize) -> Option<&'a [u8]> {
+        self.value.get(row)
+    }
+
+    #[inline]
+    pub(super) fn timestamp(&self, row: usize) -> Result<i64> {
+        self.timestamp.get(row)
+    }
+
+    /// `None` where offsets are counted.
+    #[inline]
+    pub(super) fn offset(&self, row: usize) -> Result<Option<i64>> {
+        match self.offset {
+            None => Ok(None),
+            Some(offsets) if offsets.is_null(row) => Err(Error::argument("the offset is null")),
+            Some(offsets) => Ok(Some(offsets.value(row))),
+        }
+    }
+
+    #[inline]
+    pub(super) fn headers(&self, row: usize, out: &mut Vec<NewHeader<'a>>) -> Result<()> {
+        out.clear();
+        match &self.headers {
+            None => Ok(()),
+            Some(headers) => headers.get(row, out),
+        }
+    }
+}
+
+fn offsets(array: &dyn Array) -> Result<&Int64Array> {
+    array.as_primitive_opt().ok_or_else(|| wrong_type("offset", array.data_type(), "int64"))
+}
+
+#[derive(Clone, Copy)]
+struct Timestamps<'a> {
+    array: TimestampArray<'a>,
+    /// What null stands for.
+    unknown: i64,
+}
+
+#[derive(Clone, Copy)]
+enum TimestampArray<'a> {
+    Missing,
+    /// Values, nulls, and how many make a millisecond.
+    Finer(&'a [i64], &'a dyn Array, i64),
+    /// Values, nulls, and how many milliseconds one is.
+    Coarser(&'a [i64], &'a dyn Array, i64),
+}
+
+impl<'a> Timestamps<'a> {
+    fn of(array: &'a dyn Array, unknown: i64) -> Result<Self> {
+        use TimestampArray::{Coarser, Finer, Missing};
+        let typed = match array.data_type() {
+            DataType::Null => Some(Missing),
+            DataType::Int64 => array.as_primitive_opt::<Int64Type>().map(|values| Finer(values.values(), array, 1)),
+            DataType::Timestamp(TimeUnit::Second, _) => {
+                array.as_primitive_opt::<TimestampSecondType>().map(|values| Coarser(values.values(), array, 1000))
+            }
+            DataType::Timestamp(TimeUnit::Millisecond, _) => {
+                array.as_primitive_opt::<TimestampMillisecondType>().map(|values| Finer(values.values(), array, 1))
+            }
+            DataType::Timestamp(TimeUnit::Microsecond, _) => {
+                array.as_primitive_opt::<TimestampMicrosecondType>().map(|values| Finer(values.values(), array, 1000))
+            }
+            DataType::Timestamp(TimeUnit::Nanosecond, _) => array
+                .as_primitive_opt::<TimestampNanosecondType>()
+                .map(|values| Finer(values.values(), array, 1_000_000)),
+            _ => None,
+        };
+        let accepted = "timestamp of any unit, or int64 milliseconds since the epoch";
+        let array = typed.ok_or_else(|| wrong_type("timestamp", array.data_type(), accepted))?;
+        Ok(Self { array, unknown })
+    }
+
+    /// Milliseconds; parts of one are cut off towards the past.
+    #[inline]
+    fn get(self, row: usize) -> Result<i64> {
+        let (values, array) = match self.array {
+            TimestampArray::Missing => return Ok(self.unknown),
+            TimestampArray::Finer(values, array, _) | TimestampArray::Coarser(values, array, _) => (values, array),
+        };
+        let Some(&value) = values.get(row).filter(|_| !array.is_null(row)) else { return Ok(self.unknown) };
+        match self.array {
+            TimestampArray::Finer(_, _, 1) => Ok(value),
+            TimestampArray::Finer(_, _, parts) => Ok(value.checked_div_euclid(parts).unwrap_or(value)),
+            TimestampArray::Coarser(_, _, times) => value.checked_mul(times).ok_or_else(|| {
+                Error::argument(format!("the timestamp {value} s does not fit 64 bits of milliseconds"))
+            }),
+            TimestampArray::Missing => Ok(self.unknown),
+        }
+    }
+}
+
+/// A column of headers.
+struct Headers<'a> {
+    lists: Lists<'a>,
+    pairs: &'a StructArray,
+    keys: Bytes<'a>,
+    values: Bytes<'a>,
+}
+
+enum Lists<'a> {
+    List(&'a ListArray),
+    LargeList(&'a LargeListArray),
+    Map(&'a MapArray),
+}
+
+impl<'a> Headers<'a> {
+    /// `None` for a column of nothing but nulls.
+    fn of(array: &'a dyn Array) -> Result<Option<Self>> {
+        let wrong = || {
+            let accepted = "list<struct<key, value>>, large_list or map, with keys and values of bytes or text";
+            wrong_type("headers", array.data_type(), accepted)
+        };
+        let (lists, pairs) = match array.data_type() {
+            DataType::Null => return Ok(None),
+            DataType::List(_) => {
+                let list = array.as_list_opt().ok_or_else(wrong)?;
+                (Lists::List(list), list.values().as_struct_opt())
+            }
+            DataType::LargeList(_) => {
+                let list = array.as_list_opt().ok_or_else(wrong)?;
+                (Lists::LargeList(list), list.values().as_struct_opt())
+            }
+            DataType::Map(..) => {
+                let map = array.as_map_opt().ok_or_else(wrong)?;
+                (Lists::Map(map), Some(map.entries()))
+            }
+            _ => return Err(wrong()),
+        };
+        let pairs = pairs.filter(|pairs| pairs.num_columns() == 2).ok_or_else(wrong)?;
+        let part = |name: &str, index: usize| pairs.column_by_name(name).or_else(|| pairs.columns().get(index));
+        let (keys, values) = (part("key", 0).ok_or_else(wrong)?, part("value", 1).ok_or_else(wrong)?);
+        let keys = Bytes::of(keys.as_ref(), "headers.key")?;
+        let values = Bytes::of(values.as_ref(), "headers.value")?;
+        Ok(Some(Self { lists, pairs, keys, values }))
+    }
+
+    fn get(&self, row: usize, out: &mut Vec<NewHeader<'a>>) -> Result<()> {
+        for at in self.range(row) {
+            let key = self.keys.get(at).filter(|_| !self.pairs.is_null(at));
+            let Some(key) = key else { return Err(Error::argument("a header has no key")) };
+            out.push((key, self.values.get(at)));
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn range(&self, row: usize) -> std::ops::Range<usize> {
+        let (is_null, range) = match self.lists {
+            Lists::List(list) => (list.is_null(row), range_of(list.value_offsets(), row)),
+            Lists::LargeList(list) => (list.is_null(row), range_of(list.value_offsets(), row)),
+            Lists::Map(map) => (map.is_null(row), range_of(map.value_offsets(), row)),
+        };
+        // the offsets of a null may be anything
+        let range = if is_null { None } else { range };
+        range.filter(|range| range.end <= self.pairs.len()).unwrap_or(0..0)
+    }
+}
+
+#[inline]
+fn range_of<T: Copy + TryInto<usize>>(offsets: &[T], row: usize) -> Option<std::ops::Range<usize>> {
+    let start = (*offsets.get(row)?).try_into().ok()?;
+    let end = (*offsets.get(row.checked_add(1)?)?).try_into().ok()?;
+    Some(start..end)
+}

@@ -1,0 +1,85 @@
+//! Arrow data out of Python objects: the consumer's side of the Arrow PyCapsule interface.
+//!
+//! Source: <https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html>. A consumer moves the structure out of
+//! its capsule; what is left there is marked as released, and the capsule's destructor passes over it.
+
+use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi};
+use arrow_array::ffi_stream::{ArrowArrayStreamReader, FFI_ArrowArrayStream};
+use arrow_array::{RecordBatch, RecordBatchReader, StructArray};
+use arrow_schema::{ArrowError, DataType, SchemaRef};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyCapsuleMethods};
+
+/// Arrow batches that a Python object gave.
+pub(crate) struct ArrowInput {
+    pub(crate) schema: SchemaRef,
+    pub(crate) batches: Batches,
+}
+
+/// An iterator of Arrow batches.
+pub(crate) enum Batches {
+    Stream(ArrowArrayStreamReader),
+    One(Option<RecordBatch>),
+}
+
+impl Iterator for Batches {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self {
+            Self::Stream(reader) => reader.next(),
+            Self::One(batch) => batch.take().map(Ok),
+        }
+    }
+}
+
+/// The Arrow data of an object with `__arrow_c_stream__` or `__arrow_c_array__`.
+pub(crate) fn arrow_input(object: &Bound<'_, PyAny>) -> PyResult<ArrowInput> {
+    if object.hasattr("__arrow_c_stream__")? {
+        return stream(&object.call_method0("__arrow_c_stream__")?.cast_into::<PyCapsule>()?);
+    }
+    if object.hasattr("__arrow_c_array__")? {
+        let (schema, array) = object.call_method0("__arrow_c_array__")?.extract()?;
+        return one(&schema, &array);
+    }
+    Err(PyTypeError::new_err(format!(
+        "data must have the Arrow PyCapsule interface (a pyarrow, polars, DuckDB or pandas table, a Scan), not {}",
+        object.get_type().name()?
+    )))
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the signature that map_err wants")]
+fn arrow_error(error: ArrowError) -> PyErr {
+    PyValueError::new_err(format!("the Arrow data can't be read: {error}"))
+}
+
+#[expect(unsafe_code, reason = "a C structure is taken over")]
+fn stream(capsule: &Bound<'_, PyCapsule>) -> PyResult<ArrowInput> {
+    let pointer = capsule.pointer_checked(Some(c"arrow_array_stream"))?.cast::<FFI_ArrowArrayStream>();
+    // SAFETY: a capsule of this name holds such a structure, valid as long as the capsule lives; it is moved out, and what stays
+    // behind is a released one
+    let stream = unsafe { FFI_ArrowArrayStream::from_raw(pointer.as_ptr()) };
+    let reader = ArrowArrayStreamReader::try_new(stream).map_err(arrow_error)?;
+    Ok(ArrowInput { schema: reader.schema(), batches: Batches::Stream(reader) })
+}
+
+#[expect(unsafe_code, reason = "C structures are taken over")]
+fn one(schema: &Bound<'_, PyCapsule>, array: &Bound<'_, PyCapsule>) -> PyResult<ArrowInput> {
+    let schema = schema.pointer_checked(Some(c"arrow_schema"))?.cast::<FFI_ArrowSchema>();
+    let array = array.pointer_checked(Some(c"arrow_array"))?.cast::<FFI_ArrowArray>();
+    // SAFETY: capsules of these names hold such structures, valid as long as the capsules live; they are moved out, and what stays
+    // behind are released ones
+    let (schema, array) =
+        unsafe { (FFI_ArrowSchema::from_raw(schema.as_ptr()), FFI_ArrowArray::from_raw(array.as_ptr())) };
+    if array.is_released() {
+        return Err(PyValueError::new_err("the Arrow array has been consumed already"));
+    }
+    // SAFETY: the interface demands that the schema describes the array
+    let data = unsafe { from_ffi(array, &schema) }.map_err(arrow_error)?;
+    if !matches!(data.data_type(), DataType::Struct(_)) || data.null_count() > 0 {
+        return Err(PyValueError::new_err("the Arrow array is no table: a struct array without nulls is"));
+    }
+    let batch = RecordBatch::from(StructArray::from(data));
+    Ok(ArrowInput { schema: batch.schema(), batches: Batches::One(Some(batch)) })
+}

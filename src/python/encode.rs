@@ -1,0 +1,206 @@
+//! `kbat.encode` and `kbat.encode_batches`.
+
+use std::sync::{Mutex, PoisonError};
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::arrow::{EncodeOptions, EncodedBatches};
+use crate::compression::Compression;
+use crate::format::attributes::TimestampType;
+use crate::format::header::NO_TIMESTAMP;
+use crate::python::arrow_input::{ArrowInput, Batches, arrow_input};
+use crate::python::builder::timestamp_type as parse_timestamp_type;
+use crate::python::errors::OrRaise;
+
+/// Encodes Arrow data to record batches, in one run of bytes. See :func:`encode_batches` for the columns and the options.
+///
+/// Example:
+///     >>> data = kbat.encode(pl.DataFrame({"key": [b"k"], "value": [b"v"]}), timestamp=1700000000000, compression="zstd")
+#[pyfunction]
+// text_signature: PyO3 would write -1 as an ellipsis
+#[pyo3(signature = (data, *, compression="none", level=None, batch_bytes=131_072, batch_rows=None, base_offset=None, timestamp=None, timestamp_type="CreateTime", log_append_time=None, producer_id=-1, producer_epoch=-1, base_sequence=-1, transactional=false, partition_leader_epoch=-1, magic=2), text_signature = "(data, *, compression='none', level=None, batch_bytes=131072, batch_rows=None, base_offset=None, timestamp=None, timestamp_type='CreateTime', log_append_time=None, producer_id=-1, producer_epoch=-1, base_sequence=-1, transactional=False, partition_leader_epoch=-1, magic=2)")]
+#[expect(clippy::too_many_arguments, reason = "the keyword arguments of the Python signature")]
+pub(crate) fn encode<'py>(
+    data: &Bound<'py, PyAny>,
+    compression: &str,
+    level: Option<i32>,
+    batch_bytes: usize,
+    batch_rows: Option<usize>,
+    base_offset: Option<i64>,
+    timestamp: Option<i64>,
+    timestamp_type: &str,
+    log_append_time: Option<i64>,
+    producer_id: i64,
+    producer_epoch: i16,
+    base_sequence: i32,
+    transactional: bool,
+    partition_leader_epoch: i32,
+    magic: i64,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let py = data.py();
+    let options = EncodeOptions {
+        magic: parse_magic(magic)?,
+        compression: compression.parse::<Compression>().or_raise(py)?,
+        level,
+        batch_bytes,
+        batch_rows,
+        base_offset,
+        timestamp,
+        timestamp_type: parse_timestamp_type(timestamp_type)?,
+        log_append_time: checked_log_append_time(timestamp_type, log_append_time)?,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        transactional,
+        partition_leader_epoch,
+    };
+    let batches = encoded(arrow_input(data)?, options).or_raise(py)?;
+    let bytes = py.detach(|| {
+        let mut bytes = Vec::new();
+        for batch in batches {
+            bytes.append(&mut batch?.bytes);
+        }
+        crate::Result::Ok(bytes)
+    });
+    Ok(PyBytes::new(py, &bytes.or_raise(py)?))
+}
+
+/// Encodes Arrow data to record batches, one by one.
+///
+/// Columns, named as in Spark's Kafka source and sink; others are not looked at:
+///
+/// * ``value``: binary or string of any Arrow kind.
+/// * ``key``: likewise; without the column all keys are null.
+/// * ``timestamp``: timestamp of any unit and zone, or int64 milliseconds since the epoch.
+/// * ``headers``: list<struct<key, value>> or map; keys and values binary or string.
+/// * ``offset``: int64, rising; without the column offsets are counted from ``base_offset``.
+///
+/// Args:
+///     data: Anything with the Arrow PyCapsule interface: tables, batches and readers of pyarrow, frames of polars, DuckDB and
+///         pandas, a :class:`Scan`.
+///     compression: ``"none"``, ``"gzip"``, ``"snappy"``, ``"lz4"`` or ``"zstd"`` (magic 2 only).
+///     level: Level as Kafka counts.
+///     batch_bytes: A batch has no more bytes than this before compression, but for a record that is larger itself.
+///     batch_rows: A batch has no more records than this.
+///     base_offset: Offset of the first record where there is no column ``offset``; 0 by default.
+///     timestamp: Milliseconds since the epoch, for records without a timestamp: needed where there is no column
+///         ``timestamp``; nulls in it are else -1, Kafka's "none".
+///     timestamp_type: ``"CreateTime"`` or ``"LogAppendTime"``; magic 0 has no timestamps.
+///     log_append_time: The time all records get with ``"LogAppendTime"``, milliseconds since the epoch.
+///     producer_id: Producer id, -1 for none; with one, ``producer_epoch`` and ``base_sequence`` are needed.
+///     producer_epoch: Producer epoch, -1 for none.
+///     base_sequence: Sequence of the first record, -1 for none.
+///     transactional: Whether the batches belong to a transaction.
+///     partition_leader_epoch: Leader epoch, -1 for none.
+///     magic: Message format: 0, 1 or 2.
+///
+/// Raises:
+///     TypeError: ``data`` without the Arrow PyCapsule interface.
+///     ValueError: Options that contradict each other, a column that is missing or of a type that can't be used; while iterating,
+///         a row that Kafka's rules forbid.
+///
+/// Example:
+///     >>> for batch in kbat.encode_batches(table, compression="lz4"):
+///     ...     print(batch.base_offset, batch.record_count, len(batch.bytes))
+#[pyfunction]
+// text_signature: PyO3 would write -1 as an ellipsis
+#[pyo3(signature = (data, *, compression="none", level=None, batch_bytes=131_072, batch_rows=None, base_offset=None, timestamp=None, timestamp_type="CreateTime", log_append_time=None, producer_id=-1, producer_epoch=-1, base_sequence=-1, transactional=false, partition_leader_epoch=-1, magic=2), text_signature = "(data, *, compression='none', level=None, batch_bytes=131072, batch_rows=None, base_offset=None, timestamp=None, timestamp_type='CreateTime', log_append_time=None, producer_id=-1, producer_epoch=-1, base_sequence=-1, transactional=False, partition_leader_epoch=-1, magic=2)")]
+#[expect(clippy::too_many_arguments, reason = "the keyword arguments of the Python signature")]
+pub(crate) fn encode_batches(
+    data: &Bound<'_, PyAny>,
+    compression: &str,
+    level: Option<i32>,
+    batch_bytes: usize,
+    batch_rows: Option<usize>,
+    base_offset: Option<i64>,
+    timestamp: Option<i64>,
+    timestamp_type: &str,
+    log_append_time: Option<i64>,
+    producer_id: i64,
+    producer_epoch: i16,
+    base_sequence: i32,
+    transactional: bool,
+    partition_leader_epoch: i32,
+    magic: i64,
+) -> PyResult<PyEncodedBatchIterator> {
+    let py = data.py();
+    let options = EncodeOptions {
+        magic: parse_magic(magic)?,
+        compression: compression.parse::<Compression>().or_raise(py)?,
+        level,
+        batch_bytes,
+        batch_rows,
+        base_offset,
+        timestamp,
+        timestamp_type: parse_timestamp_type(timestamp_type)?,
+        log_append_time: checked_log_append_time(timestamp_type, log_append_time)?,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        transactional,
+        partition_leader_epoch,
+    };
+    let batches = encoded(arrow_input(data)?, options).or_raise(py)?;
+    Ok(PyEncodedBatchIterator(Mutex::new(batches)))
+}
+
+fn encoded(input: ArrowInput, options: EncodeOptions) -> crate::Result<EncodedBatches<Batches>> {
+    EncodedBatches::new(&input.schema, input.batches, options)
+}
+
+fn parse_magic(magic: i64) -> PyResult<u8> {
+    u8::try_from(magic).map_err(|_| PyValueError::new_err(format!("magic {magic}: use 0, 1 or 2")))
+}
+
+fn checked_log_append_time(timestamp_type: &str, time: Option<i64>) -> PyResult<i64> {
+    if time.is_some() && timestamp_type != TimestampType::LogAppendTime.name() {
+        return Err(PyValueError::new_err("log_append_time needs timestamp_type=\"LogAppendTime\""));
+    }
+    Ok(time.unwrap_or(NO_TIMESTAMP))
+}
+
+/// Iterates record batches; see :func:`encode_batches`.
+#[pyclass(frozen, name = "EncodedBatchIterator", module = "kbat")]
+pub(crate) struct PyEncodedBatchIterator(Mutex<EncodedBatches<Batches>>);
+
+#[pymethods]
+impl PyEncodedBatchIterator {
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyEncodedBatch>> {
+        let next = py.detach(|| self.0.lock().unwrap_or_else(PoisonError::into_inner).next());
+        Ok(next.transpose().or_raise(py)?.map(|batch| PyEncodedBatch {
+            bytes: PyBytes::new(py, &batch.bytes).unbind(),
+            base_offset: batch.base_offset,
+            last_offset: batch.last_offset,
+            record_count: batch.record_count,
+        }))
+    }
+}
+
+/// A record batch that was made of Arrow rows; see :func:`encode_batches`. Below magic 2 without compression: the messages
+/// that would be one.
+#[pyclass(frozen, get_all, name = "EncodedBatch", module = "kbat")]
+pub(crate) struct PyEncodedBatch {
+    /// The batch's bytes.
+    bytes: Py<PyBytes>,
+    /// Offset of its first record.
+    base_offset: i64,
+    /// Offset of its last record.
+    last_offset: i64,
+    /// Its records.
+    record_count: u32,
+}
+
+#[pymethods]
+impl PyEncodedBatch {
+    fn __repr__(&self, py: Python<'_>) -> String {
+        let (first, last, count) = (self.base_offset, self.last_offset, self.record_count);
+        let len = self.bytes.as_bytes(py).len();
+        format!("EncodedBatch(offsets {first}..{last}, {count} records, {len} bytes)")
+    }
+}
