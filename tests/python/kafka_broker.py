@@ -156,14 +156,14 @@ class Broker:
         offsets: list[int] = answer["offsets"]
         return offsets
 
-    def consume(self, topic: str, isolation: str = "read_uncommitted") -> list[ConsumedRecord]:
-        """Give all records of a topic's partition 0.
+    def consume(self, topic: str, isolation: str = "read_uncommitted", partition: int = 0) -> list[ConsumedRecord]:
+        """Give all records of a partition.
 
         Raises:
             AssertionError: The consumer fails.
         """
         self.start()
-        (answer,) = self._consume([topic], isolation)
+        (answer,) = self._consume([(topic, partition)], isolation)
         assert "error" not in answer, answer["error"]
         return consumed(answer)
 
@@ -171,7 +171,7 @@ class Broker:
         """Put segments into the log directory of the broker, start it and consume them.
 
         As ``run-broker-on.sh`` of Kafka's reference does: each partition becomes a new topic, whose directory gets the
-        given files while the broker is down.
+        given files while the broker is down. So the broker restarts; its address and its other topics stay.
 
         Args:
             partitions: Directories with the files of one partition each. They are only read.
@@ -195,7 +195,8 @@ class Broker:
         self.start()
         left = [log_len(self.partition_dir(topic)) for topic in topics]
         everything, committed = (
-            self._consume(topics, isolation) for isolation in ("read_uncommitted", "read_committed")
+            self._consume([(topic, 0) for topic in topics], isolation)
+            for isolation in ("read_uncommitted", "read_committed")
         )
         return [
             Served(
@@ -222,9 +223,10 @@ class Broker:
         topics = [{"name": name, "partitions": partitions, "configs": plain(configs)} for name in names]
         self._call("create_topics", topics=topics)
 
-    def _consume(self, topics: Sequence[str], isolation: str) -> list[dict[str, Any]]:
-        answer: list[dict[str, Any]] = self._call("consume", topics=topics, isolation=isolation)["partitions"]
-        return answer
+    def _consume(self, partitions: Sequence[tuple[str, int]], isolation: str) -> list[dict[str, Any]]:
+        answer = self._call("consume", partitions=partitions, isolation=isolation)
+        found: list[dict[str, Any]] = answer["partitions"]
+        return found
 
 
 def free_ports(count: int) -> list[int]:

@@ -111,3 +111,12 @@ def test_produce_writes_batches_transactions_and_segments(broker: Broker, kafka_
     )
     assert "endTxnMarker: ABORT" in printed
     assert kafka_server.faults(broker.partition_dir("produced")) == []
+
+
+def test_produce_to_partitions_writes_each_one_s_directory(broker: Broker) -> None:
+    broker.create_topic("partitioned", partitions=2)
+    records = [ProducerRecord(b"%d" % number, timestamp=number, partition=number % 2) for number in range(5)]
+    assert broker.produce("partitioned", records, compression="lz4") == [0, 0, 1, 1, 2]
+    for partition, keys in ((0, [b"0", b"2", b"4"]), (1, [b"1", b"3"])):
+        assert [record.key for record in broker.consume("partitioned", partition=partition)] == keys
+        assert (broker.partition_dir("partitioned", partition) / f"{0:020}.log").stat().st_size > 0

@@ -20,7 +20,7 @@ final class Consuming {
     private Consuming() {
     }
 
-    /** For each topic all that partition 0 has, in one of the isolation levels. */
+    /** All that each partition has, in one of the isolation levels. */
     static ObjectNode consume(JsonNode request, String bootstrap) {
         Properties settings = new Properties();
         settings.put("bootstrap.servers", bootstrap);
@@ -34,9 +34,10 @@ final class Consuming {
         ObjectNode answer = ServerJudge.object();
         ArrayNode partitions = answer.putArray("partitions");
         try {
-            for (Iterator each = request.get("topics").elements(); each.hasNext();) {
-                TopicPartition partition = new TopicPartition(((JsonNode) each.next()).asText(), 0);
-                partitions.add(partition(consumer, partition));
+            for (Iterator each = request.get("partitions").elements(); each.hasNext();) {
+                Iterator wanted = ((JsonNode) each.next()).elements();
+                String topic = ((JsonNode) wanted.next()).asText();
+                partitions.add(partition(consumer, new TopicPartition(topic, ((JsonNode) wanted.next()).asInt())));
             }
         } finally {
             consumer.close();
