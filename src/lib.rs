@@ -110,6 +110,7 @@ pub use format::validate::{
     Accepted, AppendOrigin, ErrorCode, RecordError, Refusal, Validation, ValidationSettings, validate,
 };
 pub use limits::Limits;
+pub use log::rewrite;
 pub use log::{
     AbortedTransaction, Checkpoint, CleanShutdown, DEFAULT_INDEX_INTERVAL_BYTES, DEFAULT_MAX_INDEX_BYTES,
     DirectoryState, DroppedRange, EpochEntry, FileAction, FileChange, HeaderReader, IndexEntries, IndexUse,

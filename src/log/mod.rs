@@ -18,6 +18,7 @@ mod progress;
 mod reader;
 mod recovery;
 pub(crate) mod resync;
+pub mod rewrite;
 mod segment;
 mod uuid;
 

@@ -43,6 +43,11 @@ impl<'a> Progress<'a> {
         self.report()
     }
 
+    /// There are more bytes than expected.
+    pub(crate) fn expect_more(&mut self, bytes: u64) {
+        self.total = self.total.saturating_add(bytes);
+    }
+
     /// That many bytes more are done.
     pub(crate) fn advance(&mut self, bytes: u64) -> Result<()> {
         self.done = self.done.saturating_add(bytes);

@@ -25,6 +25,7 @@ mod log_directory;
 mod partition;
 mod places;
 mod record;
+mod rewrite;
 mod scan;
 mod segment;
 mod segments;
@@ -64,5 +65,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     files::register(module)?;
     module.add_class::<validate::PyValidation>()?;
     module.add_function(wrap_pyfunction!(validate::validate, module)?)?;
-    log::register(module)
+    log::register(module)?;
+    rewrite::register(module)
 }

@@ -287,6 +287,25 @@ impl PyRecord {
         Ok(Some(Self { chunk: Arc::new(Chunk { bytes, spans, is_control: false }), index: 0 }))
     }
 
+    /// A record of data that outlives its batch.
+    pub(crate) fn copied(record: &Record<'_>) -> Self {
+        let headers = match record.extra {
+            Extra::Headers { bytes, .. } => bytes,
+            Extra::Message(_) => &[],
+        };
+        let (key, value) = (record.key.unwrap_or_default(), record.value.unwrap_or_default());
+        let bytes = [key, value, headers].concat();
+        let span = |start: usize, part: &[u8]| Span { start, len: part.len() };
+        let value_start = key.len();
+        let spans = Spans {
+            key: record.key.map(|key| span(0, key)),
+            value: record.value.map(|value| span(value_start, value)),
+            headers: span(value_start.saturating_add(value.len()), headers),
+            ..Spans::of(record, &[])
+        };
+        Self { chunk: Arc::new(Chunk { bytes: Arc::new(bytes), spans: vec![spans], is_control: false }), index: 0 }
+    }
+
     fn whole(&self) -> &[u8] {
         (*self.chunk.bytes).as_ref()
     }

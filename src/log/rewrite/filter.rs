@@ -1,0 +1,164 @@
+//! [`filter`]: a partition without the records that a predicate refuses.
+//!
+//! What stays keeps its offset, timestamp, headers, producer and sequence; batches that lose records are built anew in their
+//! own format and codec, the others are copied as they are. Control records stay and are not shown to the predicate. A batch
+//! without records goes, unless its header is needed: it holds the last sequence of its producer, belongs to an open
+//! transaction, or ends the log.
+
+use std::path::Path;
+
+use super::output::Output;
+use super::source::Source;
+use super::survey::{LastBatches, Survey};
+use super::{Counts, IndexOptions, keep_end};
+use crate::compression::Scratch;
+use crate::error::Result;
+use crate::format::batch::Batch;
+use crate::format::frame::batches;
+use crate::format::record::Record;
+use crate::format::retain::{BatchRetention, RetainOptions, Retained, retain_records};
+use crate::limits::Limits;
+use crate::log::ProducerStates;
+use crate::log::Progress;
+
+/// Settings of [`filter`].
+#[derive(Debug, Clone)]
+pub struct FilterOptions {
+    /// How indexes are made.
+    pub index: IndexOptions,
+    /// Whether checksums are checked. Default yes.
+    pub check_crc: bool,
+    /// Bounds on untrusted input.
+    pub limits: Limits,
+}
+
+impl Default for FilterOptions {
+    fn default() -> Self {
+        Self { index: IndexOptions::default(), check_crc: true, limits: Limits::default() }
+    }
+}
+
+/// What [`filter`] did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FilterReport {
+    /// What was read.
+    pub read: Counts,
+    /// What was written.
+    pub written: Counts,
+    /// Records that the predicate refused.
+    pub dropped_records: u64,
+    /// Batches that went because no record was left.
+    pub dropped_batches: u64,
+    /// Batches of which the header stays.
+    pub emptied_batches: u64,
+    /// Batches that lost some of their records.
+    pub rebuilt_batches: u64,
+    /// The offset after the last batch, in source and target.
+    pub end_offset: i64,
+    /// Bytes at the ends of segments that are no batch, such as one that is cut; they are not copied.
+    pub tail_bytes: u64,
+}
+
+/// Writes the partition in the directory `source` into a new one, with only those records for which `keep` is true.
+///
+/// # Errors
+/// A `target` that is not empty, a source without segments; reading and writing; batches, records or checksums that are
+/// wrong; what `keep` returns. There is no target then.
+pub fn filter(
+    source: &Path,
+    target: &Path,
+    options: &FilterOptions,
+    keep: &mut dyn FnMut(&Record<'_>) -> Result<bool>,
+    progress: &mut Progress<'_>,
+) -> Result<FilterReport> {
+    let source = Source::open(source, &options.limits, options.check_crc)?;
+    let output = Output::create(target, options.index)?;
+    progress.expect(source.bytes().saturating_mul(2))?;
+    let survey = Survey::make(&source, progress)?;
+    let mut sieve = Sieve {
+        last_batches: LastBatches::new(&survey, 0, None),
+        survey: &survey,
+        limits: &options.limits,
+        states: ProducerStates::new(),
+        output,
+        report: FilterReport {
+            end_offset: survey.end_offset,
+            tail_bytes: survey.tail_bytes,
+            ..FilterReport::default()
+        },
+        scratch: Scratch::new(),
+        retained: Vec::new(),
+    };
+    for segment in &source.segments {
+        sieve.output.begin_segment(segment.base_offset, segment.modified)?;
+        sieve.report.read.segments = sieve.report.read.segments.saturating_add(1);
+        source.each_batch(segment, progress, &mut |batch| sieve.pass(batch, keep).map(|()| true))?;
+    }
+    let Sieve { output, mut report, .. } = sieve;
+    report.written = Counts { records: report.written.records, ..output.written };
+    output.finish(&source, &survey, true, progress)?;
+    Ok(report)
+}
+
+struct Sieve<'a> {
+    last_batches: LastBatches,
+    survey: &'a Survey,
+    limits: &'a Limits,
+    /// Producers as the target's batches tell them, for its transaction indexes.
+    states: ProducerStates,
+    output: Output,
+    report: FilterReport,
+    scratch: Scratch,
+    /// What is left of a batch.
+    retained: Vec<u8>,
+}
+
+impl Sieve<'_> {
+    fn pass(&mut self, batch: &Batch<'_>, keep: &mut dyn FnMut(&Record<'_>) -> Result<bool>) -> Result<()> {
+        self.retained.clear();
+        let stays_as_it_is = batch.is_control() || (batch.magic() == 2 && batch.record_count() == Some(0));
+        if stays_as_it_is {
+            let records = u64::try_from(batch.record_count().unwrap_or(0)).unwrap_or(0);
+            self.retained.extend_from_slice(batch.bytes());
+            self.count(batch, records, records, Retained::Unchanged);
+        } else {
+            let options = RetainOptions { retention: self.retention(batch), ..RetainOptions::default() };
+            let (scratch, limits) = (&mut self.scratch, self.limits);
+            let outcome = retain_records(batch, &options, keep, scratch, limits, &mut self.retained)?;
+            self.count(batch, outcome.records_read, outcome.records_retained, outcome.batch);
+        }
+        if batch.next_offset() == self.survey.end_offset {
+            keep_end(batch, &mut self.retained)?;
+        }
+        for left in batches(&self.retained) {
+            let aborted = self.states.update(&left?, &mut self.scratch, self.limits)?;
+            if let Some(transaction) = &aborted {
+                self.output.append_aborted(transaction);
+            }
+        }
+        self.output.append(&self.retained)
+    }
+
+    fn retention(&self, batch: &Batch<'_>) -> BatchRetention {
+        let is_open = batch.is_transactional() && batch.last_offset() >= self.survey.last_stable_offset();
+        if is_open || self.last_batches.is_last(batch) || batch.next_offset() == self.survey.end_offset {
+            BatchRetention::RetainEmpty
+        } else {
+            BatchRetention::DeleteEmpty
+        }
+    }
+
+    fn count(&mut self, batch: &Batch<'_>, read: u64, retained: u64, outcome: Retained) {
+        let report = &mut self.report;
+        report.read.add_batch(read, batch.size());
+        report.written.records = report.written.records.saturating_add(retained);
+        report.dropped_records = report.dropped_records.saturating_add(read.saturating_sub(retained));
+        let count = match outcome {
+            Retained::Unchanged => return,
+            Retained::Rebuilt => &mut report.rebuilt_batches,
+            Retained::Emptied => &mut report.emptied_batches,
+            Retained::Dropped => &mut report.dropped_batches,
+        };
+        *count = count.saturating_add(1);
+    }
+}

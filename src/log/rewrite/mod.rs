@@ -1,0 +1,86 @@
+//! Rewriting a partition's directory into a new one: compaction, filtering, recompression.
+//!
+//! ```text
+//! source/                          OUT.tmp-<n>/                     OUT/
+//!   segments, indexes      ─►        segments, indexes      ─►        all of it, by one rename
+//!   snapshots, epochs                snapshots, epochs
+//! ```
+//!
+//! The source is read and never written. Segments are walked batch by batch, so memory holds a batch and its records, and for
+//! compaction the keys. Offsets, timestamps, producers and leader epochs of what is kept are those of the source. Indexes are
+//! made anew by the rule of [`SegmentIndexer`](crate::log::SegmentIndexer); segments keep their time of last modification,
+//! which stands for a timestamp where records have none.
+//!
+//! The directory is built beside the target and renamed when it is complete: whatever goes wrong before, a crash included,
+//! leaves no target.
+
+mod compact;
+mod filter;
+mod latest;
+mod output;
+mod recode;
+mod source;
+mod spill;
+mod survey;
+mod transactions;
+
+pub use compact::{CompactDropped, CompactOptions, CompactReport, compact};
+pub use filter::{FilterOptions, FilterReport, filter};
+pub use recode::{RewriteDropped, RewriteOptions, RewriteReport, rewrite};
+
+use crate::error::Result;
+use crate::format::attributes::TimestampType;
+use crate::format::batch::Batch;
+use crate::format::builder::BatchBuilder;
+use crate::format::frame::batches;
+use crate::log::index::{DEFAULT_INDEX_INTERVAL_BYTES, DEFAULT_MAX_INDEX_BYTES};
+
+/// How the indexes of new segments are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IndexOptions {
+    /// Bytes between two entries, Kafka's `index.interval.bytes`. Default 4096.
+    pub index_interval_bytes: u64,
+    /// Bytes of an index at the most, Kafka's `segment.index.bytes`. Default 10 MiB.
+    pub max_index_bytes: u64,
+}
+
+impl Default for IndexOptions {
+    fn default() -> Self {
+        Self { index_interval_bytes: DEFAULT_INDEX_INTERVAL_BYTES, max_index_bytes: DEFAULT_MAX_INDEX_BYTES }
+    }
+}
+
+/// How much was read or written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Segments.
+    pub segments: u64,
+    /// Batches; a message of magic 0 or 1 outside of a compressed set is one.
+    pub batches: u64,
+    /// Records, control records included. A batch that is dropped unread counts as many as its header says.
+    pub records: u64,
+    /// Bytes of batches.
+    pub bytes: u64,
+}
+
+impl Counts {
+    fn add_batch(&mut self, records: u64, bytes: usize) {
+        self.batches = self.batches.saturating_add(1);
+        self.records = self.records.saturating_add(records);
+        self.bytes = self.bytes.saturating_add(crate::num::u64_of(bytes));
+    }
+}
+
+/// Appends a header without records for the offsets at the end of `batch` that the batches in `kept` do not cover, so that the
+/// log ends where it did. It has no producer.
+fn keep_end(batch: &Batch<'_>, kept: &mut Vec<u8>) -> Result<()> {
+    let end = batches(kept).last().transpose()?.map(|last| last.next_offset());
+    if end.is_some_and(|end| end >= batch.next_offset()) {
+        return Ok(());
+    }
+    BatchBuilder::new()
+        .base_offset(end.unwrap_or_else(|| batch.last_offset()))
+        .timestamp_type(batch.timestamp_type().unwrap_or(TimestampType::CreateTime))
+        .partition_leader_epoch(batch.partition_leader_epoch())
+        .finish_empty_into(batch.last_offset(), batch.max_timestamp(), kept)
+}

@@ -1,0 +1,284 @@
+//! [`Output`]: the new partition directory, built beside its place and renamed into it.
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
+
+use super::source::Source;
+use super::survey::Survey;
+use super::{Counts, IndexOptions};
+use crate::error::{Error, Result};
+use crate::format::batch::Batch;
+use crate::format::frame::batches;
+use crate::format::header::BatchHeader;
+use crate::log::Progress;
+use crate::log::atomic::{sync_directory, with_added_extension};
+use crate::log::{AbortedTransaction, LogFile, LogFileKind, SegmentIndexer};
+use crate::num::u64_of;
+
+/// Largest segment, and largest span of offsets in one.
+const MAX_SEGMENT: i64 = 0x7fff_ffff;
+
+/// A partition directory that is being written. Dropped before [`Output::finish`], nothing is left of it.
+#[derive(Debug)]
+pub(super) struct Output {
+    target: PathBuf,
+    work: PathBuf,
+    options: IndexOptions,
+    segment: Option<OpenSegment>,
+    /// Base offsets of the segments written.
+    bases: Vec<i64>,
+    /// What was written so far; records are for the writer to count.
+    pub(super) written: Counts,
+}
+
+impl Output {
+    /// Makes the directory beside the target.
+    ///
+    /// # Errors
+    /// A target that exists and is no empty directory; those of creating a directory.
+    pub(super) fn create(target: &Path, options: IndexOptions) -> Result<Self> {
+        static COUNTER: AtomicU64 = AtomicU64::new(0);
+        let is_free = match fs::read_dir(target) {
+            Ok(mut entries) => entries.next().is_none(),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => true,
+            Err(error) => return Err(Error::from(error).with_path(target)),
+        };
+        if !is_free {
+            return Err(Error::argument("the directory to write is not empty").with_path(target));
+        }
+        let number = COUNTER.fetch_add(1, Ordering::Relaxed);
+        let work = with_added_extension(target, &format!(".tmp-{}-{number}", std::process::id()));
+        fs::create_dir(&work).map_err(|error| Error::from(error).with_path(&work))?;
+        let (target, bases) = (target.to_path_buf(), Vec::new());
+        Ok(Self { target, work, options, segment: None, bases, written: Counts::default() })
+    }
+
+    /// Where files may be put that nobody needs once the output is complete; they are to be removed before.
+    pub(super) fn work_directory(&self) -> &Path {
+        &self.work
+    }
+
+    /// Ends the segment before and begins one. `modified` is the time of last modification that it gets.
+    pub(super) fn begin_segment(&mut self, base_offset: i64, modified: SystemTime) -> Result<()> {
+        self.end_segment()?;
+        self.segment = Some(OpenSegment::create(&self.work, base_offset, modified, &self.options)?);
+        self.bases.push(base_offset);
+        self.written.segments = self.written.segments.saturating_add(1);
+        Ok(())
+    }
+
+    /// Appends batches. A segment that would pass what its indexes can hold ends, and another one begins at the batch.
+    pub(super) fn append(&mut self, bytes: &[u8]) -> Result<()> {
+        for batch in batches(bytes) {
+            self.append_batch(&batch?)?;
+        }
+        Ok(())
+    }
+
+    fn append_batch(&mut self, batch: &Batch<'_>) -> Result<()> {
+        let Some(segment) = &self.segment else { return Err(Error::argument("no segment was begun")) };
+        if !segment.has_room(batch) {
+            let modified = segment.modified;
+            let first_offset = batch.base_offset().unwrap_or_else(|| batch.last_offset());
+            self.begin_segment(first_offset, modified)?;
+        }
+        self.written.add_batch(0, batch.size());
+        self.segment.as_mut().map_or(Ok(()), |segment| segment.append(batch))
+    }
+
+    /// Adds an aborted transaction to the index of the segment that is open.
+    pub(super) fn append_aborted(&mut self, transaction: &AbortedTransaction) {
+        if let Some(segment) = &mut self.segment {
+            segment.aborted.extend_from_slice(&transaction.encode());
+        }
+    }
+
+    fn end_segment(&mut self) -> Result<()> {
+        self.segment.take().map_or(Ok(()), OpenSegment::finish)
+    }
+
+    /// Copies a segment of the source with its batches as they are.
+    pub(super) fn copy_segment(
+        &mut self,
+        source: &Source,
+        index: usize,
+        survey: &Survey,
+        progress: &mut Progress<'_>,
+    ) -> Result<()> {
+        let Some(segment) = source.segments.get(index) else { return Ok(()) };
+        self.begin_segment(segment.base_offset, segment.modified)?;
+        source.each_batch(segment, progress, &mut |batch| self.append_batch(batch).map(|()| true))?;
+        let end = source.next_base(index, survey.end_offset);
+        for transaction in survey.aborted_within(segment.base_offset, end) {
+            self.append_aborted(&transaction);
+        }
+        Ok(())
+    }
+
+    /// Adds what belongs to a partition beside its segments and makes the directory the target: leader epochs, topic id, and,
+    /// where producers are kept, their snapshots at the beginnings of segments and at the log's end.
+    pub(super) fn finish(
+        mut self,
+        source: &Source,
+        survey: &Survey,
+        keeps_producers: bool,
+        progress: &mut Progress<'_>,
+    ) -> Result<()> {
+        self.end_segment()?;
+        for name in ["leader-epoch-checkpoint", "partition.metadata"] {
+            self.copy_file(source, name)?;
+        }
+        if keeps_producers {
+            for base in std::mem::take(&mut self.bases) {
+                self.copy_file(source, &snapshot_name(base))?;
+            }
+            self.add_end_snapshot(source, survey)?;
+        }
+        progress.finish()?;
+        self.commit()
+    }
+
+    /// Copies a file that may be missing.
+    fn copy_file(&self, source: &Source, name: &str) -> Result<()> {
+        let (from, to) = (source.directory.join(name), self.work.join(name));
+        let copy = || match fs::read(&from) {
+            Ok(content) => write_new(&to, &content),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+        };
+        copy().map_err(|error| Error::from(error).with_path(&from))
+    }
+
+    /// Without a snapshot, a broker that trusts the directory starts with no producers at all.
+    fn add_end_snapshot(&self, source: &Source, survey: &Survey) -> Result<()> {
+        let name = snapshot_name(survey.end_offset);
+        let path = self.work.join(&name);
+        if !path.exists() {
+            self.copy_file(source, &name)?;
+        }
+        if path.exists() || survey.states.is_empty() {
+            return Ok(());
+        }
+        survey.states.to_snapshot().write(&path)
+    }
+
+    fn commit(self) -> Result<()> {
+        let rename = || {
+            sync_directory(&self.work)?;
+            match fs::remove_dir(&self.target) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+            fs::rename(&self.work, &self.target)?;
+            match self.target.parent() {
+                Some(parent) if !parent.as_os_str().is_empty() => sync_directory(parent),
+                _ => sync_directory(Path::new(".")),
+            }
+        };
+        rename().map_err(|error| Error::from(error).with_path(&self.target))
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        // after a commit there is nothing of that name; an error here has nobody to go to
+        let _ = fs::remove_dir_all(&self.work);
+    }
+}
+
+fn snapshot_name(offset: i64) -> String {
+    LogFile::live(offset, LogFileKind::ProducerSnapshot).to_string()
+}
+
+fn path_of(directory: &Path, base_offset: i64, kind: LogFileKind) -> PathBuf {
+    directory.join(LogFile::live(base_offset, kind).to_string())
+}
+
+fn write_new(path: &Path, content: &[u8]) -> std::io::Result<()> {
+    let mut file = File::create_new(path)?;
+    file.write_all(content)?;
+    file.sync_all()
+}
+
+/// A segment that is being written.
+#[derive(Debug)]
+struct OpenSegment {
+    directory: PathBuf,
+    base_offset: i64,
+    modified: SystemTime,
+    log: BufWriter<File>,
+    index: BufWriter<File>,
+    time_index: BufWriter<File>,
+    /// The transaction index, of which there is a file only where it has entries.
+    aborted: Vec<u8>,
+    indexer: SegmentIndexer,
+    position: u64,
+}
+
+impl OpenSegment {
+    fn create(directory: &Path, base_offset: i64, modified: SystemTime, options: &IndexOptions) -> Result<Self> {
+        let create = |kind| {
+            let path = path_of(directory, base_offset, kind);
+            let file = File::create_new(&path).map_err(|error| Error::from(error).with_path(&path))?;
+            Ok::<_, Error>(BufWriter::new(file))
+        };
+        Ok(Self {
+            log: create(LogFileKind::Log)?,
+            index: create(LogFileKind::OffsetIndex)?,
+            time_index: create(LogFileKind::TimeIndex)?,
+            directory: directory.to_path_buf(),
+            base_offset,
+            modified,
+            aborted: Vec::new(),
+            indexer: SegmentIndexer::new(base_offset, options.index_interval_bytes, options.max_index_bytes),
+            position: 0,
+        })
+    }
+
+    /// Whether positions and relative offsets still fit their 31 bits with this batch, and the indexes have room.
+    fn has_room(&self, batch: &BatchHeader) -> bool {
+        let end = i64::try_from(self.position.saturating_add(u64_of(batch.size()))).unwrap_or(i64::MAX);
+        let span = batch.last_offset().saturating_sub(self.base_offset);
+        self.position == 0 || (end <= MAX_SEGMENT && span <= MAX_SEGMENT && !self.indexer.is_full())
+    }
+
+    fn append(&mut self, batch: &Batch<'_>) -> Result<()> {
+        let header = BatchHeader { position: self.position, ..**batch };
+        let entries = self.indexer.observe(&header)?;
+        let mut write = || {
+            self.log.write_all(batch.bytes())?;
+            if let Some(entry) = entries.offset {
+                self.index.write_all(&entry.encode(self.base_offset)?)?;
+            }
+            if let Some(entry) = entries.time {
+                self.time_index.write_all(&entry.encode(self.base_offset)?)?;
+            }
+            Ok::<_, Error>(())
+        };
+        write().map_err(|error| error.with_path(&path_of(&self.directory, self.base_offset, LogFileKind::Log)))?;
+        self.position = self.position.saturating_add(u64_of(batch.size()));
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<()> {
+        if let Some(entry) = self.indexer.finish() {
+            self.time_index.write_all(&entry.encode(self.base_offset)?)?;
+        }
+        let path = |kind| path_of(&self.directory, self.base_offset, kind);
+        let finish = || {
+            for file in [self.log, self.index, self.time_index] {
+                let file = file.into_inner().map_err(std::io::IntoInnerError::into_error)?;
+                file.sync_all()?;
+                file.set_modified(self.modified)?;
+            }
+            if !self.aborted.is_empty() {
+                write_new(&path(LogFileKind::TransactionIndex), &self.aborted)?;
+            }
+            Ok(())
+        };
+        finish().map_err(|error: std::io::Error| Error::from(error).with_path(&path(LogFileKind::Log)))
+    }
+}

@@ -1,0 +1,358 @@
+//! [`rewrite`]: a partition with other codecs, batch sizes or message formats.
+//!
+//! | what | how |
+//! |---|---|
+//! | codec, level | of every data batch; control batches are never compressed |
+//! | message format | by the rules of [`convert`](crate::convert), which names what is lost |
+//! | batch size | neighbours that differ in nothing but their records become one batch up to that size, larger ones several |
+//! | producers | kept, or taken out |
+//!
+//! A batch with a producer id keeps its boundaries: its first and last sequence tell a broker which batch it is, so it is
+//! neither joined nor split unless producers are taken out.
+//!
+//! Without producers there are no transactions. So when they are taken out, and below message format 2, records of aborted
+//! transactions are dropped with all markers; a log with an open transaction is refused, for nobody knows which it will be.
+//! Offsets and timestamps stay as they are.
+
+use std::path::Path;
+
+use super::output::Output;
+use super::source::Source;
+use super::survey::Survey;
+use super::transactions::CleanedTransactions;
+use super::{Counts, IndexOptions, keep_end};
+use crate::compression::{Compression, Scratch};
+use crate::error::{Error, Result};
+use crate::format::attributes::TimestampType;
+use crate::format::batch::Batch;
+use crate::format::builder::BatchBuilder;
+use crate::format::convert::{ConvertOptions, Losses, convert_batch};
+use crate::format::frame::batches;
+use crate::format::header::{NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE};
+use crate::format::record::Record;
+use crate::format::retain::append_record;
+use crate::format::size::{NewHeader, message_len, record_len};
+use crate::limits::Limits;
+use crate::log::Progress;
+
+/// Settings of [`rewrite`]. The default copies everything as it is.
+#[derive(Debug, Clone)]
+pub struct RewriteOptions {
+    /// Codec to write with; `None`: each batch's own.
+    pub compression: Option<Compression>,
+    /// Level of that codec, as Kafka counts.
+    pub level: Option<i32>,
+    /// Bytes of a batch before compression, about; `None`: batches as they are.
+    pub batch_bytes: Option<usize>,
+    /// Message format; `None`: each batch's own.
+    pub magic: Option<u8>,
+    /// Whether producer ids, epochs and sequences, transactions and producer snapshots are kept. Default yes.
+    pub keep_producer_state: bool,
+    /// How indexes are made.
+    pub index: IndexOptions,
+    /// Whether checksums are checked. Default yes.
+    pub check_crc: bool,
+    /// Bounds on untrusted input.
+    pub limits: Limits,
+}
+
+impl Default for RewriteOptions {
+    fn default() -> Self {
+        Self {
+            compression: None,
+            level: None,
+            batch_bytes: None,
+            magic: None,
+            keep_producer_state: true,
+            index: IndexOptions::default(),
+            check_crc: true,
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// Records that [`rewrite`] dropped, by reason.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RewriteDropped {
+    /// Records of aborted transactions.
+    pub aborted: u64,
+    /// Control records.
+    pub control: u64,
+}
+
+/// What [`rewrite`] did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RewriteReport {
+    /// What was read.
+    pub read: Counts,
+    /// What was written.
+    pub written: Counts,
+    /// Records dropped.
+    pub dropped: RewriteDropped,
+    /// What the message format has no room for.
+    pub losses: Losses,
+    /// The offset after the last batch of the source.
+    pub end_offset: i64,
+    /// Bytes at the ends of segments that are no batch, such as one that is cut; they are not copied.
+    pub tail_bytes: u64,
+}
+
+/// Writes the partition in the directory `source` anew into another one.
+///
+/// # Errors
+/// Options that contradict each other; a `target` that is not empty, a source without segments; an open transaction where
+/// transactions can't be kept; reading and writing; batches, records or checksums that are wrong; what the target's format
+/// can't hold. There is no target then.
+pub fn rewrite(
+    source: &Path,
+    target: &Path,
+    options: &RewriteOptions,
+    progress: &mut Progress<'_>,
+) -> Result<RewriteReport> {
+    let conversion = ConvertOptions { compression: options.compression, level: options.level, first_offset: None };
+    conversion.validate(options.magic.unwrap_or(2))?;
+    let source = Source::open(source, &options.limits, options.check_crc)?;
+    let output = Output::create(target, options.index)?;
+    progress.expect(source.bytes().saturating_mul(2))?;
+    let survey = Survey::make(&source, progress)?;
+    let drops_transactions = !options.keep_producer_state || options.magic.is_some_and(|magic| magic < 2);
+    if drops_transactions && let Some(offset) = survey.states.first_unstable_offset() {
+        let what =
+            format!("the transaction that begins at offset {offset} is open: without producers it can't be kept");
+        return Err(Error::argument(what).with_path(&source.directory));
+    }
+    let mut recoder = Recoder {
+        options,
+        conversion,
+        transactions: drops_transactions.then(|| CleanedTransactions::new(&survey.aborted)),
+        output,
+        group: None,
+        report: RewriteReport { end_offset: survey.end_offset, tail_bytes: survey.tail_bytes, ..Default::default() },
+        scratch: Scratch::new(),
+        group_scratch: Scratch::new(),
+        converted: Vec::new(),
+        end_offset: survey.end_offset,
+    };
+    for (index, segment) in source.segments.iter().enumerate() {
+        recoder.output.begin_segment(segment.base_offset, segment.modified)?;
+        recoder.report.read.segments = recoder.report.read.segments.saturating_add(1);
+        source.each_batch(segment, progress, &mut |batch| recoder.pass(batch).map(|()| true))?;
+        recoder.end_group()?;
+        if !drops_transactions {
+            let end = source.next_base(index, survey.end_offset);
+            for transaction in survey.aborted_within(segment.base_offset, end) {
+                recoder.output.append_aborted(&transaction);
+            }
+        }
+    }
+    let Recoder { output, mut report, .. } = recoder;
+    report.written = Counts { records: report.written.records, ..output.written };
+    output.finish(&source, &survey, !drops_transactions, progress)?;
+    Ok(report)
+}
+
+/// A batch that is being put together.
+struct Group {
+    builder: BatchBuilder,
+    /// What all batches in it have in common.
+    kind: Kind,
+    base_offset: i64,
+    /// Where the last batch in it ended.
+    last_offset: i64,
+    len: usize,
+}
+
+/// What must be equal for batches to become one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Kind {
+    magic: u8,
+    compression: Compression,
+    log_append_time: Option<i64>,
+    partition_leader_epoch: i32,
+    delete_horizon_ms: Option<i64>,
+}
+
+struct Recoder<'a> {
+    options: &'a RewriteOptions,
+    conversion: ConvertOptions,
+    /// Where transactions can't be kept: which records were aborted.
+    transactions: Option<CleanedTransactions>,
+    output: Output,
+    group: Option<Group>,
+    report: RewriteReport,
+    scratch: Scratch,
+    group_scratch: Scratch,
+    converted: Vec<u8>,
+    end_offset: i64,
+}
+
+impl Recoder<'_> {
+    fn pass(&mut self, batch: &Batch<'_>) -> Result<()> {
+        let records = count_records(batch, &mut self.scratch, &self.options.limits)?;
+        self.report.read.add_batch(records, batch.size());
+        if self.drops(batch, records)? {
+            return self.leave_end(batch);
+        }
+        self.report.written.records = self.report.written.records.saturating_add(records);
+        let magic = self.options.magic.unwrap_or_else(|| batch.magic());
+        let is_group = self.is_grouped(batch, magic);
+        let conversion = if is_group {
+            ConvertOptions { compression: Some(Compression::None), level: None, first_offset: None }
+        } else {
+            self.conversion
+        };
+        let mut converted = std::mem::take(&mut self.converted);
+        converted.clear();
+        let losses = convert_batch(batch, magic, &conversion, &mut self.scratch, &self.options.limits, &mut converted)?;
+        self.report.losses |= losses;
+        if is_group {
+            let compression = self.options.compression.map_or_else(|| batch.compression(), Ok)?;
+            for part in batches(&converted) {
+                self.add_to_group(&part?, compression)?;
+            }
+        } else {
+            self.end_group()?;
+            self.output.append(&converted)?;
+        }
+        self.converted = converted;
+        Ok(())
+    }
+
+    /// Whether a batch can't come along: a marker or aborted data where there are no transactions.
+    fn drops(&mut self, batch: &Batch<'_>, records: u64) -> Result<bool> {
+        let Some(transactions) = &mut self.transactions else { return Ok(false) };
+        let has_producer = batch.producer_id() > NO_PRODUCER_ID;
+        let below_v2 = self.options.magic.is_some_and(|magic| magic < 2);
+        if batch.is_control() {
+            transactions.read_marker(batch, &mut self.scratch, &self.options.limits)?;
+            let drops = has_producer || below_v2;
+            let count = if drops { records } else { 0 };
+            self.report.dropped.control = self.report.dropped.control.saturating_add(count);
+            return Ok(drops);
+        }
+        if transactions.is_aborted(batch) {
+            self.report.dropped.aborted = self.report.dropped.aborted.saturating_add(records);
+            return Ok(true);
+        }
+        Ok(has_producer && records == 0)
+    }
+
+    /// Leaves a header where the log would lose its end with the batch.
+    fn leave_end(&mut self, batch: &Batch<'_>) -> Result<()> {
+        if batch.next_offset() != self.end_offset || self.options.magic.is_some_and(|magic| magic < 2) {
+            return Ok(());
+        }
+        self.end_group()?;
+        let mut header = Vec::new();
+        keep_end(batch, &mut header)?;
+        self.output.append(&header)
+    }
+
+    /// Whether a batch is taken apart into its records.
+    fn is_grouped(&self, batch: &Batch<'_>, magic: u8) -> bool {
+        let has_producer = batch.producer_id() > NO_PRODUCER_ID || batch.base_sequence() != NO_SEQUENCE;
+        let strips = !self.options.keep_producer_state && has_producer && magic == 2;
+        let regroups = self.options.batch_bytes.is_some() && (self.transactions.is_some() || !has_producer);
+        let is_empty = batch.magic() == 2 && batch.record_count() == Some(0);
+        (strips || regroups) && !batch.is_control() && !is_empty
+    }
+
+    fn add_to_group(&mut self, batch: &Batch<'_>, compression: Compression) -> Result<()> {
+        let is_log_append_time = batch.timestamp_type() == Some(TimestampType::LogAppendTime);
+        let kind = Kind {
+            magic: batch.magic(),
+            compression,
+            log_append_time: is_log_append_time.then(|| batch.max_timestamp()),
+            partition_leader_epoch: batch.partition_leader_epoch(),
+            delete_horizon_ms: batch.delete_horizon_ms().filter(|&horizon| horizon >= 0),
+        };
+        if self.options.batch_bytes.is_none() || self.group.as_ref().is_some_and(|group| group.kind != kind) {
+            self.end_group()?;
+        }
+        let mut base_offset = batch.base_offset().unwrap_or_else(|| batch.last_offset());
+        let mut scratch = std::mem::take(&mut self.group_scratch);
+        let mut headers: Vec<NewHeader<'_>> = Vec::new();
+        for record in batch.records(&mut scratch, &self.options.limits)? {
+            let record = record?;
+            let len = stored_len(&record, kind.magic);
+            if self.group.as_ref().is_some_and(|group| !self.has_room(group, &record, len)) {
+                self.end_group()?;
+            }
+            let group = self.group.get_or_insert_with(|| Group {
+                builder: self.options.builder(kind, base_offset),
+                kind,
+                base_offset,
+                last_offset: record.offset(),
+                len: 0,
+            });
+            append_record(&mut group.builder, &record, &mut headers)?;
+            group.last_offset = record.offset();
+            group.len = group.len.saturating_add(len);
+            base_offset = record.offset().saturating_add(1);
+        }
+        drop(headers);
+        self.group_scratch = scratch;
+        if let Some(group) = &mut self.group {
+            group.last_offset = batch.last_offset();
+        }
+        Ok(())
+    }
+
+    fn has_room(&self, group: &Group, record: &Record<'_>, len: usize) -> bool {
+        let limit = self.options.batch_bytes.unwrap_or(usize::MAX);
+        let span = record.offset().saturating_sub(group.base_offset);
+        group.len.saturating_add(len) <= limit && i32::try_from(span).is_ok()
+    }
+
+    fn end_group(&mut self) -> Result<()> {
+        let Some(group) = self.group.take() else { return Ok(()) };
+        let mut bytes = Vec::new();
+        let builder = if group.kind.magic == 2 { group.builder.last_offset(group.last_offset) } else { group.builder };
+        builder.finish_into(&mut bytes)?;
+        self.output.append(&bytes)
+    }
+}
+
+impl RewriteOptions {
+    fn builder(&self, kind: Kind, base_offset: i64) -> BatchBuilder {
+        let mut builder = BatchBuilder::new()
+            .magic(kind.magic)
+            .compression(kind.compression)
+            .base_offset(base_offset)
+            .producer(NO_PRODUCER_ID, NO_PRODUCER_EPOCH, NO_SEQUENCE)
+            .partition_leader_epoch(kind.partition_leader_epoch);
+        if let Some(level) = self.level {
+            builder = builder.level(level);
+        }
+        if let Some(time) = kind.log_append_time {
+            builder = builder.log_append_time(time);
+        }
+        match kind.delete_horizon_ms {
+            Some(horizon) => builder.delete_horizon_ms(horizon),
+            None => builder,
+        }
+    }
+}
+
+/// Records of a batch: as many as its header says, where it does.
+fn count_records(batch: &Batch<'_>, scratch: &mut Scratch, limits: &Limits) -> Result<u64> {
+    match batch.record_count() {
+        Some(count) => Ok(u64::try_from(count).unwrap_or(0)),
+        None => {
+            batch.records(scratch, limits)?.try_fold(0_u64, |count, record| record.map(|_| count.saturating_add(1)))
+        }
+    }
+}
+
+/// Bytes that a record takes in a batch before compression, about: deltas are not known yet.
+fn stored_len(record: &Record<'_>, magic: u8) -> usize {
+    if magic < 2 {
+        return message_len(magic, record.key(), record.value());
+    }
+    let headers = record.headers().map_while(Result::ok);
+    let headers_len = headers.fold(0_usize, |sum, header| {
+        let value_len = header.value().map_or(0, <[u8]>::len);
+        sum.saturating_add(header.key().len()).saturating_add(value_len).saturating_add(2)
+    });
+    record_len(0, 0, record.key(), record.value(), &[]).saturating_add(headers_len)
+}

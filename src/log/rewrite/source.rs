@@ -1,0 +1,88 @@
+//! The partition that is rewritten: its segments, read batch by batch.
+
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use crate::error::{Error, Result};
+use crate::format::batch::Batch;
+use crate::limits::Limits;
+use crate::log::Progress;
+use crate::log::directory::find_segments;
+use crate::log::reader::SegmentReader;
+use crate::num::u64_of;
+
+/// A partition's directory.
+#[derive(Debug)]
+pub(super) struct Source {
+    pub(super) directory: PathBuf,
+    /// By base offset.
+    pub(super) segments: Vec<SourceSegment>,
+    pub(super) limits: Limits,
+    check_crc: bool,
+}
+
+/// A segment of it.
+#[derive(Debug)]
+pub(super) struct SourceSegment {
+    pub(super) path: PathBuf,
+    pub(super) base_offset: i64,
+    pub(super) size: u64,
+    pub(super) modified: SystemTime,
+}
+
+impl Source {
+    /// Lists the segments of a directory.
+    ///
+    /// # Errors
+    /// Those of reading it; [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where it holds no segment.
+    pub(super) fn open(directory: &Path, limits: &Limits, check_crc: bool) -> Result<Self> {
+        let mut segments = Vec::new();
+        for found in find_segments(directory)? {
+            let Some(base_offset) = found.base_offset.filter(|_| found.path.parent() == Some(directory)) else {
+                break;
+            };
+            let modified = std::fs::metadata(&found.path).and_then(|metadata| metadata.modified());
+            let modified = modified.map_err(|error| Error::from(error).with_path(&found.path))?;
+            segments.push(SourceSegment { path: found.path, base_offset, size: found.size, modified });
+        }
+        if segments.is_empty() {
+            let what = "the path is no partition's directory: there is no segment in it";
+            return Err(Error::argument(what).with_path(directory));
+        }
+        Ok(Self { directory: directory.to_path_buf(), segments, limits: limits.clone(), check_crc })
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.segments.iter().fold(0, |sum, segment| sum.saturating_add(segment.size))
+    }
+
+    /// Where the segment after this one begins, and the log's end after the last one.
+    pub(super) fn next_base(&self, index: usize, end_offset: i64) -> i64 {
+        self.segments.get(index.saturating_add(1)).map_or(end_offset, |next| next.base_offset)
+    }
+
+    /// The base offset of the segment that holds an offset, as Kafka finds it: the last one that is not above it.
+    pub(super) fn floor_base(&self, offset: i64) -> Option<i64> {
+        self.segments.iter().rev().map(|segment| segment.base_offset).find(|&base| base <= offset)
+    }
+
+    /// Visits the batches of a segment, after their checksums where that is wanted, until the visitor has enough. Returns the
+    /// bytes that were not visited: at the end, a batch that is cut, or zeros.
+    pub(super) fn each_batch(
+        &self,
+        segment: &SourceSegment,
+        progress: &mut Progress<'_>,
+        visit: &mut dyn FnMut(&Batch<'_>) -> Result<bool>,
+    ) -> Result<u64> {
+        let mut reader = SegmentReader::open_with(&segment.path, &self.limits)?;
+        while let Some(batch) = reader.next_batch() {
+            let batch = batch?;
+            progress.advance(u64_of(batch.size()))?;
+            let checked = if self.check_crc { batch.verify_crc() } else { Ok(()) };
+            if !checked.and_then(|()| visit(&batch)).map_err(|error| error.with_path(&segment.path))? {
+                break;
+            }
+        }
+        Ok(reader.remainder_len())
+    }
+}

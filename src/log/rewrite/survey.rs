@@ -1,0 +1,124 @@
+//! [`Survey`]: what one pass over the log tells before anything is rewritten.
+
+use std::collections::HashMap;
+
+use super::source::Source;
+use crate::compression::Scratch;
+use crate::error::Result;
+use crate::format::header::NO_TIMESTAMP;
+use crate::log::Progress;
+use crate::log::{
+    AbortedTransaction, LogFile, LogFileKind, ProducerEntry, ProducerSnapshot, ProducerStates, TransactionIndex,
+};
+
+/// Producers, transactions and ends of a log.
+#[derive(Debug)]
+pub(super) struct Survey {
+    pub(super) states: ProducerStates,
+    /// All aborted transactions that have batches, in the order of their markers.
+    pub(super) aborted: Vec<AbortedTransaction>,
+    /// The same ones as the transaction indexes have them, by producer and marker.
+    indexed: HashMap<(i64, i64), AbortedTransaction>,
+    /// The offset after the last batch.
+    pub(super) end_offset: i64,
+    /// Largest timestamp of each segment, −1 where there is none.
+    pub(super) largest_timestamps: Vec<i64>,
+    /// Bytes at the ends of segments that are no batch.
+    pub(super) tail_bytes: u64,
+}
+
+impl Survey {
+    /// Walks the whole log. Aborted transactions come from the markers, which are the truth, and not from index files, which
+    /// may be missing.
+    pub(super) fn make(source: &Source, progress: &mut Progress<'_>) -> Result<Self> {
+        let mut survey = Self {
+            states: states_at_start(source),
+            aborted: Vec::new(),
+            indexed: HashMap::new(),
+            end_offset: 0,
+            largest_timestamps: Vec::new(),
+            tail_bytes: 0,
+        };
+        let mut scratch = Scratch::new();
+        for segment in &source.segments {
+            let mut largest = NO_TIMESTAMP;
+            let tail = source.each_batch(segment, progress, &mut |batch| {
+                largest = largest.max(batch.max_timestamp());
+                survey.aborted.extend(survey.states.update(batch, &mut scratch, &source.limits)?);
+                Ok(true)
+            })?;
+            survey.tail_bytes = survey.tail_bytes.saturating_add(tail);
+            survey.largest_timestamps.push(largest);
+            let index = TransactionIndex::open(&segment.path.with_extension("txnindex"));
+            for transaction in index.and_then(|index| index.entries()).unwrap_or_default() {
+                survey.indexed.insert(marker_of(&transaction), transaction);
+            }
+        }
+        let last_base = source.segments.last().map_or(0, |segment| segment.base_offset);
+        survey.end_offset = survey.states.end_offset().max(last_base);
+        Ok(survey)
+    }
+
+    pub(super) fn last_stable_offset(&self) -> i64 {
+        self.states.last_stable_offset(self.end_offset)
+    }
+
+    /// An aborted transaction as its index has it, where it has it. A compaction before may have left its last batch only: the
+    /// log does not tell any more where it began.
+    pub(super) fn as_indexed<'a>(&'a self, transaction: &'a AbortedTransaction) -> &'a AbortedTransaction {
+        self.indexed.get(&marker_of(transaction)).unwrap_or(transaction)
+    }
+
+    /// The transaction index of a segment that stays as it is: what its index has, and what that lacks.
+    pub(super) fn aborted_within(&self, start: i64, end: i64) -> Vec<AbortedTransaction> {
+        let known = self.indexed.values().chain(&self.aborted);
+        let within = known.filter(|transaction| (start..end).contains(&transaction.last_offset));
+        let mut entries: Vec<_> = within.map(|transaction| *self.as_indexed(transaction)).collect();
+        entries.sort_by_key(|transaction| transaction.last_offset);
+        entries.dedup_by_key(|transaction| transaction.last_offset);
+        entries
+    }
+}
+
+fn marker_of(transaction: &AbortedTransaction) -> (i64, i64) {
+    (transaction.producer_id, transaction.last_offset)
+}
+
+/// What is known of the producers whose batches before the log's start are gone, from the snapshot that begins the first
+/// segment. Without one, or with a damaged one, a broker knows nothing either.
+fn states_at_start(source: &Source) -> ProducerStates {
+    let Some(base_offset) = source.segments.first().map(|segment| segment.base_offset) else {
+        return ProducerStates::new();
+    };
+    let path = source.directory.join(LogFile::live(base_offset, LogFileKind::ProducerSnapshot).to_string());
+    match ProducerSnapshot::read(&path) {
+        Ok(snapshot) => ProducerStates::from_snapshot(&snapshot, base_offset),
+        Err(_) => ProducerStates::new(),
+    }
+}
+
+/// The last batch of each producer, which its state hangs on.
+#[derive(Debug)]
+pub(super) struct LastBatches(HashMap<i64, ProducerEntry>);
+
+impl LastBatches {
+    /// Of the producers that are not expired: those without an open transaction whose last timestamp is this many
+    /// milliseconds before `now_ms` or more are.
+    pub(super) fn new(survey: &Survey, now_ms: i64, expiration_ms: Option<i64>) -> Self {
+        let active = |entry: &ProducerEntry| {
+            let idle = now_ms.saturating_sub(entry.timestamp);
+            entry.current_txn_first_offset.is_some() || expiration_ms.is_none_or(|expiration| idle < expiration)
+        };
+        let entries = survey.states.to_snapshot().entries.into_iter().filter(active);
+        Self(entries.map(|entry| (entry.producer_id, entry)).collect())
+    }
+
+    /// Whether a batch holds the last data of its producer, or, where that is a marker, a marker with its epoch.
+    pub(super) fn is_last(&self, batch: &crate::BatchHeader) -> bool {
+        match self.0.get(&batch.producer_id()) {
+            Some(entry) if entry.last_offset >= 0 => batch.last_offset() == entry.last_offset,
+            Some(entry) => batch.is_control() && batch.producer_epoch() == entry.producer_epoch,
+            None => false,
+        }
+    }
+}

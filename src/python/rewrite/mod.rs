@@ -1,0 +1,346 @@
+//! The submodule `kbat._core.rewrite`: `kbat.compact`, `kbat.filter`, `kbat.rewrite`, `kbat.retain_records`.
+
+mod reports;
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::compression::{Compression, Scratch};
+use crate::error::{Error, Result};
+use crate::format::frame::batches;
+use crate::format::record::Record;
+use crate::format::retain::{BatchRetention, RetainOptions, retain_records as retain};
+use crate::log::Progress;
+use crate::log::rewrite::{
+    CompactOptions, FilterOptions, IndexOptions, RewriteOptions, compact as compact_partition,
+    filter as filter_partition, rewrite as rewrite_partition,
+};
+use crate::python::convert::required_bytes;
+use crate::python::errors::OrRaise;
+use crate::python::limits::{PyLimits, or_default};
+use crate::python::record::PyRecord;
+use crate::python::source::shared_bytes;
+use reports::{PyCompactReport, PyFilterReport, PyRewriteCounts, PyRewriteReport};
+
+/// Makes the submodule and everything in it.
+pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = parent.py();
+    let module = PyModule::new(py, "kbat._core.rewrite")?;
+    module.setattr(
+        "__doc__",
+        "Rewriting a partition's directory into a new one: compaction, filtering, recompression.",
+    )?;
+    module.add_class::<PyRewriteCounts>()?;
+    module.add_class::<PyCompactReport>()?;
+    module.add_class::<PyFilterReport>()?;
+    module.add_class::<PyRewriteReport>()?;
+    module.add_function(wrap_pyfunction!(compact, &module)?)?;
+    module.add_function(wrap_pyfunction!(filter, &module)?)?;
+    module.add_function(wrap_pyfunction!(retain_records, &module)?)?;
+    module.add_function(wrap_pyfunction!(rewrite, &module)?)?;
+    parent.setattr("rewrite", &module)?;
+    // an extension module is no package: without this, `import kbat._core.rewrite` would look for a file
+    py.import("sys")?.getattr("modules")?.set_item("kbat._core.rewrite", &module)?;
+    Ok(())
+}
+
+/// An exception of Python's, on its way through code that knows none.
+#[derive(Default)]
+struct Caught(Mutex<Option<PyErr>>);
+
+impl Caught {
+    /// Calls into Python. Where that raises, the exception is kept, and the error only ends what runs.
+    fn catch<T>(&self, call: impl FnOnce(Python<'_>) -> PyResult<T>) -> Result<T> {
+        Python::attach(call).map_err(|exception| {
+            *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(exception);
+            Error::from(std::io::Error::from(std::io::ErrorKind::Interrupted))
+        })
+    }
+
+    fn raise<T>(self, py: Python<'_>, result: Result<T>) -> PyResult<T> {
+        match self.0.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            Some(exception) => Err(exception),
+            None => result.or_raise(py),
+        }
+    }
+}
+
+/// Runs with the GIL released. Signals are looked at, and `callback` is called, every few megabytes.
+fn run<T: Send>(
+    py: Python<'_>,
+    callback: Option<Py<PyAny>>,
+    work: impl FnOnce(&Caught, &mut Progress<'_>) -> Result<T> + Send,
+) -> PyResult<T> {
+    let caught = Caught::default();
+    let result = py.detach(|| {
+        let mut report = |done: u64, total: u64| {
+            let told = caught.catch(|py| {
+                py.check_signals()?;
+                callback.as_ref().map_or(Ok(()), |callback| callback.call1(py, (done, total)).map(drop))
+            });
+            told.is_ok()
+        };
+        work(&caught, &mut Progress::new(&mut report))
+    });
+    caught.raise(py, result)
+}
+
+/// Compacts a partition into a new directory, as a broker's cleaner does it.
+///
+/// Of each key the last record stays. Tombstones and transaction markers without data stay until the delete horizon that their
+/// first compaction sets. Records without a key and those of aborted transactions go. Batches without records go, unless they
+/// hold the last sequence of a producer or end the compacted part. The last segment and all from the first open transaction on
+/// are copied. Messages of magic 0 and 1 become batches of magic 2.
+///
+/// Args:
+///     path: The partition's directory, which is only read.
+///     out: Directory to write; it must be missing or empty. It appears when it is complete.
+///     delete_retention_ms: How long tombstones stay after their first compaction.
+///     now_ms: The time to go by, milliseconds since the epoch. Default: now.
+///     first_dirty_offset: Where the part begins that was not compacted before. Default: the log's start.
+///     min_compaction_lag_ms: Segments with a younger record, and all after them, are not compacted.
+///     include_active: Whether the last segment is compacted too.
+///     segment_bytes: Neighbours become one segment up to this size.
+///     index_interval_bytes: Bytes between two index entries.
+///     max_index_bytes: Bytes of an index at the most.
+///     producer_expiration_ms: Producers idle for so long lose their empty batches. Default: none does.
+///     max_map_bytes: Memory for keys, about; past it, they go through temporary files beside ``out``.
+///     check_crc: Whether checksums are checked.
+///     limits: Bounds on untrusted input.
+///     progress: Called with the bytes done and the bytes to do, every few megabytes.
+///
+/// Raises:
+///     ValueError: ``out`` is not empty; ``path`` holds no segment; the keys are more than 256 times ``max_map_bytes``.
+///     CorruptError: A batch, record or checksum is wrong.
+///     OSError: Reading or writing failed.
+///
+/// Example:
+///     >>> kbat.compact("orders-0", "compacted/orders-0", include_active=True).dropped["superseded"]
+#[pyfunction]
+#[pyo3(signature = (path, out, *, delete_retention_ms=86_400_000, now_ms=None, first_dirty_offset=None, min_compaction_lag_ms=0, include_active=false, segment_bytes=1_073_741_824, index_interval_bytes=4096, max_index_bytes=10_485_760, producer_expiration_ms=None, max_map_bytes=134_217_728, check_crc=true, limits=None, progress=None))]
+#[expect(clippy::too_many_arguments, reason = "the keyword arguments of the Python signature")]
+fn compact(
+    py: Python<'_>,
+    path: PathBuf,
+    out: PathBuf,
+    delete_retention_ms: i64,
+    now_ms: Option<i64>,
+    first_dirty_offset: Option<i64>,
+    min_compaction_lag_ms: i64,
+    include_active: bool,
+    segment_bytes: u64,
+    index_interval_bytes: u64,
+    max_index_bytes: u64,
+    producer_expiration_ms: Option<i64>,
+    max_map_bytes: usize,
+    check_crc: bool,
+    limits: Option<PyLimits>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<PyCompactReport> {
+    let options = CompactOptions {
+        delete_retention_ms,
+        now_ms,
+        first_dirty_offset,
+        min_compaction_lag_ms,
+        include_active,
+        segment_bytes,
+        index: IndexOptions { index_interval_bytes, max_index_bytes },
+        producer_expiration_ms,
+        max_map_bytes,
+        check_crc,
+        limits: or_default(limits),
+    };
+    run(py, progress, |_, progress| compact_partition(&path, &out, &options, progress)).map(PyCompactReport)
+}
+
+/// Writes a partition without some of its records into a new directory: "remove this person's data".
+///
+/// What stays keeps its offset, timestamp, headers, producer and sequence. Control records stay and are not shown to the
+/// predicate. A batch without records goes, unless its header is needed: it holds the last sequence of its producer, belongs to
+/// an open transaction, or ends the log.
+///
+/// Args:
+///     path: The partition's directory, which is only read.
+///     out: Directory to write; it must be missing or empty. It appears when it is complete.
+///     predicate: Called with each record; those for which it is true stay. What it raises ends the call, without ``out``.
+///     drop_keys: Keys whose records go, without asking the predicate.
+///     index_interval_bytes: Bytes between two index entries.
+///     max_index_bytes: Bytes of an index at the most.
+///     check_crc: Whether checksums are checked.
+///     limits: Bounds on untrusted input.
+///     progress: Called with the bytes done and the bytes to do, every few megabytes.
+///
+/// Raises:
+///     ValueError: Neither ``predicate`` nor ``drop_keys`` is given; ``out`` is not empty; ``path`` holds no segment.
+///     CorruptError: A batch, record or checksum is wrong.
+///     OSError: Reading or writing failed.
+///
+/// Example:
+///     >>> kbat.filter("orders-0", "clean/orders-0", lambda record: b"alice" not in (record.value or b""))
+#[pyfunction]
+#[pyo3(signature = (path, out, predicate=None, *, drop_keys=None, index_interval_bytes=4096, max_index_bytes=10_485_760, check_crc=true, limits=None, progress=None))]
+#[expect(clippy::too_many_arguments, reason = "the keyword arguments of the Python signature")]
+fn filter(
+    py: Python<'_>,
+    path: PathBuf,
+    out: PathBuf,
+    predicate: Option<Py<PyAny>>,
+    drop_keys: Option<&Bound<'_, PyAny>>,
+    index_interval_bytes: u64,
+    max_index_bytes: u64,
+    check_crc: bool,
+    limits: Option<PyLimits>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<PyFilterReport> {
+    if predicate.is_none() && drop_keys.is_none() {
+        return Err(PyValueError::new_err("give a predicate, drop_keys or both"));
+    }
+    let keys = drop_keys.map_or_else(|| Ok(HashSet::new()), keys_of)?;
+    let index = IndexOptions { index_interval_bytes, max_index_bytes };
+    let options = FilterOptions { index, check_crc, limits: or_default(limits) };
+    run(py, progress, |caught, progress| {
+        let mut keep = |record: &Record<'_>| {
+            if record.key().is_some_and(|key| keys.contains(key)) {
+                return Ok(false);
+            }
+            predicate.as_ref().map_or(Ok(true), |predicate| caught.catch(|py| ask(py, predicate, record)))
+        };
+        filter_partition(&path, &out, &options, &mut keep, progress)
+    })
+    .map(PyFilterReport)
+}
+
+/// Calls a predicate with a record.
+fn ask(py: Python<'_>, predicate: &Py<PyAny>, record: &Record<'_>) -> PyResult<bool> {
+    predicate.call1(py, (PyRecord::copied(record),))?.is_truthy(py)
+}
+
+fn keys_of(keys: &Bound<'_, PyAny>) -> PyResult<HashSet<Vec<u8>>> {
+    let mut set = HashSet::new();
+    for key in keys.try_iter()? {
+        match shared_bytes(&key?)? {
+            Some(bytes) => set.insert((*bytes).as_ref().to_vec()),
+            None => return Err(PyTypeError::new_err("drop_keys must hold bytes-like objects")),
+        };
+    }
+    Ok(set)
+}
+
+/// Writes a partition anew: with another codec, batch size or message format.
+///
+/// Offsets and timestamps stay. A batch with a producer id keeps its boundaries unless producers are taken out. Where they are,
+/// and below magic 2, records of aborted transactions are dropped with all markers, and a log with an open transaction is
+/// refused.
+///
+/// Args:
+///     path: The partition's directory, which is only read.
+///     out: Directory to write; it must be missing or empty. It appears when it is complete.
+///     compression: Codec to write with. Default: each batch's own. Control batches are never compressed.
+///     level: Level of that codec, as Kafka counts.
+///     batch_bytes: Bytes of a batch before compression, about: neighbours are joined up to it, larger ones split.
+///     magic: Message format. Default: each batch's own.
+///     keep_producer_state: Whether producer ids, epochs, sequences, transactions and producer snapshots are kept.
+///     index_interval_bytes: Bytes between two index entries.
+///     max_index_bytes: Bytes of an index at the most.
+///     check_crc: Whether checksums are checked.
+///     limits: Bounds on untrusted input.
+///     progress: Called with the bytes done and the bytes to do, every few megabytes.
+///
+/// Raises:
+///     ValueError: Options that contradict each other; ``out`` is not empty; ``path`` holds no segment; an open transaction
+///         where transactions can't be kept.
+///     CorruptError: A batch, record or checksum is wrong.
+///     UnsupportedError: zstd below magic 2, where no other codec is asked for.
+///     OSError: Reading or writing failed.
+///
+/// Example:
+///     >>> kbat.rewrite("orders-0", "small/orders-0", compression="zstd", level=19, batch_bytes=1 << 20)
+#[pyfunction]
+#[pyo3(signature = (path, out, *, compression=None, level=None, batch_bytes=None, magic=None, keep_producer_state=true, index_interval_bytes=4096, max_index_bytes=10_485_760, check_crc=true, limits=None, progress=None))]
+#[expect(clippy::too_many_arguments, reason = "the keyword arguments of the Python signature")]
+fn rewrite(
+    py: Python<'_>,
+    path: PathBuf,
+    out: PathBuf,
+    compression: Option<&str>,
+    level: Option<i32>,
+    batch_bytes: Option<usize>,
+    magic: Option<i64>,
+    keep_producer_state: bool,
+    index_interval_bytes: u64,
+    max_index_bytes: u64,
+    check_crc: bool,
+    limits: Option<PyLimits>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<PyRewriteReport> {
+    let magic = magic
+        .map(|magic| u8::try_from(magic).map_err(|_| PyValueError::new_err(format!("magic {magic}: use 0, 1 or 2"))))
+        .transpose()?;
+    let options = RewriteOptions {
+        compression: compression.map(str::parse::<Compression>).transpose().or_raise(py)?,
+        level,
+        batch_bytes,
+        magic,
+        keep_producer_state,
+        index: IndexOptions { index_interval_bytes, max_index_bytes },
+        check_crc,
+        limits: or_default(limits),
+    };
+    run(py, progress, |_, progress| rewrite_partition(&path, &out, &options, progress)).map(PyRewriteReport)
+}
+
+/// Batches without some of their records, as Kafka's ``MemoryRecords.filterTo`` leaves them. Checksums are not looked at.
+///
+/// A batch that loses records is built anew with its own codec, offsets, producer and leader epoch; the others are copied.
+///
+/// Args:
+///     data: Bytes-like: whole batches, of every format and in any order. An incomplete one at the end is left out.
+///     predicate: Called with each record; those for which it is true stay. Records of control batches are shown to it too.
+///     retention: What becomes of batches without records: ``"delete_empty"`` drops them, ``"retain_empty"`` leaves their headers,
+///         ``"delete"`` drops every batch unread.
+///     delete_horizon_ms: Delete horizon for batches that keep a tombstone and have none.
+///     is_marker_of_empty_transaction: Whether batches get that horizon without a tombstone too.
+///     upgrade: Whether messages of magic 0 and 1 become batches of magic 2, as today's cleaner has it.
+///     limits: Bounds on untrusted input.
+///
+/// Raises:
+///     CorruptError: A batch or record that can't be read.
+///     ValueError: A retention that does not exist; records that can't be written again.
+#[pyfunction]
+#[pyo3(signature = (data, predicate, *, retention="delete_empty", delete_horizon_ms=None, is_marker_of_empty_transaction=false, upgrade=false, limits=None))]
+fn retain_records<'py>(
+    data: &Bound<'py, PyAny>,
+    predicate: Py<PyAny>,
+    retention: &str,
+    delete_horizon_ms: Option<i64>,
+    is_marker_of_empty_transaction: bool,
+    upgrade: bool,
+    limits: Option<PyLimits>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let py = data.py();
+    let retention = match retention {
+        "delete" => BatchRetention::Delete,
+        "delete_empty" => BatchRetention::DeleteEmpty,
+        "retain_empty" => BatchRetention::RetainEmpty,
+        other => {
+            let what = format!("retention must be \"delete\", \"delete_empty\" or \"retain_empty\", not {other:?}");
+            return Err(PyValueError::new_err(what));
+        }
+    };
+    let options = RetainOptions { retention, delete_horizon_ms, is_marker_of_empty_transaction, upgrade };
+    let (bytes, limits) = (required_bytes(data)?, or_default(limits));
+    let out = run(py, None, |caught, _| {
+        let (mut out, mut scratch) = (Vec::new(), Scratch::new());
+        let mut keep = |record: &Record<'_>| caught.catch(|py| ask(py, &predicate, record));
+        for batch in batches((*bytes).as_ref()).with_limits(&limits) {
+            retain(&batch?, &options, &mut keep, &mut scratch, &limits, &mut out)?;
+        }
+        Ok(out)
+    })?;
+    Ok(PyBytes::new(py, &out))
+}
