@@ -114,10 +114,11 @@ pub use log::rewrite;
 pub use log::{
     AbortedTransaction, Checkpoint, CleanShutdown, DEFAULT_INDEX_INTERVAL_BYTES, DEFAULT_MAX_INDEX_BYTES,
     DirectoryState, DroppedRange, EpochEntry, FileAction, FileChange, HeaderReader, IndexEntries, IndexUse,
-    LeaderEpochs, LogDirectory, LogFile, LogFileKind, LogFileState, MetaProperties, OFFSET_CHECKPOINTS,
-    OffsetCheckpoint, OffsetEntry, OffsetIndex, OffsetPlace, PartitionDirectory, PartitionLog, PartitionMetadata,
-    PartitionOffset, ProducerEntry, ProducerSnapshot, ProducerStates, Progress, RebuildOptions, RecoverOptions,
-    RepairReport, RepairedSegment, SalvageOptions, Segment, SegmentFile, SegmentIndexer, SegmentReader, SnapshotFile,
-    StrayDirectory, TimeEntry, TimeIndex, TimestampPlace, TopicPartition, TransactionIndex, Uuid, find_segments,
-    parse_base_offset, parse_partition_directory, rebuild_indexes, recover, salvage,
+    LeaderEpochs, LogDirectory, LogFile, LogFileKind, LogFileState, LogWriter, LogWriterOptions, MetaProperties,
+    OFFSET_CHECKPOINTS, OffsetCheckpoint, OffsetEntry, OffsetIndex, OffsetPlace, OffsetPolicy, PartitionDirectory,
+    PartitionLog, PartitionMetadata, PartitionOffset, ProducerEntry, ProducerSnapshot, ProducerStates, Progress,
+    RebuildOptions, RecoverOptions, RepairReport, RepairedSegment, SalvageOptions, Segment, SegmentFile,
+    SegmentIndexer, SegmentReader, SnapshotFile, StrayDirectory, SyncPolicy, TimeEntry, TimeIndex, TimestampPlace,
+    TopicPartition, TransactionIndex, Uuid, find_segments, parse_base_offset, parse_partition_directory,
+    rebuild_indexes, recover, salvage,
 };

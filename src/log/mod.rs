@@ -21,6 +21,7 @@ pub(crate) mod resync;
 pub mod rewrite;
 mod segment;
 mod uuid;
+mod writer;
 
 pub use checkpoint::{
     Checkpoint, CleanShutdown, EpochEntry, LeaderEpochs, MetaProperties, OffsetCheckpoint, PartitionMetadata,
@@ -51,3 +52,4 @@ pub use recovery::{
 };
 pub use segment::{IndexUse, OffsetPlace, Segment, TimestampPlace};
 pub use uuid::Uuid;
+pub use writer::{LogWriter, LogWriterOptions, OffsetPolicy, SyncPolicy};

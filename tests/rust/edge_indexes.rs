@@ -2,7 +2,7 @@
 //! `TimeIndexTest`, `TransactionIndexTest`, `LogSegmentTest`).
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use kbat::{
     AbortedTransaction, BatchBuilder, ErrorKind, OffsetEntry, OffsetIndex, ProducerEntry, ProducerSnapshot,
@@ -10,29 +10,7 @@ use kbat::{
 };
 
 use crate::data::first;
-
-/// A folder that goes away with the test.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(test: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("kbat-{test}-{}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
-        let path = self.0.join(name);
-        fs::write(&path, content).unwrap();
-        path
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        fs::remove_dir_all(&self.0).unwrap();
-    }
-}
+use crate::folder::Folder;
 
 fn offsets(base_offset: i64, entries: &[(i64, i32)]) -> Vec<u8> {
     let encode = |(offset, position): &(i64, i32)| {
@@ -120,7 +98,7 @@ fn offset_index_base_offset_comes_from_any_segment_file_name() {
     }
     let error = OffsetIndex::open(&folder.file("index", &content), None).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::InvalidArgument(message) if message.contains("base_offset")), "{error}");
-    assert!(matches!(TimeIndex::open(&folder.0, None).unwrap_err().kind(), ErrorKind::Io(_)));
+    assert!(matches!(TimeIndex::open(folder.path(), None).unwrap_err().kind(), ErrorKind::Io(_)));
 }
 
 #[test]
@@ -442,7 +420,7 @@ fn snapshot_sequences_wrap() {
 #[test]
 fn snapshot_is_read_as_written() {
     let folder = Folder::new("snapshot");
-    let path = folder.0.join("00000000000000000101.snapshot");
+    let path = folder.path().join("00000000000000000101.snapshot");
     for snapshot in [snapshot(), ProducerSnapshot::default()] {
         snapshot.write(&path).unwrap();
         assert_eq!(ProducerSnapshot::read(&path).unwrap(), snapshot);

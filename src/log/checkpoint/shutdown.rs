@@ -10,7 +10,7 @@
 
 use std::path::Path;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{ErrorKind, Result};
 use crate::log::atomic::write_atomically;
 use crate::log::file::PositionedFile;
 
@@ -35,7 +35,7 @@ impl CleanShutdown {
         match PositionedFile::read_small(&log_directory.join(FILE_NAME), MAX_LEN) {
             Ok(bytes) => Ok(Some(Self::parse(&bytes))),
             Err(error) if matches!(error.kind(), ErrorKind::InvalidFile(_)) => Ok(Some(Self::default())),
-            Err(error) if is_not_found(&error) => Ok(None),
+            Err(error) if error.is_not_found() => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -60,10 +60,6 @@ impl CleanShutdown {
         let content = format!("{{\"version\":0,\"brokerEpoch\":{}}}", self.broker_epoch.unwrap_or(-1));
         write_atomically(&log_directory.join(FILE_NAME), content.as_bytes())
     }
-}
-
-fn is_not_found(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::Io(io) if io.kind() == std::io::ErrorKind::NotFound)
 }
 
 #[cfg(test)]

@@ -53,19 +53,27 @@ impl SegmentIndexer {
     #[must_use]
     pub fn new(base_offset: i64, interval_bytes: u64, max_index_bytes: u64) -> Self {
         let none = TimeEntry { timestamp: NO_TIMESTAMP, offset: base_offset };
-        let capacity = |entry_len: usize| max_index_bytes.checked_div(u64_of(entry_len)).unwrap_or(0);
-        Self {
+        let mut indexer = Self {
             base_offset,
             interval_bytes,
-            max_offset_entries: capacity(offset::ENTRY_LEN),
-            max_time_entries: capacity(time::ENTRY_LEN),
+            max_offset_entries: 0,
+            max_time_entries: 0,
             bytes_since_last_entry: 0,
             offset_entries: 0,
             time_entries: 0,
             last_offset: None,
             last_time: none,
             max_timestamp: none,
-        }
+        };
+        indexer.resize(max_index_bytes);
+        indexer
+    }
+
+    /// Gives both indexes another size. Entries that are there stay, even if they are more.
+    pub(crate) fn resize(&mut self, max_index_bytes: u64) {
+        let capacity = |entry_len: usize| max_index_bytes.checked_div(u64_of(entry_len)).unwrap_or(0);
+        self.max_offset_entries = capacity(offset::ENTRY_LEN);
+        self.max_time_entries = capacity(time::ENTRY_LEN);
     }
 
     /// Takes note of the next batch and says what it adds to the indexes.

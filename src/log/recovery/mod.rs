@@ -20,7 +20,9 @@ mod salvage;
 mod staged;
 mod walk;
 
+pub(crate) use inventory::Inventory;
 pub use rebuild::{RebuildOptions, rebuild_indexes};
 pub use recover::{RecoverOptions, recover};
 pub use report::{DroppedRange, FileAction, FileChange, RepairReport, RepairedSegment};
+pub(crate) use running::refuse_running_broker;
 pub use salvage::{SalvageOptions, salvage};

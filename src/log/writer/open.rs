@@ -1,0 +1,112 @@
+//! Opening a partition directory for more: what a broker does on an unclean start, for the last segment.
+
+use std::fs;
+use std::path::Path;
+
+use super::active::ActiveSegment;
+use super::options::LogWriterOptions;
+use super::state::PartitionState;
+use crate::error::{Error, ErrorKind, Result};
+use crate::log::atomic::sync_directory;
+use crate::log::checkpoint::PartitionMetadata;
+use crate::log::names::LogFileKind;
+use crate::log::reader::SegmentReader;
+use crate::log::recovery::{Inventory, refuse_running_broker};
+
+/// Name of the file with the topic's id.
+const PARTITION_METADATA: &str = "partition.metadata";
+
+/// A partition that is ready for more batches.
+pub(super) struct Opened {
+    pub(super) segment: ActiveSegment,
+    pub(super) state: PartitionState,
+    pub(super) start_offset: i64,
+    pub(super) end_offset: i64,
+    /// Bytes cut from the end of the last segment.
+    pub(super) truncated_bytes: u64,
+}
+
+/// Opens what is in a directory; an empty one gets a first segment.
+pub(super) fn open(directory: &Path, options: &LogWriterOptions) -> Result<Opened> {
+    refuse_running_broker(directory)?;
+    check_topic_id(directory, options)?;
+    let mut inventory = Inventory::read(directory, &options.limits)?;
+    inventory.apply()?;
+    let mut state = PartitionState::read(directory, &options.limits)?;
+    let segments: Vec<_> = inventory.of_kind(LogFileKind::Log).collect();
+    let snapshots: Vec<_> = inventory.of_kind(LogFileKind::ProducerSnapshot).collect();
+    let start_offset = segments.first().map_or(options.start_offset, |(base_offset, _)| *base_offset);
+    let base_offset = segments.last().map_or(start_offset, |(base_offset, _)| *base_offset);
+    let earlier = segments.split_last().map_or(&[][..], |(_, earlier)| earlier);
+    state.load_producers(&snapshots, earlier, base_offset)?;
+    let (segment, end_offset, truncated_bytes) = if segments.is_empty() {
+        (ActiveSegment::create(directory, base_offset, options)?, base_offset, 0)
+    } else {
+        let mut segment = ActiveSegment::reopen(directory, base_offset, options)?;
+        let end_offset = walk(&mut segment, &mut state, options)?;
+        let truncated_bytes = segment.cut()?;
+        segment.restart_indexes(options)?;
+        (segment, end_offset, truncated_bytes)
+    };
+    state.truncate(&snapshots, &segments, end_offset)?;
+    state.write_epochs()?;
+    sync_directory(directory).map_err(|error| Error::from(error).with_path(directory))?;
+    Ok(Opened { segment, state, start_offset, end_offset, truncated_bytes })
+}
+
+/// Takes note of a segment's batches up to the first that is not whole or not right. Returns the offset after them.
+fn walk(segment: &mut ActiveSegment, state: &mut PartitionState, options: &LogWriterOptions) -> Result<i64> {
+    let mut end_offset = segment.base_offset();
+    let mut reader = SegmentReader::open_with(segment.path(), &options.limits)?;
+    while let Some(batch) = reader.next_batch() {
+        let batch = match batch {
+            Ok(batch) => batch,
+            Err(error) if is_limit_or_io(&error) => return Err(error),
+            Err(_) => break,
+        };
+        if batch.verify_crc().is_err() {
+            break;
+        }
+        let aborted = match state.note(&batch) {
+            Ok(aborted) => aborted,
+            Err(error) if is_limit_or_io(&error) => return Err(error),
+            Err(_) => break,
+        };
+        segment.note(&batch, aborted)?;
+        end_offset = batch.next_offset();
+    }
+    Ok(end_offset)
+}
+
+/// What says nothing of the bytes.
+fn is_limit_or_io(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Limit { .. } | ErrorKind::Io(_))
+}
+
+/// Writes the topic's id, or holds it to the one that is there.
+fn check_topic_id(directory: &Path, options: &LogWriterOptions) -> Result<()> {
+    let Some(topic_id) = options.topic_id else { return Ok(()) };
+    let path = directory.join(PARTITION_METADATA);
+    match PartitionMetadata::read(&path) {
+        Ok(metadata) if metadata.topic_id == topic_id => Ok(()),
+        Ok(metadata) => {
+            let message = format!("the partition's topic id is {}, not {topic_id}", metadata.topic_id);
+            Err(Error::argument(message).with_path(&path))
+        }
+        Err(error) if error.is_not_found() => PartitionMetadata::new(topic_id).write(&path),
+        Err(error) => Err(error),
+    }
+}
+
+/// Makes the directory, and makes it last.
+pub(super) fn create_directory(directory: &Path) -> Result<()> {
+    let create = || {
+        if directory.is_dir() {
+            return Ok(());
+        }
+        fs::create_dir_all(directory)?;
+        let absolute = std::path::absolute(directory)?;
+        absolute.parent().map_or(Ok(()), sync_directory)
+    };
+    create().map_err(|error: std::io::Error| Error::from(error).with_path(directory))
+}

@@ -1,0 +1,152 @@
+//! [`PartitionState`]: what a partition knows of its producers and leaders at its end.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::compression::Scratch;
+use crate::error::{Error, Result};
+use crate::format::batch::Batch;
+use crate::limits::Limits;
+use crate::log::checkpoint::LeaderEpochs;
+use crate::log::index::AbortedTransaction;
+use crate::log::names::{LogFile, LogFileKind};
+use crate::log::producer::{ProducerSnapshot, ProducerStates};
+use crate::log::reader::SegmentReader;
+
+/// Name of the leader epochs' file.
+const LEADER_EPOCHS: &str = "leader-epoch-checkpoint";
+
+/// Producers and leader epochs, and where they are written.
+#[derive(Debug)]
+pub(super) struct PartitionState {
+    directory: PathBuf,
+    producers: ProducerStates,
+    epochs: LeaderEpochs,
+    /// The leader epochs as the file has them.
+    written_epochs: Option<LeaderEpochs>,
+    /// Offset of the latest snapshot.
+    snapshot_offset: Option<i64>,
+    scratch: Scratch,
+    limits: Limits,
+}
+
+impl PartitionState {
+    /// Reads the leader epochs; knows nothing of producers yet.
+    pub(super) fn read(directory: &Path, limits: &Limits) -> Result<Self> {
+        let written_epochs = match LeaderEpochs::read(&directory.join(LEADER_EPOCHS)) {
+            Ok(epochs) => Some(epochs),
+            Err(error) if error.is_not_found() => None,
+            Err(error) => return Err(error),
+        };
+        Ok(Self {
+            directory: directory.to_path_buf(),
+            producers: ProducerStates::new(),
+            epochs: written_epochs.clone().unwrap_or_default(),
+            written_epochs,
+            snapshot_offset: None,
+            scratch: Scratch::new(),
+            limits: limits.clone(),
+        })
+    }
+
+    /// Learns of producers up to an offset: from the latest snapshot that can be read and the batches after it, as a broker
+    /// does that finds no snapshot at a segment's base offset. `segments` are those before the offset.
+    pub(super) fn load_producers(
+        &mut self,
+        snapshots: &[(i64, &Path)],
+        segments: &[(i64, &Path)],
+        up_to: i64,
+    ) -> Result<()> {
+        let mut readable = snapshots.iter().rev().filter(|(offset, _)| *offset <= up_to);
+        let latest = readable.find_map(|(offset, path)| Some((*offset, ProducerSnapshot::read(path).ok()?)));
+        let mut from = i64::MIN;
+        if let Some((offset, snapshot)) = latest {
+            self.producers = ProducerStates::from_snapshot(&snapshot, offset);
+            self.snapshot_offset = Some(offset);
+            from = offset;
+        }
+        for (place, (_, path)) in segments.iter().enumerate() {
+            // a segment ends where the next one begins
+            let end = segments.get(place.saturating_add(1)).map_or(up_to, |(base_offset, _)| *base_offset);
+            if end > from {
+                self.replay(path, from)?;
+            }
+        }
+        self.producers.set_end_offset(up_to);
+        Ok(())
+    }
+
+    fn replay(&mut self, path: &Path, from: i64) -> Result<()> {
+        let mut reader = SegmentReader::open_with(path, &self.limits)?;
+        while let Some(batch) = reader.next_batch() {
+            let batch = batch?;
+            if batch.last_offset() >= from {
+                let update = self.producers.update(&batch, &mut self.scratch, &self.limits);
+                update.map_err(|error| error.with_path(path))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes note of the next batch; an aborted transaction that it ends is to be written into the transaction index.
+    ///
+    /// # Errors
+    /// A control batch that can't be read. Nothing is noted.
+    pub(super) fn note(&mut self, batch: &Batch<'_>) -> Result<Option<AbortedTransaction>> {
+        let aborted = self.producers.update(batch, &mut self.scratch, &self.limits)?;
+        let (epoch, first_offset) = (batch.partition_leader_epoch(), batch.header().base_offset);
+        if first_offset >= 0 && epoch >= 0 && self.epochs.latest().is_none_or(|latest| epoch > latest.epoch) {
+            self.epochs.assign(epoch, first_offset)?;
+        }
+        Ok(aborted)
+    }
+
+    /// Forgets leader epochs that would begin at the end of the log or after it, and removes snapshots as a broker does when
+    /// it starts: those after the end, and those at no segment's base offset but the latest.
+    pub(super) fn truncate(
+        &mut self,
+        snapshots: &[(i64, &Path)],
+        segments: &[(i64, &Path)],
+        end_offset: i64,
+    ) -> Result<()> {
+        self.epochs.truncate_from_end(end_offset);
+        self.snapshot_offset = snapshots.iter().map(|(offset, _)| *offset).filter(|offset| *offset <= end_offset).max();
+        let is_base = |offset: i64| segments.iter().any(|(base_offset, _)| *base_offset == offset);
+        for (offset, path) in snapshots {
+            if *offset > end_offset || (!is_base(*offset) && Some(*offset) != self.snapshot_offset) {
+                fs::remove_file(path).map_err(|error| Error::from(error).with_path(path))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The latest leader epoch.
+    pub(super) fn latest_epoch(&self) -> Option<i32> {
+        self.epochs.latest().map(|latest| latest.epoch)
+    }
+
+    /// Writes what is known of producers, unless there is a snapshot of this offset or a later one. Nothing is written at
+    /// offset 0.
+    pub(super) fn write_snapshot(&mut self, end_offset: i64) -> Result<()> {
+        self.producers.set_end_offset(end_offset);
+        if end_offset > self.snapshot_offset.unwrap_or(0) {
+            let name = LogFile::live(end_offset, LogFileKind::ProducerSnapshot).to_string();
+            self.producers.to_snapshot().write(&self.directory.join(name))?;
+            self.snapshot_offset = Some(end_offset);
+        }
+        Ok(())
+    }
+
+    /// Writes the leader epochs where the file does not have them.
+    pub(super) fn write_epochs(&mut self) -> Result<()> {
+        if self.written_epochs.as_ref() != Some(&self.epochs) {
+            self.epochs.write(&self.directory.join(LEADER_EPOCHS))?;
+            self.written_epochs = Some(self.epochs.clone());
+        }
+        Ok(())
+    }
+
+    pub(super) fn last_stable_offset(&self, end_offset: i64) -> i64 {
+        self.producers.last_stable_offset(end_offset)
+    }
+}
