@@ -87,6 +87,8 @@ pub mod fuzzing;
 mod limits;
 mod log;
 mod num;
+#[cfg(feature = "parquet")]
+pub mod parquet;
 #[cfg(feature = "python")]
 mod python;
 

@@ -73,6 +73,7 @@ from kbat._core.rewrite import (
     retain_records,
     rewrite,
 )
+from kbat._core.parquet import ParquetFile, write_parquet
 from kbat.errors import (
     CorruptError,
     CrcError,
@@ -108,6 +109,7 @@ __all__ = [
     "MetaProperties",
     "OffsetIndex",
     "OffsetPlace",
+    "ParquetFile",
     "PartitionLog",
     "PartitionOffset",
     "ProducerEntry",
@@ -143,4 +145,5 @@ __all__ = [
     "set_log_append_time",
     "set_partition_leader_epoch",
     "validate",
+    "write_parquet",
 ]

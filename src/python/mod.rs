@@ -22,6 +22,7 @@ mod indexes;
 mod limits;
 mod log;
 mod log_directory;
+mod parquet;
 mod partition;
 mod places;
 mod record;
@@ -66,5 +67,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<validate::PyValidation>()?;
     module.add_function(wrap_pyfunction!(validate::validate, module)?)?;
     log::register(module)?;
-    rewrite::register(module)
+    rewrite::register(module)?;
+    parquet::register(module)?;
+    log::register(module)?;
+    Ok(())
 }

@@ -128,7 +128,7 @@ pub(crate) struct PyScan {
 }
 
 impl PyScan {
-    fn pass(&self) -> ArrowScan {
+    pub(crate) fn pass(&self) -> ArrowScan {
         ArrowScan::new(self.sources.clone(), self.options.clone())
     }
 }

@@ -139,9 +139,8 @@ def test_committed_offsets_are_those_of_a_consumer(directory: Path, tmp_path: Pa
 
 def is_part(batch: kbat.Batch, transaction: kbat.AbortedTransaction) -> bool:
     """Whether a batch belongs to a transaction."""
-    base_offset = batch.base_offset
     same = batch.producer_id == transaction.producer_id
-    return same and base_offset is not None and transaction.first_offset <= base_offset < transaction.last_offset
+    return same and transaction.first_offset <= batch.base_offset < transaction.last_offset
 
 
 def test_aborted_transactions_of_a_range_are_those_that_reach_into_it() -> None:

@@ -1,0 +1,148 @@
+//! How Parquet files are written.
+
+use std::str::FromStr;
+
+use arrow_schema::{DataType, Schema};
+use parquet::basic::{Compression, GzipLevel, ZstdLevel};
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::schema::types::ColumnPath;
+
+use crate::error::{Error, Result};
+use crate::parquet::keys::PartitionBy;
+
+/// Columns whose values repeat: a dictionary of them is smaller than the values.
+const REPEATING: [&str; 12] = [
+    "topic",
+    "partition",
+    "timestamp_type",
+    "timestampType",
+    "partition_leader_epoch",
+    "producer_id",
+    "producer_epoch",
+    "is_transactional",
+    "compression",
+    "magic",
+    "segment",
+    "batch_size",
+];
+
+/// The codec of Parquet's pages, which has nothing to do with that of Kafka's batches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum ParquetCompression {
+    /// Not compressed.
+    None,
+    /// Snappy, what Spark writes unasked.
+    #[default]
+    Snappy,
+    /// gzip at a level from 0 to 9.
+    Gzip(u32),
+    /// LZ4 without a frame (`LZ4_RAW`).
+    Lz4,
+    /// zstd at a level from 1 to 22.
+    Zstd(i32),
+}
+
+impl FromStr for ParquetCompression {
+    type Err = Error;
+
+    /// `none`, `snappy`, `lz4`, `gzip`, `zstd`; the last two also with a level: `zstd:3`.
+    fn from_str(text: &str) -> Result<Self> {
+        let (name, level) = text.split_once(':').map_or((text, None), |(name, level)| (name, Some(level)));
+        let number = |default: i32| level.map_or(Ok(default), str::parse);
+        let parsed = match (name, level) {
+            ("none" | "uncompressed", None) => Some(Self::None),
+            ("snappy", None) => Some(Self::Snappy),
+            ("lz4", None) => Some(Self::Lz4),
+            ("gzip", _) => number(6).ok().and_then(|level| u32::try_from(level).ok()).map(Self::Gzip),
+            ("zstd", _) => number(3).ok().map(Self::Zstd),
+            _ => None,
+        };
+        parsed.ok_or_else(|| {
+            Error::argument(format!("compression {text:?} is none of none, snappy, lz4, gzip[:level], zstd[:level]"))
+        })
+    }
+}
+
+/// How Parquet files are written.
+#[derive(Debug, Clone)]
+pub struct ParquetOptions {
+    /// Codec of the pages. Default snappy.
+    pub compression: ParquetCompression,
+    /// Columns that become directories, outermost first. Default none: one file.
+    pub partition_by: Vec<PartitionBy>,
+    /// Other names for the columns that are written, in their order. Default those of the schema.
+    pub names: Option<Vec<String>>,
+    /// Beginning of the files' names in a partitioned directory. Default `part`.
+    pub file_stem: String,
+    /// Bytes of encoded data after which a row group ends. Default 128 MiB.
+    pub row_group_len: usize,
+    /// Bytes that all open files together may hold in memory. Default 256 MiB.
+    pub memory_len: usize,
+}
+
+impl Default for ParquetOptions {
+    fn default() -> Self {
+        Self {
+            compression: ParquetCompression::default(),
+            partition_by: Vec::new(),
+            names: None,
+            file_stem: "part".to_owned(),
+            row_group_len: 128 << 20,
+            memory_len: 256 << 20,
+        }
+    }
+}
+
+impl ParquetOptions {
+    /// The schema of the files.
+    pub(super) fn renamed(&self, schema: &Schema) -> Result<Schema> {
+        let Some(names) = &self.names else { return Ok(schema.clone()) };
+        if names.len() != schema.fields().len() {
+            let counts = format!("{} names for {} columns", names.len(), schema.fields().len());
+            return Err(Error::argument(counts));
+        }
+        let fields = schema.fields().iter().zip(names);
+        Ok(Schema::new(fields.map(|(field, name)| field.as_ref().clone().with_name(name)).collect::<Vec<_>>()))
+    }
+
+    pub(super) fn properties(&self, schema: &Schema) -> Result<WriterProperties> {
+        let mut builder = WriterProperties::builder()
+            .set_compression(self.codec()?)
+            .set_dictionary_enabled(false)
+            .set_created_by(concat!("kbat ", env!("CARGO_PKG_VERSION")).to_owned());
+        for field in schema.fields() {
+            let path = ColumnPath::from(field.name().as_str());
+            if REPEATING.contains(&field.name().as_str()) {
+                builder = builder.set_column_dictionary_enabled(path.clone(), true);
+            }
+            if matches!(field.data_type(), DataType::Binary) {
+                // the smallest and largest key or value help nobody find a row
+                builder = builder.set_column_statistics_enabled(path, EnabledStatistics::None);
+            } else if matches!(field.data_type(), DataType::List(_)) {
+                let keys = ["list", "element", "key"].map(str::to_owned);
+                let path = ColumnPath::new([vec![field.name().clone()], keys.to_vec()].concat());
+                builder = builder.set_column_dictionary_enabled(path, true);
+            }
+        }
+        Ok(builder.build())
+    }
+
+    fn codec(&self) -> Result<Compression> {
+        Ok(match self.compression {
+            ParquetCompression::None => Compression::UNCOMPRESSED,
+            ParquetCompression::Snappy => Compression::SNAPPY,
+            ParquetCompression::Lz4 => Compression::LZ4_RAW,
+            ParquetCompression::Gzip(number) => {
+                Compression::GZIP(GzipLevel::try_new(number).map_err(|_| no_level("gzip", "0 to 9"))?)
+            }
+            ParquetCompression::Zstd(number) => {
+                Compression::ZSTD(ZstdLevel::try_new(number).map_err(|_| no_level("zstd", "1 to 22"))?)
+            }
+        })
+    }
+}
+
+fn no_level(codec: &str, levels: &str) -> Error {
+    Error::argument(format!("the levels of {codec} in Parquet are {levels}"))
+}

@@ -1,0 +1,127 @@
+"""`kbat.write_parquet`, read back by PyArrow."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+from typing import TYPE_CHECKING, Literal
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+import kbat
+from data import DATA, build
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LOG_DIR = DATA / "log-dir"
+NO_TIME = dt.datetime(1969, 12, 31, 23, 59, 59, 999000, dt.UTC)
+
+
+@pytest.mark.parametrize("compression", ["none", "snappy", "lz4", "gzip", "gzip:1", "zstd", "zstd:9"])
+def test_parquet_of_a_log_directory_is_the_scan(tmp_path: Path, compression: str) -> None:
+    scan = kbat.scan(LOG_DIR, columns=[*kbat_columns(), "position", "producer_id", "compression"])
+    (file,) = kbat.write_parquet(scan, tmp_path / "out.parquet", compression=compression)
+    read = pq.read_table(file.path)
+    assert read.equals(scan.to_pyarrow())
+    assert (file.row_count, file.size) == (read.num_rows, os.path.getsize(file.path))  # noqa: PTH202 -- a str
+    codec = pq.ParquetFile(file.path).metadata.row_group(0).column(0).compression
+    assert codec == {"none": "UNCOMPRESSED"}.get(compression, compression.split(":", maxsplit=1)[0].upper())
+    assert [path.name for path in tmp_path.iterdir()] == ["out.parquet"]
+
+
+def kbat_columns() -> list[str]:
+    """Names of the columns that come unasked."""
+    return kbat.scan(LOG_DIR).schema.names
+
+
+def test_partitioned_files_lie_where_hive_looks_for_them(tmp_path: Path) -> None:
+    scan = kbat.scan(LOG_DIR)
+    files = kbat.write_parquet(scan, tmp_path, partition_by=["topic", "date"], file_stem="task-7")
+    whole = scan.to_pyarrow()
+    assert sum(file.row_count for file in files) == whole.num_rows
+    read = ds.dataset(
+        tmp_path,
+        partitioning=ds.partitioning(flavor="hive", schema=pa.schema([("topic", pa.string()), ("date", pa.string())])),
+    )
+    table = read.to_table(columns=whole.schema.names)
+    order: list[tuple[str, Literal["ascending", "descending"]]] = [
+        ("topic", "ascending"),
+        ("partition", "ascending"),
+        ("offset", "ascending"),
+    ]
+    assert table.sort_by(order).cast(whole.schema).equals(whole.sort_by(order))
+    for topic, date, timestamp in zip(
+        *(read.to_table()[name].to_pylist() for name in ("topic", "date", "timestamp")), strict=True
+    ):
+        assert topic
+        assert date == (
+            None if timestamp == dt.datetime(1969, 12, 31, 23, 59, 59, 999000, dt.UTC) else f"{timestamp:%Y-%m-%d}"
+        )
+    assert all("/task-7-0.parquet" in file.path for file in files)
+
+
+def test_partitions_by_hour_number_and_truth_value(tmp_path: Path) -> None:
+    start = dt.datetime(2024, 2, 28, 22, 30, tzinfo=dt.UTC)
+    times = [start + hours * dt.timedelta(hours=1) for hours in range(30)]
+    data = build([(int(time.timestamp() * 1000), None, b"v") for time in times])
+    scan = kbat.scan(data, columns=["timestamp", "offset", "magic", "is_transactional", "topic"], topic="a/b=c")
+    files = kbat.write_parquet(scan, tmp_path, partition_by=["topic", "magic", "is_transactional", "date", "hour"])
+    expected = [
+        f"topic=a%2Fb%3Dc/magic=2/is_transactional=false/date={time:%Y-%m-%d}/hour={time:%H}/part-0.parquet"
+        for time in times
+    ]
+    assert sorted(os.path.relpath(file.path, tmp_path) for file in files) == sorted(expected)
+    assert pq.read_schema(files[0].path).names == ["timestamp", "offset"]
+
+
+def test_more_partitions_than_open_files_lose_no_row(tmp_path: Path) -> None:
+    data = build([(number % 100 * 86_400_000, None, b"%d" % number) for number in range(1000)])
+    files = kbat.write_parquet(kbat.scan(data), tmp_path, partition_by=["date"])
+    assert len({os.path.dirname(file.path) for file in files}) == 100  # noqa: PTH120 -- a str
+    assert len(files) > 100
+    rows = [str(row.as_py()) for file in files for row in pq.ParquetFile(file.path).read()["value"]]
+    assert sorted(rows) == sorted(str(b"%d" % number) for number in range(1000))
+
+
+def test_names_are_those_that_are_asked_for(tmp_path: Path) -> None:
+    scan = kbat.scan(LOG_DIR, columns=["timestamp_type", "topic", "offset"], timestamp_unit="us")
+    (file, *_) = kbat.write_parquet(scan, tmp_path, partition_by=["topic"], names=["timestampType", "offset"])
+    assert pq.read_schema(file.path).names == ["timestampType", "offset"]
+    with pytest.raises(ValueError, match="3 names for 2 columns"):
+        kbat.write_parquet(scan, tmp_path, partition_by=["topic"], names=["a", "b", "c"])
+
+
+def test_no_rows_are_a_file_without_rows(tmp_path: Path) -> None:
+    (file,) = kbat.write_parquet(kbat.scan(b""), tmp_path / "out.parquet")
+    assert file.row_count == 0
+    assert pq.read_table(file.path).num_rows == 0
+    assert kbat.write_parquet(kbat.scan(b""), tmp_path / "out", partition_by=["topic"]) == []
+
+
+def test_an_error_leaves_no_file(tmp_path: Path) -> None:
+    data = bytearray(build([(number * 86_400_000, None, b"v") for number in range(5)]) * 2)
+    data[-1] ^= 1
+    for target, partition_by in ((tmp_path / "out.parquet", []), (tmp_path, ["date"])):
+        with pytest.raises(kbat.CrcError):
+            kbat.write_parquet(kbat.scan(bytes(data), max_rows=2), target, partition_by=partition_by)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"compression": "brotli"}, "none of none, snappy"),
+        ({"compression": "zstd:99"}, "1 to 22"),
+        ({"compression": "zstd:x"}, "none of none"),
+        ({"partition_by": ["nothing"]}, "there are key, value, topic"),
+        ({"partition_by": ["value"]}, "can't name a directory"),
+    ],
+)
+def test_bad_options_say_what_there_is(tmp_path: Path, options: dict[str, object], match: str) -> None:
+    with pytest.raises(ValueError, match=match):
+        kbat.write_parquet(kbat.scan(LOG_DIR), tmp_path / "out", **options)  # type: ignore[arg-type]
+    assert list(tmp_path.iterdir()) == []
