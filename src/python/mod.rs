@@ -69,6 +69,5 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     log::register(module)?;
     rewrite::register(module)?;
     parquet::register(module)?;
-    log::register(module)?;
     Ok(())
 }
