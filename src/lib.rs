@@ -115,12 +115,12 @@ pub use limits::Limits;
 pub use log::rewrite;
 pub use log::{
     AbortedTransaction, Checkpoint, CleanShutdown, DEFAULT_INDEX_INTERVAL_BYTES, DEFAULT_MAX_INDEX_BYTES,
-    DirectoryState, DroppedRange, EpochEntry, FileAction, FileChange, HeaderReader, IndexEntries, IndexUse,
+    DirectoryState, DroppedRange, EpochEntry, FileAction, FileChange, Finding, HeaderReader, IndexEntries, IndexUse,
     LeaderEpochs, LogDirectory, LogFile, LogFileKind, LogFileState, LogWriter, LogWriterOptions, MetaProperties,
     OFFSET_CHECKPOINTS, OffsetCheckpoint, OffsetEntry, OffsetIndex, OffsetPlace, OffsetPolicy, PartitionDirectory,
     PartitionLog, PartitionMetadata, PartitionOffset, ProducerEntry, ProducerSnapshot, ProducerStates, Progress,
-    RebuildOptions, RecoverOptions, RepairReport, RepairedSegment, SalvageOptions, Segment, SegmentFile,
-    SegmentIndexer, SegmentReader, SnapshotFile, StrayDirectory, SyncPolicy, TimeEntry, TimeIndex, TimestampPlace,
-    TopicPartition, TransactionIndex, Uuid, find_segments, parse_base_offset, parse_partition_directory,
-    rebuild_indexes, recover, salvage,
+    RebuildOptions, RecoverOptions, RepairReport, RepairedSegment, Report, SalvageOptions, Segment, SegmentFile,
+    SegmentIndexer, SegmentReader, Severity, SnapshotFile, StrayDirectory, SyncPolicy, TimeEntry, TimeIndex,
+    TimestampPlace, TopicPartition, TransactionIndex, Uuid, find_segments, parse_base_offset,
+    parse_partition_directory, rebuild_indexes, recover, salvage, verify,
 };

@@ -21,6 +21,7 @@ pub(crate) mod resync;
 pub mod rewrite;
 mod segment;
 mod uuid;
+mod verify;
 mod writer;
 
 pub use checkpoint::{
@@ -52,4 +53,5 @@ pub use recovery::{
 };
 pub use segment::{IndexUse, OffsetPlace, Segment, TimestampPlace};
 pub use uuid::Uuid;
+pub use verify::{Finding, Report, Severity, verify};
 pub use writer::{LogWriter, LogWriterOptions, OffsetPolicy, SyncPolicy};

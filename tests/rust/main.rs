@@ -48,6 +48,7 @@ mod roundtrip;
 mod salvage;
 mod validate;
 mod verdicts;
+mod verify;
 mod writer;
 mod writer_rules;
 mod writes;

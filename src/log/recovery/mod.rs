@@ -26,3 +26,8 @@ pub use recover::{RecoverOptions, recover};
 pub use report::{DroppedRange, FileAction, FileChange, RepairReport, RepairedSegment};
 pub(crate) use running::refuse_running_broker;
 pub use salvage::{SalvageOptions, salvage};
+
+pub(crate) use fault::Fault;
+pub(crate) use inventory::{Inventory, files_of, name_of};
+pub(crate) use output::LEADER_EPOCHS;
+pub(crate) use walk::{Visitor, walk};

@@ -1,0 +1,280 @@
+//! The offset and time index of a segment, checked beside a walk over its batches.
+//!
+//! `kafka-dump-log` calls an offset entry a mismatch unless its offset is the last one of the batch at its position; brokers
+//! before 3.0 wrote others, which work as well. An entry does harm where a lookup that uses it would miss a batch: where its
+//! position is no batch's start, or a batch before that has its offset or a larger one. Likewise in the time index, where a
+//! batch before the entry's has its timestamp or a larger one.
+
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+use crate::format::header::{BatchHeader, NO_TIMESTAMP};
+use crate::log::index::{OffsetEntry, OffsetIndex, TimeEntry, TimeIndex};
+use crate::log::verify::report::{Finding, Report, Severity};
+
+/// Bytes between two entries from which on an index is called sparse; a broker's default is 4096.
+const SPARSE_LEN: u64 = 1 << 20;
+const OFFSET_ENTRY_LEN: u64 = 8;
+const TIME_ENTRY_LEN: u64 = 12;
+
+const REBUILD: &str = "rebuild_indexes makes it anew";
+
+/// What is known of the log before a batch.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Before {
+    /// Last offset of the batches before.
+    pub(crate) last_offset: Option<i64>,
+    /// Largest timestamp of the batches before.
+    pub(crate) max_timestamp: i64,
+}
+
+/// Goes through an offset index while the batches pass.
+pub(crate) struct OffsetCheck {
+    index: OffsetIndex,
+    slot: u64,
+    current: Option<OffsetEntry>,
+    previous: Option<OffsetEntry>,
+    largest_gap: u64,
+}
+
+impl OffsetCheck {
+    /// Opens the index, or says that it is missing.
+    pub(crate) fn open(path: &Path, base_offset: i64, report: &mut Report) -> Result<Option<Self>> {
+        let index = match OffsetIndex::open(path, Some(base_offset)) {
+            Ok(index) => index,
+            Err(error) => return missing(&error, path, report).map(|()| None),
+        };
+        let (slots, entries) = (index.slot_count(), index.entry_count());
+        check_len(path, OFFSET_ENTRY_LEN, slots, entries, report)?;
+        let current = index.entry(0)?;
+        Ok(Some(Self { index, slot: 0, current, previous: None, largest_gap: 0 }))
+    }
+
+    fn advance(&mut self, entry: OffsetEntry, report: &mut Report) -> Result<()> {
+        if self.previous.is_some_and(|previous| previous.offset >= entry.offset) {
+            let message = format!("the entry's offset is not above the one before; lookups go wrong: {REBUILD}");
+            self.add(Severity::Error, "index_order", entry, message, report);
+        }
+        let last = self.previous.map_or(0, |previous| position_of(previous));
+        self.largest_gap = self.largest_gap.max(position_of(entry).saturating_sub(last));
+        self.previous = Some(entry);
+        self.slot = self.slot.saturating_add(1);
+        self.current = self.index.entry(self.slot)?;
+        Ok(())
+    }
+
+    fn add(&self, severity: Severity, kind: &'static str, entry: OffsetEntry, message: String, report: &mut Report) {
+        let path = self.index.path().to_path_buf();
+        let position = Some(self.slot.saturating_mul(OFFSET_ENTRY_LEN));
+        report.add(Finding { severity, kind, path, position, offset: Some(entry.offset), message });
+    }
+
+    /// A batch passes.
+    pub(crate) fn batch(&mut self, batch: &BatchHeader, before: Before, report: &mut Report) -> Result<()> {
+        while let Some(entry) = self.current.filter(|entry| position_of(*entry) <= batch.position()) {
+            let (position, last_offset) = (entry.position, batch.last_offset());
+            if position_of(entry) < batch.position() {
+                let message = format!("no batch begins at byte {position}, where the entry points; {REBUILD}");
+                self.add(Severity::Error, "index_position", entry, message, report);
+            } else if before.last_offset.is_some_and(|last| last >= entry.offset) {
+                let message = format!(
+                    "a batch before byte {position} has this offset or a larger one: a lookup misses it; {REBUILD}"
+                );
+                self.add(Severity::Error, "index_mismatch", entry, message, report);
+            } else if entry.offset != last_offset {
+                let message = format!(
+                    "the batch at byte {position} ends at offset {last_offset}: kafka-dump-log calls that a mismatch, \
+                     lookups work; brokers before 3.0 and appends of several batches leave it"
+                );
+                self.add(Severity::Info, "index_offset", entry, message, report);
+            }
+            self.advance(entry, report)?;
+        }
+        Ok(())
+    }
+
+    /// Bytes up to here are damaged: what points to them is not looked at.
+    pub(crate) fn skip(&mut self, end: u64, report: &mut Report) -> Result<()> {
+        while let Some(entry) = self.current.filter(|entry| position_of(*entry) < end) {
+            self.advance(entry, report)?;
+        }
+        Ok(())
+    }
+
+    /// The log ends at `end`.
+    pub(crate) fn finish(mut self, end: u64, report: &mut Report) -> Result<()> {
+        while let Some(entry) = self.current {
+            let message = format!("the entry points to byte {}, the log ends at {end}; {REBUILD}", entry.position);
+            self.add(Severity::Error, "index_position", entry, message, report);
+            self.advance(entry, report)?;
+        }
+        let last = self.previous.map_or(0, position_of);
+        let gap = self.largest_gap.max(end.saturating_sub(last));
+        if gap > SPARSE_LEN {
+            let message = format!("{gap} bytes lie between two entries, so lookups read that much; {REBUILD}");
+            report.about(Severity::Info, "index_sparse", self.index.path(), message);
+        }
+        Ok(())
+    }
+}
+
+fn position_of(entry: OffsetEntry) -> u64 {
+    u64::from(entry.position.cast_unsigned())
+}
+
+/// Goes through a time index while the batches pass.
+pub(crate) struct TimeCheck {
+    index: TimeIndex,
+    slot: u64,
+    current: Option<TimeEntry>,
+    previous: Option<TimeEntry>,
+}
+
+impl TimeCheck {
+    /// Opens the index. A missing one is noted at the end: without timestamps there is nothing to index.
+    pub(crate) fn open(path: &Path, base_offset: i64, report: &mut Report) -> Result<Option<Self>> {
+        let index = match TimeIndex::open(path, Some(base_offset)) {
+            Ok(index) => index,
+            Err(error) if error.is_not_found() => return Ok(None),
+            Err(error) => return missing(&error, path, report).map(|()| None),
+        };
+        check_len(path, TIME_ENTRY_LEN, index.slot_count(), index.entry_count(), report)?;
+        let current = index.entry(0)?;
+        Ok(Some(Self { index, slot: 0, current, previous: None }))
+    }
+
+    fn advance(&mut self, entry: TimeEntry, report: &mut Report) -> Result<()> {
+        if self.previous.is_some_and(|before| before.timestamp >= entry.timestamp || before.offset > entry.offset) {
+            let message = format!("the entry is not after the one before it; lookups go wrong: {REBUILD}");
+            self.add(Severity::Error, "time_index_order", entry, message, report);
+        }
+        self.previous = Some(entry);
+        self.slot = self.slot.saturating_add(1);
+        self.current = self.index.entry(self.slot)?;
+        Ok(())
+    }
+
+    fn add(&self, severity: Severity, kind: &'static str, entry: TimeEntry, message: String, report: &mut Report) {
+        let path = self.index.path().to_path_buf();
+        let position = Some(self.slot.saturating_mul(TIME_ENTRY_LEN));
+        report.add(Finding { severity, kind, path, position, offset: Some(entry.offset), message });
+    }
+
+    /// A batch passes; `max_timestamp` is the largest of its records, where they could be read.
+    pub(crate) fn batch(
+        &mut self,
+        batch: &BatchHeader,
+        max_timestamp: i64,
+        before: Before,
+        report: &mut Report,
+    ) -> Result<()> {
+        while let Some(entry) = self.current.filter(|entry| entry.offset <= batch.last_offset()) {
+            let (timestamp, last_offset) = (entry.timestamp, batch.last_offset());
+            if before.max_timestamp >= timestamp {
+                let message = format!(
+                    "a batch before the entry's has timestamp {timestamp} or a larger one: a lookup misses it; {REBUILD}"
+                );
+                self.add(Severity::Error, "time_index_mismatch", entry, message, report);
+            } else if before.max_timestamp.max(max_timestamp).max(batch.max_timestamp()) < timestamp {
+                let message = format!("no record up to here has timestamp {timestamp}; {REBUILD}");
+                self.add(Severity::Warning, "time_index_timestamp", entry, message, report);
+            } else if entry.offset != last_offset {
+                let message = format!(
+                    "the batch that has the offset ends at {last_offset}: kafka-dump-log does not find it, lookups work; \
+                     brokers before 3.0 leave it"
+                );
+                self.add(Severity::Info, "time_index_offset", entry, message, report);
+            } else if max_timestamp != timestamp {
+                let message = format!(
+                    "the batch's largest timestamp is {max_timestamp}, the entry's {timestamp}: kafka-dump-log calls that \
+                     a mismatch, lookups work"
+                );
+                self.add(Severity::Info, "time_index_value", entry, message, report);
+            }
+            self.advance(entry, report)?;
+        }
+        Ok(())
+    }
+
+    /// Says that there is no time index.
+    pub(crate) fn missing(log: &Path, max_timestamp: i64, report: &mut Report) {
+        let path = log.with_extension("timeindex");
+        let severity = if max_timestamp == NO_TIMESTAMP { Severity::Info } else { Severity::Warning };
+        if !path.exists() {
+            note_missing(severity, &path, report);
+        }
+    }
+
+    /// Batches below an offset are damaged: what points to them is not looked at.
+    pub(crate) fn skip(&mut self, below: i64, report: &mut Report) -> Result<()> {
+        while let Some(entry) = self.current.filter(|entry| entry.offset < below) {
+            self.advance(entry, report)?;
+        }
+        Ok(())
+    }
+
+    /// The log ends; its largest timestamp is given.
+    pub(crate) fn finish(mut self, max_timestamp: i64, is_last: bool, report: &mut Report) -> Result<()> {
+        while let Some(entry) = self.current {
+            let message = format!("no batch has the offset or a larger one; {REBUILD}");
+            self.add(Severity::Error, "time_index_mismatch", entry, message, report);
+            self.advance(entry, report)?;
+        }
+        let last = self.previous.map_or(NO_TIMESTAMP, |entry| entry.timestamp);
+        if last < max_timestamp {
+            let severity = if is_last { Severity::Info } else { Severity::Warning };
+            let message = format!(
+                "the index ends at timestamp {last}, the log's largest is {max_timestamp}: normal for a running broker's \
+                 last segment, else lookups by time pass the segment by; {REBUILD}"
+            );
+            report.about(severity, "time_index_incomplete", self.index.path(), message);
+        }
+        Ok(())
+    }
+}
+
+/// An index that can't be opened.
+fn missing(error: &Error, path: &Path, report: &mut Report) -> Result<()> {
+    if !error.is_not_found() {
+        report.about(Severity::Error, "unreadable", path, error.to_string());
+        return Ok(());
+    }
+    note_missing(Severity::Warning, path, report);
+    Ok(())
+}
+
+fn note_missing(severity: Severity, path: &Path, report: &mut Report) {
+    let message = format!("there is no such index; a broker makes it when it starts, or {REBUILD}");
+    report.about(severity, "index_missing", path, message);
+}
+
+/// Half entries, and zeros after the last.
+fn check_len(path: &Path, entry_len: u64, slots: u64, entries: u64, report: &mut Report) -> Result<()> {
+    let len = std::fs::metadata(path).map_err(|error| Error::from(error).with_path(path))?.len();
+    if len != slots.saturating_mul(entry_len) {
+        let message = format!("{len} bytes are no whole number of entries of {entry_len} bytes; {REBUILD}");
+        report.about(Severity::Warning, "index_len", path, message);
+    }
+    if entries < slots {
+        let message = "zeros follow the last entry: the index of a running or killed broker".to_owned();
+        report.about(Severity::Info, "index_zero_tail", path, message);
+    }
+    Ok(())
+}
+
+/// The indexes of one segment.
+#[derive(Default)]
+pub(crate) struct IndexChecks {
+    pub(crate) offset: Option<OffsetCheck>,
+    pub(crate) time: Option<TimeCheck>,
+}
+
+impl IndexChecks {
+    pub(crate) fn open(log: &Path, base_offset: i64, report: &mut Report) -> Result<Self> {
+        let beside = |extension: &str| -> PathBuf { log.with_extension(extension) };
+        Ok(Self {
+            offset: OffsetCheck::open(&beside("index"), base_offset, report)?,
+            time: TimeCheck::open(&beside("timeindex"), base_offset, report)?,
+        })
+    }
+}

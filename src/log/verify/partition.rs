@@ -1,0 +1,209 @@
+//! A partition directory: its segments in order, and the files that are of no segment.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+use crate::limits::Limits;
+use crate::log::checkpoint::{LeaderEpochs, PartitionMetadata};
+use crate::log::names::{LogFile, LogFileKind, LogFileState, SnapshotFile};
+use crate::log::producer::{ProducerSnapshot, ProducerStates};
+use crate::log::progress::Progress;
+use crate::log::recovery::{Inventory, LEADER_EPOCHS, name_of};
+use crate::log::verify::report::{Finding, Report, Severity};
+use crate::log::verify::segment::{Log, SegmentPlace, check};
+
+/// Name of the file that holds the topic's id.
+const PARTITION_METADATA: &str = "partition.metadata";
+/// Files that a partition directory may hold beside those of segments.
+const KNOWN: [&str; 3] = [LEADER_EPOCHS, PARTITION_METADATA, "quorum-state"];
+
+/// Checks a partition. Returns the offsets of its start and end; `None` without a segment.
+pub(crate) fn check_partition(
+    directory: &Path,
+    limits: &Limits,
+    progress: &mut Progress<'_>,
+    report: &mut Report,
+) -> Result<Option<(i64, i64)>> {
+    let inventory = Inventory::live(directory)?;
+    check_names(&inventory, report);
+    let logs: Vec<(i64, PathBuf)> =
+        inventory.of_kind(LogFileKind::Log).map(|(base, path)| (base, path.to_path_buf())).collect();
+    let Some((start_offset, _)) = logs.first().cloned() else {
+        report.about(Severity::Info, "no_segment", directory, "the directory holds no segment");
+        return Ok(None);
+    };
+    let mut log = Log { states: ProducerStates::new(), replayed: start_offset == 0, ..Log::default() };
+    let last_base = logs.last().map(|(base, _)| *base);
+    let mut gaps = Vec::new();
+    for (base_offset, path) in &logs {
+        between(*base_offset, path, &log, &mut gaps, report);
+        check_snapshot(&inventory, *base_offset, &mut log, report);
+        log.states.set_end_offset(*base_offset);
+        log.end_offset = log.end_offset.max(Some(*base_offset));
+        let place = SegmentPlace { path, base_offset: Some(*base_offset), is_last: Some(*base_offset) == last_base };
+        count(path, report)?;
+        check(place, &mut log, limits, progress, report)?;
+    }
+    for gap in gaps {
+        let severity = if log.compacted { Severity::Info } else { gap.severity };
+        report.add(Finding { severity, ..gap });
+    }
+    let end_offset = log.end_offset.unwrap_or(start_offset);
+    check_snapshot(&inventory, end_offset, &mut log, report);
+    check_stray_snapshots(&inventory, &logs, end_offset, report);
+    check_epochs(directory, &log, report);
+    check_metadata(directory, report);
+    Ok(Some((start_offset, end_offset)))
+}
+
+/// Notes the size of a segment.
+pub(crate) fn count(path: &Path, report: &mut Report) -> Result<()> {
+    let len = fs::metadata(path).map_err(|error| Error::from(error).with_path(path))?.len();
+    report.segment_count = report.segment_count.saturating_add(1);
+    report.byte_count = report.byte_count.saturating_add(len);
+    if len > i32::MAX.cast_unsigned().into() {
+        let message = format!("{len} bytes are more than a broker opens (2^31 - 1); salvage splits the segment");
+        report.about(Severity::Error, "segment_len", path, message);
+    }
+    Ok(())
+}
+
+/// Files that don't belong, by their names.
+fn check_names(inventory: &Inventory, report: &mut Report) {
+    for path in &inventory.others {
+        let name = name_of(path);
+        if KNOWN.contains(&name.as_str()) || SnapshotFile::parse(&name).is_some() {
+            continue;
+        }
+        if LogFile::parse(&name).is_some_and(|file| file.state != LogFileState::Live) || name.ends_with(".deleted") {
+            let message = "left by a deletion or compaction that did not end: a broker settles it when it starts";
+            report.about(Severity::Info, "leftover_file", path, message);
+        } else {
+            report.about(Severity::Info, "unknown_file", path, "no file of Kafka's has this name");
+        }
+    }
+    for (file, path) in &inventory.files {
+        if name_of(path) != file.to_string() {
+            let message = format!("a broker writes this name with 20 digits, {file}, and does not find the file");
+            report.about(Severity::Warning, "file_name", path, message);
+        }
+        let of_segment = !matches!(file.kind, LogFileKind::Log | LogFileKind::ProducerSnapshot);
+        if of_segment && !inventory.files.contains_key(&LogFile::live(file.base_offset, LogFileKind::Log)) {
+            report.about(
+                Severity::Warning,
+                "orphan_index",
+                path,
+                "there is no .log to it: a broker deletes it when it starts",
+            );
+        }
+    }
+}
+
+/// What lies between a segment and the one before it. Gaps are judged when the whole log was seen.
+fn between(base_offset: i64, path: &Path, log: &Log, gaps: &mut Vec<Finding>, report: &mut Report) {
+    let Some(expected) = log.end_offset.filter(|expected| *expected != base_offset) else { return };
+    let (path, offset) = (path.to_path_buf(), Some(base_offset));
+    if expected > base_offset {
+        let (severity, kind) = (Severity::Error, "segments_overlap");
+        let before = expected.saturating_sub(1);
+        let message = format!("the segment before ends at offset {before}: consumers get records twice");
+        report.add(Finding { severity, kind, path, position: None, offset, message });
+        return;
+    }
+    let (severity, kind) = (Severity::Warning, "segment_gap");
+    let lost = base_offset.saturating_sub(1);
+    let message =
+        format!("offsets {expected} to {lost} are in no segment: normal in a compacted log, else a file is missing");
+    gaps.push(Finding { severity, kind, path, position: None, offset, message });
+}
+
+/// The snapshot at an offset against the replay. Where the replay knows nothing, it begins with the snapshot.
+fn check_snapshot(inventory: &Inventory, offset: i64, log: &mut Log, report: &mut Report) {
+    let Some(path) = inventory.files.get(&LogFile::live(offset, LogFileKind::ProducerSnapshot)) else { return };
+    let snapshot = match ProducerSnapshot::read(path) {
+        Ok(snapshot) => snapshot,
+        Err(error) => {
+            let message = format!("{}; a broker deletes it and reads an older one and the log", error.kind());
+            report.about(Severity::Warning, "snapshot", path, message);
+            return;
+        }
+    };
+    if !log.replayed {
+        log.states = ProducerStates::from_snapshot(&snapshot, offset);
+        log.replayed = true;
+        return;
+    }
+    let known = log.states.to_snapshot();
+    // a producer that was idle for a day is not in the snapshot
+    let different = snapshot.entries.iter().find(|entry| !known.entries.contains(entry));
+    if let Some(entry) = different {
+        let severity = if log.compacted { Severity::Info } else { Severity::Warning };
+        let producer = entry.producer_id;
+        let message = format!("producer {producer} is not as the log leaves it: normal in a compacted log");
+        report.about(severity, "snapshot_mismatch", path, message);
+    }
+}
+
+fn check_stray_snapshots(inventory: &Inventory, logs: &[(i64, PathBuf)], end_offset: i64, report: &mut Report) {
+    for (offset, path) in inventory.of_kind(LogFileKind::ProducerSnapshot) {
+        if offset > end_offset {
+            let message = format!("it is of offset {offset}, the log ends at {end_offset}: a broker deletes it");
+            report.about(Severity::Warning, "snapshot_beyond_end", path, message);
+        } else if offset != end_offset && !logs.iter().any(|(base, _)| *base == offset) {
+            report.about(
+                Severity::Info,
+                "snapshot_stray",
+                path,
+                "no segment begins at its offset: a broker deletes it",
+            );
+        }
+    }
+}
+
+/// The leader epochs' file against the batches.
+fn check_epochs(directory: &Path, log: &Log, report: &mut Report) {
+    let path = directory.join(LEADER_EPOCHS);
+    let epochs = match LeaderEpochs::read(&path) {
+        Ok(epochs) => epochs,
+        Err(error) if error.is_not_found() => {
+            report.about(Severity::Info, "leader_epochs_missing", &path, "brokers before 0.11 write none");
+            return;
+        }
+        Err(error) => {
+            let message = format!("{}; a broker does not start with it: recover writes it anew", error.kind());
+            report.about(Severity::Error, "leader_epochs", &path, message);
+            return;
+        }
+    };
+    // the oldest entry moves with the log's start, and those before it go
+    let oldest = epochs.entries().first().map_or(-1, |entry| entry.epoch);
+    for (epoch, first) in log.epochs.iter().filter(|(epoch, _)| *epoch > oldest) {
+        let entry = epochs.entries().iter().find(|entry| entry.epoch == *epoch);
+        if entry.is_none_or(|entry| entry.start_offset > *first) {
+            let message = format!("a batch of leader epoch {epoch} begins at offset {first}, and no entry says so");
+            let (severity, kind, path) = (Severity::Warning, "leader_epochs_mismatch", path.clone());
+            report.add(Finding { severity, kind, path, position: None, offset: Some(*first), message });
+        }
+    }
+    let end_offset = log.end_offset.unwrap_or(0);
+    if let Some(entry) = epochs.latest().filter(|entry| entry.start_offset > end_offset) {
+        let message =
+            format!("epoch {} begins at offset {}, the log ends at {end_offset}", entry.epoch, entry.start_offset);
+        report.about(Severity::Warning, "leader_epochs_mismatch", &path, message);
+    }
+}
+
+fn check_metadata(directory: &Path, report: &mut Report) {
+    let path = directory.join(PARTITION_METADATA);
+    match PartitionMetadata::read(&path) {
+        Ok(_) => {}
+        Err(error) if error.is_not_found() => {
+            report.about(Severity::Info, "partition_metadata_missing", &path, "brokers before 2.8 write none");
+        }
+        Err(error) => {
+            let message = format!("{}; a broker does not start with it", error.kind());
+            report.about(Severity::Error, "partition_metadata", &path, message);
+        }
+    }
+}

@@ -1,0 +1,378 @@
+//! One segment: every batch and record, and the indexes beside it.
+
+use std::path::Path;
+
+use crate::compression::Scratch;
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::batch::Batch;
+use crate::format::control::ControlRecord;
+use crate::format::header::{NO_PARTITION_LEADER_EPOCH, NO_TIMESTAMP};
+use crate::limits::Limits;
+use crate::log::index::{AbortedTransaction, TransactionIndex};
+use crate::log::producer::ProducerStates;
+use crate::log::progress::Progress;
+use crate::log::recovery::{Fault, Visitor, walk};
+use crate::log::verify::indexes::{Before, IndexChecks, TimeCheck};
+use crate::log::verify::report::{Finding, Report, Severity};
+use crate::num::u64_of;
+
+/// What a partition knows when it comes to a segment, and what the segment adds.
+#[derive(Debug, Default)]
+pub(crate) struct Log {
+    /// The offset after the last batch.
+    pub(crate) end_offset: Option<i64>,
+    /// What a replay knows of the producers.
+    pub(crate) states: ProducerStates,
+    /// Whether the replay saw all: it began at the log's start or at a snapshot, and nothing was damaged since.
+    pub(crate) replayed: bool,
+    /// Whether something says that the log was compacted.
+    pub(crate) compacted: bool,
+    /// First offset of each leader epoch.
+    pub(crate) epochs: Vec<(i32, i64)>,
+}
+
+/// A segment to check.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SegmentPlace<'a> {
+    pub(crate) path: &'a Path,
+    /// `None` for a file with another name: its indexes are not looked for.
+    pub(crate) base_offset: Option<i64>,
+    /// Whether it is the log's last, which a broker may be writing.
+    pub(crate) is_last: bool,
+}
+
+/// Checks a segment.
+pub(crate) fn check(
+    place: SegmentPlace<'_>,
+    log: &mut Log,
+    limits: &Limits,
+    progress: &mut Progress<'_>,
+    report: &mut Report,
+) -> Result<()> {
+    let indexes = match place.base_offset {
+        Some(base_offset) => IndexChecks::open(place.path, base_offset, report)?,
+        None => IndexChecks::default(),
+    };
+    let mut check = SegmentCheck {
+        place,
+        log,
+        limits,
+        progress,
+        report,
+        indexes,
+        scratch: Scratch::new(),
+        max_timestamp: NO_TIMESTAMP,
+        last_offset: None,
+        end: 0,
+        suspect: None,
+        gap: None,
+        gap_count: 0,
+        aborted: Vec::new(),
+        after_damage: false,
+    };
+    walk(place.path, limits, &mut check)?;
+    check.finish()
+}
+
+struct SegmentCheck<'a, 'p> {
+    place: SegmentPlace<'a>,
+    log: &'a mut Log,
+    limits: &'a Limits,
+    progress: &'a mut Progress<'p>,
+    report: &'a mut Report,
+    indexes: IndexChecks,
+    scratch: Scratch,
+    /// Largest timestamp by now.
+    max_timestamp: i64,
+    /// Largest last offset by now.
+    last_offset: Option<i64>,
+    /// Where the last batch or damage ends.
+    end: u64,
+    /// A batch after a gap, and the offset that was expected there: the next batch tells whether its offset is wrong.
+    suspect: Option<(u64, i64)>,
+    /// The first gap between batches.
+    gap: Option<(i64, i64)>,
+    gap_count: u64,
+    aborted: Vec<AbortedTransaction>,
+    /// Whether the bytes before the next batch are damaged.
+    after_damage: bool,
+}
+
+impl SegmentCheck<'_, '_> {
+    fn add(&mut self, severity: Severity, kind: &'static str, place: (u64, Option<i64>), message: impl Into<String>) {
+        let (position, offset) = place;
+        let (path, message) = (self.place.path.to_path_buf(), message.into());
+        self.report.add(Finding { severity, kind, path, position: Some(position), offset, message });
+    }
+
+    /// Offsets within the segment and after the batch before.
+    fn check_offsets(&mut self, batch: &Batch<'_>, first: i64) {
+        let (position, last) = (batch.position(), batch.last_offset());
+        let place = (position, Some(first));
+        if last < first {
+            let message = format!("the batch ends at offset {last}, before its first: no reader gets past it");
+            self.add(Severity::Error, "offset_order", place, message);
+        }
+        if let Some(base) = self.place.base_offset {
+            let relative = last.checked_sub(base).unwrap_or(i64::MAX);
+            if !(0..=i64::from(i32::MAX)).contains(&relative) {
+                let message = format!(
+                    "the batch ends at offset {last}, which the indexes of a segment with base offset {base} can't say: a \
+                     broker splits the segment when it recovers, or does not start; salvage keeps the batches"
+                );
+                self.add(Severity::Error, "offset_overflow", place, message);
+            } else if first < base {
+                self.add(Severity::Warning, "offset_below_base", place, format!("the segment's name says {base}"));
+            }
+        }
+        let Some(expected) = self.log.end_offset else { return };
+        if first < expected {
+            let (at, offset) = match self.suspect {
+                Some((at, before)) if first >= before => (at, None), // the batch before is the one that is out of place
+                _ => (position, Some(first)),
+            };
+            let message = format!(
+                "a batch begins at offset {first}, the one before it ends at {}: consumers get offsets twice or not at \
+                 all; salvage keeps the batches that are in order",
+                expected.saturating_sub(1)
+            );
+            self.add(Severity::Error, "offset_order", (at, offset), message);
+            self.suspect = None;
+        } else if first > expected && self.last_offset.is_some() {
+            self.gap.get_or_insert((expected, first));
+            self.gap_count = self.gap_count.saturating_add(1);
+            self.suspect = Some((position, expected));
+        } else {
+            self.suspect = None;
+        }
+    }
+
+    /// Every record. Returns their largest timestamp.
+    fn check_records(&mut self, batch: &Batch<'_>, first: i64) -> Result<i64> {
+        let position = batch.position();
+        let mut records = Records { max_timestamp: NO_TIMESTAMP, count: 0, last: None, outside: None, unordered: None };
+        if let Err(error) = records.read(batch, first, &mut self.scratch, self.limits) {
+            let (kind, severity) = match error.kind() {
+                ErrorKind::Limit { .. } => ("limit", Severity::Warning),
+                kind => (kind.name(), Severity::Error),
+            };
+            let message = format!(
+                "record {} can't be read: {}; the checksum is right, so a broker keeps the batch and consumers stop here",
+                records.count,
+                error.kind()
+            );
+            self.add(severity, kind, (error.position().byte.unwrap_or(position), Some(first)), message);
+        }
+        self.report.record_count = self.report.record_count.saturating_add(records.count);
+        if let Some(offset) = records.outside {
+            let message = format!("the record's offset is outside the batch's, {first} to {}", batch.last_offset());
+            self.add(Severity::Error, "record_offset", (position, Some(offset)), message);
+        }
+        if let Some(offset) = records.unordered {
+            let message = "the record's offset is not above that of the record before it";
+            self.add(Severity::Warning, "record_offset_order", (position, Some(offset)), message);
+        }
+        if records.max_timestamp > batch.max_timestamp() && batch.magic() > 0 {
+            let message = format!(
+                "a record has timestamp {}, the batch says that the largest is {}: lookups by time pass it by",
+                records.max_timestamp,
+                batch.max_timestamp()
+            );
+            self.add(Severity::Warning, "record_timestamp", (position, Some(first)), message);
+        }
+        Ok(records.max_timestamp)
+    }
+
+    /// Leader epochs, producers and transactions.
+    fn replay(&mut self, batch: &Batch<'_>, first: i64) {
+        let (place, epoch) = ((batch.position(), Some(first)), batch.partition_leader_epoch());
+        let latest = self.log.epochs.last().map_or(NO_PARTITION_LEADER_EPOCH, |(epoch, _)| *epoch);
+        if epoch > latest {
+            self.log.epochs.push((epoch, first));
+        } else if epoch < latest && batch.magic() >= 2 {
+            let message = format!("leader epoch {epoch} after epoch {latest}");
+            self.add(Severity::Warning, "leader_epoch_order", place, message);
+        }
+        match self.log.states.update(batch, &mut self.scratch, self.limits) {
+            Ok(aborted) => self.aborted.extend(aborted),
+            Err(error) => {
+                let message =
+                    format!("the transaction marker can't be read: {}; a broker cuts the log after it", error.kind());
+                self.add(Severity::Error, "control_record", place, message);
+            }
+        }
+    }
+
+    fn finish(mut self) -> Result<()> {
+        if let Some((expected, first)) = self.gap {
+            self.log.compacted = true;
+            let message = format!(
+                "{} gaps between batches, the first from offset {expected} to {}: normal in a compacted log",
+                self.gap_count,
+                first.saturating_sub(1)
+            );
+            self.add(Severity::Info, "offset_gap", (0, Some(expected)), message);
+        }
+        if let Some(check) = self.indexes.offset.take() {
+            check.finish(self.end, self.report)?;
+        }
+        if let Some(mut check) = self.indexes.time.take() {
+            if self.after_damage {
+                check.skip(i64::MAX, self.report)?;
+            }
+            check.finish(self.max_timestamp, self.place.is_last, self.report)?;
+        } else if self.place.base_offset.is_some() {
+            TimeCheck::missing(self.place.path, self.max_timestamp, self.report);
+        }
+        if self.place.base_offset.is_some() {
+            self.check_transactions()?;
+        }
+        Ok(())
+    }
+
+    /// The transaction index against the markers.
+    fn check_transactions(&mut self) -> Result<()> {
+        let path = self.place.path.with_extension("txnindex");
+        let entries = match TransactionIndex::open(&path).and_then(|index| index.entries()) {
+            Ok(entries) => entries,
+            Err(error) if error.is_not_found() => Vec::new(),
+            Err(error) => return self.broken_transactions(&path, &error),
+        };
+        let base_offset = self.place.base_offset.unwrap_or(0);
+        if entries.iter().any(|entry| entry.last_offset < base_offset)
+            || entries.iter().zip(entries.iter().skip(1)).any(|(one, next)| one.last_offset >= next.last_offset)
+        {
+            let message = "entries are out of order or below the segment: a broker recovers the segment when it starts";
+            self.report.about(Severity::Warning, "transaction_index", &path, message);
+        }
+        if !self.log.replayed {
+            return Ok(());
+        }
+        let same = |one: &AbortedTransaction, other: &AbortedTransaction| {
+            (one.producer_id, one.first_offset, one.last_offset)
+                == (other.producer_id, other.first_offset, other.last_offset)
+        };
+        for missing in self.aborted.iter().filter(|one| !entries.iter().any(|entry| same(one, entry))) {
+            let (producer, first) = (missing.producer_id, missing.first_offset);
+            let message = format!(
+                "the transaction of producer {producer} that began at offset {first} was aborted, and no entry says so: \
+                 consumers of committed records get it; rebuild_indexes makes the index anew"
+            );
+            let (path, offset) = (path.clone(), Some(missing.last_offset));
+            let (severity, kind) = (Severity::Error, "aborted_transaction_missing");
+            self.report.add(Finding { severity, kind, path, position: None, offset, message });
+        }
+        let severity = if self.log.compacted { Severity::Info } else { Severity::Warning };
+        for unknown in entries.iter().filter(|entry| !self.aborted.iter().any(|one| same(one, entry))) {
+            let message = "no marker aborts this transaction: normal where compaction removed it".to_owned();
+            let (path, offset, kind) = (path.clone(), Some(unknown.last_offset), "aborted_transaction_unknown");
+            self.report.add(Finding { severity, kind, path, position: None, offset, message });
+        }
+        Ok(())
+    }
+
+    fn broken_transactions(&mut self, path: &Path, error: &Error) -> Result<()> {
+        let message = format!("{}; a broker recovers the segment when it starts", error.kind());
+        self.report.about(Severity::Warning, "transaction_index", path, message);
+        Ok(())
+    }
+
+    fn before(&self) -> Before {
+        Before { last_offset: self.last_offset, max_timestamp: self.max_timestamp }
+    }
+}
+
+impl Visitor for SegmentCheck<'_, '_> {
+    fn batch(&mut self, batch: &Batch<'_>) -> Result<()> {
+        self.report.batch_count = self.report.batch_count.saturating_add(1);
+        let stored = batch.header().base_offset;
+        let first = batch.first_offset(&mut self.scratch, self.limits).unwrap_or(stored);
+        self.check_offsets(batch, first);
+        let max_timestamp = self.check_records(batch, first)?;
+        self.replay(batch, first);
+        let before = self.before();
+        if let Some(check) = &mut self.indexes.offset {
+            check.batch(batch, before, self.report)?;
+        }
+        let after_damage = std::mem::take(&mut self.after_damage);
+        if let Some(check) = &mut self.indexes.time {
+            if after_damage {
+                check.skip(first, self.report)?;
+            }
+            check.batch(batch, max_timestamp, before, self.report)?;
+        }
+        if batch.delete_horizon_ms().is_some() || (batch.magic() >= 2 && batch.record_count() == Some(0)) {
+            self.log.compacted = true;
+        }
+        self.max_timestamp = self.max_timestamp.max(batch.max_timestamp());
+        self.last_offset = self.last_offset.max(Some(batch.last_offset()));
+        self.log.end_offset = Some(batch.next_offset());
+        self.end = batch.position().saturating_add(u64_of(batch.size()));
+        self.progress.advance(u64_of(batch.size()))
+    }
+
+    fn damage(&mut self, fault: Fault, length: u64) -> Result<()> {
+        let end = fault.position.saturating_add(length);
+        let (severity, advice) = match fault.reason {
+            "zero_tail" => (Severity::Info, "a broker that runs or was killed leaves it, and cuts it when it recovers"),
+            "partial_batch" => {
+                (Severity::Error, "a broker cuts the log here when it recovers, nothing before it is lost")
+            }
+            _ => (
+                Severity::Error,
+                "a broker that recovers cuts the log here and deletes all later segments; salvage keeps what is whole",
+            ),
+        };
+        let message = format!("{length} bytes are no batch: {}; {advice}", fault.message);
+        self.add(severity, fault.reason, (fault.position, self.log.end_offset), message);
+        if fault.reason != "zero_tail" {
+            (self.log.replayed, self.after_damage) = (false, true);
+            if let Some(check) = &mut self.indexes.offset {
+                check.skip(end, self.report)?;
+            }
+            self.end = end;
+        }
+        self.progress.advance(length)
+    }
+
+    fn next_offset(&self) -> Option<i64> {
+        self.log.end_offset
+    }
+}
+
+/// What the records of a batch show.
+struct Records {
+    max_timestamp: i64,
+    count: u64,
+    last: Option<i64>,
+    /// The first offset that is not within the batch's.
+    outside: Option<i64>,
+    /// The first offset that is not above the one before.
+    unordered: Option<i64>,
+}
+
+impl Records {
+    fn read(&mut self, batch: &Batch<'_>, first: i64, scratch: &mut Scratch, limits: &Limits) -> Result<()> {
+        for record in batch.records(scratch, limits)? {
+            let record = record?;
+            record.verify_crc()?;
+            for header in record.headers() {
+                header?;
+            }
+            if batch.is_control() {
+                ControlRecord::parse(&record)?;
+            }
+            let offset = record.offset();
+            if !(first..=batch.last_offset()).contains(&offset) {
+                self.outside.get_or_insert(offset);
+            }
+            if self.last.is_some_and(|last| offset <= last) {
+                self.unordered.get_or_insert(offset);
+            }
+            self.last = Some(offset);
+            self.max_timestamp = self.max_timestamp.max(record.timestamp());
+            self.count = self.count.saturating_add(1);
+        }
+        Ok(())
+    }
+}
