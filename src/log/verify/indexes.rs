@@ -42,7 +42,10 @@ impl OffsetCheck {
     pub(crate) fn open(path: &Path, base_offset: i64, report: &mut Report) -> Result<Option<Self>> {
         let index = match OffsetIndex::open(path, Some(base_offset)) {
             Ok(index) => index,
-            Err(error) => return missing(&error, path, report).map(|()| None),
+            Err(error) => {
+                missing(&error, path, report);
+                return Ok(None);
+            }
         };
         let (slots, entries) = (index.slot_count(), index.entry_count());
         check_len(path, OFFSET_ENTRY_LEN, slots, entries, report)?;
@@ -55,7 +58,7 @@ impl OffsetCheck {
             let message = format!("the entry's offset is not above the one before; lookups go wrong: {REBUILD}");
             self.add(Severity::Error, "index_order", entry, message, report);
         }
-        let last = self.previous.map_or(0, |previous| position_of(previous));
+        let last = self.previous.map_or(0, position_of);
         self.largest_gap = self.largest_gap.max(position_of(entry).saturating_sub(last));
         self.previous = Some(entry);
         self.slot = self.slot.saturating_add(1);
@@ -136,7 +139,10 @@ impl TimeCheck {
         let index = match TimeIndex::open(path, Some(base_offset)) {
             Ok(index) => index,
             Err(error) if error.is_not_found() => return Ok(None),
-            Err(error) => return missing(&error, path, report).map(|()| None),
+            Err(error) => {
+                missing(&error, path, report);
+                return Ok(None);
+            }
         };
         check_len(path, TIME_ENTRY_LEN, index.slot_count(), index.entry_count(), report)?;
         let current = index.entry(0)?;
@@ -234,13 +240,12 @@ impl TimeCheck {
 }
 
 /// An index that can't be opened.
-fn missing(error: &Error, path: &Path, report: &mut Report) -> Result<()> {
-    if !error.is_not_found() {
+fn missing(error: &Error, path: &Path, report: &mut Report) {
+    if error.is_not_found() {
+        note_missing(Severity::Warning, path, report);
+    } else {
         report.about(Severity::Error, "unreadable", path, error.to_string());
-        return Ok(());
     }
-    note_missing(Severity::Warning, path, report);
-    Ok(())
 }
 
 fn note_missing(severity: Severity, path: &Path, report: &mut Report) {

@@ -23,7 +23,7 @@ pub use report::{Finding, Report, Severity};
 
 use crate::error::{Error, Result};
 use crate::limits::Limits;
-use crate::log::names::{DirectoryState, LogFile, LogFileKind, LogFileState, PartitionDirectory};
+use crate::log::names::{DirectoryState, LogFile, LogFileKind, LogFileState, PartitionDirectory, parse_base_offset};
 use crate::log::progress::Progress;
 use crate::log::recovery::{files_of, name_of};
 use segment::{Log, SegmentPlace};
@@ -82,7 +82,7 @@ fn total_len(path: &Path) -> Result<u64> {
     let mut folders = directory::directories(path)?;
     folders.push(path.to_path_buf());
     for file in folders.iter().map(|folder| files_of(folder)).collect::<Result<Vec<_>>>()?.concat() {
-        if name_of(&file).ends_with(".log") {
+        if parse_base_offset(&name_of(&file)).is_some() {
             total = total.saturating_add(len(&file)?);
         }
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::compression::Scratch;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{ErrorKind, Result};
 use crate::format::batch::Batch;
 use crate::format::control::ControlRecord;
 use crate::format::header::{NO_PARTITION_LEADER_EPOCH, NO_TIMESTAMP};
@@ -148,7 +148,7 @@ impl SegmentCheck<'_, '_> {
     }
 
     /// Every record. Returns their largest timestamp.
-    fn check_records(&mut self, batch: &Batch<'_>, first: i64) -> Result<i64> {
+    fn check_records(&mut self, batch: &Batch<'_>, first: i64) -> i64 {
         let position = batch.position();
         let mut records = Records { max_timestamp: NO_TIMESTAMP, count: 0, last: None, outside: None, unordered: None };
         if let Err(error) = records.read(batch, first, &mut self.scratch, self.limits) {
@@ -180,7 +180,7 @@ impl SegmentCheck<'_, '_> {
             );
             self.add(Severity::Warning, "record_timestamp", (position, Some(first)), message);
         }
-        Ok(records.max_timestamp)
+        records.max_timestamp
     }
 
     /// Leader epochs, producers and transactions.
@@ -225,18 +225,22 @@ impl SegmentCheck<'_, '_> {
             TimeCheck::missing(self.place.path, self.max_timestamp, self.report);
         }
         if self.place.base_offset.is_some() {
-            self.check_transactions()?;
+            self.check_transactions();
         }
         Ok(())
     }
 
     /// The transaction index against the markers.
-    fn check_transactions(&mut self) -> Result<()> {
+    fn check_transactions(&mut self) {
         let path = self.place.path.with_extension("txnindex");
         let entries = match TransactionIndex::open(&path).and_then(|index| index.entries()) {
             Ok(entries) => entries,
             Err(error) if error.is_not_found() => Vec::new(),
-            Err(error) => return self.broken_transactions(&path, &error),
+            Err(error) => {
+                let message = format!("{}; a broker recovers the segment when it starts", error.kind());
+                self.report.about(Severity::Warning, "transaction_index", &path, message);
+                return;
+            }
         };
         let base_offset = self.place.base_offset.unwrap_or(0);
         if entries.iter().any(|entry| entry.last_offset < base_offset)
@@ -246,7 +250,7 @@ impl SegmentCheck<'_, '_> {
             self.report.about(Severity::Warning, "transaction_index", &path, message);
         }
         if !self.log.replayed {
-            return Ok(());
+            return;
         }
         let same = |one: &AbortedTransaction, other: &AbortedTransaction| {
             (one.producer_id, one.first_offset, one.last_offset)
@@ -268,13 +272,6 @@ impl SegmentCheck<'_, '_> {
             let (path, offset, kind) = (path.clone(), Some(unknown.last_offset), "aborted_transaction_unknown");
             self.report.add(Finding { severity, kind, path, position: None, offset, message });
         }
-        Ok(())
-    }
-
-    fn broken_transactions(&mut self, path: &Path, error: &Error) -> Result<()> {
-        let message = format!("{}; a broker recovers the segment when it starts", error.kind());
-        self.report.about(Severity::Warning, "transaction_index", path, message);
-        Ok(())
     }
 
     fn before(&self) -> Before {
@@ -288,7 +285,7 @@ impl Visitor for SegmentCheck<'_, '_> {
         let stored = batch.header().base_offset;
         let first = batch.first_offset(&mut self.scratch, self.limits).unwrap_or(stored);
         self.check_offsets(batch, first);
-        let max_timestamp = self.check_records(batch, first)?;
+        let max_timestamp = self.check_records(batch, first);
         self.replay(batch, first);
         let before = self.before();
         if let Some(check) = &mut self.indexes.offset {
