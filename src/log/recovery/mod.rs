@@ -20,7 +20,6 @@ mod salvage;
 mod staged;
 mod walk;
 
-pub(crate) use inventory::Inventory;
 pub use rebuild::{RebuildOptions, rebuild_indexes};
 pub use recover::{RecoverOptions, recover};
 pub use report::{DroppedRange, FileAction, FileChange, RepairReport, RepairedSegment};
