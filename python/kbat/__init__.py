@@ -23,7 +23,6 @@ from kbat._core import (
     Limits,
     Record,
     RecordIterator,
-    Scan,
     SegmentFile,
     Validation,
     __version__,
@@ -34,12 +33,12 @@ from kbat._core import (
     end_transaction_marker,
     find_segments,
     read_batches,
-    scan,
     set_base_offset,
     set_log_append_time,
     set_partition_leader_epoch,
     validate,
 )
+from kbat._core.arrow import Scan, ScanStats, scan, split
 from kbat._core.files import (
     AbortedTransaction,
     Checkpoint,
@@ -119,6 +118,7 @@ __all__ = [
     "RewriteCounts",
     "RewriteReport",
     "Scan",
+    "ScanStats",
     "Segment",
     "SegmentFile",
     "StrayDirectory",
@@ -144,6 +144,7 @@ __all__ = [
     "set_base_offset",
     "set_log_append_time",
     "set_partition_leader_epoch",
+    "split",
     "validate",
     "write_parquet",
 ]

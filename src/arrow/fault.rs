@@ -12,13 +12,12 @@
 
 use std::sync::Arc;
 
-use arrow_array::{
-    Array, ArrayRef, Int32Array, Int64Array, RecordBatchOptions, StringArray, StructArray, new_null_array,
-};
+use arrow_array::{ArrayRef, Int32Array, Int64Array, RecordBatchOptions, StringArray, StructArray, new_null_array};
 use arrow_schema::{ArrowError, SchemaRef};
 
 use crate::arrow::columns::Origin;
 use crate::arrow::schema::{ERROR, error_fields};
+use crate::arrow::source::ScanSource;
 use crate::error::{Error, Result};
 
 /// Something that could not be read.
@@ -31,9 +30,19 @@ pub(crate) struct Fault {
     pub(crate) length: u64,
     /// The offset after the last good batch, and that of the next one.
     pub(crate) offsets: (Option<i64>, Option<i64>),
+    /// Whether it is a batch that the end of the input cuts.
+    pub(crate) is_cut: bool,
 }
 
 impl Fault {
+    /// A fault somewhere in a file, where nothing was passed over.
+    pub(crate) fn whole(source: &ScanSource, error: Error) -> Self {
+        let (kind, position) = (error.kind().name(), error.position().byte.unwrap_or(0));
+        let message = source.locate(error).to_string();
+        let origin = source.origin.clone();
+        Self { kind, message, origin, position, length: 0, offsets: (None, None), is_cut: false }
+    }
+
     /// First and last offset lost, where some were and both ends are known.
     fn lost(&self) -> Option<(i64, i64)> {
         let (Some(first), Some(next)) = self.offsets else { return None };
@@ -51,10 +60,13 @@ impl Fault {
     /// An Arrow batch of one row.
     pub(crate) fn row(&self, schema: &SchemaRef) -> Result<arrow_array::RecordBatch> {
         let columns = schema.fields().iter().map(|field| match field.name().as_str() {
-            ERROR => self.error_column(),
+            ERROR => self.column(),
             "topic" => Ok(text(self.origin.topic.as_deref())),
             "segment" => Ok(text(self.origin.segment.as_deref())),
-            "partition" => Ok(Arc::new(Int32Array::from(vec![self.origin.partition])) as ArrayRef),
+            "partition" => {
+                let partition: ArrayRef = Arc::new(Int32Array::from(vec![self.origin.partition]));
+                Ok(partition)
+            }
             "position" => Ok(number(i64::try_from(self.position).ok())),
             _ => Ok(new_null_array(field.data_type(), 1)),
         });
@@ -63,7 +75,8 @@ impl Fault {
         arrow_array::RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options).map_err(|e| invalid(&e))
     }
 
-    fn error_column(&self) -> Result<ArrayRef> {
+    /// The `error` column of one row.
+    pub(crate) fn column(&self) -> Result<ArrayRef> {
         let columns = vec![
             text(Some(self.kind)),
             text(Some(&self.message)),
@@ -80,7 +93,7 @@ impl Fault {
 
 /// The `error` column of good rows.
 pub(crate) fn no_errors(rows: usize) -> ArrayRef {
-    StructArray::new_null(error_fields(), rows).slice(0, rows)
+    Arc::new(StructArray::new_null(error_fields(), rows))
 }
 
 fn text(text: Option<&str>) -> ArrayRef {

@@ -2,9 +2,19 @@
 
 mod columns;
 mod encode;
+mod fault;
+mod options;
 mod scan;
 mod schema;
+mod source;
+mod stats;
+mod views;
+mod walk;
 
 pub use encode::{EncodeOptions, EncodedBatch, EncodedBatches};
-pub use scan::{ArrowScan, ScanOptions, ScanSource};
+pub use options::{Isolation, OnCorrupt, ScanOptions};
+pub use scan::ArrowScan;
 pub use schema::{Column, TimestampUnit};
+pub use source::ScanSource;
+pub use stats::ScanStats;
+pub use views::{BatchColumn, BatchScan, SegmentColumn, SegmentScan};

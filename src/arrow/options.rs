@@ -15,7 +15,7 @@ use crate::limits::Limits;
 /// system end the pass always.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum OnCorrupt {
-    /// The first fault ends the pass with its error, after the records before it. A cut batch or zeros at the end are none.
+    /// The first fault ends the pass with its error, after the batches before it. A cut batch or zeros at the end are none.
     #[default]
     Fail,
     /// Faults are passed over and counted: see [`ScanStats`](crate::arrow::ScanStats).
@@ -94,32 +94,61 @@ impl ScanOptions {
         if self.on_corrupt == OnCorrupt::Report { with_error(&schema) } else { schema }
     }
 
-    /// Whether offsets or timestamps bound what is read.
-    pub(crate) fn is_bounded(&self) -> bool {
+    pub(crate) fn bounds(&self) -> Bounds {
+        Bounds {
+            start_offset: self.start_offset,
+            end_offset: self.end_offset,
+            start_timestamp: self.start_timestamp,
+            end_timestamp: self.end_timestamp,
+            include_control: self.include_control,
+        }
+    }
+}
+
+/// Which records are asked for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    pub(crate) start_offset: Option<i64>,
+    pub(crate) end_offset: Option<i64>,
+    pub(crate) start_timestamp: Option<i64>,
+    pub(crate) end_timestamp: Option<i64>,
+    include_control: bool,
+}
+
+impl Bounds {
+    /// Whether there are any, so that each record has to be looked at.
+    pub(crate) fn are_any(&self) -> bool {
         let Self { start_offset, end_offset, start_timestamp, end_timestamp, .. } = self;
         [start_offset, end_offset, start_timestamp, end_timestamp].iter().any(|bound| bound.is_some())
     }
 
     /// Whether a batch has nothing that is asked for, by its header.
-    pub(crate) fn passes_over(&self, header: &BatchHeader) -> bool {
+    pub(crate) fn pass_over(&self, header: &BatchHeader) -> bool {
         (header.is_control() && !self.include_control)
             || self.start_offset.is_some_and(|start| header.last_offset() < start)
-            || self.is_after(header)
+            || self.end_before(header)
             || self.start_timestamp.is_some_and(|start| header.max_timestamp() < start)
             || self.end_timestamp.is_some_and(|end| least_timestamp(header).is_some_and(|least| least >= end))
     }
 
     /// Whether a batch begins after what is asked for.
-    pub(crate) fn is_after(&self, header: &BatchHeader) -> bool {
+    pub(crate) fn end_before(&self, header: &BatchHeader) -> bool {
         self.end_offset.is_some_and(|end| header.base_offset().is_some_and(|base| base >= end))
     }
 
-    pub(crate) fn wants(&self, record: &Record<'_>) -> bool {
+    /// Whether a record is asked for.
+    pub(crate) fn want(&self, record: &Record<'_>) -> bool {
         let (offset, timestamp) = (record.offset(), record.timestamp());
         self.start_offset.is_none_or(|start| offset >= start)
             && self.end_offset.is_none_or(|end| offset < end)
             && self.start_timestamp.is_none_or(|start| timestamp >= start)
             && self.end_timestamp.is_none_or(|end| timestamp < end)
+    }
+
+    /// Whether a segment has nothing that is asked for, by its base offset and that of the next one.
+    pub(crate) fn pass_over_segment(&self, base_offset: Option<i64>, next_base: Option<i64>) -> bool {
+        let is_after = self.end_offset.zip(base_offset).is_some_and(|(end, base)| base >= end);
+        is_after || self.start_offset.zip(next_base).is_some_and(|(start, next)| next <= start)
     }
 }
 

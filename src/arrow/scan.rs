@@ -1,134 +1,22 @@
 //! [`ArrowScan`]: segments and buffers to Arrow batches.
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow_array::RecordBatchOptions;
 use arrow_schema::SchemaRef;
 
 use crate::arrow::columns::{Columns, Origin};
-use crate::arrow::schema::{Column, TimestampUnit, schema_of};
+use crate::arrow::fault::no_errors;
+use crate::arrow::options::{Bounds, OnCorrupt, ScanOptions};
+use crate::arrow::source::ScanSource;
+use crate::arrow::stats::ScanStats;
+use crate::arrow::walk::{Step, Walk};
 use crate::compression::Scratch;
 use crate::error::{Error, Result};
 use crate::format::batch::Batch;
 use crate::format::record::Record;
 use crate::limits::Limits;
-use crate::log::{Input, SegmentFile};
-
-/// What to read and how.
-#[derive(Debug, Clone)]
-pub struct ScanOptions {
-    /// Columns, in this order. Default [`Column::DEFAULT`].
-    pub columns: Vec<Column>,
-    /// Unit of the timestamp column. Default milliseconds.
-    pub timestamp_unit: TimestampUnit,
-    /// First offset to give.
-    pub start_offset: Option<i64>,
-    /// First offset not to give any more.
-    pub end_offset: Option<i64>,
-    /// Whether control records come too. Default no.
-    pub include_control: bool,
-    /// Whether checksums are checked. Default yes.
-    pub check_crc: bool,
-    /// Bounds on untrusted input.
-    pub limits: Limits,
-    /// An Arrow batch has no more rows than this. Default 16,384.
-    pub max_rows: usize,
-    /// An Arrow batch ends with the Kafka batch that takes its keys, values and headers past this many bytes. Default 2 MiB.
-    pub max_bytes: usize,
-}
-
-impl Default for ScanOptions {
-    fn default() -> Self {
-        Self {
-            columns: Column::DEFAULT.to_vec(),
-            timestamp_unit: TimestampUnit::default(),
-            start_offset: None,
-            end_offset: None,
-            include_control: false,
-            check_crc: true,
-            limits: Limits::default(),
-            max_rows: 16_384,
-            max_bytes: 2 << 20,
-        }
-    }
-}
-
-impl ScanOptions {
-    /// Schema of the Arrow batches.
-    #[must_use]
-    pub fn schema(&self) -> SchemaRef {
-        schema_of(&self.columns, self.timestamp_unit)
-    }
-
-    /// Whether a batch has nothing that is asked for, by its header.
-    fn passes_over(&self, batch: &Batch<'_>) -> bool {
-        let starts_after = |end: i64| batch.base_offset().is_some_and(|base| base >= end);
-        (batch.is_control() && !self.include_control)
-            || self.start_offset.is_some_and(|start| batch.last_offset() < start)
-            || self.end_offset.is_some_and(starts_after)
-    }
-
-    fn wants(&self, offset: i64) -> bool {
-        self.start_offset.is_none_or(|start| offset >= start) && self.end_offset.is_none_or(|end| offset < end)
-    }
-}
-
-/// Something to scan: a file or a buffer, and what is known of it.
-#[derive(Clone)]
-pub struct ScanSource {
-    place: Place,
-    origin: Origin,
-}
-
-#[derive(Clone)]
-enum Place {
-    File(PathBuf),
-    Memory(Arc<dyn AsRef<[u8]> + Send + Sync>),
-}
-
-impl ScanSource {
-    /// A segment file.
-    #[must_use]
-    pub fn file(segment: &SegmentFile) -> Self {
-        let partition = segment.partition.as_ref();
-        let origin = Origin {
-            topic: partition.map(|partition| partition.topic.as_str().into()),
-            partition: partition.map(|partition| partition.partition),
-            segment: Some(segment.path.to_string_lossy().into()),
-        };
-        Self { place: Place::File(segment.path.clone()), origin }
-    }
-
-    /// A buffer of batches.
-    #[must_use]
-    pub fn memory(bytes: Arc<dyn AsRef<[u8]> + Send + Sync>) -> Self {
-        Self { place: Place::Memory(bytes), origin: Origin::default() }
-    }
-
-    /// Sets topic and partition where the directory's name does not tell them.
-    #[must_use]
-    pub fn or_topic_partition(mut self, topic: Option<&str>, partition: Option<i32>) -> Self {
-        self.origin.topic = self.origin.topic.or_else(|| topic.map(Into::into));
-        self.origin.partition = self.origin.partition.or(partition);
-        self
-    }
-
-    fn open(&self, limits: &Limits) -> Result<Input> {
-        match &self.place {
-            Place::File(path) => Input::open(path, limits),
-            Place::Memory(bytes) => Ok(Input::memory(Arc::clone(bytes), limits)),
-        }
-    }
-
-    fn locate(&self, error: Error) -> Error {
-        match &self.place {
-            Place::File(path) => error.with_path(path),
-            Place::Memory(_) => error,
-        }
-    }
-}
 
 /// Iterates the Arrow batches of some sources, in their order. Reads as it goes; holds one window of a file, one
 /// [`Scratch`] and the Arrow batch under construction. Ends after its first error.
@@ -149,12 +37,14 @@ impl ScanSource {
 pub struct ArrowScan {
     options: ScanOptions,
     schema: SchemaRef,
-    sources: std::vec::IntoIter<ScanSource>,
-    current: Option<(ScanSource, Input)>,
+    walk: Walk,
     columns: Columns,
     scratch: Scratch,
-    /// Parts of an Arrow batch that had more rows than asked for.
+    records: u64,
+    /// Arrow batches that are done: parts of one that had more rows than asked for, and rows of faults.
     ready: VecDeque<arrow_array::RecordBatch>,
+    /// The error that ends the pass, after what is ready.
+    failed: Option<Error>,
     ended: bool,
 }
 
@@ -165,10 +55,11 @@ impl ArrowScan {
         Self {
             schema: options.schema(),
             columns: Columns::new(&options.columns, options.timestamp_unit),
-            sources: sources.into_iter(),
-            current: None,
+            walk: Walk::new(sources),
             scratch: Scratch::new(),
+            records: 0,
             ready: VecDeque::new(),
+            failed: None,
             ended: false,
             options,
         }
@@ -180,45 +71,70 @@ impl ArrowScan {
         Arc::clone(&self.schema)
     }
 
+    /// What was read and lost so far.
+    #[must_use]
+    pub fn stats(&self) -> ScanStats {
+        ScanStats { records: self.records, ..self.walk.stats() }
+    }
+
     /// Reads Kafka batches until an Arrow batch is full.
     fn advance(&mut self) -> Result<Option<arrow_array::RecordBatch>> {
-        if let Some(part) = self.ready.pop_front() {
-            return Ok(Some(part));
-        }
         loop {
+            if let Some(part) = self.ready.pop_front() {
+                return Ok(Some(part));
+            }
+            if let Some(error) = self.failed.take() {
+                return Err(error);
+            }
             let rows = self.columns.rows();
             if rows >= self.options.max_rows.max(1) || (rows > 0 && self.columns.data_len() >= self.options.max_bytes) {
-                return self.emit();
-            }
-            if self.current.is_none() {
-                let Some(source) = self.sources.next() else { return self.emit() };
-                let input = source.open(&self.options.limits)?;
-                self.current = Some((source, input));
-            }
-            if !self.read_batch()? {
-                self.current = None;
+                self.emit()?;
+            } else if !self.read()? {
+                self.emit()?;
+                return Ok(self.ready.pop_front());
             }
         }
     }
 
-    /// Decodes the next Kafka batch of the current source; `false` at its end.
-    fn read_batch(&mut self) -> Result<bool> {
-        let Some((source, input)) = &mut self.current else { return Ok(false) };
-        let Some(batch) = input.next_batch() else { return Ok(false) };
-        let batch = batch.map_err(|error| source.locate(error))?;
-        if !self.options.passes_over(&batch) {
-            decode(&batch, &source.origin, &self.options, &mut self.scratch, &mut self.columns)
-                .map_err(|error| source.locate(error))?;
+    /// Decodes the next Kafka batch; `false` where there are no more.
+    fn read(&mut self) -> Result<bool> {
+        let Self { walk, options, columns, scratch, .. } = self;
+        let rows = columns.rows();
+        let step = walk.step(options, |batch, origin, bounds| {
+            let decoded = decode(batch, origin, bounds, options, scratch, columns);
+            if decoded.is_err() {
+                columns.roll_back();
+            }
+            decoded
+        });
+        self.records = self.records.saturating_add(crate::num::u64_of(self.columns.rows().saturating_sub(rows)));
+        match step {
+            Ok(Step::Batch) => {}
+            Ok(Step::End) => return Ok(false),
+            Ok(Step::Fault(fault)) => {
+                if self.options.on_corrupt == OnCorrupt::Report {
+                    self.emit()?;
+                    self.ready.push_back(fault.row(&self.schema)?);
+                }
+            }
+            Err(error) => {
+                self.emit()?;
+                self.failed = Some(error);
+            }
         }
         Ok(true)
     }
 
-    fn emit(&mut self) -> Result<Option<arrow_array::RecordBatch>> {
+    /// Makes the rows so far ready.
+    fn emit(&mut self) -> Result<()> {
         let rows = self.columns.rows();
         if rows == 0 {
-            return Ok(None);
+            return Ok(());
         }
-        let arrays = self.columns.finish()?;
+        let mut arrays = self.columns.finish()?;
+        if self.options.on_corrupt == OnCorrupt::Report {
+            arrays.push(no_errors(rows));
+        }
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let whole = arrow_array::RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &options)
             .map_err(|error| Error::argument(error.to_string()))?;
@@ -226,7 +142,7 @@ impl ArrowScan {
         for start in (0..rows).step_by(most) {
             self.ready.push_back(whole.slice(start, most.min(rows.saturating_sub(start))));
         }
-        Ok(self.ready.pop_front())
+        Ok(())
     }
 }
 
@@ -237,14 +153,12 @@ const CHUNK: usize = 128;
 fn decode(
     batch: &Batch<'_>,
     origin: &Origin,
+    bounds: &Bounds,
     options: &ScanOptions,
     scratch: &mut Scratch,
     columns: &mut Columns,
 ) -> Result<()> {
-    if options.check_crc {
-        batch.verify_crc()?;
-    }
-    let bounded = options.start_offset.is_some() || options.end_offset.is_some();
+    let bounded = bounds.are_any();
     let check_records = options.check_crc && batch.is_legacy_wrapper();
     let mut base_offset = batch.base_offset();
     let mut rows = 0_usize;
@@ -261,7 +175,7 @@ fn decode(
             base_offset.get_or_insert(first.offset());
         }
         if bounded {
-            chunk.retain(|record| options.wants(record.offset()));
+            chunk.retain(|record| bounds.want(record));
         }
         columns.push_all(&chunk)?;
         rows = rows.wrapping_add(chunk.len());

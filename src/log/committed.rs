@@ -79,9 +79,8 @@ impl Replay<'_> {
     fn aborted_in(&mut self, index: usize, segment: &Segment) -> Result<Vec<AbortedTransaction>> {
         match segment.transaction_index().and_then(|index| index.map(|index| index.entries()).transpose()) {
             Ok(Some(entries)) => return Ok(entries),
-            Ok(None) => {}
             Err(error) if matches!(error.kind(), ErrorKind::Io(_)) => return Err(error),
-            Err(_) => {}
+            Ok(None) | Err(_) => {}
         }
         let mut states = self.states_at(index)?;
         let aborted = pass_over(segment.path(), segment.limits(), &mut states)?;
@@ -186,7 +185,9 @@ impl Committed {
             let range = (transaction.first_offset, transaction.last_offset);
             by_producer.entry(transaction.producer_id).or_default().push(range);
         }
-        by_producer.values_mut().for_each(|ranges| ranges.sort_unstable());
+        for ranges in by_producer.values_mut() {
+            ranges.sort_unstable();
+        }
         Self { aborted: by_producer, last_stable_offset }
     }
 

@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::format::batch::Batch;
-use crate::format::frame::{Batches, batches};
+use crate::format::frame::{Batches, batches, is_zeros};
+use crate::format::header::{BATCH_HEADER_LEN, BatchHeader, HEADER_LEN_UP_TO_MAGIC};
 use crate::limits::Limits;
 use crate::log::reader::SegmentReader;
+use crate::log::resync::{Next, ReadAt, Resync};
 use crate::num::{u64_of, usize_from_u64};
 
 /// Bytes that somebody else may own.
@@ -28,6 +30,8 @@ pub(crate) struct Memory {
     limits: Limits,
     /// Where the next batch begins.
     position: usize,
+    /// Batches that begin here or later are not given.
+    stop: usize,
     state: State,
 }
 
@@ -55,7 +59,7 @@ impl Memory {
 
     /// The range of the next batch.
     fn next(&mut self) -> Option<Result<Range<usize>>> {
-        if self.state != State::Walking {
+        if self.state != State::Walking || self.position >= self.stop {
             return None;
         }
         let mut walk = self.walk();
@@ -82,7 +86,7 @@ impl Memory {
 
 impl Input {
     pub(crate) fn memory(bytes: SharedBytes, limits: &Limits) -> Self {
-        Self::Memory(Memory { bytes, limits: limits.clone(), position: 0, state: State::Walking })
+        Self::Memory(Memory { bytes, limits: limits.clone(), position: 0, stop: usize::MAX, state: State::Walking })
     }
 
     pub(crate) fn open(path: &Path, limits: &Limits) -> Result<Self> {
@@ -92,6 +96,103 @@ impl Input {
     pub(crate) fn open_at(path: &Path, position: u64, limits: &Limits) -> Result<Self> {
         let reader = SegmentReader::open_with(path, limits)?.starting_at(position);
         Ok(Self::File(Box::new(reader)))
+    }
+
+    /// Gives no batch that begins at this byte or later.
+    pub(crate) fn stop_at(&mut self, position: u64) {
+        match self {
+            Self::File(reader) => reader.stop_at(position),
+            Self::Memory(memory) => memory.stop = usize_from_u64(position),
+        }
+    }
+
+    /// Goes on at the batch that begins at this byte, whatever happened before.
+    pub(crate) fn seek(&mut self, position: u64) {
+        match self {
+            Self::File(reader) => reader.seek(position),
+            Self::Memory(memory) => (memory.position, memory.state) = (usize_from_u64(position), State::Walking),
+        }
+    }
+
+    /// Where the next batch begins.
+    pub(crate) fn position(&self) -> u64 {
+        match self {
+            Self::Memory(memory) => u64_of(memory.position),
+            Self::File(reader) => reader.position(),
+        }
+    }
+
+    /// Bytes read from a file, or walked over in a buffer.
+    pub(crate) fn bytes_read(&self) -> u64 {
+        match self {
+            Self::Memory(memory) => u64_of(memory.position),
+            Self::File(reader) => reader.bytes_read(),
+        }
+    }
+
+    /// The next batch that is wanted by its header; `None` at the end and after an error.
+    pub(crate) fn next_wanted(&mut self, mut wants: impl FnMut(&BatchHeader) -> bool) -> Option<Result<Batch<'_>>> {
+        let memory = match self {
+            Self::File(reader) => return reader.next_wanted(wants),
+            Self::Memory(memory) => memory,
+        };
+        loop {
+            let range = match memory.next()? {
+                Ok(range) => range,
+                Err(error) => return Some(Err(error)),
+            };
+            let (bytes, position) =
+                ((*memory.bytes).as_ref().get(range.clone()).unwrap_or_default(), u64_of(range.start));
+            match BatchHeader::parse(bytes, position, bytes.len()) {
+                Ok(header) if !wants(&header) => {}
+                _ => return Some(Batch::parse((*memory.bytes).as_ref().get(range).unwrap_or_default(), position)),
+            }
+        }
+    }
+
+    /// The header of the next batch; `None` at the end and after an error.
+    pub(crate) fn next_header(&mut self) -> Option<Result<BatchHeader>> {
+        match self {
+            Self::File(reader) => reader.next_header(),
+            Self::Memory(_) => self.next_batch().map(|batch| batch.map(|batch| *batch)),
+        }
+    }
+
+    /// The next batch after damage.
+    pub(crate) fn resync(&self, resync: &mut Resync, damaged: u64, next_offset: Option<i64>) -> Result<Next> {
+        match self {
+            Self::File(reader) => resync.find(reader.file(), damaged, next_offset),
+            Self::Memory(memory) => resync.find(&(*memory.bytes).as_ref(), damaged, next_offset),
+        }
+    }
+
+    /// The header of the batch at a position.
+    pub(crate) fn header_at(&self, position: u64) -> Result<BatchHeader> {
+        let mut bytes = [0; BATCH_HEADER_LEN];
+        let len = match self {
+            Self::File(reader) => reader.file().read_bytes_at(&mut bytes, position)?,
+            Self::Memory(memory) => (*memory.bytes).as_ref().read_bytes_at(&mut bytes, position)?,
+        };
+        BatchHeader::parse(bytes.get(..len).unwrap_or_default(), position, 0)
+    }
+
+    /// After the end: the bytes that are neither a batch nor zeros, nor after where the input was to stop.
+    pub(crate) fn cut_len(&self) -> Result<u64> {
+        let (len, stop) = match self {
+            Self::File(reader) => (reader.position().saturating_add(reader.remainder_len()), reader.stop()),
+            Self::Memory(memory) => (u64_of((*memory.bytes).as_ref().len()), u64_of(memory.stop)),
+        };
+        let position = self.position();
+        if position >= len || position >= stop {
+            return Ok(0);
+        }
+        let mut head = [0; HEADER_LEN_UP_TO_MAGIC];
+        let count = match self {
+            Self::File(reader) => reader.file().read_bytes_at(&mut head, position)?,
+            Self::Memory(memory) => (*memory.bytes).as_ref().read_bytes_at(&mut head, position)?,
+        };
+        let is_zero = is_zeros(head.get(..count).unwrap_or_default());
+        Ok(if is_zero { 0 } else { len.saturating_sub(position) })
     }
 
     /// The next batch; `None` at the end and after an error.
@@ -132,14 +233,6 @@ impl Input {
                 (memory.position, memory.state) = (end, State::Walking);
                 Ok(true)
             }
-        }
-    }
-
-    /// Where the next batch begins.
-    pub(crate) fn position(&self) -> u64 {
-        match self {
-            Self::Memory(memory) => u64_of(memory.position),
-            Self::File(reader) => reader.position(),
         }
     }
 

@@ -51,7 +51,7 @@ pub use recovery::{
     DroppedRange, FileAction, FileChange, RebuildOptions, RecoverOptions, RepairReport, RepairedSegment,
     SalvageOptions, rebuild_indexes, recover, salvage,
 };
-pub use segment::{IndexUse, OffsetPlace, Segment, TimestampPlace};
+pub use segment::{IndexUse, OffsetPlace, Segment, TimestampPlace, split_points};
 pub use uuid::Uuid;
 pub use verify::{Finding, Report, Severity, verify};
 pub use writer::{LogWriter, LogWriterOptions, OffsetPolicy, SyncPolicy};

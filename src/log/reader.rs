@@ -18,7 +18,7 @@ const WINDOW_LEN: usize = 1 << 20;
 /// Bytes of the first read: who wants one batch of a large file reads little.
 const FIRST_WINDOW_LEN: usize = 1 << 16;
 /// Bytes read at a time while batches are passed over by their headers.
-const HEADER_WINDOW_LEN: usize = 256;
+const HEADER_WINDOW_LEN: usize = 128;
 
 /// Walks the batches of a segment file, or of any file of batches back to back, front to back.
 ///
@@ -114,10 +114,13 @@ impl SegmentReader {
     }
 
     /// Gives no batch that begins at this byte or later. A batch that begins before is given whole.
-    #[must_use]
-    pub fn stopping_at(mut self, position: u64) -> Self {
+    pub fn stop_at(&mut self, position: u64) {
         self.stop = position;
-        self
+    }
+
+    #[cfg(feature = "arrow")]
+    pub(crate) fn stop(&self) -> u64 {
+        self.stop
     }
 
     /// Goes on at the batch that begins at this byte, whatever happened before.
@@ -204,15 +207,38 @@ impl SegmentReader {
     pub fn next_wanted(&mut self, mut wants: impl FnMut(&BatchHeader) -> bool) -> Option<Result<Batch<'_>>> {
         while self.state == State::Walking && self.position < self.stop {
             match self.header() {
-                Ok(Some(header)) if !wants(&header) => {
-                    self.read_len = HEADER_WINDOW_LEN;
-                    self.seek(header.position().saturating_add(u64_of(header.size())));
-                }
+                Ok(Some(header)) if !wants(&header) => self.pass_over(&header),
                 Ok(_) => break,
                 Err(error) => return Some(Err(self.fail(error))),
             }
         }
         self.next_batch()
+    }
+
+    /// The next batch's header; its payload is not read, but for what a window holds.
+    #[cfg(feature = "arrow")]
+    pub(crate) fn next_header(&mut self) -> Option<Result<BatchHeader>> {
+        if self.bytes_read == 0 {
+            self.read_len = HEADER_WINDOW_LEN;
+        }
+        if self.state == State::Walking && self.position < self.stop {
+            match self.header() {
+                Ok(Some(header)) => {
+                    self.pass_over(&header);
+                    return Some(Ok(header));
+                }
+                Ok(None) => {} // what is there is known to the walk over batches
+                Err(error) => return Some(Err(self.fail(error))),
+            }
+        }
+        self.next_batch().map(|batch| batch.map(|batch| *batch))
+    }
+
+    fn pass_over(&mut self, header: &BatchHeader) {
+        if header.size() > self.end.saturating_sub(self.start) {
+            self.read_len = HEADER_WINDOW_LEN;
+        }
+        self.seek(header.position().saturating_add(u64_of(header.size())));
     }
 
     /// The next batch's header, if it is a batch that is there whole and within the limits.

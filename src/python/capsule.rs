@@ -11,7 +11,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use crate::arrow::ArrowScan;
+use crate::python::scan_pass::Pass;
 
 #[expect(clippy::needless_pass_by_value, reason = "the signature that map_err wants")]
 fn arrow_error(error: ArrowError) -> PyErr {
@@ -25,13 +25,13 @@ pub(crate) fn schema<'py>(py: Python<'py>, schema: &SchemaRef) -> PyResult<Bound
 }
 
 /// A stream of Arrow batches.
-pub(crate) fn stream(py: Python<'_>, scan: ArrowScan) -> PyResult<Bound<'_, PyCapsule>> {
-    let stream = FFI_ArrowArrayStream::new(Box::new(Reader(scan)));
+pub(crate) fn stream(py: Python<'_>, pass: Pass) -> PyResult<Bound<'_, PyCapsule>> {
+    let stream = FFI_ArrowArrayStream::new(Box::new(Reader(pass)));
     PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
 }
 
-/// A scan as arrow-rs's reader. The C interface carries an error's text only.
-struct Reader(ArrowScan);
+/// A pass as arrow-rs's reader. The C interface carries an error's text only.
+struct Reader(Pass);
 
 impl Iterator for Reader {
     type Item = Result<arrow_array::RecordBatch, ArrowError>;

@@ -28,6 +28,8 @@ mod places;
 mod record;
 mod rewrite;
 mod scan;
+mod scan_pass;
+mod scan_source;
 mod segment;
 mod segments;
 mod source;
@@ -49,8 +51,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<limits::PyLimits>()?;
     module.add_class::<record::PyRecord>()?;
     module.add_class::<record::PyRecordIterator>()?;
-    module.add_class::<scan::PyScan>()?;
-    module.add_class::<scan::PyArrowBatchIterator>()?;
     module.add_class::<segments::PySegmentFile>()?;
     module.add_function(wrap_pyfunction!(batch::read_batches, module)?)?;
     module.add_function(wrap_pyfunction!(builder::batch_size, module)?)?;
@@ -61,9 +61,9 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(edit::set_base_offset, module)?)?;
     module.add_function(wrap_pyfunction!(edit::set_log_append_time, module)?)?;
     module.add_function(wrap_pyfunction!(edit::set_partition_leader_epoch, module)?)?;
-    module.add_function(wrap_pyfunction!(scan::scan, module)?)?;
     module.add_function(wrap_pyfunction!(segments::find_segments, module)?)?;
     files::register(module)?;
+    scan::register(module)?;
     module.add_class::<validate::PyValidation>()?;
     module.add_function(wrap_pyfunction!(validate::validate, module)?)?;
     log::register(module)?;

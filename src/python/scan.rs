@@ -1,32 +1,62 @@
-//! `kbat.scan`: batches as Arrow columns.
+//! The submodule `kbat._core.arrow`: records, batches and segments as Arrow columns.
 
-use std::sync::{Mutex, PoisonError};
+use std::str::FromStr;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use arrow_schema::SchemaRef;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyList, PyString, PyTuple};
+use pyo3::types::{PyCapsule, PyInt, PyList, PyString};
 
-use crate::arrow::{ArrowScan, Column, ScanOptions, ScanSource, TimestampUnit};
-use crate::log::find_segments;
-use crate::python::capsule::{self, PyArrowBatch};
+use crate::arrow::{
+    ArrowScan, BatchColumn, BatchScan, Column, Isolation, OnCorrupt, ScanOptions, ScanSource, SegmentColumn,
+    SegmentScan, TimestampUnit,
+};
+use crate::python::capsule;
 use crate::python::errors::OrRaise;
 use crate::python::limits::{PyLimits, or_default};
-use crate::python::source::{Source, source};
+use crate::python::log::add_submodule;
+use crate::python::scan_pass::{Pass, PyArrowBatchIterator, PyScanStats, SharedStats, View};
+use crate::python::scan_source::{self, sources};
+
+/// Makes the submodule and everything in it.
+pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
+    let module = add_submodule(parent, "arrow", "Records, batches and segments as Arrow columns.")?;
+    module.add_class::<PyScan>()?;
+    module.add_class::<PyArrowBatchIterator>()?;
+    module.add_class::<PyScanStats>()?;
+    module.add_function(wrap_pyfunction!(scan, &module)?)?;
+    module.add_function(wrap_pyfunction!(scan_source::split, &module)?)?;
+    Ok(())
+}
 
 /// Batches of a buffer, of files or of directories as Arrow columns.
 ///
 /// Nothing is read yet. Each use of the result is a fresh pass, in Rust, with the GIL released; memory holds one Arrow batch.
 ///
 /// Args:
-///     source: A bytes-like object, or the path of a ``.log`` file, a partition directory or a log directory, or a list of paths.
-///     columns: Names, in the order wanted. Default ``key value topic partition offset timestamp timestamp_type headers``; also
-///         ``base_offset position partition_leader_epoch producer_id producer_epoch sequence is_transactional compression magic
-///         batch_size segment``. Columns that are left out cost nothing.
+///     source: A bytes-like object, or the path of a ``.log`` file, a partition directory or a log directory, a pattern such as
+///         ``/data/orders-*``, a part of a file as :func:`split` gives them, or a list of these.
+///     columns: Names, in the order wanted. Columns that are left out cost nothing. Of records: default ``key value topic
+///         partition offset timestamp timestamp_type headers``; also ``base_offset position partition_leader_epoch producer_id
+///         producer_epoch sequence is_transactional compression magic batch_size segment``. Of batches: default all that the
+///         header tells; also ``crc_ok uncompressed_size ratio``, which read the whole batch. Of segments: default all but
+///         ``batch_count``, which reads every header.
+///     view: ``"records"``; ``"batches"``, a row a batch, control batches too, reading headers only; ``"segments"``, a row a
+///         ``.log`` file.
 ///     start_offset: First offset to give.
 ///     end_offset: First offset not to give any more.
+///     start_timestamp: Smallest timestamp to give, in milliseconds since the epoch or as a ``datetime`` with a time zone. What
+///         lies before it by name, index or header of a batch is not read.
+///     end_timestamp: Smallest timestamp not to give any more.
+///     isolation: ``"read_committed"``: neither records of aborted transactions nor any from the last stable offset on, as a
+///         consumer with that ``isolation.level``. What was aborted is read from the transaction indexes of the partition, or from
+///         the markers in its segments; of a buffer or a file outside a partition directory, from itself.
 ///     include_control: Whether control records come too.
 ///     check_crc: Whether checksums are checked.
-///     on_corrupt: ``"fail"``: the first fault ends the pass with its exception.
+///     on_corrupt: ``"fail"``: the first fault ends the pass with its exception. ``"skip"``: damaged batches are left out whole, the
+///         next batch is looked for, and ``Scan.stats`` counts what was lost. ``"report"``: as ``"skip"``, and each fault is a row
+///         of nulls with a last column ``error``, a struct of ``kind message path position length first_offset last_offset``.
 ///     limits: Bounds on untrusted input.
 ///     topic: Topic for files outside a ``topic-partition`` directory, and for buffers.
 ///     partition: Partition likewise.
@@ -36,18 +66,22 @@ use crate::python::source::{Source, source};
 ///
 /// Raises:
 ///     OSError: The path can't be read.
-///     ValueError: A column that does not exist.
+///     ValueError: A column that does not exist, or an argument that can't be.
 ///
 /// Example:
 ///     >>> kbat.scan("topic-0/", columns=["offset", "timestamp", "value"]).to_polars()
 #[pyfunction]
-#[pyo3(signature = (source, *, columns=None, start_offset=None, end_offset=None, include_control=false, check_crc=true, on_corrupt="fail", limits=None, topic=None, partition=None, timestamp_unit="ms", max_rows=16384, max_bytes=2_097_152))]
+#[pyo3(signature = (source, *, columns=None, view="records", start_offset=None, end_offset=None, start_timestamp=None, end_timestamp=None, isolation="read_uncommitted", include_control=false, check_crc=true, on_corrupt="fail", limits=None, topic=None, partition=None, timestamp_unit="ms", max_rows=16384, max_bytes=2_097_152))]
 #[expect(clippy::too_many_arguments, reason = "the keyword arguments of the Python signature")]
 pub(crate) fn scan(
     source: &Bound<'_, PyAny>,
     columns: Option<&Bound<'_, PyAny>>,
+    view: &str,
     start_offset: Option<i64>,
     end_offset: Option<i64>,
+    start_timestamp: Option<&Bound<'_, PyAny>>,
+    end_timestamp: Option<&Bound<'_, PyAny>>,
+    isolation: &str,
     include_control: bool,
     check_crc: bool,
     on_corrupt: &str,
@@ -58,40 +92,112 @@ pub(crate) fn scan(
     max_rows: usize,
     max_bytes: usize,
 ) -> PyResult<PyScan> {
-    if on_corrupt != "fail" {
-        return Err(PyValueError::new_err(format!("on_corrupt must be \"fail\", not {on_corrupt:?}")));
-    }
     if max_rows == 0 {
         return Err(PyValueError::new_err("max_rows must be 1 or more"));
     }
-    let timestamp_unit = match timestamp_unit {
-        "ms" => TimestampUnit::Millisecond,
-        "us" => TimestampUnit::Microsecond,
-        unit => return Err(PyValueError::new_err(format!("timestamp_unit must be \"ms\" or \"us\", not {unit:?}"))),
-    };
     let options = ScanOptions {
-        columns: columns.map_or_else(|| Ok(Column::DEFAULT.to_vec()), parse_columns)?,
-        timestamp_unit,
+        timestamp_unit: choice(
+            "timestamp_unit",
+            timestamp_unit,
+            &[("ms", TimestampUnit::Millisecond), ("us", TimestampUnit::Microsecond)],
+        )?,
         start_offset,
         end_offset,
+        start_timestamp: start_timestamp.map(milliseconds).transpose()?,
+        end_timestamp: end_timestamp.map(milliseconds).transpose()?,
+        isolation: choice(
+            "isolation",
+            isolation,
+            &[("read_uncommitted", Isolation::ReadUncommitted), ("read_committed", Isolation::ReadCommitted)],
+        )?,
         include_control,
         check_crc,
+        on_corrupt: choice(
+            "on_corrupt",
+            on_corrupt,
+            &[("fail", OnCorrupt::Fail), ("skip", OnCorrupt::Skip), ("report", OnCorrupt::Report)],
+        )?,
         limits: or_default(limits),
         max_rows,
         max_bytes,
+        ..ScanOptions::default()
     };
+    let (options, view) = with_columns(options, view, columns)?;
     let sources = sources(source)?;
     let sources = sources.into_iter().map(|source| source.or_topic_partition(topic, partition)).collect();
-    Ok(PyScan { sources, options })
+    Ok(PyScan { sources, view, options, stats: SharedStats::default() })
 }
 
-fn parse_columns(columns: &Bound<'_, PyAny>) -> PyResult<Vec<Column>> {
+/// The rows of a scan, with their columns; those of records are in the options.
+#[derive(Clone)]
+enum Rows {
+    Records,
+    Batches(Vec<BatchColumn>),
+    Segments(Vec<SegmentColumn>),
+}
+
+fn with_columns(
+    mut options: ScanOptions,
+    view: &str,
+    columns: Option<&Bound<'_, PyAny>>,
+) -> PyResult<(ScanOptions, Rows)> {
+    let rows = match view {
+        "records" => {
+            options.columns = columns.map_or_else(|| Ok(Column::DEFAULT.to_vec()), parse_columns)?;
+            return Ok((options, Rows::Records));
+        }
+        "batches" => Rows::Batches(columns.map_or_else(|| Ok(BatchColumn::defaults()), parse_columns)?),
+        "segments" => Rows::Segments(columns.map_or_else(|| Ok(SegmentColumn::defaults()), parse_columns)?),
+        _ => {
+            let message = format!("view must be \"records\", \"batches\" or \"segments\", not {view:?}");
+            return Err(PyValueError::new_err(message));
+        }
+    };
+    if options.isolation == Isolation::ReadCommitted {
+        return Err(PyValueError::new_err("isolation \"read_committed\" is about records: it needs view=\"records\""));
+    }
+    Ok((options, rows))
+}
+
+/// One of the values that an argument can have, by its name.
+fn choice<T: Copy>(argument: &str, name: &str, choices: &[(&str, T)]) -> PyResult<T> {
+    if let Some((_, value)) = choices.iter().find(|(known, _)| *known == name) {
+        return Ok(*value);
+    }
+    let names: Vec<String> = choices.iter().map(|(known, _)| format!("{known:?}")).collect();
+    Err(PyValueError::new_err(format!("{argument} must be {}, not {name:?}", names.join(" or "))))
+}
+
+/// Milliseconds since the epoch of an int or a datetime; a part of a millisecond counts as a whole one.
+fn milliseconds(object: &Bound<'_, PyAny>) -> PyResult<i64> {
+    if object.is_instance_of::<PyInt>() {
+        return object.extract();
+    }
+    let module = object.py().import("datetime")?;
+    if !object.is_instance(&module.getattr("datetime")?)? {
+        let message = "a timestamp must be an int in milliseconds since the epoch or a datetime";
+        return Err(pyo3::exceptions::PyTypeError::new_err(message));
+    }
+    if object.getattr("tzinfo")?.is_none() {
+        return Err(PyValueError::new_err("a datetime without a time zone is no instant: give it a tzinfo"));
+    }
+    let utc = module.getattr("timezone")?.getattr("utc")?;
+    let epoch = module.getattr("datetime")?.call1((1970, 1, 1, 0, 0, 0, 0, utc))?;
+    let millisecond = module.getattr("timedelta")?.call1((0, 0, 0, 1))?;
+    let before: i64 = epoch.sub(object)?.floor_div(millisecond)?.extract()?;
+    Ok(before.saturating_neg())
+}
+
+fn parse_columns<C>(columns: &Bound<'_, PyAny>) -> PyResult<Vec<C>>
+where
+    C: FromStr<Err = crate::Error> + PartialEq + std::fmt::Display,
+{
     if columns.is_instance_of::<PyString>() {
         return Err(PyValueError::new_err("columns must be a list of names, not one string"));
     }
     let mut parsed = Vec::new();
     for name in columns.try_iter()? {
-        let column = name?.extract::<String>()?.parse::<Column>().or_raise(columns.py())?;
+        let column = name?.extract::<String>()?.parse::<C>().or_raise(columns.py())?;
         if parsed.contains(&column) {
             return Err(PyValueError::new_err(format!("column {column} is asked for twice")));
         }
@@ -100,36 +206,33 @@ fn parse_columns(columns: &Bound<'_, PyAny>) -> PyResult<Vec<Column>> {
     Ok(parsed)
 }
 
-/// Sources of a `source` argument, which may also be a list of paths.
-fn sources(object: &Bound<'_, PyAny>) -> PyResult<Vec<ScanSource>> {
-    if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
-        let mut all = Vec::new();
-        for part in object.try_iter()? {
-            all.extend(sources(&part?)?);
-        }
-        return Ok(all);
-    }
-    match source(object)? {
-        Source::Bytes(bytes) => Ok(vec![ScanSource::memory(bytes)]),
-        Source::Path(path) => {
-            let py = object.py();
-            let segments = py.detach(|| find_segments(&path)).or_raise(py)?;
-            Ok(segments.iter().map(ScanSource::file).collect())
-        }
-    }
-}
-
 /// A scan that can be passed over as often as you like: by anything that takes the Arrow PyCapsule interface (polars, DuckDB,
 /// pandas, PyArrow), or by ``to_pyarrow()``, ``to_pandas()``, ``to_polars()`` and ``to_batches()``.
 #[pyclass(frozen, name = "Scan", module = "kbat")]
 pub(crate) struct PyScan {
     sources: Vec<ScanSource>,
+    view: Rows,
     options: ScanOptions,
+    stats: SharedStats,
 }
 
 impl PyScan {
-    pub(crate) fn pass(&self) -> ArrowScan {
-        ArrowScan::new(self.sources.clone(), self.options.clone())
+    pub(crate) fn pass(&self) -> Pass {
+        let (sources, options) = (self.sources.clone(), self.options.clone());
+        let view = match &self.view {
+            Rows::Records => View::Records(Box::new(ArrowScan::new(sources, options))),
+            Rows::Batches(columns) => View::Batches(Box::new(BatchScan::new(sources, columns.clone(), options))),
+            Rows::Segments(columns) => View::Segments(Box::new(SegmentScan::new(sources, columns.clone(), options))),
+        };
+        Pass::new(view, Arc::clone(&self.stats))
+    }
+
+    fn arrow_schema(&self) -> SchemaRef {
+        match &self.view {
+            Rows::Records => self.options.schema(),
+            Rows::Batches(columns) => BatchScan::schema_of(columns, &self.options),
+            Rows::Segments(columns) => SegmentScan::schema_of(columns, &self.options),
+        }
     }
 }
 
@@ -141,9 +244,15 @@ impl PyScan {
         slf.py().import("pyarrow")?.call_method1("schema", (slf,))
     }
 
+    /// What the pass that went on last read and lost so far; None before the first.
+    #[getter]
+    fn stats(&self) -> Option<PyScanStats> {
+        self.stats.lock().unwrap_or_else(PoisonError::into_inner).map(PyScanStats)
+    }
+
     /// The schema for the Arrow PyCapsule interface.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        capsule::schema(py, &self.options.schema())
+        capsule::schema(py, &self.arrow_schema())
     }
 
     /// A fresh pass for the Arrow PyCapsule interface. A requested schema is not heeded, which the interface allows.
@@ -184,29 +293,8 @@ impl PyScan {
     }
 
     fn __repr__(&self) -> String {
-        let names: Vec<&str> = self.options.columns.iter().map(|column| column.name()).collect();
+        let schema = self.arrow_schema();
+        let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
         format!("Scan({} sources: {})", self.sources.len(), names.join(", "))
-    }
-}
-
-/// Iterates Arrow batches as ``pyarrow.RecordBatch``; see :meth:`Scan.to_batches`.
-#[pyclass(frozen, name = "ArrowBatchIterator", module = "kbat")]
-pub(crate) struct PyArrowBatchIterator(Mutex<ArrowScan>);
-
-#[pymethods]
-impl PyArrowBatchIterator {
-    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
-    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let next = py.detach(|| self.0.lock().unwrap_or_else(PoisonError::into_inner).next());
-        match next.transpose().or_raise(py)? {
-            Some(batch) => {
-                let batch = Bound::new(py, PyArrowBatch(batch))?;
-                py.import("pyarrow")?.call_method1("record_batch", (batch,)).map(Some)
-            }
-            None => Ok(None),
-        }
     }
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import gc
 from pathlib import Path
 from typing import Any
@@ -232,7 +233,10 @@ def test_timestamp_types_are_those_of_spark() -> None:
     ("arguments", "message"),
     [
         ({"timestamp_unit": "ns"}, "timestamp_unit"),
-        ({"on_corrupt": "skip"}, "on_corrupt"),
+        ({"on_corrupt": "ignore"}, "on_corrupt"),
+        ({"isolation": "committed"}, "isolation"),
+        ({"view": "topics"}, "view"),
+        ({"start_timestamp": dt.datetime(2024, 1, 1)}, "time zone"),  # noqa: DTZ001 -- the wrong one
         ({"max_rows": 0}, "max_rows"),
     ],
 )

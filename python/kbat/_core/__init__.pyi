@@ -2,12 +2,9 @@
 """Kafka's record format, read and written without a broker: the compiled half of the package `kbat`."""
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any, Literal, Protocol, Self, TypeAlias, final
 
-import pandas as pd
-import polars as pl
-import pyarrow as pa
 from typing_extensions import Buffer
 
 _Source: TypeAlias = Buffer | str | os.PathLike[str]
@@ -37,7 +34,6 @@ _ErrorCode: TypeAlias = Literal[
 _Headers: TypeAlias = Iterable[tuple[str | Buffer, Buffer | None]]
 
 __all__ = [
-    "ArrowBatchIterator",
     "Batch",
     "BatchBuilder",
     "BatchIterator",
@@ -47,7 +43,6 @@ __all__ = [
     "Limits",
     "Record",
     "RecordIterator",
-    "Scan",
     "SegmentFile",
     "Validation",
     "__version__",
@@ -58,7 +53,6 @@ __all__ = [
     "end_transaction_marker",
     "find_segments",
     "read_batches",
-    "scan",
     "set_base_offset",
     "set_log_append_time",
     "set_partition_leader_epoch",
@@ -569,90 +563,6 @@ def convert(
     Example:
         >>> old, losses = kbat.convert(data, 1, compression="gzip")
     """
-
-def scan(
-    source: _Source | Sequence[_Source],
-    *,
-    columns: Iterable[str] | None = None,
-    start_offset: int | None = None,
-    end_offset: int | None = None,
-    include_control: bool = False,
-    check_crc: bool = True,
-    on_corrupt: str = "fail",
-    limits: Limits | None = None,
-    topic: str | None = None,
-    partition: int | None = None,
-    timestamp_unit: Literal["ms", "us"] = "ms",
-    max_rows: int = 16384,
-    max_bytes: int = 2097152,
-) -> Scan:
-    """Batches of a buffer, of files or of directories as Arrow columns.
-
-    Nothing is read yet. Each use of the result is a fresh pass, in Rust, with the GIL released; memory holds one Arrow
-    batch.
-
-    Args:
-        source: A bytes-like object, or the path of a ``.log`` file, a partition directory or a log directory, or a list
-            of paths.
-        columns: Names, in the order wanted. Default ``key value topic partition offset timestamp timestamp_type
-            headers``; also ``base_offset position partition_leader_epoch producer_id producer_epoch sequence
-            is_transactional compression magic batch_size segment``. Columns that are left out cost nothing.
-        start_offset: First offset to give.
-        end_offset: First offset not to give any more.
-        include_control: Whether control records come too.
-        check_crc: Whether checksums are checked.
-        on_corrupt: ``"fail"``: the first fault ends the pass with its exception.
-        limits: Bounds on untrusted input.
-        topic: Topic for files outside a ``topic-partition`` directory, and for buffers.
-        partition: Partition likewise.
-        timestamp_unit: ``"ms"``, Kafka's own, or ``"us"``, Spark's.
-        max_rows: Rows of an Arrow batch at the most.
-        max_bytes: Bytes of keys, values and headers after which an Arrow batch ends with the Kafka batch.
-
-    Raises:
-        OSError: The path can't be read.
-        ValueError: A column that does not exist.
-
-    Example:
-        >>> kbat.scan("topic-0/", columns=["offset", "timestamp", "value"]).to_polars()
-    """
-
-@final
-class Scan:
-    """A scan that can be passed over as often as you like.
-
-    By anything that takes the Arrow PyCapsule interface (polars, DuckDB, pandas, PyArrow), or by ``to_pyarrow()``,
-    ``to_pandas()``, ``to_polars()`` and ``to_batches()``.
-    """
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The schema, a ``pyarrow.Schema``."""
-
-    def __arrow_c_schema__(self) -> object:
-        """Give the schema for the Arrow PyCapsule interface."""
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Start a fresh pass for the Arrow PyCapsule interface."""
-
-    def to_batches(self) -> ArrowBatchIterator:
-        """Iterate a fresh pass as ``pyarrow.RecordBatch``, raising kbat's own exceptions."""
-
-    def to_pyarrow(self) -> pa.Table:
-        """Everything as a ``pyarrow.Table``."""
-
-    def to_pandas(self) -> pd.DataFrame:
-        """Everything as a ``pandas.DataFrame``; needs pyarrow."""
-
-    def to_polars(self) -> pl.DataFrame:
-        """Everything as a ``polars.DataFrame``."""
-
-@final
-class ArrowBatchIterator:
-    """Iterates Arrow batches as ``pyarrow.RecordBatch``; see :meth:`Scan.to_batches`."""
-
-    def __iter__(self) -> Self: ...
-    def __next__(self) -> pa.RecordBatch: ...
 
 @final
 class SegmentFile:

@@ -4,7 +4,8 @@
 import os
 from typing import Any, Final, Literal, Self, final
 
-from kbat._core import BatchIterator, Limits, Scan
+from kbat._core import BatchIterator, Limits
+from kbat._core.arrow import Scan
 from kbat._core.files import AbortedTransaction
 
 __all__ = [

@@ -66,8 +66,8 @@ pub struct TimestampPlace {
 
 /// Where a walk begins.
 #[derive(Debug, Clone, Copy)]
-struct Start {
-    position: u64,
+pub(super) struct Start {
+    pub(super) position: u64,
     index: IndexUse,
 }
 
@@ -166,7 +166,7 @@ impl Segment {
     }
 
     /// Where to begin looking for an offset.
-    fn start_at(&self, reader: &mut HeaderReader, offset: i64) -> Result<Start> {
+    pub(super) fn start_at(&self, reader: &mut HeaderReader, offset: i64) -> Result<Start> {
         let Some(index) = self.offset_index()? else { return Ok(Start { position: 0, index: IndexUse::Missing }) };
         if !index.is_rising()? {
             return Ok(Start { position: 0, index: IndexUse::Broken });
@@ -184,7 +184,7 @@ impl Segment {
     }
 
     /// Whether a whole batch lies at a position that begins no later than at an offset.
-    fn begins_by(&self, reader: &mut HeaderReader, position: u64, offset: i64) -> Result<bool> {
+    pub(super) fn begins_by(&self, reader: &mut HeaderReader, position: u64, offset: i64) -> Result<bool> {
         reader.seek(position);
         let Some(Ok(header)) = reader.next_header() else { return Ok(false) };
         let mut bytes = Vec::new();
@@ -196,7 +196,12 @@ impl Segment {
     }
 
     /// Where to begin looking for a timestamp.
-    fn start_at_timestamp(&self, reader: &mut HeaderReader, timestamp: i64, starting_offset: i64) -> Result<Start> {
+    pub(super) fn start_at_timestamp(
+        &self,
+        reader: &mut HeaderReader,
+        timestamp: i64,
+        starting_offset: i64,
+    ) -> Result<Start> {
         let Some(index) = self.time_index()? else { return Ok(Start { position: 0, index: IndexUse::Missing }) };
         let entry = index.lookup(timestamp)?;
         let sound = index.is_rising()? && (entry.timestamp == NO_TIMESTAMP || self.is_at(reader, entry)?);

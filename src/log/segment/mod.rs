@@ -6,10 +6,12 @@
 //! Source: `LogSegment`, `FileRecords.searchForOffsetFromPosition` and `searchForTimestamp` of Kafka.
 
 mod lookup;
+mod plan;
 
 use std::path::{Path, PathBuf};
 
 pub use lookup::{IndexUse, OffsetPlace, TimestampPlace};
+pub use plan::split_points;
 
 use crate::error::{Error, Result};
 use crate::limits::Limits;

@@ -1,0 +1,182 @@
+# ruff: noqa: PYI021 -- editors show these docstrings; the compiled module has them too
+"""Records, batches and segments as Arrow columns."""
+
+import datetime as dt
+import os
+from collections.abc import Iterable, Sequence
+from typing import Literal, Self, TypeAlias, final
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+from typing_extensions import Buffer
+
+from kbat._core import Limits
+
+_Path: TypeAlias = str | os.PathLike[str]
+_Part: TypeAlias = tuple[_Path, int, int]
+
+__all__ = ["ArrowBatchIterator", "Scan", "ScanStats", "scan", "split"]
+
+def scan(
+    source: Buffer | _Path | _Part | Sequence[Buffer | _Path | _Part],
+    *,
+    columns: Iterable[str] | None = None,
+    view: Literal["records", "batches", "segments"] = "records",
+    start_offset: int | None = None,
+    end_offset: int | None = None,
+    start_timestamp: int | dt.datetime | None = None,
+    end_timestamp: int | dt.datetime | None = None,
+    isolation: Literal["read_uncommitted", "read_committed"] = "read_uncommitted",
+    include_control: bool = False,
+    check_crc: bool = True,
+    on_corrupt: str = "fail",
+    limits: Limits | None = None,
+    topic: str | None = None,
+    partition: int | None = None,
+    timestamp_unit: Literal["ms", "us"] = "ms",
+    max_rows: int = 16384,
+    max_bytes: int = 2097152,
+) -> Scan:
+    """Batches of a buffer, of files or of directories as Arrow columns.
+
+    Nothing is read yet. Each use of the result is a fresh pass, in Rust, with the GIL released; memory holds one Arrow
+    batch.
+
+    Args:
+        source: A bytes-like object, or the path of a ``.log`` file, a partition directory or a log directory, a
+            pattern such as ``/data/orders-*``, a part of a file as :func:`split` gives them, or a list of these.
+        columns: Names, in the order wanted. Columns that are left out cost nothing. Of records: default ``key value
+            topic partition offset timestamp timestamp_type headers``; also ``base_offset position
+            partition_leader_epoch producer_id producer_epoch sequence is_transactional compression magic batch_size
+            segment``. Of batches: default all that the header tells; also ``crc_ok uncompressed_size ratio``, which
+            read the whole batch. Of segments: default all but ``batch_count``, which reads every header.
+        view: ``"records"``; ``"batches"``, a row a batch, control batches too, reading headers only;
+            ``"segments"``, a row a ``.log`` file.
+        start_offset: First offset to give.
+        end_offset: First offset not to give any more.
+        start_timestamp: Smallest timestamp to give, in milliseconds since the epoch or as a ``datetime`` with a
+            time zone. What lies before it by name, index or header of a batch is not read.
+        end_timestamp: Smallest timestamp not to give any more.
+        isolation: ``"read_committed"``: neither records of aborted transactions nor any from the last stable offset
+            on, as a consumer with that ``isolation.level``. What was aborted is read from the transaction indexes
+            of the partition, or from the markers in its segments; of a buffer or a file outside a partition
+            directory, from itself.
+        include_control: Whether control records come too.
+        check_crc: Whether checksums are checked.
+        on_corrupt: ``"fail"``: the first fault ends the pass with its exception. ``"skip"``: damaged batches are
+            left out whole, the next batch is looked for, and ``Scan.stats`` counts what was lost. ``"report"``: as
+            ``"skip"``, and each fault is a row of nulls with a last column ``error``, a struct of ``kind message
+            path position length first_offset last_offset``.
+        limits: Bounds on untrusted input.
+        topic: Topic for files outside a ``topic-partition`` directory, and for buffers.
+        partition: Partition likewise.
+        timestamp_unit: ``"ms"``, Kafka's own, or ``"us"``, Spark's.
+        max_rows: Rows of an Arrow batch at the most.
+        max_bytes: Bytes of keys, values and headers after which an Arrow batch ends with the Kafka batch.
+
+    Raises:
+        OSError: The path can't be read.
+        ValueError: A column that does not exist, or an argument that can't be.
+
+    Example:
+        >>> kbat.scan("topic-0/", columns=["offset", "timestamp", "value"]).to_polars()
+    """
+
+def split(
+    source: _Path | _Part | Sequence[_Path | _Part], max_bytes: int, *, limits: Limits | None = None
+) -> list[tuple[str, int, int]]:
+    """Cut segments into parts of about equal size, to be read apart: each part is a source for :func:`scan`.
+
+    Parts begin where batches begin, and side by side they hold every batch once. No payload is read to find them.
+
+    Args:
+        source: The path of a ``.log`` file, of a partition or log directory, a pattern, or a list of these.
+        max_bytes: Bytes of a part at the most; more only where a single batch has more.
+        limits: Bounds on untrusted input.
+
+    Returns:
+        Path, first byte and byte after the last one of each part. A segment that may still grow is cut as it is now.
+
+    Raises:
+        OSError: A path can't be read.
+        ValueError: A source that is no file, or ``max_bytes`` below 1.
+    """
+
+@final
+class Scan:
+    """A scan that can be passed over as often as you like.
+
+    By anything that takes the Arrow PyCapsule interface (polars, DuckDB, pandas, PyArrow), or by ``to_pyarrow()``,
+    ``to_pandas()``, ``to_polars()`` and ``to_batches()``.
+    """
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema, a ``pyarrow.Schema``."""
+
+    @property
+    def stats(self) -> ScanStats | None:
+        """What the pass that went on last read and lost so far; None before the first."""
+
+    def __arrow_c_schema__(self) -> object:
+        """Give the schema for the Arrow PyCapsule interface."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Start a fresh pass for the Arrow PyCapsule interface."""
+
+    def to_batches(self) -> ArrowBatchIterator:
+        """Iterate a fresh pass as ``pyarrow.RecordBatch``, raising kbat's own exceptions."""
+
+    def to_pyarrow(self) -> pa.Table:
+        """Everything as a ``pyarrow.Table``."""
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Everything as a ``pandas.DataFrame``; needs pyarrow."""
+
+    def to_polars(self) -> pl.DataFrame:
+        """Everything as a ``polars.DataFrame``."""
+
+@final
+class ScanStats:
+    """What a pass of a :class:`Scan` read and lost."""
+
+    @property
+    def batches(self) -> int:
+        """Batches whose records were given."""
+
+    @property
+    def records(self) -> int:
+        """Rows given, those of errors not counted."""
+
+    @property
+    def bytes_read(self) -> int:
+        """Bytes read from files; of buffers, bytes of the batches walked over."""
+
+    @property
+    def batches_skipped(self) -> int:
+        """Faults passed over: damaged batches, or stretches of bytes in which no batch could be found."""
+
+    @property
+    def bytes_lost(self) -> int:
+        """Bytes of them, with those of cut batches at the ends of files."""
+
+    @property
+    def offsets_lost(self) -> int:
+        """Offsets between the last good batch before and the next one after each fault.
+
+        Those that compaction had removed count too.
+        """
+
+    def to_dict(self) -> dict[str, int]:
+        """All of them by name."""
+
+@final
+class ArrowBatchIterator:
+    """Iterates Arrow batches as ``pyarrow.RecordBatch``; see :meth:`Scan.to_batches`."""
+
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> pa.RecordBatch: ...
+    @property
+    def stats(self) -> ScanStats:
+        """What this pass read and lost so far."""

@@ -1,0 +1,374 @@
+//! A row a batch, by its header.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Field, SchemaRef};
+
+use crate::arrow::columns::Origin;
+use crate::arrow::fault::no_errors;
+use crate::arrow::options::{OnCorrupt, ScanOptions};
+use crate::arrow::source::ScanSource;
+use crate::arrow::stats::ScanStats;
+use crate::arrow::views::{Values, arrow_batch, schema, time_type};
+use crate::arrow::walk::{Step, Walk};
+use crate::compression::{Compression, Scratch};
+use crate::error::{Error, Result};
+use crate::format::attributes::TimestampType;
+use crate::format::batch::Batch;
+use crate::format::header::{BATCH_HEADER_LEN, BatchHeader};
+use crate::limits::Limits;
+
+/// A column of a scan that gives a row a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum BatchColumn {
+    /// `string`: the topic, null where it is not known.
+    Topic,
+    /// `int32`: the partition, null where it is not known.
+    Partition,
+    /// `string`: path of the file, null for a buffer.
+    Segment,
+    /// `int64`: byte position of the batch in its file or buffer.
+    Position,
+    /// `int32`: bytes of the batch as stored, with its 12 bytes of log overhead.
+    Size,
+    /// `int64`: base offset; null for compressed sets of magic 0 and 1, which only tell when decompressed.
+    BaseOffset,
+    /// `int64`: last offset.
+    LastOffset,
+    /// `int32`: records as declared; null for compressed sets of magic 0 and 1.
+    RecordCount,
+    /// `int8`: message format, 0 to 2.
+    Magic,
+    /// `string`: none, gzip, snappy, lz4, zstd; `unknown` for the codec bits 5 to 7.
+    Compression,
+    /// `int32`: bytes after the header: records as stored; of a v0 or v1 message, key and value.
+    StoredSize,
+    /// `string`: `CreateTime` or `LogAppendTime`, null in v0.
+    TimestampType,
+    /// `timestamp`: base timestamp as stored; null where there is none or a delete horizon in its place.
+    BaseTimestamp,
+    /// `timestamp`: largest timestamp of the records, null for none.
+    MaxTimestamp,
+    /// `timestamp`: when compaction may drop tombstones or markers, null where that is not set.
+    DeleteHorizon,
+    /// `int32`: leader epoch, −1 for none.
+    PartitionLeaderEpoch,
+    /// `int64`: producer id, −1 for none.
+    ProducerId,
+    /// `int16`: producer epoch, −1 for none.
+    ProducerEpoch,
+    /// `int32`: sequence of the first record, −1 for none.
+    BaseSequence,
+    /// `int32`: sequence of the last record, −1 for none.
+    LastSequence,
+    /// `bool`: whether the batch belongs to a transaction.
+    IsTransactional,
+    /// `bool`: whether it holds control records.
+    IsControl,
+    /// `int64`: the stored checksum, unsigned.
+    Crc,
+    /// `bool`: whether that is the checksum of the bytes. Reads the whole batch.
+    CrcOk,
+    /// `int64`: bytes of the records after decompression; null where that fails. Reads and decompresses the whole batch.
+    UncompressedSize,
+    /// `double`: `uncompressed_size` by `stored_size`. Reads and decompresses the whole batch.
+    Ratio,
+}
+
+/// Name and type of each column, in the order of the enum. The last three read payloads.
+const COLUMNS: [(BatchColumn, &str, DataType); 26] = [
+    (BatchColumn::Topic, "topic", DataType::Utf8),
+    (BatchColumn::Partition, "partition", DataType::Int32),
+    (BatchColumn::Segment, "segment", DataType::Utf8),
+    (BatchColumn::Position, "position", DataType::Int64),
+    (BatchColumn::Size, "size", DataType::Int32),
+    (BatchColumn::BaseOffset, "base_offset", DataType::Int64),
+    (BatchColumn::LastOffset, "last_offset", DataType::Int64),
+    (BatchColumn::RecordCount, "record_count", DataType::Int32),
+    (BatchColumn::Magic, "magic", DataType::Int8),
+    (BatchColumn::Compression, "compression", DataType::Utf8),
+    (BatchColumn::StoredSize, "stored_size", DataType::Int32),
+    (BatchColumn::TimestampType, "timestamp_type", DataType::Utf8),
+    (BatchColumn::BaseTimestamp, "base_timestamp", DataType::Null),
+    (BatchColumn::MaxTimestamp, "max_timestamp", DataType::Null),
+    (BatchColumn::DeleteHorizon, "delete_horizon", DataType::Null),
+    (BatchColumn::PartitionLeaderEpoch, "partition_leader_epoch", DataType::Int32),
+    (BatchColumn::ProducerId, "producer_id", DataType::Int64),
+    (BatchColumn::ProducerEpoch, "producer_epoch", DataType::Int16),
+    (BatchColumn::BaseSequence, "base_sequence", DataType::Int32),
+    (BatchColumn::LastSequence, "last_sequence", DataType::Int32),
+    (BatchColumn::IsTransactional, "is_transactional", DataType::Boolean),
+    (BatchColumn::IsControl, "is_control", DataType::Boolean),
+    (BatchColumn::Crc, "crc", DataType::Int64),
+    (BatchColumn::CrcOk, "crc_ok", DataType::Boolean),
+    (BatchColumn::UncompressedSize, "uncompressed_size", DataType::Int64),
+    (BatchColumn::Ratio, "ratio", DataType::Float64),
+];
+
+impl BatchColumn {
+    /// The columns that come unasked: all that a header tells.
+    #[must_use]
+    pub fn defaults() -> Vec<Self> {
+        COLUMNS.iter().map(|(column, ..)| *column).filter(|column| !column.reads_payload()).collect()
+    }
+
+    /// Name in the schema.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        COLUMNS.iter().find(|(column, ..)| *column == self).map_or("", |(_, name, _)| name)
+    }
+
+    fn reads_payload(self) -> bool {
+        matches!(self, Self::CrcOk) || self.decompresses()
+    }
+
+    fn decompresses(self) -> bool {
+        matches!(self, Self::UncompressedSize | Self::Ratio)
+    }
+
+    fn field(self, options: &ScanOptions) -> Field {
+        let data_type = COLUMNS.iter().find(|(column, ..)| *column == self).map(|(.., data_type)| data_type.clone());
+        let data_type = data_type.filter(|data_type| *data_type != DataType::Null);
+        Field::new(self.name(), data_type.unwrap_or_else(|| time_type(options.timestamp_unit)), true)
+    }
+}
+
+impl fmt::Display for BatchColumn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for BatchColumn {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        COLUMNS.iter().find(|(_, known, _)| *known == name).map(|(column, ..)| *column).ok_or_else(|| {
+            let names = COLUMNS.map(|(_, name, _)| name).join(", ");
+            Error::argument(format!("there is no column {name:?} in the view of batches; there are {names}"))
+        })
+    }
+}
+
+/// What is known of a batch.
+struct Row {
+    origin: Origin,
+    header: BatchHeader,
+    crc_ok: Option<bool>,
+    uncompressed_size: Option<i64>,
+}
+
+impl Row {
+    fn stored_size(&self) -> i32 {
+        let overhead = match self.header.magic() {
+            0 => 26,
+            1 => 34,
+            _ => BATCH_HEADER_LEN,
+        };
+        i32::try_from(self.header.size().saturating_sub(overhead)).unwrap_or(i32::MAX)
+    }
+
+    fn ratio(&self) -> Option<f64> {
+        let size = u32::try_from(self.uncompressed_size?).ok()?;
+        let stored = self.stored_size();
+        (stored > 0).then(|| f64::from(size) / f64::from(stored))
+    }
+}
+
+/// Iterates Arrow batches of a row a batch, control batches included. Reads headers only, unless a column needs more.
+///
+/// Of the options, bounds by offset and timestamp choose batches whole, by their headers; isolation is not heeded, and
+/// checksums only by the column [`BatchColumn::CrcOk`]. Ends after its first error.
+pub struct BatchScan {
+    options: ScanOptions,
+    columns: Vec<BatchColumn>,
+    schema: SchemaRef,
+    walk: Walk,
+    rows: Vec<Row>,
+    scratch: Scratch,
+    records: u64,
+    ready: VecDeque<arrow_array::RecordBatch>,
+    failed: Option<Error>,
+    ended: bool,
+}
+
+impl BatchScan {
+    /// Opens nothing yet.
+    #[must_use]
+    pub fn new(sources: Vec<ScanSource>, columns: Vec<BatchColumn>, options: ScanOptions) -> Self {
+        let options = ScanOptions {
+            include_control: true,
+            check_crc: false,
+            isolation: crate::arrow::Isolation::ReadUncommitted,
+            ..options
+        };
+        Self {
+            schema: Self::schema_of(&columns, &options),
+            walk: Walk::new(sources),
+            rows: Vec::new(),
+            scratch: Scratch::new(),
+            records: 0,
+            ready: VecDeque::new(),
+            failed: None,
+            ended: false,
+            columns,
+            options,
+        }
+    }
+
+    /// Schema of the Arrow batches.
+    #[must_use]
+    pub fn schema_of(columns: &[BatchColumn], options: &ScanOptions) -> SchemaRef {
+        schema(columns.iter().map(|column| column.field(options)).collect(), options.on_corrupt)
+    }
+
+    /// Schema of the Arrow batches.
+    #[must_use]
+    pub fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    /// What was read and lost so far.
+    #[must_use]
+    pub fn stats(&self) -> ScanStats {
+        ScanStats { records: self.records, ..self.walk.stats() }
+    }
+
+    fn advance(&mut self) -> Result<Option<arrow_array::RecordBatch>> {
+        loop {
+            if let Some(ready) = self.ready.pop_front() {
+                return Ok(Some(ready));
+            }
+            if let Some(error) = self.failed.take() {
+                return Err(error);
+            }
+            if self.rows.len() >= self.options.max_rows.max(1) {
+                self.emit()?;
+            } else if !self.read()? {
+                self.emit()?;
+                return Ok(self.ready.pop_front());
+            }
+        }
+    }
+
+    /// Adds the row of the next batch; `false` where there are no more.
+    fn read(&mut self) -> Result<bool> {
+        let Self { walk, options, columns, rows, scratch, .. } = self;
+        let step = if columns.iter().any(|column| column.reads_payload()) {
+            let decompresses = columns.iter().any(|column| column.decompresses());
+            walk.step(options, |batch, origin, _| {
+                let (crc_ok, header, origin) = (Some(batch.verify_crc().is_ok()), **batch, origin.clone());
+                let uncompressed_size =
+                    if decompresses { uncompressed_size(batch, scratch, &options.limits) } else { None };
+                rows.push(Row { origin, header, crc_ok, uncompressed_size });
+                Ok(())
+            })
+        } else {
+            walk.step_header(options, |header, origin| {
+                let (header, origin) = (*header, origin.clone());
+                rows.push(Row { origin, header, crc_ok: None, uncompressed_size: None });
+            })
+        };
+        match step {
+            Ok(Step::Batch) => {}
+            Ok(Step::End) => return Ok(false),
+            Ok(Step::Fault(fault)) => {
+                if self.options.on_corrupt == OnCorrupt::Report {
+                    self.emit()?;
+                    self.ready.push_back(fault.row(&self.schema)?);
+                }
+            }
+            Err(error) => {
+                self.emit()?;
+                self.failed = Some(error);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Makes the rows so far ready.
+    fn emit(&mut self) -> Result<()> {
+        let rows = std::mem::take(&mut self.rows);
+        if rows.is_empty() {
+            return Ok(());
+        }
+        self.records = self.records.saturating_add(crate::num::u64_of(rows.len()));
+        let unit = self.options.timestamp_unit;
+        let mut arrays: Vec<_> = self.columns.iter().map(|column| values(*column, &rows).into_array(unit)).collect();
+        if self.options.on_corrupt == OnCorrupt::Report {
+            arrays.push(no_errors(rows.len()));
+        }
+        self.ready.push_back(arrow_batch(&self.schema, arrays, rows.len())?);
+        Ok(())
+    }
+}
+
+impl Iterator for BatchScan {
+    type Item = Result<arrow_array::RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.ended {
+            return None;
+        }
+        let next = self.advance().transpose();
+        self.ended = !matches!(next, Some(Ok(_)));
+        next
+    }
+}
+
+/// Bytes of the records after decompression, if that goes to the end.
+fn uncompressed_size(batch: &Batch<'_>, scratch: &mut Scratch, limits: &Limits) -> Option<i64> {
+    let payload = batch.payload(scratch, limits).ok().filter(|payload| payload.fault.is_none())?;
+    let overhead = if batch.magic() < 2 && !batch.is_legacy_wrapper() { 14 } else { 0 };
+    let v1 = if batch.magic() == 1 && overhead > 0 { 8 } else { 0 };
+    i64::try_from(payload.bytes.len().saturating_sub(overhead).saturating_sub(v1)).ok()
+}
+
+/// The values of a column.
+fn values(column: BatchColumn, rows: &[Row]) -> Values {
+    fn each<T>(rows: &[Row], value: impl Fn(&Row) -> Option<T>) -> Vec<Option<T>> {
+        rows.iter().map(value).collect()
+    }
+    fn of<T>(rows: &[Row], value: impl Fn(&BatchHeader) -> T) -> Vec<Option<T>> {
+        rows.iter().map(|row| Some(value(&row.header))).collect()
+    }
+    let number = |len: usize| i32::try_from(len).unwrap_or(i32::MAX);
+    match column {
+        BatchColumn::Topic => Values::Text(each(rows, |row| row.origin.topic.clone())),
+        BatchColumn::Partition => Values::Int32(each(rows, |row| row.origin.partition)),
+        BatchColumn::Segment => Values::Text(each(rows, |row| row.origin.segment.clone())),
+        BatchColumn::Position => Values::Int64(each(rows, |row| i64::try_from(row.header.position()).ok())),
+        BatchColumn::Size => Values::Int32(of(rows, |header| number(header.size()))),
+        BatchColumn::BaseOffset => Values::Int64(each(rows, |row| row.header.base_offset())),
+        BatchColumn::LastOffset => Values::Int64(of(rows, BatchHeader::last_offset)),
+        BatchColumn::RecordCount => Values::Int32(each(rows, |row| row.header.record_count())),
+        BatchColumn::Magic => Values::Int8(of(rows, |header| header.magic().cast_signed())),
+        BatchColumn::Compression => {
+            Values::Text(of(rows, |header| header.compression().map_or("unknown", Compression::name).into()))
+        }
+        BatchColumn::StoredSize => Values::Int32(each(rows, |row| Some(row.stored_size()))),
+        BatchColumn::TimestampType => {
+            Values::Text(each(rows, |row| row.header.timestamp_type().map(|kind| TimestampType::name(kind).into())))
+        }
+        BatchColumn::BaseTimestamp => Values::Time(each(rows, |row| {
+            row.header.delete_horizon_ms().is_none().then(|| row.header.base_timestamp())
+        })),
+        BatchColumn::MaxTimestamp => Values::Time(of(rows, BatchHeader::max_timestamp)),
+        BatchColumn::DeleteHorizon => Values::Time(each(rows, |row| row.header.delete_horizon_ms())),
+        BatchColumn::PartitionLeaderEpoch => Values::Int32(of(rows, BatchHeader::partition_leader_epoch)),
+        BatchColumn::ProducerId => Values::Int64(of(rows, BatchHeader::producer_id)),
+        BatchColumn::ProducerEpoch => Values::Int16(of(rows, BatchHeader::producer_epoch)),
+        BatchColumn::BaseSequence => Values::Int32(of(rows, BatchHeader::base_sequence)),
+        BatchColumn::LastSequence => Values::Int32(of(rows, BatchHeader::last_sequence)),
+        BatchColumn::IsTransactional => Values::Bool(of(rows, BatchHeader::is_transactional)),
+        BatchColumn::IsControl => Values::Bool(of(rows, BatchHeader::is_control)),
+        BatchColumn::Crc => Values::Int64(of(rows, |header| i64::from(header.crc()))),
+        BatchColumn::CrcOk => Values::Bool(each(rows, |row| row.crc_ok)),
+        BatchColumn::UncompressedSize => Values::Int64(each(rows, |row| row.uncompressed_size)),
+        BatchColumn::Ratio => Values::Float(each(rows, Row::ratio)),
+    }
+}

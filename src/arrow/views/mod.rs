@@ -1,0 +1,76 @@
+//! Rows that are not records: a row a batch ([`BatchScan`]) and a row a segment ([`SegmentScan`]).
+
+mod batches;
+mod segments;
+
+pub use batches::{BatchColumn, BatchScan};
+pub use segments::{SegmentColumn, SegmentScan};
+
+use std::sync::Arc;
+
+use arrow_array::{
+    ArrayRef, BooleanArray, Float64Array, Int8Array, Int16Array, Int32Array, Int64Array, RecordBatchOptions,
+    StringArray, TimestampMicrosecondArray, TimestampMillisecondArray,
+};
+use arrow_schema::{DataType, Field, SchemaRef, TimeUnit};
+
+use crate::arrow::options::OnCorrupt;
+use crate::arrow::schema::{TimestampUnit, with_error};
+use crate::error::{Error, Result};
+use crate::format::header::NO_TIMESTAMP;
+
+/// The values of a column, one a row.
+enum Values {
+    Text(Vec<Option<Arc<str>>>),
+    Bool(Vec<Option<bool>>),
+    Int8(Vec<Option<i8>>),
+    Int16(Vec<Option<i16>>),
+    Int32(Vec<Option<i32>>),
+    Int64(Vec<Option<i64>>),
+    Float(Vec<Option<f64>>),
+    /// Milliseconds since the epoch; −1 is none.
+    Time(Vec<Option<i64>>),
+}
+
+impl Values {
+    fn into_array(self, unit: TimestampUnit) -> ArrayRef {
+        match self {
+            Self::Text(values) => Arc::new(StringArray::from_iter(values)),
+            Self::Bool(values) => Arc::new(BooleanArray::from(values)),
+            Self::Int8(values) => Arc::new(Int8Array::from(values)),
+            Self::Int16(values) => Arc::new(Int16Array::from(values)),
+            Self::Int32(values) => Arc::new(Int32Array::from(values)),
+            Self::Int64(values) => Arc::new(Int64Array::from(values)),
+            Self::Float(values) => Arc::new(Float64Array::from(values)),
+            Self::Time(values) => time_array(values, unit),
+        }
+    }
+}
+
+/// Timestamps; null for none, and in microseconds for those that do not fit.
+fn time_array(values: Vec<Option<i64>>, unit: TimestampUnit) -> ArrayRef {
+    let values = values.into_iter().map(|value| value.filter(|value| *value != NO_TIMESTAMP));
+    match unit {
+        TimestampUnit::Millisecond => Arc::new(values.collect::<TimestampMillisecondArray>().with_timezone("UTC")),
+        TimestampUnit::Microsecond => {
+            let micros = values.map(|value| value.and_then(|value| value.checked_mul(1000)));
+            Arc::new(micros.collect::<TimestampMicrosecondArray>().with_timezone("UTC"))
+        }
+    }
+}
+
+fn time_type(unit: TimestampUnit) -> DataType {
+    DataType::Timestamp(TimeUnit::from(unit), Some("UTC".into()))
+}
+
+/// A schema of nullable columns, with the `error` column where faults are rows.
+fn schema(fields: Vec<Field>, on_corrupt: OnCorrupt) -> SchemaRef {
+    let schema = arrow_schema::Schema::new(fields);
+    if on_corrupt == OnCorrupt::Report { with_error(&schema) } else { Arc::new(schema) }
+}
+
+fn arrow_batch(schema: &SchemaRef, columns: Vec<ArrayRef>, rows: usize) -> Result<arrow_array::RecordBatch> {
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    arrow_array::RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)
+        .map_err(|error| Error::argument(error.to_string()))
+}

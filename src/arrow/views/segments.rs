@@ -1,0 +1,265 @@
+//! A row a segment, by its name, its indexes and a few headers.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Field, SchemaRef};
+
+use crate::arrow::fault::{Fault, no_errors};
+use crate::arrow::options::{OnCorrupt, ScanOptions};
+use crate::arrow::source::ScanSource;
+use crate::arrow::stats::ScanStats;
+use crate::arrow::views::{Values, arrow_batch, schema, time_type};
+use crate::error::{Error, ErrorKind, Result};
+use crate::log::{HeaderReader, LogFileKind, Segment};
+
+/// A column of a scan that gives a row a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum SegmentColumn {
+    /// `string`: the topic, null where it is not known.
+    Topic,
+    /// `int32`: the partition, null where it is not known.
+    Partition,
+    /// `string`: path of the file.
+    Segment,
+    /// `string`: live, deleted, cleaned, swap; null for a file that is not named like a segment.
+    State,
+    /// `int64`: base offset, from the name.
+    BaseOffset,
+    /// `int64`: the offset after the last batch.
+    EndOffset,
+    /// `int64`: bytes of the `.log` file.
+    Size,
+    /// `timestamp`: base timestamp of the first batch, null for none.
+    FirstTimestamp,
+    /// `timestamp`: the largest timestamp, null for none.
+    LargestTimestamp,
+    /// `int64`: bytes of the `.index`, null where there is none.
+    IndexSize,
+    /// `int64`: bytes of the `.timeindex`, null where there is none.
+    TimeIndexSize,
+    /// `int64`: bytes of the `.txnindex`, null where there is none.
+    TxnIndexSize,
+    /// `bool`: whether there is a producer snapshot for the base offset.
+    HasSnapshot,
+    /// `int64`: batches. Reads every header.
+    BatchCount,
+}
+
+/// Name and type of each column, in the order of the enum.
+const COLUMNS: [(SegmentColumn, &str, DataType); 14] = [
+    (SegmentColumn::Topic, "topic", DataType::Utf8),
+    (SegmentColumn::Partition, "partition", DataType::Int32),
+    (SegmentColumn::Segment, "segment", DataType::Utf8),
+    (SegmentColumn::State, "state", DataType::Utf8),
+    (SegmentColumn::BaseOffset, "base_offset", DataType::Int64),
+    (SegmentColumn::EndOffset, "end_offset", DataType::Int64),
+    (SegmentColumn::Size, "size", DataType::Int64),
+    (SegmentColumn::FirstTimestamp, "first_timestamp", DataType::Null),
+    (SegmentColumn::LargestTimestamp, "largest_timestamp", DataType::Null),
+    (SegmentColumn::IndexSize, "index_size", DataType::Int64),
+    (SegmentColumn::TimeIndexSize, "time_index_size", DataType::Int64),
+    (SegmentColumn::TxnIndexSize, "txn_index_size", DataType::Int64),
+    (SegmentColumn::HasSnapshot, "has_snapshot", DataType::Boolean),
+    (SegmentColumn::BatchCount, "batch_count", DataType::Int64),
+];
+
+impl SegmentColumn {
+    /// The columns that come unasked: all but [`SegmentColumn::BatchCount`].
+    #[must_use]
+    pub fn defaults() -> Vec<Self> {
+        COLUMNS.iter().map(|(column, ..)| *column).filter(|column| *column != Self::BatchCount).collect()
+    }
+
+    /// Name in the schema.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        COLUMNS.iter().find(|(column, ..)| *column == self).map_or("", |(_, name, _)| name)
+    }
+
+    fn field(self, options: &ScanOptions) -> Field {
+        let data_type = COLUMNS.iter().find(|(column, ..)| *column == self).map(|(.., data_type)| data_type.clone());
+        let data_type = data_type.filter(|data_type| *data_type != DataType::Null);
+        Field::new(self.name(), data_type.unwrap_or_else(|| time_type(options.timestamp_unit)), true)
+    }
+}
+
+impl fmt::Display for SegmentColumn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for SegmentColumn {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        COLUMNS.iter().find(|(_, known, _)| *known == name).map(|(column, ..)| *column).ok_or_else(|| {
+            let names = COLUMNS.map(|(_, name, _)| name).join(", ");
+            Error::argument(format!("there is no column {name:?} in the view of segments; there are {names}"))
+        })
+    }
+}
+
+/// Iterates Arrow batches of one row each for a segment. Buffers have no row.
+///
+/// Bounds by offset leave out segments by their names, bounds by timestamp by their largest timestamp. Where a segment can't be
+/// walked to its end, [`OnCorrupt::Skip`] leaves what is not known null, and [`OnCorrupt::Report`] says why in the `error` column.
+pub struct SegmentScan {
+    options: ScanOptions,
+    columns: Vec<SegmentColumn>,
+    schema: SchemaRef,
+    sources: std::vec::IntoIter<ScanSource>,
+    stats: ScanStats,
+    ended: bool,
+}
+
+impl SegmentScan {
+    /// Opens nothing yet.
+    #[must_use]
+    pub fn new(sources: Vec<ScanSource>, columns: Vec<SegmentColumn>, options: ScanOptions) -> Self {
+        let schema = Self::schema_of(&columns, &options);
+        Self { schema, sources: sources.into_iter(), stats: ScanStats::default(), ended: false, columns, options }
+    }
+
+    /// Schema of the Arrow batches.
+    #[must_use]
+    pub fn schema_of(columns: &[SegmentColumn], options: &ScanOptions) -> SchemaRef {
+        schema(columns.iter().map(|column| column.field(options)).collect(), options.on_corrupt)
+    }
+
+    /// Schema of the Arrow batches.
+    #[must_use]
+    pub fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    /// What was read and lost so far; bytes read are not counted.
+    #[must_use]
+    pub fn stats(&self) -> ScanStats {
+        self.stats
+    }
+
+    fn advance(&mut self) -> Result<Option<arrow_array::RecordBatch>> {
+        for source in self.sources.by_ref() {
+            if source.path().is_none() || self.options.bounds().pass_over_segment(source.base_offset, source.next_base)
+            {
+                continue;
+            }
+            let mut row = Row { source, segment: None, error: None };
+            row.segment = row.source.path().and_then(|path| Segment::open_with(path, &self.options.limits).ok());
+            let columns: Result<Vec<_>> = self.columns.iter().map(|column| row.value(*column, &self.options)).collect();
+            let unit = self.options.timestamp_unit;
+            let mut arrays: Vec<_> = columns?.into_iter().map(|values| values.into_array(unit)).collect();
+            if row.is_before(self.options.start_timestamp) {
+                continue;
+            }
+            self.stats.records = self.stats.records.saturating_add(1);
+            self.stats.batches_skipped = self.stats.batches_skipped.saturating_add(u64::from(row.error.is_some()));
+            if self.options.on_corrupt == OnCorrupt::Report {
+                arrays.push(row.error.map_or_else(|| Ok(no_errors(1)), |fault| fault.column())?);
+            }
+            return arrow_batch(&self.schema, arrays, 1).map(Some);
+        }
+        Ok(None)
+    }
+}
+
+impl Iterator for SegmentScan {
+    type Item = Result<arrow_array::RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.ended {
+            return None;
+        }
+        let next = self.advance().transpose();
+        self.ended = !matches!(next, Some(Ok(_)));
+        next
+    }
+}
+
+/// A segment, and what was wrong with it.
+struct Row {
+    source: ScanSource,
+    segment: Option<Segment>,
+    error: Option<Fault>,
+}
+
+impl Row {
+    fn is_before(&self, start_timestamp: Option<i64>) -> bool {
+        let Some((start, segment)) = start_timestamp.zip(self.segment.as_ref()) else { return false };
+        segment.largest_timestamp().is_ok_and(|largest| largest.timestamp < start)
+    }
+
+    fn value(&mut self, column: SegmentColumn, options: &ScanOptions) -> Result<Values> {
+        let segment = self.segment.clone();
+        let segment = segment.as_ref();
+        let size_of = |kind| {
+            let path = segment?.file(kind);
+            i64::try_from(std::fs::metadata(path).ok()?.len()).ok()
+        };
+        Ok(match column {
+            SegmentColumn::Topic => Values::Text(vec![self.source.origin.topic.clone()]),
+            SegmentColumn::Partition => Values::Int32(vec![self.source.origin.partition]),
+            SegmentColumn::Segment => Values::Text(vec![self.source.origin.segment.clone()]),
+            SegmentColumn::State => Values::Text(vec![segment.map(|segment| segment.state().name().into())]),
+            SegmentColumn::BaseOffset => Values::Int64(vec![segment.map(Segment::base_offset)]),
+            SegmentColumn::EndOffset => {
+                Values::Int64(vec![self.or_null(segment.map(Segment::end_offset).transpose(), options)?])
+            }
+            SegmentColumn::Size => {
+                let size = self.source.path().and_then(|path| std::fs::metadata(path).ok()).map(|found| found.len());
+                Values::Int64(vec![size.and_then(|size| i64::try_from(size).ok())])
+            }
+            SegmentColumn::FirstTimestamp => {
+                let first = self.headers(options).and_then(|mut reader| reader.next_header().transpose());
+                let first = self.or_null(first, options)?.filter(|header| header.delete_horizon_ms().is_none());
+                Values::Time(vec![first.map(|header| header.base_timestamp())])
+            }
+            SegmentColumn::LargestTimestamp => {
+                let largest = self.or_null(segment.map(Segment::largest_timestamp).transpose(), options)?;
+                Values::Time(vec![largest.map(|largest| largest.timestamp)])
+            }
+            SegmentColumn::IndexSize => Values::Int64(vec![size_of(LogFileKind::OffsetIndex)]),
+            SegmentColumn::TimeIndexSize => Values::Int64(vec![size_of(LogFileKind::TimeIndex)]),
+            SegmentColumn::TxnIndexSize => Values::Int64(vec![size_of(LogFileKind::TransactionIndex)]),
+            SegmentColumn::HasSnapshot => {
+                Values::Bool(vec![segment.map(|_| size_of(LogFileKind::ProducerSnapshot).is_some())])
+            }
+            SegmentColumn::BatchCount => {
+                let count = self.headers(options).and_then(count);
+                Values::Int64(vec![self.or_null(count.map(Some), options)?])
+            }
+        })
+    }
+
+    fn headers(&self, options: &ScanOptions) -> Result<HeaderReader> {
+        let path = self.source.path().map(std::path::Path::to_path_buf).unwrap_or_default();
+        HeaderReader::open(&path, &options.limits)
+    }
+
+    /// What could be told; notes why if nothing could.
+    fn or_null<T>(&mut self, told: Result<Option<T>>, options: &ScanOptions) -> Result<Option<T>> {
+        match told {
+            Ok(told) => Ok(told),
+            Err(error) if options.on_corrupt == OnCorrupt::Fail || matches!(error.kind(), ErrorKind::Io(_)) => {
+                Err(self.source.locate(error))
+            }
+            Err(error) => {
+                self.error.get_or_insert(Fault::whole(&self.source, error));
+                Ok(None)
+            }
+        }
+    }
+}
+
+fn count(mut reader: HeaderReader) -> Result<i64> {
+    let mut count = 0_i64;
+    while let Some(header) = reader.next_header() {
+        header?;
+        count = count.saturating_add(1);
+    }
+    Ok(count)
+}

@@ -1,0 +1,338 @@
+//! [`Walk`]: the batches of some sources that a scan wants, and what to do about damage between them.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::arrow::columns::Origin;
+use crate::arrow::fault::Fault;
+use crate::arrow::options::{Bounds, Isolation, OnCorrupt, ScanOptions};
+use crate::arrow::source::{Place, ScanSource};
+use crate::arrow::stats::ScanStats;
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::batch::Batch;
+use crate::format::header::BatchHeader;
+use crate::log::Input;
+use crate::log::committed::Committed;
+use crate::log::resync::{Next, Resync};
+use crate::log::{PartitionLog, Segment};
+
+/// Walks sources in their order, one open at a time.
+pub(crate) struct Walk {
+    sources: std::vec::IntoIter<ScanSource>,
+    current: Option<Current>,
+    /// What is known of the transactions of a partition, by its directory.
+    transactions: Option<(PathBuf, Arc<Committed>)>,
+    stats: ScanStats,
+}
+
+/// The source that is open.
+struct Current {
+    source: ScanSource,
+    input: Input,
+    bounds: Bounds,
+    committed: Option<Arc<Committed>>,
+    resync: Resync,
+    /// The offset after the last batch that was walked over.
+    next_offset: Option<i64>,
+}
+
+/// What a step came to.
+pub(crate) enum Step {
+    /// A batch was given, or passed over.
+    Batch,
+    /// Bytes were passed over that are no batch, or not a right one.
+    Fault(Fault),
+    /// There are no more sources.
+    End,
+}
+
+/// What lies next in a source.
+enum Found {
+    Given,
+    /// Neither this batch nor a later one of the source is asked for.
+    Enough,
+    End,
+    /// A batch at a position that ends where its size says, and its offsets.
+    Bad {
+        position: u64,
+        size: usize,
+        offsets: (Option<i64>, Option<i64>),
+        error: Error,
+    },
+    /// Something at a position that may end anywhere.
+    Damage {
+        position: u64,
+        error: Error,
+    },
+}
+
+impl Walk {
+    pub(crate) fn new(sources: Vec<ScanSource>) -> Self {
+        Self { sources: sources.into_iter(), current: None, transactions: None, stats: ScanStats::default() }
+    }
+
+    /// What was read and lost so far; rows are not known here.
+    pub(crate) fn stats(&self) -> ScanStats {
+        let reading = self.current.as_ref().map_or(0, |current| current.input.bytes_read());
+        ScanStats { bytes_read: self.stats.bytes_read.saturating_add(reading), ..self.stats }
+    }
+
+    /// Hands the next batch to `take` if it is asked for.
+    pub(crate) fn step(
+        &mut self,
+        options: &ScanOptions,
+        take: impl FnMut(&Batch<'_>, &Origin, &Bounds) -> Result<()>,
+    ) -> Result<Step> {
+        self.step_by(options, |current| current.find(options, take))
+    }
+
+    /// Hands the header of the next batch to `take` if it is asked for. Payloads are not read.
+    pub(crate) fn step_header(
+        &mut self,
+        options: &ScanOptions,
+        take: impl FnMut(&BatchHeader, &Origin),
+    ) -> Result<Step> {
+        self.step_by(options, |current| current.find_header(take))
+    }
+
+    fn step_by(&mut self, options: &ScanOptions, find: impl FnOnce(&mut Current) -> Found) -> Result<Step> {
+        if self.current.is_none() {
+            let Some(source) = self.sources.next() else { return Ok(Step::End) };
+            self.current = self.open(source, options)?;
+        }
+        let Some(current) = &mut self.current else { return Ok(Step::Batch) };
+        let fault = match find(current) {
+            Found::Given => {
+                self.stats.batches = self.stats.batches.saturating_add(1);
+                None
+            }
+            Found::Enough => {
+                self.close();
+                None
+            }
+            Found::End => {
+                let fault = if options.on_corrupt == OnCorrupt::Fail { None } else { current.cut_end()? };
+                if fault.is_none() {
+                    self.close();
+                }
+                fault
+            }
+            Found::Bad { error, .. } | Found::Damage { error, .. } if is_final(&error, options) => {
+                return Err(current.source.locate(error));
+            }
+            Found::Bad { position, size, offsets, error } => {
+                Some(current.fault(position, crate::num::u64_of(size), offsets, error))
+            }
+            Found::Damage { position, error } => Some(current.pass_over(position, error)?),
+        };
+        Ok(fault.and_then(|fault| self.count(fault)).map_or(Step::Batch, Step::Fault))
+    }
+
+    /// Counts a fault that lies in the source's window.
+    fn count(&mut self, fault: Fault) -> Option<Fault> {
+        if self.current.as_ref().is_some_and(|current| fault.position < current.source.window.0) {
+            return None;
+        }
+        let stats = &mut self.stats;
+        stats.batches_skipped = stats.batches_skipped.saturating_add(u64::from(!fault.is_cut));
+        stats.bytes_lost = stats.bytes_lost.saturating_add(fault.length);
+        stats.offsets_lost = stats.offsets_lost.saturating_add(fault.offsets_lost());
+        Some(fault)
+    }
+
+    fn close(&mut self) {
+        self.stats = self.stats();
+        self.current = None;
+    }
+
+    /// Opens a source where it has to be read from; `None` if nothing in it is asked for.
+    fn open(&mut self, source: ScanSource, options: &ScanOptions) -> Result<Option<Current>> {
+        let mut bounds = options.bounds();
+        if bounds.pass_over_segment(source.base_offset, source.next_base) {
+            return Ok(None);
+        }
+        let mut committed = None;
+        if options.isolation == Isolation::ReadCommitted {
+            let transactions = self.transactions_of(&source, options)?;
+            let stable = transactions.last_stable_offset();
+            bounds.end_offset = Some(bounds.end_offset.map_or(stable, |end| end.min(stable)));
+            committed = Some(transactions);
+        }
+        let Some(position) = start_position(&source, &bounds, options)? else { return Ok(None) };
+        let mut input = source.open(position, &options.limits)?;
+        input.stop_at(source.window.1);
+        let next_offset = source.base_offset.filter(|_| position == 0);
+        let resync = Resync::new(&options.limits);
+        Ok(Some(Current { source, input, bounds, committed, resync, next_offset }))
+    }
+
+    /// What is known of the transactions around a source; of a partition, read once for all of its sources that follow.
+    fn transactions_of(&mut self, source: &ScanSource, options: &ScanOptions) -> Result<Arc<Committed>> {
+        let limits = &options.limits;
+        let (path, directory) = match (&source.place, source.directory()) {
+            (Place::Memory(bytes), _) => return Ok(Arc::new(Committed::of_bytes((**bytes).as_ref(), limits))),
+            (Place::File(path), None) => return Committed::of_file(path, limits).map(Arc::new),
+            (Place::File(path), Some(directory)) => (path, directory),
+        };
+        if let Some((known, transactions)) = &self.transactions
+            && known == directory
+        {
+            return Ok(Arc::clone(transactions));
+        }
+        let log = PartitionLog::open_with(if directory == Path::new("") { Path::new(".") } else { directory }, limits)?;
+        if !log.segments().iter().any(|segment| segment.path().file_name() == path.file_name()) {
+            return Committed::of_file(path, limits).map(Arc::new); // one that is about to be deleted
+        }
+        let same = || {
+            let rest = self.sources.as_slice().iter().filter(|other| other.directory() == Some(directory));
+            rest.chain([source])
+        };
+        let start = same().filter_map(|source| source.base_offset).min().unwrap_or(0);
+        let end = same().map(|source| source.next_base.unwrap_or(i64::MAX)).max().unwrap_or(i64::MAX);
+        let start = options.start_offset.map_or(start, |offset| offset.max(start));
+        let end = options.end_offset.map_or(end, |offset| offset.min(end));
+        let transactions = Arc::new(Committed::of_segments(log.segments(), start, end)?);
+        self.transactions = Some((directory.to_path_buf(), Arc::clone(&transactions)));
+        Ok(transactions)
+    }
+}
+
+/// Where to begin reading a source; `None` if nothing in it is asked for. Indexes that can't be read cost time only.
+fn start_position(source: &ScanSource, bounds: &Bounds, options: &ScanOptions) -> Result<Option<u64>> {
+    let Some(path) = source.path() else { return Ok(Some(0)) };
+    let is_bounded = bounds.start_offset.is_some() || bounds.start_timestamp.is_some();
+    if source.base_offset.is_none() || !(is_bounded || source.window.0 > 0) {
+        return Ok(Some(0));
+    }
+    let segment = match Segment::open_with(path, &options.limits) {
+        Ok(segment) => segment,
+        Err(error) if matches!(error.kind(), ErrorKind::Io(_)) => return Err(error),
+        Err(_) => return Ok(Some(0)),
+    };
+    if let Some(start) = bounds.start_timestamp
+        && segment.largest_timestamp().is_ok_and(|largest| largest.timestamp < start)
+    {
+        return Ok(None);
+    }
+    let mut position = 0;
+    if is_bounded {
+        position = segment.start_position(bounds.start_offset, bounds.start_timestamp).unwrap_or(0);
+    }
+    Ok(Some(position.max(segment.floor_position(source.window.0).unwrap_or(0))))
+}
+
+/// Whether an error ends the pass.
+fn is_final(error: &Error, options: &ScanOptions) -> bool {
+    options.on_corrupt == OnCorrupt::Fail || matches!(error.kind(), ErrorKind::Io(_) | ErrorKind::InvalidArgument(_))
+}
+
+impl Current {
+    fn find(
+        &mut self,
+        options: &ScanOptions,
+        mut take: impl FnMut(&Batch<'_>, &Origin, &Bounds) -> Result<()>,
+    ) -> Found {
+        let Self { source, input, bounds, committed, next_offset, .. } = self;
+        // a segment's batches are in the order of their offsets, those of other files and buffers need not be
+        let is_sorted = source.base_offset.is_some();
+        let from = source.window.0;
+        let next = if bounds.are_any() || committed.is_some() || from > 0 {
+            input.next_wanted(|header| {
+                if header.is_control() || is_sorted && bounds.end_before(header) {
+                    return true; // the one for its checksum, the other to end there
+                }
+                let is_before = header.position() < from && options.on_corrupt == OnCorrupt::Fail;
+                let is_aborted = committed.as_ref().is_some_and(|committed| committed.is_aborted(header));
+                let passes_over = is_before || is_aborted || bounds.pass_over(header);
+                if passes_over {
+                    *next_offset = Some(header.next_offset());
+                }
+                !passes_over
+            })
+        } else {
+            input.next_batch()
+        };
+        let batch = match next {
+            None => return Found::End,
+            Some(Err(error)) => return Found::Damage { position: input.position(), error },
+            Some(Ok(batch)) => batch,
+        };
+        let position = batch.position();
+        if is_sorted && bounds.end_before(&batch) {
+            return Found::Enough;
+        }
+        if options.check_crc
+            && let Err(error) = batch.verify_crc()
+        {
+            return Found::Damage { position, error };
+        }
+        let is_passed_over = position < from || bounds.pass_over(&batch);
+        let taken = if is_passed_over { Ok(()) } else { take(&batch, &source.origin, bounds) };
+        let offsets = (batch.base_offset().or(*next_offset), Some(batch.next_offset()));
+        match taken {
+            Ok(()) => {
+                *next_offset = offsets.1;
+                Found::Given
+            }
+            Err(error) if options.check_crc => {
+                *next_offset = offsets.1;
+                Found::Bad { position, size: batch.size(), offsets, error }
+            }
+            Err(error) => Found::Damage { position, error },
+        }
+    }
+
+    fn find_header(&mut self, mut take: impl FnMut(&BatchHeader, &Origin)) -> Found {
+        let header = match self.input.next_header() {
+            None => return Found::End,
+            Some(Err(error)) => return Found::Damage { position: self.input.position(), error },
+            Some(Ok(header)) => header,
+        };
+        if self.source.base_offset.is_some() && self.bounds.end_before(&header) {
+            return Found::Enough;
+        }
+        if header.position() >= self.source.window.0 && !self.bounds.pass_over(&header) {
+            take(&header, &self.source.origin);
+        }
+        self.next_offset = Some(header.next_offset());
+        Found::Given
+    }
+
+    /// Goes on at the next batch after damage.
+    fn pass_over(&mut self, position: u64, error: Error) -> Result<Fault> {
+        let next = self.input.resync(&mut self.resync, position, self.next_offset);
+        let (to, next_offset) = match next.map_err(|error| self.source.locate(error))? {
+            Next::Batch(to) => (to, self.input.header_at(to)?.base_offset()),
+            Next::End(to) => (to, None),
+        };
+        self.input.seek(to);
+        let length = to.saturating_sub(position);
+        let is_end = next_offset.is_none() && self.input.cut_len()? == 0;
+        let next_offset = if is_end { self.source.next_base } else { next_offset };
+        Ok(self.fault(position, length, (self.next_offset, next_offset), error))
+    }
+
+    /// A cut batch at the end of the input; batches may follow it, if its size is what is wrong.
+    fn cut_end(&mut self) -> Result<Option<Fault>> {
+        let cut_len = self.input.cut_len()?;
+        if cut_len == 0 {
+            return Ok(None);
+        }
+        let position = self.input.position();
+        let error = Error::new(ErrorKind::Truncated).at(position);
+        let next = self.input.resync(&mut self.resync, position, self.next_offset);
+        if let Next::Batch(_) = next.map_err(|error| self.source.locate(error))? {
+            return self.pass_over(position, error).map(Some);
+        }
+        self.input.seek(position.saturating_add(cut_len));
+        let mut fault = self.fault(position, cut_len, (self.next_offset, self.source.next_base), error);
+        fault.is_cut = true;
+        Ok(Some(fault))
+    }
+
+    fn fault(&self, position: u64, length: u64, offsets: (Option<i64>, Option<i64>), error: Error) -> Fault {
+        let (kind, origin) = (error.kind().name(), self.source.origin.clone());
+        let message = self.source.locate(error).to_string();
+        Fault { kind, message, origin, position, length, offsets, is_cut: false }
+    }
+}

@@ -1,0 +1,168 @@
+//! A pass of a scan: its Arrow batches, one after the other, and what it read and lost.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow_schema::SchemaRef;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::arrow::{ArrowScan, BatchScan, ScanStats, SegmentScan};
+use crate::python::capsule::PyArrowBatch;
+use crate::python::errors::OrRaise;
+
+/// The views of a scan under way.
+pub(crate) enum View {
+    Records(Box<ArrowScan>),
+    Batches(Box<BatchScan>),
+    Segments(Box<SegmentScan>),
+}
+
+/// Counters that a scan shares with its passes.
+pub(crate) type SharedStats = Arc<Mutex<Option<ScanStats>>>;
+
+/// A pass, which keeps its own counters and those of its scan.
+pub(crate) struct Pass {
+    view: View,
+    shared: SharedStats,
+}
+
+impl Pass {
+    pub(crate) fn new(view: View, shared: SharedStats) -> Self {
+        let pass = Self { view, shared };
+        pass.share();
+        pass
+    }
+
+    pub(crate) fn schema(&self) -> SchemaRef {
+        match &self.view {
+            View::Records(scan) => scan.schema(),
+            View::Batches(scan) => scan.schema(),
+            View::Segments(scan) => scan.schema(),
+        }
+    }
+
+    fn stats(&self) -> ScanStats {
+        match &self.view {
+            View::Records(scan) => scan.stats(),
+            View::Batches(scan) => scan.stats(),
+            View::Segments(scan) => scan.stats(),
+        }
+    }
+
+    fn share(&self) {
+        *self.shared.lock().unwrap_or_else(PoisonError::into_inner) = Some(self.stats());
+    }
+}
+
+impl Iterator for Pass {
+    type Item = crate::Result<arrow_array::RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = match &mut self.view {
+            View::Records(scan) => scan.next(),
+            View::Batches(scan) => scan.next(),
+            View::Segments(scan) => scan.next(),
+        };
+        self.share();
+        next
+    }
+}
+
+/// What a pass of a :class:`Scan` read and lost.
+#[pyclass(frozen, name = "ScanStats", module = "kbat")]
+pub(crate) struct PyScanStats(pub(crate) ScanStats);
+
+#[pymethods]
+impl PyScanStats {
+    /// Batches whose records were given.
+    #[getter]
+    fn batches(&self) -> u64 {
+        self.0.batches
+    }
+
+    /// Rows given, those of errors not counted.
+    #[getter]
+    fn records(&self) -> u64 {
+        self.0.records
+    }
+
+    /// Bytes read from files; of buffers, bytes of the batches walked over.
+    #[getter]
+    fn bytes_read(&self) -> u64 {
+        self.0.bytes_read
+    }
+
+    /// Faults passed over: damaged batches, or stretches of bytes in which no batch could be found.
+    #[getter]
+    fn batches_skipped(&self) -> u64 {
+        self.0.batches_skipped
+    }
+
+    /// Bytes of them, with those of cut batches at the ends of files.
+    #[getter]
+    fn bytes_lost(&self) -> u64 {
+        self.0.bytes_lost
+    }
+
+    /// Offsets between the last good batch before and the next one after each fault; those that compaction had removed count too.
+    #[getter]
+    fn offsets_lost(&self) -> u64 {
+        self.0.offsets_lost
+    }
+
+    /// All of them by name.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        for (name, value) in self.values() {
+            dict.set_item(name, value)?;
+        }
+        Ok(dict)
+    }
+
+    fn __repr__(&self) -> String {
+        let values = self.values().map(|(name, value)| format!("{name}={value}"));
+        format!("ScanStats({})", values.join(", "))
+    }
+}
+
+impl PyScanStats {
+    fn values(&self) -> [(&'static str, u64); 6] {
+        let stats = &self.0;
+        [
+            ("batches", stats.batches),
+            ("records", stats.records),
+            ("bytes_read", stats.bytes_read),
+            ("batches_skipped", stats.batches_skipped),
+            ("bytes_lost", stats.bytes_lost),
+            ("offsets_lost", stats.offsets_lost),
+        ]
+    }
+}
+
+/// Iterates Arrow batches as ``pyarrow.RecordBatch``; see :meth:`Scan.to_batches`.
+#[pyclass(frozen, name = "ArrowBatchIterator", module = "kbat")]
+pub(crate) struct PyArrowBatchIterator(pub(crate) Mutex<Pass>);
+
+#[pymethods]
+impl PyArrowBatchIterator {
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let next = py.detach(|| self.0.lock().unwrap_or_else(PoisonError::into_inner).next());
+        match next.transpose().or_raise(py)? {
+            Some(batch) => {
+                let batch = Bound::new(py, PyArrowBatch(batch))?;
+                py.import("pyarrow")?.call_method1("record_batch", (batch,)).map(Some)
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// What this pass read and lost so far.
+    #[getter]
+    fn stats(&self, py: Python<'_>) -> PyScanStats {
+        PyScanStats(py.detach(|| self.0.lock().unwrap_or_else(PoisonError::into_inner).stats()))
+    }
+}

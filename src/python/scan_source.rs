@@ -1,0 +1,109 @@
+//! The `source` argument of a scan: bytes, paths, patterns, parts of files, and lists of these.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use pyo3::exceptions::{PyFileNotFoundError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyInt, PyList, PyString, PyTuple};
+
+use crate::arrow::ScanSource;
+use crate::log::find_segments;
+use crate::python::errors::OrRaise;
+use crate::python::limits::{PyLimits, or_default};
+use crate::python::source::{Source, source};
+
+/// Sources of a `source` argument.
+pub(crate) fn sources(object: &Bound<'_, PyAny>) -> PyResult<Vec<ScanSource>> {
+    if let Some(part) = file_part(object)? {
+        return Ok(vec![part]);
+    }
+    if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
+        let mut all = Vec::new();
+        for part in object.try_iter()? {
+            all.extend(sources(&part?)?);
+        }
+        return Ok(all);
+    }
+    match source(object)? {
+        Source::Bytes(bytes) => Ok(vec![ScanSource::memory(bytes)]),
+        Source::Path(path) => {
+            let mut all = Vec::new();
+            for path in expanded(object, path)? {
+                let py = object.py();
+                let segments = py.detach(|| find_segments(&path)).or_raise(py)?;
+                all.extend(ScanSource::files(&segments));
+            }
+            Ok(all)
+        }
+    }
+}
+
+/// A tuple of a path and the bytes in which a batch must begin, as :func:`split` gives them.
+fn file_part(object: &Bound<'_, PyAny>) -> PyResult<Option<ScanSource>> {
+    let Ok(tuple) = object.cast::<PyTuple>() else { return Ok(None) };
+    if tuple.len() != 3 || !tuple.get_item(1)?.is_instance_of::<PyInt>() {
+        return Ok(None);
+    }
+    let (path, start, end): (PathBuf, u64, u64) = tuple.extract()?;
+    let py = object.py();
+    let segments = py.detach(|| find_segments(&path)).or_raise(py)?;
+    match segments.as_slice() {
+        [segment] if !path.is_dir() => Ok(Some(ScanSource::file(segment).within(start, end))),
+        _ => Err(PyValueError::new_err(format!("{} is not a file: only of files can parts be read", path.display()))),
+    }
+}
+
+/// The paths that a pattern means; a path that exists is taken as it is.
+fn expanded(object: &Bound<'_, PyAny>, path: PathBuf) -> PyResult<Vec<PathBuf>> {
+    let is_pattern = path.to_str().is_some_and(|text| text.contains(['*', '?', '[']));
+    if !is_pattern || path.exists() {
+        return Ok(vec![path]);
+    }
+    let text = PyString::new(object.py(), &path.to_string_lossy());
+    let mut found: Vec<PathBuf> = object.py().import("glob")?.call_method1("glob", (text,))?.extract()?;
+    if found.is_empty() {
+        return Err(PyFileNotFoundError::new_err(format!("nothing matches {}", path.display())));
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Cut segments into parts of about equal size, to be read apart: each part is a source for :func:`scan`.
+///
+/// Parts begin where batches begin, and side by side they hold every batch once. No payload is read to find them.
+///
+/// Args:
+///     source: The path of a ``.log`` file, of a partition or log directory, a pattern, or a list of these.
+///     max_bytes: Bytes of a part at the most; more only where a single batch has more.
+///     limits: Bounds on untrusted input.
+///
+/// Returns:
+///     Path, first byte and byte after the last one of each part. A segment that may still grow is cut as it is now.
+///
+/// Raises:
+///     OSError: A path can't be read.
+///     ValueError: A source that is no file, or ``max_bytes`` below 1.
+#[pyfunction]
+#[pyo3(signature = (source, max_bytes, *, limits=None))]
+pub(crate) fn split(
+    source: &Bound<'_, PyAny>,
+    max_bytes: u64,
+    limits: Option<PyLimits>,
+) -> PyResult<Vec<(OsString, u64, u64)>> {
+    if max_bytes == 0 {
+        return Err(PyValueError::new_err("max_bytes must be 1 or more"));
+    }
+    let (py, limits) = (source.py(), or_default(limits));
+    let mut parts = Vec::new();
+    for source in sources(source)? {
+        let Some(path) = source.path().map(Path::to_path_buf) else {
+            return Err(PyValueError::new_err("only files can be cut into parts"));
+        };
+        let found = py.detach(|| crate::split_points(&path, max_bytes, &limits)).or_raise(py)?;
+        let size = std::fs::metadata(&path)?.len();
+        let ends = found.iter().skip(1).copied().chain([size]);
+        parts.extend(found.iter().copied().zip(ends).map(|(start, end)| (path.clone().into_os_string(), start, end)));
+    }
+    Ok(parts)
+}

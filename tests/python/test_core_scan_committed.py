@@ -1,0 +1,124 @@
+"""`kbat.scan(isolation="read_committed")`: what a consumer got from a broker serving the same segments."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import kbat
+from data import DATA, build
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CASES = sorted(path.parent for path in DATA.rglob("read-committed.json*"))
+COLUMNS = ["offset"]
+
+
+def answer(directory: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((directory / "read-committed.json").read_text())
+    return found
+
+
+def committed(source: Any, **options: Any) -> list[int]:  # noqa: ANN401 -- those of kbat.scan
+    table = kbat.scan(source, columns=COLUMNS, isolation="read_committed", **options).to_pyarrow()
+    offsets: list[Any] = table["offset"].to_pylist()
+    return offsets
+
+
+def case_id(directory: Path) -> str:
+    return str(directory.relative_to(DATA))
+
+
+def test_there_are_cases() -> None:
+    assert len(CASES) == 7
+
+
+@pytest.mark.parametrize("case", CASES, ids=case_id)
+@pytest.mark.parametrize(
+    "without", [(), (".txnindex",), (".snapshot",), (".txnindex", ".snapshot", ".index", ".timeindex")]
+)
+def test_offsets_are_those_that_the_consumer_got(case: Path, without: tuple[str, ...], tmp_path: Path) -> None:
+    """Edge cases 64 to 66 and format.md 18: with every file that helps, and without."""
+    directory = tmp_path / "topic-0"
+    shutil.copytree(case, directory)
+    for path in list(directory.iterdir()):
+        if path.suffix in without:
+            path.unlink()
+    expected = answer(case)
+    # records below the first offset that the broker served are there, but were deleted
+    found = committed(directory, start_offset=expected["beginningOffset"])
+    assert found == expected["offsets"]
+    log = kbat.PartitionLog(directory)
+    assert log.last_stable_offset == expected["endOffset"]
+
+
+@pytest.mark.parametrize("case", CASES, ids=case_id)
+def test_parts_of_segments_give_the_same(case: Path) -> None:
+    expected = [offset for offset in answer(case)["offsets"] if offset >= answer(case)["beginningOffset"]]
+    for max_bytes in (1, 500, 5000):
+        parts = kbat.split(case, max_bytes)
+        found = [offset for part in parts for offset in committed(part)]
+        assert found == expected, max_bytes
+    each = [offset for segment in sorted(case.glob("*.log")) for offset in committed(segment)]
+    assert each == expected
+
+
+@pytest.mark.parametrize("case", CASES, ids=case_id)
+def test_bounds_hold_for_committed_records(case: Path) -> None:
+    offsets = answer(case)["offsets"]
+    for start, end in [(offsets[len(offsets) // 3], offsets[-2]), (offsets[1], offsets[-1] + 1000)]:
+        expected = [offset for offset in offsets if start <= offset < end]
+        assert committed(case, start_offset=start, end_offset=end) == expected
+
+
+def transaction(producer: int, base_offset: int, *, commit: bool | None) -> bytes:
+    data = build(
+        [(1, b"k", b"v")] * 2,
+        base_offset=base_offset,
+        producer_id=producer,
+        producer_epoch=0,
+        base_sequence=0,
+        transactional=True,
+    )
+    if commit is None:
+        return data
+    marker = {"producer_id": producer, "producer_epoch": 0, "timestamp": 5, "base_offset": base_offset + 2}
+    return data + kbat.end_transaction_marker(commit=commit, **marker)
+
+
+def test_a_buffer_tells_itself() -> None:
+    data = (
+        transaction(1, 0, commit=True) + transaction(2, 3, commit=False) + build([(1, None, b"plain")], base_offset=6)
+    )
+    assert committed(data) == [0, 1, 6]
+    assert committed(data + transaction(3, 7, commit=None)) == [0, 1, 6]
+    assert committed(data + transaction(3, 7, commit=None) + build([(1, None, b"later")], base_offset=9)) == [0, 1, 6]
+
+
+def test_a_file_outside_a_partition_tells_itself(tmp_path: Path) -> None:
+    path = tmp_path / "backup.bin"
+    path.write_bytes(transaction(1, 0, commit=False) + transaction(1, 3, commit=True) + transaction(2, 6, commit=None))
+    assert committed(path) == [3, 4]
+
+
+def test_a_transaction_that_ends_in_a_later_segment(tmp_path: Path) -> None:
+    data = transaction(7, 0, commit=False)
+    marker = data[-78:]
+    (tmp_path / f"{0:020}.log").write_bytes(data[:-78])
+    (tmp_path / f"{2:020}.log").write_bytes(marker + build([(1, None, b"after")], base_offset=3))
+    assert committed(tmp_path / f"{0:020}.log") == []
+    assert committed(tmp_path) == [3]
+
+
+def test_control_records_come_on_request_and_aborted_ones_never() -> None:
+    data = transaction(1, 0, commit=True) + transaction(2, 3, commit=False)
+    assert committed(data, include_control=True) == [0, 1, 2, 5]
+
+
+def test_views_of_other_rows_refuse_it() -> None:
+    with pytest.raises(ValueError, match="is about records"):
+        kbat.scan(b"", view="batches", isolation="read_committed")
