@@ -2,7 +2,10 @@
 
 #![expect(clippy::panic, reason = "a property that does not hold is reported by a panic")]
 
-use crate::{BatchBuilder, Batches, Compression, Limits, Record, Scratch, TimestampType, batches};
+use crate::{
+    BatchBuilder, BatchRetention, Batches, Compression, Limits, Record, RetainOptions, Scratch, TimestampType, batches,
+    retain_records,
+};
 
 /// Limits that keep a fuzzer quick.
 fn limits() -> Limits {
@@ -88,5 +91,45 @@ pub fn rewrite(bytes: &[u8]) {
             (offset, timestamp, key.map(<[u8]>::to_vec), value.map(<[u8]>::to_vec))
         });
         assert!(read.eq(expected), "what was written reads the same");
+    }
+}
+
+/// A batch that loses every second record, where it can be written again at all, holds the others as they were.
+pub fn retain(bytes: &[u8]) {
+    let (mut scratch, mut again, limits) = (Scratch::new(), Scratch::new(), limits());
+    let own = |record: Record<'_>| {
+        let own = |bytes: Option<&[u8]>| bytes.map(<[u8]>::to_vec);
+        (record.offset(), record.timestamp(), own(record.key()), own(record.value()))
+    };
+    for batch in batches(bytes).map_while(Result::ok) {
+        let mut count = 0_u32;
+        let mut kept = Vec::new();
+        let mut keep = |record: &Record<'_>| {
+            count = count.wrapping_add(1);
+            kept.extend((count & 1 == 1).then(|| own(*record)));
+            Ok(count & 1 == 1)
+        };
+        let options = RetainOptions {
+            retention: BatchRetention::RetainEmpty,
+            delete_horizon_ms: Some(1_700_000_000_000),
+            is_marker_of_empty_transaction: false,
+            upgrade: true,
+        };
+        let mut out = Vec::new();
+        if retain_records(&batch, &options, &mut keep, &mut scratch, &limits, &mut out).is_err() {
+            assert!(out.is_empty(), "nothing is written where it fails");
+            continue;
+        }
+        if out == batch.bytes() {
+            continue;
+        }
+        let mut read = Vec::new();
+        for batch in batches(&out) {
+            let batch = batch.unwrap_or_else(|error| panic!("{error}"));
+            batch.verify_crc().unwrap_or_else(|error| panic!("{error}"));
+            let records = batch.records(&mut again, &limits).unwrap_or_else(|error| panic!("{error}"));
+            read.extend(records.map(|record| own(record.unwrap_or_else(|error| panic!("{error}")))));
+        }
+        assert_eq!(read, kept, "what is kept reads the same");
     }
 }

@@ -44,6 +44,7 @@ mod reader;
 mod rebuild;
 mod recovery;
 mod retain;
+mod rewrite;
 mod roundtrip;
 mod salvage;
 mod validate;

@@ -23,6 +23,7 @@ proptest! {
     fn properties_of_random_bytes_hold(bytes in proptest::collection::vec(any::<u8>(), 0..512)) {
         kbat::fuzzing::read(&bytes);
         kbat::fuzzing::rewrite(&bytes);
+        kbat::fuzzing::retain(&bytes);
     }
 
     #[test]
@@ -39,6 +40,7 @@ proptest! {
         }
         kbat::fuzzing::read(&bytes);
         kbat::fuzzing::rewrite(&bytes);
+        kbat::fuzzing::retain(&bytes);
     }
 }
 
@@ -47,5 +49,6 @@ fn properties_of_whole_files_hold() {
     for bytes in seeds() {
         kbat::fuzzing::read(&bytes);
         kbat::fuzzing::rewrite(&bytes);
+        kbat::fuzzing::retain(&bytes);
     }
 }

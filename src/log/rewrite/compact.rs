@@ -244,12 +244,13 @@ fn uncleanable_offset(source: &Source, survey: &Survey, options: &CompactOptions
     }
     if options.min_compaction_lag_ms > 0 {
         let youngest_ms = now_ms.saturating_sub(options.min_compaction_lag_ms);
-        let timestamps = source.segments.iter().zip(&survey.largest_timestamps);
+        let first_dirty = options.first_dirty_offset.and_then(|offset| source.floor_base(offset)).unwrap_or(i64::MIN);
         let is_young = |(segment, timestamp): &(&SourceSegment, &i64)| {
             let time = if **timestamp >= 0 { **timestamp } else { millis(segment.modified) };
-            time > youngest_ms
+            segment.base_offset >= first_dirty && time > youngest_ms
         };
-        bound = timestamps.filter(is_young).map(|(segment, _)| segment.base_offset).next().unwrap_or(bound).min(bound);
+        let young = source.segments.iter().zip(&survey.largest_timestamps).find(is_young);
+        bound = young.map_or(bound, |(segment, _)| segment.base_offset.min(bound));
     }
     if bound >= survey.end_offset { Some(survey.end_offset) } else { source.floor_base(bound) }
 }

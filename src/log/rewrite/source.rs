@@ -75,14 +75,21 @@ impl Source {
         visit: &mut dyn FnMut(&Batch<'_>) -> Result<bool>,
     ) -> Result<u64> {
         let mut reader = SegmentReader::open_with(&segment.path, &self.limits)?;
+        let mut visited = 0;
         while let Some(batch) = reader.next_batch() {
             let batch = batch?;
+            // what was appended since the segments were listed belongs to none of the passes
+            let end = batch.position().saturating_add(u64_of(batch.size()));
+            if end > segment.size {
+                break;
+            }
+            visited = end;
             progress.advance(u64_of(batch.size()))?;
             let checked = if self.check_crc { batch.verify_crc() } else { Ok(()) };
             if !checked.and_then(|()| visit(&batch)).map_err(|error| error.with_path(&segment.path))? {
                 break;
             }
         }
-        Ok(reader.remainder_len())
+        Ok(segment.size.saturating_sub(visited))
     }
 }
