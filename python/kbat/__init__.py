@@ -73,6 +73,7 @@ from kbat._core.rewrite import (
     rewrite,
 )
 from kbat._core.parquet import ParquetFile, write_parquet
+from kbat._core.writer import LogWriter
 from kbat.errors import (
     CorruptError,
     CrcError,
@@ -105,6 +106,7 @@ __all__ = [
     "LimitError",
     "Limits",
     "LogDirectory",
+    "LogWriter",
     "MetaProperties",
     "OffsetIndex",
     "OffsetPlace",

@@ -146,7 +146,7 @@ impl PyBatchBuilder {
             });
         };
         let owned = own_headers(headers)?;
-        let headers: Vec<NewHeader<'_>> = owned.iter().map(Header::as_new).collect();
+        let headers: Vec<NewHeader<'_>> = owned.iter().map(OwnedHeader::as_new).collect();
         borrowed(key, "key", |key| {
             borrowed(value, "value", |value| self.append_core(py, offset, timestamp, key, value, &headers))
         })
@@ -214,7 +214,11 @@ impl PyBatchBuilder {
 }
 
 /// Runs `work` on the bytes of an optional bytes-like object, without a copy where it is `bytes`.
-fn borrowed<T>(object: &Bound<'_, PyAny>, what: &str, work: impl FnOnce(Option<&[u8]>) -> PyResult<T>) -> PyResult<T> {
+pub(crate) fn borrowed<T>(
+    object: &Bound<'_, PyAny>,
+    what: &str,
+    work: impl FnOnce(Option<&[u8]>) -> PyResult<T>,
+) -> PyResult<T> {
     if object.is_none() {
         return work(None);
     }
@@ -231,18 +235,18 @@ fn borrowed<T>(object: &Bound<'_, PyAny>, what: &str, work: impl FnOnce(Option<&
 }
 
 /// A header whose bytes are held.
-struct Header {
+pub(crate) struct OwnedHeader {
     key: SharedBytes,
     value: Option<SharedBytes>,
 }
 
-impl Header {
-    fn as_new(&self) -> NewHeader<'_> {
+impl OwnedHeader {
+    pub(crate) fn as_new(&self) -> NewHeader<'_> {
         ((*self.key).as_ref(), self.value.as_ref().map(|value| (**value).as_ref()))
     }
 }
 
-fn own_headers(headers: &Bound<'_, PyAny>) -> PyResult<Vec<Header>> {
+pub(crate) fn own_headers(headers: &Bound<'_, PyAny>) -> PyResult<Vec<OwnedHeader>> {
     let mut owned = Vec::new();
     for pair in headers.try_iter()? {
         let (key, value) = pair?.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()?;
@@ -255,7 +259,7 @@ fn own_headers(headers: &Bound<'_, PyAny>) -> PyResult<Vec<Header>> {
         } else {
             Some(shared_bytes(&value)?.ok_or_else(|| wrong_type("header value", "bytes-like or None", &value))?)
         };
-        owned.push(Header { key, value });
+        owned.push(OwnedHeader { key, value });
     }
     Ok(owned)
 }

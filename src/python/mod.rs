@@ -34,6 +34,7 @@ mod segment;
 mod segments;
 mod source;
 mod validate;
+mod writer;
 
 use pyo3::prelude::*;
 
@@ -70,4 +71,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     rewrite::register(module)?;
     parquet::register(module)?;
     Ok(())
+    writer::register(module)?;
+    rewrite::register(module)
 }

@@ -1,0 +1,270 @@
+//! `kbat.LogWriter`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use crate::compression::Compression;
+use crate::format::size::NewHeader;
+use crate::log::{LogWriter, LogWriterOptions, OffsetPolicy, SyncPolicy, Uuid};
+use crate::python::builder::{OwnedHeader, borrowed, own_headers};
+use crate::python::errors::OrRaise;
+use crate::python::limits::{PyLimits, or_default};
+use crate::python::log::add_submodule;
+
+/// Makes the submodule `kbat._core.writer`.
+pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
+    add_submodule(parent, "writer", "Writing partitions.")?.add_class::<PyLogWriter>()
+}
+
+/// Writes records and batches into a partition directory, with the files that a broker writes beside them: indexes, producer
+/// snapshots, leader epochs.
+///
+/// A directory that is not there is made. Opening one that is continues it: the last segment is looked at batch by batch,
+/// what follows the last whole batch is cut, as a broker does on an unclean start, and its indexes are made anew. What
+/// ``flush`` or ``close`` returned for is never lost; without them, as after a kill, the last records may be. One writer a
+/// directory; threads may share it.
+///
+/// Args:
+///     directory: The partition directory, such as ``orders-0``.
+///     segment_bytes: Most bytes of a segment.
+///     segment_ms: How far timestamps may be past those of a segment's first batch; None for no bound. A broker has
+///         604800000 unless its topic says otherwise.
+///     index_interval_bytes: Bytes between batches with an index entry.
+///     segment_index_bytes: Most bytes of an index.
+///     compression: ``"none"``, ``"gzip"``, ``"snappy"``, ``"lz4"`` or ``"zstd"``, for batches made from records.
+///     level: Level of that codec, as Kafka counts.
+///     batch_size: Bytes of records, before compression, that make a batch full.
+///     leader_epoch: Leader epoch of the batches; None for the partition's latest, or 0.
+///     topic_id: 22 characters of base64url for ``partition.metadata``; None writes none.
+///     start_offset: First offset of a partition that is new.
+///     sync: ``"flush"``: flushed to the disk by ``flush``, by ``close`` and where a segment ends; ``"always"``: also after
+///         each batch.
+///     limits: Bounds on what is read and on batches that are appended.
+///
+/// Raises:
+///     ValueError: What Kafka's rules forbid; another writer or a running broker in the directory; another topic id.
+///     OSError: Reading and writing.
+///
+/// Example:
+///     >>> with kbat.LogWriter("out/orders-0", compression="zstd") as writer:
+///     ...     writer.append(b"key", b"value", timestamp=1_700_000_000_000)
+///     0
+#[pyclass(frozen, name = "LogWriter", module = "kbat")]
+pub(crate) struct PyLogWriter {
+    /// `None` once it is closed.
+    writer: Mutex<Option<LogWriter>>,
+    directory: PathBuf,
+    start_offset: i64,
+    truncated_bytes: u64,
+}
+
+#[pymethods]
+impl PyLogWriter {
+    #[new]
+    #[pyo3(signature = (directory, *, segment_bytes=1_073_741_824, segment_ms=None, index_interval_bytes=4096, segment_index_bytes=10_485_760, compression="none", level=None, batch_size=16384, leader_epoch=None, topic_id=None, start_offset=0, sync="flush", limits=None), text_signature = "(directory, *, segment_bytes=1073741824, segment_ms=None, index_interval_bytes=4096, segment_index_bytes=10485760, compression='none', level=None, batch_size=16384, leader_epoch=None, topic_id=None, start_offset=0, sync='flush', limits=None)")]
+    #[expect(clippy::too_many_arguments, reason = "the keyword arguments of the Python signature")]
+    fn new(
+        py: Python<'_>,
+        directory: PathBuf,
+        segment_bytes: u64,
+        segment_ms: Option<u64>,
+        index_interval_bytes: u64,
+        segment_index_bytes: u64,
+        compression: &str,
+        level: Option<i32>,
+        batch_size: usize,
+        leader_epoch: Option<i32>,
+        topic_id: Option<&str>,
+        start_offset: i64,
+        sync: &str,
+        limits: Option<PyLimits>,
+    ) -> PyResult<Self> {
+        let options = LogWriterOptions {
+            segment_bytes,
+            segment_ms,
+            index_interval_bytes,
+            segment_index_bytes,
+            compression: compression.parse::<Compression>().or_raise(py)?,
+            level,
+            batch_size,
+            leader_epoch,
+            topic_id: topic_id.map(uuid).transpose()?,
+            start_offset,
+            sync: sync_policy(sync)?,
+            limits: or_default(limits),
+        };
+        let writer = py.detach(|| LogWriter::open(&directory, options)).or_raise(py)?;
+        let (start_offset, truncated_bytes) = (writer.start_offset(), writer.truncated_bytes());
+        Ok(Self { writer: Mutex::new(Some(writer)), directory, start_offset, truncated_bytes })
+    }
+
+    /// The directory.
+    #[getter]
+    fn directory(&self) -> OsString {
+        self.directory.clone().into_os_string()
+    }
+
+    /// Base offset of the first segment.
+    #[getter]
+    fn start_offset(&self) -> i64 {
+        self.start_offset
+    }
+
+    /// Bytes that were cut from the last segment when it was opened.
+    #[getter]
+    fn truncated_bytes(&self) -> u64 {
+        self.truncated_bytes
+    }
+
+    /// The offset that the next record gets.
+    ///
+    /// Raises:
+    ///     ValueError: The writer is closed.
+    #[getter]
+    fn end_offset(&self, py: Python<'_>) -> PyResult<i64> {
+        self.with(py, |writer| Ok(writer.end_offset()))
+    }
+
+    /// Up to where transactions are decided: first offset of the earliest open one, else the end of the batches written.
+    ///
+    /// Raises:
+    ///     ValueError: The writer is closed.
+    #[getter]
+    fn last_stable_offset(&self, py: Python<'_>) -> PyResult<i64> {
+        self.with(py, |writer| Ok(writer.last_stable_offset()))
+    }
+
+    /// Whether it is closed.
+    #[getter]
+    fn closed(&self, py: Python<'_>) -> bool {
+        py.detach(|| self.writer.lock().unwrap_or_else(PoisonError::into_inner).is_none())
+    }
+
+    /// Append a record, to be written with others as a batch.
+    ///
+    /// Args:
+    ///     key: Bytes-like, or None for null.
+    ///     value: Bytes-like, or None for null.
+    ///     timestamp: Milliseconds since the epoch, -1 for none.
+    ///     headers: ``(key, value)`` pairs: keys ``str`` or bytes-like, values bytes-like or None.
+    ///
+    /// Returns:
+    ///     Its offset. The record is there to stay once ``flush`` or ``close`` returned.
+    ///
+    /// Raises:
+    ///     ValueError: What Kafka's rules forbid, with nothing appended; a writer that is closed, or failed before.
+    ///     OSError: A batch that was full can't be written.
+    #[pyo3(signature = (key, value, *, timestamp, headers=None))]
+    fn append(
+        &self,
+        key: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+        timestamp: i64,
+        headers: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<i64> {
+        let py = key.py();
+        let owned = headers.map(own_headers).transpose()?.unwrap_or_default();
+        let headers: Vec<NewHeader<'_>> = owned.iter().map(OwnedHeader::as_new).collect();
+        borrowed(key, "key", |key| {
+            borrowed(value, "value", |value| self.with(py, |writer| writer.append(timestamp, key, value, &headers)))
+        })
+    }
+
+    /// Append whole batches: all of them, or none where one is refused.
+    ///
+    /// Args:
+    ///     data: Bytes-like: one batch or several, of any message format.
+    ///     keep_offsets: False: they get the next offsets and the leader epoch, after a leader's checks (checksum, every
+    ///         record readable, offsets that count up). True: offsets and leader epochs are kept, after a follower's checks
+    ///         (checksum, offsets that rise).
+    ///
+    /// Returns:
+    ///     The first offset of the first batch.
+    ///
+    /// Raises:
+    ///     CorruptError: A batch that is damaged.
+    ///     ValueError: Bytes that are not whole batches; a batch over ``segment_bytes``; offsets that do not rise; a writer that
+    ///         is closed, or failed before.
+    ///     OSError: Writing.
+    #[pyo3(signature = (data, *, keep_offsets=false))]
+    fn append_batch(&self, data: &Bound<'_, PyAny>, keep_offsets: bool) -> PyResult<i64> {
+        let py = data.py();
+        let offsets = if keep_offsets { OffsetPolicy::Keep } else { OffsetPolicy::Assign };
+        borrowed(data, "data", |data| {
+            let data =
+                data.ok_or_else(|| pyo3::exceptions::PyTypeError::new_err("data must be a bytes-like object"))?;
+            self.with(py, |writer| writer.append_batches(data, offsets))
+        })
+    }
+
+    /// Write what was appended and flush it to the disk. What was appended before can't be lost after it.
+    ///
+    /// Raises:
+    ///     OSError: Writing. Nothing can be appended after that: open the directory again.
+    ///     ValueError: The writer is closed, or failed before.
+    fn flush(&self, py: Python<'_>) -> PyResult<()> {
+        self.with(py, LogWriter::flush)
+    }
+
+    /// Flush, and leave the files as a broker leaves them after a clean shutdown. Nothing happens the second time.
+    ///
+    /// Raises:
+    ///     OSError: Writing.
+    ///     ValueError: A write failed before.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let close =
+            || self.writer.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), LogWriter::close);
+        py.detach(close).or_raise(py)
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*args))]
+    fn __exit__(&self, py: Python<'_>, args: &Bound<'_, PyTuple>) -> PyResult<()> {
+        let _ = args;
+        self.close(py)
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> String {
+        let directory = self.directory.display();
+        match self.end_offset(py) {
+            Ok(end_offset) => format!("LogWriter({directory}, end_offset={end_offset})"),
+            Err(_) => format!("LogWriter({directory}, closed)"),
+        }
+    }
+}
+
+impl PyLogWriter {
+    /// Runs `work` on the open writer. The lock is taken without the GIL, which another thread may need to let go of it.
+    fn with<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut LogWriter) -> crate::Result<T> + Send,
+    ) -> PyResult<T> {
+        let done = py.detach(|| self.writer.lock().unwrap_or_else(PoisonError::into_inner).as_mut().map(work));
+        match done {
+            Some(done) => done.or_raise(py),
+            None => Err(PyValueError::new_err("the writer is closed")),
+        }
+    }
+}
+
+fn uuid(text: &str) -> PyResult<Uuid> {
+    let message = || format!("topic_id {text:?} is not 22 characters of base64url");
+    Uuid::parse(text).ok_or_else(|| PyValueError::new_err(message()))
+}
+
+fn sync_policy(name: &str) -> PyResult<SyncPolicy> {
+    match name {
+        "flush" => Ok(SyncPolicy::Flush),
+        "always" => Ok(SyncPolicy::Always),
+        _ => Err(PyValueError::new_err(format!("unknown sync {name:?}: use \"flush\" or \"always\""))),
+    }
+}

@@ -1,0 +1,202 @@
+"""``kbat.LogWriter`` through Python: arguments, every codec, threads, and what is there after a kill."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kbat
+
+KILLS = 30
+
+# Writes records of 40 bytes for ever and says after each flush up to which offset they are there to stay.
+CHILD = """
+import os, sys
+import kbat
+settings = {"segment_bytes": 3000, "index_interval_bytes": 100, "batch_size": 200, "compression": sys.argv[2]}
+writer = kbat.LogWriter(sys.argv[1], **settings)
+print(writer.end_offset, flush=True)
+while True:
+    for _ in range(7):
+        offset = writer.append(b"key", b"%040d" % writer.end_offset, timestamp=1000 + writer.end_offset)
+    writer.flush()
+    os.write(1, b"%d\\n" % (offset + 1))
+"""
+
+
+def _values(directory: Path) -> list[bytes | None]:
+    """Every record's value, whose offsets count up from 0."""
+    values: list[bytes | None] = []
+    for segment in kbat.PartitionLog(directory).segments:
+        for batch in kbat.read_batches(segment.path):
+            for record in batch:
+                assert record.offset == len(values)
+                values.append(record.value)
+    return values
+
+
+def _assert_indexes(directory: Path) -> None:
+    """Each entry is of a batch that is there."""
+    for segment in kbat.PartitionLog(directory).segments:
+        batches = {batch.position: batch for batch in kbat.read_batches(segment.path)}
+        index = kbat.OffsetIndex(Path(segment.path).with_suffix(".index"))
+        index.sanity_check()
+        for offset, position in index.entries:
+            assert batches[position].last_offset == offset
+        time_index = kbat.TimeIndex(Path(segment.path).with_suffix(".timeindex"))
+        time_index.sanity_check()
+        last_offsets = {batch.last_offset: batch.max_timestamp for batch in batches.values()}
+        for timestamp, offset in time_index.entries:
+            assert last_offsets[offset] == timestamp
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL")
+def test_log_writer_killed_anywhere_keeps_what_it_flushed(tmp_path: Path) -> None:
+    """A child that writes is killed at random points; the next one goes on where the log ends."""
+    directory = tmp_path / "killed-0"
+    chance = random.Random(5)  # noqa: S311 -- when to kill
+    for attempt in range(KILLS):
+        codec = ["none", "lz4", "zstd"][attempt % 3]
+        command = [sys.executable, "-c", CHILD, directory, codec]
+        child = subprocess.Popen(command, stdout=subprocess.PIPE)  # noqa: S603 -- our own program
+        assert child.stdout is not None
+        first = child.stdout.readline()
+        time.sleep(chance.random() * 0.05)
+        child.send_signal(signal.SIGKILL)
+        lines = [first, *child.stdout.read().splitlines(keepends=True)]
+        child.stdout.close()
+        child.wait()
+        flushed = int([line for line in lines if line.endswith(b"\n")][-1])
+        with kbat.LogWriter(directory, segment_bytes=3000, index_interval_bytes=100) as writer:
+            end_offset = writer.end_offset
+        assert end_offset >= flushed
+        values = _values(directory)
+        assert values == [b"%040d" % offset for offset in range(end_offset)]
+        _assert_indexes(directory)
+    assert end_offset > KILLS * 7
+    assert len(kbat.PartitionLog(directory).segments) > 3
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_log_writer_records_are_found_again(tmp_path: Path, codec: Any) -> None:  # noqa: ANN401 -- a Literal
+    """Several segments, closed and opened again in the middle."""
+    directory = tmp_path / "orders-0"
+    rows = [(None if n % 5 == 0 else b"k%d" % n, b"v%d" % (n * n), 1000 + n) for n in range(500)]
+    topic_id = "bAmibu5sR86NaVa0PfqQXA"
+    for part in (rows[:250], rows[250:]):
+        sizes = {"segment_bytes": 3000, "batch_size": 300, "index_interval_bytes": 200}
+        with kbat.LogWriter(directory, compression=codec, topic_id=topic_id, **sizes) as writer:
+            for key, value, timestamp in part:
+                writer.append(key, value, timestamp=timestamp, headers=[("h", b"1"), (b"n", None)])
+        assert writer.closed
+    table = kbat.scan(directory).to_pyarrow()
+    assert list(zip(*(table[name].to_pylist() for name in ("key", "value")), strict=True)) == [row[:2] for row in rows]
+    assert table["offset"].to_pylist() == list(range(500))
+    _assert_indexes(directory)
+    log = kbat.PartitionLog(directory)
+    assert (log.start_offset, log.end_offset, log.topic_id) == (0, 500, topic_id)
+    assert log.leader_epochs == [(0, 0)]
+    found = log.find_timestamp(1250)
+    assert found is not None
+    assert found.offset == 250
+
+
+def test_log_writer_batches_are_checked_and_get_offsets(tmp_path: Path) -> None:
+    """Assigned, kept, refused."""
+    builder = kbat.BatchBuilder(base_offset=50)
+    builder.append(b"k", b"v", timestamp=1)
+    builder.append(b"k", b"w", timestamp=2)
+    batch = builder.finish()
+    with kbat.LogWriter(tmp_path, start_offset=10, leader_epoch=3) as writer:
+        assert writer.append_batch(memoryview(batch + batch)) == 10
+        assert writer.append_batch(batch, keep_offsets=True) == 50
+        with pytest.raises(ValueError, match="does not come after"):
+            writer.append_batch(batch, keep_offsets=True)
+        with pytest.raises(kbat.CrcError):
+            writer.append_batch(batch[:-1] + b"\1")
+        with pytest.raises(ValueError, match="whole batch"):
+            writer.append_batch(batch[:-1])
+        with pytest.raises(TypeError):
+            writer.append_batch("text")  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match="negative"):
+            writer.append(None, None, timestamp=-2)
+        assert (writer.end_offset, writer.last_stable_offset, writer.start_offset) == (52, 52, 10)
+        assert writer.append(None, b"x", timestamp=-1) == 52
+        assert repr(writer) == f"LogWriter({tmp_path}, end_offset=53)"
+    epochs = [batch.partition_leader_epoch for batch in kbat.read_batches(tmp_path / "00000000000000000010.log")]
+    assert epochs == [3, 3, -1, 3]
+
+
+def test_log_writer_is_alone_and_closes_once(tmp_path: Path) -> None:
+    """A second writer is refused until the first is closed; nothing works after that."""
+    writer = kbat.LogWriter(tmp_path, sync="always")
+    with pytest.raises(ValueError, match="another LogWriter"):
+        kbat.LogWriter(tmp_path)
+    writer.append(b"", b"", timestamp=0)
+    writer.close()
+    writer.close()
+    for call in (writer.flush, lambda: writer.append(b"", b"", timestamp=0), lambda: writer.end_offset):
+        with pytest.raises(ValueError, match="closed"):
+            call()
+    with kbat.LogWriter(tmp_path) as again:
+        assert (again.end_offset, again.truncated_bytes) == (1, 0)
+
+
+def test_log_writer_cuts_a_torn_tail(tmp_path: Path) -> None:
+    """Half a batch at the end."""
+    with kbat.LogWriter(tmp_path) as writer:
+        writer.append(b"k", b"v", timestamp=1)
+    log = tmp_path / "00000000000000000000.log"
+    with log.open("ab") as file:
+        file.write(log.read_bytes()[:40])
+    with kbat.LogWriter(tmp_path) as writer:
+        assert (writer.truncated_bytes, writer.end_offset) == (40, 1)
+    assert _values(tmp_path) == [b"v"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"segment_bytes": 0}, {"sync": "never"}, {"compression": "rar"}, {"topic_id": "x"}, {"leader_epoch": -1}],
+)
+def test_log_writer_with_bad_options_raises(tmp_path: Path, options: dict[str, Any]) -> None:
+    """Nothing is made."""
+    with pytest.raises(ValueError, match=next(iter(options))):
+        kbat.LogWriter(tmp_path / "new", **options)
+    assert not (tmp_path / "new").exists()
+
+
+def test_log_writer_shared_by_threads_gives_each_record_its_offset(tmp_path: Path) -> None:
+    """Offsets are told to one thread only, and are those in the log."""
+    told: dict[int, bytes] = {}
+    with kbat.LogWriter(tmp_path, batch_size=200) as writer:
+
+        def work(name: int) -> None:
+            for number in range(200):
+                value = b"%d %d" % (name, number)
+                told[writer.append(None, value, timestamp=0)] = value
+                if number % 50 == 0:
+                    writer.flush()
+
+        threads = [threading.Thread(target=work, args=(name,)) for name in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert _values(tmp_path) == [told[offset] for offset in range(800)]
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="needs permissions that bind")
+def test_log_writer_into_a_closed_directory_raises(tmp_path: Path) -> None:
+    """As Python's own open."""
+    tmp_path.chmod(0o500)
+    with pytest.raises(PermissionError):
+        kbat.LogWriter(tmp_path / "new")
