@@ -70,7 +70,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     log::register(module)?;
     rewrite::register(module)?;
     parquet::register(module)?;
-    Ok(())
     writer::register(module)?;
-    rewrite::register(module)
+    Ok(())
 }
