@@ -2,9 +2,12 @@
 
 #![expect(clippy::panic, reason = "a property that does not hold is reported by a panic")]
 
+use crate::format::builder::put;
+use crate::format::crc;
+use crate::format::header::{CRC_POSITION, CRC_START, LEGACY_CRC_POSITION, LEGACY_CRC_START};
 use crate::{
-    BatchBuilder, BatchRetention, Batches, Compression, Limits, Record, RetainOptions, Scratch, TimestampType, batches,
-    retain_records,
+    Batch, BatchBuilder, BatchRetention, Batches, Compression, ConvertOptions, Limits, Record, RetainOptions, Scratch,
+    TimestampType, Validation, ValidationSettings, batches, convert_batch, retain_records,
 };
 
 /// Limits that keep a fuzzer quick.
@@ -131,5 +134,84 @@ pub fn retain(bytes: &[u8]) {
             read.extend(records.map(|record| own(record.unwrap_or_else(|error| panic!("{error}")))));
         }
         assert_eq!(read, kept, "what is kept reads the same");
+    }
+}
+
+/// The bytes of a batch with the checksum that they have.
+fn sealed(batch: &Batch<'_>) -> Vec<u8> {
+    let mut bytes = batch.bytes().to_vec();
+    if batch.magic() == 2 {
+        let crc = crc::crc32c(bytes.get(CRC_START..).unwrap_or_default());
+        put(&mut bytes, CRC_POSITION, &crc.to_be_bytes());
+    } else {
+        let crc = crc::crc32(bytes.get(LEGACY_CRC_START..).unwrap_or_default());
+        put(&mut bytes, LEGACY_CRC_POSITION, &crc.to_be_bytes());
+    }
+    bytes
+}
+
+/// Offset, key and value of a record.
+type Essence = (i64, Option<Vec<u8>>, Option<Vec<u8>>);
+
+/// What a conversion must keep of each record; `None` where they can't all be read.
+fn essence(bytes: &[u8]) -> Option<Vec<Essence>> {
+    let (mut scratch, limits) = (Scratch::new(), limits());
+    let mut all = Vec::new();
+    for batch in batches(bytes) {
+        for record in batch.ok()?.records(&mut scratch, &limits).ok()? {
+            let record = record.ok()?;
+            all.push((record.offset(), record.key().map(<[u8]>::to_vec), record.value().map(<[u8]>::to_vec)));
+        }
+    }
+    Some(all)
+}
+
+/// What is converted has the wanted format, right checksums and the same records; what is refused leaves nothing behind.
+pub fn convert(bytes: &[u8]) {
+    let (mut scratch, limits) = (Scratch::new(), limits());
+    for batch in batches(bytes).map_while(Result::ok) {
+        let sealed = sealed(&batch);
+        for (magic, compression) in
+            [(0, None), (1, None), (2, None), (1, Some(Compression::Gzip)), (2, Some(Compression::Lz4))]
+        {
+            let options = ConvertOptions { compression, ..ConvertOptions::default() };
+            let mut out = Vec::new();
+            let Some(Ok(batch)) = batches(&sealed).next() else { continue };
+            if convert_batch(&batch, magic, &options, &mut scratch, &limits, &mut out).is_err() {
+                assert!(out.is_empty(), "a refused batch leaves nothing behind");
+                continue;
+            }
+            for converted in batches(&out) {
+                let converted = converted.unwrap_or_else(|error| panic!("{error}"));
+                assert_eq!(converted.magic(), magic, "the format is the one asked for");
+                converted.verify_crc().unwrap_or_else(|error| panic!("{error}"));
+            }
+            if magic == 2 || !batch.is_control() {
+                assert_eq!(essence(&out), essence(&sealed), "a conversion keeps the records");
+            }
+        }
+    }
+}
+
+/// What a broker would accept has right checksums, offsets from the log's end on, and its own size where it stays in place.
+pub fn validate(bytes: &[u8]) {
+    let settings = ValidationSettings { request_version: None, base_offset: 1000, ..ValidationSettings::default() };
+    let rebuilding = ValidationSettings { compression: Some(Compression::Gzip), ..settings };
+    for batch in batches(bytes).map_while(Result::ok) {
+        let mut sealed = sealed(&batch);
+        if batch.magic() == 2 {
+            put(&mut sealed, 0, &[0; 8]);
+        }
+        for settings in [settings, rebuilding] {
+            let Ok(Validation::Accepted(accepted)) = crate::validate(&sealed, &settings, &limits()) else { continue };
+            assert!(accepted.is_rebuilt || accepted.bytes.len() == sealed.len(), "in place nothing grows");
+            let mut next_offset = None;
+            for stored in batches(&accepted.bytes) {
+                let stored = stored.unwrap_or_else(|error| panic!("{error}"));
+                stored.verify_crc().unwrap_or_else(|error| panic!("{error}"));
+                next_offset = Some(stored.next_offset());
+            }
+            assert_eq!(next_offset, Some(accepted.next_offset), "the last batch ends before the next offset");
+        }
     }
 }

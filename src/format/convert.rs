@@ -303,7 +303,7 @@ impl Rebuild<'_, '_> {
                 Some((builder, base_offset)) if self.in_reach(base_offset, record.offset()) => (builder, base_offset),
                 full => {
                     self.finish(full, out)?;
-                    let base_offset = self.base_offset(&record);
+                    let base_offset = self.base_offset(&record, compression)?;
                     (self.builder(compression, base_offset), base_offset)
                 }
             };
@@ -323,13 +323,17 @@ impl Rebuild<'_, '_> {
     }
 
     /// From v2 to v2 a batch keeps the offsets it covers; everything else begins at its first record.
-    fn base_offset(&mut self, first: &Record<'_>) -> i64 {
+    fn base_offset(&mut self, first: &Record<'_>, compression: Compression) -> Result<i64> {
         let stored = self.batch.header().base_offset;
         if self.batch.magic() == 2 && self.magic == 2 {
-            return stored;
+            return Ok(stored);
+        }
+        if self.magic == 1 && compression != Compression::None && first.offset() < 0 {
+            let message = format!("a compressed set of magic 1 can't hold the negative offset {}", first.offset());
+            return Err(self.locate(Error::argument(message)));
         }
         self.losses.add(Loss::OffsetRange, self.batch.magic() == 2 && stored != first.offset());
-        first.offset()
+        Ok(first.offset())
     }
 
     fn builder(&self, compression: Compression, base_offset: i64) -> BatchBuilder {

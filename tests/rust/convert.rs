@@ -385,3 +385,15 @@ fn offsets_that_do_not_rise_are_refused_with_their_place() {
     assert!(error.to_string().contains("offsets must rise"), "{error}");
     assert_eq!((error.position().record, error.position().byte, out), (Some(1), Some(0), Vec::new()));
 }
+
+/// pykafka sends offset −1; as the last offset of a compressed v1 set nobody could read it.
+#[test]
+fn negative_offsets_are_refused_for_compressed_v1() {
+    let sent = file("corpus-legacy/k0822-pykafka-snappy-wire/00000000000000000000.log");
+    let negative = kbat::batches(&sent)
+        .map(Result::unwrap)
+        .find(|batch| batch.attributes().is_compressed() && records(batch).is_ok_and(|records| records[0].offset < 0));
+    let negative = negative.expect("a set with offset -1").bytes();
+    let error = convert(negative, 1, &ConvertOptions::default(), &Limits::default(), &mut Vec::new()).unwrap_err();
+    assert!(error.to_string().contains("negative offset -1"), "{error}");
+}

@@ -24,6 +24,8 @@ proptest! {
         kbat::fuzzing::read(&bytes);
         kbat::fuzzing::rewrite(&bytes);
         kbat::fuzzing::retain(&bytes);
+        kbat::fuzzing::convert(&bytes);
+        kbat::fuzzing::validate(&bytes);
     }
 
     #[test]
@@ -41,6 +43,8 @@ proptest! {
         kbat::fuzzing::read(&bytes);
         kbat::fuzzing::rewrite(&bytes);
         kbat::fuzzing::retain(&bytes);
+        kbat::fuzzing::convert(&bytes);
+        kbat::fuzzing::validate(&bytes);
     }
 }
 
@@ -50,5 +54,7 @@ fn properties_of_whole_files_hold() {
         kbat::fuzzing::read(&bytes);
         kbat::fuzzing::rewrite(&bytes);
         kbat::fuzzing::retain(&bytes);
+        kbat::fuzzing::convert(&bytes);
+        kbat::fuzzing::validate(&bytes);
     }
 }
