@@ -185,11 +185,11 @@ def append(
     now_ms: int = NOW,
     configs: Mapping[str, object] | None = None,
 ) -> tuple[Loaded, list[Appended | ProduceRefusedError]]:
-    """Append batches to a new, empty log with ``UnifiedLog``, which checks, rolls and indexes as in a broker.
+    """Append batches to a log with ``UnifiedLog``, which checks, rolls and indexes as in a broker, and close it.
 
     Args:
         server: Kafka's classes.
-        out: Gets the log.
+        out: Gets the log. One that an earlier call left there is continued.
         appends: What, in order.
         now_ms: The broker's clock.
         configs: The topic's settings, such as ``{"internal.segment.bytes": 1000}``.
@@ -198,7 +198,7 @@ def append(
         The log at its end, and what became of each append.
     """
     directory = out / "log-0"
-    directory.mkdir()
+    directory.mkdir(exist_ok=True)
     rows = [one._asdict() for one in appends]
     common = settings(directory, configs, now_ms, 0)
     answer = server.call("append", **common, clean_shutdown=True, appends=rows)

@@ -50,6 +50,7 @@ class Script:
     Attributes:
         batches: Their bytes.
         records: All records but markers.
+        start_offset: The offset of the first batch.
         end_offset: The offset after the last batch.
     """
 
@@ -57,7 +58,7 @@ class Script:
         """Begin an empty log."""
         self.batches: list[bytes] = []
         self.records: list[ExpectedRecord] = []
-        self.end_offset = start_offset
+        self.start_offset = self.end_offset = start_offset
         self.leader_epoch = 0
         self._aborted: set[int] = set()
         self._producers: dict[int, Producer] = {}
