@@ -25,7 +25,9 @@ mod log_directory;
 mod parquet;
 mod partition;
 mod places;
+mod progress;
 mod record;
+mod repair;
 mod rewrite;
 mod scan;
 mod scan_pass;
@@ -68,6 +70,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<validate::PyValidation>()?;
     module.add_function(wrap_pyfunction!(validate::validate, module)?)?;
     log::register(module)?;
+    repair::register(module)?;
     rewrite::register(module)?;
     parquet::register(module)?;
     writer::register(module)?;

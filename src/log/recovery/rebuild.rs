@@ -70,11 +70,11 @@ pub fn rebuild_indexes(path: &Path, options: &RebuildOptions, progress: &mut Pro
     let whole = path.is_dir();
     rebuild.segments(&logs, whole, progress)?;
     let mut report = rebuild.finish(options.out.is_none())?;
+    progress.finish()?;
     if let Some(staged) = staged {
         staged.commit()?;
         report.out.clone_from(&options.out);
     }
-    progress.finish()?;
     Ok(report)
 }
 

@@ -104,17 +104,17 @@ pub fn recover(path: &Path, options: &RecoverOptions, progress: &mut Progress<'_
     recovery.segments(&inventory, progress)?;
     let mut report = recovery.finish(&inventory, in_place)?;
     report.files.splice(0..0, changes);
+    progress.finish()?;
     if let Some(staged) = staged {
         copy_others(&inventory, staged.directory())?;
         staged.commit()?;
         report.out.clone_from(&options.out);
     }
-    progress.finish()?;
     Ok(report)
 }
 
 fn check(path: &Path, options: &RecoverOptions) -> Result<()> {
-    if !path.is_dir() {
+    if !fs::metadata(path).map_err(|error| Error::from(error).with_path(path))?.is_dir() {
         let message =
             format!("{} is no partition directory: rebuild_indexes and salvage take a single segment", path.display());
         return Err(Error::argument(message));

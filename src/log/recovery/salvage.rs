@@ -88,8 +88,8 @@ pub fn salvage(path: &Path, out: &Path, options: &SalvageOptions, progress: &mut
     if !report.dropped.is_empty() {
         write_atomically(&staged.directory().join(HOLES), holes(&report.dropped).as_bytes())?;
     }
-    staged.commit()?;
     progress.finish()?;
+    staged.commit()?;
     Ok(report)
 }
 

@@ -4,18 +4,15 @@ mod reports;
 
 use std::collections::HashSet;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::compression::{Compression, Scratch};
-use crate::error::{Error, Result};
 use crate::format::frame::batches;
 use crate::format::record::Record;
 use crate::format::retain::{BatchRetention, RetainOptions, retain_records as retain};
-use crate::log::Progress;
 use crate::log::rewrite::{
     CompactOptions, FilterOptions, IndexOptions, RewriteOptions, compact as compact_partition,
     filter as filter_partition, rewrite as rewrite_partition,
@@ -23,6 +20,7 @@ use crate::log::rewrite::{
 use crate::python::convert::required_bytes;
 use crate::python::errors::OrRaise;
 use crate::python::limits::{PyLimits, or_default};
+use crate::python::progress::run;
 use crate::python::record::PyRecord;
 use crate::python::source::shared_bytes;
 use reports::{PyCompactReport, PyFilterReport, PyRewriteCounts, PyRewriteReport};
@@ -47,47 +45,6 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     // an extension module is no package: without this, `import kbat._core.rewrite` would look for a file
     py.import("sys")?.getattr("modules")?.set_item("kbat._core.rewrite", &module)?;
     Ok(())
-}
-
-/// An exception of Python's, on its way through code that knows none.
-#[derive(Default)]
-struct Caught(Mutex<Option<PyErr>>);
-
-impl Caught {
-    /// Calls into Python. Where that raises, the exception is kept, and the error only ends what runs.
-    fn catch<T>(&self, call: impl FnOnce(Python<'_>) -> PyResult<T>) -> Result<T> {
-        Python::attach(call).map_err(|exception| {
-            *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(exception);
-            Error::from(std::io::Error::from(std::io::ErrorKind::Interrupted))
-        })
-    }
-
-    fn raise<T>(self, py: Python<'_>, result: Result<T>) -> PyResult<T> {
-        match self.0.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            Some(exception) => Err(exception),
-            None => result.or_raise(py),
-        }
-    }
-}
-
-/// Runs with the GIL released. Signals are looked at, and `callback` is called, every few megabytes.
-fn run<T: Send>(
-    py: Python<'_>,
-    callback: Option<Py<PyAny>>,
-    work: impl FnOnce(&Caught, &mut Progress<'_>) -> Result<T> + Send,
-) -> PyResult<T> {
-    let caught = Caught::default();
-    let result = py.detach(|| {
-        let mut report = |done: u64, total: u64| {
-            let told = caught.catch(|py| {
-                py.check_signals()?;
-                callback.as_ref().map_or(Ok(()), |callback| callback.call1(py, (done, total)).map(drop))
-            });
-            told.is_ok()
-        };
-        work(&caught, &mut Progress::new(&mut report))
-    });
-    caught.raise(py, result)
 }
 
 /// Compacts a partition into a new directory, as a broker's cleaner does it.

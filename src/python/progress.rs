@@ -1,0 +1,50 @@
+//! Long work under Python: the GIL released, signals looked at, a callback told how far it is.
+
+use std::sync::{Mutex, PoisonError};
+
+use pyo3::prelude::*;
+
+use crate::error::{Error, Result};
+use crate::log::Progress;
+use crate::python::errors::OrRaise;
+
+/// An exception of Python's, on its way through code that knows none.
+#[derive(Default)]
+pub(crate) struct Caught(Mutex<Option<PyErr>>);
+
+impl Caught {
+    /// Calls into Python. Where that raises, the exception is kept, and the error only ends what runs.
+    pub(crate) fn catch<T>(&self, call: impl FnOnce(Python<'_>) -> PyResult<T>) -> Result<T> {
+        Python::attach(call).map_err(|exception| {
+            *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(exception);
+            Error::from(std::io::Error::from(std::io::ErrorKind::Interrupted))
+        })
+    }
+
+    fn raise<T>(self, py: Python<'_>, result: Result<T>) -> PyResult<T> {
+        match self.0.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            Some(exception) => Err(exception),
+            None => result.or_raise(py),
+        }
+    }
+}
+
+/// Runs with the GIL released. Signals are looked at, and `callback` is called, every few megabytes.
+pub(crate) fn run<T: Send>(
+    py: Python<'_>,
+    callback: Option<Py<PyAny>>,
+    work: impl FnOnce(&Caught, &mut Progress<'_>) -> Result<T> + Send,
+) -> PyResult<T> {
+    let caught = Caught::default();
+    let result = py.detach(|| {
+        let mut report = |done: u64, total: u64| {
+            let told = caught.catch(|py| {
+                py.check_signals()?;
+                callback.as_ref().map_or(Ok(()), |callback| callback.call1(py, (done, total)).map(drop))
+            });
+            told.is_ok()
+        };
+        work(&caught, &mut Progress::new(&mut report))
+    });
+    caught.raise(py, result)
+}

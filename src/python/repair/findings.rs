@@ -1,0 +1,162 @@
+//! What `verify` says.
+
+use std::ffi::OsString;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+use crate::log::{Finding, Report};
+
+/// Something that is not as it should be.
+#[pyclass(frozen, name = "Finding", module = "kbat", eq)]
+#[derive(PartialEq)]
+pub(super) struct PyFinding(Finding);
+
+#[pymethods]
+impl PyFinding {
+    /// ``"info"``: normal in some logs; ``"warning"``: a broker lives with it; ``"error"``: data is lost, a broker would cut
+    /// the log or not start, or its answers would be wrong.
+    #[getter]
+    fn severity(&self) -> &'static str {
+        self.0.severity.name()
+    }
+
+    /// What it is, a stable name in snake_case.
+    #[getter]
+    fn kind(&self) -> &'static str {
+        self.0.kind
+    }
+
+    /// The file or directory.
+    #[getter]
+    fn path(&self) -> OsString {
+        self.0.path.as_os_str().to_owned()
+    }
+
+    /// Where in the file, in bytes.
+    #[getter]
+    fn position(&self) -> Option<u64> {
+        self.0.position
+    }
+
+    /// The Kafka offset it is about.
+    #[getter]
+    fn offset(&self) -> Option<i64> {
+        self.0.offset
+    }
+
+    /// What it means and what to do.
+    #[getter]
+    fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// All of it under its names.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        dict.set_item("severity", self.severity())?;
+        dict.set_item("kind", self.kind())?;
+        dict.set_item("path", self.path())?;
+        dict.set_item("position", self.position())?;
+        dict.set_item("offset", self.offset())?;
+        dict.set_item("message", self.message())?;
+        Ok(dict)
+    }
+
+    fn __str__(&self) -> String {
+        self.0.to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Finding {}>", self.0)
+    }
+}
+
+/// What :func:`verify` found. ``str(report)`` is a text of a line a finding.
+#[pyclass(frozen, name = "Report", module = "kbat")]
+pub(super) struct PyReport(pub(super) Report);
+
+#[pymethods]
+impl PyReport {
+    /// What was verified.
+    #[getter]
+    fn path(&self) -> OsString {
+        self.0.path.as_os_str().to_owned()
+    }
+
+    /// Whether there is no error.
+    #[getter]
+    fn ok(&self) -> bool {
+        self.0.is_ok()
+    }
+
+    /// What a command should exit with: 0 where nothing is wrong, 1 for warnings, 2 for errors.
+    #[getter]
+    fn exit_code(&self) -> i32 {
+        self.0.exit_code()
+    }
+
+    /// Everything found, in the order of the files; of one kind in one file only the first twenty.
+    #[getter]
+    fn findings(&self) -> Vec<PyFinding> {
+        self.0.findings.iter().cloned().map(PyFinding).collect()
+    }
+
+    /// Findings that are not listed.
+    #[getter]
+    fn omitted_count(&self) -> u64 {
+        self.0.omitted_count
+    }
+
+    /// Segments read.
+    #[getter]
+    fn segment_count(&self) -> u64 {
+        self.0.segment_count
+    }
+
+    /// Batches that are whole.
+    #[getter]
+    fn batch_count(&self) -> u64 {
+        self.0.batch_count
+    }
+
+    /// Records in them.
+    #[getter]
+    fn record_count(&self) -> u64 {
+        self.0.record_count
+    }
+
+    /// Bytes of ``.log`` files.
+    #[getter]
+    fn byte_count(&self) -> u64 {
+        self.0.byte_count
+    }
+
+    /// All of it under its names; paths as text.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let findings = PyList::empty(py);
+        for finding in self.findings() {
+            findings.append(finding.to_dict(py)?)?;
+        }
+        let dict = PyDict::new(py);
+        dict.set_item("path", self.path())?;
+        dict.set_item("ok", self.ok())?;
+        dict.set_item("exit_code", self.exit_code())?;
+        dict.set_item("findings", findings)?;
+        dict.set_item("omitted_count", self.omitted_count())?;
+        dict.set_item("segment_count", self.segment_count())?;
+        dict.set_item("batch_count", self.batch_count())?;
+        dict.set_item("record_count", self.record_count())?;
+        dict.set_item("byte_count", self.byte_count())?;
+        Ok(dict)
+    }
+
+    fn __str__(&self) -> String {
+        self.0.to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        let (ok, count) = (if self.0.is_ok() { "True" } else { "False" }, self.0.findings.len());
+        format!("Report(path='{}', ok={ok}, findings={count})", self.0.path.display())
+    }
+}
