@@ -64,6 +64,8 @@ pub struct ScanOptions {
     pub max_rows: usize,
     /// An Arrow batch ends with the Kafka batch that takes its keys, values and headers past this many bytes. Default 2 MiB.
     pub max_bytes: usize,
+    /// Whether pages that reading brings into the page cache are dropped again; those that were there stay. Default no.
+    pub leave_page_cache: bool,
 }
 
 impl Default for ScanOptions {
@@ -82,6 +84,7 @@ impl Default for ScanOptions {
             limits: Limits::default(),
             max_rows: 16_384,
             max_bytes: 2 << 20,
+            leave_page_cache: false,
         }
     }
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::arrow::columns::Origin;
+use crate::arrow::options::ScanOptions;
 use crate::error::{Error, Result};
 use crate::limits::Limits;
 use crate::log::{Input, SegmentFile};
@@ -96,8 +97,12 @@ impl ScanSource {
         self.base_offset.and_then(|_| self.path()?.parent())
     }
 
-    pub(crate) fn open(&self, position: u64, limits: &Limits) -> Result<Input> {
+    pub(crate) fn open(&self, position: u64, options: &ScanOptions) -> Result<Input> {
+        let limits = &options.limits;
         match &self.place {
+            Place::File(path) if options.leave_page_cache => {
+                Input::open_at(path, position, limits).map(Input::leaving_page_cache)
+            }
             Place::File(path) => Input::open_at(path, position, limits),
             Place::Memory(bytes) => Ok(Input::memory(Arc::clone(bytes), limits)),
         }

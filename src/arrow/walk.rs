@@ -159,7 +159,7 @@ impl Walk {
             committed = Some(transactions);
         }
         let Some(position) = start_position(&source, &bounds, options)? else { return Ok(None) };
-        let mut input = source.open(position, &options.limits)?;
+        let mut input = source.open(position, options)?;
         input.stop_at(source.window.1);
         let next_offset = source.base_offset.filter(|_| position == 0);
         let resync = Resync::new(&options.limits);

@@ -98,6 +98,14 @@ impl Input {
         Ok(Self::File(Box::new(reader)))
     }
 
+    /// Drops again what reading a file brings into the page cache.
+    pub(crate) fn leaving_page_cache(self) -> Self {
+        match self {
+            Self::File(reader) => Self::File(Box::new(reader.leaving_page_cache())),
+            memory @ Self::Memory(_) => memory,
+        }
+    }
+
     /// Gives no batch that begins at this byte or later.
     pub(crate) fn stop_at(&mut self, position: u64) {
         match self {

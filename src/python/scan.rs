@@ -63,6 +63,8 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
 ///     timestamp_unit: ``"ms"``, Kafka's own, or ``"us"``, Spark's.
 ///     max_rows: Rows of an Arrow batch at the most.
 ///     max_bytes: Bytes of keys, values and headers after which an Arrow batch ends with the Kafka batch.
+///     leave_page_cache: Whether pages that reading brings into the page cache are dropped again, for a machine that a broker
+///         works on. What was cached stays. It is slower; on systems other than Linux without effect.
 ///
 /// Raises:
 ///     OSError: The path can't be read.
@@ -71,7 +73,7 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
 /// Example:
 ///     >>> kbat.scan("topic-0/", columns=["offset", "timestamp", "value"]).to_polars()
 #[pyfunction]
-#[pyo3(signature = (source, *, columns=None, view="records", start_offset=None, end_offset=None, start_timestamp=None, end_timestamp=None, isolation="read_uncommitted", include_control=false, check_crc=true, on_corrupt="fail", limits=None, topic=None, partition=None, timestamp_unit="ms", max_rows=16384, max_bytes=2_097_152))]
+#[pyo3(signature = (source, *, columns=None, view="records", start_offset=None, end_offset=None, start_timestamp=None, end_timestamp=None, isolation="read_uncommitted", include_control=false, check_crc=true, on_corrupt="fail", limits=None, topic=None, partition=None, timestamp_unit="ms", max_rows=16384, max_bytes=2_097_152, leave_page_cache=false))]
 #[expect(clippy::too_many_arguments, reason = "the keyword arguments of the Python signature")]
 pub(crate) fn scan(
     source: &Bound<'_, PyAny>,
@@ -91,6 +93,7 @@ pub(crate) fn scan(
     timestamp_unit: &str,
     max_rows: usize,
     max_bytes: usize,
+    leave_page_cache: bool,
 ) -> PyResult<PyScan> {
     if max_rows == 0 {
         return Err(PyValueError::new_err("max_rows must be 1 or more"));
@@ -120,6 +123,7 @@ pub(crate) fn scan(
         limits: or_default(limits),
         max_rows,
         max_bytes,
+        leave_page_cache,
         ..ScanOptions::default()
     };
     let (options, view) = with_columns(options, view, columns)?;

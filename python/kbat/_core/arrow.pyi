@@ -37,6 +37,7 @@ def scan(
     timestamp_unit: Literal["ms", "us"] = "ms",
     max_rows: int = 16384,
     max_bytes: int = 2097152,
+    leave_page_cache: bool = False,
 ) -> Scan:
     """Batches of a buffer, of files or of directories as Arrow columns.
 
@@ -74,6 +75,8 @@ def scan(
         timestamp_unit: ``"ms"``, Kafka's own, or ``"us"``, Spark's.
         max_rows: Rows of an Arrow batch at the most.
         max_bytes: Bytes of keys, values and headers after which an Arrow batch ends with the Kafka batch.
+        leave_page_cache: Whether pages that reading brings into the page cache are dropped again, for a machine that a
+            broker works on. What was cached stays. It is slower; on systems other than Linux without effect.
 
     Raises:
         OSError: The path can't be read.

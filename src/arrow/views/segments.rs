@@ -237,7 +237,8 @@ impl Row {
 
     fn headers(&self, options: &ScanOptions) -> Result<HeaderReader> {
         let path = self.source.path().map(std::path::Path::to_path_buf).unwrap_or_default();
-        HeaderReader::open(&path, &options.limits)
+        let reader = HeaderReader::open(&path, &options.limits)?;
+        Ok(if options.leave_page_cache { reader.leaving_page_cache() } else { reader })
     }
 
     /// What could be told; notes why if nothing could.
