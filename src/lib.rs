@@ -87,6 +87,7 @@ pub mod fuzzing;
 mod limits;
 mod log;
 mod num;
+mod partitioner;
 #[cfg(feature = "parquet")]
 pub mod parquet;
 #[cfg(feature = "python")]
@@ -124,3 +125,4 @@ pub use log::{
     TimestampPlace, TopicPartition, TransactionIndex, Uuid, find_segments, parse_base_offset,
     parse_partition_directory, rebuild_indexes, recover, salvage, split_points, verify,
 };
+pub use partitioner::{murmur2, partition_for_key};

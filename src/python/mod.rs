@@ -24,6 +24,7 @@ mod log;
 mod log_directory;
 mod parquet;
 mod partition;
+mod partitioner;
 mod places;
 mod progress;
 mod record;
@@ -64,6 +65,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(edit::set_base_offset, module)?)?;
     module.add_function(wrap_pyfunction!(edit::set_log_append_time, module)?)?;
     module.add_function(wrap_pyfunction!(edit::set_partition_leader_epoch, module)?)?;
+    module.add_function(wrap_pyfunction!(partitioner::partition_for_key, module)?)?;
     module.add_function(wrap_pyfunction!(segments::find_segments, module)?)?;
     files::register(module)?;
     scan::register(module)?;

@@ -63,11 +63,13 @@ GOOD = {
     "minOffsetsPerTrigger": ("5", "min_offsets_per_trigger", 5),
     "maxTriggerDelay": ("2m", "max_trigger_delay", 120_000),
     "startingOffsetsByTimestampStrategy": ("Latest", "timestamp_strategy", "latest"),
+    "view": ("Batches", "view", "batches"),
+    "metricsPath": ("/m", "metrics_path", "/m"),
     "columns": ("offset", "columns", ("offset",)),
     "includeHeaders": ("true", "include_headers", True),
     "includeControl": ("true", "include_control", True),
     "checkCrc": ("false", "check_crc", False),
-    "onCorrupt": ("FAIL", "on_corrupt", "fail"),
+    "onCorrupt": ("SKIP", "on_corrupt", "skip"),
     "topic": ("t", "topic", "t"),
     "partition": ("3", "partition", 3),
     "maxBatchLen": ("1m", "batch_len", 1 << 20),
@@ -96,7 +98,7 @@ def test_options_every_one_has_a_good_value_here() -> None:
 def test_options_good_value_is_parsed(name: str) -> None:
     text, field, value = GOOD[name]
     assert getattr(parse_options({name.lower(): text}), field) == value
-    assert getattr(ReadOptions(), field) != value or name == "onCorrupt"
+    assert getattr(ReadOptions(), field) != value
 
 
 @pytest.mark.parametrize(
@@ -143,9 +145,28 @@ def test_options_wrong_ones_are_refused_with_what_to_do(name: str, text: str, me
     assert str(refused.value).startswith("kbat: ")
 
 
-def test_options_on_corrupt_names_what_there_is() -> None:
-    with pytest.raises(ValueError, match="option onCorrupt='ignore': "):
-        parse_options({"onCorrupt": "ignore"})
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"onCorrupt": "ignore"}, "option onCorrupt='ignore': it is fail, skip or report"),
+        ({"view": "rows"}, "option view='rows': it is records, batches or segments"),
+        ({"view": "batches", "columns": "offset"}, "there is no column 'offset'; there are topic, partition, segment"),
+        ({"view": "segments", "includeHeaders": "true"}, "view=segments has no record headers; leave it out"),
+        ({"columns": "offset,error"}, "error is there with onCorrupt=report only"),
+    ],
+)
+def test_options_of_views_and_damage_are_checked(given: dict[str, str], message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        parse_options(given)
+
+
+def test_options_columns_that_come_unasked_are_those_of_the_view() -> None:
+    assert len(parse_options({}).column_names) == 7
+    assert parse_options({"onCorrupt": "report"}).column_names[-1] == "error"
+    assert parse_options({"view": "batches"}).column_names[-2:] == ("isControl", "crc")
+    assert parse_options({"view": "segments", "onCorrupt": "report"}).column_names[-2:] == ("hasSnapshot", "error")
+    asked = parse_options({"columns": "offset", "onCorrupt": "report", "includeHeaders": "true"})
+    assert asked.column_names == ("offset", "headers", "error")
 
 
 def test_options_isolation_level_under_kafkas_name_is_the_same() -> None:
@@ -200,5 +221,7 @@ def test_options_two_ways_to_name_topics_are_refused(given: dict[str, str]) -> N
 
 
 def test_options_survive_pickling() -> None:
-    options = parse_options({name: text for name, (text, *_) in GOOD.items() if name not in {"subscribe", "assign"}})
+    options = parse_options(
+        {name: text for name, (text, *_) in GOOD.items() if name not in {"subscribe", "assign", "view"}}
+    )
     assert pickle.loads(pickle.dumps(options)) == options  # noqa: S301 -- its own bytes

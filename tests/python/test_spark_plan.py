@@ -51,12 +51,13 @@ def test_pack_every_core_has_a_task_if_it_is_worth_it(segments: list[int], tasks
 
 def test_plan_of_a_log_directory_has_every_segment_once_in_order(log_dir: Path) -> None:
     tasks = plan(ReadOptions(path=(os.fspath(log_dir),), max_partition_bytes=20_000))
-    paths = [piece.path for task in tasks for piece in task.pieces]
+    paths = list(dict.fromkeys(piece.path for task in tasks for piece in task.pieces))
     directories = sorted(log_dir.glob("*-0"), key=lambda directory: directory.name)
     logs = [log for directory in directories for log in sorted(directory.glob("*.log")) if log.stat().st_size]
     assert paths == [os.fspath(log) for log in logs]
     assert len(tasks) > 1
     assert all(task.size <= 20_000 or len(task.pieces) == 1 for task in tasks)
+    assert sum(task.size for task in tasks) == sum(log.stat().st_size for log in logs)
 
 
 def test_plan_of_a_small_directory_is_one_task(log_dir: Path) -> None:

@@ -52,6 +52,7 @@ __all__ = [
     "encode_batches",
     "end_transaction_marker",
     "find_segments",
+    "partition_for_key",
     "read_batches",
     "set_base_offset",
     "set_log_append_time",
@@ -562,6 +563,21 @@ def convert(
 
     Example:
         >>> old, losses = kbat.convert(data, 1, compression="gzip")
+    """
+
+def partition_for_key(key: bytes, partition_count: int) -> int:
+    """Give the partition to which a Kafka producer sends records with this key: murmur2, as its default partitioner.
+
+    Args:
+        key: The key; producers spread records without one as they like.
+        partition_count: Partitions of the topic.
+
+    Raises:
+        ValueError: A count below 1.
+
+    Example:
+        >>> kbat.partition_for_key(b"21", 12)
+        0
     """
 
 @final

@@ -79,11 +79,11 @@ def list_logs(options: ReadOptions, *, is_complete: bool = True) -> list[Log]:
 
 
 def _segment_files(path: str) -> Iterator[kbat.SegmentFile]:
-    for local in _expand(_local(path)):
+    for local in _expand(local_path(path)):
         yield from kbat.find_segments(local)
 
 
-def _local(path: str) -> str:
+def local_path(path: str) -> str:
     """Return the absolute path that a path or `file:` URL means."""
     scheme, colon, rest = path.partition(":")
     if colon and scheme.lower() == "file":

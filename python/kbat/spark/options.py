@@ -27,30 +27,13 @@ from kbat.spark.bounds import (
     parse_offsets,
     parse_timestamps,
 )
-from kbat.spark.schema import KAFKA_COLUMNS, column_named
+from kbat.spark.schema import column_named, default_columns
 from kbat.spark.table import option, option_names, parse_table
 from kbat.spark.topics import Subscription, TopicPartition, parse_assign, parse_pattern, parse_topics
 
 if TYPE_CHECKING:
     import re
     from collections.abc import Mapping
-
-
-def _parse_columns(text: str) -> tuple[str, ...]:
-    names = values.parse_names(text)
-    columns = [column_named(name) for name in names]
-    for place, column in enumerate(columns):
-        if column in columns[:place]:
-            message = f"it names {column.name} twice"
-            raise ValueError(message)
-    return names
-
-
-def _parse_on_corrupt(text: str) -> str:
-    if text.strip().lower() != "fail":
-        message = "only fail is there: the job ends at the first damaged batch, with its file, position and offset"
-        raise ValueError(message)
-    return "fail"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,15 +112,31 @@ class ReadOptions:
     max_trigger_delay: int = option(
         "maxTriggerDelay", values.parse_duration, "how long it waits for them", default=15 * 60_000
     )
+    view: str = option(
+        "view",
+        values.one_of("records", "batches", "segments"),
+        "records; batches: a row a batch, by its header; segments: a row a segment file",
+        default="records",
+    )
     columns: tuple[str, ...] = option(
-        "columns", _parse_columns, "the columns to read, separated by commas; others cost nothing", default=()
+        "columns", values.parse_names, "the columns to read, separated by commas; others cost nothing", default=()
     )
     include_headers: bool = option("includeHeaders", values.parse_bool, "adds the column headers", default=False)
     include_control: bool = option(
         "includeControl", values.parse_bool, "transaction markers and KRaft control records come too", default=False
     )
     check_crc: bool = option("checkCrc", values.parse_bool, "checksums are checked", default=True)
-    on_corrupt: str = option("onCorrupt", _parse_on_corrupt, "what a damaged batch does: fail", default="fail")
+    on_corrupt: str = option(
+        "onCorrupt",
+        values.one_of("fail", "skip", "report"),
+        "a damaged batch ends the job, is left out, or is left out and told of in a row with the column error",
+        default="fail",
+    )
+    metrics_path: str | None = option(
+        "metricsPath",
+        values.parse_text,
+        "a directory where each task leaves what it read; kbat.spark.metrics sums it",
+    )
     topic: str | None = option("topic", values.parse_text, "topic of files outside a <topic>-<partition> directory")
     partition: int | None = option(
         "partition", values.parse_count, "partition of files outside a <topic>-<partition> directory"
@@ -183,10 +182,11 @@ class ReadOptions:
 
     @property
     def column_names(self) -> tuple[str, ...]:
-        """The columns of a read without a schema of its own: those of `columns`, else those of Spark's Kafka source."""
-        names = self.columns or KAFKA_COLUMNS
-        has_headers = any(column_named(name).name == "headers" for name in names)
-        return (*names, "headers") if self.include_headers and not has_headers else names
+        """The columns of a read without a schema of its own: those of `columns`, else those that come unasked."""
+        names = self.columns or default_columns(self.view)
+        added = ("headers",) * self.include_headers + ("error",) * (self.on_corrupt == "report")
+        there = {column_named(name, self.view).name for name in names}
+        return (*names, *(name for name in added if name not in there))
 
     @property
     def limits(self) -> kbat.Limits:
@@ -258,6 +258,7 @@ def parse_options(given: Mapping[str, str]) -> ReadOptions:
     meant = {name: text for name, text in given.items() if name not in ignored}
     options = parse_table(ReadOptions, meant)
     _check_strategies(options)
+    _check_columns(options)
     return replace(options, ignored=ignored)
 
 
@@ -277,4 +278,24 @@ def _check_strategies(options: ReadOptions) -> None:
         message = (
             f"kbat: options {' and '.join(names)} are both given: write one of subscribe, subscribePattern, assign"
         )
+        raise ValueError(message)
+
+
+def _check_columns(options: ReadOptions) -> None:
+    seen = set()
+    for name in options.columns:
+        try:
+            column = column_named(name, options.view)
+        except ValueError as error:
+            message = f"kbat: option columns={name!r}: {str(error).removeprefix('kbat: ')}"
+            raise ValueError(message) from None
+        if column.name in seen:
+            message = f"kbat: option columns={','.join(options.columns)!r}: it names {column.name} twice"
+            raise ValueError(message)
+        seen.add(column.name)
+    if "error" in seen and options.on_corrupt != "report":
+        message = "kbat: option columns: error is there with onCorrupt=report only"
+        raise ValueError(message)
+    if options.include_headers and options.view != "records":
+        message = f"kbat: option includeHeaders: view={options.view} has no record headers; leave it out"
         raise ValueError(message)

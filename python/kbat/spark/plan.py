@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 
 # Below this many bytes a task is mostly its own start.
 MIN_TASK_LEN = 4 << 20
+# How much more a task takes on that reads headers only.
+HEADERS_ONLY = 16
+# Files of which little is read.
+FILES_IN_A_TASK = 500
 # Segments are cut to give every core work, but not into less than this.
 MIN_CUT_LEN = 32 << 20
 
@@ -53,10 +57,12 @@ class Piece:
         """Bytes of the window."""
         return self.end - self.start
 
+    is_whole: bool = False
+
     @property
-    def window(self) -> tuple[str, int, int]:
-        """The window as `kbat.scan` takes it."""
-        return self.path, self.start, self.end
+    def source(self) -> str | tuple[str, int, int]:
+        """The window as `kbat.scan` takes it, or the file."""
+        return self.path if self.is_whole else (self.path, self.start, self.end)
 
 
 @dataclass(frozen=True)
@@ -87,6 +93,8 @@ def plan(options: ReadOptions, wanted: RowFilter | None = None) -> list[ReadPart
     what `resolve` raises.
     """
     ranges = resolve(list_logs(options), options)
+    if options.view == "segments":
+        return plan_files(ranges)
     if wanted is None:
         return plan_ranges(ranges, options)
     left = [_filtered(a_range, wanted) for a_range in ranges if wanted.takes(a_range.log.partition)]
@@ -98,6 +106,18 @@ def _filtered(a_range: LogRange, wanted: RowFilter) -> LogRange:
     return replace(a_range, start=both.start, end=both.end)
 
 
+def plan_files(ranges: Sequence[LogRange]) -> list[ReadPartition]:
+    """Share out whole files, to read little of each."""
+    files = [
+        Piece(segment.path, 0, segment.size, a_range.log.partition, is_whole=True)
+        for a_range in ranges
+        for segment in a_range.log.segments
+    ]
+    return [
+        ReadPartition(tuple(files[start : start + FILES_IN_A_TASK])) for start in range(0, len(files), FILES_IN_A_TASK)
+    ] or [ReadPartition(())]
+
+
 def plan_ranges(
     ranges: Sequence[LogRange], options: ReadOptions, start_timestamp: int | None = None
 ) -> list[ReadPartition]:
@@ -107,7 +127,8 @@ def plan_ranges(
         whole = [found for found in whole if not _is_older(found[0], start_timestamp)]
     total = sum(piece.size for piece, *_ in whole)
     cores = os.cpu_count() or 1
-    max_len = min(options.max_partition_bytes, max(-(-total // cores), MIN_CUT_LEN))
+    most = options.max_partition_bytes * (HEADERS_ONLY if options.view == "batches" else 1)
+    max_len = min(most, max(-(-total // cores), MIN_CUT_LEN))
     if options.min_partitions:
         max_len = min(max_len, max(-(-total // options.min_partitions), 1))
     max_count = options.max_records_per_partition
@@ -211,4 +232,5 @@ def _by_size(piece: Piece, max_len: int) -> Iterator[Piece]:
     if piece.size <= max_len:
         yield piece
         return
-    yield piece
+    for _, start, end in kbat.split((piece.path, piece.start, piece.end), max_len):
+        yield replace(piece, start=start, end=end)

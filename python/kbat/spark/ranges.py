@@ -40,6 +40,8 @@ def resolve(logs: Sequence[Log], options: ReadOptions) -> list[LogRange]:
     Raises `ValueError` where JSON does not name the partitions there are, where a partition lies in two directories and
     bounds are asked for, where no record is as new as a starting time, and for offsets that are gone.
     """
+    if options.view != "records" and options.start is None and options.end is None:
+        return [LogRange(log) for log in logs]  # all that is on disk
     start, end = options.start or Offset(EARLIEST), options.end or Offset(LATEST)
     for name, bound in (("starting", start), ("ending", end)):
         check_names_all(name, bound, [log.partition for log in logs])
@@ -122,8 +124,7 @@ def _end_of(log: Log, bound: Bound, options: ReadOptions) -> int | None:
 def latest_offset(log: Log, options: ReadOptions) -> int:
     """Return the offset after the last one that a reader of this isolation level sees."""
     if options.isolation == "read_committed":
-        message = "kbat: isolationLevel=read_committed is not there yet"
-        raise NotImplementedError(message)
+        return log.on_disk.last_stable_offset
     return log.on_disk.end_offset
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import kbat
 from kbat.spark.options import LIMIT_OPTIONS, ReadOptions
-from kbat.spark.schema import columns_of
+from kbat.spark.schema import ERROR_COLUMN, columns_of
+from kbat.spark.tally import Tally
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 
     from kbat.spark.filters import RowFilter
     from kbat.spark.plan import Piece, ReadPartition
+
+
+_ERROR_DDL = f"error {ERROR_COLUMN.data_type.simpleString()}"
 
 
 @dataclass(frozen=True)
@@ -31,7 +35,13 @@ class RowReader:
     @classmethod
     def of(cls, options: ReadOptions, schema: StructType) -> RowReader:
         """Return a reader of the columns that a schema has. Raises `ValueError` for one that does not fit."""
-        columns = columns_of(schema)
+        columns = columns_of(schema, options.view)
+        if options.on_corrupt == "report" and ERROR_COLUMN not in columns:
+            message = f"kbat: the schema has no column error, which onCorrupt=report fills: add {_ERROR_DDL}"
+            raise ValueError(message)
+        if options.on_corrupt != "report" and ERROR_COLUMN in columns:
+            message = "kbat: the column error is there with onCorrupt=report only"
+            raise ValueError(message)
         return cls(options, tuple((name, column.field) for name, column in zip(schema.names, columns, strict=True)))
 
     @property
@@ -46,36 +56,50 @@ class RowReader:
 
     def read(self, partition: ReadPartition) -> Iterator[pa.RecordBatch]:
         """Yield the Arrow batches of one task, straight from Rust. Raises what `kbat.scan` raises."""
-        names = [name for name, _ in self.columns]
+        tally = Tally(self.options.metrics_path, partition)
         try:
             for pieces in partition.scans():
-                for arrow_batch in self._scan(pieces).to_batches():
-                    yield arrow_batch.rename_columns(names)
+                for arrow_batch in tally.over(self._scan(pieces)):
+                    yield self._in_order(arrow_batch)
         except kbat.KbatError as error:
             _add_advice(error)
             raise
+        finally:
+            tally.write()
 
     def _scan(self, pieces: Sequence[Piece]) -> kbat.Scan:
         options = self.options
         topic, partition = pieces[0].partition
         return kbat.scan(
-            [piece.path for piece in pieces],
-            columns=[field for _, field in self.columns],
+            [piece.source for piece in pieces],
+            columns=[field for _, field in self.columns if field != "error"],
+            view=cast("Any", options.view),
             start_offset=pieces[0].start_offset,
             end_offset=pieces[0].end_offset,
+            start_timestamp=self.start_timestamp,
+            end_timestamp=self.end_timestamp,
+            isolation=cast("Any", options.isolation),
             include_control=options.include_control,
             check_crc=options.check_crc,
-            on_corrupt=options.on_corrupt,
+            on_corrupt=cast("Any", options.on_corrupt),
             limits=options.limits,
             topic=topic,
             partition=partition,
             timestamp_unit="us",
         )
 
+    def _in_order(self, arrow_batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Give the columns their order and names; the scan puts `error` last."""
+        if arrow_batch.num_columns and self.columns[-1][1] != "error" and arrow_batch.schema.names[-1] == "error":
+            arrow_batch = arrow_batch.select([field for _, field in self.columns])
+        return arrow_batch.rename_columns([name for name, _ in self.columns])
+
 
 def _add_advice(error: kbat.KbatError) -> None:
     """Add to an error, which names file, byte and offset, the option that lets the job go on."""
     if isinstance(error, kbat.CrcError):
-        error.add_note("option checkCrc=false reads on past wrong checksums")
+        error.add_note("option onCorrupt=skip leaves the batch out, report tells of it, checkCrc=false reads on")
+    elif isinstance(error, kbat.CorruptError | kbat.DecompressionError):
+        error.add_note("option onCorrupt=skip leaves the batch out, report tells of it")
     elif isinstance(error, kbat.LimitError):
         error.add_note(f"for files you trust, raise the limit with one of the options {', '.join(LIMIT_OPTIONS)}")

@@ -1,9 +1,10 @@
 """The columns of the Spark data source, and how a schema chooses among them.
 
-The first seven are those of Spark's own Kafka source, with its names and types; `headers` comes with `includeHeaders`,
-as there. The rest come when the option `columns` or a schema names them. A name is understood in any case and with or
-without underscores, so that both `baseOffset` and `base_offset` name one column, and the column keeps the spelling it
-was asked by.
+Of records, the first seven are those of Spark's own Kafka source, with its names and types; `headers` comes with
+`includeHeaders`, as there. The rest come when the option `columns` or a schema names them. The option `view` gives a
+row a batch or a row a segment, with columns of their own. A name is understood in any case and with or without
+underscores, so that both `baseOffset` and `base_offset` name one column, and the column keeps the spelling it was asked
+by.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pyspark.sql.types import (
     BooleanType,
     ByteType,
     DataType,
+    DoubleType,
     IntegerType,
     LongType,
     ShortType,
@@ -42,77 +44,139 @@ class Column:
     doc: str
 
 
+def _column(field: str, data_type: DataType, doc: str) -> Column:
+    """Return a column whose name in Spark is that in `kbat.scan`, in Spark's case."""
+    first, *others = field.split("_")
+    return Column(first + "".join(word.capitalize() for word in others), field, data_type, doc)
+
+
 COLUMNS = (
-    Column("key", "key", BinaryType(), "key of the record"),
-    Column("value", "value", BinaryType(), "value of the record"),
-    Column("topic", "topic", StringType(), "topic, from the directory's name or the option topic; else null"),
-    Column(
-        "partition",
+    _column("key", BinaryType(), "key of the record"),
+    _column("value", BinaryType(), "value of the record"),
+    _column("topic", StringType(), "topic, from the directory's name or the option topic; else null"),
+    _column(
         "partition",
         IntegerType(),
         "partition, from the directory's name or the option partition; else null",
     ),
-    Column("offset", "offset", LongType(), "offset of the record"),
-    Column("timestamp", "timestamp", TimestampType(), "timestamp of the record; -1 ms where format v0 has none"),
-    Column("timestampType", "timestamp_type", IntegerType(), "0 CreateTime, 1 LogAppendTime, -1 none (format v0)"),
-    Column("headers", "headers", HEADERS, "record headers, in their order; empty where there are none"),
-    Column(
-        "baseOffset",
+    _column("offset", LongType(), "offset of the record"),
+    _column("timestamp", TimestampType(), "timestamp of the record; -1 ms where format v0 has none"),
+    _column("timestamp_type", IntegerType(), "0 CreateTime, 1 LogAppendTime, -1 none (format v0)"),
+    _column("headers", HEADERS, "record headers, in their order; empty where there are none"),
+    _column(
         "base_offset",
         LongType(),
         "base offset of the record's batch; in compressed sets of format v0 and v1 that of its first message",
     ),
-    Column("position", "position", LongType(), "byte position of the record's batch in its file"),
-    Column("partitionLeaderEpoch", "partition_leader_epoch", IntegerType(), "leader epoch of the batch; -1 for none"),
-    Column("producerId", "producer_id", LongType(), "producer id of the batch; -1 for none"),
-    Column("producerEpoch", "producer_epoch", ShortType(), "producer epoch of the batch; -1 for none"),
-    Column("sequence", "sequence", IntegerType(), "sequence of the record; -1 for none"),
-    Column("isTransactional", "is_transactional", BooleanType(), "whether the batch belongs to a transaction"),
-    Column("compression", "compression", StringType(), "codec of the batch: none, gzip, snappy, lz4 or zstd"),
-    Column("magic", "magic", ByteType(), "message format of the batch: 0, 1 or 2"),
-    Column(
-        "batchSize",
+    _column("position", LongType(), "byte position of the record's batch in its file"),
+    _column("partition_leader_epoch", IntegerType(), "leader epoch of the batch; -1 for none"),
+    _column("producer_id", LongType(), "producer id of the batch; -1 for none"),
+    _column("producer_epoch", ShortType(), "producer epoch of the batch; -1 for none"),
+    _column("sequence", IntegerType(), "sequence of the record; -1 for none"),
+    _column("is_transactional", BooleanType(), "whether the batch belongs to a transaction"),
+    _column("compression", StringType(), "codec of the batch: none, gzip, snappy, lz4 or zstd"),
+    _column("magic", ByteType(), "message format of the batch: 0, 1 or 2"),
+    _column(
         "batch_size",
         IntegerType(),
         "bytes of the record's batch as stored, its 12 bytes of log overhead included",
     ),
-    Column("segment", "segment", StringType(), "path of the file"),
+    _column("segment", StringType(), "path of the file"),
 )
 
-KAFKA_COLUMNS = tuple(column.name for column in COLUMNS[:7])
+
+BATCH_COLUMNS = (
+    _column("topic", StringType(), "topic, from the directory's name or the option topic; else null"),
+    _column("partition", IntegerType(), "partition, from the directory's name or the option partition; else null"),
+    _column("segment", StringType(), "path of the file"),
+    _column("position", LongType(), "byte position in the file"),
+    _column("size", IntegerType(), "bytes as stored, the 12 bytes of log overhead included"),
+    _column("base_offset", LongType(), "base offset; null for compressed sets of format v0 and v1"),
+    _column("last_offset", LongType(), "last offset"),
+    _column("record_count", IntegerType(), "records as declared; null for compressed sets of format v0 and v1"),
+    _column("magic", ByteType(), "message format: 0, 1 or 2"),
+    _column("compression", StringType(), "codec: none, gzip, snappy, lz4 or zstd; unknown for the codec bits 5 to 7"),
+    _column("stored_size", IntegerType(), "bytes after the header: the records as stored"),
+    _column("timestamp_type", StringType(), "CreateTime or LogAppendTime; null in format v0"),
+    _column("base_timestamp", TimestampType(), "base timestamp; null where there is none"),
+    _column("max_timestamp", TimestampType(), "largest timestamp of the records; null for none"),
+    _column("delete_horizon", TimestampType(), "when compaction may drop its tombstones or markers; null if not set"),
+    _column("partition_leader_epoch", IntegerType(), "leader epoch; -1 for none"),
+    _column("producer_id", LongType(), "producer id; -1 for none"),
+    _column("producer_epoch", ShortType(), "producer epoch; -1 for none"),
+    _column("base_sequence", IntegerType(), "sequence of the first record; -1 for none"),
+    _column("last_sequence", IntegerType(), "sequence of the last record; -1 for none"),
+    _column("is_transactional", BooleanType(), "whether it belongs to a transaction"),
+    _column("is_control", BooleanType(), "whether it holds control records"),
+    _column("crc", LongType(), "the stored checksum"),
+    _column("crc_ok", BooleanType(), "whether that is the checksum of the bytes; reads the whole batch"),
+    _column("uncompressed_size", LongType(), "bytes of the records after decompression; decompresses the batch"),
+    _column("ratio", DoubleType(), "uncompressedSize by storedSize; decompresses the batch"),
+)
+
+SEGMENT_COLUMNS = (
+    _column("topic", StringType(), "topic, from the directory's name or the option topic; else null"),
+    _column("partition", IntegerType(), "partition, from the directory's name or the option partition; else null"),
+    _column("segment", StringType(), "path of the file"),
+    _column("state", StringType(), "live, deleted, cleaned or swap; null for a file not named like a segment"),
+    _column("base_offset", LongType(), "base offset, from the name"),
+    _column("end_offset", LongType(), "the offset after the last batch"),
+    _column("size", LongType(), "bytes of the .log file"),
+    _column("first_timestamp", TimestampType(), "base timestamp of the first batch; null for none"),
+    _column("largest_timestamp", TimestampType(), "largest timestamp; null for none"),
+    _column("index_size", LongType(), "bytes of the .index; null where there is none"),
+    _column("time_index_size", LongType(), "bytes of the .timeindex; null where there is none"),
+    _column("txn_index_size", LongType(), "bytes of the .txnindex; null where there is none"),
+    _column("has_snapshot", BooleanType(), "whether there is a producer snapshot for the base offset"),
+    _column("batch_count", LongType(), "batches; reads every header"),
+)
+
+_ERROR_FIELDS = ("kind", "message", "path"), ("position", "length", "first_offset", "last_offset")
+_ERROR = StructType(
+    [StructField(name, StringType()) for name in _ERROR_FIELDS[0]]
+    + [StructField(name, LongType()) for name in _ERROR_FIELDS[1]]
+)
+ERROR_COLUMN = _column("error", _ERROR, "of a row of nulls, with onCorrupt=report: what is damaged, and what it took")
+
+# The columns of each view, and how many of them come unasked: those that cost little.
+VIEWS = {"records": (COLUMNS, 7), "batches": (BATCH_COLUMNS, 23), "segments": (SEGMENT_COLUMNS, 13)}
+
+
+def default_columns(view: str) -> tuple[str, ...]:
+    """Return the names of the columns that come unasked; of records, those of Spark's Kafka source."""
+    columns, count = VIEWS[view]
+    return tuple(column.name for column in columns[:count])
 
 
 def _plain(name: str) -> str:
     return name.replace("_", "").lower()
 
 
-_BY_PLAIN_NAME = {_plain(column.name): column for column in COLUMNS}
-
-
-def column_named(name: str) -> Column:
+def column_named(name: str, view: str = "records") -> Column:
     """Return the column that `name` means.
 
     Raises `ValueError`, naming every column, if there is none.
     """
-    try:
-        return _BY_PLAIN_NAME[_plain(name)]
-    except KeyError:
-        names = ", ".join(column.name for column in COLUMNS)
-        message = f"kbat: there is no column {name!r}; there are {names}"
-        raise ValueError(message) from None
+    columns, _ = VIEWS[view]
+    for column in (*columns, ERROR_COLUMN):
+        if _plain(column.name) == _plain(name):
+            return column
+    names = ", ".join(column.name for column in columns)
+    message = f"kbat: there is no column {name!r}; there are {names}"
+    raise ValueError(message)
 
 
-def schema_of(names: Iterable[str]) -> StructType:
+def schema_of(names: Iterable[str], view: str = "records") -> StructType:
     """Return the Spark schema of the columns named, under those names, all nullable."""
-    return StructType([StructField(name, column_named(name).data_type) for name in names])
+    return StructType([StructField(name, column_named(name, view).data_type) for name in names])
 
 
-def columns_of(schema: StructType) -> tuple[Column, ...]:
+def columns_of(schema: StructType, view: str = "records") -> tuple[Column, ...]:
     """Return the columns that a schema, maybe a user's own, asks for.
 
     Raises `ValueError` for a schema of no column, a column that does not exist, stands twice, or has another type here.
     """
-    columns = tuple(_column_of(field) for field in schema.fields)
+    columns = tuple(_column_of(field, view) for field in schema.fields)
     if not columns:
         message = "kbat: the schema has no column; the cheapest one to count rows by is offset"
         raise ValueError(message)
@@ -123,8 +187,8 @@ def columns_of(schema: StructType) -> tuple[Column, ...]:
     return columns
 
 
-def _column_of(field: StructField) -> Column:
-    column = column_named(field.name)
+def _column_of(field: StructField, view: str) -> Column:
+    column = column_named(field.name, view)
     if field.dataType != column.data_type:
         right, wrong = column.data_type.simpleString(), field.dataType.simpleString()
         message = (

@@ -41,6 +41,14 @@ def parse_positive_count(text: str) -> int:
     return int(text)
 
 
+def parse_number(text: str) -> int:
+    """Parse a whole number."""
+    if not re.fullmatch(r"[+-]?\d{1,9}", text.strip()):
+        message = "it is a whole number"
+        raise ValueError(message)
+    return int(text)
+
+
 def parse_len(text: str) -> int:
     """Parse a number of bytes, perhaps with a unit."""
     found = re.fullmatch(r"(\d+)\s*([a-z]*)", text.strip().lower())
