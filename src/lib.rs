@@ -87,9 +87,9 @@ pub mod fuzzing;
 mod limits;
 mod log;
 mod num;
-mod partitioner;
 #[cfg(feature = "parquet")]
 pub mod parquet;
+mod partitioner;
 #[cfg(feature = "python")]
 mod python;
 
