@@ -85,7 +85,6 @@ from kbat._core.rewrite import (
     retain_records,
     rewrite,
 )
-from kbat._core.parquet import ParquetFile, write_parquet
 from kbat._core.writer import LogWriter
 from kbat.errors import (
     CorruptError,

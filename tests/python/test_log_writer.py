@@ -66,7 +66,7 @@ def test_log_writer_killed_anywhere_keeps_what_it_flushed(tmp_path: Path) -> Non
     chance = random.Random(5)  # noqa: S311 -- when to kill
     for attempt in range(KILLS):
         codec = ["none", "lz4", "zstd"][attempt % 3]
-        command = [sys.executable, "-c", CHILD, directory, codec]
+        command = [sys.executable, "-c", CHILD, str(directory), codec]
         child = subprocess.Popen(command, stdout=subprocess.PIPE)  # noqa: S603 -- our own program
         assert child.stdout is not None
         first = child.stdout.readline()
@@ -93,7 +93,7 @@ def test_log_writer_records_are_found_again(tmp_path: Path, codec: Any) -> None:
     rows = [(None if n % 5 == 0 else b"k%d" % n, b"v%d" % (n * n), 1000 + n) for n in range(500)]
     topic_id = "bAmibu5sR86NaVa0PfqQXA"
     for part in (rows[:250], rows[250:]):
-        sizes = {"segment_bytes": 3000, "batch_size": 300, "index_interval_bytes": 200}
+        sizes: dict[str, Any] = {"segment_bytes": 3000, "batch_size": 300, "index_interval_bytes": 200}
         with kbat.LogWriter(directory, compression=codec, topic_id=topic_id, **sizes) as writer:
             for key, value, timestamp in part:
                 writer.append(key, value, timestamp=timestamp, headers=[("h", b"1"), (b"n", None)])

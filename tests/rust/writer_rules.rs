@@ -355,3 +355,26 @@ fn an_open_transaction_is_known_after_a_kill_without_snapshots() {
     let entries = kbat::TransactionIndex::open(&path).unwrap().entries().unwrap();
     assert_eq!(entries, [kbat::AbortedTransaction::new(7, 0, 8, 9)]);
 }
+
+#[test]
+fn a_damaged_batch_is_cut_with_its_leader_epoch() {
+    let folder = Folder::new("writer-flip");
+    let with_epoch =
+        |leader_epoch| LogWriterOptions { leader_epoch: Some(leader_epoch), ..LogWriterOptions::default() };
+    for epoch in [0, 3] {
+        let mut writer = open(folder.path(), &with_epoch(epoch));
+        writer.append_batches(&batch(0, 1000, 4), OffsetPolicy::Assign).unwrap();
+        writer.close().unwrap();
+    }
+    let epochs = || LeaderEpochs::read(&folder.path().join("leader-epoch-checkpoint")).unwrap().encode();
+    assert_eq!(epochs(), "0\n2\n0 0\n3 4\n");
+    let log = folder.path().join("00000000000000000000.log");
+    let mut bytes = fs::read(&log).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(&log, &bytes).unwrap();
+    let writer = open(folder.path(), &LogWriterOptions::default());
+    assert_eq!((writer.end_offset(), writer.truncated_bytes()), (4, bytes.len() as u64 / 2));
+    assert_eq!(epochs(), "0\n1\n0 0\n");
+    drop(writer);
+    assert_eq!(records(folder.path()).len(), 4);
+}

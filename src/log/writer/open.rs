@@ -98,15 +98,13 @@ fn check_topic_id(directory: &Path, options: &LogWriterOptions) -> Result<()> {
     }
 }
 
-/// Makes the directory, and makes it last.
+/// Makes the directory and those above it, and makes them last.
 pub(super) fn create_directory(directory: &Path) -> Result<()> {
     let create = || {
-        if directory.is_dir() {
-            return Ok(());
-        }
-        fs::create_dir_all(directory)?;
         let absolute = std::path::absolute(directory)?;
-        absolute.parent().map_or(Ok(()), sync_directory)
+        let missing: Vec<_> = absolute.ancestors().take_while(|ancestor| !ancestor.is_dir()).collect();
+        fs::create_dir_all(&absolute)?;
+        missing.into_iter().filter_map(Path::parent).try_for_each(sync_directory)
     };
     create().map_err(|error: std::io::Error| Error::from(error).with_path(directory))
 }
