@@ -10,7 +10,8 @@ it known to a session that does not look.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceReader
 
@@ -19,7 +20,23 @@ from kbat.spark.source import FilteringDataSource, KbatDataSource
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["KbatDataSource", "register"]
+    from kbat.spark.decoding import decode
+    from kbat.spark.encoding import encode
+    from kbat.spark.fast import read
+    from kbat.spark.tally import metrics
+
+__all__ = ["KbatDataSource", "decode", "encode", "metrics", "read", "register"]
+
+# Spark imports this package at the start of every session: what needs pyarrow and numpy is imported when it is used.
+_MODULES = {"decode": "decoding", "encode": "encoding", "metrics": "tally", "read": "fast"}
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 -- any of the functions
+    if name not in _MODULES:
+        message = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(message)
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+
 
 # Rows with headers go from Spark to Python 17 times as fast with it.
 _MAX_BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
@@ -27,7 +44,7 @@ _PUSH_FILTERS = "spark.sql.python.filterPushdown.enabled"
 
 
 def register(spark: SparkSession, *, push_filters: bool = False) -> None:
-    """Make `format("kbat")` known to a session; twice does no harm.
+    """Make `format("kbat")` known to a session, and SQL functions `kbat_decode` and `kbat_encode`; twice does no harm.
 
     Sets `spark.sql.execution.arrow.maxBytesPerBatch=2147483647` in the session, which writing rows with headers wants.
 
@@ -47,3 +64,4 @@ def register(spark: SparkSession, *, push_filters: bool = False) -> None:
     if takes_filters:
         spark.conf.set(_PUSH_FILTERS, "true")
     spark.dataSource.register(FilteringDataSource if takes_filters else KbatDataSource)
+    import_module(f"{__name__}.sql").register_functions(spark)

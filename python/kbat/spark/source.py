@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+)
 
 from kbat.spark.filters import row_filter
 from kbat.spark.options import ReadOptions, parse_options
@@ -38,7 +43,7 @@ class KbatDataSource(DataSource):
         """Return the schema of a read that brings none of its own."""
         options = parse_options(self.options)
         options.warn_ignored()
-        return schema_of(options.column_names)
+        return schema_of(options.column_names, options.view)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of the columns that `schema` has."""

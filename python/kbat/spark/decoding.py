@@ -1,0 +1,223 @@
+"""`kbat.spark.decode`: a column of record-batch bytes to rows.
+
+```
+rows with bytes ──► slices of some megabytes ──► one scan over a slice's bytes, as they lie in Arrow's buffer
+                                                 ──► records, each with the row that its batch's position falls into
+```
+
+Bytes of neighbouring rows lie side by side in an Arrow column, so one scan reads them all without a copy, if each row
+holds whole batches. Where one does not, or where anything is damaged, its slice is read row by row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql.types import BinaryType, StructType
+
+import kbat
+from kbat.spark.options import parse_options
+from kbat.spark.schema import ERROR_COLUMN, column_named, schema_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from pyspark.sql import DataFrame
+
+    from kbat.spark.options import ReadOptions
+
+# Bytes that are decoded together.
+SLICE_LEN = 4 << 20
+
+_COLUMNS = ("key", "value", "offset", "timestamp", "timestampType", "headers")
+# Options of the data source that concern bytes in a column too.
+_OPTIONS = {
+    "on_corrupt": "onCorrupt",
+    "check_crc": "checkCrc",
+    "include_control": "includeControl",
+}
+
+
+def decode(
+    df: DataFrame,
+    column: str,
+    *,
+    columns: Sequence[str] = _COLUMNS,
+    keep: Sequence[str] | None = None,
+    **options: object,
+) -> DataFrame:
+    """Decode a column of record batches to a row a record.
+
+    A row's bytes are one batch or several, as a Fetch response, a `.log` file or `encode` gives them; an incomplete
+    last batch is passed over, as a consumer does. A null gives no row.
+
+    Args:
+        df: Has the column.
+        column: Its name; binary.
+        columns: Columns of the records: those of the data source but for `topic`, `partition` and `segment`.
+        keep: Other columns of `df` to repeat for each record; all but `column` by default.
+        options: `on_corrupt` (`"fail"`, `"skip"`, or `"report"`, which adds the column `error`), `check_crc`,
+            `include_control`, and the limits by the names of `kbat.Limits`.
+
+    Raises:
+        ValueError: A column or option that is not there, or a column of `df` with the name of one of the records.
+
+    Example:
+        >>> kbat.spark.decode(spark.read.format("binaryFile").load("/dumps/*.bin"), "content", keep=["path"])
+    """
+    parsed = _parse(options)
+    names = (*columns, "error") if parsed.on_corrupt == "report" else tuple(columns)
+    kept = [name for name in df.columns if name != column] if keep is None else list(keep)
+    _check(df, column, names, kept)
+    fields = tuple((name, column_named(name).field) for name in names)
+    schema = StructType([*(df.schema[name] for name in kept), *schema_of(names).fields])
+    decoder = Decoder(parsed, column, tuple(kept), fields)
+    return df.select(column, *kept).mapInArrow(_decoding(decoder), schema)
+
+
+def _decoding(decoder: Decoder) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def decode_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield from decoder.decode(batch)
+
+    return decode_batches
+
+
+def _parse(options: dict[str, object]) -> ReadOptions:
+    limits = {
+        "batch_len": "maxBatchLen",
+        "decompressed_len": "maxDecompressedLen",
+        "ratio": "maxRatio",
+        "ratio_free_len": "ratioFreeLen",
+        "record_count": "maxRecordCount",
+        "header_count": "maxHeaderCount",
+    }
+    names = _OPTIONS | limits
+    unknown = [name for name in options if name not in names]
+    if unknown:
+        message = f"kbat: decode has no option {unknown[0]}; there are {', '.join(names)}"
+        raise ValueError(message)
+    return parse_options({names[name]: str(value) for name, value in options.items()})
+
+
+def _check(df: DataFrame, column: str, names: Sequence[str], kept: Sequence[str]) -> None:
+    missing = [name for name in (column, *kept) if name not in df.columns]
+    if missing:
+        message = f"kbat: the DataFrame has no column {missing[0]}; it has {', '.join(df.columns)}"
+        raise ValueError(message)
+    if not isinstance(df.schema[column].dataType, BinaryType):
+        message = f"kbat: column {column} is {df.schema[column].dataType.simpleString()}; record batches are binary"
+        raise ValueError(message)  # noqa: TRY004 -- as for all that the user names
+    fields = [column_named(name).field for name in names]
+    wrong = [name for name, field in zip(names, fields, strict=True) if field in {"topic", "partition", "segment"}]
+    if wrong:
+        message = f"kbat: bytes in a column tell no {wrong[0]}; keep a column of the DataFrame that does"
+        raise ValueError(message)
+    taken = {name.lower() for name in kept} & {name.lower() for name in names}
+    if taken:
+        message = (
+            f"kbat: both the DataFrame and the records have a column {min(taken)}; "
+            "rename it, or say which ones to take with keep and columns"
+        )
+        raise ValueError(message)
+
+
+@dataclass(frozen=True)
+class Decoder:
+    """Decodes the column `column` and repeats `kept`; `fields` gives for a column's name that in `kbat.scan`."""
+
+    options: ReadOptions
+    column: str
+    kept: tuple[str, ...]
+    fields: tuple[tuple[str, str], ...]
+
+    def decode(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Yield the records of an Arrow batch's rows."""
+        place = batch.schema.get_field_index(self.column)
+        column: Any = batch.column(place).cast(pa.large_binary())
+        for start, end in _slices(_bounds(column)):
+            part = column.slice(start, end - start)
+            for rows, records in self._records(part):
+                if records.num_rows:
+                    yield self._joined(batch, rows + start, records)
+
+    def _joined(self, batch: pa.RecordBatch, rows: Any, records: pa.RecordBatch) -> pa.RecordBatch:  # noqa: ANN401 -- numpy
+        kept = [batch.column(batch.schema.get_field_index(name)).take(pa.array(rows)) for name in self.kept]
+        if self.options.on_corrupt == "report" and ERROR_COLUMN.field not in records.schema.names:
+            records = records.append_column(ERROR_COLUMN.field, pa.nulls(records.num_rows, _error_type()))
+        arrays = [*kept, *(records.column(field) for _, field in self.fields)]
+        return pa.RecordBatch.from_arrays(arrays, names=[*self.kept, *(name for name, _ in self.fields)])
+
+    def _records(self, part: Any) -> Iterator[tuple[Any, pa.RecordBatch]]:  # noqa: ANN401 -- large binary
+        """Yield records with the row that each belongs to, counted from the start of `part`."""
+        bounds = _bounds(part)
+        together = self._together(part, bounds)
+        if together is not None:
+            yield from together
+            return
+        for row in range(len(part)):
+            if part[row].is_valid:
+                for records in self._scan(part[row].as_buffer(), self.options.on_corrupt).to_batches():
+                    yield np.full(records.num_rows, row), records
+
+    def _together(self, part: Any, bounds: Any) -> list[tuple[Any, pa.RecordBatch]] | None:  # noqa: ANN401 -- numpy
+        """Read all rows at once; None where a row does not hold whole batches, or where anything is wrong."""
+        if bounds[-1] == bounds[0]:
+            return []
+        data = part.buffers()[2].slice(bounds[0], bounds[-1] - bounds[0])
+        starts = bounds[:-1] - bounds[0]
+        try:
+            if not self._holds_whole_batches(data, starts[bounds[:-1] != bounds[1:]]):
+                return None
+            found = []
+            for records in self._scan(data, "fail", with_position=True).to_batches():
+                positions = records.column("position").to_numpy()
+                found.append((np.searchsorted(starts, positions, side="right") - 1, records))
+        except kbat.KbatError:
+            return None
+        return found
+
+    def _holds_whole_batches(self, data: pa.Buffer, starts: Any) -> bool:  # noqa: ANN401 -- numpy
+        scan = kbat.scan(data, view="batches", columns=["position", "size"], limits=self.options.limits)
+        batches = scan.to_pyarrow()
+        positions, sizes = (batches.column(name).to_numpy() for name in ("position", "size"))
+        is_whole = len(positions) > 0 and positions[-1] + sizes[-1] == data.size
+        return bool(is_whole and np.isin(starts, positions).all())
+
+    def _scan(self, data: pa.Buffer, on_corrupt: Any, *, with_position: bool = False) -> kbat.Scan:  # noqa: ANN401 -- a word
+        fields = [field for _, field in self.fields if field != ERROR_COLUMN.field]
+        if with_position and "position" not in fields:
+            fields.append("position")
+        options = self.options
+        return kbat.scan(
+            data,
+            columns=fields,
+            include_control=options.include_control,
+            check_crc=options.check_crc,
+            on_corrupt=on_corrupt,
+            limits=options.limits,
+            timestamp_unit="us",
+        )
+
+
+def _error_type() -> pa.DataType:
+    return kbat.scan(b"", on_corrupt="report").schema.field(ERROR_COLUMN.field).type
+
+
+def _bounds(column: Any) -> Any:  # noqa: ANN401 -- numpy
+    """Return where each row's bytes begin in the array's buffer, and where the last one's end."""
+    return np.frombuffer(column.buffers()[1], dtype=np.int64)[column.offset : column.offset + len(column) + 1]
+
+
+def _slices(bounds: Any) -> Iterator[tuple[int, int]]:  # noqa: ANN401 -- numpy
+    """Yield runs of rows of about `SLICE_LEN` bytes."""
+    start = 0
+    count = len(bounds) - 1
+    while start < count:
+        end = int(np.searchsorted(bounds, bounds[start] + SLICE_LEN, side="right")) - 1
+        end = min(max(end, start + 1), count)
+        yield start, end
+        start = end

@@ -1,0 +1,151 @@
+"""`kbat.spark.encode`: rows to record batches.
+
+```
+rows ──► repartitioned and sorted by partition ──► runs of rows of one partition ──► batches of each run
+```
+
+A run goes on from one Arrow batch to the next, so that batches are as large as asked for, however Spark cuts its rows.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType
+
+import kbat
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from pyspark.sql import DataFrame
+
+# Bytes of batches that make an Arrow batch full.
+ARROW_LEN = 2 << 20
+
+# What kbat.encode_batches looks at.
+_RECORD_COLUMNS = ("key", "value", "timestamp", "headers", "offset")
+
+_BATCH_FIELDS = (
+    StructField("baseOffset", LongType()),
+    StructField("lastOffset", LongType()),
+    StructField("recordCount", IntegerType()),
+    StructField("batch", BinaryType()),
+)
+
+
+def encode(
+    df: DataFrame,
+    *,
+    by: Sequence[str] | None = None,
+    order_by: Sequence[str] | None = None,
+    repartition: bool = True,
+    **options: Any,  # noqa: ANN401 -- those of kbat.encode_batches
+) -> DataFrame:
+    """Encode rows to record batches, a row a batch.
+
+    The rows have the columns of `by`, and `baseOffset`, `lastOffset`, `recordCount` and `batch`, bytes. The records'
+    columns are those of Spark's Kafka source and sink: `value`, and `key`, `timestamp`, `headers` and `offset` where
+    they are there. Without `offset`, each group's offsets count up from `base_offset`, by default 0.
+
+    Args:
+        df: The rows.
+        by: Columns that tell which log a record belongs to; `topic` and `partition` as far as there are such columns.
+        order_by: Columns that tell the order in each log; `offset` if there is such a column, else nothing: rows of a
+            log then come in any order.
+        repartition: Whether to bring the rows of a log together and in order. False if they are: sorted by `by` in each
+            Spark partition, and no log in two of them.
+        options: Those of `kbat.encode_batches`: `compression`, `level`, `batch_bytes`, `timestamp` and more.
+
+    Raises:
+        ValueError: A column or option that is not there.
+
+    Example:
+        >>> kbat.spark.encode(df, by=["topic", "partition"], order_by=["timestamp"], compression="zstd")
+    """
+    keys = [name for name in ("topic", "partition") if name in df.columns] if by is None else list(by)
+    order = [name for name in ("offset",) if name in df.columns] if order_by is None else list(order_by)
+    records = [name for name in _RECORD_COLUMNS if name in df.columns]
+    missing = [name for name in (*keys, *order, "value") if name not in df.columns]
+    if missing:
+        message = f"kbat: the DataFrame has no column {missing[0]}; it has {', '.join(df.columns)}"
+        raise ValueError(message)
+    kbat.encode(pa.table({"value": pa.array([], pa.binary())}), **({"timestamp": -1} | options))  # checks the options
+    if repartition:
+        df = df.repartition(*keys) if keys else df.coalesce(1)
+        df = df.sortWithinPartitions(*keys, *order) if keys or order else df
+    schema = StructType([*(df.schema[name] for name in keys), *_BATCH_FIELDS])
+    encoder = Encoder(tuple(keys), tuple(records), tuple(options.items()))
+    return df.select(*dict.fromkeys([*keys, *records])).mapInArrow(_encoding(encoder), schema)
+
+
+def _encoding(encoder: Encoder) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def encode_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from encoder.encode(batches)
+
+    return encode_batches
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """Encodes runs of rows with the same `keys`."""
+
+    keys: tuple[str, ...]
+    records: tuple[str, ...]
+    options: tuple[tuple[str, Any], ...]
+
+    def encode(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield a row for each batch made."""
+        for key, parts in itertools.groupby(runs(batches, self.keys), lambda run: run[0]):
+            rows = (part.select(list(self.records)) for _, part in parts)
+            first = next(rows)
+            reader = pa.RecordBatchReader.from_batches(first.schema, itertools.chain([first], rows))
+            yield from self._packed(key, kbat.encode_batches(reader, **dict(self.options)))
+
+    def _packed(self, key: tuple[Any, ...], made: Iterable[kbat.EncodedBatch]) -> Iterator[pa.RecordBatch]:
+        held: list[kbat.EncodedBatch] = []
+        held_len = 0
+        for batch in made:
+            held.append(batch)
+            held_len += len(batch.bytes)
+            if held_len >= ARROW_LEN:
+                yield self._rows(key, held)
+                held, held_len = [], 0
+        if held:
+            yield self._rows(key, held)
+
+    def _rows(self, key: tuple[Any, ...], made: Sequence[kbat.EncodedBatch]) -> pa.RecordBatch:
+        columns = [pa.array([value.as_py()] * len(made), value.type) for value in key]
+        columns += [
+            pa.array([batch.base_offset for batch in made], pa.int64()),
+            pa.array([batch.last_offset for batch in made], pa.int64()),
+            pa.array([batch.record_count for batch in made], pa.int32()),
+            pa.array([batch.bytes for batch in made], pa.binary()),
+        ]
+        return pa.RecordBatch.from_arrays(columns, names=[*self.keys, *(field.name for field in _BATCH_FIELDS)])
+
+
+def runs(batches: Iterable[pa.RecordBatch], keys: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], pa.RecordBatch]]:
+    """Cut Arrow batches where one of the key columns changes; yield the key and the rows of each part."""
+    for batch in batches:
+        if batch.num_rows == 0:
+            continue
+        columns = [batch.column(batch.schema.get_field_index(name)) for name in keys]
+        starts = [0, *(_changes(columns) if columns else [])]
+        for start, end in itertools.pairwise([*starts, batch.num_rows]):
+            yield tuple(column[start] for column in columns), batch.slice(start, end - start)
+
+
+def _changes(columns: Sequence[pa.Array[Any]]) -> list[int]:
+    """Return the rows at which any column differs from the row before."""
+    differs = np.zeros(len(columns[0]) - 1, dtype=bool)
+    for column in columns:
+        before, after = column.slice(0, len(column) - 1), column.slice(1)
+        differs |= pc.not_equal(before, after).fill_null(False).to_numpy(zero_copy_only=False)  # noqa: FBT003 -- pyarrow's
+        differs |= pc.not_equal(pc.is_null(before), pc.is_null(after)).to_numpy(zero_copy_only=False)
+    return [int(place) + 1 for place in np.flatnonzero(differs)]
