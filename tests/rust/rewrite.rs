@@ -6,37 +6,17 @@ use std::path::{Path, PathBuf};
 use kbat::rewrite::{CompactOptions, FilterOptions, RewriteOptions, compact, filter, rewrite as rewrite_partition};
 use kbat::{BatchBuilder, Compression, Progress, Record};
 
+use crate::folder::Folder;
 use crate::data::{Owned, all_records, data_dir, from_base64, json_lines};
 
-/// A directory of a test's own, removed at its end.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("kbat-rewrite-{name}-{}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
+/// A partition of one segment for each buffer, based at the offset beside it.
+fn partition(folder: &Folder, name: &str, segments: &[(i64, &[u8])]) -> PathBuf {
+    let directory = folder.path().join(name);
+    fs::create_dir_all(&directory).unwrap();
+    for (base, bytes) in segments {
+        fs::write(directory.join(format!("{base:020}.log")), bytes).unwrap();
     }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-
-    /// A partition of one segment for each buffer, based at the offset beside it.
-    fn partition(&self, name: &str, segments: &[(i64, &[u8])]) -> PathBuf {
-        let directory = self.path(name);
-        fs::create_dir_all(&directory).unwrap();
-        for (base, bytes) in segments {
-            fs::write(directory.join(format!("{base:020}.log")), bytes).unwrap();
-        }
-        directory
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
+    directory
 }
 
 fn batch(base_offset: i64, records: &[(&str, Option<&str>)]) -> Vec<u8> {
@@ -68,28 +48,28 @@ fn names_in(directory: &Path) -> Vec<String> {
 /// Two segments: 0 to 3 and the active one from 4 on.
 fn two_segments(folder: &Folder) -> PathBuf {
     let first = [batch(0, &[("a", Some("1")), ("b", Some("2"))]), batch(2, &[("a", None), ("c", Some("3"))])].concat();
-    folder.partition("source", &[(0, &first), (4, &batch(4, &[("b", Some("4")), ("b", Some("5"))]))])
+    partition(folder, "source", &[(0, &first), (4, &batch(4, &[("b", Some("4")), ("b", Some("5"))]))])
 }
 
 #[test]
 fn compact_drops_what_is_superseded_and_copies_the_active_segment() {
-    let folder = Folder::new("compact");
-    let (source, out) = (two_segments(&folder), folder.path("out"));
+    let folder = Folder::new("rewrite-compact");
+    let (source, out) = (two_segments(&folder), folder.path().join("out"));
     let options = CompactOptions { now_ms: Some(5000), delete_retention_ms: 10, ..CompactOptions::default() };
     let report = compact(&source, &out, &options, &mut Progress::none()).unwrap();
     assert_eq!(offsets_of(&out), [1, 2, 3, 4, 5]);
     assert_eq!((report.dropped.superseded, report.tombstones_retained, report.untouched_segments), (1, 1, 1));
     assert_eq!((report.first_uncleanable_offset, report.end_offset, report.delete_horizons_set), (4, 6, 1));
     let options = CompactOptions { now_ms: Some(5010), include_active: true, ..options };
-    compact(&out, &folder.path("again"), &options, &mut Progress::none()).unwrap();
-    assert_eq!(offsets_of(&folder.path("again")), [3, 5]);
+    compact(&out, &folder.path().join("again"), &options, &mut Progress::none()).unwrap();
+    assert_eq!(offsets_of(&folder.path().join("again")), [3, 5]);
     assert_eq!(offsets_of(&source), [0, 1, 2, 3, 4, 5]);
 }
 
 #[test]
 fn filter_keeps_what_the_closure_keeps() {
-    let folder = Folder::new("filter");
-    let (source, out) = (two_segments(&folder), folder.path("out"));
+    let folder = Folder::new("rewrite-filter");
+    let (source, out) = (two_segments(&folder), folder.path().join("out"));
     let mut keep = |record: &Record<'_>| Ok(record.key() != Some(b"b"));
     let report = filter(&source, &out, &FilterOptions::default(), &mut keep, &mut Progress::none()).unwrap();
     assert_eq!(offsets_of(&out), [0, 2, 3]);
@@ -97,15 +77,15 @@ fn filter_keeps_what_the_closure_keeps() {
     let names = ["index", "log", "timeindex"].map(|kind| format!("{:020}.{kind}", 0));
     assert_eq!(names_in(&out)[..3], names);
     let mut fail = |_: &Record<'_>| Err(std::io::Error::other("no").into());
-    let target = folder.path("failed");
+    let target = folder.path().join("failed");
     assert!(filter(&source, &target, &FilterOptions::default(), &mut fail, &mut Progress::none()).is_err());
-    assert_eq!(names_in(&folder.0), ["out", "source"]);
+    assert_eq!(names_in(folder.path()), ["out", "source"]);
 }
 
 #[test]
 fn rewrite_joins_and_compresses() {
-    let folder = Folder::new("rewrite");
-    let (source, out) = (two_segments(&folder), folder.path("out"));
+    let folder = Folder::new("rewrite-rewrite");
+    let (source, out) = (two_segments(&folder), folder.path().join("out"));
     let options = RewriteOptions {
         compression: Some(Compression::Gzip),
         batch_bytes: Some(1 << 20),
@@ -119,24 +99,24 @@ fn rewrite_joins_and_compresses() {
 
 #[test]
 fn rewrite_that_its_caller_ends_leaves_nothing() {
-    let folder = Folder::new("ended");
+    let folder = Folder::new("rewrite-ended");
     let source = two_segments(&folder);
     let mut refuse = |_, _| false;
-    let result = compact(&source, &folder.path("out"), &CompactOptions::default(), &mut Progress::new(&mut refuse));
+    let result = compact(&source, &folder.path().join("out"), &CompactOptions::default(), &mut Progress::new(&mut refuse));
     assert!(
         matches!(result.unwrap_err().kind(), kbat::ErrorKind::Io(error) if error.kind() == std::io::ErrorKind::Interrupted)
     );
-    assert_eq!(names_in(&folder.0), ["source"]);
+    assert_eq!(names_in(folder.path()), ["source"]);
 }
 
 #[test]
 fn batches_that_span_too_many_offsets_for_one_segment_begin_another() {
-    let folder = Folder::new("span");
+    let folder = Folder::new("rewrite-span");
     let far = i64::from(i32::MAX);
     let first = [batch(0, &[("a", Some("1"))]), batch(far + 1, &[("b", Some("2"))])].concat();
-    let source = folder.partition("source", &[(0, &first), (far + 2, &[])]);
+    let source = partition(&folder, "source", &[(0, &first), (far + 2, &[])]);
     for target in ["1", "2"] {
-        let out = folder.path(target);
+        let out = folder.path().join(target);
         if target == "1" {
             compact(&source, &out, &CompactOptions::default(), &mut Progress::none()).unwrap();
         } else {
@@ -151,8 +131,8 @@ fn batches_that_span_too_many_offsets_for_one_segment_begin_another() {
 
 /// All three on any bytes: a target that reads, or an error and no target.
 fn rewrite_anything(folder: &Folder, bytes: &[u8]) {
-    let source = folder.partition("source", &[(0, bytes), (1 << 40, &[])]);
-    let out = folder.path("out");
+    let source = partition(folder, "source", &[(0, bytes), (1 << 40, &[])]);
+    let out = folder.path().join("out");
     for call in 0..4 {
         let progress = &mut Progress::none();
         let result = match call {
@@ -172,13 +152,13 @@ fn rewrite_anything(folder: &Folder, bytes: &[u8]) {
         };
         assert_eq!(out.exists(), result.is_ok());
         let _ = fs::remove_dir_all(&out);
-        assert_eq!(names_in(&folder.0), ["source"]);
+        assert_eq!(names_in(folder.path()), ["source"]);
     }
 }
 
 #[test]
 fn rewrites_of_damaged_buffers_give_a_target_or_an_error() {
-    let folder = Folder::new("damaged");
+    let folder = Folder::new("rewrite-damaged");
     for (number, line) in json_lines(&data_dir().join("corpus/verdicts/verdicts.jsonl")).iter().enumerate() {
         if number % 4 == 0 {
             rewrite_anything(&folder, &from_base64(&line["bytes"]).unwrap());
