@@ -337,25 +337,9 @@ impl Rebuild<'_, '_> {
     }
 
     fn builder(&self, compression: Compression, base_offset: i64) -> BatchBuilder {
-        let batch = self.batch;
-        let mut builder = BatchBuilder::new().magic(self.magic).compression(compression).base_offset(base_offset);
-        if let Some(level) = self.options.level {
-            builder = builder.level(level);
-        }
-        if batch.timestamp_type() == Some(TimestampType::LogAppendTime) && self.magic > 0 {
-            builder = builder.log_append_time(batch.max_timestamp());
-        }
-        if self.magic < 2 || batch.magic() < 2 {
-            return builder;
-        }
-        builder = builder
-            .producer(batch.producer_id(), batch.producer_epoch(), batch.base_sequence())
-            .transactional(batch.is_transactional())
-            .control(batch.is_control())
-            .partition_leader_epoch(batch.partition_leader_epoch())
-            .last_offset(batch.last_offset());
-        match batch.delete_horizon_ms().filter(|&horizon| horizon >= 0) {
-            Some(horizon) => builder.delete_horizon_ms(horizon),
+        let builder = BatchBuilder::like(self.batch, self.magic, compression, base_offset);
+        match self.options.level {
+            Some(level) => builder.level(level),
             None => builder,
         }
     }

@@ -135,7 +135,12 @@ pub fn retain_records(
             out.extend_from_slice(batch.bytes());
             Retained::Unchanged
         } else {
-            let builder = builder_like(batch, magic, new_horizon, choice.first_retained.unwrap_or_default())?;
+            let first_retained = choice.first_retained.unwrap_or_default();
+            let base_offset = if batch.magic() < 2 { first_retained } else { batch.header().base_offset };
+            let mut builder = BatchBuilder::like(batch, magic, batch.compression()?, base_offset);
+            if let Some(horizon) = new_horizon {
+                builder = builder.delete_horizon_ms(horizon);
+            }
             rebuild(builder, records()?, &choice, out)?;
             Retained::Rebuilt
         }
@@ -194,38 +199,6 @@ fn write_nothing(batch: &Batch<'_>, retention: BatchRetention, choice: &Choice, 
         .partition_leader_epoch(batch.partition_leader_epoch())
         .finish_empty_into(batch.last_offset(), batch.max_timestamp(), out)?;
     Ok(Retained::Emptied)
-}
-
-/// A builder whose batch is as `batch` in all but its records.
-///
-/// `first_offset` is that of the first record it will get: where a batch of magic 0 or 1 begins.
-pub(crate) fn builder_like(
-    batch: &Batch<'_>,
-    magic: u8,
-    new_horizon: Option<i64>,
-    first_offset: i64,
-) -> Result<BatchBuilder> {
-    let mut builder = BatchBuilder::new().magic(magic).compression(batch.compression()?);
-    builder = match batch.timestamp_type() {
-        Some(TimestampType::LogAppendTime) => builder.log_append_time(batch.max_timestamp()),
-        _ => builder.timestamp_type(TimestampType::CreateTime),
-    };
-    if batch.magic() < 2 {
-        builder = builder.base_offset(first_offset);
-    } else {
-        builder = builder.base_offset(batch.base_offset().unwrap_or(first_offset)).last_offset(batch.last_offset());
-    }
-    if magic == 2 {
-        builder = builder
-            .producer(batch.producer_id(), batch.producer_epoch(), batch.base_sequence())
-            .transactional(batch.is_transactional())
-            .control(batch.is_control())
-            .partition_leader_epoch(batch.partition_leader_epoch());
-        if let Some(horizon) = new_horizon.or(batch.delete_horizon_ms()).filter(|&horizon| horizon >= 0) {
-            builder = builder.delete_horizon_ms(horizon);
-        }
-    }
-    Ok(builder)
 }
 
 fn rebuild(mut builder: BatchBuilder, records: Records<'_>, choice: &Choice, out: &mut Vec<u8>) -> Result<()> {

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use kbat::rewrite::{CompactOptions, FilterOptions, RewriteOptions, compact, filter, rewrite as rewrite_partition};
 use kbat::{BatchBuilder, Compression, Progress, Record};
 
-use crate::folder::Folder;
 use crate::data::{Owned, all_records, data_dir, from_base64, json_lines};
+use crate::folder::Folder;
 
 /// A partition of one segment for each buffer, based at the offset beside it.
 fn partition(folder: &Folder, name: &str, segments: &[(i64, &[u8])]) -> PathBuf {
@@ -102,7 +102,8 @@ fn rewrite_that_its_caller_ends_leaves_nothing() {
     let folder = Folder::new("rewrite-ended");
     let source = two_segments(&folder);
     let mut refuse = |_, _| false;
-    let result = compact(&source, &folder.path().join("out"), &CompactOptions::default(), &mut Progress::new(&mut refuse));
+    let result =
+        compact(&source, &folder.path().join("out"), &CompactOptions::default(), &mut Progress::new(&mut refuse));
     assert!(
         matches!(result.unwrap_err().kind(), kbat::ErrorKind::Io(error) if error.kind() == std::io::ErrorKind::Interrupted)
     );

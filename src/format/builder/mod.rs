@@ -4,6 +4,7 @@
 //! before a byte is written. Magic 2 gives one batch; magic 0 and 1 one message a record, or one compressed set of them.
 
 mod finish;
+mod like;
 mod settings;
 
 pub use finish::end_transaction_marker;
