@@ -5,7 +5,7 @@ import os
 from collections.abc import Sequence
 from typing import final
 
-from kbat._core import Scan
+from kbat._core.arrow import Scan
 
 __all__ = ["ParquetFile", "write_parquet"]
 

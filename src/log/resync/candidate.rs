@@ -21,14 +21,14 @@ pub(super) fn candidate(bytes: &[u8], position: u64, bounds: &Bounds) -> Option<
         return None;
     }
     let is_cut = u64_of(size) > bounds.end.saturating_sub(position);
-    if is_cut && !bounds.cut {
+    // so little of a v0 or v1 header can be checked that one without a checksum says nothing
+    if is_cut && (!bounds.cut || magic < 2) {
         return None;
     }
     let bytes = bytes.get(..size.min(bytes.len()))?;
     let header = BatchHeader::parse(bytes, position, size).ok()?;
     let ahead = header.base_offset.checked_sub(bounds.floor)?;
-    // no checksum will be looked at, so that the offset has to speak for itself
-    if ahead < 0 || is_cut && ahead > i64::from(i32::MAX) {
+    if ahead < 0 || ahead > bounds.span {
         return None;
     }
     let sane = if magic == 2 { is_sane_v2(&header) } else { is_sane_legacy(bytes, &header)? };
@@ -40,6 +40,8 @@ pub(super) fn candidate(bytes: &[u8], position: u64, bounds: &Bounds) -> Option<
 pub(super) struct Bounds {
     /// Least offset.
     pub(super) floor: i64,
+    /// How far above that it may be.
+    pub(super) span: i64,
     /// Largest size.
     pub(super) batch_len: usize,
     /// Where the input ends.

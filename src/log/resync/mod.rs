@@ -3,7 +3,8 @@
 //! A batch is found again in one of two ways:
 //!
 //! 1. **By length.** The damaged batch's own size leads to the end of the input, or to a batch whose checksum is right; batches
-//!    in between may be damaged too, if their headers are sane. This is what a flipped bit in a payload leaves.
+//!    in between may be damaged too, if their headers are sane. This is what a flipped bit in a payload leaves. A batch that the
+//!    size leads over is the next one if the rules below leave no doubt.
 //! 2. **Byte by byte**, where that size can't be trusted. A candidate has a header as brokers write it (magic 0 to 2, size
 //!    within the input and [`Limits::batch_len`], counts, ids and attributes in their ranges), an offset that is not below the
 //!    offset after the last good batch, and a right checksum.
@@ -16,11 +17,11 @@
 //!   the damaged batch looks like one that the end of the input cuts: then the next rule comes first);
 //! * never, if the records of the damaged batch can be followed to one that goes on past the candidate;
 //! * if the batches after it lead to a batch that the end of the input cuts;
-//! * else, when the batches after it end in damage again, only if nothing speaks against it: the next such place must leave
+//! * else, when the batches after it end in damage again (never a v0 or v1 message of which the offset before is not known), only if nothing speaks against it: the next such place must leave
 //!   room for a batch between them, in bytes and in offsets.
 //!
 //! What is lost by that: batches whose stored offset is below what came before (the offset is outside the checksum), batches
-//! with fields that brokers do not write, and batches between two damages that look like a value of the first.
+//! with fields that brokers do not write, batches whose offset is 2³¹ or more above what came before, and batches between two damages that look like a value of the first.
 //!
 //! Time is linear in the bytes passed: checksums and look-ahead have budgets that grow with the bytes passed. When a crafted
 //! input has used them up, candidates that would cost more are passed over, and batches are believed without look-ahead.
@@ -93,13 +94,15 @@ impl Resync {
             damaged,
             end,
             floor: next_offset.unwrap_or(0).max(0),
+            is_floor_known: next_offset.is_some(),
+            goal: None,
             pieces: Window::new(SEARCH_LEN),
             hops: Window::new(HOP_LEN),
             payload: Payload::new(damaged),
             is_cut: false,
         };
         match search.by_length()? {
-            Some(next) => search.or_proven_before(next),
+            Some(next) => search.or_before(next),
             None => search.byte_by_byte(),
         }
     }
@@ -122,6 +125,10 @@ struct Search<'a> {
     end: u64,
     /// The least offset that the next batch may have.
     floor: i64,
+    /// Whether that is known from the batch before.
+    is_floor_known: bool,
+    /// Where a chain may end, because it is known what follows.
+    goal: Option<u64>,
     pieces: Window,
     hops: Window,
     payload: Payload,
@@ -161,7 +168,9 @@ enum Verdict {
 
 impl Search<'_> {
     fn bounds(&self, floor: i64, cut: bool) -> Bounds {
-        Bounds { floor, batch_len: self.budget.batch_len, end: self.end, cut }
+        // the offsets of a segment lie within 2³¹
+        let span = if self.is_floor_known || floor > self.floor { i64::from(i32::MAX) } else { i64::MAX };
+        Bounds { floor, span, batch_len: self.budget.batch_len, end: self.end, cut }
     }
 
     /// Follows sizes from the damaged batch on; `None` where they lead to nothing.
@@ -198,16 +207,29 @@ impl Search<'_> {
     }
 
     /// A damaged size may lead too far, to a batch's start by chance: a batch before `next` is taken if the damaged batch's
-    /// checksum is right up to there.
-    fn or_proven_before(&mut self, next: Next) -> Result<Next> {
+    /// checksum is right up to there, or if batches lead from there to `next` and are no value.
+    fn or_before(&mut self, next: Next) -> Result<Next> {
+        let (Next::Batch(goal) | Next::End(goal)) = next;
         let until = if let Next::Batch(position) = next { position } else { self.end };
-        let Some(mut proof) = Proof::new(self.source, self.damaged)? else { return Ok(next) };
+        let mut proof = Proof::new(self.source, self.damaged)?;
+        self.payload = Payload::new(self.damaged);
+        self.goal = Some(goal);
         let mut at = self.damaged.saturating_add(1);
         while let Some(header) = self.next_candidate(&mut at, until, false)? {
-            if proof.ends_at(self.source, header.position)? {
+            if let Some(proof) = &mut proof
+                && proof.ends_at(self.source, header.position)?
+            {
                 return Ok(Next::Batch(header.position));
             }
-            at = at.saturating_add(1);
+            let chain = self.follow(&header)?;
+            let leads = chain.end == ChainEnd::Exact && chain.position == goal;
+            if leads
+                && !is_counted(self.source, &mut self.hops, header.position, goal)?
+                && !self.payload.holds(self.source, &mut self.hops, header.position)?
+            {
+                return Ok(Next::Batch(header.position));
+            }
+            at = chain.position.max(at.saturating_add(1));
         }
         Ok(next)
     }
@@ -281,6 +303,10 @@ impl Search<'_> {
         if self.payload.holds(self.source, &mut self.hops, header.position)? {
             return Ok(Verdict::Refuse { go_on: chain.position });
         }
+        // a message alone may be one of a compressed set, where no offset says otherwise
+        if chain.end == ChainEnd::Broken && header.magic < 2 && !self.is_floor_known {
+            return Ok(Verdict::Refuse { go_on: chain.position });
+        }
         Ok(if chain.end == ChainEnd::Broken { Verdict::Hold(chain) } else { Verdict::Take })
     }
 
@@ -288,14 +314,20 @@ impl Search<'_> {
     fn follow(&mut self, first: &BatchHeader) -> Result<Chain> {
         let furthest = self.damaged.saturating_add(u64_of(self.budget.batch_len));
         let mut position = first.position.saturating_add(u64_of(first.size));
-        let mut next_offset = first.next_offset();
+        // offsets are outside the checksum: one that is wrong must not end the chain, so the one before it bounds the next too
+        let (mut next_offset, mut before) = (first.next_offset(), first.base_offset);
         loop {
             let chain = |end| Ok(Chain { end, position, next_offset });
-            if position == self.end || position > furthest || !self.budget.affords(HOP_WORK) {
+            if position == self.end
+                || self.goal == Some(position)
+                || position > furthest
+                || !self.budget.affords(HOP_WORK)
+            {
                 return chain(ChainEnd::Exact);
             }
-            let bounds = self.bounds(next_offset, true);
-            let Some(header) = candidate(self.hops.from(self.source, position, HEAD_LEN)?, position, &bounds) else {
+            let (bounds, lower) = (self.bounds(next_offset, true), self.bounds(before, true));
+            let head = self.hops.from(self.source, position, HEAD_LEN)?;
+            let Some(header) = candidate(head, position, &bounds).or_else(|| candidate(head, position, &lower)) else {
                 let end = if self.is_zero_from(position)? { ChainEnd::Exact } else { ChainEnd::Broken };
                 return chain(end);
             };
@@ -303,6 +335,7 @@ impl Search<'_> {
             if after > self.end {
                 return chain(ChainEnd::Cut);
             }
+            before = next_offset.min(header.base_offset);
             (position, next_offset) = (after, header.next_offset());
         }
     }

@@ -1,0 +1,244 @@
+"""`kbat.scan(on_corrupt=...)`: damage is skipped or reported, and counted; nothing else is lost."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+import kbat
+from data import DATA, build, patched
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CASES = ["codec-lz4", "codec-none", "mixed-codecs", "compacted-txn", "idempotent"]
+ERROR = pa.struct(
+    [
+        ("kind", pa.string()),
+        ("message", pa.string()),
+        ("path", pa.string()),
+        ("position", pa.int64()),
+        ("length", pa.int64()),
+        ("first_offset", pa.int64()),
+        ("last_offset", pa.int64()),
+    ]
+)
+
+
+def batch(base_offset: int, count: int = 3, **settings: Any) -> bytes:  # noqa: ANN401 -- those of kbat.BatchBuilder
+    return build(
+        [(base_offset, b"key", b"value %d" % index) for index in range(count)], base_offset=base_offset, **settings
+    )
+
+
+FIVE = [batch(base_offset) for base_offset in range(0, 15, 3)]
+SIZE = len(FIVE[0])
+
+
+def offsets(source: Any, on_corrupt: str = "skip", **options: Any) -> list[Any]:  # noqa: ANN401 -- those of kbat.scan
+    found: list[Any] = kbat.scan(source, on_corrupt=on_corrupt, **options).to_pyarrow()["offset"].to_pylist()
+    return found
+
+
+def errors(source: Any, **options: Any) -> list[dict[str, Any]]:  # noqa: ANN401 -- those of kbat.scan
+    column = kbat.scan(source, on_corrupt="report", **options).to_pyarrow()["error"]
+    return [row for row in column.to_pylist() if row is not None]
+
+
+def stats(scan: kbat.Scan) -> dict[str, int]:
+    assert scan.stats is not None
+    return scan.stats.to_dict()
+
+
+def damaged(index: int, byte: int, value: int = 0x5A) -> bytes:
+    data = bytearray(b"".join(FIVE))
+    data[index * SIZE + byte] ^= value
+    return bytes(data)
+
+
+@pytest.mark.parametrize("byte", [8, 9, 10, 11, 16, 17, 21, 23, 57, 61, 75, SIZE - 1])
+@pytest.mark.parametrize("index", range(5))
+def test_damage_takes_its_batch_and_no_other(index: int, byte: int, tmp_path: Path) -> None:
+    data = damaged(index, byte)
+    expected = [offset for offset in range(15) if offset // 3 != index]
+    path = tmp_path / f"{0:020}.log"
+    path.write_bytes(data)
+    for source in (data, path):
+        scan = kbat.scan(source, on_corrupt="skip")
+        assert scan.to_pyarrow()["offset"].to_pylist() == expected
+        counted = stats(scan)
+        assert (counted["batches"], counted["records"], counted["bytes_lost"]) == (4, 12, SIZE)
+        [error] = errors(source)
+        assert (error["position"], error["length"]) == (index * SIZE, SIZE)
+        assert error["path"] == (str(path) if source is path else None)
+        if index < 4 and (index > 0 or source is path):
+            assert (error["first_offset"], error["last_offset"]) == (3 * index, 3 * index + 2)
+            assert counted["offsets_lost"] == 3
+        elif index == 4:
+            assert (error["first_offset"], error["last_offset"]) == (12, None)
+
+
+def test_fail_ends_the_pass_after_what_came_before() -> None:
+    batches = kbat.scan(damaged(2, 30)).to_batches()
+    assert next(batches)["offset"].to_pylist() == list(range(6))
+    with pytest.raises(kbat.CrcError):
+        next(batches)
+
+
+def test_report_has_a_row_of_nulls_where_the_damage_is() -> None:
+    scan = kbat.scan(
+        damaged(2, 30),
+        columns=["offset", "value", "topic", "partition", "position"],
+        on_corrupt="report",
+        topic="t",
+        partition=7,
+    )
+    assert scan.schema.field("error").type == ERROR
+    rows = scan.to_pyarrow().to_pylist()
+    assert [row["offset"] for row in rows] == [*range(6), None, *range(9, 15)]
+    assert [row["error"] for row in rows if row["offset"] is not None] == [None] * 12
+    row = rows[6]
+    error = row.pop("error")
+    assert row == {"offset": None, "value": None, "topic": "t", "partition": 7, "position": 2 * SIZE}
+    assert error["kind"] == "crc"
+    assert error["message"].startswith("checksum mismatch")
+    assert (error["first_offset"], error["last_offset"]) == (6, 8)
+    assert stats(scan)["batches_skipped"] == 1
+
+
+def test_report_without_damage_has_no_errors() -> None:
+    table = kbat.scan(b"".join(FIVE), on_corrupt="report", columns=[]).to_pyarrow()
+    assert table.column_names == ["error"]
+    assert table["error"].null_count == table.num_rows == 15
+
+
+def test_bad_records_take_the_whole_batch() -> None:
+    """A right checksum over records that can't be: nothing half-read is shown."""
+    from data import with_right_crc  # noqa: PLC0415 -- one test
+
+    bad = bytearray(FIVE[2])
+    bad[-1] = 9  # the number of headers of the last record
+    data = FIVE[0] + FIVE[1] + bytes(with_right_crc(bad)) + FIVE[3]
+    assert offsets(data) == [0, 1, 2, 3, 4, 5, 9, 10, 11]
+    [error] = errors(data)
+    assert (error["position"], error["length"], error["first_offset"], error["last_offset"]) == (2 * SIZE, SIZE, 6, 8)
+    assert error["kind"] not in {"crc", "truncated_file"}
+
+
+def test_timestamp_that_does_not_fit_takes_its_batch() -> None:
+    """Edge case 87: the pass goes on."""
+    far = build([(0, None, b"a"), (2**62, None, b"b")], base_offset=3)
+    data = FIVE[0] + far + batch(5)
+    assert offsets(data, timestamp_unit="us") == [0, 1, 2, 5, 6, 7]
+    [error] = errors(data, timestamp_unit="us")
+    assert "microseconds" in error["message"]
+    assert (error["first_offset"], error["last_offset"]) == (3, 4)
+    assert offsets(data, timestamp_unit="ms") == list(range(8))
+
+
+@pytest.mark.parametrize("end", [8, 17, 61, 70, SIZE - 1])
+def test_cut_batch_at_the_end_is_reported_not_skipped(end: int) -> None:
+    data = FIVE[0] + FIVE[1][:end]
+    scan = kbat.scan(data, on_corrupt="skip")
+    assert scan.to_pyarrow()["offset"].to_pylist() == [0, 1, 2]
+    assert (stats(scan)["batches_skipped"], stats(scan)["bytes_lost"]) == (0, end)
+    [error] = errors(data)
+    assert (error["kind"], error["position"], error["length"]) == ("truncated", SIZE, end)
+    assert kbat.scan(data).to_pyarrow().num_rows == 3
+
+
+def test_zeros_at_the_end_are_no_damage() -> None:
+    assert errors(FIVE[0] + bytes(5000)) == []
+    assert errors(FIVE[0] + bytes(5000) + FIVE[1])[0]["length"] == 5000
+
+
+def test_lost_offsets_at_the_end_of_a_segment_reach_to_the_next(tmp_path: Path) -> None:
+    (tmp_path / f"{0:020}.log").write_bytes(FIVE[0] + FIVE[1][:30])
+    (tmp_path / f"{6:020}.log").write_bytes(FIVE[2])
+    [error] = errors(tmp_path)
+    assert (error["first_offset"], error["last_offset"]) == (3, 5)
+    scan = kbat.scan(tmp_path, on_corrupt="skip")
+    scan.to_pyarrow()
+    assert stats(scan)["offsets_lost"] == 3
+
+
+def test_batches_in_values_are_never_taken() -> None:
+    """People keep copies of segments in records."""
+    inner = b"".join(batch(base_offset) for base_offset in (1, 4, 7))
+    outer = build([(1, b"key", inner)], base_offset=1)
+    for start in [*range(8, 12), *range(16, 61)]:
+        for length in (1, 4, 30):
+            data = bytearray(build([(1, None, b"first")]) + outer + build([(2, None, b"last")], base_offset=2))
+            start_of_outer = len(build([(1, None, b"first")]))
+            for place in range(start_of_outer + start, start_of_outer + start + length):
+                data[place] ^= 0x33
+            assert offsets(bytes(data)) == [0, 2], (start, length)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_whatever_is_damaged_the_other_batches_are_there(case: str) -> None:
+    """Random damage to a broker's segments: overwritten, lost and added bytes."""
+    source = random.Random(case)  # noqa: S311 -- no secret
+    for path in sorted((DATA / "corpus" / case).glob("*.log")):
+        whole = path.read_bytes()
+        places = [(one.position, one.size, one.last_offset) for one in kbat.read_batches(whole)]
+        by_batch = {
+            place: offsets(whole[place : place + size], "fail", include_control=True) for place, size, _ in places
+        }
+        for _ in range(300):
+            if len(places) < 3:
+                break
+            at, length = source.randrange(len(whole)), source.choice([1, 2, 8, 40, 300])
+            kind = source.choice(["over", "lost", "added"])
+            noise = source.randbytes(length)
+            rest = whole[at:] if kind == "added" else whole[at + length :]
+            data = whole[:at] + (b"" if kind == "lost" else noise) + rest
+            end = at + 1 if kind == "added" else at + length
+            # a lost last byte of a batch may be made up for by an equal first byte of the next one
+            after = end + 1 if kind == "lost" else end
+            intact = [place for place, size, _ in places if place + size <= at or place >= after]
+            expected = [offset for place in intact for offset in by_batch[place]]
+            found = offsets(data, include_control=True)
+            missing = set(expected) - set(found)
+            assert not missing, (path.name, kind, at, length)
+
+
+def test_stats_are_those_of_each_pass() -> None:
+    scan = kbat.scan(damaged(1, 40), on_corrupt="skip", max_rows=3)
+    assert scan.stats is None
+    one, two = scan.to_batches(), scan.to_batches()
+    list(one)
+    next(two)
+    assert (one.stats.records, two.stats.records) == (12, 3)
+    assert one.stats.bytes_read == len(damaged(1, 40))
+    assert scan.stats is not None
+    assert scan.stats.records == 3
+    assert repr(one.stats).startswith("ScanStats(batches=4, records=12")
+    pa.table(scan)
+    assert scan.stats.records == 12
+
+
+def test_limits_are_faults_too() -> None:
+    large = build([(0, None, bytes(5000))], base_offset=3)
+    data = FIVE[0] + large + batch(4)
+    assert offsets(data, limits=kbat.Limits(batch_len=1000)) == [0, 1, 2, 4, 5, 6]
+    [error] = errors(data, limits=kbat.Limits(batch_len=1000))
+    assert (error["kind"], error["length"]) == ("limit", len(large))
+
+
+def test_files_that_cannot_be_read_are_no_damage(tmp_path: Path) -> None:
+    path = tmp_path / "gone.log"
+    path.write_bytes(FIVE[0])
+    scan = kbat.scan(path, on_corrupt="skip")
+    path.unlink()
+    with pytest.raises(FileNotFoundError):
+        scan.to_pyarrow()
+
+
+def test_unknown_magic_is_passed_over() -> None:
+    data = FIVE[0] + bytes(patched(FIVE[1], 16, ">b", 7)) + FIVE[2]
+    assert offsets(data) == [0, 1, 2, 6, 7, 8]
+    assert errors(data)[0]["kind"] == "unsupported_magic"

@@ -1,0 +1,80 @@
+"""`kbat.scan` bound by timestamps: the same rows as a filter over all, and little read."""
+
+from __future__ import annotations
+
+import datetime as dt
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+import kbat
+from data import DATA, build
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CASES = ["out-of-order", "segments-by-time", "log-append-time-lz4", "compacted-append-time", "mixed-codecs"]
+LEGACY = ["k0102-times", "k0102-times-snappy", "k0102-logappend-gzip", "k0822-java0822-gzip"]
+
+
+def rows(source: Any, **options: Any) -> list[tuple[int, int]]:  # noqa: ANN401 -- those of kbat.scan
+    table = kbat.scan(source, columns=["offset", "timestamp"], **options).to_pyarrow()
+    times: list[Any] = table["timestamp"].cast(pa.int64()).to_pylist()
+    offsets: list[Any] = table["offset"].to_pylist()
+    return list(zip(offsets, times, strict=True))
+
+
+@pytest.mark.parametrize("case", [f"corpus/{case}" for case in CASES] + [f"corpus-legacy/{case}" for case in LEGACY])
+@pytest.mark.parametrize("suffixes", [(), (".index", ".timeindex")], ids=["with indexes", "without"])
+def test_timestamps_bound_the_rows(case: str, suffixes: tuple[str, ...], tmp_path: Path) -> None:
+    directory = tmp_path / "topic-0"
+    shutil.copytree(DATA / case, directory)
+    for path in list(directory.iterdir()):
+        if path.suffix in suffixes:
+            path.unlink()
+    whole = rows(directory)
+    times = sorted({time for _, time in whole})
+    picked = [times[0] - 1, *times[:: max(1, len(times) // 6)], times[-1], times[-1] + 1]
+    for start in picked:
+        assert rows(directory, start_timestamp=start) == [row for row in whole if row[1] >= start]
+        for end in picked[::2]:
+            expected = [row for row in whole if start <= row[1] < end]
+            assert rows(directory, start_timestamp=start, end_timestamp=end) == expected
+    middle = whole[len(whole) // 2][0]
+    expected = [row for row in whole if row[0] >= middle and row[1] >= picked[2]]
+    assert rows(directory, start_offset=middle, start_timestamp=picked[2]) == expected
+
+
+def test_timestamps_may_be_datetimes() -> None:
+    data = build([(1_700_000_000_000 + index, None, b"") for index in range(10)])
+    start = dt.datetime(2023, 11, 14, 22, 13, 20, 3000, tzinfo=dt.UTC)
+    found = [offset for offset, _ in rows(data, start_timestamp=start)]
+    assert found == [3, 4, 5, 6, 7, 8, 9]
+    zone = dt.timezone(dt.timedelta(hours=5))
+    assert [offset for offset, _ in rows(data, end_timestamp=start.astimezone(zone))] == [0, 1, 2]
+    later = start + dt.timedelta(microseconds=1)
+    assert next(offset for offset, _ in rows(data, start_timestamp=later)) == 4
+    assert [offset for offset, _ in rows(data, end_timestamp=later)][-1] == 3
+    with pytest.raises(TypeError, match="datetime"):
+        kbat.scan(data, start_timestamp="2023-11-14")  # type: ignore[arg-type]
+
+
+def test_batches_that_are_too_old_are_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "segment.bin"
+    data = b"".join(build([(time, None, bytes(16_000))], base_offset=time) for time in range(500))
+    path.write_bytes(data)
+    batches = kbat.scan(path, start_timestamp=490, columns=["offset"]).to_batches()
+    assert [offset for batch in batches for offset in batch["offset"].to_pylist()] == list(range(490, 500))
+    assert batches.stats.bytes_read < len(data) // 10
+
+
+def test_segments_that_are_too_old_are_not_opened() -> None:
+    directory = DATA / "corpus" / "segments-by-time"
+    whole = rows(directory)
+    latest = max(time for _, time in whole)
+    batches = kbat.scan(directory, columns=["offset"], start_timestamp=latest).to_batches()
+    found = [offset for batch in batches for offset in batch["offset"].to_pylist()]
+    assert found == [offset for offset, time in whole if time >= latest]
+    assert batches.stats.bytes_read <= max(path.stat().st_size for path in directory.glob("*.log"))
