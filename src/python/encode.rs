@@ -57,14 +57,22 @@ pub(crate) fn encode<'py>(
         partition_leader_epoch,
     };
     let batches = encoded(arrow_input(data)?, options).or_raise(py)?;
-    let bytes = py.detach(|| {
-        let mut bytes = Vec::new();
+    let batches: Vec<Vec<u8>> =
+        py.detach(|| batches.map(|batch| Ok(batch?.bytes)).collect::<crate::Result<_>>()).or_raise(py)?;
+    joined(py, &batches)
+}
+
+/// The batches in one run of bytes: a buffer that grew would be copied more than once.
+fn joined<'py>(py: Python<'py>, batches: &[Vec<u8>]) -> PyResult<Bound<'py, PyBytes>> {
+    let len = batches.iter().fold(0_usize, |sum, batch| sum.saturating_add(batch.len()));
+    PyBytes::new_with(py, len, |mut rest| {
         for batch in batches {
-            bytes.append(&mut batch?.bytes);
+            let Some((head, tail)) = std::mem::take(&mut rest).split_at_mut_checked(batch.len()) else { break };
+            head.copy_from_slice(batch);
+            rest = tail;
         }
-        crate::Result::Ok(bytes)
-    });
-    Ok(PyBytes::new(py, &bytes.or_raise(py)?))
+        Ok(())
+    })
 }
 
 /// Encodes Arrow data to record batches, one by one.
