@@ -7,6 +7,7 @@ use crate::format::attributes::TimestampType;
 use crate::format::header::BatchHeader;
 use crate::format::record::Record;
 use crate::limits::Limits;
+use crate::log::Segment;
 
 /// What a scan does where bytes can't be read as Kafka would read them.
 ///
@@ -90,6 +91,15 @@ impl Default for ScanOptions {
 }
 
 impl ScanOptions {
+    /// A segment to be read as these options say.
+    pub(crate) fn open_segment(&self, path: &std::path::Path) -> crate::Result<Segment> {
+        Segment::open_with(path, &self.limits).map(|segment| self.as_asked(segment))
+    }
+
+    pub(crate) fn as_asked(&self, segment: Segment) -> Segment {
+        if self.leave_page_cache { segment.leaving_page_cache() } else { segment }
+    }
+
     /// Schema of the Arrow batches.
     #[must_use]
     pub fn schema(&self) -> SchemaRef {

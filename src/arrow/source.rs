@@ -6,7 +6,6 @@ use std::sync::Arc;
 use crate::arrow::columns::Origin;
 use crate::arrow::options::ScanOptions;
 use crate::error::{Error, Result};
-use crate::limits::Limits;
 use crate::log::{Input, SegmentFile};
 
 /// Something to scan: a file or a buffer, and what is known of it.

@@ -12,9 +12,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Batch;
 use crate::format::header::BatchHeader;
 use crate::log::Input;
+use crate::log::PartitionLog;
 use crate::log::committed::Committed;
 use crate::log::resync::{Next, Resync};
-use crate::log::{PartitionLog, Segment};
 
 /// Walks sources in their order, one open at a time.
 pub(crate) struct Walk {
@@ -191,7 +191,8 @@ impl Walk {
         let end = same().map(|source| source.next_base.unwrap_or(i64::MAX)).max().unwrap_or(i64::MAX);
         let start = options.start_offset.map_or(start, |offset| offset.max(start));
         let end = options.end_offset.map_or(end, |offset| offset.min(end));
-        let transactions = Arc::new(Committed::of_segments(log.segments(), start, end)?);
+        let segments: Vec<_> = log.segments().iter().map(|segment| options.as_asked(segment.clone())).collect();
+        let transactions = Arc::new(Committed::of_segments(&segments, start, end)?);
         self.transactions = Some((directory.to_path_buf(), Arc::clone(&transactions)));
         Ok(transactions)
     }
@@ -204,7 +205,7 @@ fn start_position(source: &ScanSource, bounds: &Bounds, options: &ScanOptions) -
     if source.base_offset.is_none() || !(is_bounded || source.window.0 > 0) {
         return Ok(Some(0));
     }
-    let segment = match Segment::open_with(path, &options.limits) {
+    let segment = match options.open_segment(path) {
         Ok(segment) => segment,
         Err(error) if matches!(error.kind(), ErrorKind::Io(_)) => return Err(error),
         Err(_) => return Ok(Some(0)),

@@ -1,8 +1,9 @@
 //! Reading without a trace in the page cache, so that an audit does not push out what a broker on the same machine serves from it.
 //!
-//! Every 64 KiB a read first asks for what is cached. From the first byte that is not, they are read from disk and their pages
-//! dropped again. What was cached before stays, but for pages behind such a byte in the same 64 KiB. On systems other than Linux
-//! reads are plain.
+//! Since Linux 6.14 the kernel does it (`RWF_DONTCACHE`), where the file system can. Elsewhere on Linux every 64 KiB a read first
+//! asks for what is cached; from the first byte that is not, they are read from disk and their pages dropped again. What was
+//! cached before stays, but for pages behind such a byte in the same 64 KiB; and where a disk answers faster than the question,
+//! its answer is taken for cached. On other systems reads are plain.
 
 use std::fs::File;
 use std::io::Result;
@@ -32,8 +33,15 @@ pub(super) fn expect_scattered_reads(file: &File) {
 pub(super) fn read_at(file: &File, out: &mut [u8], position: u64) -> Result<usize> {
     use std::io::IoSliceMut;
 
-    use rustix::io::{ReadWriteFlags, preadv2};
+    use rustix::io::{Errno, ReadWriteFlags, preadv2};
 
+    /// `RWF_DONTCACHE` of Linux 6.14.
+    const DONTCACHE: ReadWriteFlags = ReadWriteFlags::from_bits_retain(0x80);
+
+    match preadv2(file, &mut [IoSliceMut::new(out)], position, DONTCACHE) {
+        Err(Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS) => {} // an older kernel, another file system
+        read => return Ok(read?),
+    }
     let piece_len = usize_from_u64(PIECE_LEN.saturating_sub(position % PIECE_LEN)).min(out.len());
     let piece = out.get_mut(..piece_len).unwrap_or_default();
     // an error is EAGAIN where nothing is cached, or says that the file system can't tell

@@ -149,7 +149,7 @@ impl SegmentScan {
                 continue;
             }
             let mut row = Row { source, segment: None, error: None };
-            row.segment = row.source.path().and_then(|path| Segment::open_with(path, &self.options.limits).ok());
+            row.segment = row.source.path().and_then(|path| self.options.open_segment(path).ok());
             let columns: Result<Vec<_>> = self.columns.iter().map(|column| row.value(*column, &self.options)).collect();
             let unit = self.options.timestamp_unit;
             let mut arrays: Vec<_> = columns?.into_iter().map(|values| values.into_array(unit)).collect();

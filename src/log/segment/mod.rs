@@ -29,6 +29,7 @@ pub struct Segment {
     state: LogFileState,
     size: u64,
     limits: Limits,
+    leaves_page_cache: bool,
 }
 
 impl Segment {
@@ -59,7 +60,15 @@ impl Segment {
             state: file.state,
             size,
             limits: limits.clone(),
+            leaves_page_cache: false,
         })
+    }
+
+    /// Drops again what reading the `.log` file brings into the page cache: see [`HeaderReader::leaving_page_cache`].
+    #[must_use]
+    pub fn leaving_page_cache(mut self) -> Self {
+        self.leaves_page_cache = true;
+        self
     }
 
     /// The `.log` file.
@@ -121,7 +130,8 @@ impl Segment {
     /// # Errors
     /// Those of opening the file.
     pub fn headers(&self) -> Result<HeaderReader> {
-        HeaderReader::open(&self.path, &self.limits)
+        let reader = HeaderReader::open(&self.path, &self.limits)?;
+        Ok(if self.leaves_page_cache { reader.leaving_page_cache() } else { reader })
     }
 
     pub(crate) fn limits(&self) -> &Limits {
