@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Line = dict[str, Any]
 
 KAFKAS_FILE = re.compile(
-    r"[0-9]{20}\.(log|index|timeindex|txnindex|snapshot)|leader-epoch-checkpoint|partition\.metadata"
+    r"[0-9]{20}\.(log|index|timeindex|txnindex|snapshot)(\.(cleaned|deleted|swap))?|leader-epoch-checkpoint|partition\.metadata"
 )
 """The files of a partition; the corpus keeps answers beside them."""
 

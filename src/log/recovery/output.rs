@@ -91,8 +91,8 @@ pub(crate) struct SegmentOutput {
     /// Bytes of batches by now.
     pub(crate) len: u64,
     pub(crate) batch_count: u64,
-    /// Aborted transactions whose marker is in the segment.
-    aborted_count: u64,
+    /// Whether it has a transaction index.
+    pub(crate) has_transaction_index: bool,
 }
 
 /// The files of a segment, where they are written.
@@ -131,7 +131,7 @@ impl PartitionOutput {
         }
         let interval = self.settings.index_interval_bytes;
         let indexer = SegmentIndexer::new(base_offset, interval, u64::MAX);
-        Ok(SegmentOutput { base_offset, indexer, files, len: 0, batch_count: 0, aborted_count: 0 })
+        Ok(SegmentOutput { base_offset, indexer, files, len: 0, batch_count: 0, has_transaction_index: false })
     }
 
     fn stage(&self, base_offset: i64, kind: LogFileKind) -> Result<Option<StagedFile>> {
@@ -184,10 +184,9 @@ impl PartitionOutput {
             Err(error) if matches!(error.kind(), ErrorKind::Limit { .. }) => return Err(Refusal::Failed(error)),
             Err(error) => return Err(Refusal::Marker(error)),
         };
-        if segment.aborted_count == 0 {
-            segment.files.transaction_index = self.stage(segment.base_offset, LogFileKind::TransactionIndex)?;
+        if !segment.has_transaction_index {
+            self.keep_transaction_index(segment)?;
         }
-        segment.aborted_count = segment.aborted_count.saturating_add(1);
         match &mut segment.files.transaction_index {
             Some(file) => Ok(file.write(&aborted.encode())?),
             None => Ok(()),
@@ -204,7 +203,7 @@ impl PartitionOutput {
         for file in [files.offset_index, files.time_index, files.transaction_index, files.log].into_iter().flatten() {
             file.commit()?;
         }
-        let aborted = segment.aborted_count > 0;
+        let aborted = segment.has_transaction_index;
         let kinds = [
             (LogFileKind::OffsetIndex, true),
             (LogFileKind::TimeIndex, true),
@@ -225,6 +224,13 @@ impl PartitionOutput {
     pub(crate) fn has_written(&self, file: &LogFile) -> bool {
         let name = file.to_string();
         self.changes.iter().any(|change| change.name == name)
+    }
+
+    /// Gives a segment a transaction index even if nothing in it was aborted: Kafka empties an index and keeps its file.
+    pub(crate) fn keep_transaction_index(&self, segment: &mut SegmentOutput) -> Result<()> {
+        segment.files.transaction_index = self.stage(segment.base_offset, LogFileKind::TransactionIndex)?;
+        segment.has_transaction_index = true;
+        Ok(())
     }
 
     /// Writes what is known of the producers by now.

@@ -132,13 +132,19 @@ pub(crate) fn read_epochs(directory: &Path) -> LeaderEpochs {
     LeaderEpochs::read(&directory.join(LEADER_EPOCHS)).unwrap_or_default()
 }
 
-/// Copies what is no segment file.
+/// Copies what is no segment file and was not written anew.
 pub(crate) fn copy_others(inventory: &Inventory, to: &Path) -> Result<()> {
-    for path in inventory.others.iter().filter(|path| name_of(path) != LEADER_EPOCHS) {
-        fs::copy(path, to.join(name_of(path))).map_err(|error| Error::from(error).with_path(path))?;
+    for path in &inventory.others {
+        let copy = to.join(name_of(path));
+        if !copy.exists() {
+            fs::copy(path, &copy).map_err(|error| Error::from(error).with_path(path))?;
+        }
     }
     Ok(())
 }
+
+/// A segment's base offset, file and length.
+type Place<'a> = (i64, &'a Path, u64);
 
 struct Recovery {
     output: PartitionOutput,
@@ -170,7 +176,9 @@ impl Recovery {
                 continue;
             }
             self.snapshot(base_offset)?;
-            faulty = self.segment(base_offset, path, size, progress)?;
+            let index = LogFile::live(base_offset, LogFileKind::TransactionIndex);
+            let has_index = inventory.files.contains_key(&index);
+            faulty = self.segment((base_offset, path, size), has_index, progress)?;
         }
         self.snapshot(self.end_offset)
     }
@@ -187,9 +195,13 @@ impl Recovery {
     }
 
     /// Recovers a segment. Returns whether bytes were cut.
-    fn segment(&mut self, base_offset: i64, path: &Path, size: u64, progress: &mut Progress<'_>) -> Result<bool> {
+    fn segment(&mut self, place: Place<'_>, has_index: bool, progress: &mut Progress<'_>) -> Result<bool> {
+        let (base_offset, path, size) = place;
         let before = (self.output.states.clone(), self.output.epochs.clone());
         let mut segment = self.output.begin_segment(base_offset, path)?;
+        if has_index {
+            self.output.keep_transaction_index(&mut segment)?;
+        }
         self.end_offset = base_offset;
         let mut reader = SegmentReader::open_with(path, self.output.limits())?;
         let fault = self.walk(&mut reader, &mut segment, size, progress)?;
@@ -198,8 +210,12 @@ impl Recovery {
             // as a broker does: of such a segment nothing is kept
             (self.output.states, self.output.epochs) = before;
             self.end_offset = base_offset;
+            let indexed = segment.has_transaction_index;
             drop(segment); // it is written under the same name
             segment = self.output.begin_segment(base_offset, path)?;
+            if indexed {
+                self.output.keep_transaction_index(&mut segment)?;
+            }
             cut_at = 0;
         }
         self.finish_segment(segment, path, size)?;
@@ -281,8 +297,11 @@ impl Recovery {
     /// What is left to do when all segments were read: files that go, the cut, the leader epochs.
     fn finish(mut self, inventory: &Inventory, in_place: bool) -> Result<RepairReport> {
         self.output.epochs.truncate_from_end(self.end_offset);
-        if !self.output.epochs.entries().is_empty()
-            || inventory.others.iter().any(|path| name_of(path) == LEADER_EPOCHS)
+        let has_file = inventory.others.iter().any(|path| name_of(path) == LEADER_EPOCHS);
+        let before = LeaderEpochs::read(&self.report.path.join(LEADER_EPOCHS)).ok();
+        // a file that says the same stays as it is
+        if before.map_or(has_file, |before| before != self.output.epochs)
+            || (!has_file && !self.output.epochs.entries().is_empty())
         {
             self.output.write_epochs()?;
         }
