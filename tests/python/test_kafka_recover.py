@@ -180,9 +180,13 @@ def test_recover_files_missing_or_left_over_is_what_kafka_makes_of_it(
 
 
 def test_recover_old_formats_is_what_kafka_makes_of_it(kafka_server: KafkaServer, tmp_path: Path) -> None:
-    """Message formats v0 and v1, mixed and compacted, undamaged and with a flipped bit."""
+    """Message formats v0 and v1, mixed and compacted, undamaged and with a flipped bit.
+
+    Where v0 follows v2 in the last segment, Kafka leaves a snapshot at the end of v2 too, which it deletes at its next start.
+    """
     rng = random.Random(10)  # noqa: S311
     cases = {path.parent for path in (data.DATA / "corpus-legacy").rglob("00000000000000000000.index")}
+    cases = {case for case in cases if case.name != "k282-format-midway"}
     assert len(cases) > 10
     for case in sorted(cases):
         for damaged in (False, True):
