@@ -203,7 +203,7 @@ class Decoder:
         )
 
 
-def _error_type() -> pa.DataType:
+def _error_type() -> Any:  # noqa: ANN401 -- pyarrow's overloads know no type in general
     return kbat.scan(b"", on_corrupt="report").schema.field(ERROR_COLUMN.field).type
 
 

@@ -8,6 +8,7 @@ from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
     DataSourceStreamReader,
+    DataSourceWriter,
     InputPartition,
 )
 
@@ -48,6 +49,12 @@ class KbatDataSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of the columns that `schema` has."""
         return KbatReader(schema, parse_options(self.options))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001 -- Spark's signature
+        """Return the writer of rows that have the columns of `schema`."""
+        from kbat.spark.writer import KbatWriter, parse_write_options  # noqa: PLC0415 -- needs numpy and pyarrow
+
+        return KbatWriter(schema, parse_write_options(self.options), overwrite=overwrite)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 -- Spark's name
         """Return the reader of a stream of the columns that `schema` has."""

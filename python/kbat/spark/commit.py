@@ -1,0 +1,156 @@
+"""The end of a write: what the tasks left becomes a part of the partitions.
+
+```
+<job>/<task>/orders-0/00…00.log .index .timeindex …   offsets from 0 on
+                      │ base offsets and leader epochs in place, names
+                      ▼
+<path>/orders-0/00…1250.log .index .timeindex …       offsets after those that were there
+```
+
+A new partition's directory moves in place as a whole. In one that is there, a segment's indexes come first and its log
+last, in the order of the offsets: who reads it meanwhile sees a log that grew. Partitions move one after the other;
+what a driver that dies half-way has not moved lies in the job's directory still.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import shutil
+import struct
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import kbat
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kbat.spark.topics import TopicPartition
+
+_HEAD = struct.Struct(">qii")  # base offset, batch length, leader epoch
+_LOG_OVERHEAD = 12
+_CHECKPOINT = "leader-epoch-checkpoint"
+
+
+@dataclass(frozen=True)
+class Fragment:
+    """What one task wrote of a partition: a log from offset 0 on."""
+
+    partition: TopicPartition
+    directory: str
+    record_count: int
+
+
+@dataclass(frozen=True)
+class CommitOptions:
+    """How a write ends: in the place of its topics' partitions or after them, and what new partitions get."""
+
+    overwrite: bool = False
+    leader_epoch: int | None = None
+    has_metadata: bool = False
+
+
+def commit_fragments(path: Path, job: Path, fragments: Sequence[Fragment], options: CommitOptions) -> None:
+    """Move fragments in place, in their order."""
+    by_partition: dict[TopicPartition, list[Fragment]] = {}
+    for fragment in fragments:
+        by_partition.setdefault(fragment.partition, []).append(fragment)
+    ids = {str(partition.topic): _new_topic_id() for partition in by_partition} if options.has_metadata else {}
+    there = {} if options.overwrite else {partition: _Existing.of(path / str(partition)) for partition in by_partition}
+    moves = []
+    for partition, parts in sorted(by_partition.items()):
+        existing = there.get(partition) or _Existing()
+        epoch = existing.leader_epoch if options.leader_epoch is None else options.leader_epoch
+        made = job / "made" / str(partition)
+        _assemble(parts, made, existing.end_offset, epoch)
+        _write_epochs(made, existing, epoch)
+        if ids and not existing.is_there:
+            (made / "partition.metadata").write_text(f"version: 0\ntopic_id: {ids[str(partition.topic)]}")
+        moves.append((made, path / str(partition)))
+    if options.overwrite:
+        _remove_topics(path, job, {partition.topic for partition in by_partition})
+    for made, directory in moves:
+        _move(made, directory)
+
+
+@dataclass(frozen=True)
+class _Existing:
+    """A partition as it is before the write."""
+
+    is_there: bool = False
+    end_offset: int = 0
+    epochs: tuple[tuple[int, int], ...] = ()
+
+    @classmethod
+    def of(cls, directory: Path) -> _Existing:
+        """Look at a directory, which no broker and no other writer may have."""
+        if not directory.exists():
+            return cls()
+        with kbat.LogWriter(directory) as log:
+            end_offset = log.end_offset
+        return cls(is_there=True, end_offset=end_offset, epochs=tuple(kbat.PartitionLog(directory).leader_epochs))
+
+    @property
+    def leader_epoch(self) -> int:
+        return self.epochs[-1][0] if self.epochs else 0
+
+
+def _assemble(parts: Sequence[Fragment], made: Path, offset: int, epoch: int) -> None:
+    """Give the segments of some fragments their offsets and names, all in one directory."""
+    made.mkdir(parents=True)
+    for part in parts:
+        for file in sorted(Path(part.directory).iterdir()):
+            base, dot, kind = file.name.partition(".")
+            if not dot or not base.isdecimal():
+                continue
+            if kind == "log":
+                _renumber(file, offset, epoch)
+            file.rename(made / f"{int(base) + offset:020}.{kind}")
+        offset += part.record_count
+
+
+def _renumber(log: Path, offset: int, epoch: int) -> None:
+    """Add to each batch's base offset, and set its leader epoch; neither is covered by the checksum."""
+    with log.open("r+b", buffering=0) as file:
+        position, end = 0, os.fstat(file.fileno()).st_size
+        while position < end:
+            base, batch_len, _ = _HEAD.unpack(os.pread(file.fileno(), _HEAD.size, position))
+            os.pwrite(file.fileno(), _HEAD.pack(base + offset, batch_len, epoch), position)
+            position += _LOG_OVERHEAD + batch_len
+        os.fsync(file.fileno())
+
+
+def _write_epochs(made: Path, existing: _Existing, epoch: int) -> None:
+    epochs = list(existing.epochs)
+    if not epochs or epochs[-1][0] < epoch:
+        epochs.append((epoch, existing.end_offset))
+    lines = ["0", str(len(epochs)), *(f"{number} {start}" for number, start in epochs)]
+    (made / _CHECKPOINT).write_text("\n".join(lines) + "\n")
+
+
+def _remove_topics(path: Path, job: Path, topics: set[str | None]) -> None:
+    """Put the partitions of some topics out of the way."""
+    removed = job / "removed"
+    removed.mkdir(parents=True, exist_ok=True)
+    for log in kbat.LogDirectory(path).partitions:
+        if log.topic in topics:
+            with kbat.LogWriter(log.directory):
+                pass  # nobody else writes there
+            Path(log.directory).rename(removed / Path(log.directory).name)
+
+
+def _move(made: Path, directory: Path) -> None:
+    if not directory.exists():
+        made.rename(directory)
+        return
+    (made / _CHECKPOINT).replace(directory / _CHECKPOINT)
+    names = sorted(file.name for file in made.iterdir())
+    for name in sorted(names, key=lambda name: (name.partition(".")[0], name.endswith(".log"))):
+        shutil.move(made / name, directory / name)
+
+
+def _new_topic_id() -> str:
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")

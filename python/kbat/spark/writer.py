@@ -1,0 +1,324 @@
+"""`df.write.format("kbat")`: rows into partition directories that a broker can serve.
+
+```
+each task    rows ──► a partition's rows ──► batches from offset 0 on ──► <path>/.kbat-<job>/<task>/<topic>-<partition>/
+commit       the tasks' segments, one after the other, get the offsets after those that are there, and move in place
+abort        <path>/.kbat-<job>/ goes
+```
+
+A segment's indexes count from its base offset, so giving it another one is eight bytes in each batch and a new name:
+no record is written twice, and the driver moves no data. Each task leaves at least one segment in each partition that
+it has rows of; `df.repartition("topic", "partition")` before the write gives few and large ones.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import time
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+    StructType,
+    TimestampType,
+)
+
+import kbat
+from kbat.spark import values
+from kbat.spark.commit import CommitOptions, Fragment, commit_fragments
+from kbat.spark.listing import local_path
+from kbat.spark.table import option, parse_table
+from kbat.spark.topics import TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+# A partition's records wait until they are about this many bytes, and those of all partitions until they are so many.
+_RUN_LEN = 1 << 20
+_WAITING_LEN = 256 << 20
+
+_TEXT = (BinaryType, StringType)
+_COLUMN_TYPES: dict[str, tuple[type[DataType], ...]] = {
+    "topic": (StringType,),
+    "partition": (IntegerType, ShortType, LongType),
+    "key": _TEXT,
+    "value": _TEXT,
+    "headers": (ArrayType,),
+    "timestamp": (TimestampType, LongType),
+}
+# What kbat.encode looks at.
+_RECORD_COLUMNS = ("key", "value", "headers", "timestamp")
+
+
+@dataclass(frozen=True, kw_only=True)
+class WriteOptions:
+    """What one `df.write.format("kbat")` asks for."""
+
+    path: str | None = option("path", values.parse_text, "the directory that the partition directories go into")
+    topic: str | None = option("topic", values.parse_text, "topic of all rows; else the column topic")
+    num_partitions: int | None = option(
+        "numPartitions", values.parse_positive_count, "partitions of each topic, where there is no column partition"
+    )
+    compression: str = option(
+        "compression",
+        values.one_of("none", "gzip", "snappy", "lz4", "zstd"),
+        "codec of the batches",
+        default="none",
+        aliases=("kafka.compression.type",),
+    )
+    level: int | None = option("level", values.parse_number, "its level, as Kafka counts")
+    batch_size: int = option(
+        "batchSize",
+        values.parse_positive_len,
+        "bytes of a batch before compression",
+        default=128 << 10,
+        aliases=("kafka.batch.size",),
+    )
+    segment_bytes: int = option(
+        "segmentBytes", values.parse_positive_len, "bytes of a segment at the most", default=1 << 30
+    )
+    leader_epoch: int | None = option("leaderEpoch", values.parse_count, "leader epoch of the batches")
+    has_metadata: bool = option(
+        "partitionMetadata",
+        values.parse_bool,
+        "new partitions get a partition.metadata",
+        default=False,
+    )
+
+
+def parse_write_options(given: Mapping[str, str]) -> WriteOptions:
+    """Parse the options of a write. Raises `ValueError` that names the option and says what it can be."""
+    known = ("kafka.compression.type", "kafka.batch.size")
+    meant = {
+        name: text for name, text in given.items() if not name.lower().startswith("kafka.") or name.lower() in known
+    }
+    return parse_table(WriteOptions, meant)
+
+
+class KbatWriter(DataSourceArrowWriter):
+    """Writes rows; made on the driver and pickled to the tasks."""
+
+    def __init__(self, schema: StructType, options: WriteOptions, *, overwrite: bool) -> None:
+        """Check schema and options. Raises `ValueError` where they don't fit."""
+        if options.path is None:
+            message = 'kbat: no path; write .save("/path/to/directory")'
+            raise ValueError(message)
+        _check_schema(schema, options)
+        self.options = options
+        self.overwrite = overwrite
+        self.path = local_path(options.path)
+        self.job = os.path.join(self.path, f".kbat-{uuid.uuid4().hex}")  # noqa: PTH118 -- strings travel
+        self.partition_counts = _partition_counts(self.path)
+        self.has_partition = "partition" in schema.names
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:  # type: ignore[override]  # as Spark has it
+        """Write the rows of one task into a directory of its own."""
+        from pyspark import TaskContext  # noqa: PLC0415 -- there are tasks only where Spark runs them
+
+        context = TaskContext.get()
+        number, attempt = (context.partitionId(), context.taskAttemptId()) if context else (0, 0)
+        task = TaskWriter(self, Path(self.job) / f"{number}-{attempt}", number)
+        for batch in iterator:
+            task.add(batch)
+        return Written(number, tuple(task.close()))
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Give all records their offsets and move them in place."""
+        written = sorted(
+            (message for message in messages if isinstance(message, Written)), key=lambda task: task.number
+        )
+        fragments = [fragment for task in written for fragment in task.fragments]
+        options = CommitOptions(self.overwrite, self.options.leader_epoch, self.options.has_metadata)
+        commit_fragments(Path(self.path), Path(self.job), fragments, options)
+        self._clear()
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Leave nothing behind."""
+        del messages
+        self._clear()
+
+    def _clear(self) -> None:
+        shutil.rmtree(self.job, ignore_errors=True)
+
+
+@dataclass(frozen=True)
+class Written(WriterCommitMessage):
+    """What a task wrote."""
+
+    number: int
+    fragments: tuple[Fragment, ...]
+
+
+class TaskWriter:
+    """Sorts the rows of a task into partitions, and writes each partition's log from offset 0 on."""
+
+    def __init__(self, job: KbatWriter, directory: Path, number: int) -> None:
+        self.job = job
+        self.directory = directory
+        self.logs: dict[TopicPartition, kbat.LogWriter] = {}
+        self.waiting: dict[TopicPartition, list[pa.RecordBatch]] = {}
+        self.waiting_len: dict[TopicPartition, int] = {}
+        self.turn = number
+        self.now = time.time_ns() // 1_000_000
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Take in an Arrow batch."""
+        if batch.num_rows == 0:
+            return
+        self.turn += 1
+        topics, partitions = self._topics(batch), self._partitions(batch)
+        names = [name for name in _RECORD_COLUMNS if name in batch.schema.names]
+        records = batch.select(names)
+        for topic, partition, rows in _groups(topics, partitions):
+            part = records if rows is None else records.take(pa.array(rows))
+            self._wait(TopicPartition(topic, partition), part)
+
+    def close(self) -> Iterator[Fragment]:
+        """Write what waits, and yield what there is."""
+        for partition in list(self.waiting):
+            self._write(partition)
+        for partition, log in self.logs.items():
+            count = log.end_offset
+            log.close()
+            yield Fragment(partition, os.fspath(self._directory(partition)), count)
+
+    def _topics(self, batch: pa.RecordBatch) -> pa.Array[Any] | str:
+        if self.job.options.topic is not None:
+            return self.job.options.topic
+        topics = batch.column(batch.schema.get_field_index("topic"))
+        if topics.null_count:
+            message = "kbat: a row has no topic: fill the column topic, or write with the option topic"
+            raise ValueError(message)
+        return topics
+
+    def _partitions(self, batch: pa.RecordBatch) -> Any:  # noqa: ANN401 -- a numpy array
+        if not self.job.has_partition:
+            return self._partitions_by_key(batch)
+        column = batch.column(batch.schema.get_field_index("partition"))
+        if column.null_count == 0:
+            partitions = column.to_numpy()
+        else:
+            by_key = self._partitions_by_key(batch)
+            partitions = np.where(
+                column.is_null().to_numpy(zero_copy_only=False), by_key, column.fill_null(0).to_numpy()
+            )
+        if partitions.min() < 0 or partitions.max() >= 1 << 31:
+            wrong = partitions.min() if partitions.min() < 0 else partitions.max()
+            message = f"kbat: {wrong} is no partition: they count from 0 to 2147483647"
+            raise ValueError(message)
+        return partitions
+
+    def _partitions_by_key(self, batch: pa.RecordBatch) -> Any:  # noqa: ANN401 -- a numpy array
+        """Return where Kafka's producer would send the rows: by the key's hash, those without one all to the same."""
+        topics = self._topics(batch)
+        names = [topics] * batch.num_rows if isinstance(topics, str) else topics.to_pylist()
+        counts = [self._count(str(name)) for name in names]
+        place = batch.schema.get_field_index("key")
+        keys = [None] * batch.num_rows if place < 0 else batch.column(place).cast(pa.binary()).to_pylist()
+        return np.array(
+            [
+                self.turn % count if key is None else kbat.partition_for_key(key, count)
+                for key, count in zip(keys, counts, strict=True)
+            ]
+        )
+
+    def _count(self, topic: str) -> int:
+        count = self.job.options.num_partitions or self.job.partition_counts.get(topic)
+        if count is None:
+            message = (
+                f"kbat: rows of topic {topic} have no partition, and how many it has is not known: "
+                "add a column partition, or write with the option numPartitions"
+            )
+            raise ValueError(message)
+        return count
+
+    def _wait(self, partition: TopicPartition, records: pa.RecordBatch) -> None:
+        self.waiting.setdefault(partition, []).append(records)
+        self.waiting_len[partition] = self.waiting_len.get(partition, 0) + records.nbytes
+        if self.waiting_len[partition] >= max(_RUN_LEN, 8 * self.job.options.batch_size):
+            self._write(partition)
+        while sum(self.waiting_len.values()) > _WAITING_LEN:
+            self._write(max(self.waiting_len, key=self.waiting_len.__getitem__))
+
+    def _write(self, partition: TopicPartition) -> None:
+        records = pa.Table.from_batches(self.waiting.pop(partition))
+        del self.waiting_len[partition]
+        options, log = self.job.options, self._log(partition)
+        batches = kbat.encode_batches(
+            records,
+            compression=cast("Any", options.compression),
+            level=options.level,
+            batch_bytes=options.batch_size,
+            base_offset=log.end_offset,
+            timestamp=self.now,
+            partition_leader_epoch=0,
+        )
+        for batch in batches:
+            log.append_batch(batch.bytes, keep_offsets=True)
+
+    def _log(self, partition: TopicPartition) -> kbat.LogWriter:
+        if partition not in self.logs:
+            directory = self._directory(partition)
+            directory.parent.mkdir(parents=True, exist_ok=True)
+            self.logs[partition] = kbat.LogWriter(directory, segment_bytes=self.job.options.segment_bytes)
+        return self.logs[partition]
+
+    def _directory(self, partition: TopicPartition) -> Path:
+        return self.directory / str(partition)
+
+
+def _groups(topics: Any, partitions: Any) -> Iterator[tuple[str, int, Any]]:  # noqa: ANN401 -- numpy arrays
+    """Yield topic, partition and the rows of each, in their order; None for all rows."""
+    if isinstance(topics, str):
+        names, codes = [str(topics)], np.zeros(len(partitions), dtype=np.int64)
+    else:
+        coded = topics.dictionary_encode()
+        names, codes = coded.dictionary.to_pylist(), coded.indices.to_numpy().astype(np.int64)
+    keys = codes << 32 | partitions.astype(np.int64)
+    order = np.argsort(keys, kind="stable")
+    found, starts = np.unique(keys[order], return_index=True)
+    for key, rows in zip(found.tolist(), np.split(order, starts[1:]), strict=True):
+        yield names[key >> 32], key & 0xFFFF_FFFF, None if len(found) == 1 else rows
+
+
+def _check_schema(schema: StructType, options: WriteOptions) -> None:
+    for column in schema.fields:
+        types = _COLUMN_TYPES.get(column.name)
+        if types is None:
+            message = f"kbat: a record has no {column.name}; columns that can be written: {', '.join(_COLUMN_TYPES)}"
+            raise ValueError(message)
+        if not isinstance(column.dataType, types):
+            words = " or ".join(kind().simpleString() for kind in types if kind is not ArrayType)
+            words = words or "array<struct<key:string,value:binary>>"
+            message = f"kbat: column {column.name} is {column.dataType.simpleString()}; it can be {words}"
+            raise ValueError(message)  # noqa: TRY004 -- as for all that the user names
+    if "value" not in schema.names:
+        message = "kbat: there is no column value"
+        raise ValueError(message)
+    if "topic" not in schema.names and options.topic is None:
+        message = "kbat: there is no column topic; add one, or write with the option topic"
+        raise ValueError(message)
+
+
+def _partition_counts(path: str) -> dict[str, int]:
+    """Return how many partitions the topics have that are there."""
+    counts: dict[str, int] = {}
+    with contextlib.suppress(FileNotFoundError):
+        for log in kbat.LogDirectory(path).partitions:
+            if log.topic is not None and log.partition is not None:
+                counts[log.topic] = max(counts.get(log.topic, 0), log.partition + 1)
+    return counts
