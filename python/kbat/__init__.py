@@ -95,6 +95,7 @@ from kbat.errors import (
     TruncatedError,
     UnsupportedError,
 )
+from kbat.frames import dataset, register_duckdb, scan_polars
 
 __all__ = [
     "EARLIEST",
@@ -151,6 +152,7 @@ __all__ = [
     "batch_size",
     "compact",
     "convert",
+    "dataset",
     "encode",
     "encode_batches",
     "end_transaction_marker",
@@ -160,10 +162,12 @@ __all__ = [
     "read_batches",
     "rebuild_indexes",
     "recover",
+    "register_duckdb",
     "retain_records",
     "rewrite",
     "salvage",
     "scan",
+    "scan_polars",
     "set_base_offset",
     "set_log_append_time",
     "set_partition_leader_epoch",

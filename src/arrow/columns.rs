@@ -10,6 +10,8 @@ use arrow_array::{
 };
 use arrow_buffer::{BooleanBufferBuilder, Buffer, NullBufferBuilder, OffsetBuffer, ScalarBuffer};
 
+use crate::arrow::binary_views::{Blocks, Memory, Views};
+use crate::arrow::options::ScanOptions;
 use crate::arrow::schema::{Column, TimestampUnit, header_field, header_fields};
 use crate::compression::Compression;
 use crate::error::{Error, ErrorKind, Result};
@@ -109,6 +111,60 @@ impl Bytes {
     }
 }
 
+/// A `binary` or `binary_view` column under construction.
+enum Values {
+    Copied(Bytes),
+    Viewed(Views),
+}
+
+impl Values {
+    fn new(binary_view: bool) -> Self {
+        if binary_view { Self::Viewed(Views::new()) } else { Self::Copied(Bytes::new()) }
+    }
+
+    fn push_all<'s>(
+        &mut self,
+        records: &[Record<'s>],
+        part: impl Fn(&Record<'s>) -> Option<&'s [u8]>,
+        blocks: &mut Blocks,
+        memory: Memory<'_>,
+    ) {
+        match self {
+            Self::Copied(bytes) => bytes.push_all(records, part),
+            Self::Viewed(views) => views.push_all(records, part, blocks, memory),
+        }
+    }
+
+    fn push(&mut self, bytes: Option<&[u8]>, blocks: &mut Blocks, memory: Memory<'_>) {
+        match self {
+            Self::Copied(copied) => copied.push(bytes),
+            Self::Viewed(views) => views.push(bytes, blocks, memory),
+        }
+    }
+
+    fn truncate(&mut self, rows: usize) {
+        match self {
+            Self::Copied(bytes) => bytes.truncate(rows),
+            Self::Viewed(views) => views.truncate(rows),
+        }
+    }
+
+    /// Bytes copied.
+    fn data_len(&self) -> usize {
+        match self {
+            Self::Copied(bytes) => bytes.data.len(),
+            Self::Viewed(_) => 0,
+        }
+    }
+
+    fn finish(&mut self, blocks: &[Buffer]) -> Result<ArrayRef> {
+        Ok(match self {
+            Self::Copied(bytes) => Arc::new(bytes.finish_binary()?),
+            Self::Viewed(views) => Arc::new(views.finish(blocks)?),
+        })
+    }
+}
+
 /// Takes a vector, leaving one of the same capacity.
 fn take<T>(values: &mut Vec<T>) -> Vec<T> {
     let capacity = values.capacity();
@@ -117,15 +173,15 @@ fn take<T>(values: &mut Vec<T>) -> Vec<T> {
 
 /// One column under construction.
 enum Builder {
-    Key(Bytes),
-    Value(Bytes),
+    Key(Values),
+    Value(Values),
     Offset(Vec<i64>),
     Timestamp(Vec<i64>, TimestampUnit),
     Sequence(Vec<i32>),
     Headers {
         lists: Vec<i32>,
         keys: Bytes,
-        values: Bytes,
+        values: Values,
     },
     /// Columns that hold one value for each batch or file; written a batch at a time.
     BatchInt64(Column, Vec<i64>),
@@ -141,14 +197,15 @@ enum Builder {
 }
 
 impl Builder {
-    fn new(column: Column, unit: TimestampUnit) -> Self {
+    fn new(column: Column, options: &ScanOptions) -> Self {
+        let ScanOptions { timestamp_unit: unit, binary_view, .. } = *options;
         match column {
-            Column::Key => Self::Key(Bytes::new()),
-            Column::Value => Self::Value(Bytes::new()),
+            Column::Key => Self::Key(Values::new(binary_view)),
+            Column::Value => Self::Value(Values::new(binary_view)),
             Column::Offset => Self::Offset(Vec::new()),
             Column::Timestamp => Self::Timestamp(Vec::new(), unit),
             Column::Sequence => Self::Sequence(Vec::new()),
-            Column::Headers => Self::Headers { lists: vec![0], keys: Bytes::new(), values: Bytes::new() },
+            Column::Headers => Self::Headers { lists: vec![0], keys: Bytes::new(), values: Values::new(binary_view) },
             Column::BaseOffset | Column::Position | Column::ProducerId => Self::BatchInt64(column, Vec::new()),
             Column::TimestampType | Column::PartitionLeaderEpoch | Column::BatchSize => {
                 Self::BatchInt32(column, Vec::new())
@@ -162,10 +219,10 @@ impl Builder {
     }
 
     /// Adds what records have of their own.
-    fn push_all(&mut self, records: &[Record<'_>]) -> Result<()> {
+    fn push_all(&mut self, records: &[Record<'_>], blocks: &mut Blocks, memory: Memory<'_>) -> Result<()> {
         match self {
-            Self::Key(bytes) => bytes.push_all(records, Record::key),
-            Self::Value(bytes) => bytes.push_all(records, Record::value),
+            Self::Key(bytes) => bytes.push_all(records, Record::key, blocks, memory),
+            Self::Value(bytes) => bytes.push_all(records, Record::value, blocks, memory),
             Self::Offset(values) => values.extend(records.iter().map(Record::offset)),
             Self::Timestamp(values, TimestampUnit::Millisecond) => values.extend(records.iter().map(Record::timestamp)),
             Self::Timestamp(values, TimestampUnit::Microsecond) => {
@@ -179,7 +236,7 @@ impl Builder {
                     for header in record.headers() {
                         let header = header?;
                         keys.push(Some(header.key_lossy().as_bytes()));
-                        values.push(header.value());
+                        values.push(header.value(), blocks, memory);
                     }
                     lists.push(i32::try_from(keys.len()).unwrap_or(i32::MAX));
                 }
@@ -234,7 +291,8 @@ impl Builder {
     /// Drops all but the first rows.
     fn truncate(&mut self, rows: usize) {
         match self {
-            Self::Key(bytes) | Self::Value(bytes) | Self::Text(_, bytes) => bytes.truncate(rows),
+            Self::Key(bytes) | Self::Value(bytes) => bytes.truncate(rows),
+            Self::Text(_, bytes) => bytes.truncate(rows),
             Self::Offset(values) | Self::Timestamp(values, _) | Self::BatchInt64(_, values) => values.truncate(rows),
             Self::Sequence(values) | Self::BatchInt32(_, values) => values.truncate(rows),
             Self::BatchInt16(values) => values.truncate(rows),
@@ -256,7 +314,7 @@ impl Builder {
     /// The longest buffer of variable length.
     fn longest(&self) -> usize {
         match self {
-            Self::Headers { keys, values, .. } => keys.data.len().max(values.data.len()),
+            Self::Headers { keys, values, .. } => keys.data.len().max(values.data_len()),
             _ => self.data_len(),
         }
     }
@@ -264,15 +322,16 @@ impl Builder {
     /// Bytes of variable length held.
     fn data_len(&self) -> usize {
         match self {
-            Self::Key(bytes) | Self::Value(bytes) | Self::Text(_, bytes) => bytes.data.len(),
-            Self::Headers { keys, values, .. } => keys.data.len().saturating_add(values.data.len()),
+            Self::Key(bytes) | Self::Value(bytes) => bytes.data_len(),
+            Self::Text(_, bytes) => bytes.data.len(),
+            Self::Headers { keys, values, .. } => keys.data.len().saturating_add(values.data_len()),
             _ => 0,
         }
     }
 
-    fn finish(&mut self) -> Result<ArrayRef> {
+    fn finish(&mut self, blocks: &[Buffer]) -> Result<ArrayRef> {
         Ok(match self {
-            Self::Key(bytes) | Self::Value(bytes) => Arc::new(bytes.finish_binary()?),
+            Self::Key(bytes) | Self::Value(bytes) => bytes.finish(blocks)?,
             Self::Text(_, bytes) => Arc::new(bytes.finish_string()?),
             Self::Offset(values) | Self::BatchInt64(_, values) => Arc::new(Int64Array::from(take(values))),
             Self::Timestamp(values, TimestampUnit::Millisecond) => {
@@ -289,11 +348,12 @@ impl Builder {
                 Arc::new(Int32Array::new(ScalarBuffer::from(take(values)), nulls.finish()))
             }
             Self::Headers { lists, keys, values } => {
-                let columns: Vec<ArrayRef> = vec![Arc::new(keys.finish_string()?), Arc::new(values.finish_binary()?)];
+                let columns: Vec<ArrayRef> = vec![Arc::new(keys.finish_string()?), values.finish(blocks)?];
                 let invalid = |error: arrow_schema::ArrowError| Error::argument(error.to_string());
-                let structs = StructArray::try_new(header_fields(), columns, None).map_err(invalid)?;
+                let binary_view = matches!(values, Values::Viewed(_));
+                let structs = StructArray::try_new(header_fields(binary_view), columns, None).map_err(invalid)?;
                 let offsets = OffsetBuffer::new(ScalarBuffer::from(std::mem::replace(lists, vec![0])));
-                let list = ListArray::try_new(Arc::new(header_field()), offsets, Arc::new(structs), None);
+                let list = ListArray::try_new(Arc::new(header_field(binary_view)), offsets, Arc::new(structs), None);
                 Arc::new(list.map_err(invalid)?)
             }
         })
@@ -312,12 +372,15 @@ fn timestamp_error(record: &Record<'_>) -> Error {
 /// All columns of the Arrow batch under construction.
 pub(crate) struct Columns {
     builders: Vec<Builder>,
+    /// What views point to.
+    blocks: Blocks,
     rows: usize,
 }
 
 impl Columns {
-    pub(crate) fn new(columns: &[Column], unit: TimestampUnit) -> Self {
-        Self { builders: columns.iter().map(|&column| Builder::new(column, unit)).collect(), rows: 0 }
+    pub(crate) fn new(options: &ScanOptions) -> Self {
+        let builders = options.columns.iter().map(|&column| Builder::new(column, options)).collect();
+        Self { builders, blocks: Blocks::default(), rows: 0 }
     }
 
     pub(crate) fn rows(&self) -> usize {
@@ -329,9 +392,9 @@ impl Columns {
         self.builders.iter().map(Builder::longest).max().unwrap_or(0)
     }
 
-    /// Bytes of variable length in all columns.
+    /// Bytes of variable length in all columns, and those kept from being freed.
     pub(crate) fn data_len(&self) -> usize {
-        self.builders.iter().map(Builder::data_len).fold(0, usize::saturating_add)
+        self.builders.iter().map(Builder::data_len).fold(self.blocks.retained(), usize::saturating_add)
     }
 
     /// Drops what was added since the last [`Columns::extend`]: the records of a batch that failed.
@@ -341,9 +404,15 @@ impl Columns {
         }
     }
 
+    /// Begins a batch, whose records lie elsewhere than the last one's.
+    pub(crate) fn begin_batch(&mut self) {
+        self.blocks.begin();
+    }
+
     /// Adds records column by column: one decision a column and chunk, not one a value.
-    pub(crate) fn push_all(&mut self, records: &[Record<'_>]) -> Result<()> {
-        self.builders.iter_mut().try_for_each(|builder| builder.push_all(records))
+    pub(crate) fn push_all(&mut self, records: &[Record<'_>], memory: Memory<'_>) -> Result<()> {
+        let Self { builders, blocks, .. } = self;
+        builders.iter_mut().try_for_each(|builder| builder.push_all(records, blocks, memory))
     }
 
     /// Adds what `rows` records of a batch share.
@@ -357,6 +426,7 @@ impl Columns {
 
     pub(crate) fn finish(&mut self) -> Result<Vec<ArrayRef>> {
         self.rows = 0;
-        self.builders.iter_mut().map(Builder::finish).collect()
+        let blocks = self.blocks.finish();
+        self.builders.iter_mut().map(|builder| builder.finish(&blocks)).collect()
     }
 }

@@ -1,20 +1,26 @@
 //! Columns: batches decoded into Arrow batches, and Arrow batches encoded into batches (feature `arrow`).
 
+mod binary_views;
 mod columns;
 mod encode;
 mod fault;
 mod options;
+mod parallel;
 mod scan;
 mod schema;
 mod source;
 mod stats;
 mod views;
 mod walk;
+mod watch;
 
 pub use encode::{EncodeOptions, EncodedBatch, EncodedBatches};
 pub use options::{Isolation, OnCorrupt, ScanOptions};
+pub use parallel::{ParallelScan, Parallelism};
 pub use scan::ArrowScan;
 pub use schema::{Column, TimestampUnit};
 pub use source::ScanSource;
 pub use stats::ScanStats;
 pub use views::{BatchColumn, BatchScan, SegmentColumn, SegmentScan};
+#[cfg(feature = "python")]
+pub(crate) use watch::Look;

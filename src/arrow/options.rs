@@ -38,11 +38,15 @@ pub enum Isolation {
 
 /// What to read and how.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "switches that have nothing to do with each other")]
 pub struct ScanOptions {
     /// Columns, in this order. Default [`Column::DEFAULT`].
     pub columns: Vec<Column>,
     /// Unit of the timestamp column. Default milliseconds.
     pub timestamp_unit: TimestampUnit,
+    /// Whether keys, values and the values of headers are `binary_view`: those of uncompressed batches are not copied, and stay in
+    /// what the batches were read into. Default no.
+    pub binary_view: bool,
     /// First offset to give.
     pub start_offset: Option<i64>,
     /// First offset not to give any more.
@@ -74,6 +78,7 @@ impl Default for ScanOptions {
         Self {
             columns: Column::DEFAULT.to_vec(),
             timestamp_unit: TimestampUnit::default(),
+            binary_view: false,
             start_offset: None,
             end_offset: None,
             start_timestamp: None,
@@ -103,7 +108,7 @@ impl ScanOptions {
     /// Schema of the Arrow batches.
     #[must_use]
     pub fn schema(&self) -> SchemaRef {
-        let schema = schema_of(&self.columns, self.timestamp_unit);
+        let schema = schema_of(&self.columns, self.timestamp_unit, self.binary_view);
         if self.on_corrupt == OnCorrupt::Report { with_error(&schema) } else { schema }
     }
 

@@ -6,16 +6,19 @@ use std::sync::Arc;
 use arrow_array::RecordBatchOptions;
 use arrow_schema::SchemaRef;
 
-use crate::arrow::columns::{Columns, Origin};
+use crate::arrow::binary_views::Memory;
+use crate::arrow::columns::Columns;
 use crate::arrow::fault::no_errors;
-use crate::arrow::options::{Bounds, OnCorrupt, ScanOptions};
+use crate::arrow::options::{OnCorrupt, ScanOptions};
 use crate::arrow::source::ScanSource;
 use crate::arrow::stats::ScanStats;
-use crate::arrow::walk::{Step, Walk};
+use crate::arrow::walk::{Given, Step, Walk};
+use crate::arrow::watch::Look;
 use crate::compression::Scratch;
 use crate::error::{Error, Result};
 use crate::format::batch::Batch;
 use crate::format::record::Record;
+use crate::format::records::Records;
 use crate::limits::Limits;
 
 /// Iterates the Arrow batches of some sources, in their order. Reads as it goes; holds one window of a file, one
@@ -52,10 +55,15 @@ impl ArrowScan {
     /// Opens nothing yet.
     #[must_use]
     pub fn new(sources: Vec<ScanSource>, options: ScanOptions) -> Self {
+        Self::watched(sources, options, None)
+    }
+
+    /// As `new`, for somebody who looks up now and then.
+    pub(crate) fn watched(sources: Vec<ScanSource>, options: ScanOptions, look: Option<Look>) -> Self {
         Self {
             schema: options.schema(),
-            columns: Columns::new(&options.columns, options.timestamp_unit),
-            walk: Walk::new(sources),
+            columns: Columns::new(&options),
+            walk: Walk::new(sources, look),
             scratch: Scratch::new(),
             records: 0,
             ready: VecDeque::new(),
@@ -75,6 +83,12 @@ impl ArrowScan {
     #[must_use]
     pub fn stats(&self) -> ScanStats {
         ScanStats { records: self.records, ..self.walk.stats() }
+    }
+
+    /// Bytes walked over so far, where somebody looks up.
+    #[cfg(feature = "python")]
+    pub(crate) fn walked(&self) -> u64 {
+        self.walk.walked()
     }
 
     /// Reads Kafka batches until an Arrow batch is full.
@@ -100,8 +114,8 @@ impl ArrowScan {
     fn read(&mut self) -> Result<bool> {
         let Self { walk, options, columns, scratch, .. } = self;
         let rows = columns.rows();
-        let step = walk.step(options, |batch, origin, bounds| {
-            let decoded = decode(batch, origin, bounds, options, scratch, columns);
+        let step = walk.step(options, |batch, given| {
+            let decoded = decode(batch, given, options, scratch, columns);
             if decoded.is_err() {
                 columns.roll_back();
             }
@@ -152,17 +166,20 @@ const CHUNK: usize = 128;
 /// Appends the records of one batch to the columns.
 fn decode(
     batch: &Batch<'_>,
-    origin: &Origin,
-    bounds: &Bounds,
+    given: &Given<'_>,
     options: &ScanOptions,
     scratch: &mut Scratch,
     columns: &mut Columns,
 ) -> Result<()> {
-    let bounded = bounds.are_any();
+    let bounded = given.bounds.are_any();
     let check_records = options.check_crc && batch.is_legacy_wrapper();
     let mut base_offset = batch.base_offset();
     let mut rows = 0_usize;
-    let mut records = batch.records(scratch, &options.limits)?;
+    let payload = batch.payload(scratch, &options.limits)?;
+    let memory =
+        if batch.attributes().is_compressed() { Memory::Reused(payload.bytes) } else { Memory::of(batch, given) };
+    columns.begin_batch();
+    let mut records = Records::new(batch, payload, &options.limits)?;
     let mut chunk = Vec::with_capacity(CHUNK);
     let mut more = true;
     while more {
@@ -175,14 +192,14 @@ fn decode(
             base_offset.get_or_insert(first.offset());
         }
         if bounded {
-            chunk.retain(|record| bounds.want(record));
+            chunk.retain(|record| given.bounds.want(record));
         }
-        columns.push_all(&chunk)?;
+        columns.push_all(&chunk, memory)?;
         rows = rows.wrapping_add(chunk.len());
     }
     // 32-bit offsets: what a batch can add is bounded by the limits, what is there by max_bytes
     Limits::check("decompressed_len", 0x7fff_ffff, columns.longest())?;
-    columns.extend(batch, base_offset.unwrap_or_else(|| batch.last_offset()), origin, rows)
+    columns.extend(batch, base_offset.unwrap_or_else(|| batch.last_offset()), given.origin, rows)
 }
 
 impl Iterator for ArrowScan {

@@ -114,16 +114,16 @@ impl Column {
         }
     }
 
-    pub(crate) fn field(self, unit: TimestampUnit) -> Field {
+    pub(crate) fn field(self, unit: TimestampUnit, binary_view: bool) -> Field {
         let data_type = match self {
-            Self::Key | Self::Value => DataType::Binary,
+            Self::Key | Self::Value => binary(binary_view),
             Self::Topic | Self::Compression | Self::Segment => DataType::Utf8,
             Self::Partition | Self::TimestampType | Self::PartitionLeaderEpoch | Self::Sequence | Self::BatchSize => {
                 DataType::Int32
             }
             Self::Offset | Self::BaseOffset | Self::Position | Self::ProducerId => DataType::Int64,
             Self::Timestamp => DataType::Timestamp(unit.into(), Some("UTC".into())),
-            Self::Headers => DataType::List(Arc::new(header_field())),
+            Self::Headers => DataType::List(Arc::new(header_field(binary_view))),
             Self::ProducerEpoch => DataType::Int16,
             Self::IsTransactional => DataType::Boolean,
             Self::Magic => DataType::Int8,
@@ -133,16 +133,20 @@ impl Column {
 }
 
 /// The element of the `headers` list.
-pub(crate) fn header_field() -> Field {
-    Field::new("element", DataType::Struct(header_fields()), true)
+pub(crate) fn header_field(binary_view: bool) -> Field {
+    Field::new("element", DataType::Struct(header_fields(binary_view)), true)
 }
 
-pub(crate) fn header_fields() -> Fields {
-    Fields::from(vec![Field::new("key", DataType::Utf8, true), Field::new("value", DataType::Binary, true)])
+pub(crate) fn header_fields(binary_view: bool) -> Fields {
+    Fields::from(vec![Field::new("key", DataType::Utf8, true), Field::new("value", binary(binary_view), true)])
 }
 
-pub(crate) fn schema_of(columns: &[Column], unit: TimestampUnit) -> SchemaRef {
-    Arc::new(Schema::new(columns.iter().map(|column| column.field(unit)).collect::<Vec<_>>()))
+fn binary(view: bool) -> DataType {
+    if view { DataType::BinaryView } else { DataType::Binary }
+}
+
+pub(crate) fn schema_of(columns: &[Column], unit: TimestampUnit, binary_view: bool) -> SchemaRef {
+    Arc::new(Schema::new(columns.iter().map(|column| column.field(unit, binary_view)).collect::<Vec<_>>()))
 }
 
 /// Name of the column that [`OnCorrupt::Report`](crate::arrow::OnCorrupt::Report) adds.

@@ -6,7 +6,10 @@ use std::sync::Arc;
 use crate::arrow::columns::Origin;
 use crate::arrow::options::ScanOptions;
 use crate::error::{Error, Result};
-use crate::log::{Input, SegmentFile};
+use crate::format::frame::batches;
+use crate::limits::Limits;
+use crate::log::{Input, SegmentFile, SegmentReader, split_points};
+use crate::num::u64_of;
 
 /// Something to scan: a file or a buffer, and what is known of it.
 #[derive(Clone)]
@@ -18,6 +21,8 @@ pub struct ScanSource {
     pub(crate) next_base: Option<i64>,
     /// Bytes in which a batch must begin.
     pub(crate) window: (u64, u64),
+    /// Whether a batch is known to begin where the window does.
+    pub(crate) begins_with_batch: bool,
 }
 
 #[derive(Clone)]
@@ -42,6 +47,7 @@ impl ScanSource {
             base_offset: segment.base_offset,
             next_base: None,
             window: (0, u64::MAX),
+            begins_with_batch: true,
         }
     }
 
@@ -62,8 +68,14 @@ impl ScanSource {
     /// A buffer of batches.
     #[must_use]
     pub fn memory(bytes: Arc<dyn AsRef<[u8]> + Send + Sync>) -> Self {
-        let window = (0, u64::MAX);
-        Self { place: Place::Memory(bytes), origin: Origin::default(), base_offset: None, next_base: None, window }
+        Self {
+            place: Place::Memory(bytes),
+            origin: Origin::default(),
+            base_offset: None,
+            next_base: None,
+            window: (0, u64::MAX),
+            begins_with_batch: true,
+        }
     }
 
     /// Sets topic and partition where the directory's name does not tell them.
@@ -79,7 +91,37 @@ impl ScanSource {
     #[must_use]
     pub fn within(mut self, start_position: u64, end_position: u64) -> Self {
         self.window = (start_position, end_position);
+        self.begins_with_batch = start_position == 0;
         self
+    }
+
+    /// The source cut at batches into parts of about `max_bytes`: side by side they give what it gives. One that can't be cut
+    /// stays whole.
+    pub(crate) fn parts(&self, max_bytes: u64, limits: &Limits) -> Vec<Self> {
+        let points = match (&self.place, self.window) {
+            (Place::File(path), (0, u64::MAX)) if self.byte_len() > max_bytes => {
+                let has_index = self.base_offset.is_some() && path.with_extension("index").exists();
+                let points =
+                    if has_index { split_points(path, max_bytes, limits) } else { points(path, max_bytes, limits) };
+                points.unwrap_or_default()
+            }
+            (Place::Memory(bytes), (0, u64::MAX)) => memory_points((**bytes).as_ref(), max_bytes, limits),
+            _ => Vec::new(),
+        };
+        if points.is_empty() {
+            return vec![self.clone()];
+        }
+        let ends = points.iter().skip(1).copied().chain([u64::MAX]);
+        points.iter().zip(ends).map(|(&start, end)| Self { window: (start, end), ..self.clone() }).collect()
+    }
+
+    /// Bytes in the window, 0 where that can't be found out.
+    pub(crate) fn byte_len(&self) -> u64 {
+        let len = match &self.place {
+            Place::File(path) => std::fs::metadata(path).map_or(0, |metadata| metadata.len()),
+            Place::Memory(bytes) => u64_of((**bytes).as_ref().len()),
+        };
+        len.min(self.window.1).saturating_sub(self.window.0)
     }
 
     /// The file; `None` for a buffer.
@@ -103,7 +145,11 @@ impl ScanSource {
                 Input::open_at(path, position, limits).map(Input::leaving_page_cache)
             }
             Place::File(path) => Input::open_at(path, position, limits),
-            Place::Memory(bytes) => Ok(Input::memory(Arc::clone(bytes), limits)),
+            Place::Memory(bytes) => {
+                let mut input = Input::memory(Arc::clone(bytes), limits);
+                input.seek(position);
+                Ok(input)
+            }
         }
     }
 
@@ -113,4 +159,31 @@ impl ScanSource {
             Place::Memory(_) => error,
         }
     }
+}
+
+/// Where to cut a file without an index into parts of about `max_bytes`. Where batches are small, windows are read, not headers.
+fn points(path: &Path, max_bytes: u64, limits: &Limits) -> Result<Vec<u64>> {
+    let mut reader = SegmentReader::open_with(path, limits)?;
+    let mut points = vec![0];
+    let mut start = 0;
+    while let Some(Ok(header)) = reader.next_header() {
+        if header.position().saturating_sub(start) >= max_bytes.max(1) {
+            start = header.position();
+            points.push(start);
+        }
+    }
+    Ok(points)
+}
+
+/// Where to cut a buffer into parts of about `max_bytes`: as [`split_points`] cuts a file.
+fn memory_points(bytes: &[u8], max_bytes: u64, limits: &Limits) -> Vec<u64> {
+    let mut points = vec![0];
+    let mut start = 0;
+    for batch in batches(bytes).with_limits(limits).map_while(Result::ok) {
+        if batch.position().saturating_sub(start) >= max_bytes.max(1) {
+            start = batch.position();
+            points.push(start);
+        }
+    }
+    points
 }

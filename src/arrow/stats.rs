@@ -18,3 +18,17 @@ pub struct ScanStats {
     /// there count too. What a file lost at its end counts where the next segment is scanned too.
     pub offsets_lost: u64,
 }
+
+impl ScanStats {
+    /// What two passes read and lost together.
+    pub(crate) fn plus(&self, other: &Self) -> Self {
+        Self {
+            batches: self.batches.saturating_add(other.batches),
+            records: self.records.saturating_add(other.records),
+            bytes_read: self.bytes_read.saturating_add(other.bytes_read),
+            batches_skipped: self.batches_skipped.saturating_add(other.batches_skipped),
+            bytes_lost: self.bytes_lost.saturating_add(other.bytes_lost),
+            offsets_lost: self.offsets_lost.saturating_add(other.offsets_lost),
+        }
+    }
+}

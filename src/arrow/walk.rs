@@ -8,13 +8,13 @@ use crate::arrow::fault::Fault;
 use crate::arrow::options::{Bounds, Isolation, OnCorrupt, ScanOptions};
 use crate::arrow::source::{Place, ScanSource};
 use crate::arrow::stats::ScanStats;
+use crate::arrow::watch::{Look, Watch, go_on, interrupted};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Batch;
 use crate::format::header::BatchHeader;
-use crate::log::Input;
-use crate::log::PartitionLog;
 use crate::log::committed::Committed;
 use crate::log::resync::{Next, Resync};
+use crate::log::{Input, Lender, PartitionLog};
 
 /// Walks sources in their order, one open at a time.
 pub(crate) struct Walk {
@@ -23,6 +23,7 @@ pub(crate) struct Walk {
     /// What is known of the transactions of a partition, by its directory.
     transactions: Option<(PathBuf, Arc<Committed>)>,
     stats: ScanStats,
+    watch: Watch,
 }
 
 /// The source that is open.
@@ -34,6 +35,16 @@ struct Current {
     resync: Resync,
     /// The offset after the last batch that was walked over.
     next_offset: Option<i64>,
+    /// Bytes of the source, where anybody wants to know.
+    len: u64,
+}
+
+/// What comes with a batch that is given.
+pub(crate) struct Given<'w> {
+    pub(crate) origin: &'w Origin,
+    pub(crate) bounds: &'w Bounds,
+    /// Where the batch lies.
+    pub(crate) lender: Lender<'w>,
 }
 
 /// What a step came to.
@@ -49,6 +60,8 @@ pub(crate) enum Step {
 /// What lies next in a source.
 enum Found {
     Given,
+    /// Nobody waits for the walk any more.
+    Stopped,
     /// Neither this batch nor a later one of the source is asked for.
     Enough,
     End,
@@ -67,8 +80,9 @@ enum Found {
 }
 
 impl Walk {
-    pub(crate) fn new(sources: Vec<ScanSource>) -> Self {
-        Self { sources: sources.into_iter(), current: None, transactions: None, stats: ScanStats::default() }
+    pub(crate) fn new(sources: Vec<ScanSource>, look: Option<Look>) -> Self {
+        let (sources, watch) = (sources.into_iter(), Watch::new(look));
+        Self { sources, current: None, transactions: None, stats: ScanStats::default(), watch }
     }
 
     /// What was read and lost so far; rows are not known here.
@@ -77,13 +91,19 @@ impl Walk {
         ScanStats { bytes_read: self.stats.bytes_read.saturating_add(reading), ..self.stats }
     }
 
+    /// Bytes walked over so far, where somebody looks up.
+    #[cfg(feature = "python")]
+    pub(crate) fn walked(&self) -> u64 {
+        self.watch.walked.saturating_add(self.current.as_ref().map_or(0, Current::walked))
+    }
+
     /// Hands the next batch to `take` if it is asked for.
     pub(crate) fn step(
         &mut self,
         options: &ScanOptions,
-        take: impl FnMut(&Batch<'_>, &Origin, &Bounds) -> Result<()>,
+        take: impl FnMut(&Batch<'_>, &Given<'_>) -> Result<()>,
     ) -> Result<Step> {
-        self.step_by(options, |current| current.find(options, take))
+        self.step_by(options, |current, watch| current.find(options, watch, take))
     }
 
     /// Hands the header of the next batch to `take` if it is asked for. Payloads are not read.
@@ -92,16 +112,23 @@ impl Walk {
         options: &ScanOptions,
         take: impl FnMut(&BatchHeader, &Origin),
     ) -> Result<Step> {
-        self.step_by(options, |current| current.find_header(take))
+        self.step_by(options, |current, _| current.find_header(take))
     }
 
-    fn step_by(&mut self, options: &ScanOptions, find: impl FnOnce(&mut Current) -> Found) -> Result<Step> {
+    fn step_by(&mut self, options: &ScanOptions, find: impl FnOnce(&mut Current, &mut Watch) -> Found) -> Result<Step> {
         if self.current.is_none() {
             let Some(source) = self.sources.next() else { return Ok(Step::End) };
+            let len = if self.watch.is_kept() { source.byte_len() } else { 0 };
             self.current = self.open(source, options)?;
+            match &mut self.current {
+                Some(current) => current.len = len,
+                None => self.watch.walked = self.watch.walked.saturating_add(len),
+            }
         }
         let Some(current) = &mut self.current else { return Ok(Step::Batch) };
-        let fault = match find(current) {
+        go_on(self.watch.goes_on(current.walked()))?;
+        let fault = match find(current, &mut self.watch) {
+            Found::Stopped => return Err(interrupted()),
             Found::Given => {
                 self.stats.batches = self.stats.batches.saturating_add(1);
                 None
@@ -142,7 +169,8 @@ impl Walk {
 
     fn close(&mut self) {
         self.stats = self.stats();
-        self.current = None;
+        let len = self.current.take().map_or(0, |current| current.len);
+        self.watch.walked = self.watch.walked.saturating_add(len);
     }
 
     /// Opens a source where it has to be read from; `None` if nothing in it is asked for.
@@ -163,7 +191,7 @@ impl Walk {
         input.stop_at(source.window.1);
         let next_offset = source.base_offset.filter(|_| position == 0);
         let resync = Resync::new(&options.limits);
-        Ok(Some(Current { source, input, bounds, committed, resync, next_offset }))
+        Ok(Some(Current { source, input, bounds, committed, resync, next_offset, len: 0 }))
     }
 
     /// What is known of the transactions around a source; of a partition, read once for all of its sources that follow.
@@ -200,26 +228,30 @@ impl Walk {
 
 /// Where to begin reading a source; `None` if nothing in it is asked for. Indexes that can't be read cost time only.
 fn start_position(source: &ScanSource, bounds: &Bounds, options: &ScanOptions) -> Result<Option<u64>> {
-    let Some(path) = source.path() else { return Ok(Some(0)) };
+    let known = if source.begins_with_batch { source.window.0 } else { 0 };
+    let Some(path) = source.path() else { return Ok(Some(known)) };
     let is_bounded = bounds.start_offset.is_some() || bounds.start_timestamp.is_some();
-    if source.base_offset.is_none() || !(is_bounded || source.window.0 > 0) {
-        return Ok(Some(0));
+    if source.base_offset.is_none() || !(is_bounded || source.window.0 > known) {
+        return Ok(Some(known));
     }
     let segment = match options.open_segment(path) {
         Ok(segment) => segment,
         Err(error) if matches!(error.kind(), ErrorKind::Io(_)) => return Err(error),
-        Err(_) => return Ok(Some(0)),
+        Err(_) => return Ok(Some(known)),
     };
     if let Some(start) = bounds.start_timestamp
         && segment.largest_timestamp().is_ok_and(|largest| largest.timestamp < start)
     {
         return Ok(None);
     }
-    let mut position = 0;
+    let mut position = known;
     if is_bounded {
-        position = segment.start_position(bounds.start_offset, bounds.start_timestamp).unwrap_or(0);
+        position = segment.start_position(bounds.start_offset, bounds.start_timestamp).unwrap_or(0).max(known);
     }
-    Ok(Some(position.max(segment.floor_position(source.window.0).unwrap_or(0))))
+    if source.window.0 > known {
+        position = position.max(segment.floor_position(source.window.0).unwrap_or(0));
+    }
+    Ok(Some(position))
 }
 
 /// Whether an error ends the pass.
@@ -228,15 +260,22 @@ fn is_final(error: &Error, options: &ScanOptions) -> bool {
 }
 
 impl Current {
+    /// Bytes of the source that were walked over.
+    fn walked(&self) -> u64 {
+        self.input.position().saturating_sub(self.source.window.0)
+    }
+
     fn find(
         &mut self,
         options: &ScanOptions,
-        mut take: impl FnMut(&Batch<'_>, &Origin, &Bounds) -> Result<()>,
+        watch: &mut Watch,
+        mut take: impl FnMut(&Batch<'_>, &Given<'_>) -> Result<()>,
     ) -> Found {
         let Self { source, input, bounds, committed, next_offset, .. } = self;
         // a segment's batches are in the order of their offsets, those of other files and buffers need not be
         let is_sorted = source.base_offset.is_some();
         let from = source.window.0;
+        let mut goes_on = true;
         let next = if bounds.are_any() || committed.is_some() || from > 0 {
             input.next_wanted(|header| {
                 if header.is_control() || is_sorted && bounds.end_before(header) {
@@ -247,17 +286,20 @@ impl Current {
                 let passes_over = is_before || is_aborted || bounds.pass_over(header);
                 if passes_over {
                     *next_offset = Some(header.next_offset());
+                    goes_on = watch.goes_on(header.position().saturating_sub(from));
                 }
-                !passes_over
+                !(passes_over && goes_on)
             })
         } else {
             input.next_batch()
         };
         let batch = match next {
+            _ if !goes_on => return Found::Stopped,
             None => return Found::End,
             Some(Err(error)) => return Found::Damage { position: input.position(), error },
-            Some(Ok(batch)) => batch,
+            Some(Ok(batch)) => *batch.header(),
         };
+        let (batch, lender) = input.last(batch);
         let position = batch.position();
         if is_sorted && bounds.end_before(&batch) {
             return Found::Enough;
@@ -268,7 +310,8 @@ impl Current {
             return Found::Damage { position, error };
         }
         let is_passed_over = position < from || bounds.pass_over(&batch);
-        let taken = if is_passed_over { Ok(()) } else { take(&batch, &source.origin, bounds) };
+        let taken =
+            if is_passed_over { Ok(()) } else { take(&batch, &Given { origin: &source.origin, bounds, lender }) };
         let offsets = (batch.base_offset().or(*next_offset), Some(batch.next_offset()));
         match taken {
             Ok(()) => {

@@ -38,6 +38,12 @@ impl<'a> Batch<'a> {
         Ok(Self { bytes, header: BatchHeader::parse(bytes, position, bytes.len())? })
     }
 
+    /// A batch whose header was parsed from these bytes before.
+    #[cfg(feature = "arrow")]
+    pub(crate) fn of(bytes: &'a [u8], header: BatchHeader) -> Self {
+        Self { bytes, header }
+    }
+
     /// The header's fields, without the batch's bytes.
     #[must_use]
     pub fn header(&self) -> &BatchHeader {

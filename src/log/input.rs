@@ -24,6 +24,15 @@ pub(crate) enum Input {
     File(Box<SegmentReader>),
 }
 
+/// Memory in which a batch lies.
+#[derive(Clone, Copy)]
+pub(crate) enum Lender<'b> {
+    /// The window of a file.
+    Window(&'b Arc<Vec<u8>>),
+    /// A buffer of somebody else's.
+    Buffer(&'b SharedBytes),
+}
+
 /// A walk over a buffer.
 pub(crate) struct Memory {
     bytes: SharedBytes,
@@ -156,6 +165,22 @@ impl Input {
                 _ => return Some(Batch::parse((*memory.bytes).as_ref().get(range).unwrap_or_default(), position)),
             }
         }
+    }
+
+    /// The batch that was given last, by its header, and where it lies.
+    pub(crate) fn last(&self, header: BatchHeader) -> (Batch<'_>, Lender<'_>) {
+        let len = header.size();
+        let (bytes, lender) = match self {
+            Self::File(reader) => {
+                let (bytes, window) = reader.last(len);
+                (bytes, Lender::Window(window))
+            }
+            Self::Memory(memory) => {
+                let range = memory.position.saturating_sub(len)..memory.position;
+                ((*memory.bytes).as_ref().get(range).unwrap_or_default(), Lender::Buffer(&memory.bytes))
+            }
+        };
+        (Batch::of(bytes, header), lender)
     }
 
     /// The header of the next batch; `None` at the end and after an error.

@@ -34,10 +34,10 @@ pub use index::{
     AbortedTransaction, DEFAULT_INDEX_INTERVAL_BYTES, DEFAULT_MAX_INDEX_BYTES, IndexEntries, OffsetEntry, OffsetIndex,
     SegmentIndexer, TimeEntry, TimeIndex, TransactionIndex,
 };
-#[cfg(feature = "arrow")]
-pub(crate) use input::Input;
 #[cfg(feature = "python")]
-pub(crate) use input::{SharedBatch, SharedBytes};
+pub(crate) use input::SharedBatch;
+#[cfg(feature = "arrow")]
+pub(crate) use input::{Input, Lender, SharedBytes};
 pub use log_directory::{LogDirectory, OFFSET_CHECKPOINTS, StrayDirectory};
 pub use names::{
     DirectoryState, LogFile, LogFileKind, LogFileState, PartitionDirectory, SnapshotFile, TopicPartition,

@@ -3,7 +3,9 @@
 //! Files are read, not mapped: a broker may truncate a mapped file, which kills the process. Memory is one window, which grows
 //! to the largest batch that is really there and within [`Limits::batch_len`].
 
+use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::error::{ErrorKind, Result};
 use crate::format::batch::Batch;
@@ -44,7 +46,10 @@ pub struct SegmentReader {
     stop: u64,
     /// Place in the file of the next batch.
     position: u64,
-    window: Vec<u8>,
+    /// Held by others too where they show its bytes: then the next bytes are read into another one.
+    window: Arc<Vec<u8>>,
+    /// Windows that others held, used again once they are free.
+    lent: Vec<Arc<Vec<u8>>>,
     /// Bytes to read next, if no more are needed.
     read_len: usize,
     bytes_read: u64,
@@ -89,7 +94,8 @@ impl SegmentReader {
             len,
             stop: u64::MAX,
             position: 0,
-            window: Vec::new(),
+            window: Arc::default(),
+            lent: Vec::new(),
             read_len: FIRST_WINDOW_LEN,
             bytes_read: 0,
             start: 0,
@@ -303,15 +309,15 @@ impl SegmentReader {
         if have >= wanted {
             return Ok(have);
         }
-        self.window.copy_within(self.start..self.end, 0);
+        let window = own_window(&mut self.window, &mut self.lent, self.start..self.end);
         (self.start, self.end) = (0, have);
         let read_len = wanted.max(self.read_len);
         self.read_len = self.read_len.saturating_mul(4).clamp(HEADER_WINDOW_LEN, WINDOW_LEN);
-        if self.window.len() < read_len {
-            self.window.resize(read_len, 0);
+        if window.len() < read_len {
+            window.resize(read_len, 0);
         }
-        let end = usize_from_u64(self.remainder_len()).min(read_len);
-        let room = self.window.get_mut(have..end).unwrap_or_default();
+        let end = usize_from_u64(self.len.saturating_sub(self.position)).min(read_len);
+        let room = window.get_mut(have..end).unwrap_or_default();
         let count = self.file.read_at(room, self.position.saturating_add(u64_of(have)))?;
         self.bytes_read = self.bytes_read.saturating_add(u64_of(count));
         if count < room.len() {
@@ -319,6 +325,12 @@ impl SegmentReader {
         }
         self.end = have.saturating_add(count);
         Ok(self.end)
+    }
+
+    /// The bytes of the batch of `len` bytes that was given last, and the window they are in.
+    #[cfg(feature = "arrow")]
+    pub(crate) fn last(&self, len: usize) -> (&[u8], &Arc<Vec<u8>>) {
+        (self.window.get(self.start.saturating_sub(len)..self.start).unwrap_or_default(), &self.window)
     }
 
     /// Looks at all that is left of the file, without moving on.
@@ -341,6 +353,32 @@ impl SegmentReader {
         }
         Ok(true)
     }
+}
+
+/// Windows that are kept to be used again.
+const LENT_WINDOWS: usize = 8;
+
+/// Puts the unread bytes to the front of a window that nobody else holds.
+fn own_window<'w>(window: &'w mut Arc<Vec<u8>>, lent: &mut Vec<Arc<Vec<u8>>>, unread: Range<usize>) -> &'w mut Vec<u8> {
+    if Arc::get_mut(window).is_some() {
+        let own = Arc::make_mut(window);
+        own.copy_within(unread, 0);
+        return own;
+    }
+    let free = lent.iter_mut().position(|window| Arc::get_mut(window).is_some());
+    let other = free.map_or_else(Arc::default, |index| lent.swap_remove(index));
+    let held = std::mem::replace(window, other);
+    let (own, bytes) = (Arc::make_mut(window), held.get(unread).unwrap_or_default());
+    if own.len() < bytes.len() {
+        own.resize(bytes.len(), 0);
+    }
+    if let Some(front) = own.get_mut(..bytes.len()) {
+        front.copy_from_slice(bytes);
+    }
+    if lent.len() < LENT_WINDOWS {
+        lent.push(held);
+    }
+    own
 }
 
 /// The size of a batch that passed framing and is only too large.

@@ -6,7 +6,7 @@
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi};
 use arrow_array::ffi_stream::{ArrowArrayStreamReader, FFI_ArrowArrayStream};
 use arrow_array::{RecordBatch, RecordBatchReader, StructArray};
-use arrow_schema::{ArrowError, DataType, SchemaRef};
+use arrow_schema::{ArrowError, DataType, Schema, SchemaRef};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyCapsuleMethods};
@@ -62,6 +62,15 @@ fn stream(capsule: &Bound<'_, PyCapsule>) -> PyResult<ArrowInput> {
     let stream = unsafe { FFI_ArrowArrayStream::from_raw(pointer.as_ptr()) };
     let reader = ArrowArrayStreamReader::try_new(stream).map_err(arrow_error)?;
     Ok(ArrowInput { schema: reader.schema(), batches: Batches::Stream(reader) })
+}
+
+/// The schema of a `requested_schema` argument, which stays the caller's.
+#[expect(unsafe_code, reason = "a C structure is read")]
+pub(crate) fn requested(capsule: &Bound<'_, PyAny>) -> PyResult<SchemaRef> {
+    let pointer = capsule.cast::<PyCapsule>()?.pointer_checked(Some(c"arrow_schema"))?.cast::<FFI_ArrowSchema>();
+    // SAFETY: a capsule of this name holds such a structure, valid as long as the capsule lives, and nobody changes it meanwhile
+    let schema = unsafe { pointer.as_ref() };
+    Schema::try_from(schema).map(SchemaRef::new).map_err(arrow_error)
 }
 
 #[expect(unsafe_code, reason = "C structures are taken over")]

@@ -5,7 +5,7 @@
 
 use arrow_array::ffi::{FFI_ArrowSchema, to_ffi};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
-use arrow_array::{Array, RecordBatchReader, StructArray};
+use arrow_array::{Array, RecordBatchIterator, RecordBatchReader, StructArray};
 use arrow_schema::{ArrowError, SchemaRef};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -44,6 +44,32 @@ impl Iterator for Reader {
 impl RecordBatchReader for Reader {
     fn schema(&self) -> SchemaRef {
         self.0.schema()
+    }
+}
+
+/// Arrow batches on their way to a consumer, which takes them by `__arrow_c_stream__`.
+#[pyclass(frozen, name = "_ArrowBatches", module = "kbat")]
+pub(crate) struct PyArrowBatches {
+    pub(crate) schema: SchemaRef,
+    pub(crate) batches: Vec<arrow_array::RecordBatch>,
+}
+
+#[pymethods]
+impl PyArrowBatches {
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        schema(py, &self.schema)
+    }
+
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        drop(requested_schema);
+        let batches: Vec<_> = self.batches.iter().cloned().map(Ok).collect();
+        let reader = RecordBatchIterator::new(batches, SchemaRef::clone(&self.schema));
+        PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(reader)), c"arrow_array_stream")
     }
 }
 

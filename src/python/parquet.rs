@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use crate::parquet::{ParquetFile, ParquetOptions, ParquetWriter, PartitionBy};
 use crate::python::errors::OrRaise;
 use crate::python::log::add_submodule;
-use crate::python::scan::PyScan;
+use crate::python::scan_class::PyScan;
 
 /// Makes the submodule and everything in it.
 pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {

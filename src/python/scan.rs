@@ -1,22 +1,17 @@
 //! The submodule `kbat._core.arrow`: records, batches and segments as Arrow columns.
 
 use std::str::FromStr;
-use std::sync::{Arc, Mutex, PoisonError};
 
-use arrow_schema::SchemaRef;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyInt, PyList, PyString};
+use pyo3::types::{PyInt, PyString};
 
-use crate::arrow::{
-    ArrowScan, BatchColumn, BatchScan, Column, Isolation, OnCorrupt, ScanOptions, ScanSource, SegmentColumn,
-    SegmentScan, TimestampUnit,
-};
-use crate::python::capsule;
+use crate::arrow::{BatchColumn, Column, Isolation, OnCorrupt, ScanOptions, SegmentColumn, TimestampUnit};
 use crate::python::errors::OrRaise;
 use crate::python::limits::{PyLimits, or_default};
 use crate::python::log::add_submodule;
-use crate::python::scan_pass::{Pass, PyArrowBatchIterator, PyScanStats, SharedStats, View};
+use crate::python::scan_class::PyScan;
+use crate::python::scan_pass::{PyArrowBatchIterator, PyScanStats};
 use crate::python::scan_source::{self, sources};
 
 /// Makes the submodule and everything in it.
@@ -61,6 +56,8 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
 ///     topic: Topic for files outside a ``topic-partition`` directory, and for buffers.
 ///     partition: Partition likewise.
 ///     timestamp_unit: ``"ms"``, Kafka's own, or ``"us"``, Spark's.
+///     binary_view: Whether keys, values and the values of headers are ``binary_view``: those of uncompressed batches are not copied.
+///         The Arrow data then holds the buffer, or the parts of the file that were read.
 ///     max_rows: Rows of an Arrow batch at the most.
 ///     max_bytes: Bytes of keys, values and headers after which an Arrow batch ends with the Kafka batch.
 ///     leave_page_cache: Whether pages that reading brings into the page cache are dropped again, for a machine that a broker
@@ -73,7 +70,7 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
 /// Example:
 ///     >>> kbat.scan("topic-0/", columns=["offset", "timestamp", "value"]).to_polars()
 #[pyfunction]
-#[pyo3(signature = (source, *, columns=None, view="records", start_offset=None, end_offset=None, start_timestamp=None, end_timestamp=None, isolation="read_uncommitted", include_control=false, check_crc=true, on_corrupt="fail", limits=None, topic=None, partition=None, timestamp_unit="ms", max_rows=16384, max_bytes=2_097_152, leave_page_cache=false))]
+#[pyo3(signature = (source, *, columns=None, view="records", start_offset=None, end_offset=None, start_timestamp=None, end_timestamp=None, isolation="read_uncommitted", include_control=false, check_crc=true, on_corrupt="fail", limits=None, topic=None, partition=None, timestamp_unit="ms", binary_view=false, max_rows=16384, max_bytes=2_097_152, leave_page_cache=false))]
 #[expect(clippy::too_many_arguments, reason = "the keyword arguments of the Python signature")]
 pub(crate) fn scan(
     source: &Bound<'_, PyAny>,
@@ -91,6 +88,7 @@ pub(crate) fn scan(
     topic: Option<&str>,
     partition: Option<i32>,
     timestamp_unit: &str,
+    binary_view: bool,
     max_rows: usize,
     max_bytes: usize,
     leave_page_cache: bool,
@@ -121,6 +119,7 @@ pub(crate) fn scan(
             &[("fail", OnCorrupt::Fail), ("skip", OnCorrupt::Skip), ("report", OnCorrupt::Report)],
         )?,
         limits: or_default(limits),
+        binary_view,
         max_rows,
         max_bytes,
         leave_page_cache,
@@ -129,12 +128,12 @@ pub(crate) fn scan(
     let (options, view) = with_columns(options, view, columns)?;
     let sources = sources(source)?;
     let sources = sources.into_iter().map(|source| source.or_topic_partition(topic, partition)).collect();
-    Ok(PyScan { sources, view, options, stats: SharedStats::default() })
+    Ok(PyScan::new(sources, view, options))
 }
 
 /// The rows of a scan, with their columns; those of records are in the options.
 #[derive(Clone)]
-enum Rows {
+pub(crate) enum Rows {
     Records,
     Batches(Vec<BatchColumn>),
     Segments(Vec<SegmentColumn>),
@@ -173,7 +172,7 @@ fn choice<T: Copy>(argument: &str, name: &str, choices: &[(&str, T)]) -> PyResul
 }
 
 /// Milliseconds since the epoch of an int or a datetime; a part of a millisecond counts as a whole one.
-fn milliseconds(object: &Bound<'_, PyAny>) -> PyResult<i64> {
+pub(crate) fn milliseconds(object: &Bound<'_, PyAny>) -> PyResult<i64> {
     if object.is_instance_of::<PyInt>() {
         return object.extract();
     }
@@ -192,7 +191,7 @@ fn milliseconds(object: &Bound<'_, PyAny>) -> PyResult<i64> {
     Ok(before.saturating_neg())
 }
 
-fn parse_columns<C>(columns: &Bound<'_, PyAny>) -> PyResult<Vec<C>>
+pub(crate) fn parse_columns<C>(columns: &Bound<'_, PyAny>) -> PyResult<Vec<C>>
 where
     C: FromStr<Err = crate::Error> + PartialEq + std::fmt::Display,
 {
@@ -208,97 +207,4 @@ where
         parsed.push(column);
     }
     Ok(parsed)
-}
-
-/// A scan that can be passed over as often as you like: by anything that takes the Arrow PyCapsule interface (polars, DuckDB,
-/// pandas, PyArrow), or by ``to_pyarrow()``, ``to_pandas()``, ``to_polars()`` and ``to_batches()``.
-#[pyclass(frozen, name = "Scan", module = "kbat")]
-pub(crate) struct PyScan {
-    sources: Vec<ScanSource>,
-    view: Rows,
-    options: ScanOptions,
-    stats: SharedStats,
-}
-
-impl PyScan {
-    pub(crate) fn pass(&self) -> Pass {
-        let (sources, options) = (self.sources.clone(), self.options.clone());
-        let view = match &self.view {
-            Rows::Records => View::Records(Box::new(ArrowScan::new(sources, options))),
-            Rows::Batches(columns) => View::Batches(Box::new(BatchScan::new(sources, columns.clone(), options))),
-            Rows::Segments(columns) => View::Segments(Box::new(SegmentScan::new(sources, columns.clone(), options))),
-        };
-        Pass::new(view, Arc::clone(&self.stats))
-    }
-
-    fn arrow_schema(&self) -> SchemaRef {
-        match &self.view {
-            Rows::Records => self.options.schema(),
-            Rows::Batches(columns) => BatchScan::schema_of(columns, &self.options),
-            Rows::Segments(columns) => SegmentScan::schema_of(columns, &self.options),
-        }
-    }
-}
-
-#[pymethods]
-impl PyScan {
-    /// The schema, a ``pyarrow.Schema``.
-    #[getter]
-    fn schema<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        slf.py().import("pyarrow")?.call_method1("schema", (slf,))
-    }
-
-    /// What the pass that went on last read and lost so far; None before the first.
-    #[getter]
-    fn stats(&self) -> Option<PyScanStats> {
-        self.stats.lock().unwrap_or_else(PoisonError::into_inner).map(PyScanStats)
-    }
-
-    /// The schema for the Arrow PyCapsule interface.
-    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        capsule::schema(py, &self.arrow_schema())
-    }
-
-    /// A fresh pass for the Arrow PyCapsule interface. A requested schema is not heeded, which the interface allows.
-    #[pyo3(signature = (requested_schema=None))]
-    fn __arrow_c_stream__<'py>(
-        &self,
-        py: Python<'py>,
-        requested_schema: Option<Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyCapsule>> {
-        drop(requested_schema);
-        capsule::stream(py, self.pass())
-    }
-
-    /// Iterates a fresh pass as ``pyarrow.RecordBatch``, raising kbat's own exceptions.
-    fn to_batches(&self) -> PyArrowBatchIterator {
-        PyArrowBatchIterator(Mutex::new(self.pass()))
-    }
-
-    /// Everything as a ``pyarrow.Table``.
-    fn to_pyarrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        let py = slf.py();
-        let batches = PyList::empty(py);
-        for batch in slf.call_method0("to_batches")?.try_iter()? {
-            batches.append(batch?)?;
-        }
-        let table = py.import("pyarrow")?.getattr("Table")?;
-        table.call_method1("from_batches", (batches, slf.getattr("schema")?))
-    }
-
-    /// Everything as a ``pandas.DataFrame``; needs pyarrow.
-    fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        Self::to_pyarrow(slf)?.call_method0("to_pandas")
-    }
-
-    /// Everything as a ``polars.DataFrame``.
-    fn to_polars<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        slf.py().import("polars")?.call_method1("DataFrame", (slf,))
-    }
-
-    fn __repr__(&self) -> String {
-        let schema = self.arrow_schema();
-        let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
-        format!("Scan({} sources: {})", self.sources.len(), names.join(", "))
-    }
 }

@@ -6,13 +6,15 @@ use arrow_schema::SchemaRef;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::arrow::{ArrowScan, BatchScan, ScanStats, SegmentScan};
+use crate::arrow::{ArrowScan, BatchScan, ParallelScan, ScanStats, SegmentScan};
 use crate::python::capsule::PyArrowBatch;
 use crate::python::errors::OrRaise;
+use crate::python::scan_progress::Waiting;
 
 /// The views of a scan under way.
 pub(crate) enum View {
     Records(Box<ArrowScan>),
+    Parallel(Box<ParallelScan>),
     Batches(Box<BatchScan>),
     Segments(Box<SegmentScan>),
 }
@@ -24,11 +26,12 @@ pub(crate) type SharedStats = Arc<Mutex<Option<ScanStats>>>;
 pub(crate) struct Pass {
     view: View,
     shared: SharedStats,
+    waiting: Waiting,
 }
 
 impl Pass {
-    pub(crate) fn new(view: View, shared: SharedStats) -> Self {
-        let pass = Self { view, shared };
+    pub(crate) fn new(view: View, shared: SharedStats, waiting: Waiting) -> Self {
+        let pass = Self { view, shared, waiting };
         pass.share();
         pass
     }
@@ -36,6 +39,7 @@ impl Pass {
     pub(crate) fn schema(&self) -> SchemaRef {
         match &self.view {
             View::Records(scan) => scan.schema(),
+            View::Parallel(scan) => scan.schema(),
             View::Batches(scan) => scan.schema(),
             View::Segments(scan) => scan.schema(),
         }
@@ -44,9 +48,34 @@ impl Pass {
     fn stats(&self) -> ScanStats {
         match &self.view {
             View::Records(scan) => scan.stats(),
+            View::Parallel(scan) => scan.stats(),
             View::Batches(scan) => scan.stats(),
             View::Segments(scan) => scan.stats(),
         }
+    }
+
+    /// Bytes walked over so far; of segments, which are not walked, nothing is told.
+    fn walked(&self) -> u64 {
+        match &self.view {
+            View::Records(scan) => scan.walked(),
+            View::Parallel(scan) => scan.walked(),
+            View::Batches(scan) => scan.walked(),
+            View::Segments(_) => 0,
+        }
+    }
+
+    /// The next Arrow batch for a caller in Python: the GIL is released, signals are looked after, progress is told.
+    pub(crate) fn advance(&mut self, py: Python<'_>) -> PyResult<Option<arrow_array::RecordBatch>> {
+        let next = py.detach(|| self.next());
+        if let Some(raised) = self.waiting.raised() {
+            return Err(raised);
+        }
+        let next = next.transpose().or_raise(py)?;
+        match &next {
+            Some(_) => self.waiting.look_up(py, self.walked())?,
+            None => self.waiting.end(py)?,
+        }
+        Ok(next)
     }
 
     fn share(&self) {
@@ -60,6 +89,7 @@ impl Iterator for Pass {
     fn next(&mut self) -> Option<Self::Item> {
         let next = match &mut self.view {
             View::Records(scan) => scan.next(),
+            View::Parallel(scan) => scan.next(),
             View::Batches(scan) => scan.next(),
             View::Segments(scan) => scan.next(),
         };
@@ -141,7 +171,18 @@ impl PyScanStats {
 
 /// Iterates Arrow batches as ``pyarrow.RecordBatch``; see :meth:`Scan.to_batches`.
 #[pyclass(frozen, name = "ArrowBatchIterator", module = "kbat")]
-pub(crate) struct PyArrowBatchIterator(pub(crate) Mutex<Pass>);
+pub(crate) struct PyArrowBatchIterator(Mutex<Pass>);
+
+impl PyArrowBatchIterator {
+    pub(crate) fn new(pass: Pass) -> Self {
+        Self(Mutex::new(pass))
+    }
+
+    /// The pass, waited for without the GIL.
+    fn with_pass<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut Pass) -> T + Send) -> T {
+        py.detach(|| work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+}
 
 #[pymethods]
 impl PyArrowBatchIterator {
@@ -150,8 +191,9 @@ impl PyArrowBatchIterator {
     }
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let next = py.detach(|| self.0.lock().unwrap_or_else(PoisonError::into_inner).next());
-        match next.transpose().or_raise(py)? {
+        // attached inside: `advance` is without the GIL but for what it does with Python
+        let next = self.with_pass(py, |pass| Python::attach(|py| pass.advance(py)));
+        match next? {
             Some(batch) => {
                 let batch = Bound::new(py, PyArrowBatch(batch))?;
                 py.import("pyarrow")?.call_method1("record_batch", (batch,)).map(Some)
@@ -163,6 +205,6 @@ impl PyArrowBatchIterator {
     /// What this pass read and lost so far.
     #[getter]
     fn stats(&self, py: Python<'_>) -> PyScanStats {
-        PyScanStats(py.detach(|| self.0.lock().unwrap_or_else(PoisonError::into_inner).stats()))
+        PyScanStats(self.with_pass(py, |pass| pass.stats()))
     }
 }

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 PARTITION = DATA / "log-dir" / "segments-default-interval-0"
 TRANSACTIONS = DATA / "log-dir" / "txn-lz4-0"
+LOST = next(iter(sorted(PARTITION.glob("*.log"))))
 
 
 class Cells(HTMLParser):
@@ -105,3 +106,17 @@ def test_log_directory_shows_partitions_and_counts_the_rest(tmp_path: Path) -> N
     assert rows[2][:3] == ["orders", "0", "1"]
     assert rows[-1] == ["and 5 more"]
     assert len(rows) == 2 + 20 + 1
+
+
+def test_scan_shows_columns_sources_and_options_without_reading() -> None:
+    scan = kbat.scan([LOST, b""], columns=["offset", "value"], start_offset=5, end_timestamp=0, on_corrupt="skip")
+    rows = shown(scan)
+    assert rows[0] == ["Scan of records of 2 sources"]
+    assert rows[1:4] == [["column", "type"], ["offset", "Int64"], ["value", "Binary"]]
+    assert rows[4:] == [
+        ["first source", str(LOST)],
+        ["last source", "a buffer"],
+        ["start_offset", "5"],
+        ["end_timestamp", "1970-01-01 00:00:00.000 UTC"],
+        ["on_corrupt", "skip"],
+    ]

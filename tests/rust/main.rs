@@ -14,6 +14,8 @@
     reason = "a test that panics is a test that fails; clippy's switches for tests do not reach helper functions"
 )]
 
+#[cfg(feature = "arrow")]
+mod binary_views;
 mod convert;
 mod corpus;
 mod corruption;
@@ -36,6 +38,8 @@ mod format_record;
 mod golden;
 mod headers;
 mod index_files;
+#[cfg(feature = "arrow")]
+mod parallel;
 mod producer_states;
 mod properties;
 

@@ -3,8 +3,8 @@
 
 import datetime as dt
 import os
-from collections.abc import Iterable, Sequence
-from typing import Literal, Self, TypeAlias, final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal, Self, TypeAlias, final
 
 import pandas as pd
 import polars as pl
@@ -35,6 +35,7 @@ def scan(
     topic: str | None = None,
     partition: int | None = None,
     timestamp_unit: Literal["ms", "us"] = "ms",
+    binary_view: bool = False,
     max_rows: int = 16384,
     max_bytes: int = 2097152,
     leave_page_cache: bool = False,
@@ -69,10 +70,11 @@ def scan(
             left out whole, the next batch is looked for, and ``Scan.stats`` counts what was lost. ``"report"``: as
             ``"skip"``, and each fault is a row of nulls with a last column ``error``, a struct of ``kind message
             path position length first_offset last_offset``.
-        limits: Bounds on untrusted input.
-        topic: Topic for files outside a ``topic-partition`` directory, and for buffers.
-        partition: Partition likewise.
-        timestamp_unit: ``"ms"``, Kafka's own, or ``"us"``, Spark's.
+        limits: Bounds on untrusted input. topic: Topic for files outside a ``topic-partition`` directory, and for
+        buffers. partition: Partition likewise. timestamp_unit: ``"ms"``, Kafka's own, or ``"us"``, Spark's.
+        binary_view: Whether keys, values and the values of headers are ``binary_view``: those of uncompressed batches
+        are
+            not copied. The Arrow data then holds the buffer, or the parts of the file that were read.
         max_rows: Rows of an Arrow batch at the most.
         max_bytes: Bytes of keys, values and headers after which an Arrow batch ends with the Kafka batch.
         leave_page_cache: Whether pages that reading brings into the page cache are dropped again, for a machine that a
@@ -111,7 +113,7 @@ class Scan:
     """A scan that can be passed over as often as you like.
 
     By anything that takes the Arrow PyCapsule interface (polars, DuckDB, pandas, PyArrow), or by ``to_pyarrow()``,
-    ``to_pandas()``, ``to_polars()`` and ``to_batches()``.
+    ``to_pandas()``, ``to_polars()``, ``to_batches()`` and ``to_reader()``.
     """
 
     @property
@@ -122,23 +124,118 @@ class Scan:
     def stats(self) -> ScanStats | None:
         """What the pass that went on last read and lost so far; None before the first."""
 
+    @property
+    def topic_partitions(self) -> list[tuple[str | None, int | None]]:
+        """Topics and partitions of the sources, each once, in their order; None where they are not known."""
+
+    def narrow(
+        self,
+        *,
+        columns: Iterable[str] | None = None,
+        start_offset: int | None = None,
+        end_offset: int | None = None,
+        start_timestamp: int | dt.datetime | None = None,
+        end_timestamp: int | dt.datetime | None = None,
+        topics: Sequence[str] | None = None,
+        partitions: Sequence[int] | None = None,
+    ) -> Scan:
+        """Give the same scan within narrower bounds.
+
+        Args:
+            columns: Names, in the order wanted, as for :func:`scan`. Default those of this scan.
+            start_offset: First offset to give, if it is later than this scan's.
+            end_offset: First offset not to give any more, if it is earlier.
+            start_timestamp: Smallest timestamp to give, if it is later.
+            end_timestamp: Smallest timestamp not to give any more, if it is earlier.
+            topics: Sources of other topics are left out; those whose topic is not known stay.
+            partitions: Likewise.
+
+        Raises:
+            ValueError: A column that does not exist.
+        """
+
     def __arrow_c_schema__(self) -> object:
         """Give the schema for the Arrow PyCapsule interface."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Start a fresh pass for the Arrow PyCapsule interface."""
+        """Start a fresh pass for the Arrow PyCapsule interface, on one thread.
 
-    def to_batches(self) -> ArrowBatchIterator:
-        """Iterate a fresh pass as ``pyarrow.RecordBatch``, raising kbat's own exceptions."""
+        Of a requested schema, the columns it names are given, in its order, and ``binary_view`` where it asks for
+        that or not. Other types are not heeded, which the interface allows.
+        """
 
-    def to_pyarrow(self) -> pa.Table:
-        """Everything as a ``pyarrow.Table``."""
+    def to_batches(
+        self,
+        *,
+        threads: int = 1,
+        max_memory_bytes: int | None = None,
+        progress: Callable[[int, int], object] | bool | None = None,
+    ) -> ArrowBatchIterator:
+        """Iterate a fresh pass as ``pyarrow.RecordBatch``, raising kbat's own exceptions.
 
-    def to_pandas(self) -> pd.DataFrame:
-        """Everything as a ``pandas.DataFrame``; needs pyarrow."""
+        Args:
+            threads: Threads that decode, ahead of the caller, parts of files and buffers; rows come in their order.
+            Only of
+                records.
+            max_memory_bytes: Bytes of Arrow batches that threads may have ready. Default 256 MiB. progress: Called
+            every now and then with the bytes walked over and the bytes of all sources; True for a progress
+                bar, if ``rich`` is installed.
+        """
 
-    def to_polars(self) -> pl.DataFrame:
-        """Everything as a ``polars.DataFrame``."""
+    def to_reader(
+        self,
+        *,
+        threads: int = 1,
+        max_memory_bytes: int | None = None,
+        progress: Callable[[int, int], object] | bool | None = None,
+    ) -> pa.RecordBatchReader:
+        """Give a fresh pass as a ``pyarrow.RecordBatchReader``, raising kbat's own exceptions.
+
+        The arguments are those of ``to_batches()``.
+        """
+
+    def to_pyarrow(
+        self,
+        *,
+        threads: int | None = None,
+        max_memory_bytes: int | None = None,
+        progress: Callable[[int, int], object] | bool | None = None,
+    ) -> pa.Table:
+        """Everything as a ``pyarrow.Table``.
+
+        Args:
+            threads: As for ``to_batches()``; default the machine's, 8 at the most, or 1 where there is little to read.
+            max_memory_bytes: As for ``to_batches()``.
+            progress: As for ``to_batches()``.
+        """
+
+    def to_pandas(
+        self,
+        *,
+        threads: int | None = None,
+        max_memory_bytes: int | None = None,
+        progress: Callable[[int, int], object] | bool | None = None,
+        **arguments: Any,  # noqa: ANN401 -- those of PyArrow
+    ) -> pd.DataFrame:
+        """Everything as a ``pandas.DataFrame``; needs pyarrow.
+
+        Args:
+            threads: As for ``to_pyarrow()``.
+            max_memory_bytes: As for ``to_pyarrow()``.
+            progress: As for ``to_pyarrow()``.
+            arguments: Keyword arguments of ``pyarrow.Table.to_pandas``, such as ``types_mapper=pandas.ArrowDtype``.
+        """
+
+    def to_polars(
+        self,
+        *,
+        threads: int | None = None,
+        max_memory_bytes: int | None = None,
+        progress: Callable[[int, int], object] | bool | None = None,
+    ) -> pl.DataFrame:
+        """Everything as a ``polars.DataFrame``. The arguments are those of ``to_pyarrow()``."""
+
+    def _repr_html_(self) -> str: ...
 
 @final
 class ScanStats:

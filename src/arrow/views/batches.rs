@@ -14,6 +14,7 @@ use crate::arrow::source::ScanSource;
 use crate::arrow::stats::ScanStats;
 use crate::arrow::views::{Values, arrow_batch, schema, time_type};
 use crate::arrow::walk::{Step, Walk};
+use crate::arrow::watch::Look;
 use crate::compression::{Compression, Scratch};
 use crate::error::{Error, Result};
 use crate::format::attributes::TimestampType;
@@ -200,6 +201,16 @@ impl BatchScan {
     /// Opens nothing yet.
     #[must_use]
     pub fn new(sources: Vec<ScanSource>, columns: Vec<BatchColumn>, options: ScanOptions) -> Self {
+        Self::watched(sources, columns, options, None)
+    }
+
+    /// As `new`, for somebody who looks up now and then.
+    pub(crate) fn watched(
+        sources: Vec<ScanSource>,
+        columns: Vec<BatchColumn>,
+        options: ScanOptions,
+        look: Option<Look>,
+    ) -> Self {
         let options = ScanOptions {
             include_control: true,
             check_crc: false,
@@ -208,7 +219,7 @@ impl BatchScan {
         };
         Self {
             schema: Self::schema_of(&columns, &options),
-            walk: Walk::new(sources),
+            walk: Walk::new(sources, look),
             rows: Vec::new(),
             scratch: Scratch::new(),
             records: 0,
@@ -238,6 +249,12 @@ impl BatchScan {
         ScanStats { records: self.records, ..self.walk.stats() }
     }
 
+    /// Bytes walked over so far, where somebody looks up.
+    #[cfg(feature = "python")]
+    pub(crate) fn walked(&self) -> u64 {
+        self.walk.walked()
+    }
+
     fn advance(&mut self) -> Result<Option<arrow_array::RecordBatch>> {
         loop {
             if let Some(ready) = self.ready.pop_front() {
@@ -260,8 +277,8 @@ impl BatchScan {
         let Self { walk, options, columns, rows, scratch, .. } = self;
         let step = if columns.iter().any(|column| column.reads_payload()) {
             let decompresses = columns.iter().any(|column| column.decompresses());
-            walk.step(options, |batch, origin, _| {
-                let (crc_ok, header, origin) = (Some(batch.verify_crc().is_ok()), **batch, origin.clone());
+            walk.step(options, |batch, given| {
+                let (crc_ok, header, origin) = (Some(batch.verify_crc().is_ok()), **batch, given.origin.clone());
                 let uncompressed_size =
                     if decompresses { uncompressed_size(batch, scratch, &options.limits) } else { None };
                 rows.push(Row { origin, header, crc_ok, uncompressed_size });

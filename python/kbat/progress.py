@@ -1,0 +1,42 @@
+"""Progress bars of long passes: with `rich`, where it is installed; else none."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+
+class Bar:
+    """A bar of bytes done; stops showing when it is full, or gone."""
+
+    def __init__(self, progress: Any) -> None:  # noqa: ANN401 -- rich may not be there to name its type
+        """Take a `rich.progress.Progress` that was not started."""
+        self._progress = progress
+        self._task = progress.add_task("reading", total=None)
+        progress.start()
+
+    def __call__(self, done: int, total: int) -> None:
+        """Show how far the pass is."""
+        self._progress.update(self._task, completed=done, total=total)
+        if done >= total:
+            self._progress.stop()
+
+    def __del__(self) -> None:
+        """Stop showing: the pass was dropped, or failed."""
+        self._progress.stop()
+
+
+def bar() -> Bar | None:
+    """Give a bar, or None where `rich` is not installed."""
+    try:
+        rich = import_module("rich.progress")
+    except ImportError:
+        return None
+    columns = (
+        rich.TextColumn("{task.description}"),
+        rich.BarColumn(),
+        rich.DownloadColumn(binary_units=True),
+        rich.TransferSpeedColumn(),
+        rich.TimeRemainingColumn(),
+    )
+    return Bar(rich.Progress(*columns))

@@ -1,0 +1,230 @@
+//! `binary_view` columns: values that stay where the batch has them.
+//!
+//! A view is 16 bytes: the length, and the value itself up to 12 bytes, else its first four bytes, a block and a place in it
+//! ([Arrow's layout](https://arrow.apache.org/docs/format/Columnar.html#variable-size-binary-view-layout)). Blocks are what
+//! batches were read into: the window of a file or the caller's buffer, held as long as an Arrow batch points to it. Decompressed
+//! records lie in memory that the next batch needs, so they are copied once, as a whole, to a block of the Arrow batch's own.
+
+use std::sync::Arc;
+
+use arrow_array::{BinaryViewArray, builder::make_view};
+use arrow_buffer::{Buffer, NullBufferBuilder, ScalarBuffer};
+
+use crate::arrow::walk::Given;
+use crate::error::{Error, Result};
+use crate::format::batch::Batch;
+use crate::format::record::Record;
+use crate::log::{Lender, SharedBytes};
+use crate::num::usize_of;
+
+/// Values up to this many bytes are in the view.
+const INLINE_LEN: usize = 12;
+
+/// A block's bytes are counted by `i32`.
+const BLOCK_LEN: usize = 0x7fff_ffff;
+
+/// Where the records of a batch lie.
+#[derive(Clone, Copy)]
+pub(crate) enum Memory<'b> {
+    /// In the window of a file, which can be held.
+    Window(&'b Arc<Vec<u8>>),
+    /// In the caller's buffer, which is held anyway; the bytes of the batch.
+    Buffer(&'b SharedBytes, usize),
+    /// In memory that will be used again.
+    Reused(&'b [u8]),
+}
+
+impl<'b> Memory<'b> {
+    /// Where the records of an uncompressed batch lie.
+    pub(crate) fn of(batch: &Batch<'_>, given: &Given<'b>) -> Self {
+        match given.lender {
+            Lender::Window(window) => Self::Window(window),
+            Lender::Buffer(bytes) => Self::Buffer(bytes, batch.size()),
+        }
+    }
+}
+
+/// The blocks of an Arrow batch, shared by its columns.
+#[derive(Default)]
+pub(crate) struct Blocks {
+    buffers: Vec<Buffer>,
+    /// The bytes of the block that is copied to, and its number.
+    copies: Vec<u8>,
+    copies_block: Option<u32>,
+    /// Where the values of the batch are found, once one was asked for.
+    current: Option<Found>,
+    /// The memory that was held last, by its address, and where its values are found.
+    held: Option<(usize, Found)>,
+    /// Bytes that the Arrow batch keeps from being freed; of the caller's buffer, those of batches that it points to.
+    retained: usize,
+}
+
+/// A value at an address is in `block` at the address minus `base`, which wraps.
+#[derive(Clone, Copy)]
+struct Found {
+    block: u32,
+    base: usize,
+}
+
+impl Found {
+    /// Where in the block a value begins, if it lies within what a view can tell.
+    fn offset(self, address: usize, len: usize) -> Option<u32> {
+        let offset = address.wrapping_sub(self.base);
+        let reaches = offset.checked_add(len).is_some_and(|end| end <= BLOCK_LEN);
+        u32::try_from(offset).ok().filter(|_| reaches)
+    }
+}
+
+/// What a buffer of Arrow's holds.
+struct Held(SharedBytes);
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        (*self.0).as_ref()
+    }
+}
+
+impl Blocks {
+    /// Bytes that the Arrow batch keeps from being freed.
+    pub(crate) fn retained(&self) -> usize {
+        self.retained
+    }
+
+    /// Begins a batch.
+    pub(crate) fn begin(&mut self) {
+        self.current = None;
+    }
+
+    /// The view of a value that lies there.
+    #[inline]
+    fn view(&mut self, bytes: &[u8], memory: Memory<'_>) -> u128 {
+        if bytes.len() <= INLINE_LEN {
+            return make_view(bytes, 0, 0);
+        }
+        let address = bytes.as_ptr().addr();
+        let found = self.current.and_then(|found| Some((found.block, found.offset(address, bytes.len())?)));
+        let (block, offset) = found.unwrap_or_else(|| self.lend(bytes, memory));
+        make_view(bytes, block, offset)
+    }
+
+    /// Makes a block that has the value.
+    #[cold]
+    fn lend(&mut self, value: &[u8], memory: Memory<'_>) -> (u32, u32) {
+        let found = match memory {
+            Memory::Window(window) => self.held(window, value).unwrap_or_else(|| {
+                self.retained = self.retained.saturating_add(window.len());
+                let bytes: SharedBytes = Arc::<Vec<u8>>::clone(window);
+                self.hold(value, bytes)
+            }),
+            Memory::Buffer(bytes, batch_len) => {
+                self.retained = self.retained.saturating_add(batch_len);
+                self.held((**bytes).as_ref(), value).unwrap_or_else(|| self.hold(value, Arc::clone(bytes)))
+            }
+            Memory::Reused(bytes) => self.copy(bytes),
+        };
+        self.current = Some(found);
+        (found.block, found.offset(value.as_ptr().addr(), value.len()).unwrap_or_default())
+    }
+
+    /// Where a value is found in memory that is held already.
+    fn held(&self, memory: &[u8], value: &[u8]) -> Option<Found> {
+        let (held, found) = self.held?;
+        let reaches = found.offset(value.as_ptr().addr(), value.len()).is_some();
+        (reaches && held == memory.as_ptr().addr()).then_some(found)
+    }
+
+    /// Holds memory, from the value on where views can't reach it from the memory's start.
+    fn hold(&mut self, value: &[u8], bytes: SharedBytes) -> Found {
+        let (start, address) = ((*bytes).as_ref().as_ptr().addr(), value.as_ptr().addr());
+        let whole = Found { block: self.next_block(), base: start };
+        let is_reached = whole.offset(address, value.len()).is_some();
+        let found = if is_reached { whole } else { Found { base: address, ..whole } };
+        let buffer = Buffer::from(bytes::Bytes::from_owner(Held(bytes)));
+        self.buffers.push(buffer.slice(found.base.wrapping_sub(start)));
+        self.held = Some((start, found));
+        found
+    }
+
+    /// Copies a batch's records.
+    fn copy(&mut self, bytes: &[u8]) -> Found {
+        if self.copies.len().saturating_add(bytes.len()) > BLOCK_LEN {
+            self.end_copies();
+        }
+        let block = self.copies_block.unwrap_or_else(|| {
+            let block = self.next_block();
+            self.buffers.push(Buffer::default());
+            block
+        });
+        self.copies_block = Some(block);
+        let base = bytes.as_ptr().addr().wrapping_sub(self.copies.len());
+        self.copies.extend_from_slice(bytes);
+        self.retained = self.retained.saturating_add(bytes.len());
+        Found { block, base }
+    }
+
+    fn next_block(&self) -> u32 {
+        u32::try_from(self.buffers.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Puts the copies where their block is.
+    fn end_copies(&mut self) {
+        let expected = self.copies.len();
+        let copies = std::mem::replace(&mut self.copies, Vec::with_capacity(expected));
+        let block = self.copies_block.take().map(usize_of);
+        if let Some(buffer) = block.and_then(|block| self.buffers.get_mut(block)) {
+            *buffer = Buffer::from_vec(copies);
+        }
+    }
+
+    /// The blocks of an Arrow batch that is done.
+    pub(crate) fn finish(&mut self) -> Vec<Buffer> {
+        self.end_copies();
+        (self.current, self.held, self.retained) = (None, None, 0);
+        std::mem::take(&mut self.buffers)
+    }
+}
+
+/// A `binary_view` column under construction.
+pub(crate) struct Views {
+    views: Vec<u128>,
+    nulls: NullBufferBuilder,
+}
+
+impl Views {
+    pub(crate) fn new() -> Self {
+        Self { views: Vec::new(), nulls: NullBufferBuilder::new(0) }
+    }
+
+    /// Adds a value that lies there.
+    #[inline]
+    pub(crate) fn push(&mut self, bytes: Option<&[u8]>, blocks: &mut Blocks, memory: Memory<'_>) {
+        self.nulls.append(bytes.is_some());
+        self.views.push(bytes.map_or(0, |bytes| blocks.view(bytes, memory)));
+    }
+
+    /// Adds the same part of several records.
+    pub(crate) fn push_all<'s>(
+        &mut self,
+        records: &[Record<'s>],
+        part: impl Fn(&Record<'s>) -> Option<&'s [u8]>,
+        blocks: &mut Blocks,
+        memory: Memory<'_>,
+    ) {
+        self.views.reserve(records.len());
+        for record in records {
+            self.push(part(record), blocks, memory);
+        }
+    }
+
+    pub(crate) fn truncate(&mut self, rows: usize) {
+        self.views.truncate(rows);
+        self.nulls.truncate(rows);
+    }
+
+    pub(crate) fn finish(&mut self, buffers: &[Buffer]) -> Result<BinaryViewArray> {
+        let capacity = self.views.len();
+        let views = std::mem::replace(&mut self.views, Vec::with_capacity(capacity));
+        BinaryViewArray::try_new(ScalarBuffer::from(views), buffers.to_vec(), self.nulls.finish())
+            .map_err(|error| Error::argument(error.to_string()))
+    }
+}

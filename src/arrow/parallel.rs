@@ -1,0 +1,384 @@
+//! [`ParallelScan`]: a scan on several threads, its rows in their order.
+//!
+//! ```text
+//! units    0   1   2   3   4 …        parts of the sources, taken in order, one thread each
+//!          │   │   │
+//! lanes    ▆   ▆▆  ▆▆▆                Arrow batches that are ready
+//!          ▲
+//!          the caller takes from the first lane until its unit has ended
+//! ```
+//!
+//! What is ready and not yet taken is held to a number of bytes: a thread with more waits. The first lane may always have one Arrow
+//! batch, so that the caller, who waits for nothing else, gets it.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use arrow_schema::SchemaRef;
+
+use crate::arrow::options::{Isolation, OnCorrupt, ScanOptions};
+use crate::arrow::scan::ArrowScan;
+use crate::arrow::source::ScanSource;
+use crate::arrow::stats::ScanStats;
+use crate::arrow::watch::{Look, go_on};
+use crate::error::{Error, Result};
+
+/// How long a caller waits before it looks after other things.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// How many threads, and what they may hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Parallelism {
+    /// Threads that decode. At least one is used.
+    pub threads: usize,
+    /// Bytes of Arrow batches that are ready and not yet taken. A thread holds besides what one [`ArrowScan`] holds.
+    pub max_memory_bytes: usize,
+    /// Bytes of a file or buffer that a thread takes at a time, cut where a batch begins: few enough that threads get ahead of
+    /// each other within `max_memory_bytes`, so many that opening a file is nothing beside them.
+    pub part_bytes: u64,
+}
+
+impl Default for Parallelism {
+    /// As many threads as the machine has, 256 MiB, parts of 8 MiB.
+    fn default() -> Self {
+        let threads = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
+        Self { threads, max_memory_bytes: 256 << 20, part_bytes: 8 << 20 }
+    }
+}
+
+/// Iterates the Arrow batches of some sources in their order, as [`ArrowScan`] does, decoding ahead on several threads.
+///
+/// The rows are those of the sequential scan, and so is its error, after the rows before it; where Arrow batches end may differ.
+/// Threads start with the first call of `next` and stop soon after the value is dropped.
+///
+/// ```
+/// # fn main() -> kbat::Result<()> {
+/// use kbat::arrow::{ParallelScan, Parallelism, ScanOptions, ScanSource};
+/// # let mut builder = kbat::BatchBuilder::new();
+/// # builder.append(1_700_000_000_000, Some(b"key"), Some(b"value"))?;
+/// # let mut bytes = Vec::new();
+/// # builder.finish_into(&mut bytes)?;
+/// let sources = vec![ScanSource::memory(std::sync::Arc::new(bytes))];
+/// for arrow_batch in ParallelScan::new(sources, ScanOptions::default(), Parallelism::default()) {
+///     assert_eq!(arrow_batch?.num_rows(), 1);
+/// }
+/// # Ok(()) }
+/// ```
+pub struct ParallelScan {
+    shared: Arc<Shared>,
+    started: bool,
+    schema: SchemaRef,
+    look: Option<Look>,
+    ended: bool,
+}
+
+struct Shared {
+    /// Sources that no unit was made of yet, and units that nobody has taken yet.
+    plan: Mutex<(std::vec::IntoIter<ScanSource>, VecDeque<ScanSource>)>,
+    options: ScanOptions,
+    parallelism: Parallelism,
+    state: Mutex<State>,
+    /// Something is ready, or a unit has ended.
+    filled: Condvar,
+    /// Something was taken, or nothing is wanted any more.
+    taken: Condvar,
+    /// Nobody waits for anything any more.
+    stopped: AtomicBool,
+}
+
+#[derive(Default)]
+struct State {
+    /// The unit of the first lane.
+    first: usize,
+    lanes: VecDeque<Lane>,
+    /// Whether the last unit was taken.
+    all_taken: bool,
+    /// Bytes ready in all lanes.
+    ready_len: usize,
+    /// The first unit, of those taken, that failed. What comes after it will not be asked for.
+    failed: Option<usize>,
+    /// Of the units that were given to their end, and the bytes of these.
+    stats: ScanStats,
+    walked: u64,
+}
+
+#[derive(Default)]
+struct Lane {
+    ready: VecDeque<(Result<arrow_array::RecordBatch>, usize)>,
+    /// Of the unit so far.
+    stats: ScanStats,
+    /// Bytes of the unit.
+    len: u64,
+    ended: bool,
+}
+
+impl State {
+    fn lane(&mut self, unit: usize) -> Option<&mut Lane> {
+        self.lanes.get_mut(unit.checked_sub(self.first)?)
+    }
+
+    /// Whether what a unit gives will be asked for.
+    fn is_wanted(&self, unit: usize) -> bool {
+        self.failed.is_none_or(|failed| unit <= failed)
+    }
+
+    /// Whether a unit may add so many bytes.
+    fn has_room(&self, unit: usize, len: usize, most: usize) -> bool {
+        let waited_for = unit == self.first && self.lanes.front().is_none_or(|lane| lane.ready.is_empty());
+        waited_for || self.ready_len.saturating_add(len) <= most
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next unit to decode. Which files to cut where is found out as they come up.
+    fn take_unit(&self) -> Option<(usize, ScanSource)> {
+        let mut plan = self.plan.lock().unwrap_or_else(PoisonError::into_inner);
+        let (sources, parts) = &mut *plan;
+        while parts.is_empty()
+            && let Some(source) = sources.next()
+        {
+            parts.extend(if self.can_cut() {
+                source.parts(self.parallelism.part_bytes, &self.options.limits)
+            } else {
+                vec![source]
+            });
+        }
+        let mut state = self.state();
+        let unit = state.first.saturating_add(state.lanes.len());
+        if !self.is_wanted(&state, unit) {
+            return None;
+        }
+        let Some(source) = parts.pop_front() else {
+            state.all_taken = true;
+            self.filled.notify_one();
+            return None;
+        };
+        state.lanes.push_back(Lane { len: source.byte_len(), ..Lane::default() });
+        Some((unit, source))
+    }
+
+    /// Whether parts of a source give what the whole does: what is known of transactions, and where reading goes on after
+    /// damage, needs the whole. To find the parts, the page cache is used.
+    fn can_cut(&self) -> bool {
+        let ScanOptions { isolation, on_corrupt, leave_page_cache, .. } = self.options;
+        isolation == Isolation::ReadUncommitted && on_corrupt == OnCorrupt::Fail && !leave_page_cache
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
+    }
+
+    fn is_wanted(&self, state: &State, unit: usize) -> bool {
+        !self.is_stopped() && state.is_wanted(unit)
+    }
+
+    /// Puts into a lane what a unit gave, when there is room. `false` where nobody wants more of the unit.
+    fn give(&self, unit: usize, next: Result<arrow_array::RecordBatch>, so_far: ScanStats) -> bool {
+        let len = next.as_ref().map_or(0, arrow_array::RecordBatch::get_array_memory_size);
+        let full = |state: &mut State| {
+            self.is_wanted(state, unit) && !state.has_room(unit, len, self.parallelism.max_memory_bytes)
+        };
+        let mut state = self.taken.wait_while(self.state(), full).unwrap_or_else(PoisonError::into_inner);
+        if !self.is_wanted(&state, unit) {
+            return false;
+        }
+        if next.is_err() {
+            state.failed = Some(unit);
+            self.taken.notify_all();
+        }
+        state.ready_len = state.ready_len.saturating_add(len);
+        if let Some(lane) = state.lane(unit) {
+            lane.stats = so_far;
+            lane.ready.push_back((next, len));
+        }
+        self.filled.notify_one();
+        true
+    }
+
+    fn end_unit(&self, unit: usize) {
+        if let Some(lane) = self.state().lane(unit) {
+            lane.ended = true;
+        }
+        self.filled.notify_one();
+    }
+
+    /// What a thread does.
+    fn work(self: &Arc<Self>) {
+        while let Some((unit, source)) = self.take_unit() {
+            let lane = OpenLane { shared: self, unit };
+            let watched = Arc::clone(self);
+            let look: Look = Box::new(move |_| !watched.is_stopped() && watched.state().is_wanted(unit));
+            let mut scan = ArrowScan::watched(vec![source], self.options.clone(), Some(look));
+            while let Some(next) = scan.next() {
+                if !self.give(unit, next, scan.stats()) {
+                    return;
+                }
+            }
+            if let Some(lane) = self.state().lane(unit) {
+                lane.stats = scan.stats();
+            }
+            drop(lane);
+        }
+    }
+
+    /// What comes next for the caller, who waits for it no longer than `patience`.
+    fn take(&self, patience: Duration) -> Taken {
+        let start = Instant::now();
+        let mut state = self.state();
+        loop {
+            // units that end with nothing may come for long
+            let Some(left) = patience.checked_sub(start.elapsed()) else { return Taken::Nothing };
+            let next = state.lanes.front_mut().map(|lane| (lane.ready.pop_front(), lane.ended));
+            match next {
+                Some((Some((next, len)), _)) => {
+                    state.ready_len = state.ready_len.saturating_sub(len);
+                    self.taken.notify_all();
+                    return Taken::Next(next);
+                }
+                Some((None, true)) => {
+                    let ended = state.lanes.pop_front().unwrap_or_default();
+                    state.stats = state.stats.plus(&ended.stats);
+                    state.walked = state.walked.saturating_add(ended.len);
+                    state.first = state.first.saturating_add(1);
+                    self.taken.notify_all();
+                }
+                None if state.all_taken => return Taken::End,
+                _ => {
+                    let woken = self.filled.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner);
+                    state = woken.0;
+                }
+            }
+        }
+    }
+}
+
+/// What a caller got.
+enum Taken {
+    Next(Result<arrow_array::RecordBatch>),
+    Nothing,
+    End,
+}
+
+/// Ends its unit when it is dropped, by a panic too, which would otherwise be waited for for ever.
+struct OpenLane<'s> {
+    shared: &'s Shared,
+    unit: usize,
+}
+
+impl Drop for OpenLane<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let error = Error::argument("a thread of the scan has panicked");
+            self.shared.give(self.unit, Err(error), ScanStats::default());
+        }
+        self.shared.end_unit(self.unit);
+    }
+}
+
+impl ParallelScan {
+    /// Opens nothing yet.
+    #[must_use]
+    pub fn new(sources: Vec<ScanSource>, options: ScanOptions, parallelism: Parallelism) -> Self {
+        Self::watched(sources, options, parallelism, None)
+    }
+
+    /// As `new`, for somebody who looks up now and then.
+    pub(crate) fn watched(
+        sources: Vec<ScanSource>,
+        options: ScanOptions,
+        parallelism: Parallelism,
+        look: Option<Look>,
+    ) -> Self {
+        let schema = options.schema();
+        let shared = Shared {
+            plan: Mutex::new((sources.into_iter(), VecDeque::new())),
+            options,
+            parallelism,
+            state: Mutex::default(),
+            filled: Condvar::new(),
+            taken: Condvar::new(),
+            stopped: AtomicBool::new(false),
+        };
+        Self { shared: Arc::new(shared), started: false, schema, look, ended: false }
+    }
+
+    /// Schema of the Arrow batches.
+    #[must_use]
+    pub fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    /// What was read and lost so far, that in Arrow batches that are ready included.
+    #[must_use]
+    pub fn stats(&self) -> ScanStats {
+        let state = self.shared.state();
+        state.lanes.iter().fold(state.stats, |sum, lane| sum.plus(&lane.stats))
+    }
+
+    /// Bytes of the parts that were given to their end.
+    #[cfg(feature = "python")]
+    pub(crate) fn walked(&self) -> u64 {
+        self.shared.state().walked
+    }
+
+    /// Starts the threads. Fewer than asked for are enough.
+    fn start(&mut self) -> Result<()> {
+        for number in 0..self.shared.parallelism.threads.max(1) {
+            let shared = Arc::clone(&self.shared);
+            match std::thread::Builder::new().name(format!("kbat-scan-{number}")).spawn(move || shared.work()) {
+                Err(error) if number == 0 => return Err(Error::from(error)),
+                Err(_) => break,
+                Ok(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn advance(&mut self) -> Result<Option<arrow_array::RecordBatch>> {
+        if !std::mem::replace(&mut self.started, true) {
+            self.start()?;
+        }
+        loop {
+            match self.shared.take(PATIENCE) {
+                Taken::Next(next) => return next.map(Some),
+                Taken::End => return Ok(None),
+                Taken::Nothing => {}
+            }
+            self.look_up()?;
+        }
+    }
+
+    fn look_up(&mut self) -> Result<()> {
+        let walked = self.shared.state().walked;
+        go_on(self.look.as_mut().is_none_or(|look| look(walked)))
+    }
+}
+
+impl Iterator for ParallelScan {
+    type Item = Result<arrow_array::RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.ended {
+            return None;
+        }
+        let next = self.advance().transpose();
+        self.ended = !matches!(next, Some(Ok(_)));
+        next
+    }
+}
+
+impl Drop for ParallelScan {
+    fn drop(&mut self) {
+        // under the lock, so that no thread is between its look at it and its wait
+        let state = self.shared.state();
+        self.shared.stopped.store(true, Ordering::Relaxed);
+        drop(state);
+        self.shared.taken.notify_all();
+    }
+}

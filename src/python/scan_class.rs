@@ -1,0 +1,360 @@
+//! `kbat.Scan`: what can be passed over, and by whom.
+
+use std::sync::{Arc, PoisonError};
+
+use arrow_schema::{DataType, SchemaRef};
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyDict};
+
+use crate::arrow::{ArrowScan, BatchScan, OnCorrupt, ParallelScan, Parallelism, ScanOptions, ScanSource, SegmentScan};
+use crate::python::arrow_input::requested;
+use crate::python::capsule::{self, PyArrowBatches};
+use crate::python::html::Table;
+use crate::python::scan::{Rows, milliseconds, parse_columns};
+use crate::python::scan_pass::{Pass, PyArrowBatchIterator, PyScanStats, SharedStats, View};
+use crate::python::scan_progress::{Progress, Waiting};
+
+/// Threads of a pass that gives a whole table, if the caller does not say how many, at the most.
+const MOST_THREADS: usize = 8;
+
+/// Bytes below which threads cost more than they give.
+const WORTH_THREADS: u64 = 4 << 20;
+
+/// Bytes of Arrow batches that threads may have ready, if the caller does not say.
+const MAX_MEMORY_BYTES: usize = 256 << 20;
+
+/// A scan that can be passed over as often as you like: by anything that takes the Arrow PyCapsule interface (polars, DuckDB,
+/// pandas, PyArrow), or by ``to_pyarrow()``, ``to_pandas()``, ``to_polars()``, ``to_batches()`` and ``to_reader()``.
+#[pyclass(frozen, name = "Scan", module = "kbat")]
+pub(crate) struct PyScan {
+    sources: Vec<ScanSource>,
+    view: Rows,
+    options: ScanOptions,
+    stats: SharedStats,
+}
+
+impl PyScan {
+    pub(crate) fn new(sources: Vec<ScanSource>, view: Rows, options: ScanOptions) -> Self {
+        Self { sources, view, options, stats: SharedStats::default() }
+    }
+
+    /// A fresh pass on this thread.
+    pub(crate) fn pass(&self) -> Pass {
+        self.pass_by(1, MAX_MEMORY_BYTES, Waiting::nobody())
+    }
+
+    /// A fresh pass on so many threads. Only of records are there enough to share out.
+    fn pass_by(&self, threads: usize, max_memory_bytes: usize, waiting: Waiting) -> Pass {
+        let (sources, options) = (self.sources.clone(), self.options.clone());
+        let look = waiting.look();
+        let view = match &self.view {
+            Rows::Records if threads > 1 => {
+                let parallelism = Parallelism { threads, max_memory_bytes, ..Parallelism::default() };
+                View::Parallel(Box::new(ParallelScan::watched(sources, options, parallelism, look)))
+            }
+            Rows::Records => View::Records(Box::new(ArrowScan::watched(sources, options, look))),
+            Rows::Batches(columns) => {
+                View::Batches(Box::new(BatchScan::watched(sources, columns.clone(), options, look)))
+            }
+            Rows::Segments(columns) => View::Segments(Box::new(SegmentScan::new(sources, columns.clone(), options))),
+        };
+        Pass::new(view, Arc::clone(&self.stats), waiting)
+    }
+
+    /// A fresh pass that somebody waits for.
+    fn watched(
+        &self,
+        py: Python<'_>,
+        threads: usize,
+        max_memory_bytes: Option<usize>,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Pass> {
+        let progress = Progress::of(py, progress, || self.byte_len())?;
+        Ok(self.pass_by(threads, max_memory_bytes.unwrap_or(MAX_MEMORY_BYTES), Waiting::with(progress)))
+    }
+
+    /// Everything, read with the GIL released.
+    fn all(
+        &self,
+        py: Python<'_>,
+        threads: Option<usize>,
+        max_memory_bytes: Option<usize>,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<PyArrowBatches> {
+        let threads = threads.unwrap_or_else(|| py.detach(|| self.threads_worth_it()));
+        let mut pass = self.watched(py, threads, max_memory_bytes, progress)?;
+        let mut batches = Vec::new();
+        while let Some(batch) = pass.advance(py)? {
+            batches.push(batch);
+        }
+        Ok(PyArrowBatches { schema: self.arrow_schema(), batches })
+    }
+
+    fn threads_worth_it(&self) -> usize {
+        if self.byte_len() < WORTH_THREADS { 1 } else { Parallelism::default().threads.min(MOST_THREADS) }
+    }
+
+    fn byte_len(&self) -> u64 {
+        self.sources.iter().map(ScanSource::byte_len).fold(0, u64::saturating_add)
+    }
+
+    fn arrow_schema(&self) -> SchemaRef {
+        match &self.view {
+            Rows::Records => self.options.schema(),
+            Rows::Batches(columns) => BatchScan::schema_of(columns, &self.options),
+            Rows::Segments(columns) => SegmentScan::schema_of(columns, &self.options),
+        }
+    }
+
+    /// The scan as a consumer asks for it, as far as it can be had: the columns it names, binary or binary views.
+    fn as_requested(&self, schema: &SchemaRef) -> Option<Self> {
+        let own = self.arrow_schema();
+        let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+        if names.is_empty() || !names.iter().all(|name| own.column_with_name(name).is_some()) {
+            return None;
+        }
+        let wants_views = schema.fields().iter().any(|field| has_views(field.data_type()));
+        let mut options = ScanOptions { binary_view: wants_views, ..self.options.clone() };
+        let view = match &self.view {
+            Rows::Records => {
+                options.columns = names.iter().map(|name| name.parse().ok()).collect::<Option<_>>()?;
+                Rows::Records
+            }
+            Rows::Batches(_) => Rows::Batches(names.iter().map(|name| name.parse().ok()).collect::<Option<_>>()?),
+            Rows::Segments(_) => Rows::Segments(names.iter().map(|name| name.parse().ok()).collect::<Option<_>>()?),
+        };
+        Some(Self { sources: self.sources.clone(), view, options, stats: Arc::clone(&self.stats) })
+    }
+}
+
+fn has_views(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::BinaryView => true,
+        DataType::List(field) => has_views(field.data_type()),
+        DataType::Struct(fields) => fields.iter().any(|field| has_views(field.data_type())),
+        _ => false,
+    }
+}
+
+#[pymethods]
+impl PyScan {
+    /// The schema, a ``pyarrow.Schema``.
+    #[getter]
+    fn schema<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("pyarrow")?.call_method1("schema", (slf,))
+    }
+
+    /// What the pass that went on last read and lost so far; None before the first.
+    #[getter]
+    fn stats(&self) -> Option<PyScanStats> {
+        self.stats.lock().unwrap_or_else(PoisonError::into_inner).map(PyScanStats)
+    }
+
+    /// Topics and partitions of the sources, each once, in their order; None where they are not known.
+    #[getter]
+    fn topic_partitions(&self) -> Vec<(Option<&str>, Option<i32>)> {
+        let mut found = Vec::new();
+        for source in &self.sources {
+            let place = (source.origin.topic.as_deref(), source.origin.partition);
+            if !found.contains(&place) {
+                found.push(place);
+            }
+        }
+        found
+    }
+
+    /// The same scan within narrower bounds.
+    ///
+    /// Args:
+    ///     columns: Names, in the order wanted, as for :func:`scan`. Default those of this scan.
+    ///     start_offset: First offset to give, if it is later than this scan's.
+    ///     end_offset: First offset not to give any more, if it is earlier.
+    ///     start_timestamp: Smallest timestamp to give, if it is later.
+    ///     end_timestamp: Smallest timestamp not to give any more, if it is earlier.
+    ///     topics: Sources of other topics are left out; those whose topic is not known stay.
+    ///     partitions: Likewise.
+    ///
+    /// Raises:
+    ///     ValueError: A column that does not exist.
+    #[pyo3(signature = (*, columns=None, start_offset=None, end_offset=None, start_timestamp=None, end_timestamp=None, topics=None, partitions=None))]
+    #[expect(clippy::too_many_arguments, reason = "the keyword arguments of the Python signature")]
+    fn narrow(
+        &self,
+        columns: Option<&Bound<'_, PyAny>>,
+        start_offset: Option<i64>,
+        end_offset: Option<i64>,
+        start_timestamp: Option<&Bound<'_, PyAny>>,
+        end_timestamp: Option<&Bound<'_, PyAny>>,
+        topics: Option<Vec<String>>,
+        partitions: Option<Vec<i32>>,
+    ) -> PyResult<Self> {
+        let (mut options, mut view) = (self.options.clone(), self.view.clone());
+        options.start_offset = later(options.start_offset, start_offset);
+        options.end_offset = earlier(options.end_offset, end_offset);
+        options.start_timestamp = later(options.start_timestamp, start_timestamp.map(milliseconds).transpose()?);
+        options.end_timestamp = earlier(options.end_timestamp, end_timestamp.map(milliseconds).transpose()?);
+        if let Some(columns) = columns {
+            match &mut view {
+                Rows::Records => options.columns = parse_columns(columns)?,
+                Rows::Batches(own) => *own = parse_columns(columns)?,
+                Rows::Segments(own) => *own = parse_columns(columns)?,
+            }
+        }
+        let is_wanted = |source: &&ScanSource| {
+            let topic = source.origin.topic.as_deref().zip(topics.as_ref());
+            let partition = source.origin.partition.zip(partitions.as_ref());
+            topic.is_none_or(|(topic, topics)| topics.iter().any(|wanted| wanted == topic))
+                && partition.is_none_or(|(partition, partitions)| partitions.contains(&partition))
+        };
+        Ok(Self::new(self.sources.iter().filter(is_wanted).cloned().collect(), view, options))
+    }
+
+    /// The schema for the Arrow PyCapsule interface.
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        capsule::schema(py, &self.arrow_schema())
+    }
+
+    /// A fresh pass for the Arrow PyCapsule interface, on one thread.
+    ///
+    /// Of a requested schema, the columns it names are given, in its order, and ``binary_view`` where it asks for that or not. Other
+    /// types are not heeded, which the interface allows.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let requested = requested_schema.as_ref().map(requested).transpose()?;
+        let other = requested.and_then(|schema| self.as_requested(&schema));
+        capsule::stream(py, other.as_ref().unwrap_or(self).pass())
+    }
+
+    /// Iterates a fresh pass as ``pyarrow.RecordBatch``, raising kbat's own exceptions.
+    ///
+    /// Args:
+    ///     threads: Threads that decode, ahead of the caller, parts of files and buffers; rows come in their order. Only of records.
+    ///     max_memory_bytes: Bytes of Arrow batches that threads may have ready. Default 256 MiB.
+    ///     progress: Called every now and then with the bytes walked over and the bytes of all sources; True for a progress bar,
+    ///         if ``rich`` is installed.
+    #[pyo3(signature = (*, threads=1, max_memory_bytes=None, progress=None))]
+    fn to_batches(
+        &self,
+        py: Python<'_>,
+        threads: usize,
+        max_memory_bytes: Option<usize>,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<PyArrowBatchIterator> {
+        Ok(PyArrowBatchIterator::new(self.watched(py, threads, max_memory_bytes, progress)?))
+    }
+
+    /// A fresh pass as a ``pyarrow.RecordBatchReader``, raising kbat's own exceptions. The arguments are those of ``to_batches()``.
+    #[pyo3(signature = (**arguments))]
+    fn to_reader<'py>(slf: &Bound<'py, Self>, arguments: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyAny>> {
+        let batches = slf.call_method("to_batches", (), arguments)?;
+        let reader = slf.py().import("pyarrow")?.getattr("RecordBatchReader")?;
+        reader.call_method1("from_batches", (slf.getattr("schema")?, batches))
+    }
+
+    /// Everything as a ``pyarrow.Table``.
+    ///
+    /// Args:
+    ///     threads: As for ``to_batches()``; default the machine's, 8 at the most, or 1 where there is little to read.
+    ///     max_memory_bytes: As for ``to_batches()``.
+    ///     progress: As for ``to_batches()``.
+    #[pyo3(signature = (*, threads=None, max_memory_bytes=None, progress=None))]
+    fn to_pyarrow<'py>(
+        &self,
+        py: Python<'py>,
+        threads: Option<usize>,
+        max_memory_bytes: Option<usize>,
+        progress: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let all = self.all(py, threads, max_memory_bytes, progress)?;
+        py.import("pyarrow")?.call_method1("table", (all,))
+    }
+
+    /// Everything as a ``pandas.DataFrame``; needs pyarrow.
+    ///
+    /// Args:
+    ///     threads: As for ``to_pyarrow()``.
+    ///     max_memory_bytes: As for ``to_pyarrow()``.
+    ///     progress: As for ``to_pyarrow()``.
+    ///     arguments: Keyword arguments of ``pyarrow.Table.to_pandas``, such as ``types_mapper=pandas.ArrowDtype``.
+    #[pyo3(signature = (*, threads=None, max_memory_bytes=None, progress=None, **arguments))]
+    fn to_pandas<'py>(
+        &self,
+        py: Python<'py>,
+        threads: Option<usize>,
+        max_memory_bytes: Option<usize>,
+        progress: Option<&Bound<'py, PyAny>>,
+        arguments: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.to_pyarrow(py, threads, max_memory_bytes, progress)?.call_method("to_pandas", (), arguments)
+    }
+
+    /// Everything as a ``polars.DataFrame``. The arguments are those of ``to_pyarrow()``.
+    #[pyo3(signature = (*, threads=None, max_memory_bytes=None, progress=None))]
+    fn to_polars<'py>(
+        &self,
+        py: Python<'py>,
+        threads: Option<usize>,
+        max_memory_bytes: Option<usize>,
+        progress: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let all = self.all(py, threads, max_memory_bytes, progress)?;
+        py.import("polars")?.call_method1("DataFrame", (all,))
+    }
+
+    fn __repr__(&self) -> String {
+        let schema = self.arrow_schema();
+        let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+        format!("Scan({} sources: {})", self.sources.len(), names.join(", "))
+    }
+
+    fn _repr_html_(&self) -> String {
+        let schema = self.arrow_schema();
+        let fields = schema.fields().iter().map(|field| [field.name().clone(), field.data_type().to_string()]);
+        let ScanOptions { start_offset, end_offset, start_timestamp, end_timestamp, .. } = &self.options;
+        let view = match &self.view {
+            Rows::Records => "records",
+            Rows::Batches(_) => "batches",
+            Rows::Segments(_) => "segments",
+        };
+        Table::new(&format!("Scan of {view} of {} sources", self.sources.len()))
+            .list(["column", "type"], fields)
+            .row_if("first source", self.sources.first().map(name_of))
+            .row_if("last source", self.sources.get(1..).and_then(<[_]>::last).map(name_of))
+            .row_if("start_offset", *start_offset)
+            .row_if("end_offset", *end_offset)
+            .row_if("start_timestamp", start_timestamp.map(crate::python::html::instant))
+            .row_if("end_timestamp", end_timestamp.map(crate::python::html::instant))
+            .row_if("include_control", self.options.include_control.then_some("True"))
+            .row_if("check_crc", (!self.options.check_crc).then_some("False"))
+            .row_if("on_corrupt", self.on_corrupt())
+            .finish()
+    }
+}
+
+impl PyScan {
+    fn on_corrupt(&self) -> Option<&'static str> {
+        match self.options.on_corrupt {
+            OnCorrupt::Fail => None,
+            OnCorrupt::Skip => Some("skip"),
+            OnCorrupt::Report => Some("report"),
+        }
+    }
+}
+
+fn name_of(source: &ScanSource) -> String {
+    source.path().map_or_else(|| "a buffer".to_owned(), |path| path.display().to_string())
+}
+
+/// The later of two bounds.
+fn later(one: Option<i64>, other: Option<i64>) -> Option<i64> {
+    one.max(other)
+}
+
+/// The earlier of two bounds.
+fn earlier(one: Option<i64>, other: Option<i64>) -> Option<i64> {
+    one.into_iter().chain(other).min()
+}

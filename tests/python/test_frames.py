@@ -1,0 +1,302 @@
+# ruff: noqa: SIM300 -- predicates are written as their readers write them
+"""`kbat.scan_polars`, `kbat.dataset`, `kbat.register_duckdb`: the frames people use."""
+
+from __future__ import annotations
+
+import datetime as dt
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import kbat
+from data import DATA, build, patched
+from kbat.frames.bounds import Bounds, Range
+from kbat.frames.lazy import bounds_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LOG_DIR = DATA / "log-dir"
+PARTITION = LOG_DIR / "segments-default-interval-0"
+SOURCES = [LOG_DIR / name for name in ("segments-default-interval-0", "txn-lz4-0", "codec-gzip-0")]
+
+T0 = 1_700_000_000_000
+
+
+def ten(base: int, **settings: Any) -> bytes:  # noqa: ANN401 -- those of the builder
+    """Ten records, their timestamps a second apart."""
+    records = [(T0 + 1000 * index, b"key", b"%d" % index) for index in range(base, base + 10)]
+    return build(records, base_offset=base, **settings)
+
+
+THIRTY = ten(0) + ten(10) + ten(20)
+#: As THIRTY, its first and last batch broken.
+BROKEN = bytes(patched(ten(0), 17, ">I", 0)) + ten(10) + bytes(patched(ten(20), 17, ">I", 0))
+
+
+def instant(index: int) -> dt.datetime:
+    return dt.datetime.fromtimestamp(T0 / 1000 + index, dt.UTC)
+
+
+def offsets(frame: pl.DataFrame | pl.LazyFrame) -> list[int]:
+    return frame.lazy().select("offset").collect()["offset"].to_list()
+
+
+OFFSET, TIMESTAMP, TOPIC, PART = pl.col("offset"), pl.col("timestamp"), pl.col("topic"), pl.col("partition")
+EVERYTHING = Bounds()
+NOTHING = Bounds(Range(0, 0))
+
+
+@pytest.mark.parametrize(
+    ("predicate", "bounds"),
+    [
+        (OFFSET >= 5, Bounds(Range(start=5))),
+        (OFFSET > 5, Bounds(Range(start=6))),
+        (OFFSET < 5, Bounds(Range(end=5))),
+        (OFFSET <= 5, Bounds(Range(end=6))),
+        (OFFSET == 5, Bounds(Range(5, 6))),
+        (pl.lit(5) < OFFSET, Bounds(Range(start=6))),
+        (OFFSET.is_between(3, 9), Bounds(Range(3, 10))),
+        (OFFSET.is_between(3, 9, closed="none"), Bounds(Range(4, 9))),
+        (OFFSET.is_in([7, 3]), Bounds(Range(3, 8))),
+        ((OFFSET >= 3) & (OFFSET < 9), Bounds(Range(3, 9))),
+        ((OFFSET == 3) | (OFFSET == 9), Bounds(Range(3, 10))),
+        ((OFFSET >= 3) & (pl.col("value") == b"x"), Bounds(Range(start=3))),
+        ((OFFSET >= 3) | (pl.col("value") == b"x"), EVERYTHING),
+        (OFFSET != 3, EVERYTHING),
+        (~(OFFSET < 3), EVERYTHING),
+        (OFFSET + 1 < 3, EVERYTHING),
+        (OFFSET < pl.col("partition"), EVERYTHING),
+        (OFFSET < 2.5, EVERYTHING),
+        (OFFSET > 2**63 - 1, Bounds(Range(start=2**63))),
+        (TIMESTAMP >= instant(5), Bounds(timestamps=Range(start=T0 + 5000))),
+        (TIMESTAMP < instant(5), Bounds(timestamps=Range(end=T0 + 5000))),
+        (TIMESTAMP > instant(5) + dt.timedelta(microseconds=1), Bounds(timestamps=Range(start=T0 + 5001))),
+        (TIMESTAMP >= instant(5) + dt.timedelta(microseconds=1), Bounds(timestamps=Range(start=T0 + 5001))),
+        (TIMESTAMP <= instant(5) + dt.timedelta(microseconds=1), Bounds(timestamps=Range(end=T0 + 5001))),
+        (TIMESTAMP < instant(5) + dt.timedelta(microseconds=1), Bounds(timestamps=Range(end=T0 + 5001))),
+        (TOPIC == "a", Bounds(topics=frozenset("a"))),
+        (TOPIC.is_in(["a", "b"]), Bounds(topics=frozenset("ab"))),
+        (TOPIC.is_in(["a", None]), EVERYTHING),
+        (TOPIC.is_null(), EVERYTHING),
+        (TOPIC > "a", EVERYTHING),
+        ((TOPIC == "a") & (PART == 1), Bounds(topics=frozenset("a"), partitions=frozenset([1]))),
+        ((TOPIC == "a") | (PART == 1), EVERYTHING),
+        (OFFSET.is_in([]), NOTHING),
+    ],
+)
+def test_bounds_follow_from_a_predicate(predicate: pl.Expr, bounds: Bounds) -> None:
+    """So they look in the installed polars; a form it writes otherwise gives no bound, which this finds out."""
+    assert bounds_of(predicate) == bounds
+
+
+numbers = st.integers(-2, 33)
+instants = numbers.map(instant) | numbers.map(lambda n: instant(n) + dt.timedelta(microseconds=n))
+
+
+def predicates(column: Any) -> st.SearchStrategy[Any]:  # noqa: ANN401 -- pl.col or ds.field
+    """Predicates of either library: both overload the same operators."""
+
+    def compared(name: str, values: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+        operators = ["__lt__", "__le__", "__gt__", "__ge__", "__eq__", "__ne__"]
+        return st.builds(lambda op, value: getattr(column(name), op)(value), st.sampled_from(operators), values)
+
+    leaves = (
+        compared("offset", numbers)
+        | compared("timestamp", instants)
+        | compared("topic", st.sampled_from(["orders", "clicks", "none"]))
+        | compared("partition", st.integers(0, 3))
+        | compared("value", st.just(b"5"))
+    )
+    return st.recursive(
+        leaves,
+        lambda inner: (
+            st.builds(lambda a, b: a & b, inner, inner)
+            | st.builds(lambda a, b: a | b, inner, inner)
+            | inner.map(lambda a: ~a)
+        ),
+        max_leaves=5,
+    )
+
+
+@pytest.fixture(scope="module")
+def log_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two topics of two partitions of three segments."""
+    root: Path = tmp_path_factory.mktemp("log-dir")
+    for name in ("orders-0", "orders-1", "clicks-0", "clicks-3"):
+        (root / name).mkdir()
+        for base in (0, 10, 20):
+            codec = "lz4" if base == 10 else "none"
+            (root / name / f"{base:020}.log").write_bytes(ten(base, compression=codec))
+    return root
+
+
+@settings(max_examples=50, deadline=None)
+@given(predicate=predicates(pl.col))
+def test_polars_filters_as_it_filters_a_frame(log_dir: Path, predicate: pl.Expr) -> None:
+    scan = kbat.scan([log_dir, ten(5)])
+    expected = scan.to_polars().filter(predicate)
+    assert kbat.scan_polars(scan).filter(predicate).collect().equals(expected)
+    assert kbat.scan_polars(scan).filter(predicate).select("value").collect().equals(expected.select("value"))
+
+
+@settings(max_examples=50, deadline=None)
+@given(predicate=predicates(ds.field))
+def test_dataset_filters_as_a_table_filters(log_dir: Path, predicate: ds.Expression) -> None:
+    scan = kbat.scan([log_dir, ten(5)])
+    table = scan.to_pyarrow()
+    assert len(table) == 130
+    expected = table.filter(predicate)
+    assert kbat.dataset(scan).to_table(filter=predicate) == expected
+    assert kbat.dataset(scan).filter(predicate).count_rows() == len(expected)
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.name)
+@pytest.mark.parametrize("engine", ["in-memory", "streaming"])
+def test_polars_gives_the_rows_of_the_scan_twice(source: Path, engine: Any) -> None:  # noqa: ANN401 -- polars's type
+    frame = kbat.scan_polars(source, include_control=True, max_rows=7)
+    expected = kbat.scan(source, include_control=True).to_polars()
+    assert frame.collect_schema() == expected.schema
+    for _ in range(2):
+        assert frame.collect(engine=engine).equals(expected)
+    assert frame.select(pl.len()).collect(engine=engine).item() == expected.height
+
+
+def test_polars_takes_the_scans_options_and_columns() -> None:
+    frame = kbat.scan_polars(THIRTY, columns=["value", "magic"], start_offset=5, topic="t")
+    assert frame.collect_schema().names() == ["value", "magic"]
+    assert frame.collect().shape == (25, 2)
+    assert frame.select("magic").unique().collect()["magic"].to_list() == [2]
+
+
+def test_polars_asks_for_columns_it_needs() -> None:
+    """A timestamp that does not fit microseconds fails only where timestamps are read."""
+    data = build([(2**63 - 1, b"k", b"v")])
+    frame = kbat.scan_polars(data, timestamp_unit="us")
+    assert frame.select("value").collect()["value"].to_list() == [b"v"]
+    with pytest.raises(kbat.CorruptError, match="timestamp"):
+        frame.collect()
+
+
+def test_polars_predicate_and_limit_leave_the_rest_unread() -> None:
+    frame = kbat.scan_polars(BROKEN)
+    assert offsets(frame.filter(OFFSET.is_between(10, 19))) == list(range(10, 20))
+    first_broken = kbat.scan_polars(BROKEN[: len(ten(0) + ten(10))])
+    assert offsets(first_broken.filter(TIMESTAMP >= instant(12))) == list(range(12, 20))
+    with pytest.raises(kbat.CrcError) as raised:
+        frame.filter(OFFSET >= 10).collect()
+    assert raised.value.base_offset == 20
+    late = kbat.scan_polars(BROKEN[len(ten(0)) :], max_rows=5)
+    assert offsets(late.head(10)) == list(range(10, 20))
+    with pytest.raises(kbat.CrcError):
+        late.head(11).collect()
+
+
+def test_polars_limit_counts_before_the_filter_that_follows_it() -> None:
+    frame = kbat.scan_polars(THIRTY, max_rows=4)
+    assert offsets(frame.head(15).filter(OFFSET >= 10)) == list(range(10, 15))
+    assert offsets(frame.filter(OFFSET >= 10).head(7)) == list(range(10, 17))
+    assert offsets(frame.head(0)) == []
+
+
+def test_polars_passes_over_files_of_other_topics(log_dir: Path, tmp_path: Path) -> None:
+    shutil.copytree(log_dir, tmp_path, dirs_exist_ok=True)
+    for path in tmp_path.glob("clicks-*/*.log"):
+        path.write_bytes(b"no batch, but longer than a header is")
+    frame = kbat.scan_polars(tmp_path)
+    assert frame.filter(TOPIC == "orders").collect().height == 60
+    assert frame.filter(TOPIC.is_in(["orders"]), PART == 1).collect().height == 30
+    table = kbat.dataset(tmp_path).to_table(filter=(ds.field("topic") == "orders") & (ds.field("partition") == 1))
+    assert len(table) == 30
+    with pytest.raises(kbat.UnsupportedError):
+        frame.filter(PART == 0).collect()
+
+
+def test_polars_schema_needs_no_data(tmp_path: Path) -> None:
+    path = tmp_path / "0.log"
+    path.write_bytes(THIRTY)
+    frame = kbat.scan_polars(path)
+    path.unlink()
+    assert frame.collect_schema().names()[0] == "key"
+    with pytest.raises(FileNotFoundError):
+        frame.collect()
+
+
+@pytest.mark.parametrize("make", [kbat.scan_polars, kbat.dataset])
+def test_options_are_those_of_scan(make: Any) -> None:  # noqa: ANN401 -- either function
+    with pytest.raises(TypeError, match="nope"):
+        make(THIRTY, nope=1)
+    with pytest.raises(TypeError, match=r"options already.*topic"):
+        make(kbat.scan(THIRTY), topic="t")
+
+
+def test_dataset_is_one_of_pyarrows() -> None:
+    dataset = kbat.dataset(THIRTY, max_rows=4)
+    table = kbat.scan(THIRTY).to_pyarrow()
+    assert isinstance(dataset, ds.Dataset)
+    assert dataset.schema == table.schema
+    assert dataset.to_table() == dataset.to_table() == table
+    assert dataset.to_table(columns=["value", "key"]) == table.select(["value", "key"])
+    doubled = dataset.to_table(columns={"twice": ds.field("offset") * 2}, filter=ds.field("offset") >= 28)
+    assert doubled.to_pydict() == {"twice": [56, 58]}
+    assert dataset.head(3) == table.slice(0, 3)
+    assert dataset.count_rows() == 30
+    assert dataset.count_rows(filter=ds.field("offset") < 3) == 3
+    assert pa.Table.from_batches(dataset.to_batches()) == table
+    assert dataset.take(pa.array([1, 29])) == table.take([1, 29])
+    for missing in (dataset.get_fragments, lambda: dataset.replace_schema(table.schema)):
+        with pytest.raises(NotImplementedError):
+            missing()
+
+
+def test_dataset_reads_what_the_filter_leaves_and_raises_what_it_is() -> None:
+    dataset = kbat.dataset(BROKEN)
+    field = ds.field("offset")
+    assert dataset.to_table(filter=(field >= 10) & (field < 20))["offset"].to_pylist() == list(range(10, 20))
+    assert dataset.to_table(filter=field.isin([11, 18]))["offset"].to_pylist() == [11, 18]
+    with pytest.raises(kbat.CrcError):
+        dataset.to_table()
+    fitting = kbat.dataset(build([(2**63 - 1, b"k", b"v")]), timestamp_unit="us")
+    assert fitting.to_table(columns=["value"]).to_pydict() == {"value": [b"v"]}
+
+
+def test_duckdb_reads_a_scan_by_its_name() -> None:
+    scan = kbat.scan(PARTITION)  # noqa: F841 -- DuckDB finds it by its name
+    for _ in range(2):
+        assert duckdb.execute('SELECT count(*), max("offset") FROM scan').fetchall() == [(1100, 1099)]
+    both = duckdb.execute('SELECT count(*) FROM scan AS a JOIN scan AS b USING ("offset")').fetchall()
+    assert both == [(1100,)]
+
+
+def test_duckdb_pushes_columns_and_filters_into_a_dataset() -> None:
+    broken = kbat.dataset(BROKEN)  # noqa: F841 -- DuckDB finds it by its name
+    query = 'SELECT list("offset") FROM broken WHERE "offset" BETWEEN 10 AND 19'
+    assert duckdb.execute(query).fetchall() == [(list(range(10, 20)),)]
+    data = build([(2**63 - 1, b"k", b"v")])
+    unfit = kbat.dataset(data, timestamp_unit="us")  # noqa: F841 -- DuckDB finds it by its name
+    assert duckdb.execute("SELECT value FROM unfit").fetchall() == [(b"v",)]
+    with pytest.raises(duckdb.Error, match="checksum mismatch"):
+        duckdb.execute("SELECT count(*) FROM broken").fetchall()
+
+
+def test_duckdb_registers_a_view_that_reads_anew(tmp_path: Path) -> None:
+    path = tmp_path / "0.log"
+    path.write_bytes(ten(0))
+    with duckdb.connect() as connection:
+        kbat.register_duckdb(connection, "orders", path, topic="orders")
+        query = "SELECT topic, count(*), max(timestamp) FROM orders GROUP BY topic"
+        assert connection.execute(query).fetchall()[0][:2] == ("orders", 10)
+        path.write_bytes(THIRTY)
+        assert connection.execute(query).fetchall()[0][:2] == ("orders", 30)
+        since = "SELECT count(*) FROM orders WHERE timestamp >= epoch_ms(?)::TIMESTAMPTZ"
+        assert connection.execute(since, [T0 + 25_000]).fetchall() == [(5,)]
+        connection.unregister("orders")
+        with pytest.raises(duckdb.CatalogException):
+            connection.execute(query)
