@@ -78,6 +78,11 @@ def test_dump_log_finds_only_gaps_and_empty_batches(
     assert [fault for fault in kafka_server.faults(rewritten[name]) if not EXPECTED.match(fault)] == []
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_verify_finds_no_error_in_what_was_rewritten(rewritten: dict[str, Path], name: str) -> None:
+    assert [str(finding) for finding in kbat.verify(rewritten[name]).findings if finding.severity == "error"] == []
+
+
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in {"without-producers", "upgraded-corpus"}])
 def test_kafka_knows_the_producers_of_what_was_rewritten(
     kafka_server: KafkaServer, rewritten: dict[str, Path], tmp_path: Path, name: str

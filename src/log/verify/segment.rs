@@ -252,9 +252,10 @@ impl SegmentCheck<'_, '_> {
         if !self.log.replayed {
             return;
         }
-        let same = |one: &AbortedTransaction, other: &AbortedTransaction| {
-            (one.producer_id, one.first_offset, one.last_offset)
-                == (other.producer_id, other.first_offset, other.last_offset)
+        // compaction may have removed the transaction's first batches, which the entry still names
+        let same = |one: &AbortedTransaction, entry: &AbortedTransaction| {
+            (one.producer_id, one.last_offset) == (entry.producer_id, entry.last_offset)
+                && one.first_offset >= entry.first_offset
         };
         for missing in self.aborted.iter().filter(|one| !entries.iter().any(|entry| same(one, entry))) {
             let (producer, first) = (missing.producer_id, missing.first_offset);
