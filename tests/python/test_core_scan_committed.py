@@ -122,3 +122,33 @@ def test_control_records_come_on_request_and_aborted_ones_never() -> None:
 def test_views_of_other_rows_refuse_it() -> None:
     with pytest.raises(ValueError, match="is about records"):
         kbat.scan(b"", view="batches", isolation="read_committed")
+
+
+def test_transactions_that_overlap_or_are_empty_are_told_apart() -> None:
+    """Edge case 66: two producers in turn, compressed, markers in the other order; markers with nothing before them."""
+
+    def data(producer: int, base_offset: int) -> bytes:
+        records = [(1, b"k", b"v" * 50)] * 2
+        fields = {"producer_id": producer, "producer_epoch": 0, "base_sequence": base_offset, "transactional": True}
+        return build(records, base_offset=base_offset, compression="lz4", **fields)
+
+    def marker(producer: int, offset: int, *, commit: bool) -> bytes:
+        return kbat.end_transaction_marker(
+            commit=commit, producer_id=producer, producer_epoch=0, timestamp=5, base_offset=offset
+        )
+
+    log = (
+        marker(9, 0, commit=False)
+        + data(1, 1)
+        + data(2, 3)
+        + data(1, 5)
+        + marker(2, 7, commit=False)
+        + marker(2, 8, commit=False)
+        + data(2, 9)
+        + marker(1, 11, commit=True)
+        + marker(2, 12, commit=True)
+    )
+    assert committed(log) == [1, 2, 5, 6, 9, 10]
+    # an abort that ends a transaction after the asked-for range counts all the same
+    aborted = log[: -len(marker(2, 12, commit=True))] + marker(2, 12, commit=False)
+    assert committed(aborted, start_offset=9, end_offset=11) == []

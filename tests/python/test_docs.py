@@ -25,9 +25,9 @@ def test_pages_name_tests_that_exist(page: str) -> None:
     assert named - all_names() - {"partition_leader_epoch", "estimated_size", "decompressed_len"} == set()
 
 
-def test_every_edge_case_up_to_76_has_a_test_or_a_reason() -> None:
+def test_every_edge_case_has_a_test_or_a_reason() -> None:
     text = (ROOT / "docs" / "edge-cases.md").read_text(encoding="utf-8")
     lines = [line.split("|") for line in text.splitlines() if re.match(r"\| \d+ \|", line)]
     rows = {int(cells[1]): "".join(cells[3:]).strip() for cells in lines}
     assert sorted(rows) == list(range(1, 93))
-    assert [case for case in range(1, 77) if not rows[case]] == []
+    assert [case for case, cells in rows.items() if not cells] == []
