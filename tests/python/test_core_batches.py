@@ -367,3 +367,14 @@ def test_reprs_tell() -> None:
     assert repr(walk) == f"BatchIterator(position={len(BATCH)})"
     long = records_of(build([(0, None, b"x" * 1000)]))[0]
     assert repr(long) == f"Record(offset=0, timestamp=0, key=None, value=b'{'x' * 40}'… (1000 bytes))"
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_key_of_a_compressed_set_is_ignored(magic: int) -> None:
+    """format.md gotcha 16: only its messages have keys."""
+    data = build([(1, b"k", b"v"), (2, None, b"w")], magic=magic, compression="gzip")
+    place = 18 if magic == 0 else 26
+    keyed = data[:place] + (6).to_bytes(4) + b"unused" + data[place + 4 :]
+    keyed = bytes(patched(keyed, 8, ">i", len(keyed) - 12))
+    keyed = bytes(patched(keyed, 12, ">I", zlib.crc32(keyed[16:])))
+    assert [plain(record) for record in records_of(keyed)] == [plain(record) for record in records_of(data)]

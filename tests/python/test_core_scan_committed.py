@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import kbat
-from data import DATA, build
+from data import DATA, build, patched, with_right_crc
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -152,3 +152,19 @@ def test_transactions_that_overlap_or_are_empty_are_told_apart() -> None:
     # an abort that ends a transaction after the asked-for range counts all the same
     aborted = log[: -len(marker(2, 12, commit=True))] + marker(2, 12, commit=False)
     assert committed(aborted, start_offset=9, end_offset=11) == []
+
+
+def test_control_batches_that_say_nothing_end_no_transaction() -> None:
+    """format.md gotcha 17: an empty control batch, and one of a type that nobody knows."""
+    data = transaction(1, 0, commit=None)
+    marker = transaction(1, 0, commit=False)[len(data) :]
+    emptied = kbat.retain_records(marker, lambda _: False, retention="retain_empty")
+    unknown = bytes(with_right_crc(patched(marker, marker.index(b"\0\0\0\0", 64), ">hh", 0, 99)))
+    assert len(emptied) == 61
+    assert [record.control and record.control.type for record in next(kbat.read_batches(unknown))] == ["UNKNOWN(99)"]
+    commit = transaction(1, 1, commit=True)[-len(marker) :]
+    for nothing in (emptied, unknown):
+        assert committed(data + nothing) == []
+        assert committed(data + nothing + commit) == [0, 1]
+        assert committed(data + nothing + commit, include_control=True)[-1] == 3
+    assert committed(data + marker + commit) == []

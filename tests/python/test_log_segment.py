@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import kbat
-from data import DATA
+from data import DATA, build, patched, with_right_crc
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -194,3 +194,89 @@ def kbat_batch(value: bytes) -> bytes:
     builder = kbat.BatchBuilder()
     builder.append(None, value, timestamp=1)
     return builder.finish()
+
+
+def segment_of(tmp_path: Path, *batches: bytes, base_offset: int = 0) -> kbat.Segment:
+    """Write a segment without indexes."""
+    log = tmp_path / f"{base_offset:020}.log"
+    log.write_bytes(b"".join(batches))
+    return kbat.Segment(log)
+
+
+def found_at(segment: kbat.Segment, timestamp: int) -> tuple[int, int, int | None] | None:
+    place = segment.find_timestamp(timestamp)
+    return place and (place.timestamp, place.offset, place.leader_epoch)
+
+
+def test_find_timestamp_gives_the_answers_of_kafkas_tests(tmp_path: Path) -> None:
+    """format.md 4.9: offsets 40 to 49, timestamps of ten times that."""
+    batches = [build([(10 * offset, None, b"v")], base_offset=offset) for offset in range(40, 50)]
+    segment = segment_of(tmp_path, *batches, base_offset=40)
+    expected = {420: 42, 421: 43, 430: 43, 431: 44, 491: None, 401: 41, 399: 40}
+    places = {timestamp: segment.find_timestamp(timestamp) for timestamp in expected}
+    assert {timestamp: place and place.offset for timestamp, place in places.items()} == expected
+
+
+@pytest.mark.parametrize("magic", [0, 1, 2])
+def test_find_timestamp_tells_the_leader_epoch_of_v2_only(tmp_path: Path, magic: int) -> None:
+    """format.md test 56: v1 has no epochs, v0 no timestamps either."""
+    batches = [bytearray(build([(10 + at, None, b"v")], base_offset=5 + at, magic=magic)) for at in (0, 1)]
+    if magic == 2:
+        for epoch, batch in enumerate(batches):
+            kbat.set_partition_leader_epoch(batch, epoch)
+    segment = segment_of(tmp_path, *map(bytes, batches), base_offset=5)
+    found = [found_at(segment, timestamp) for timestamp in (9, 10, 11, 12)]
+    first, second = (10, 5, 0 if magic == 2 else None), (11, 6, 1 if magic == 2 else None)
+    assert found == ([None] * 4 if magic == 0 else [first, first, second, None])
+
+
+def test_find_timestamp_goes_by_the_headers_largest_timestamp(tmp_path: Path) -> None:
+    """format.md gotcha 6: where the header says less than the records, as Kafka's, a lookup passes over the batch."""
+    first, second = build([(100, None, b"v")]), build([(200, None, b"v")], base_offset=1)
+    older = bytes(with_right_crc(patched(first, 35, ">q", -1)))
+    assert found_at(segment_of(tmp_path, first, second), 50) == (100, 0, None)
+    assert found_at(segment_of(tmp_path, older, second), 50) == (200, 1, None)
+    assert [record.timestamp for record in next(kbat.read_batches(older))] == [100]
+
+
+def test_find_offset_in_a_gap_is_the_next_batch(tmp_path: Path) -> None:
+    """format.md tests 52 and 95: offsets 0, 1, 2 and 50."""
+    batches = [build([(1, None, b"v")], base_offset=offset) for offset in (0, 1, 2, 50)]
+    segment = segment_of(tmp_path, *batches)
+    for offset in (3, 49, 50):
+        place = segment.find_offset(offset)
+        assert place is not None
+        assert (place.base_offset, place.position) == (50, 3 * len(batches[0]))
+    assert segment.find_offset(51) is None
+
+
+@pytest.mark.parametrize("first", [5, 12])
+def test_segment_may_begin_below_or_above_its_name(tmp_path: Path, first: int) -> None:
+    """format.md gotchas 25 and 26: the name is a bound for indexes; what the batches say counts."""
+    batches = [build([(1, None, b"v")], base_offset=offset) for offset in (first, first + 1, first + 20)]
+    segment = segment_of(tmp_path, *batches, base_offset=10)
+    assert segment.base_offset == 10
+    assert segment.end_offset == first + 21
+    assert [record.offset for batch in segment.batches() for record in batch] == [first, first + 1, first + 20]
+    for offset in (first, first + 1, first + 2, first + 20):
+        place = segment.find_offset(offset)
+        assert place is not None
+        assert place.base_offset == min(at for at in (first, first + 1, first + 20) if at >= offset)
+    kinds = {finding.kind for finding in kbat.verify(segment.path).findings}
+    assert ("offset_below_base" in kinds or "offset_overflow" in kinds) == (first < 10)
+
+
+def test_time_index_may_repeat_an_offset_with_a_later_timestamp(tmp_path: Path) -> None:
+    """format.md gotcha 24: entries rise by timestamp; the last one may have the offset of the one before."""
+    batches = [build([(10, None, b"v"), (20, None, b"v")]), build([(15, None, b"v")], base_offset=2)]
+    segment = segment_of(tmp_path, *batches)
+    Path(segment.path).with_suffix(".timeindex").write_bytes(struct.pack(">qiqi", 10, 1, 20, 1))
+    index = kbat.TimeIndex(Path(segment.path).with_suffix(".timeindex"))
+    index.sanity_check()
+    assert index.entries == [(10, 1), (20, 1)]
+    assert [found_at(segment, timestamp) for timestamp in (9, 11, 20, 21)] == [
+        (10, 0, None),
+        (20, 1, None),
+        (20, 1, None),
+        None,
+    ]
