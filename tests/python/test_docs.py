@@ -17,7 +17,7 @@ def all_names() -> set[str]:
     return {name for path in sources for name in re.findall(r"\b(?:fn|def) (\w+)", path.read_text(encoding="utf-8"))}
 
 
-@pytest.mark.parametrize("page", ["edge-cases.md", "differences.md"])
+@pytest.mark.parametrize("page", ["edge-cases.md", "differences.md", "format-tests.md"])
 def test_pages_name_tests_that_exist(page: str) -> None:
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
     named = {name for name in re.findall(r"`([a-z0-9_]{12,})`", text) if "_" in name}
@@ -31,3 +31,13 @@ def test_every_edge_case_has_a_test_or_a_reason() -> None:
     rows = {int(cells[1]): "".join(cells[3:]).strip() for cells in lines}
     assert sorted(rows) == list(range(1, 93))
     assert [case for case, cells in rows.items() if not cells] == []
+
+
+def test_every_rule_of_the_format_has_a_test_or_a_reason() -> None:
+    text = (ROOT / "docs" / "format-tests.md").read_text(encoding="utf-8")
+    exercised, surprising = text.split("\n## ")[1:]
+    for part, last in (exercised, 109), (surprising, 30):
+        lines = [line.split("|") for line in part.splitlines() if re.match(r"\| \d", line)]
+        spans = [[int(number) for number in cells[1].split("to")] for cells in lines]
+        assert [number for span in spans for number in range(span[0], span[-1] + 1)] == list(range(1, last + 1))
+        assert [cells[1] for cells in lines if not "".join(cells[3:]).strip()] == []
