@@ -182,7 +182,7 @@ def test_recover_files_missing_or_left_over_is_what_kafka_makes_of_it(
 def test_recover_old_formats_is_what_kafka_makes_of_it(kafka_server: KafkaServer, tmp_path: Path) -> None:
     """Message formats v0 and v1, mixed and compacted, undamaged and with a flipped bit.
 
-    Where v0 follows v2 in the last segment, Kafka leaves a snapshot at the end of v2 too, which it deletes at its next start.
+    Where v0 follows v2 in the last segment, Kafka leaves a snapshot at the end of v2 too; its next start deletes it.
     """
     rng = random.Random(10)  # noqa: S311
     cases = {path.parent for path in (data.DATA / "corpus-legacy").rglob("00000000000000000000.index")}
