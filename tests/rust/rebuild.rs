@@ -1,5 +1,7 @@
 //! Indexes deleted and rebuilt: every lookup of the corpora has the answer it had, and logs keep their bytes.
 
+#![allow(clippy::case_sensitive_file_extension_comparisons, reason = "Kafka's names are in lower case")]
+
 use std::fs;
 use std::path::Path;
 

@@ -1,5 +1,7 @@
 //! Recovery of the `crash-*` cases gives what the broker made of them, and of damage what Kafka's rules say.
 
+#![allow(clippy::case_sensitive_file_extension_comparisons, reason = "Kafka's names are in lower case")]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,7 @@
 //! Salvage keeps exactly the whole batches of damaged files, with their offsets, and names the holes.
 
+#![allow(clippy::case_sensitive_file_extension_comparisons, reason = "Kafka's names are in lower case")]
+
 use std::fs;
 use std::path::Path;
 
@@ -30,8 +32,10 @@ fn sample(case: &str) -> Vec<u8> {
     fs::read(data_dir().join("corpus").join(case).join(LOG)).unwrap()
 }
 
-/// Position, length, reason, offsets of each hole.
-fn holes(report: &RepairReport) -> Vec<(usize, usize, &'static str, Option<i64>, Option<i64>)> {
+/// Position, length, reason, offsets lost.
+type Hole = (usize, usize, &'static str, Option<i64>, Option<i64>);
+
+fn holes(report: &RepairReport) -> Vec<Hole> {
     let hole = |range: &kbat::DroppedRange| {
         (range.position as usize, range.length as usize, range.reason, range.first_offset, range.last_offset)
     };
@@ -62,8 +66,8 @@ fn salvage_every_kind_of_damage_keeps_the_other_batches() {
     let bytes = sample("crash-index");
     let at = positions(&bytes);
     let (from, to) = (at[7], at[8]);
-    let lost: Vec<i64> = kbat::batches(&bytes[from..to]).map(|batch| batch.unwrap().base_offset().unwrap()).collect();
-    let (first, last) = (lost[0], kbat::batches(&bytes[from..to]).next().unwrap().unwrap().last_offset());
+    let bases: Vec<i64> = kbat::batches(&bytes[from..to]).map(|batch| batch.unwrap().base_offset().unwrap()).collect();
+    let (first, last) = (bases[0], kbat::batches(&bytes[from..to]).next().unwrap().unwrap().last_offset());
     let without = [&bytes[..from], &bytes[to..]].concat();
     let damage = |name: &str, damage: fn(&mut [u8])| {
         let mut damaged = bytes.clone();

@@ -1,5 +1,7 @@
 //! Verification is quiet where Kafka is fine, and names place and kind of every damage.
 
+#![allow(clippy::case_sensitive_file_extension_comparisons, reason = "Kafka's names are in lower case")]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
