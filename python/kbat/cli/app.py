@@ -1,0 +1,53 @@
+"""The commands and what they have in common."""
+
+from typing import Annotated
+
+import typer
+
+import kbat
+from kbat.cli import output
+from kbat.cli.audit import audit
+from kbat.cli.cat import cat
+from kbat.cli.guard import WRONG_ARGUMENT, guarded
+from kbat.cli.ls import ls
+from kbat.cli.repair import rebuild_indexes, recover, salvage
+from kbat.cli.rewriting import compact, rewrite
+from kbat.cli.verify import verify
+
+app = typer.Typer(name="kbat", no_args_is_help=True, rich_markup_mode="markdown", pretty_exceptions_enable=False)
+
+app.command()(guarded(ls))
+# 1 means warnings there
+app.command()(guarded(verify, failed=WRONG_ARGUMENT))
+app.command()(guarded(recover))
+app.command()(guarded(salvage))
+app.command("rebuild-indexes")(guarded(rebuild_indexes))
+app.command()(guarded(audit))
+app.command()(guarded(cat, at_damage=", --on-corrupt skip goes on after it"))
+app.command()(guarded(compact))
+app.command()(guarded(rewrite))
+
+
+def _version(asked: bool) -> None:  # noqa: FBT001 - typer calls it
+    if asked:
+        output.write_line(f"kbat {kbat.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def kbat_command(
+    *,
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it.")] = False,
+) -> None:
+    """Read, verify and repair Kafka's log segments without a broker.
+
+    No command changes what it reads, but `recover --in-place` and `rebuild-indexes` without OUT. Offsets are Kafka's,
+    positions are bytes, times are UTC. In tables sizes have a person's units; with --json they are bytes, and times
+    milliseconds since the epoch. JSON fields, their names and exit codes are stable: later versions only add to them.
+
+    Example: `kbat ls /var/lib/kafka/data`, then `kbat verify /var/lib/kafka/data/orders-0`
+
+    Exit codes: 0; 1 for damage and files that can't be read or written; 2 for wrong arguments; 130 after Ctrl-C.
+    Those of `verify` differ: 1 for warnings, 2 for errors.
+    """
+    del version

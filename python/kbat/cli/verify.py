@@ -1,0 +1,102 @@
+"""`kbat verify`: what is wrong, and the next command to type."""
+
+import shlex
+from collections import Counter
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+import kbat
+from kbat.cli import output
+from kbat.cli.options import Json, PathArgument
+from kbat.cli.progress import progress
+
+_ORDER = ("error", "warning", "info")
+_STYLES = {"error": "bold red", "warning": "yellow", "info": "dim"}
+_INDEXES = {".index", ".timeindex", ".txnindex", ".snapshot"}
+# Findings of one kind in one file that are shown unasked.
+_SHOWN = 3
+
+All = Annotated[bool, typer.Option("--all", help="Show every finding, not only the first three of a kind in a file.")]
+
+
+def verify(path: PathArgument, *, show_all: All = False, json: Json = False) -> None:
+    """Verify a log directory, a partition or a segment with its indexes. Nothing is changed.
+
+    All that a broker's recovery and `kafka-dump-log` check, and more. At the end stand the commands to type next.
+
+    Example: `kbat verify /var/lib/kafka/data/orders-0`
+
+    Exit codes: 0 where nothing is wrong (there may be findings of severity "info"), 1 for warnings, 2 for errors, for a
+    path that can't be read and for wrong arguments.
+
+    JSON: `path`, `ok`, `exit_code`, `segment_count`, `batch_count`, `record_count`, `byte_count`, `omitted_count`,
+    `findings`: `severity` ("info", "warning", "error"), `kind` (a stable name), `path`, `position` (byte), `offset`,
+    `message`; `next`: commands to type.
+    """
+    with progress("verifying") as callback:
+        report = kbat.verify(path, progress=callback)
+    commands = next_commands(path, report)
+    if json:
+        output.write_json({**report.to_dict(), "exit_code": report.exit_code, "next": list(commands)})
+    else:
+        _show(report, commands, show_all=show_all)
+    raise typer.Exit(report.exit_code)
+
+
+def next_commands(path: Path, report: kbat.Report) -> dict[str, str]:
+    """Give the commands that help with what was found, each with what it is for; the first ones change nothing."""
+    logs: dict[Path, None] = {}
+    indexes: dict[Path, None] = {}
+    for finding in report.findings:
+        place = Path(finding.path)
+        if finding.severity == "error" and (place.suffix == ".log" or place.name == "leader-epoch-checkpoint"):
+            logs[place.parent] = None
+        elif finding.severity != "info" and place.suffix in _INDEXES:
+            indexes[place.parent] = None
+    commands: dict[str, str] = {}
+    for directory in logs:
+        name, quoted = directory.resolve().name, shlex.quote(str(directory))
+        commands[f"kbat recover {quoted} --dry-run"] = "what a broker would throw away"
+        commands[f"kbat recover {quoted} {shlex.quote(f'recovered/{name}')}"] = "a copy as a broker would leave it"
+        commands[f"kbat salvage {quoted} {shlex.quote(f'salvaged/{name}')}"] = "a copy with every whole batch"
+    for directory in indexes:
+        if directory not in logs:
+            quoted = shlex.quote(str(path if path.is_file() else directory))
+            commands[f"kbat rebuild-indexes {quoted}"] = "new indexes in the place of the old ones"
+    return commands
+
+
+def _show(report: kbat.Report, commands: dict[str, str], *, show_all: bool) -> None:
+    console = output.console()
+    seen: Counter[tuple[str, str]] = Counter()
+    for finding in sorted(report.findings, key=lambda one: _ORDER.index(one.severity)):
+        seen[finding.path, finding.kind] += 1
+        if show_all or seen[finding.path, finding.kind] <= _SHOWN:
+            console.print(_line(finding))
+    hidden = report.omitted_count + (0 if show_all else sum(max(0, count - _SHOWN) for count in seen.values()))
+    if hidden:
+        more = "" if show_all else "; --all shows more"
+        output.write_line(f"{hidden:,} more findings of the same kinds in the same files{more}")
+    counts = Counter(finding.severity for finding in report.findings)
+    output.write_line(
+        f"{report.path}: {report.segment_count:,} segments, {report.batch_count:,} batches, {report.record_count:,} "
+        f"records, {output.size_text(report.byte_count)}: {counts['error']} errors, {counts['warning']} warnings"
+    )
+    if commands:
+        output.write_line("next:")
+        width = max(map(len, commands))
+        for command, purpose in commands.items():
+            output.write_line(f"  {command:{width}}  # {purpose}")
+
+
+def _line(finding: kbat.Finding) -> Text:
+    place = output.text(finding.path)
+    if finding.position is not None:
+        place += f", byte {finding.position}"
+    if finding.offset is not None:
+        place += f", offset {finding.offset}"
+    name = (f"{finding.severity}: {finding.kind}", _STYLES[finding.severity])
+    return Text.assemble(name, f": {place}: {output.text(finding.message)}")

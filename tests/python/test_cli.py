@@ -1,0 +1,578 @@
+"""The command `kbat`: its answers are those of the API, as text and as JSON; exit codes; errors that say what next."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+import kbat
+from data import DATA
+from kbat.cli import output
+from kbat.cli.app import app
+from partitions import Log, contents
+
+CORPUS = DATA / "corpus"
+LOG_DIR = DATA / "log-dir"
+LOG = "00000000000000000000.log"
+COMMANDS = ("ls", "verify", "recover", "salvage", "rebuild-indexes", "audit", "cat", "compact", "rewrite")
+ENDINGS = (".log", "index", ".snapshot", "-checkpoint", ".metadata")
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
+
+
+def json_of(*arguments: object, exit_code: int = 0) -> Any:  # noqa: ANN401 - JSON
+    done = run(*arguments, "--json")
+    assert done.exit_code == exit_code, done.stderr
+    return json.loads(done.stdout)
+
+
+def lines_of(*arguments: object) -> list[dict[str, Any]]:
+    done = run("cat", *arguments)
+    assert done.exit_code == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def process(*arguments: object) -> subprocess.Popen[str]:
+    return subprocess.Popen(  # noqa: S603 - its own module
+        [sys.executable, "-m", "kbat", *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+
+
+def copy_of(case: str, directory: Path) -> Path:
+    directory.mkdir(parents=True)
+    for path in (CORPUS / case).iterdir():
+        if path.is_file() and path.name.endswith(ENDINGS):
+            shutil.copy(path, directory)
+    return directory
+
+
+def content(directory: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in directory.iterdir()}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_of_every_command_has_an_example_json_fields_and_exit_codes(command: str) -> None:
+    text = " ".join(run(command, "--help").stdout.split())
+    assert f"kbat {command}" in text
+    for part in ("Example", "JSON", "Exit codes: 0"):
+        assert part in text
+
+
+def test_help_and_version() -> None:
+    text = run("--help").stdout
+    assert all(command in text for command in COMMANDS)
+    assert run("--version").stdout == f"kbat {kbat.__version__}\n"
+    done = subprocess.run(
+        [sys.executable, "-m", "kbat", "--version"], capture_output=True, text=True, check=True, env=_environment()
+    )
+    assert done.stdout == f"kbat {kbat.__version__}\n"
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+
+
+def test_ls_of_a_log_directory_is_what_the_api_says() -> None:
+    directory = kbat.LogDirectory(LOG_DIR)
+    found = json_of("ls", LOG_DIR)
+    assert (found["kind"], found["is_clean_shutdown"], found["stray"]) == ("log_directory", True, [])
+    assert len(found["partitions"]) == len(directory.partitions) == 15
+    table = run("ls", LOG_DIR).stdout
+    for row, log in zip(found["partitions"], directory.partitions, strict=True):
+        assert row == {
+            "topic": log.topic,
+            "partition": log.partition,
+            "path": log.directory,
+            "segments": len(log.segments),
+            "bytes": sum(segment.size for segment in log.segments),
+            "start_offset": log.start_offset,
+            "end_offset": log.end_offset,
+            "last_stable_offset": log.last_stable_offset,
+            "largest_timestamp": max(segment.largest_timestamp for segment in log.segments),
+            "error": None,
+        }
+        (line,) = [line for line in table.splitlines() if line.split()[:1] == [log.topic]]
+        assert output.size_text(row["bytes"]) in line
+        assert output.time_text(row["largest_timestamp"]) in line
+    (open_transaction,) = [row for row in found["partitions"] if row["topic"] == "txn-lz4"]
+    assert (open_transaction["last_stable_offset"], open_transaction["end_offset"]) == (263, 374)
+
+
+def test_ls_of_a_partition_and_of_a_segment_shows_segments(tmp_path: Path) -> None:
+    place = copy_of("crash-torn", tmp_path / "topic-7")
+    (place / f"{LOG}.deleted").touch()
+    log = kbat.PartitionLog(place)
+    found = json_of("ls", place)
+    assert (found["kind"], found["topic"], found["partition"]) == ("partition", "topic", 7)
+    assert (found["start_offset"], found["end_offset"], found["last_stable_offset"]) == (0, 160, 160)
+    assert [row["base_offset"] for row in found["segments"]] == [0, 69, 124]
+    assert [row["bytes"] for row in found["segments"]] == [segment.size for segment in log.segments]
+    assert found["leftovers"] == log.leftovers
+    assert len(found["leftovers"]) == 1
+    text = run("ls", place).stdout
+    assert "left over: " in text
+    assert "2023-11-14 22:20:04.149Z" in text
+    (single,) = json_of("ls", place / LOG)["segments"]
+    assert (single["base_offset"], single["end_offset"]) == (0, 69)
+    assert single["files"] == sorted(log.segments[0].files)
+
+
+def test_ls_of_a_directory_without_logs_is_a_wrong_argument(tmp_path: Path) -> None:
+    done = run("ls", tmp_path)
+    assert done.exit_code == 2
+    assert done.stderr == f"kbat: {tmp_path} holds neither <topic>-<partition> directories nor .log files\n"
+    assert run("ls", tmp_path / "gone").exit_code == 2
+
+
+def test_ls_names_what_it_can_not_read_after_the_rest(tmp_path: Path) -> None:
+    copy_of("codec-lz4", tmp_path / "good-0")
+    (tmp_path / "bad-0").mkdir()
+    (tmp_path / "bad-0" / LOG).mkdir()
+    found = json_of("ls", tmp_path, exit_code=1)
+    assert [row["topic"] for row in found["partitions"] if row["error"] is None] == ["good"]
+    done = run("ls", tmp_path)
+    assert "good" in done.stdout
+    assert str(tmp_path / "bad-0") in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("case", ["crash-flip", "crash-index", "crash-torn", "codec-lz4"])
+def test_verify_is_the_report_of_the_api(case: str, tmp_path: Path) -> None:
+    place = copy_of(case, tmp_path / "topic-0")
+    report = kbat.verify(place)
+    found = json_of("verify", place, exit_code=report.exit_code)
+    commands = found.pop("next")
+    assert found == json.loads(json.dumps({**report.to_dict(), "exit_code": report.exit_code}))
+    assert bool(commands) == (report.exit_code != 0)
+    shown = run("verify", place, "--all")
+    assert shown.exit_code == report.exit_code
+    for finding in report.findings:
+        assert f"{finding.severity}: {finding.kind}: {finding.path}" in shown.stdout
+        assert finding.message in shown.stdout
+    assert all(f"  {command}" in shown.stdout for command in commands)
+
+
+def test_verify_shows_three_findings_of_a_kind_and_errors_first(tmp_path: Path) -> None:
+    place = copy_of("crash-index", tmp_path / "topic-0")
+    lines = run("verify", place).stdout.splitlines()
+    assert sum(line.startswith("error: index_position") for line in lines) == 3
+    (more,) = [line for line in lines if "more findings" in line]
+    report = kbat.verify(place)
+    shown = sum(line.startswith(("error: ", "warning: ", "info: ")) for line in lines)
+    assert int(more.split()[0]) == len(report.findings) + report.omitted_count - shown
+    assert "--all" in more
+    severities = [line.split(":")[0] for line in lines if line.startswith(("error: ", "info: "))]
+    assert severities == sorted(severities)
+
+
+def test_verify_exits_with_1_for_warnings(tmp_path: Path) -> None:
+    copy_of("codec-lz4", tmp_path / "topic-0")
+    assert kbat.verify(tmp_path).exit_code == 1
+    assert run("verify", tmp_path).exit_code == 1
+
+
+def test_verify_of_what_can_not_be_read_is_no_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied", str(tmp_path))
+
+    monkeypatch.setattr(kbat, "verify", refuse)
+    done = run("verify", tmp_path)
+    assert done.exit_code == 2
+    assert "Permission denied" in done.stderr
+    assert "run kbat as a user who may" in done.stderr
+
+
+def test_verify_names_commands_that_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Typed as they stand, in an empty directory: what they write verifies, and the damaged files are as they were."""
+    monkeypatch.chdir(tmp_path)
+    place = copy_of("crash-flip", tmp_path / "it's damaged" / "topic-0")
+    before = content(place)
+    commands = json_of("verify", place, exit_code=2)["next"]
+    assert [shlex.split(command)[1] for command in commands] == ["recover", "recover", "salvage"]
+    for command in commands:
+        assert run(*shlex.split(command)[1:]).exit_code == 0, command
+    assert content(place) == before
+    for made in ("recovered/topic-0", "salvaged/topic-0"):
+        assert run("verify", tmp_path / made).exit_code == 0
+    indexes = copy_of("crash-index", tmp_path / "index-0")
+    (command,) = json_of("verify", indexes, exit_code=2)["next"]
+    assert run(*shlex.split(command)[1:]).exit_code == 0
+    assert run("verify", indexes).exit_code == 0
+    (command,) = json_of("verify", copy_of("crash-index", tmp_path / "file-0") / LOG, exit_code=2)["next"]
+    assert command.endswith(f"file-0/{LOG}")
+    assert run(*shlex.split(command)[1:]).exit_code == 0
+
+
+def test_recover_salvage_and_rebuild_are_those_of_the_api(tmp_path: Path) -> None:
+    place = copy_of("crash-flip", tmp_path / "topic-0")
+    before = content(place)
+    dry = json_of("recover", place, "--dry-run")
+    assert dry == json.loads(json.dumps(kbat.recover(place, dry_run=True).to_dict()))
+    assert content(place) == before
+    found = json_of("recover", place, tmp_path / "new" / "out", "--index-interval-bytes", "1k")
+    kbat.recover(place, tmp_path / "expected", index_interval_bytes=1024)
+    assert content(tmp_path / "new" / "out") == content(tmp_path / "expected")
+    assert (found["out"], found["end_offset"], found["is_complete"]) == (str(tmp_path / "new" / "out"), 99, False)
+    salvaged = run("salvage", place, tmp_path / "salvaged")
+    assert "offsets 99 to 104 are lost" in salvaged.stdout
+    kbat.salvage(place, tmp_path / "salvaged-by-api")
+    assert content(tmp_path / "salvaged") == content(tmp_path / "salvaged-by-api")
+    rebuilt = json_of("rebuild-indexes", place, tmp_path / "indexes")
+    kbat.rebuild_indexes(place, tmp_path / "indexes-by-api")
+    assert content(tmp_path / "indexes") == content(tmp_path / "indexes-by-api")
+    assert ["00000000000000000000.index", "written"] in rebuilt["files"]
+    assert content(place) == before
+    assert run("recover", place, "--in-place").exit_code == 0
+    assert kbat.PartitionLog(place).end_offset == 99
+
+
+@pytest.mark.parametrize(
+    "arguments", [(), ("out", "--in-place"), ("out", "--dry-run"), ("--in-place", "--dry-run")], ids=" ".join
+)
+def test_recover_wants_one_way_to_do_it(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    place = copy_of("crash-flip", tmp_path / "topic-0")
+    before = content(place)
+    done = run("recover", place, *arguments)
+    assert done.exit_code == 2
+    assert done.stderr == "kbat: give one of: OUT for a recovered copy, --in-place, or --dry-run\n"
+    assert content(place) == before
+    assert not Path("out").exists()
+
+
+def test_audit_adds_up_what_the_view_of_batches_says() -> None:
+    found = json_of("audit", LOG_DIR, "--by", "producer", "--by", "partition")
+    rows = kbat.scan(LOG_DIR, view="batches").to_pyarrow().to_pylist()
+    expected: dict[tuple[object, ...], list[dict[str, Any]]] = {}
+    for row in rows:
+        key = (row["topic"], row["compression"], row["producer_id"], row["partition"])
+        expected.setdefault(key, []).append(row)
+    assert len(found["groups"]) == len(expected)
+    sizes = [group["bytes"] for group in found["groups"]]
+    assert sizes == sorted(sizes, reverse=True)
+    for group in found["groups"]:
+        batches = expected[group["topic"], group["compression"], group["producer_id"], group["partition"]]
+        counted = [batch for batch in batches if batch["record_count"] is not None]
+        records = sum(batch["record_count"] for batch in counted)
+        assert group["batches"] == len(batches)
+        assert group["bytes"] == sum(batch["size"] for batch in batches)
+        assert group["records"] == records
+        assert group["mean_batch_bytes"] == pytest.approx(group["bytes"] / len(batches))
+        assert group["records_per_batch"] == (pytest.approx(records / len(counted)) if counted else None)
+        assert group["uncounted_batches"] == len(batches) - len(counted)
+        assert group["uncounted_bytes"] == sum(b["size"] for b in batches if b["record_count"] is None)
+    total = found["total"]
+    assert (total["batches"], total["bytes"]) == (len(rows), sum(row["size"] for row in rows))
+    assert total["uncounted_batches"] == 10
+    assert total["share"] == 1.0
+    assert sum(group["share"] for group in found["groups"]) == pytest.approx(1.0)
+
+
+def test_audit_as_a_table_tells_unknown_counts(tmp_path: Path) -> None:
+    lines = run("audit", LOG_DIR).stdout.splitlines()
+    (legacy,) = [line for line in lines if line.split()[:1] == ["k0822-java0822-snappy"]]
+    assert legacy.split() == [
+        "k0822-java0822-snappy",
+        "snappy",
+        "5",
+        "≥",
+        "0",
+        "31.9",
+        "KiB",
+        "6.4",
+        "KiB",
+        "?",
+        "5.2%",
+    ]
+    (zstd,) = [line for line in lines if line.split()[:1] == ["codec-zstd"]]
+    assert zstd.split() == ["codec-zstd", "zstd", "13", "220", "41.7", "KiB", "3.2", "KiB", "16.9", "6.8%"]
+    assert [line for line in lines if line.strip()][-1].split()[0] == "total"
+    empty = tmp_path / "empty-0"
+    empty.mkdir()
+    (empty / LOG).touch()
+    assert run("audit", empty).stdout == f"{empty}: no batches\n"
+    assert json_of("audit", empty)["total"]["share"] is None
+
+
+def test_audit_reads_headers_and_leaves_the_page_cache_unless_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[dict[str, Any]] = []
+    scan = kbat.scan
+
+    def watched(path: Path, **options: Any) -> kbat.Scan:  # noqa: ANN401 - those of kbat.scan
+        asked.append(options)
+        return scan(path, **options)
+
+    monkeypatch.setattr(kbat, "scan", watched)
+    first = json_of("audit", LOG_DIR)
+    assert json_of("audit", LOG_DIR, "--use-page-cache") == first
+    assert [options["leave_page_cache"] for options in asked] == [True, False]
+    assert all(options["view"] == "batches" for options in asked)
+    assert all("uncompressed_size" not in options["columns"] for options in asked)
+
+
+def test_audit_leaves_damage_out_and_says_so(tmp_path: Path) -> None:
+    place = copy_of("codec-lz4", tmp_path / "topic-0")
+    batches = list(kbat.read_batches(place / LOG))
+    damaged = bytearray((place / LOG).read_bytes())
+    damaged[batches[3].position + 8 : batches[3].position + 12] = b"\xff\xff\xff\xff"
+    (place / LOG).write_bytes(damaged)
+    done = run("audit", place, "--json")
+    found = json.loads(done.stdout)
+    assert done.exit_code == 0
+    assert found["total"]["batches"] == len(batches) - 1
+    assert (found["batches_skipped"], found["bytes_lost"]) == (1, batches[3].size)
+    assert "1 faults left out" in done.stderr
+
+
+def test_cat_prints_the_records_of_the_answers() -> None:
+    """Kafka's own classes say what is in the log: bytes, headers, timestamps."""
+    place = LOG_DIR / "codec-gzip-0"
+    rows = lines_of(place)
+    records = [record for batch in kbat.read_batches(place / LOG) for record in batch]
+    assert len(rows) == len(records) == 220
+    for row, record in zip(rows, records, strict=True):
+        assert (row["topic"], row["partition"]) == ("codec-gzip", 0)
+        assert (row["offset"], row["timestamp"], row["timestamp_type"]) == (
+            record.offset,
+            record.timestamp,
+            "CreateTime",
+        )
+        assert _bytes(row["key"]) == record.key
+        assert _bytes(row["value"]) == record.value
+        assert [(key, _bytes(value)) for key, value in row["headers"]] == list(record.headers)
+    assert any(isinstance(row["value"], dict) for row in rows)
+    assert any(row["value"] is None for row in rows)
+    assert any(row["value"] == "" for row in rows)
+
+
+def _bytes(value: str | dict[str, str] | None) -> bytes | None:
+    if isinstance(value, dict):
+        assert list(value) == ["base64"]
+        return base64.b64decode(value["base64"])
+    return None if value is None else value.encode()
+
+
+def test_cat_bounds_by_offset_time_isolation_and_limit() -> None:
+    place = LOG_DIR / "txn-lz4-0"
+    everything = lines_of(place)
+    offsets = [row["offset"] for row in everything]
+    assert [row["offset"] for row in lines_of(place, "--start-offset", 50, "--end-offset", 60)] == [
+        offset for offset in offsets if 50 <= offset < 60
+    ]
+    committed = kbat.scan(place, isolation="read_committed", columns=["offset"]).to_pyarrow().column(0).to_pylist()
+    assert [row["offset"] for row in lines_of(place, "--isolation", "read_committed")] == committed
+    assert len(committed) < len(offsets)
+    assert [row["offset"] for row in lines_of(place, "--limit", 3)] == offsets[:3]
+    assert lines_of(place, "-n", 0) == []
+    timed = lines_of(LOG_DIR / "codec-lz4-0")
+    first, last = "2023-11-14T22:16:00", "2023-11-14T23:16:30+01:00"
+    bounds = (1_700_000_160_000, 1_700_000_190_000)
+    expected = [row for row in timed if bounds[0] <= row["timestamp"] < bounds[1]]
+    assert 0 < len(expected) < len(timed)
+    assert lines_of(LOG_DIR / "codec-lz4-0", "--start-time", first, "--end-time", last) == expected
+    assert lines_of(LOG_DIR / "codec-lz4-0", "--start-time", bounds[0], "--end-time", bounds[1]) == expected
+
+
+def test_cat_of_times_no_calendar_has_and_of_none(tmp_path: Path) -> None:
+    log = Log(tmp_path / "t-0")
+    log.batch((b"k", b"v"), timestamp=1 << 60)
+    log.batch((b"a\x1b[31m\n", b"\xff"), timestamp=-1)
+    log.write()
+    late, none = lines_of(log.directory)
+    assert late["timestamp"] == 1 << 60
+    assert none["timestamp"] == -1
+    first, second = run("cat", log.directory, "--text").stdout.splitlines()
+    assert first == f't-0@0  {1 << 60}  "k"  "v"  at="0"'
+    assert second == 't-0@1  -1  "a\\x1b[31m\\n"  0xff  at="0"'
+    assert json_of("ls", log.directory)["segments"][0]["largest_timestamp"] == 1 << 60
+    assert str(1 << 60) in run("ls", log.directory).stdout
+    old = lines_of(LOG_DIR / "k0822-java0822-snappy-0", "-n", 1)
+    assert (old[0]["timestamp"], old[0]["timestamp_type"]) == (-1, None)
+
+
+def test_cat_at_damage_fails_skips_or_reports() -> None:
+    place = CORPUS / "crash-flip"
+    with pytest.raises(kbat.CrcError) as error:
+        kbat.scan(place).to_pyarrow()
+    done = run("cat", place)
+    assert done.exit_code == 1
+    assert [json.loads(line)["offset"] for line in done.stdout.splitlines()] == list(range(99))
+    assert done.stderr == (
+        f"kbat: {error.value}; 'kbat verify {place}' lists all damage, 'kbat salvage {place} OUT' keeps what is whole, "
+        "--on-corrupt skip goes on after it\n"
+    )
+    skipped = run("cat", place, "--on-corrupt", "skip")
+    assert skipped.exit_code == 0
+    assert len(skipped.stdout.splitlines()) == 144
+    assert "1 faults passed over: 1,213 bytes and 6 offsets lost" in skipped.stderr
+    reported = lines_of(place, "--on-corrupt", "report")
+    (fault,) = [row["error"] for row in reported if "error" in row]
+    assert (fault["kind"], fault["position"], fault["length"]) == ("crc", 13905, 1213)
+    assert (fault["first_offset"], fault["last_offset"]) == (99, 104)
+    assert "-- damage: checksum mismatch" in run("cat", place, "--on-corrupt", "report", "--text").stdout
+
+
+def test_rewrite_and_compact_are_those_of_the_api(tmp_path: Path) -> None:
+    place = copy_of("codec-lz4", tmp_path / "topic-0")
+    options = ("--compression", "zstd", "--level", "3", "--batch-bytes", "64KiB")
+    found = json_of("rewrite", place, tmp_path / "deep" / "er" / "rewritten", *options)
+    report = kbat.rewrite(place, tmp_path / "by-api", compression="zstd", level=3, batch_bytes=65536)
+    names = {"path": str(place), "out": str(tmp_path / "deep" / "er" / "rewritten")}
+    assert found == {**names, **report.to_dict()}
+    assert content(tmp_path / "deep" / "er" / "rewritten") == content(tmp_path / "by-api")
+    shown = run("rewrite", place, tmp_path / "old", "--magic", "0", "--compression", "none", "--drop-producer-state")
+    assert shown.exit_code == 0
+    lost = kbat.rewrite(place, tmp_path / "old-api", magic=0, compression="none", keep_producer_state=False).losses
+    assert ", ".join(lost) in shown.stdout
+    now = ("--now", "2024-01-01T00:00:00Z", "--delete-retention-ms", "5")
+    found = json_of("compact", place, tmp_path / "compacted", "--include-active", *now)
+    compacted = kbat.compact(
+        place, tmp_path / "compacted-api", include_active=True, now_ms=1_704_067_200_000, delete_retention_ms=5
+    )
+    assert found == {"path": str(place), "out": str(tmp_path / "compacted"), **compacted.to_dict()}
+    assert content(tmp_path / "compacted") == content(tmp_path / "compacted-api")
+    text = run("compact", place, tmp_path / "again", "--include-active").stdout
+    assert "superseded 16" in text
+    assert "35.9 KiB" in text
+
+
+def test_rewrite_that_fails_leaves_no_directory(tmp_path: Path) -> None:
+    done = run("rewrite", CORPUS / "crash-flip", tmp_path / "deep" / "er" / "out", "--compression", "gzip")
+    assert done.exit_code == 1
+    assert f"{CORPUS / 'crash-flip' / LOG}: byte 13922" in done.stderr
+    assert "kbat salvage" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").touch()
+    done = run("compact", CORPUS / "codec-lz4", tmp_path / "full")
+    assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
+    assert "is not empty" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("cat", LOG_DIR, "--start-time", "yesterday"),
+        ("cat", LOG_DIR, "--on-corrupt", "ignore"),
+        ("rewrite", LOG_DIR / "codec-lz4-0", "out", "--batch-bytes", "1 parsec"),
+        ("rewrite", LOG_DIR / "codec-lz4-0", "out", "--level", "3"),
+        ("rewrite", LOG_DIR / "codec-lz4-0", "out", "--compression", "gzip", "--level", "99"),
+        ("salvage", LOG_DIR, "out"),
+        ("nothing",),
+    ],
+    ids=lambda arguments: " ".join(map(str, arguments[:1] + arguments[2:])),
+)
+def test_wrong_arguments_exit_with_2(arguments: tuple[object, ...]) -> None:
+    done = run(*arguments)
+    assert done.exit_code == 2
+    assert done.stderr
+    assert not done.stdout
+    assert not Path("out").exists()
+
+
+def test_limits_are_told_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        message = "a batch of 3 GiB\nis over the limit"
+        raise kbat.LimitError(message)
+
+    monkeypatch.setattr(kbat, "scan", refuse)
+    done = run("cat", LOG_DIR)
+    assert done.exit_code == 1
+    assert done.stderr == "kbat: a batch of 3 GiB is over the limit; kbat.Limits raises the limit, in Python\n"
+
+
+def test_interrupt_ends_with_130_and_leaves_nothing(tmp_path: Path) -> None:
+    log = Log(tmp_path / "t-0")
+    for _ in range(30):
+        log.batch((None, os.urandom(1 << 20) * 2), codec="none")
+    log.write()
+    out = tmp_path / "deep" / "out"
+    running = process("rewrite", log.directory, out, "--compression", "zstd", "--level", "22")
+    with running:
+        deadline = time.monotonic() + 60
+        while not list(tmp_path.glob("deep/*.tmp-*")) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        running.send_signal(signal.SIGINT)
+        stdout, stderr = running.communicate(timeout=60)
+    assert (running.returncode, stdout, stderr) == (130, "", "kbat: interrupted\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["t-0"]
+    assert contents(log.directory)
+
+
+@pytest.mark.parametrize("command", ["cat", "ls"])
+def test_broken_pipe_is_quiet(command: str, tmp_path: Path) -> None:
+    log = Log(tmp_path / "t-0")
+    for _ in range(100):
+        log.batch((b"key", b"x" * 10_000))
+    log.write()
+    running = process(command, log.directory)
+    with running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        if command == "cat":
+            assert running.stdout.readline().startswith('{"topic": "t"')
+        running.stdout.close()
+        assert running.stderr.read() == ""
+    assert running.returncode == 141
+
+
+@pytest.mark.parametrize("missing", ["typer", "rich", "pyarrow"])
+def test_missing_packages_are_named_with_the_command_that_gets_them(
+    missing: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from importlib import util  # noqa: PLC0415 - what is patched
+
+    from kbat.cli import main  # noqa: PLC0415
+
+    find_spec = util.find_spec
+    monkeypatch.setattr(util, "find_spec", lambda name: None if name == missing else find_spec(name))
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == f"kbat: the command line needs {missing}: pip install 'kbat[cli]'\n"
+
+
+def test_import_of_kbat_needs_no_package_of_the_command_line() -> None:
+    script = "import sys, kbat, kbat.cli; assert not {'typer', 'rich', 'pyarrow'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", script], check=True, env=_environment())  # noqa: S603 - its own script
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1024, "1.0 KiB"),
+        (1 << 20, "1.0 MiB"),
+        (5 << 40, "5.0 TiB"),
+        (3 << 60, "3,072.0 PiB"),
+    ],
+)
+def test_size_text_is_in_a_persons_units(size: int, text: str) -> None:
+    assert output.size_text(size) == text
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "text"),
+    [(0, "1970-01-01 00:00:00.000Z"), (-1, "-1"), (1_700_000_000_007, "2023-11-14 22:13:20.007Z"), (None, "-")],
+)
+def test_time_text_is_utc(timestamp: int | None, text: str) -> None:
+    assert output.time_text(timestamp) == text
