@@ -9,17 +9,21 @@ from typing import TYPE_CHECKING
 from data import DATA
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pytest
     from pyspark.sql import SparkSession
 
 ROOT = DATA.parents[1]
 
 
-def test_readme_examples_print_what_they_print(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_readme_examples_print_what_they_print(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.chdir(ROOT)
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     examples = "\n".join(re.findall(r"```pycon\n(.*?)```", text, flags=re.DOTALL))
-    test = doctest.DocTestParser().get_doctest(examples, {"spark": spark}, "README.md", "README.md", 0)
+    test = doctest.DocTestParser().get_doctest(examples, {"spark": spark, "out": tmp_path}, "README.md", "README.md", 0)
     assert len(test.examples) > 10
     output: list[str] = []
     result = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, out=output.append)

@@ -130,8 +130,11 @@ impl fmt::Display for Finding {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for finding in &self.findings {
-            writeln!(f, "{finding}")?;
+        // what a person must see first
+        for severity in [Severity::Error, Severity::Warning, Severity::Info] {
+            for finding in self.findings.iter().filter(|finding| finding.severity == severity) {
+                writeln!(f, "{finding}")?;
+            }
         }
         if self.omitted_count > 0 {
             writeln!(f, "{} more findings of the same kinds", self.omitted_count)?;
