@@ -14,7 +14,7 @@ from expected import case_directories
 from growing_log import GrowingLog
 from kbat.spark.options import parse_options
 from kbat.spark.plan import plan
-from kbat.spark.rows import RowReader
+from kbat.spark.rows import RowReader, null_headers
 from kbat.spark.schema import schema_of
 
 if TYPE_CHECKING:
@@ -37,7 +37,9 @@ def read(source: Path, **given: object) -> pa.Table:
 
 def scanned(source: Path) -> pa.Table:
     scan = kbat.scan(source, columns=list(COLUMNS), include_control=True, timestamp_unit="us")
-    return scan.to_pyarrow().combine_chunks()
+    return pa.Table.from_batches(
+        map(null_headers, scan.to_pyarrow().to_batches()), scan.to_pyarrow().schema
+    ).combine_chunks()
 
 
 SMALL = (

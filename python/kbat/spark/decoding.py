@@ -20,6 +20,7 @@ from pyspark.sql.types import BinaryType, StructType
 
 import kbat
 from kbat.spark.options import parse_options
+from kbat.spark.rows import null_headers
 from kbat.spark.schema import ERROR_COLUMN, column_named, schema_of
 
 if TYPE_CHECKING:
@@ -148,6 +149,7 @@ class Decoder:
         kept = [batch.column(batch.schema.get_field_index(name)).take(pa.array(rows)) for name in self.kept]
         if self.options.on_corrupt == "report" and ERROR_COLUMN.field not in records.schema.names:
             records = records.append_column(ERROR_COLUMN.field, pa.nulls(records.num_rows, _error_type()))
+        records = null_headers(records)
         arrays = [*kept, *(records.column(field) for _, field in self.fields)]
         return pa.RecordBatch.from_arrays(arrays, names=[*self.kept, *(name for name, _ in self.fields)])
 

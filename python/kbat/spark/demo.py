@@ -50,8 +50,8 @@ SELECT topic, compression, sum(records) AS records, count(*) AS batches,
 FROM (
   SELECT topic, compression, segment, position, any_value(batchSize) AS batch_size, count(*) AS records,
          sum(coalesce(octet_length(key), 0) + coalesce(octet_length(value), 0)
-             + aggregate(headers, 0, (sum, header) ->
-                         sum + octet_length(header.key) + coalesce(octet_length(header.value), 0))) AS payload,
+             + coalesce(aggregate(headers, 0, (sum, header) ->
+                         sum + octet_length(header.key) + coalesce(octet_length(header.value), 0)), 0)) AS payload,
          min({_TIME}) AS first, max({_TIME}) AS last
   FROM log GROUP BY topic, compression, segment, position
 )
@@ -136,7 +136,7 @@ def _print_first_records(rows: DataFrame) -> None:
                 _text(row.time),
                 _bytes(row.key, 16),
                 _bytes(row.value, 40),
-                str(len(row.headers)),
+                str(len(row.headers or ())),
             )
             for row in rows.collect()
         ],

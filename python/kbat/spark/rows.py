@@ -89,10 +89,25 @@ class RowReader:
         )
 
     def _in_order(self, arrow_batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Give the columns their order and names; the scan puts `error` last."""
+        """Give the columns their order and names; the scan puts `error` last, and has an empty list for no headers."""
         if arrow_batch.num_columns and self.columns[-1][1] != "error" and arrow_batch.schema.names[-1] == "error":
             arrow_batch = arrow_batch.select([field for _, field in self.columns])
-        return arrow_batch.rename_columns([name for name, _ in self.columns])
+        return null_headers(arrow_batch).rename_columns([name for name, _ in self.columns])
+
+
+def null_headers(arrow_batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Make `headers` null where a record has none, as Spark's Kafka source does."""
+    place = arrow_batch.schema.get_field_index("headers")
+    if place < 0:
+        return arrow_batch
+    import pyarrow as pa  # noqa: PLC0415 -- slow, and the driver needs none
+
+    lists: Any = arrow_batch.column(place)
+    bounds = lists.offsets.to_numpy()
+    is_empty = pa.array(bounds[1:] == bounds[:-1])
+    arrays = arrow_batch.columns
+    arrays[place] = pa.ListArray.from_arrays(pa.array(bounds), lists.values, type=lists.type, mask=is_empty)
+    return pa.RecordBatch.from_arrays(arrays, schema=arrow_batch.schema)
 
 
 def _add_advice(error: kbat.KbatError) -> None:

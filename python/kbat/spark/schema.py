@@ -62,7 +62,9 @@ COLUMNS = (
     _column("offset", LongType(), "offset of the record"),
     _column("timestamp", TimestampType(), "timestamp of the record; -1 ms where format v0 has none"),
     _column("timestamp_type", IntegerType(), "0 CreateTime, 1 LogAppendTime, -1 none (format v0)"),
-    _column("headers", HEADERS, "record headers, in their order; empty where there are none"),
+    _column(
+        "headers", HEADERS, "record headers, in their order; null where there are none, as in Spark's Kafka source"
+    ),
     _column(
         "base_offset",
         LongType(),

@@ -20,6 +20,7 @@ from pyspark.sql import functions
 from pyspark.sql.types import ArrayType, BinaryType
 
 import kbat
+from kbat.spark.rows import null_headers
 from kbat.spark.schema import column_named, schema_of
 
 if TYPE_CHECKING:
@@ -53,7 +54,8 @@ def _decode(column: pa.Array) -> pa.Array:  # type: ignore[type-arg]  # Spark re
 def _records_of(data: Any) -> pa.StructArray:  # noqa: ANN401 -- a buffer
     table = kbat.scan(data, columns=_FIELDS, timestamp_unit="us").to_pyarrow()
     columns = [column.combine_chunks() for column in table.columns]
-    return pa.StructArray.from_arrays(columns, names=list(_COLUMNS))
+    records = null_headers(pa.RecordBatch.from_arrays(columns, names=_FIELDS))
+    return pa.StructArray.from_arrays(records.columns, names=list(_COLUMNS))
 
 
 def _encode(column: pa.Array, compression: pa.Array) -> pa.Array:  # type: ignore[type-arg]  # likewise
