@@ -34,21 +34,25 @@ class JudgeUnavailableError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class JarSet:
-    """Modules of org.apache.kafka to fetch with what they need.
+    """Modules to fetch with what they need.
 
     Attributes:
         name: The directory below ``CACHE``.
         modules: Names of the modules.
         version: Their version.
         size: About how much is fetched, for the message.
+        organisation: Whose modules they are.
         without: Modules, as ``organisation#name`` of Ivy's patterns, that are needed by nothing here.
+        instead: Modules of the same organisation that are taken in this version, whatever is asked for.
     """
 
     name: str
     modules: tuple[str, ...]
     version: str
     size: str
+    organisation: str = "org.apache.kafka"
     without: tuple[str, ...] = ()
+    instead: tuple[tuple[str, str], ...] = ()
 
 
 CLIENTS = JarSet(name=KAFKA_VERSION, modules=("kafka-clients",), version=KAFKA_VERSION, size="20 MB")
@@ -60,6 +64,24 @@ SERVER = JarSet(
     size="45 MB",
     without=("org.apache.kafka#connect-.*", "org.eclipse.jetty.*#.*", "org.glassfish.*#.*"),
 )
+
+
+def spark_connector(spark_version: str) -> JarSet:
+    """Give what Spark's own Kafka source is in, for a version of Spark.
+
+    The connector's releases after 4.0 in the central repository name a token provider that is not there: that of 4.0.0,
+    which has not changed, takes its place.
+    """
+    version = "4.0.0" if spark_version.startswith("4.0.") else "4.2.0"
+    return JarSet(
+        name=f"spark-connector-{version}",
+        modules=("spark-sql-kafka-0-10_2.13",),
+        version=version,
+        size="20 MB",
+        organisation="org.apache.spark",
+        without=("org.apache.hadoop#.*", "org.scala-lang#.*", "org.slf4j#.*", "com.google.code.findbugs#.*"),
+        instead=(("spark-token-provider-kafka-0-10_2.13", "4.0.0"),),
+    )
 
 
 def find_java() -> str:
@@ -103,7 +125,7 @@ def kafka_jars(java: str, wanted: JarSet, say: Callable[[str], None]) -> list[Pa
     """
     home = CACHE / wanted.name
     if not home.exists():
-        say(f"fetching Kafka's jars into {home} (once, about {wanted.size})")
+        say(f"fetching jars into {home} (once, about {wanted.size})")
         fetch(java, wanted, home)
     return sorted(home.glob("*.jar"))
 
@@ -125,7 +147,7 @@ def fetch(java: str, wanted: JarSet, home: Path) -> None:
         except subprocess.TimeoutExpired:
             failure = f"no answer within {FETCH_SECONDS} seconds"
         if failure is not None:
-            what = ", ".join(f"org.apache.kafka:{module}:{wanted.version}" for module in wanted.modules)
+            what = ", ".join(f"{wanted.organisation}:{module}:{wanted.version}" for module in wanted.modules)
             message = (
                 f"{what} can't be fetched. Let this machine reach the central Maven repository, or put these jars"
                 f" and those that they need into {home}, or set KBAT_OFFLINE=1 to go without this test.\n{failure}"
@@ -141,15 +163,19 @@ def fetch(java: str, wanted: JarSet, home: Path) -> None:
 def ivy_module(wanted: JarSet) -> str:
     """Write Ivy's description of a module that needs the wanted ones."""
     modules = "".join(
-        f'<dependency org="org.apache.kafka" name="{module}" rev="{wanted.version}" conf="default->default"/>'
+        f'<dependency org="{wanted.organisation}" name="{module}" rev="{wanted.version}" conf="default->default"/>'
         for module in wanted.modules
     )
     excludes = "".join(
         f'<exclude org="{organisation}" module="{module}" matcher="regexp"/>'
         for organisation, module in (pattern.split("#") for pattern in wanted.without)
     )
+    overrides = "".join(
+        f'<override org="{wanted.organisation}" module="{module}" rev="{version}"/>'
+        for module, version in wanted.instead
+    )
     return (
         '<ivy-module version="2.0"><info organisation="kbat" module="tests"/>'
         '<configurations><conf name="default"/></configurations>'
-        f"<dependencies>{modules}{excludes}</dependencies></ivy-module>"
+        f"<dependencies>{modules}{excludes}{overrides}</dependencies></ivy-module>"
     )
