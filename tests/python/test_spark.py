@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -13,6 +15,7 @@ from pyspark.errors import PySparkException
 import kbat
 from data import DATA
 from expected import read_expected
+from growing_log import GrowingLog
 from kbat.spark import register
 from kbat.spark.rows import null_headers
 from kbat.spark.schema import COLUMNS
@@ -239,3 +242,37 @@ def test_filters_leave_a_frame_as_it_was(spark: SparkSession, log_dir: Path) -> 
     everything = frame.count()
     assert 0 < frame.where("topic = 'codec-lz4'").count() < everything
     assert frame.count() == everything
+
+
+def test_backfill_changes_one_word_and_a_path(spark: SparkSession, tmp_path: Path) -> None:
+    for name in ("orders-0", "orders-1", "payments-0"):
+        log = GrowingLog(tmp_path / name)
+        log.append(10, producer_id=1, producer_epoch=0, base_sequence=0, transactional=True)
+        log.end_transaction(1, commit=name != "orders-1")
+        log.append(10)
+    options = {
+        "kafka.bootstrap.servers": "broker:9092",
+        "kafka.security.protocol": "SASL_SSL",
+        "kafka.group.id": "backfill",
+        "kafka.isolation.level": "read_committed",
+        "groupIdPrefix": "backfill",
+        "subscribe": "orders",
+        "startingOffsetsByTimestamp": '{"orders": {"0": 3000, "1": 3000}}',
+        "startingOffsets": "earliest",
+        "endingTimestamp": "15000",
+        "includeHeaders": "true",
+        "failOnDataLoss": "false",
+        "minPartitions": "4",
+        "maxOffsetsPerTrigger": "5",
+    }
+    frame = spark.read.format("kbat").options(**options).load(os.fspath(tmp_path))
+    assert ddl(frame.schema) == f"{KAFKA_SCHEMA}, {HEADERS_SCHEMA}"
+    found = sorted((row.topic, row.partition, row.offset) for row in frame.collect())
+    committed = [("orders", 0, offset) for offset in (*range(3, 10), *range(11, 15))]
+    assert found == committed + [("orders", 1, offset) for offset in range(11, 15)]
+
+
+def test_package_that_spark_imports_at_every_start_imports_nothing_heavy() -> None:
+    script = "import sys, pyspark_kbat; print(sorted({'numpy', 'pandas', 'pyarrow'} & sys.modules.keys()))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)  # noqa: S603 -- its own
+    assert done.stdout.strip() == "[]"

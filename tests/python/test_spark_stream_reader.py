@@ -276,3 +276,21 @@ def test_stream_of_a_partition_in_two_directories_is_an_error(tmp_path: Path) ->
         GrowingLog(tmp_path / broker / "a-0").append(3)
     with pytest.raises(ValueError, match=r"partition a-0 is in .*b1/a-0 and in .*b2/a-0"):
         reader(tmp_path / "*").initialOffset()
+
+
+def test_stream_read_committed_goes_up_to_the_last_stable_offset(tmp_path: Path) -> None:
+    log = GrowingLog(tmp_path / "a-0")
+    source = reader(tmp_path, startingOffsets="earliest", isolationLevel="read_committed", maxOffsetsPerTrigger="3")
+    start, limit = source.initialOffset(), source.getDefaultReadLimit()
+    log.append(2)  # 0, 1
+    log.append(2, producer_id=1, producer_epoch=0, base_sequence=0, transactional=True)  # 2, 3
+    log.append(2)  # 4, 5
+    first = source.latestOffset(start, limit)
+    assert first == {"a": {"0": 2}}
+    assert source.latestOffset(first, limit) == first  # the transaction is open
+    log.end_transaction(1, commit=False)  # 6
+    second = source.latestOffset(first, limit)
+    third = source.latestOffset(second, limit)
+    assert (second, third) == ({"a": {"0": 5}}, {"a": {"0": 7}})
+    found = [rows(source, *span).get("a-0", []) for span in ((start, first), (first, second), (second, third))]
+    assert found == [[0, 1], [4], [5]]
