@@ -13,6 +13,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from pyspark.errors import AnalysisException
 from pyspark.sql.datasource import DataSourceReader
 
 from kbat.spark.source import FilteringDataSource, KbatDataSource
@@ -63,5 +64,9 @@ def register(spark: SparkSession, *, push_filters: bool = False) -> None:
     takes_filters = push_filters and hasattr(DataSourceReader, "pushFilters")
     if takes_filters:
         spark.conf.set(_PUSH_FILTERS, "true")
-    spark.dataSource.register(FilteringDataSource if takes_filters else KbatDataSource)
+    try:
+        spark.dataSource.register(FilteringDataSource if takes_filters else KbatDataSource)
+    except AnalysisException as error:  # Spark 4.0 refuses what it has found by itself
+        if "DATA_SOURCE_ALREADY_EXISTS" not in str(error):
+            raise
     import_module(f"{__name__}.sql").register_functions(spark)
