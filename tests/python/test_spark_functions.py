@@ -55,7 +55,8 @@ def test_read_takes_paths_bounds_and_a_schema(spark: SparkSession, tmp_path: Pat
     assert frame.columns == ["topic", "offset"]
     found = sorted((row.topic, row.offset) for row in frame.collect())
     assert found == [("a", offset) for offset in (7, 8, 9)] + [("b", offset) for offset in range(10)]
-    batches = kbat.spark.read(spark, tmp_path, assign={"a": [1]}, view="batches")
+    batches = kbat.spark.read(spark, tmp_path, assign={"a": [1]}, view="batches", columns=["recordCount", "size"])
+    assert batches.columns == ["recordCount", "size"]
     assert [row.recordCount for row in batches.collect()] == [10]
 
 

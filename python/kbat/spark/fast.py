@@ -45,7 +45,7 @@ def read(
         source: A log directory, a partition directory, a `.log` file or a glob, or several of them.
         schema: The columns wanted, as the data source takes them; those of the options without it.
         options: The options of the data source by their names: `includeHeaders=True`, `assign={"orders": [0]}`,
-            `startingTimestamp=1700000000000`.
+            `columns=["offset", "value"]`, `startingTimestamp=1700000000000`.
 
     Raises:
         ValueError: An option that is not there or has a wrong value, or bounds that do not fit what is there.
@@ -76,10 +76,12 @@ def _reading(
 
 
 def _text(value: object) -> str:
-    """Return the text of an option's value, as Spark's `option` makes it; JSON of lists and mappings."""
+    """Return the text of an option's value: names with commas between them, JSON of a mapping."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return json.dumps(value) if isinstance(value, list | dict) else str(value)
+    if isinstance(value, list | tuple):
+        return ",".join(str(name) for name in value)
+    return json.dumps(value) if isinstance(value, dict) else str(value)
 
 
 def _struct(schema: StructType | str) -> StructType:

@@ -124,6 +124,7 @@ class KbatWriter(DataSourceArrowWriter):
         self.job = os.path.join(self.path, f".kbat-{uuid.uuid4().hex}")  # noqa: PTH118 -- strings travel
         self.partition_counts = _partition_counts(self.path)
         self.has_partition = "partition" in schema.names
+        Path(self.job).mkdir(parents=True)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:  # type: ignore[override]  # as Spark has it
         """Write the rows of one task into a directory of its own."""
@@ -152,7 +153,12 @@ class KbatWriter(DataSourceArrowWriter):
         self._clear()
 
     def _clear(self) -> None:
-        shutil.rmtree(self.job, ignore_errors=True)
+        """Remove the job's directory. Tasks that still run find no place to write any more, and fail."""
+        gone = Path(f"{self.job}-gone")
+        with contextlib.suppress(FileNotFoundError):
+            Path(self.job).rename(gone)
+        while gone.exists():  # a task may have made a file since its directory was listed
+            shutil.rmtree(gone, ignore_errors=True)
 
 
 @dataclass(frozen=True)
@@ -273,7 +279,7 @@ class TaskWriter:
     def _log(self, partition: TopicPartition) -> kbat.LogWriter:
         if partition not in self.logs:
             directory = self._directory(partition)
-            directory.parent.mkdir(parents=True, exist_ok=True)
+            directory.parent.mkdir(exist_ok=True)  # not the job's own, which goes when the job fails
             self.logs[partition] = kbat.LogWriter(directory, segment_bytes=self.job.options.segment_bytes)
         return self.logs[partition]
 
