@@ -51,6 +51,9 @@ if TYPE_CHECKING:
 _RUN_LEN = 1 << 20
 _WAITING_LEN = 256 << 20
 
+# How often what is left of a job is removed before it is left to lie.
+_CLEAR_COUNT = 100
+
 _TEXT = (BinaryType, StringType)
 _COLUMN_TYPES: dict[str, tuple[type[DataType], ...]] = {
     "topic": (StringType,),
@@ -157,8 +160,11 @@ class KbatWriter(DataSourceArrowWriter):
         gone = Path(f"{self.job}-gone")
         with contextlib.suppress(FileNotFoundError):
             Path(self.job).rename(gone)
-        while gone.exists():  # a task may have made a file since its directory was listed
+        for _ in range(_CLEAR_COUNT):  # a task may have made a file since its directory was listed
             shutil.rmtree(gone, ignore_errors=True)
+            if not gone.exists():
+                break
+            time.sleep(0.02)
 
 
 @dataclass(frozen=True)
