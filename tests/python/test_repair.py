@@ -76,6 +76,25 @@ def test_recover_in_place_needs_to_be_asked_for(tmp_path: Path) -> None:
             assert found == expected[name], name
 
 
+@pytest.mark.parametrize("case", ["crash-flip", "crash-index", "crash-torn", "crash-txn"])
+def test_recover_in_place_ends_what_a_killed_run_began(case: str, tmp_path: Path) -> None:
+    """Wherever a run was killed between two of its files, the next one leaves the same."""
+    place = copy_of(case, tmp_path)
+    before = content(place)
+    changes = kbat.recover(place, in_place=True, index_interval_bytes=1024).files
+    whole = content(place)
+    assert len(changes) > 1
+    assert whole != before
+    for done in range(len(changes) + 1):
+        for name in {*whole, *before}:
+            now = whole if name in [change for change, _ in changes[:done]] else before
+            (place / name).unlink(missing_ok=True)
+            if name in now:
+                (place / name).write_bytes(now[name])
+        kbat.recover(place, in_place=True, index_interval_bytes=1024)
+        assert content(place) == whole, changes[:done]
+
+
 def test_salvage_keeps_what_recover_cuts(tmp_path: Path) -> None:
     """All batches but the flipped one, as a partition of its own with a list of the hole."""
     case = CORPUS / "crash-flip"
