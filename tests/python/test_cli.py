@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import pty
 import shlex
 import shutil
 import signal
@@ -46,13 +47,18 @@ def lines_of(*arguments: object) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+def environment() -> dict[str, str]:
+    """The environment of a process with kbat, whose output is buffered as a shell's is."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONUNBUFFERED": ""}
+
+
 def process(*arguments: object) -> subprocess.Popen[str]:
     return subprocess.Popen(  # noqa: S603 - its own module
         [sys.executable, "-m", "kbat", *map(str, arguments)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        env=environment(),
     )
 
 
@@ -81,13 +87,9 @@ def test_help_and_version() -> None:
     assert all(command in text for command in COMMANDS)
     assert run("--version").stdout == f"kbat {kbat.__version__}\n"
     done = subprocess.run(
-        [sys.executable, "-m", "kbat", "--version"], capture_output=True, text=True, check=True, env=_environment()
+        [sys.executable, "-m", "kbat", "--version"], capture_output=True, text=True, check=True, env=environment()
     )
     assert done.stdout == f"kbat {kbat.__version__}\n"
-
-
-def _environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 
 
 def test_ls_of_a_log_directory_is_what_the_api_says() -> None:
@@ -219,6 +221,14 @@ def test_verify_names_commands_that_work(tmp_path: Path, monkeypatch: pytest.Mon
     (command,) = json_of("verify", copy_of("crash-index", tmp_path / "file-0") / LOG, exit_code=2)["next"]
     assert command.endswith(f"file-0/{LOG}")
     assert run(*shlex.split(command)[1:]).exit_code == 0
+
+
+def test_verify_names_rebuild_indexes_only_where_the_log_is_whole(tmp_path: Path) -> None:
+    place = copy_of("crash-flip", tmp_path / "topic-0")
+    (place / LOG.replace(".log", ".index")).write_bytes(b"\xff" * 64)
+    findings = json_of("verify", place, exit_code=2)
+    assert {Path(finding["path"]).suffix for finding in findings["findings"]} >= {".log", ".index"}
+    assert not [command for command in findings["next"] if "rebuild-indexes" in command]
 
 
 def test_recover_salvage_and_rebuild_are_those_of_the_api(tmp_path: Path) -> None:
@@ -426,6 +436,8 @@ def test_cat_at_damage_fails_skips_or_reports() -> None:
     (fault,) = [row["error"] for row in reported if "error" in row]
     assert (fault["kind"], fault["position"], fault["length"]) == ("crc", 13905, 1213)
     assert (fault["first_offset"], fault["last_offset"]) == (99, 104)
+    limited = lines_of(place, "--on-corrupt", "report", "--limit", 100)
+    assert [list(row) == ["error"] for row in limited] == [False] * 99 + [True, False]
     assert "-- damage: checksum mismatch" in run("cat", place, "--on-corrupt", "report", "--text").stdout
 
 
@@ -451,6 +463,15 @@ def test_rewrite_and_compact_are_those_of_the_api(tmp_path: Path) -> None:
     text = run("compact", place, tmp_path / "again", "--include-active").stdout
     assert "superseded 16" in text
     assert "35.9 KiB" in text
+
+
+def test_rewrite_takes_producers_out_when_told(tmp_path: Path) -> None:
+    place = LOG_DIR / "idempotent-0"
+    for options, producers in ((), {1000, 1001, 1002}), (("--drop-producer-state",), {-1}):
+        out = tmp_path / "-".join(("out", *options))
+        assert run("rewrite", place, out, *options).exit_code == 0
+        ids = kbat.scan(out, view="batches", columns=["producer_id"]).to_pyarrow().column(0).to_pylist()
+        assert set(ids) == producers
 
 
 def test_rewrite_that_fails_leaves_no_directory(tmp_path: Path) -> None:
@@ -552,7 +573,7 @@ def test_missing_packages_are_named_with_the_command_that_gets_them(
 
 def test_import_of_kbat_needs_no_package_of_the_command_line() -> None:
     script = "import sys, kbat, kbat.cli; assert not {'typer', 'rich', 'pyarrow'} & set(sys.modules)"
-    subprocess.run([sys.executable, "-c", script], check=True, env=_environment())  # noqa: S603 - its own script
+    subprocess.run([sys.executable, "-c", script], check=True, env=environment())  # noqa: S603 - its own script
 
 
 @pytest.mark.parametrize(
@@ -576,3 +597,18 @@ def test_size_text_is_in_a_persons_units(size: int, text: str) -> None:
 )
 def test_time_text_is_utc(timestamp: int | None, text: str) -> None:
     assert output.time_text(timestamp) == text
+
+
+def test_progress_is_shown_on_a_terminal_only() -> None:
+    near, far = pty.openpty()
+    with os.fdopen(near, "rb", buffering=0) as terminal:
+        command = [sys.executable, "-m", "kbat", "audit", os.fspath(LOG_DIR), "--json"]
+        done = subprocess.run(  # noqa: S603 - its own module
+            command, stdout=subprocess.PIPE, stderr=far, check=True, env={**environment(), "TERM": "xterm"}
+        )
+        os.close(far)
+        shown = terminal.read(65536)
+    assert b"reading headers" in shown
+    assert b"610.1/610.1 KiB" in shown
+    assert json.loads(done.stdout) == json_of("audit", LOG_DIR)
+    assert run("audit", LOG_DIR, "--json").stderr == ""
