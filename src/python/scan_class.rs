@@ -305,6 +305,11 @@ impl PyScan {
         py.import("polars")?.call_method1("DataFrame", (all,))
     }
 
+    /// No rows, with the columns' types, as an object with `__arrow_c_stream__`.
+    fn _empty(&self) -> PyArrowBatches {
+        PyArrowBatches { schema: self.arrow_schema(), batches: Vec::new() }
+    }
+
     fn __repr__(&self) -> String {
         let schema = self.arrow_schema();
         let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();

@@ -191,15 +191,18 @@ impl PyArrowBatchIterator {
     }
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        // attached inside: `advance` is without the GIL but for what it does with Python
-        let next = self.with_pass(py, |pass| Python::attach(|py| pass.advance(py)));
-        match next? {
-            Some(batch) => {
-                let batch = Bound::new(py, PyArrowBatch(batch))?;
-                py.import("pyarrow")?.call_method1("record_batch", (batch,)).map(Some)
-            }
+        match self.next_for_anyone(py)? {
+            Some(batch) => py.import("pyarrow")?.call_method1("record_batch", (batch,)).map(Some),
             None => Ok(None),
         }
+    }
+
+    /// The next Arrow batch as an object with `__arrow_c_array__`, for consumers that do without pyarrow; None at the end.
+    #[pyo3(name = "_next")]
+    fn next_for_anyone(&self, py: Python<'_>) -> PyResult<Option<PyArrowBatch>> {
+        // attached inside: `advance` is without the GIL but for what it does with Python
+        let next = self.with_pass(py, |pass| Python::attach(|py| pass.advance(py)));
+        Ok(next?.map(PyArrowBatch))
     }
 
     /// What this pass read and lost so far.

@@ -4,7 +4,7 @@
 import datetime as dt
 import os
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal, Self, TypeAlias, final
+from typing import Any, Literal, Protocol, Self, TypeAlias, final
 
 import pandas as pd
 import polars as pl
@@ -107,6 +107,18 @@ def split(
         OSError: A path can't be read.
         ValueError: A source that is no file, or ``max_bytes`` below 1.
     """
+
+class _ArrowStream(Protocol):
+    """Arrow data, given by the Arrow PyCapsule interface as a stream."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Give the stream."""
+
+class _ArrowArray(Protocol):
+    """An Arrow batch, given by the Arrow PyCapsule interface."""
+
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
+        """Give schema and array."""
 
 @final
 class Scan:
@@ -235,6 +247,7 @@ class Scan:
     ) -> pl.DataFrame:
         """Everything as a ``polars.DataFrame``. The arguments are those of ``to_pyarrow()``."""
 
+    def _empty(self) -> _ArrowStream: ...
     def _repr_html_(self) -> str: ...
 
 @final
@@ -277,6 +290,7 @@ class ArrowBatchIterator:
 
     def __iter__(self) -> Self: ...
     def __next__(self) -> pa.RecordBatch: ...
+    def _next(self) -> _ArrowArray | None: ...
     @property
     def stats(self) -> ScanStats:
         """What this pass read and lost so far."""

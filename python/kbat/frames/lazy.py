@@ -41,7 +41,8 @@ def lazy_frame(scan: Scan) -> pl.LazyFrame:
         # a row limit that comes with a predicate counts rows from before it
         bounds = EVERYTHING if predicate is None or row_count is not None else bounds_of(predicate)
         left = row_count
-        for batch in bounds.narrow(scan, columns).to_batches():
+        batches = bounds.narrow(scan, columns).to_batches()
+        while (batch := batches._next()) is not None:  # noqa: SLF001 -- without pyarrow
             frame = pl.DataFrame(batch)
             if left is not None:
                 frame = frame.head(left)
@@ -50,7 +51,7 @@ def lazy_frame(scan: Scan) -> pl.LazyFrame:
             if left == 0:
                 return
 
-    return register_io_source(frames, schema=pl.Schema(scan), explain_name="kbat", explain_detail=repr(scan))
+    return register_io_source(frames, schema=pl.DataFrame(scan._empty()).schema)  # noqa: SLF001 -- no public need
 
 
 def bounds_of(predicate: pl.Expr) -> Bounds:
