@@ -21,6 +21,8 @@ const WINDOW_LEN: usize = 1 << 20;
 const FIRST_WINDOW_LEN: usize = 1 << 16;
 /// Bytes read at a time while batches are passed over by their headers.
 const HEADER_WINDOW_LEN: usize = 128;
+/// Batches of no more bytes than this are cheaper to read than to read around.
+const SMALL_BATCH_LEN: usize = 4096;
 
 /// Walks the batches of a segment file, or of any file of batches back to back, front to back.
 ///
@@ -241,7 +243,7 @@ impl SegmentReader {
     }
 
     fn pass_over(&mut self, header: &BatchHeader) {
-        if header.size() > self.end.saturating_sub(self.start) {
+        if header.size() > self.end.saturating_sub(self.start).max(SMALL_BATCH_LEN) {
             self.read_len = HEADER_WINDOW_LEN;
         }
         self.seek(header.position().saturating_add(u64_of(header.size())));
