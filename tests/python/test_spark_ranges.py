@@ -227,3 +227,8 @@ def test_plan_reads_only_the_window_that_may_have_the_offsets(logs: Path) -> Non
     ((piece,),) = [task.pieces for task in plan(options)]
     assert piece.path.endswith("20.log")
     assert piece.start > 0
+    options = parse_options(
+        {"path": str(logs / "a-0"), "startingOffsets": '{"a": {"0": 21}}', "endingOffsets": '{"a": {"0": 25}}'}
+    )
+    ((first,),) = [task.pieces for task in plan(options)]
+    assert (first.start, first.end) == (0, piece.start)
