@@ -1,0 +1,66 @@
+"""Running the command `kbat`, in this process and in one of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+from typer.testing import CliRunner, Result
+
+from data import DATA
+from kbat.cli.app import app
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CORPUS = DATA / "corpus"
+LOG_DIR = DATA / "log-dir"
+LOG = "00000000000000000000.log"
+ENDINGS = (".log", "index", ".snapshot", "-checkpoint", ".metadata")
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
+
+
+def json_of(*arguments: object, exit_code: int = 0) -> Any:  # noqa: ANN401 - JSON
+    done = run(*arguments, "--json")
+    assert done.exit_code == exit_code, done.stderr
+    return json.loads(done.stdout)
+
+
+def lines_of(*arguments: object) -> list[dict[str, Any]]:
+    done = run("cat", *arguments)
+    assert done.exit_code == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def environment() -> dict[str, str]:
+    """The environment of a process with kbat, whose output is buffered as a shell's is."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONUNBUFFERED": ""}
+
+
+def process(*arguments: object) -> subprocess.Popen[str]:
+    return subprocess.Popen(  # noqa: S603 - its own module
+        [sys.executable, "-m", "kbat", *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+    )
+
+
+def copy_of(case: str, directory: Path) -> Path:
+    directory.mkdir(parents=True)
+    for path in (CORPUS / case).iterdir():
+        if path.is_file() and path.name.endswith(ENDINGS):
+            shutil.copy(path, directory)
+    return directory
+
+
+def content(directory: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in directory.iterdir()}

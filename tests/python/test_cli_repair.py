@@ -1,0 +1,192 @@
+"""`kbat verify` and the commands that write: the files are those of the API, and a failure leaves none."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+import kbat
+from command_line import CORPUS, LOG, LOG_DIR, content, copy_of, json_of, process, run
+from partitions import Log, contents
+
+
+@pytest.mark.parametrize("case", ["crash-flip", "crash-index", "crash-torn", "codec-lz4"])
+def test_verify_is_the_report_of_the_api(case: str, tmp_path: Path) -> None:
+    place = copy_of(case, tmp_path / "topic-0")
+    report = kbat.verify(place)
+    found = json_of("verify", place, exit_code=report.exit_code)
+    commands = found.pop("next")
+    assert found == json.loads(json.dumps({**report.to_dict(), "exit_code": report.exit_code}))
+    assert bool(commands) == (report.exit_code != 0)
+    shown = run("verify", place, "--all")
+    assert shown.exit_code == report.exit_code
+    for finding in report.findings:
+        assert f"{finding.severity}: {finding.kind}: {finding.path}" in shown.stdout
+        assert finding.message in shown.stdout
+    assert all(f"  {command}" in shown.stdout for command in commands)
+
+
+def test_verify_shows_three_findings_of_a_kind_and_errors_first(tmp_path: Path) -> None:
+    place = copy_of("crash-index", tmp_path / "topic-0")
+    lines = run("verify", place).stdout.splitlines()
+    assert sum(line.startswith("error: index_position") for line in lines) == 3
+    (more,) = [line for line in lines if "more findings" in line]
+    report = kbat.verify(place)
+    shown = sum(line.startswith(("error: ", "warning: ", "info: ")) for line in lines)
+    assert int(more.split()[0]) == len(report.findings) + report.omitted_count - shown
+    assert "--all" in more
+    severities = [line.split(":")[0] for line in lines if line.startswith(("error: ", "info: "))]
+    assert severities == sorted(severities)
+
+
+def test_verify_exits_with_1_for_warnings(tmp_path: Path) -> None:
+    copy_of("codec-lz4", tmp_path / "topic-0")
+    assert kbat.verify(tmp_path).exit_code == 1
+    assert run("verify", tmp_path).exit_code == 1
+
+
+def test_verify_of_what_can_not_be_read_is_no_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied", str(tmp_path))
+
+    monkeypatch.setattr(kbat, "verify", refuse)
+    done = run("verify", tmp_path)
+    assert done.exit_code == 2
+    assert "Permission denied" in done.stderr
+    assert "run kbat as a user who may" in done.stderr
+
+
+def test_verify_names_commands_that_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Typed as they stand, in an empty directory: what they write verifies, and the damaged files are as they were."""
+    monkeypatch.chdir(tmp_path)
+    place = copy_of("crash-flip", tmp_path / "it's damaged" / "topic-0")
+    before = content(place)
+    commands = json_of("verify", place, exit_code=2)["next"]
+    assert [shlex.split(command)[1] for command in commands] == ["recover", "recover", "salvage"]
+    for command in commands:
+        assert run(*shlex.split(command)[1:]).exit_code == 0, command
+    assert content(place) == before
+    for made in ("recovered/topic-0", "salvaged/topic-0"):
+        assert run("verify", tmp_path / made).exit_code == 0
+    indexes = copy_of("crash-index", tmp_path / "index-0")
+    (command,) = json_of("verify", indexes, exit_code=2)["next"]
+    assert run(*shlex.split(command)[1:]).exit_code == 0
+    assert run("verify", indexes).exit_code == 0
+    (command,) = json_of("verify", copy_of("crash-index", tmp_path / "file-0") / LOG, exit_code=2)["next"]
+    assert command.endswith(f"file-0/{LOG}")
+    assert run(*shlex.split(command)[1:]).exit_code == 0
+
+
+def test_verify_names_rebuild_indexes_only_where_the_log_is_whole(tmp_path: Path) -> None:
+    place = copy_of("crash-flip", tmp_path / "topic-0")
+    (place / LOG.replace(".log", ".index")).write_bytes(b"\xff" * 64)
+    findings = json_of("verify", place, exit_code=2)
+    assert {Path(finding["path"]).suffix for finding in findings["findings"]} >= {".log", ".index"}
+    assert not [command for command in findings["next"] if "rebuild-indexes" in command]
+
+
+def test_recover_salvage_and_rebuild_are_those_of_the_api(tmp_path: Path) -> None:
+    place = copy_of("crash-flip", tmp_path / "topic-0")
+    before = content(place)
+    dry = json_of("recover", place, "--dry-run")
+    assert dry == json.loads(json.dumps(kbat.recover(place, dry_run=True).to_dict()))
+    assert content(place) == before
+    found = json_of("recover", place, tmp_path / "new" / "out", "--index-interval-bytes", "1k")
+    kbat.recover(place, tmp_path / "expected", index_interval_bytes=1024)
+    assert content(tmp_path / "new" / "out") == content(tmp_path / "expected")
+    assert (found["out"], found["end_offset"], found["is_complete"]) == (str(tmp_path / "new" / "out"), 99, False)
+    salvaged = run("salvage", place, tmp_path / "salvaged")
+    assert "offsets 99 to 104 are lost" in salvaged.stdout
+    kbat.salvage(place, tmp_path / "salvaged-by-api")
+    assert content(tmp_path / "salvaged") == content(tmp_path / "salvaged-by-api")
+    rebuilt = json_of("rebuild-indexes", place, tmp_path / "indexes")
+    kbat.rebuild_indexes(place, tmp_path / "indexes-by-api")
+    assert content(tmp_path / "indexes") == content(tmp_path / "indexes-by-api")
+    assert ["00000000000000000000.index", "written"] in rebuilt["files"]
+    assert content(place) == before
+    assert run("recover", place, "--in-place").exit_code == 0
+    assert kbat.PartitionLog(place).end_offset == 99
+
+
+@pytest.mark.parametrize(
+    "arguments", [(), ("out", "--in-place"), ("out", "--dry-run"), ("--in-place", "--dry-run")], ids=" ".join
+)
+def test_recover_wants_one_way_to_do_it(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    place = copy_of("crash-flip", tmp_path / "topic-0")
+    before = content(place)
+    done = run("recover", place, *arguments)
+    assert done.exit_code == 2
+    assert done.stderr == "kbat: give one of: OUT for a recovered copy, --in-place, or --dry-run\n"
+    assert content(place) == before
+    assert not Path("out").exists()
+
+
+def test_rewrite_and_compact_are_those_of_the_api(tmp_path: Path) -> None:
+    place = copy_of("codec-lz4", tmp_path / "topic-0")
+    options = ("--compression", "zstd", "--level", "3", "--batch-bytes", "64KiB")
+    found = json_of("rewrite", place, tmp_path / "deep" / "er" / "rewritten", *options)
+    report = kbat.rewrite(place, tmp_path / "by-api", compression="zstd", level=3, batch_bytes=65536)
+    names = {"path": str(place), "out": str(tmp_path / "deep" / "er" / "rewritten")}
+    assert found == {**names, **report.to_dict()}
+    assert content(tmp_path / "deep" / "er" / "rewritten") == content(tmp_path / "by-api")
+    shown = run("rewrite", place, tmp_path / "old", "--magic", "0", "--compression", "none", "--drop-producer-state")
+    assert shown.exit_code == 0
+    lost = kbat.rewrite(place, tmp_path / "old-api", magic=0, compression="none", keep_producer_state=False).losses
+    assert ", ".join(lost) in shown.stdout
+    now = ("--now", "2024-01-01T00:00:00Z", "--delete-retention-ms", "5")
+    found = json_of("compact", place, tmp_path / "compacted", "--include-active", *now)
+    compacted = kbat.compact(
+        place, tmp_path / "compacted-api", include_active=True, now_ms=1_704_067_200_000, delete_retention_ms=5
+    )
+    assert found == {"path": str(place), "out": str(tmp_path / "compacted"), **compacted.to_dict()}
+    assert content(tmp_path / "compacted") == content(tmp_path / "compacted-api")
+    text = run("compact", place, tmp_path / "again", "--include-active").stdout
+    assert "superseded 16" in text
+    assert "35.9 KiB" in text
+
+
+def test_rewrite_takes_producers_out_when_told(tmp_path: Path) -> None:
+    place = LOG_DIR / "idempotent-0"
+    for options, producers in ((), {1000, 1001, 1002}), (("--drop-producer-state",), {-1}):
+        out = tmp_path / "-".join(("out", *options))
+        assert run("rewrite", place, out, *options).exit_code == 0
+        ids = kbat.scan(out, view="batches", columns=["producer_id"]).to_pyarrow().column(0).to_pylist()
+        assert set(ids) == producers
+
+
+def test_rewrite_that_fails_leaves_no_directory(tmp_path: Path) -> None:
+    done = run("rewrite", CORPUS / "crash-flip", tmp_path / "deep" / "er" / "out", "--compression", "gzip")
+    assert done.exit_code == 1
+    assert f"{CORPUS / 'crash-flip' / LOG}: byte 13922" in done.stderr
+    assert "kbat salvage" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").touch()
+    done = run("compact", CORPUS / "codec-lz4", tmp_path / "full")
+    assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
+    assert "is not empty" in done.stderr
+
+
+def test_interrupt_ends_with_130_and_leaves_nothing(tmp_path: Path) -> None:
+    log = Log(tmp_path / "t-0")
+    for _ in range(30):
+        log.batch((None, os.urandom(1 << 20) * 2), codec="none")
+    log.write()
+    out = tmp_path / "deep" / "out"
+    running = process("rewrite", log.directory, out, "--compression", "zstd", "--level", "22")
+    with running:
+        deadline = time.monotonic() + 60
+        while not list(tmp_path.glob("deep/*.tmp-*")) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        running.send_signal(signal.SIGINT)
+        stdout, stderr = running.communicate(timeout=60)
+    assert (running.returncode, stdout, stderr) == (130, "", "kbat: interrupted\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["t-0"]
+    assert contents(log.directory)
