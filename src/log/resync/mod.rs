@@ -3,8 +3,8 @@
 //! A batch is found again in one of two ways:
 //!
 //! 1. **By length.** The damaged batch's own size leads to the end of the input, or to a batch whose checksum is right; batches
-//!    in between may be damaged too, if their headers are sane. This is what a flipped bit in a payload leaves. A batch that the
-//!    size leads over is the next one if the rules below leave no doubt.
+//!    in between may be damaged too, if their headers are sane. This is what a flipped bit in a payload leaves. A v2 batch
+//!    that the size leads over is the next one if the rules below leave no doubt.
 //! 2. **Byte by byte**, where that size can't be trusted. A candidate has a header as brokers write it (magic 0 to 2, size
 //!    within the input and [`Limits::batch_len`], counts, ids and attributes in their ranges), an offset that is not below the
 //!    offset after the last good batch, and a right checksum.
@@ -17,11 +17,12 @@
 //!   the damaged batch looks like one that the end of the input cuts: then the next rule comes first);
 //! * never, if the records of the damaged batch can be followed to one that goes on past the candidate;
 //! * if the batches after it lead to a batch that the end of the input cuts;
-//! * else, when the batches after it end in damage again (never a v0 or v1 message of which the offset before is not known), only if nothing speaks against it: the next such place must leave
-//!   room for a batch between them, in bytes and in offsets.
+//! * else, when the batches after it end in damage again (never a v0 or v1 message of which the offset before is not known),
+//!   only if nothing speaks against it: the next such place must leave room for a batch between them, in bytes and in offsets.
 //!
 //! What is lost by that: batches whose stored offset is below what came before (the offset is outside the checksum), batches
-//! with fields that brokers do not write, batches whose offset is 2³¹ or more above what came before, and batches between two damages that look like a value of the first.
+//! with fields that brokers do not write, batches whose offset is 2³¹ or more above what came before, and batches between two
+//! damages that look like a value of the first.
 //!
 //! Time is linear in the bytes passed: checksums and look-ahead have budgets that grow with the bytes passed. When a crafted
 //! input has used them up, candidates that would cost more are passed over, and batches are believed without look-ahead.
@@ -222,7 +223,8 @@ impl Search<'_> {
                 return Ok(Next::Batch(header.position));
             }
             let chain = self.follow(&header)?;
-            let leads = chain.end == ChainEnd::Exact && chain.position == goal;
+            // a message in a message's value has nothing before it that tells a value's length from a damaged one
+            let leads = header.magic == 2 && chain.end == ChainEnd::Exact && chain.position == goal;
             if leads
                 && !is_counted(self.source, &mut self.hops, header.position, goal)?
                 && !self.payload.holds(self.source, &mut self.hops, header.position)?
@@ -327,7 +329,15 @@ impl Search<'_> {
             }
             let (bounds, lower) = (self.bounds(next_offset, true), self.bounds(before, true));
             let head = self.hops.from(self.source, position, HEAD_LEN)?;
-            let Some(header) = candidate(head, position, &bounds).or_else(|| candidate(head, position, &lower)) else {
+            let mut header = candidate(head, position, &bounds);
+            if header.is_none() {
+                header = candidate(head, position, &lower);
+                // unless a value ends here, and what follows it has the offsets of its time
+                if header.is_some() && is_counted(self.source, &mut self.hops, first.position, position)? {
+                    return chain(ChainEnd::Broken);
+                }
+            }
+            let Some(header) = header else {
                 let end = if self.is_zero_from(position)? { ChainEnd::Exact } else { ChainEnd::Broken };
                 return chain(end);
             };
