@@ -69,6 +69,7 @@ GOOD = {
     "includeHeaders": ("true", "include_headers", True),
     "includeControl": ("true", "include_control", True),
     "checkCrc": ("false", "check_crc", False),
+    "leavePageCache": ("true", "leave_page_cache", True),
     "onCorrupt": ("SKIP", "on_corrupt", "skip"),
     "topic": ("t", "topic", "t"),
     "partition": ("3", "partition", 3),

@@ -53,7 +53,8 @@ def decode(
     """Decode a column of record batches to a row a record.
 
     A row's bytes are one batch or several, as a Fetch response, a `.log` file or `encode` gives them; an incomplete
-    last batch is passed over, as a consumer does. A null gives no row.
+    last batch is passed over, as a consumer does; under `on_corrupt="report"` it is a row of kind `truncated`. A null
+    gives no row.
 
     Args:
         df: Has the column.

@@ -132,6 +132,12 @@ class ReadOptions:
         "a damaged batch ends the job, is left out, or is left out and told of in a row with the column error",
         default="fail",
     )
+    leave_page_cache: bool = option(
+        "leavePageCache",
+        values.parse_bool,
+        "pages that reading brings into the page cache are dropped again, for machines that brokers work on",
+        default=False,
+    )
     metrics_path: str | None = option(
         "metricsPath",
         values.parse_text,

@@ -86,6 +86,7 @@ class RowReader:
             topic=topic,
             partition=partition,
             timestamp_unit="us",
+            leave_page_cache=options.leave_page_cache,
         )
 
     def _in_order(self, arrow_batch: pa.RecordBatch) -> pa.RecordBatch:
