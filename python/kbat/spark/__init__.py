@@ -24,12 +24,13 @@ if TYPE_CHECKING:
     from kbat.spark.decoding import decode
     from kbat.spark.encoding import encode
     from kbat.spark.fast import read
+    from kbat.spark.parquet import to_parquet
     from kbat.spark.tally import metrics
 
-__all__ = ["KbatDataSource", "decode", "encode", "metrics", "read", "register"]
+__all__ = ["KbatDataSource", "decode", "encode", "metrics", "read", "register", "to_parquet"]
 
 # Spark imports this package at the start of every session: what needs pyarrow and numpy is imported when it is used.
-_MODULES = {"decode": "decoding", "encode": "encoding", "metrics": "tally", "read": "fast"}
+_MODULES = {"decode": "decoding", "encode": "encoding", "metrics": "tally", "read": "fast", "to_parquet": "parquet"}
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 -- any of the functions

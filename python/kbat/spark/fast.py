@@ -23,7 +23,7 @@ from kbat.spark.rows import RowReader
 from kbat.spark.schema import schema_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
@@ -51,17 +51,23 @@ def read(
         ValueError: An option that is not there or has a wrong value, or bounds that do not fit what is there.
         FileNotFoundError: Nothing is at a path.
     """
+    rows, tasks, wanted = planned(source, options, schema)
+    if not tasks:
+        return spark.createDataFrame([], wanted)
+    return spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(_reading(rows, tasks), wanted)
+
+
+def planned(
+    source: _Path | Sequence[_Path], options: Mapping[str, object], schema: StructType | str | None = None
+) -> tuple[RowReader, list[ReadPartition], StructType]:
+    """Return the reader, the tasks that have anything to read, and the schema. Raises as `read` does."""
     sources = [source] if isinstance(source, str | os.PathLike) else source
     given = {"paths": json.dumps([os.fspath(path) for path in sources])}
     parsed = parse_options(given | {name: _text(value) for name, value in options.items()})
     parsed.check_batch()
     parsed.warn_ignored()
     wanted = schema_of(parsed.column_names, parsed.view) if schema is None else _struct(schema)
-    rows = RowReader.of(parsed, wanted)
-    tasks = [task for task in plan(parsed) if task.pieces]
-    if not tasks:
-        return spark.createDataFrame([], wanted)
-    return spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(_reading(rows, tasks), wanted)
+    return RowReader.of(parsed, wanted), [task for task in plan(parsed) if task.pieces], wanted
 
 
 def _reading(

@@ -59,15 +59,16 @@ class RowReader:
         tally = Tally(self.options.metrics_path, partition)
         try:
             for pieces in partition.scans():
-                for arrow_batch in tally.over(self._scan(pieces)):
+                for arrow_batch in tally.over(self.scan(pieces)):
                     yield self._in_order(arrow_batch)
         except kbat.KbatError as error:
-            _add_advice(error)
+            add_advice(error)
             raise
         finally:
             tally.write()
 
-    def _scan(self, pieces: Sequence[Piece]) -> kbat.Scan:
+    def scan(self, pieces: Sequence[Piece]) -> kbat.Scan:
+        """Return the scan of a run of pieces: columns in their order, but `error` last, under their names there."""
         options = self.options
         topic, partition = pieces[0].partition
         return kbat.scan(
@@ -111,7 +112,7 @@ def null_headers(arrow_batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=arrow_batch.schema)
 
 
-def _add_advice(error: kbat.KbatError) -> None:
+def add_advice(error: kbat.KbatError) -> None:
     """Add to an error, which names file, byte and offset, the option that lets the job go on."""
     if isinstance(error, kbat.CrcError):
         error.add_note("option onCorrupt=skip leaves the batch out, report tells of it, checkCrc=false reads on")

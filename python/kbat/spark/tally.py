@@ -37,8 +37,12 @@ class Tally:
         try:
             yield from passing
         finally:
-            for name, count in passing.stats.to_dict().items():
-                self.counts[name] = self.counts.get(name, 0) + count
+            self.add(passing.stats)
+
+    def add(self, stats: kbat.ScanStats) -> None:
+        """Count what a pass read."""
+        for name, count in stats.to_dict().items():
+            self.counts[name] = self.counts.get(name, 0) + count
 
     def write(self) -> None:
         """Leave the counts, if they were asked for."""

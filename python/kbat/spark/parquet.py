@@ -1,0 +1,264 @@
+"""`kbat.spark.to_parquet`: segments to Parquet files, in Rust, spread over Spark's tasks.
+
+```
+plan, on the driver ──► range(tasks) ──► mapInArrow: each task writes <target>/.kbat-<job>/<task>-<attempt>/… in Rust
+                                         and returns a row a file
+driver: moves the files of those rows to <target>/topic=orders/part-….parquet, removes <target>/.kbat-<job>
+```
+
+No record goes through Python or the JVM. A task that is run again writes into another directory, and only what the
+attempt that counted returned is moved, so no row is there twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import time
+import uuid
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import kbat
+from kbat.spark.fast import planned
+from kbat.spark.listing import local_path
+from kbat.spark.plan import Piece
+from kbat.spark.rows import RowReader, add_advice
+from kbat.spark.tally import Tally
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+    from kbat.spark.plan import ReadPartition
+
+PARTITION_KEYS = ("topic", "partition", "date", "hour")
+
+_ROW_OF_A_FILE = "directory string, name string, row_count bigint, size bigint"
+# An empty file in the job's directory for as long as the job goes on.
+_OPEN = "open"
+# How often what is left of a job is removed before it is left to lie.
+_CLEAR_COUNT = 100
+
+
+@dataclass(frozen=True)
+class WrittenFile:
+    """A Parquet file: its path, its rows, its bytes."""
+
+    path: str
+    row_count: int
+    size: int
+
+
+@dataclass(frozen=True)
+class WrittenFiles:
+    """What `to_parquet` wrote: the files, by their paths."""
+
+    files: tuple[WrittenFile, ...]
+
+    @property
+    def row_count(self) -> int:
+        """Rows of all files."""
+        return sum(file.row_count for file in self.files)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(file.size for file in self.files)
+
+
+def to_parquet(  # noqa: PLR0913 -- all but three by keyword
+    spark: SparkSession,
+    source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    target: str | os.PathLike[str],
+    *,
+    partition_by: Sequence[str] = ("topic",),
+    compression: str = "snappy",
+    mode: Literal["error", "append"] = "error",
+    **options: object,
+) -> WrittenFiles:
+    """Write log segments to Parquet, in parallel and without a row going through the JVM.
+
+    The columns are those of `format("kbat")` under the same names, timestamps in microseconds UTC. `headers` of a
+    record without headers is an empty list here, where the source has null. Driver and workers have to see source and
+    target under the same paths. The files appear when all of them are whole; an error leaves none. A task writes at
+    least one file for each partition that it reads.
+
+    Args:
+        spark: The session, classic or Connect.
+        source: A log directory, a partition directory, a `.log` file or a glob, or several of them.
+        target: The directory that the files go into, in a local file system.
+        partition_by: What directories are named after, outermost first: of `topic`, `partition`, and `date` and `hour`
+            of the timestamp in UTC. Nothing, `()`, puts all files into `target`.
+        compression: `none`, `snappy`, `lz4`, `gzip`, `zstd`; the last two also with a level: `"zstd:3"`.
+        mode: `"append"` adds files to what is in `target`; else nothing may be there.
+        options: The options of the data source by their names, as `kbat.spark.read` takes them.
+
+    Returns:
+        The files with their rows and bytes. No rows are no files.
+
+    Raises:
+        ValueError: An option that is not there or has a wrong value, a key, column or codec that does not fit.
+        FileNotFoundError: Nothing is at a path.
+        FileExistsError: Something is in `target`.
+        pyspark.errors.PySparkException: What a task raised.
+
+    Example:
+        >>> written = kbat.spark.to_parquet(spark, "/var/lib/kafka/data", "/lake/raw", partition_by=["topic", "date"])
+        >>> written.row_count, len(written.files)
+        >>> spark.read.parquet("/lake/raw").where("topic = 'orders'")
+    """
+    _check(partition_by, mode)
+    rows, tasks, _ = planned(source, options)
+    directory = Path(local_path(os.fspath(target)))
+    if mode != "append" and directory.is_dir() and any(not path.name.startswith(".") for path in directory.iterdir()):
+        message = f'kbat: {directory} is not empty; name another directory, or add to it with mode="append"'
+        raise FileExistsError(message)
+    with _job(directory) as job:
+        writer = PartWriter(rows, job, tuple(partition_by), compression)
+        writer.check()
+        if not tasks:
+            return WrittenFiles(())
+        frame = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(_writing(writer, tasks), _ROW_OF_A_FILE)
+        found = [(row.directory, WrittenFile(row.name, row.row_count, row.size)) for row in frame.collect()]
+        return _move(directory, sorted(found, key=lambda pair: pair[1].path))
+
+
+@dataclass(frozen=True)
+class PartWriter:
+    """Writes the files of a task; pickled with what it needs."""
+
+    rows: RowReader
+    job: Path
+    partition_by: tuple[str, ...]
+    compression: str
+
+    def check(self) -> None:
+        """Write nothing, to raise what the arguments are wrong about. Raises `ValueError`."""
+        nothing = Piece(str(self.job / _OPEN), 0, 0, is_whole=True)
+        self._write(self.rows.scan([nothing]), self.job / "nothing", "nothing")
+
+    def write(self, number: int, task: ReadPartition) -> Iterator[tuple[str, kbat.ParquetFile]]:
+        """Yield the files of one task, each with the directory of this attempt. Raises what `kbat.scan` raises."""
+        from pyspark import TaskContext  # noqa: PLC0415 -- there are tasks only where Spark runs them
+
+        context = TaskContext.get()
+        directory = self.job / f"{number}-{context.taskAttemptId() if context else 0}"
+        tally = Tally(self.rows.options.metrics_path, task)
+        try:
+            for place, pieces in enumerate(task.scans()):
+                for file in self._write_pieces(pieces, directory, f"part-{number:05}-{place:03}", tally):
+                    yield str(directory), file
+        except kbat.KbatError as error:
+            add_advice(error)
+            raise
+        finally:
+            tally.write()
+            if not (self.job / _OPEN).exists():  # the job failed meanwhile
+                shutil.rmtree(self.job, ignore_errors=True)
+
+    def _write_pieces(
+        self, pieces: Sequence[Piece], directory: Path, stem: str, tally: Tally
+    ) -> Iterator[kbat.ParquetFile]:
+        if not (self.job / _OPEN).exists():
+            message = f"kbat: the job of {self.job} has ended"
+            raise RuntimeError(message)
+        scan = self.rows.scan(pieces)
+        try:
+            files = self._write(scan, directory, f"{stem}-{self.job.name.removeprefix('.kbat-')[:12]}")
+        finally:
+            if scan.stats is not None:
+                tally.add(scan.stats)
+        yield from (file for file in files if file.row_count)
+
+    def _write(self, scan: kbat.Scan, directory: Path, stem: str) -> list[kbat.ParquetFile]:
+        directory.mkdir(exist_ok=True)  # not the job's own, which goes when the job fails
+        names = {field: name for name, field in self.rows.columns}
+        return kbat.write_parquet(
+            scan,
+            directory if self.partition_by else directory / f"{stem}.parquet",
+            partition_by=self.partition_by,
+            compression=self.compression,
+            names=[names[field] for field in scan.schema.names if field not in self.partition_by],
+            file_stem=stem,
+        )
+
+
+def _writing(
+    writer: PartWriter, tasks: Sequence[ReadPartition]
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def write_tasks(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa  # noqa: PLC0415 -- slow, and the driver needs none
+
+        for batch in numbers:
+            for number in batch.column(0).to_numpy().tolist():
+                files = list(writer.write(number, tasks[number]))
+                columns: list[pa.Array[Any]] = [
+                    pa.array([directory for directory, _ in files], pa.string()),
+                    pa.array([os.path.relpath(file.path, directory) for directory, file in files], pa.string()),
+                    pa.array([file.row_count for _, file in files], pa.int64()),
+                    pa.array([file.size for _, file in files], pa.int64()),
+                ]
+                yield pa.RecordBatch.from_arrays(columns, names=["directory", "name", "row_count", "size"])
+
+    return write_tasks
+
+
+def _check(partition_by: Sequence[str], mode: str) -> None:
+    if isinstance(partition_by, str) or any(key not in PARTITION_KEYS for key in partition_by):
+        message = f"kbat: partition_by={partition_by!r}: it is a list of any of {', '.join(PARTITION_KEYS)}"
+        raise ValueError(message)
+    if len(set(partition_by)) < len(partition_by):
+        message = f"kbat: partition_by={partition_by!r}: it names a key twice"
+        raise ValueError(message)
+    if mode not in ("error", "append"):
+        message = f"kbat: mode={mode!r}: it is error or append"
+        raise ValueError(message)
+
+
+@contextlib.contextmanager
+def _job(directory: Path) -> Iterator[Path]:
+    """Make a job's directory, and remove it at the end, with the target if the job failed and made that too."""
+    was_there = directory.exists()
+    job = directory / f".kbat-{uuid.uuid4().hex}"
+    job.mkdir(parents=True)
+    (job / _OPEN).touch()
+    try:
+        yield job
+    except BaseException:
+        _clear(job)
+        if not was_there:
+            with contextlib.suppress(OSError):
+                directory.rmdir()
+        raise
+    _clear(job)
+
+
+def _clear(job: Path) -> None:
+    """Remove a job's directory. A task that still runs finds itself without its job, and ends."""
+    (job / _OPEN).unlink(missing_ok=True)
+    for _ in range(_CLEAR_COUNT):  # a task may have made a file since its directory was listed
+        shutil.rmtree(job, ignore_errors=True)
+        if not job.exists():
+            break
+        time.sleep(0.02)
+
+
+def _move(directory: Path, found: Sequence[tuple[str, WrittenFile]]) -> WrittenFiles:
+    """Move the files in place; what was moved is removed again if one can't be."""
+    files: list[WrittenFile] = []
+    try:
+        for attempt, file in found:
+            path = directory / file.path
+            path.parent.mkdir(parents=True, exist_ok=True)
+            (Path(attempt) / file.path).rename(path)
+            files.append(replace(file, path=str(path)))
+    except BaseException:
+        for file in files:
+            Path(file.path).unlink(missing_ok=True)
+        raise
+    return WrittenFiles(tuple(files))
