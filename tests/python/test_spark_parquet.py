@@ -100,8 +100,9 @@ def test_parquet_of_no_rows_is_no_file(spark: SparkSession, tmp_path: Path) -> N
     (tmp_path / "logs").mkdir()
     GrowingLog(tmp_path / "some" / "a-0").append(3)
     nothing = kbat.spark.to_parquet(spark, tmp_path / "logs", tmp_path / "out")
+    at_two = {"a": {"0": 2}}  # in the middle of a batch, so that there is a task
     bounded = kbat.spark.to_parquet(
-        spark, tmp_path / "some", tmp_path / "out", partition_by=(), startingOffsets={"a": {"0": 3}}
+        spark, tmp_path / "some", tmp_path / "out", partition_by=(), startingOffsets=at_two, endingOffsets=at_two
     )
     assert (nothing.files, bounded.files, bounded.row_count, left_in(tmp_path / "out")) == ((), (), 0, [])
 
