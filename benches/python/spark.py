@@ -47,9 +47,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader
 
 PARTITIONS = 2
+WARM_UP_PASSES = 2
 SEGMENT = "00000000000000000000.log"
 DDL = "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, timestampType int"
 SOCKET = {"spark.python.unix.domain.socket.enabled": "true"}
+MAX_BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 FLAGS = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
 ARROW = {"spark.driver.extraJavaOptions": FLAGS}
 PARTS = {"default": {}, "tuned": SOCKET | ARROW, "socket": SOCKET, "arrow": ARROW, "settings": {}}
@@ -316,17 +318,18 @@ def settings(spark: SparkSession, topic: Topic, scratch: Path) -> dict[str, Call
 
         return run
 
-    def to_python(max_batch_bytes: str) -> Callable[[], None]:
+    def to_python(**conf: str) -> Callable[[], None]:
         target = os.fspath(scratch / "headers.parquet")
         if not Path(target).exists():
-            spark.read.format("kbat").option("subscribe", topic.name).option("includeHeaders", value=True).load(
-                logs
-            ).limit(200_000).write.parquet(target)
+            reader = spark.read.format("kbat").options(subscribe=topic.name, includeHeaders="true")
+            reader.load(logs).write.parquet(target)
 
         def run() -> None:
-            spark.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", max_batch_bytes)
+            for name, setting in conf.items():
+                spark.conf.set(name, setting)
             noop(spark.read.parquet(target).mapInArrow(lambda batches: (batch.slice(0, 1) for batch in batches), DDL_H))
-            spark.conf.unset("spark.sql.execution.arrow.maxBytesPerBatch")
+            for name in conf:
+                spark.conf.unset(name)
 
         return run
 
@@ -341,8 +344,8 @@ def settings(spark: SparkSession, topic: Topic, scratch: Path) -> dict[str, Call
         "minPartitions=8": read(minPartitions="8"),
         "minPartitions=64": read(minPartitions="64"),
         "isolationLevel=read_committed": read(isolationLevel="read_committed"),
-        "200,000 rows with headers to Python, maxBytesPerBatch as it comes": to_python(str(256 << 20)),
-        "200,000 rows with headers to Python, maxBytesPerBatch=2147483647": to_python(str((1 << 31) - 1)),
+        "rows with headers to Python, all defaults": to_python(),
+        "rows with headers to Python, maxBytesPerBatch=2147483647": to_python(**{MAX_BATCH_BYTES: str((1 << 31) - 1)}),
         "kbat.scan, no Spark, threads=1": scan(1),
         "kbat.scan, no Spark, threads=2": scan(2),
     }
@@ -352,14 +355,14 @@ DDL_H = f"{DDL}, headers array<struct<key:string,value:binary>>"
 
 
 def timed(runs: dict[str, Callable[[], None]], passes: int, broker: int | None) -> dict[str, Usage]:
-    """Run everything in turns, once to warm up, and give medians."""
+    """Run everything in turns, at first to warm up, and give medians."""
     usages: dict[str, list[Usage]] = {name: [] for name in runs}
-    for turn in range(passes + 1):
+    for turn in range(WARM_UP_PASSES + passes):
         for name, run in runs.items():
             before = time.perf_counter(), cpu_seconds(os.getpid()), cpu_seconds(broker) if broker else 0.0
             run()
             after = time.perf_counter(), cpu_seconds(os.getpid()), cpu_seconds(broker) if broker else 0.0
-            if turn:
+            if turn >= WARM_UP_PASSES:
                 usages[name].append(Usage(*(end - start for start, end in zip(before, after, strict=True))))
     return {
         name: Usage(*(statistics.median(getattr(usage, field) for usage in found) for field in Usage.__annotations__))
