@@ -123,6 +123,6 @@ pub use log::{
     RebuildOptions, RecoverOptions, RepairReport, RepairedSegment, Report, SalvageOptions, Segment, SegmentFile,
     SegmentIndexer, SegmentReader, Severity, SnapshotFile, StrayDirectory, SyncPolicy, TimeEntry, TimeIndex,
     TimestampPlace, TopicPartition, TransactionIndex, Uuid, find_segments, parse_base_offset,
-    parse_partition_directory, rebuild_indexes, recover, salvage, split_points, verify,
+    parse_partition_directory, rebuild_indexes, recover, salvage, split_points, validate_after, verify,
 };
 pub use partitioner::{murmur2, partition_for_key};

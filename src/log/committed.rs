@@ -57,14 +57,23 @@ pub(crate) fn aborted_transactions(
 /// # Errors
 /// Those of reading.
 pub(crate) fn last_stable_offset(segments: &[Segment]) -> Result<i64> {
-    let Some(last) = segments.len().checked_sub(1) else { return Ok(0) };
+    let states = producer_states(segments)?;
+    Ok(states.last_stable_offset(states.end_offset()))
+}
+
+/// What a broker knows of the producers at the end of a partition. `segments` are all of it, by base offset.
+///
+/// # Errors
+/// Those of reading.
+pub(crate) fn producer_states(segments: &[Segment]) -> Result<ProducerStates> {
+    let Some(last) = segments.len().checked_sub(1) else { return Ok(ProducerStates::new()) };
     let mut replay = Replay { segments, states: None };
     let mut states = replay.states_at(last)?;
     if let Some(segment) = segments.last() {
         states.set_end_offset(states.end_offset().max(segment.base_offset()));
         pass_over(segment.path(), segment.limits(), &mut states)?;
     }
-    Ok(states.last_stable_offset(states.end_offset()))
+    Ok(states)
 }
 
 /// Replays the segments of a partition in order, each once.

@@ -44,7 +44,7 @@ pub use names::{
     parse_base_offset, parse_partition_directory,
 };
 pub use partition::PartitionLog;
-pub use producer::{ProducerEntry, ProducerSnapshot, ProducerStates};
+pub use producer::{ProducerEntry, ProducerSnapshot, ProducerStates, validate_after};
 pub use progress::Progress;
 pub use reader::SegmentReader;
 pub use recovery::{

@@ -14,6 +14,7 @@ use crate::log::checkpoint::{LeaderEpochs, OffsetCheckpoint, PartitionMetadata};
 use crate::log::committed;
 use crate::log::index::AbortedTransaction;
 use crate::log::names::{LogFile, LogFileKind, LogFileState, TopicPartition, parse_partition_directory};
+use crate::log::producer::ProducerStates;
 use crate::log::segment::{OffsetPlace, Segment, TimestampPlace};
 
 /// A partition directory: its live segments in order, and what lies beside them.
@@ -223,6 +224,14 @@ impl PartitionLog {
     /// Those of reading. Damage ends nothing: the walk goes on at the next batch that is found.
     pub fn last_stable_offset(&self) -> Result<i64> {
         committed::last_stable_offset(&self.segments).map(|offset| offset.max(self.start_offset()))
+    }
+
+    /// What a broker knows of the producers at the end of the log.
+    ///
+    /// # Errors
+    /// Those of reading. Damage ends nothing: the walk goes on at the next batch that is found.
+    pub fn producer_states(&self) -> Result<ProducerStates> {
+        committed::producer_states(&self.segments)
     }
 
     /// The aborted transactions that a reader of the offsets from `start_offset` up to but excluding `end_offset` must know, in

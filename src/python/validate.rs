@@ -8,13 +8,15 @@ use pyo3::types::PyBytes;
 
 use crate::compression::Compression;
 use crate::format::validate::{AppendOrigin, Validation, ValidationSettings, validate as validate_bytes};
+use crate::log::validate_after;
 use crate::python::builder::timestamp_type as parse_timestamp_type;
 use crate::python::convert::required_bytes;
 use crate::python::errors::OrRaise;
 use crate::python::limits::{PyLimits, or_default};
+use crate::python::partition::PyPartitionLog;
 
 /// Says what a broker (Kafka 4.3) would answer to a produce request with these bytes, without one. What depends on the
-/// partition's past is left out: sequences, duplicates and producer epochs.
+/// partition's past, sequences, duplicates and producer epochs, is looked at where ``log`` gives that.
 ///
 /// Args:
 ///     data: Bytes-like: the records of a produce request for one partition.
@@ -33,6 +35,8 @@ use crate::python::limits::{PyLimits, or_default};
 ///     now_ms: The broker's clock, milliseconds since the epoch; now by default.
 ///     base_offset: Log end offset: what the first record gets.
 ///     partition_leader_epoch: The leader's epoch, which batches get.
+///     log: The partition that the request is for: its producers' epochs and sequences count then, and its open
+///         transactions. Duplicates are known of a producer's last batch.
 ///     limits: Bounds on untrusted input.
 ///
 /// Raises:
@@ -44,7 +48,7 @@ use crate::python::limits::{PyLimits, or_default};
 ///     'INVALID_RECORD'
 #[pyfunction]
 // text_signature: PyO3 would write -1 as an ellipsis
-#[pyo3(signature = (data, *, request_version=13, origin="client", magic=2, compression="producer", level=None, timestamp_type="CreateTime", timestamp_before_max_ms=None, timestamp_after_max_ms=3_600_000, compacted=false, max_message_bytes=1_048_588, segment_bytes=1_073_741_824, now_ms=None, base_offset=0, partition_leader_epoch=-1, limits=None), text_signature = "(data, *, request_version=13, origin='client', magic=2, compression='producer', level=None, timestamp_type='CreateTime', timestamp_before_max_ms=None, timestamp_after_max_ms=3600000, compacted=False, max_message_bytes=1048588, segment_bytes=1073741824, now_ms=None, base_offset=0, partition_leader_epoch=-1, limits=None)")]
+#[pyo3(signature = (data, *, request_version=13, origin="client", magic=2, compression="producer", level=None, timestamp_type="CreateTime", timestamp_before_max_ms=None, timestamp_after_max_ms=3_600_000, compacted=false, max_message_bytes=1_048_588, segment_bytes=1_073_741_824, now_ms=None, base_offset=0, partition_leader_epoch=-1, log=None, limits=None), text_signature = "(data, *, request_version=13, origin='client', magic=2, compression='producer', level=None, timestamp_type='CreateTime', timestamp_before_max_ms=None, timestamp_after_max_ms=3600000, compacted=False, max_message_bytes=1048588, segment_bytes=1073741824, now_ms=None, base_offset=0, partition_leader_epoch=-1, log=None, limits=None)")]
 #[expect(clippy::too_many_arguments, reason = "the keyword arguments of the Python signature")]
 pub(crate) fn validate(
     data: &Bound<'_, PyAny>,
@@ -62,6 +66,7 @@ pub(crate) fn validate(
     now_ms: Option<i64>,
     base_offset: i64,
     partition_leader_epoch: i32,
+    log: Option<&Bound<'_, PyPartitionLog>>,
     limits: Option<PyLimits>,
 ) -> PyResult<PyValidation> {
     let py = data.py();
@@ -85,7 +90,12 @@ pub(crate) fn validate(
         partition_leader_epoch,
     };
     let (bytes, limits) = (required_bytes(data)?, or_default(limits));
-    py.detach(|| validate_bytes((*bytes).as_ref(), &settings, &limits)).or_raise(py).map(PyValidation)
+    let log = log.map(|log| log.get());
+    let answer = py.detach(|| match log {
+        Some(log) => validate_after((*bytes).as_ref(), &settings, &limits, &log.0.producer_states()?),
+        None => validate_bytes((*bytes).as_ref(), &settings, &limits),
+    });
+    answer.or_raise(py).map(PyValidation)
 }
 
 fn parse_origin(name: &str) -> PyResult<AppendOrigin> {
@@ -195,6 +205,12 @@ impl PyValidation {
     #[getter]
     fn is_rebuilt(&self) -> Option<bool> {
         self.accepted(|accepted| accepted.is_rebuilt)
+    }
+
+    /// First offset of the batch in the log that this one repeats: the broker answers with it and appends nothing.
+    #[getter]
+    fn duplicate_offset(&self) -> Option<i64> {
+        self.accepted(|accepted| accepted.duplicate_offset).flatten()
     }
 
     /// Bytes of the whole batches of ``data``; a broker cuts off what follows without a word.

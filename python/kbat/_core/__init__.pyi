@@ -7,6 +7,8 @@ from typing import Any, Literal, Protocol, Self, TypeAlias, final
 
 from typing_extensions import Buffer
 
+from kbat._core.log import PartitionLog
+
 _Source: TypeAlias = Buffer | str | os.PathLike[str]
 _Compression: TypeAlias = Literal["none", "gzip", "snappy", "lz4", "zstd"]
 _TimestampType: TypeAlias = Literal["CreateTime", "LogAppendTime"]
@@ -29,6 +31,9 @@ _ErrorCode: TypeAlias = Literal[
     "INVALID_TIMESTAMP",
     "UNSUPPORTED_FOR_MESSAGE_FORMAT",
     "UNSUPPORTED_COMPRESSION_TYPE",
+    "INVALID_PRODUCER_EPOCH",
+    "OUT_OF_ORDER_SEQUENCE_NUMBER",
+    "INVALID_TXN_STATE",
     "INVALID_RECORD",
 ]
 _Headers: TypeAlias = Iterable[tuple[str | Buffer, Buffer | None]]
@@ -635,11 +640,12 @@ def validate(
     now_ms: int | None = None,
     base_offset: int = 0,
     partition_leader_epoch: int = -1,
+    log: PartitionLog | None = None,
     limits: Limits | None = None,
 ) -> Validation:
     """Say what a broker (Kafka 4.3) would answer to a produce request with these bytes, without one.
 
-    What depends on the partition's past is left out: sequences, duplicates and producer epochs.
+    What depends on the partition's past, sequences, duplicates and producer epochs, is looked at where ``log`` gives that.
 
     Args:
         data: Bytes-like: the records of a produce request for one partition.
@@ -658,6 +664,8 @@ def validate(
         now_ms: The broker's clock, milliseconds since the epoch; now by default.
         base_offset: Log end offset: what the first record gets.
         partition_leader_epoch: The leader's epoch, which batches get.
+        log: The partition that the request is for: its producers' epochs and sequences count then, and its open
+            transactions. Duplicates are known of a producer's last batch.
         limits: Bounds on untrusted input.
 
     Raises:
@@ -716,6 +724,13 @@ class Validation:
     @property
     def is_rebuilt(self) -> bool | None:
         """Whether the batch was built anew: another codec or format, or offsets that do not count from 0."""
+
+    @property
+    def duplicate_offset(self) -> int | None:
+        """First offset of the batch in the log that this one repeats.
+
+        The broker answers with it and appends nothing.
+        """
 
     @property
     def valid_len(self) -> int | None:

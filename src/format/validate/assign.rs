@@ -173,7 +173,15 @@ impl Assign<'_> {
             (_, TimestampType::CreateTime) => latest.offset,
         };
         let valid_len = self.request.bytes.len();
-        Accepted { bytes, next_offset, max_timestamp, shallow_offset_of_max_timestamp, is_rebuilt, valid_len }
+        Accepted {
+            bytes,
+            next_offset,
+            max_timestamp,
+            shallow_offset_of_max_timestamp,
+            is_rebuilt,
+            valid_len,
+            duplicate_offset: None,
+        }
     }
 
     /// A batch built anew may be larger than the one that came.

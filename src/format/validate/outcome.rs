@@ -27,6 +27,12 @@ pub enum ErrorCode {
     UnsupportedForMessageFormat,
     /// zstd in a request of a version before 7.
     UnsupportedCompressionType,
+    /// A producer with an epoch below the one that the log knows.
+    InvalidProducerEpoch,
+    /// A sequence that does not follow the producer's last one.
+    OutOfOrderSequenceNumber,
+    /// A write outside the producer's open transaction.
+    InvalidTxnState,
     /// A batch or record that breaks any other rule.
     InvalidRecord,
 }
@@ -43,6 +49,9 @@ impl ErrorCode {
             Self::InvalidTimestamp => "INVALID_TIMESTAMP",
             Self::UnsupportedForMessageFormat => "UNSUPPORTED_FOR_MESSAGE_FORMAT",
             Self::UnsupportedCompressionType => "UNSUPPORTED_COMPRESSION_TYPE",
+            Self::InvalidProducerEpoch => "INVALID_PRODUCER_EPOCH",
+            Self::OutOfOrderSequenceNumber => "OUT_OF_ORDER_SEQUENCE_NUMBER",
+            Self::InvalidTxnState => "INVALID_TXN_STATE",
             Self::InvalidRecord => "INVALID_RECORD",
         }
     }
@@ -58,6 +67,9 @@ impl ErrorCode {
             Self::InvalidTimestamp => 32,
             Self::UnsupportedForMessageFormat => 43,
             Self::UnsupportedCompressionType => 76,
+            Self::InvalidProducerEpoch => 47,
+            Self::OutOfOrderSequenceNumber => 45,
+            Self::InvalidTxnState => 48,
             Self::InvalidRecord => 87,
         }
     }
@@ -94,6 +106,8 @@ pub struct Accepted {
     pub is_rebuilt: bool,
     /// Bytes of the request's whole batches; what follows is cut off without a word.
     pub valid_len: usize,
+    /// First offset of the batch in the log that this one repeats: the broker answers with it and appends nothing.
+    pub duplicate_offset: Option<i64>,
 }
 
 /// Why a broker would refuse.

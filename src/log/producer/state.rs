@@ -170,7 +170,7 @@ impl ProducerStates {
         })
     }
 
-    fn entry(&self, producer_id: i64) -> ProducerEntry {
+    pub(super) fn entry(&self, producer_id: i64) -> ProducerEntry {
         self.producers.get(&producer_id).map_or(
             ProducerEntry {
                 producer_id,
