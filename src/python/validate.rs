@@ -90,7 +90,7 @@ pub(crate) fn validate(
         partition_leader_epoch,
     };
     let (bytes, limits) = (required_bytes(data)?, or_default(limits));
-    let log = log.map(|log| log.get());
+    let log = log.map(Bound::get);
     let answer = py.detach(|| match log {
         Some(log) => validate_after((*bytes).as_ref(), &settings, &limits, &log.0.producer_states()?),
         None => validate_bytes((*bytes).as_ref(), &settings, &limits),

@@ -645,7 +645,7 @@ def validate(
 ) -> Validation:
     """Say what a broker (Kafka 4.3) would answer to a produce request with these bytes, without one.
 
-    What depends on the partition's past, sequences, duplicates and producer epochs, is looked at where ``log`` gives that.
+    What depends on the partition's past (sequences, duplicates, producer epochs) is looked at where ``log`` gives that.
 
     Args:
         data: Bytes-like: the records of a produce request for one partition.
