@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import kbat
 import kafka_logs
+import kbat
 from kafka_logs import Append
 from kafka_server import ProduceRefusedError
 
