@@ -15,6 +15,8 @@ pub(crate) struct PositionedFile {
     path: PathBuf,
     /// Whether pages that a read brought into the page cache are dropped again.
     leaves_page_cache: bool,
+    /// The same file, read around the page cache.
+    direct: Option<page_cache::Direct>,
 }
 
 impl PositionedFile {
@@ -27,13 +29,14 @@ impl PositionedFile {
             Ok(file)
         };
         let file = open().map_err(|error| Error::from(error).with_path(path))?;
-        Ok(Self { file, path: path.to_path_buf(), leaves_page_cache: false })
+        Ok(Self { file, path: path.to_path_buf(), leaves_page_cache: false, direct: None })
     }
 
     /// Leaves the page cache as it is from now on: see [`page_cache`].
     pub(crate) fn leave_page_cache(&mut self) {
         self.leaves_page_cache = true;
         page_cache::expect_scattered_reads(&self.file);
+        self.direct = page_cache::Direct::open(&self.path);
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -54,10 +57,10 @@ impl PositionedFile {
         let mut done = 0_usize;
         while let Some(room) = out.get_mut(done..).filter(|room| !room.is_empty()) {
             let place = position.saturating_add(u64_of(done));
-            let read = if self.leaves_page_cache {
-                page_cache::read_at(&self.file, room, place)
-            } else {
-                read_some(&self.file, room, place)
+            let read = match &self.direct {
+                Some(direct) if page_cache::Direct::takes(room) => direct.read_at(room, place),
+                _ if self.leaves_page_cache => page_cache::read_at(&self.file, room, place),
+                _ => read_some(&self.file, room, place),
             };
             match read {
                 Ok(0) => break,

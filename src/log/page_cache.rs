@@ -1,6 +1,7 @@
 //! Reading without a trace in the page cache, so that an audit does not push out what a broker on the same machine serves from it.
 //!
-//! Since Linux 6.14 the kernel does it (`RWF_DONTCACHE`), where the file system can. Elsewhere on Linux every 64 KiB a read first
+//! Small reads, of headers, go around the page cache where the file system lets them (`O_DIRECT`): they read sectors of 512 bytes
+//! from the disk, not pages of 4096. For others, since Linux 6.14 the kernel does it (`RWF_DONTCACHE`), where the file system can. Elsewhere on Linux every 64 KiB a read first
 //! asks for what is cached; from the first byte that is not, they are read from disk and their pages dropped again. What was
 //! cached before stays, but for pages behind such a byte in the same 64 KiB; and where a disk answers faster than the question,
 //! its answer is taken for cached. On other systems reads are plain.
@@ -18,6 +19,65 @@ const PIECE_LEN: u64 = 1 << 16;
 /// Bytes of a page on the machines that brokers run on.
 #[cfg(target_os = "linux")]
 const PAGE_LEN: u64 = 4096;
+
+/// Bytes of a disk's sector, and what memory is aligned to.
+#[cfg(target_os = "linux")]
+const SECTOR_LEN: u64 = 512;
+/// Reads of fewer bytes go around the page cache.
+#[cfg(target_os = "linux")]
+const SMALL_LEN: usize = 4096;
+
+/// A file that is read around the page cache.
+#[derive(Debug)]
+pub(super) struct Direct(File);
+
+#[cfg(target_os = "linux")]
+impl Direct {
+    /// `None` where the file system or its disk don't read single sectors.
+    pub(super) fn open(path: &std::path::Path) -> Option<Self> {
+        use std::os::unix::fs::OpenOptionsExt;
+
+        let flags = i32::try_from(rustix::fs::OFlags::DIRECT.bits()).ok()?;
+        let direct = Self(std::fs::OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?);
+        direct.read_at(&mut [0; 1], SECTOR_LEN).is_ok().then_some(direct)
+    }
+
+    pub(super) fn takes(out: &[u8]) -> bool {
+        out.len() < SMALL_LEN
+    }
+
+    pub(super) fn read_at(&self, out: &mut [u8], position: u64) -> Result<usize> {
+        let start = position.saturating_sub(position % SECTOR_LEN);
+        let end = position.saturating_add(u64_of(out.len())).div_ceil(SECTOR_LEN).saturating_mul(SECTOR_LEN);
+        let len = usize_from_u64(end.saturating_sub(start));
+        let mut memory = vec![0_u8; len.saturating_add(usize_from_u64(SECTOR_LEN))];
+        let first = memory.as_ptr().align_offset(usize_from_u64(SECTOR_LEN));
+        let sectors = memory.get_mut(first..first.saturating_add(len)).unwrap_or_default();
+        let count = read_some(&self.0, sectors, start)?;
+        let wanted = sectors.get(..count).and_then(|read| read.get(usize_from_u64(position.saturating_sub(start))..));
+        let wanted = wanted.unwrap_or_default();
+        let wanted = wanted.get(..wanted.len().min(out.len())).unwrap_or_default();
+        for (to, from) in out.iter_mut().zip(wanted) {
+            *to = *from;
+        }
+        Ok(wanted.len())
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+impl Direct {
+    pub(super) fn open(_path: &std::path::Path) -> Option<Self> {
+        None
+    }
+
+    pub(super) fn takes(_out: &[u8]) -> bool {
+        false
+    }
+
+    pub(super) fn read_at(&self, out: &mut [u8], position: u64) -> Result<usize> {
+        read_some(&self.0, out, position)
+    }
+}
 
 /// Turns off reading ahead, which would cache pages that nobody drops.
 #[cfg(target_os = "linux")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import shutil
 import subprocess
@@ -64,3 +65,39 @@ def test_scan_leaves_the_page_cache_as_it_was_where_asked(
     assert cached_len(log) == before
     assert kbat.scan(log, view="records").to_pyarrow().num_rows == 256
     assert cached_len(log) > before
+
+
+def read_from_disk() -> int:
+    """Bytes that the disk gave this process."""
+    lines = Path("/proc/self/io").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("read_bytes"))
+
+
+def test_header_walk_reads_a_twentieth_of_the_disk_at_the_most(log: Path) -> None:
+    """Batches of 16 KB; of each a sector or two."""
+    scan = kbat.scan(log, view="batches", leave_page_cache=True)
+    batches = list(scan.to_batches())  # what is imported for it is read from disk too
+    with log.open("rb") as file:
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    before = read_from_disk()
+    assert sum(batch.num_rows for batch in scan.to_batches()) == 256
+    read = read_from_disk() - before
+    if read > log.stat().st_size // 5 and not reads_sectors(log):
+        pytest.skip("this disk or file system reads whole pages")
+    assert sum(batch.num_rows for batch in batches) == 256
+    assert 0 < read < log.stat().st_size // 20
+
+
+def reads_sectors(path: Path) -> bool:
+    """Whether the file can be read by sectors of 512 bytes, around the page cache."""
+    memory = mmap.mmap(-1, 4096)
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_DIRECT)
+    except OSError:
+        return False
+    try:
+        return os.preadv(file, [memoryview(memory)[:512]], 512) == 512
+    except OSError:
+        return False
+    finally:
+        os.close(file)
