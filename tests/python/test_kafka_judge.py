@@ -222,7 +222,9 @@ def test_set_base_offset_is_byte_equal_to_kafka(kafka: KafkaJudge, spec: BatchSp
     expected = kafka.set_last_offset(bytes(data), last_offset)
     kbat.set_base_offset(data, base_offset)
     assert data == expected
-    assert kbat_read(bytes(data))[0].base_offset == base_offset
+    # a set of magic 1 whose messages count from above 0 has no room for offsets below that
+    if spec.magic == 2 or not spec.records or spec.records[0].offset == spec.base_offset:
+        assert kbat_read(bytes(data))[0].base_offset == base_offset
 
 
 @settings(reproducible, max_examples=100)
@@ -273,5 +275,5 @@ def test_judge_without_jars_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp
     no_java = "false"
     with pytest.raises(JudgeUnavailableError, match=r"kafka-clients:.* can't be fetched.*set KBAT_OFFLINE=1"):
         kafka_jars.kafka_jars(no_java, kafka_jars.CLIENTS, said.append)
-    assert said == [f"fetching Kafka's jars into {tmp_path / kafka_jars.CLIENTS.name} (once, about 20 MB)"]
+    assert said == [f"fetching jars into {tmp_path / kafka_jars.CLIENTS.name} (once, about 20 MB)"]
     assert not (tmp_path / kafka_jars.CLIENTS.name).exists()

@@ -133,7 +133,9 @@ def test_requests_of_v2_are_answered_as_by_kafka(kafka_server: KafkaServer, comp
         tally.add(compare(kafka_server, kbat_write(spec), topic))
 
     check()
-    assert {"rebuilt", "in place", "INVALID_RECORD", "INVALID_TIMESTAMP"} <= tally.seen.keys()
+    assert {"in place", "INVALID_RECORD"} <= tally.seen.keys()
+    if compression == "none":  # of which there are enough examples to meet every answer
+        assert {"rebuilt", "INVALID_TIMESTAMP"} <= tally.seen.keys()
 
 
 @pytest.mark.parametrize("magic", [0, 1])

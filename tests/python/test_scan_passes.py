@@ -134,7 +134,7 @@ def test_progress_true_shows_a_bar_where_there_is_one(monkeypatch: pytest.Monkey
 
 
 def test_progress_bar_needs_rich_only_when_it_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "rich", None)
+    monkeypatch.setitem(sys.modules, "rich.progress", None)
     assert kbat.progress.bar() is None
 
 
