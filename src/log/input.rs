@@ -98,6 +98,7 @@ impl Input {
         Self::Memory(Memory { bytes, limits: limits.clone(), position: 0, stop: usize::MAX, state: State::Walking })
     }
 
+    #[cfg(feature = "python")]
     pub(crate) fn open(path: &Path, limits: &Limits) -> Result<Self> {
         Self::open_at(path, 0, limits)
     }
