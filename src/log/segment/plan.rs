@@ -9,6 +9,7 @@ use crate::log::index::OffsetIndex;
 use crate::log::names::LogFileState;
 use crate::log::segment::Segment;
 
+#[cfg_attr(not(feature = "arrow"), expect(dead_code, reason = "only scans begin in the middle of a segment"))]
 impl Segment {
     /// Where a walk has to begin that is to see every record from an offset and from a timestamp on: at a batch that the indexes
     /// point to, else at 0.
