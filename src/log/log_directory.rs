@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::limits::Limits;
 use crate::log::checkpoint::{MetaProperties, OffsetCheckpoint};
 use crate::log::names::{DirectoryState, PartitionDirectory, TopicPartition};
-use crate::log::partition::PartitionLog;
+use crate::log::partition::{PartitionLog, log_starts};
 
 /// The offset checkpoints that a broker keeps.
 pub const OFFSET_CHECKPOINTS: [&str; 4] = [
@@ -89,11 +89,15 @@ impl LogDirectory {
             stray: Vec::new(),
             clean_shutdown: path.join(CLEAN_SHUTDOWN).exists(),
         };
+        let starts = log_starts(path);
         for entry in entries.iter().filter(|entry| entry.path().is_dir()) {
             let name = entry.file_name();
             let name = name.to_string_lossy();
             if !OTHER_DIRECTORIES.contains(&name.as_ref()) && !name.starts_with('.') {
-                directory.add(entry.path(), PartitionDirectory::parse(&name), limits);
+                let partition = PartitionDirectory::parse(&name);
+                let live = partition.as_ref().is_some_and(|partition| partition.state == DirectoryState::Live);
+                let log = live.then(|| PartitionLog::list(&entry.path(), starts.as_ref(), limits));
+                directory.add(entry.path(), partition, log);
             }
         }
         directory.partitions.sort_by(|a, b| a.topic_partition().cmp(&b.topic_partition()));
@@ -101,9 +105,9 @@ impl LogDirectory {
         Ok(directory)
     }
 
-    fn add(&mut self, path: PathBuf, partition: Option<PartitionDirectory>, limits: &Limits) {
-        let live = partition.as_ref().is_some_and(|partition| partition.state == DirectoryState::Live);
-        let error = match live.then(|| PartitionLog::open_with(&path, limits)) {
+    /// `log` is what a live partition's directory holds.
+    fn add(&mut self, path: PathBuf, partition: Option<PartitionDirectory>, log: Option<Result<PartitionLog>>) {
+        let error = match log {
             Some(Ok(log)) => {
                 self.partitions.push(log);
                 return;

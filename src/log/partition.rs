@@ -50,10 +50,17 @@ impl PartitionLog {
     /// A directory that can't be read.
     pub fn open_with(directory: &Path, limits: &Limits) -> Result<Self> {
         let absolute = std::path::absolute(directory).unwrap_or_else(|_| directory.to_path_buf());
+        Self::list(directory, absolute.parent().and_then(log_starts).as_ref(), limits)
+    }
+
+    /// As [`PartitionLog::open_with`], where the log directory's [`log_starts`] are known.
+    pub(crate) fn list(directory: &Path, starts: Option<&OffsetCheckpoint>, limits: &Limits) -> Result<Self> {
+        let absolute = std::path::absolute(directory).unwrap_or_else(|_| directory.to_path_buf());
         let partition = absolute.file_name().and_then(OsStr::to_str).and_then(parse_partition_directory);
+        let start_of = |partition: &TopicPartition| starts?.offset(&partition.topic, partition.partition);
         let mut log = Self {
             directory: directory.to_path_buf(),
-            checkpointed_start: partition.as_ref().and_then(|partition| checkpointed_start(&absolute, partition)),
+            checkpointed_start: partition.as_ref().and_then(start_of),
             partition,
             segments: Vec::new(),
             snapshots: Vec::new(),
@@ -252,8 +259,7 @@ fn modified(segment: &Segment) -> Result<i64> {
     Ok(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
-/// What the log directory says of a partition's start. A checkpoint that can't be read says nothing, as in a broker.
-fn checkpointed_start(directory: &Path, partition: &TopicPartition) -> Option<i64> {
-    let checkpoint = OffsetCheckpoint::read(&directory.parent()?.join(LOG_START_CHECKPOINT)).ok()?;
-    checkpoint.offset(&partition.topic, partition.partition)
+/// What a log directory says of its partitions' starts. A checkpoint that can't be read says nothing, as in a broker.
+pub(crate) fn log_starts(log_directory: &Path) -> Option<OffsetCheckpoint> {
+    OffsetCheckpoint::read(&log_directory.join(LOG_START_CHECKPOINT)).ok()
 }
