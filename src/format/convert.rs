@@ -350,11 +350,7 @@ impl Rebuild<'_, '_> {
         record: &Record<'s>,
         headers: &mut Vec<NewHeader<'s>>,
     ) -> Result<()> {
-        headers.clear();
-        for header in record.headers() {
-            let header = header?;
-            headers.push((header.key(), header.value()));
-        }
+        record.headers().read_into(headers)?;
         if self.magic < 2 {
             self.losses.add(Loss::Headers, !headers.is_empty());
             headers.clear();

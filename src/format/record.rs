@@ -19,6 +19,7 @@ use std::iter::FusedIterator;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::attributes::TimestampType;
 use crate::format::crc;
+use crate::format::size::NewHeader;
 use crate::format::varint::{read_varint, read_varlong};
 use crate::num::{u64_of, usize_of};
 
@@ -227,6 +228,16 @@ impl Headers<'_> {
 }
 
 impl<'s> Headers<'s> {
+    /// Reads all that is left into `out`, in the place of what it held.
+    pub(crate) fn read_into(self, out: &mut Vec<NewHeader<'s>>) -> Result<()> {
+        out.clear();
+        for header in self {
+            let header = header?;
+            out.push((header.key(), header.value()));
+        }
+        Ok(())
+    }
+
     fn parse(&mut self) -> Result<Header<'s>> {
         let place = self.place;
         let mut rest = self.rest;

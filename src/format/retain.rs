@@ -215,10 +215,6 @@ pub(crate) fn append_record<'s>(
     record: &Record<'s>,
     headers: &mut Vec<NewHeader<'s>>,
 ) -> Result<()> {
-    headers.clear();
-    for header in record.headers() {
-        let header = header?;
-        headers.push((header.key(), header.value()));
-    }
+    record.headers().read_into(headers)?;
     builder.append_at(record.offset(), record.timestamp(), record.key(), record.value(), headers)
 }

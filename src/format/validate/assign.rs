@@ -231,11 +231,7 @@ fn append_all(
     let mut headers: Vec<NewHeader<'_>> = Vec::new();
     for record in batch.records(scratch, limits)? {
         let record = record?;
-        headers.clear();
-        for header in record.headers() {
-            let header = header?;
-            headers.push((header.key(), header.value()));
-        }
+        record.headers().read_into(&mut headers)?;
         builder.append_at(*next_offset, record.timestamp(), record.key(), record.value(), &headers)?;
         if record.timestamp() > latest.timestamp {
             *latest = Latest { timestamp: record.timestamp(), offset: *next_offset };

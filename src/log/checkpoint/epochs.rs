@@ -13,6 +13,7 @@ use std::path::Path;
 
 use super::{encode_entries, parse_entries, read_text};
 use crate::error::{Error, Result};
+use crate::format::header::BatchHeader;
 use crate::log::atomic::write_atomically;
 
 /// "No leader epoch" of Kafka.
@@ -122,6 +123,15 @@ impl LeaderEpochs {
         while self.entries.pop_if(|last| last.epoch >= epoch || last.start_offset >= start_offset).is_some() {}
         self.put(EpochEntry { epoch, start_offset });
         Ok(true)
+    }
+
+    /// Notes the epoch of a batch that follows in the log, where it is above the latest.
+    pub(crate) fn observe(&mut self, batch: &BatchHeader) -> Result<()> {
+        let (epoch, first_offset) = (batch.partition_leader_epoch(), batch.base_offset);
+        if first_offset >= 0 && epoch >= 0 && self.latest().is_none_or(|latest| epoch > latest.epoch) {
+            self.assign(epoch, first_offset)?;
+        }
+        Ok(())
     }
 
     /// Removes the epochs that began at an offset or after it: the log was cut there.

@@ -24,6 +24,7 @@ pub use rebuild::{RebuildOptions, rebuild_indexes};
 pub use recover::{RecoverOptions, recover};
 pub use report::{DroppedRange, FileAction, FileChange, RepairReport, RepairedSegment};
 pub(crate) use running::refuse_running_broker;
+pub(crate) use salvage::read_record;
 pub use salvage::{SalvageOptions, salvage};
 
 pub(crate) use fault::Fault;

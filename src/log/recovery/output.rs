@@ -173,11 +173,7 @@ impl PartitionOutput {
 
     /// What a batch says of leader epochs and producers.
     fn replay(&mut self, segment: &mut SegmentOutput, batch: &Batch<'_>) -> std::result::Result<(), Refusal> {
-        let epoch = batch.partition_leader_epoch();
-        let first_offset = batch.header().base_offset;
-        if first_offset >= 0 && epoch >= 0 && self.epochs.latest().is_none_or(|latest| epoch > latest.epoch) {
-            self.epochs.assign(epoch, first_offset)?;
-        }
+        self.epochs.observe(batch)?;
         let aborted = match self.states.update(batch, &mut self.scratch, &self.settings.limits) {
             Ok(None) => return Ok(()),
             Ok(Some(aborted)) => aborted,

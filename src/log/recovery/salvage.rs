@@ -8,6 +8,7 @@ use crate::compression::Scratch;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Batch;
 use crate::format::control::ControlRecord;
+use crate::format::record::Record;
 use crate::limits::Limits;
 use crate::log::atomic::write_atomically;
 use crate::log::checkpoint::LeaderEpochs;
@@ -330,14 +331,17 @@ impl Visitor for Salvage<'_, '_> {
 /// Reads all that a consumer would.
 pub(crate) fn read_whole(batch: &Batch<'_>, scratch: &mut Scratch, limits: &Limits) -> Result<()> {
     for record in batch.records(scratch, limits)? {
-        let record = record?;
-        record.verify_crc()?;
-        for header in record.headers() {
-            header?;
-        }
-        if batch.is_control() {
-            ControlRecord::parse(&record)?;
-        }
+        read_record(batch, &record?)?;
+    }
+    Ok(())
+}
+
+/// Reads all of a record that a consumer would.
+pub(crate) fn read_record(batch: &Batch<'_>, record: &Record<'_>) -> Result<()> {
+    record.verify_crc()?;
+    record.headers().verify()?;
+    if batch.is_control() {
+        ControlRecord::parse(record)?;
     }
     Ok(())
 }

@@ -5,13 +5,12 @@ use std::path::Path;
 use crate::compression::Scratch;
 use crate::error::{ErrorKind, Result};
 use crate::format::batch::Batch;
-use crate::format::control::ControlRecord;
 use crate::format::header::{NO_PARTITION_LEADER_EPOCH, NO_TIMESTAMP};
 use crate::limits::Limits;
 use crate::log::index::{AbortedTransaction, TransactionIndex};
 use crate::log::producer::ProducerStates;
 use crate::log::progress::Progress;
-use crate::log::recovery::{Fault, Visitor, walk};
+use crate::log::recovery::{Fault, Visitor, read_record, walk};
 use crate::log::verify::indexes::{Before, IndexChecks, TimeCheck};
 use crate::log::verify::report::{Finding, Report, Severity};
 use crate::num::u64_of;
@@ -353,13 +352,7 @@ impl Records {
     fn read(&mut self, batch: &Batch<'_>, first: i64, scratch: &mut Scratch, limits: &Limits) -> Result<()> {
         for record in batch.records(scratch, limits)? {
             let record = record?;
-            record.verify_crc()?;
-            for header in record.headers() {
-                header?;
-            }
-            if batch.is_control() {
-                ControlRecord::parse(&record)?;
-            }
+            read_record(batch, &record)?;
             let offset = record.offset();
             if !(first..=batch.last_offset()).contains(&offset) {
                 self.outside.get_or_insert(offset);

@@ -94,10 +94,7 @@ impl PartitionState {
     /// A control batch that can't be read. Nothing is noted.
     pub(super) fn note(&mut self, batch: &Batch<'_>) -> Result<Option<AbortedTransaction>> {
         let aborted = self.producers.update(batch, &mut self.scratch, &self.limits)?;
-        let (epoch, first_offset) = (batch.partition_leader_epoch(), batch.header().base_offset);
-        if first_offset >= 0 && epoch >= 0 && self.epochs.latest().is_none_or(|latest| epoch > latest.epoch) {
-            self.epochs.assign(epoch, first_offset)?;
-        }
+        self.epochs.observe(batch)?;
         Ok(aborted)
     }
 
