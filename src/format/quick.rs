@@ -1,4 +1,4 @@
-//! A way through the records that nearly all logs are made of: five small numbers in eight bytes, key, value, few headers.
+//! A way through the records that nearly all logs are made of: five small numbers in sixteen bytes, key, value, few headers.
 //!
 //! Whatever is not of that shape, broken records among it, is `None` here and left to the careful parser, which names what is
 //! wrong; both give the same of what this one takes.
@@ -6,8 +6,8 @@
 use crate::format::record::Body;
 use crate::format::varint::{read_varint, unzigzag32};
 
-/// Bytes of a record's numbers that are looked at together.
-const HEAD_LEN: usize = 8;
+/// Bytes that the numbers before the key may take: twice what is looked at together.
+const HEAD_LEN: usize = 16;
 
 /// Takes one record off the front: what is in it, and the bytes after it.
 #[inline(always)]
@@ -16,17 +16,16 @@ const HEAD_LEN: usize = 8;
     reason = "called, it hands the record over through memory, which is half of what the careful parser costs"
 )]
 pub(crate) fn quick_body(bytes: &[u8]) -> Option<(Body<'_>, &[u8])> {
-    let mut head = Head { bits: u64::from_le_bytes(*bytes.first_chunk::<HEAD_LEN>()?), used: 0 };
+    let window = bytes.first_chunk::<HEAD_LEN>()?;
+    let mut head = Head::at(window, 0)?;
     let length = usize::try_from(unzigzag32(head.varint()?)).ok()?;
     let (body, after) = bytes.get(head.used..)?.split_at_checked(length)?;
     let length_len = head.used;
     head.skip_byte(); // attributes
     let timestamp_delta = i64::from(unzigzag32(head.varint()?));
+    let mut head = Head::at(window, head.used)?;
     let offset_delta = unzigzag32(head.varint()?);
     let key_len = unzigzag32(head.varint()?);
-    if head.used > HEAD_LEN {
-        return None;
-    }
     let rest = body.get(head.used.wrapping_sub(length_len)..)?;
     let (key, mut rest) = nullable(rest, key_len)?;
     let value_len = read_varint(&mut rest).ok()?;
@@ -49,13 +48,21 @@ fn nullable(bytes: &[u8], len: i32) -> Option<(Option<&[u8]>, &[u8])> {
     }
 }
 
-/// Eight bytes, taken from the front; past them come zeros, which `used` tells.
+/// Eight bytes of a window, taken from the front: enough for two varints and a byte.
 struct Head {
     bits: u64,
+    /// Bytes of the window that were taken.
     used: usize,
 }
 
 impl Head {
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "a part of quick_body")]
+    fn at(window: &[u8; HEAD_LEN], used: usize) -> Option<Self> {
+        let bits = u64::from_le_bytes(*window.get(used..)?.first_chunk()?);
+        Some(Self { bits, used })
+    }
+
     /// An unsigned varint of up to three bytes.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "a part of quick_body")]
@@ -119,9 +126,12 @@ mod tests {
 
     #[test]
     fn quick_body_takes_the_shapes_that_are_common() {
-        assert!(quick_body(b"\x10\0\x02\x02\x02k\x02v\0").is_some());
-        assert!(quick_body(b"\x0c\0\x02\x02\x01\x01\0\0").is_some());
-        assert!(quick_body(b"\x10\0\x02\x02\x02k\x02v\x02").is_none(), "a header that is not there");
-        assert!(quick_body(b"\x10\0\x02\x02\x06k\x02v\0").is_none(), "a key past the end");
+        let quick = |record: &[u8]| quick_body(&[record, &[0; 16]].concat()).is_some();
+        assert!(quick(b"\x10\0\x02\x02\x02k\x02v\0"));
+        assert!(quick(b"\x0c\0\x02\x02\x01\x01\0"));
+        assert!(quick(b"\x18\0\xfe\xff\x7f\xfe\xff\x7f\x02k\x02v\0"), "numbers of three bytes");
+        assert!(!quick(b"\x10\0\x02\x02\x02k\x02v\x02"), "a header that is not there");
+        assert!(!quick(b"\x10\0\x02\x02\x16k\x02v\0"), "a key past the end");
+        assert!(quick_body(b"\x10\0\x02\x02\x02k\x02v\0").is_none(), "too near to the end to look at 16 bytes");
     }
 }
