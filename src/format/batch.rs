@@ -4,6 +4,7 @@ use std::ops::Deref;
 
 use crate::compression::{Compression, Payload, Scratch};
 use crate::error::{Error, ErrorKind, Result};
+use crate::format::ahead::{ask_for, distance_in};
 use crate::format::crc;
 use crate::format::header::{
     BATCH_HEADER_LEN, BatchHeader, CRC_POSITION, CRC_START, LEGACY_CRC_POSITION, LEGACY_CRC_START,
@@ -144,6 +145,7 @@ impl<'a> Batch<'a> {
         'a: 's,
     {
         let compression = self.compression()?;
+        ask_for(self.bytes, distance_in(self.bytes.len(), true), self.bytes.len());
         if self.header.magic == 2 {
             if self.header.record_count <= 0 {
                 return Ok(Payload::borrowed(&[])); // nothing will be read, so nothing is decompressed

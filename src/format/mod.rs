@@ -3,6 +3,7 @@
 //! Knows no files and no codec library. The tables are those of the Kafka documentation's page on the message format,
 //! one file each, under the same names.
 
+pub(crate) mod ahead;
 pub(crate) mod attributes;
 pub(crate) mod batch;
 pub(crate) mod builder;

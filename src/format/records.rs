@@ -8,6 +8,7 @@ use std::iter::FusedIterator;
 
 use crate::compression::{CodecFault, Payload};
 use crate::error::{Error, ErrorKind, Result};
+use crate::format::ahead::{ask_for, distance_in};
 use crate::format::attributes::TimestampType;
 use crate::format::batch::Batch;
 use crate::format::header::increment_sequence;
@@ -151,6 +152,8 @@ struct V2Records<'s> {
     position: u64,
     compressed: bool,
     header_limit: usize,
+    /// How far ahead to ask for the next batch.
+    ahead: usize,
     /// What ended the decompression before its time; raised when the records reach it.
     fault: Option<CodecFault>,
 }
@@ -179,6 +182,7 @@ impl<'s> V2Records<'s> {
             log_append_time: log_append.then_some(header.max_timestamp),
             compressed: header.attributes.is_compressed(),
             header_limit: limits.header_count,
+            ahead: if header.attributes.is_compressed() { 0 } else { distance_in(batch.size(), false) },
             fault: payload.fault,
             ..Self::empty(batch)
         })
@@ -199,6 +203,7 @@ impl<'s> V2Records<'s> {
             position: batch.position().saturating_add(u64_of(BATCH_HEADER_LEN)),
             compressed: false,
             header_limit: 0,
+            ahead: 0,
             fault: None,
         }
     }
@@ -227,6 +232,7 @@ impl<'s> V2Records<'s> {
         if next == self.count && (!after.is_empty() || self.fault.is_some()) {
             return Some(Err(self.remaining_error(after.len())));
         }
+        ask_for(self.rest, self.ahead, self.rest.len().wrapping_sub(after.len()));
         (self.rest, self.index) = (after, next);
         Some(Ok(record))
     }
