@@ -15,31 +15,38 @@ kbat.scan("/var/lib/kafka/data").to_polars()
 
 from kbat._core import (
     Batch,
-    BatchBuilder,
     BatchIterator,
     ControlRecord,
-    EncodedBatch,
-    EncodedBatchIterator,
     Limits,
     Record,
     RecordIterator,
     SegmentFile,
-    Validation,
     __version__,
-    batch_size,
-    convert,
+    find_segments,
+    read_batches,
+)
+from kbat._core.arrow import (
+    EncodedBatch,
+    EncodedBatchIterator,
+    Scan,
+    ScanStats,
     encode,
     encode_batches,
+    scan,
+    split,
+)
+from kbat._core.build import (
+    BatchBuilder,
+    Validation,
+    batch_size,
+    convert,
     end_transaction_marker,
-    find_segments,
     partition_for_key,
-    read_batches,
     set_base_offset,
     set_log_append_time,
     set_partition_leader_epoch,
     validate,
 )
-from kbat._core.arrow import Scan, ScanStats, scan, split
 from kbat._core.files import (
     AbortedTransaction,
     Checkpoint,

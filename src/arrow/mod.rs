@@ -15,6 +15,7 @@ mod values;
 mod views;
 mod walk;
 mod watch;
+mod workers;
 
 pub use encode::{EncodeOptions, EncodedBatch, EncodedBatches};
 pub use options::{Isolation, OnCorrupt, ScanOptions};

@@ -23,6 +23,7 @@ use crate::arrow::scan::ArrowScan;
 use crate::arrow::source::ScanSource;
 use crate::arrow::stats::ScanStats;
 use crate::arrow::watch::{Look, go_on};
+use crate::arrow::workers;
 use crate::error::{Error, Result};
 
 /// How long a caller waits before it looks after other things.
@@ -51,7 +52,8 @@ impl Default for Parallelism {
 /// Iterates the Arrow batches of some sources in their order, as [`ArrowScan`] does, decoding ahead on several threads.
 ///
 /// The rows are those of the sequential scan, and so is its error, after the rows before it; where Arrow batches end may differ.
-/// Threads start with the first call of `next` and stop soon after the value is dropped.
+/// Threads get to work with the first call of `next` and stop soon after the value is dropped; they are kept a few seconds for the next
+/// scan.
 ///
 /// ```
 /// # fn main() -> kbat::Result<()> {
@@ -331,10 +333,10 @@ impl ParallelScan {
     fn start(&mut self) -> Result<()> {
         for number in 0..self.shared.parallelism.threads.max(1) {
             let shared = Arc::clone(&self.shared);
-            match std::thread::Builder::new().name(format!("kbat-scan-{number}")).spawn(move || shared.work()) {
+            match workers::run(Box::new(move || shared.work())) {
                 Err(error) if number == 0 => return Err(Error::from(error)),
                 Err(_) => break,
-                Ok(_) => {}
+                Ok(()) => {}
             }
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! The submodule `kbat._core.arrow`: records, batches and segments as Arrow columns.
+//! The submodule `kbat._core.arrow`: records, batches and segments as Arrow columns, and the way back.
 
 use std::str::FromStr;
 
@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyString};
 
 use crate::arrow::{BatchColumn, Column, Isolation, OnCorrupt, ScanOptions, SegmentColumn, TimestampUnit};
+use crate::python::encode;
 use crate::python::errors::OrRaise;
 use crate::python::limits::{PyLimits, or_default};
 use crate::python::log::add_submodule;
@@ -16,12 +17,17 @@ use crate::python::scan_source::{self, sources};
 
 /// Makes the submodule and everything in it.
 pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
-    let module = add_submodule(parent, "arrow", "Records, batches and segments as Arrow columns.")?;
+    let module =
+        add_submodule(parent, "arrow", "Records, batches and segments as Arrow columns, and Arrow data as batches.")?;
     module.add_class::<PyScan>()?;
     module.add_class::<PyArrowBatchIterator>()?;
     module.add_class::<PyScanStats>()?;
+    module.add_class::<encode::PyEncodedBatch>()?;
+    module.add_class::<encode::PyEncodedBatchIterator>()?;
     module.add_function(wrap_pyfunction!(scan, &module)?)?;
     module.add_function(wrap_pyfunction!(scan_source::split, &module)?)?;
+    module.add_function(wrap_pyfunction!(encode::encode, &module)?)?;
+    module.add_function(wrap_pyfunction!(encode::encode_batches, &module)?)?;
     Ok(())
 }
 

@@ -184,7 +184,15 @@ def test_audit_leaves_damage_out_and_says_so(tmp_path: Path) -> None:
     assert done.exit_code == 0
     assert found["total"]["batches"] == len(batches) - 1
     assert (found["batches_skipped"], found["bytes_lost"]) == (1, batches[3].size)
-    assert "1 faults left out" in done.stderr
+    assert "in 1 damaged place; 'kbat verify' says where" in done.stderr
+
+
+def test_audit_tells_a_cut_last_batch_from_damage(tmp_path: Path) -> None:
+    place = copy_of("codec-lz4", tmp_path / "topic-0")
+    *_, last = kbat.read_batches(place / LOG)
+    with (place / LOG).open("r+b") as log:
+        log.truncate(last.position + 115)
+    assert "left out 115 B of a last batch that is cut" in run("audit", place).stderr
 
 
 def test_cat_prints_the_records_of_the_answers() -> None:

@@ -1,5 +1,5 @@
 # ruff: noqa: PYI021 -- editors show these docstrings; the compiled module has them too
-"""Records, batches and segments as Arrow columns."""
+"""Records, batches and segments as Arrow columns, and Arrow data as batches."""
 
 import datetime as dt
 import os
@@ -15,8 +15,20 @@ from kbat._core import Limits
 
 _Path: TypeAlias = str | os.PathLike[str]
 _Part: TypeAlias = tuple[_Path, int, int]
+_Compression: TypeAlias = Literal["none", "gzip", "snappy", "lz4", "zstd"]
+_TimestampType: TypeAlias = Literal["CreateTime", "LogAppendTime"]
 
-__all__ = ["ArrowBatchIterator", "Scan", "ScanStats", "scan", "split"]
+__all__ = [
+    "ArrowBatchIterator",
+    "EncodedBatch",
+    "EncodedBatchIterator",
+    "Scan",
+    "ScanStats",
+    "encode",
+    "encode_batches",
+    "scan",
+    "split",
+]
 
 def scan(
     source: Buffer | _Path | _Part | Sequence[Buffer | _Path | _Part],
@@ -294,3 +306,123 @@ class ArrowBatchIterator:
     @property
     def stats(self) -> ScanStats:
         """What this pass read and lost so far."""
+
+class _ArrowStream(Protocol):
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
+
+class _ArrowArray(Protocol):
+    def __arrow_c_array__(self, requested_schema: object = None) -> object: ...
+
+def encode(
+    data: _ArrowStream | _ArrowArray,
+    *,
+    compression: _Compression = "none",
+    level: int | None = None,
+    batch_bytes: int = 131072,
+    batch_rows: int | None = None,
+    base_offset: int | None = None,
+    timestamp: int | None = None,
+    timestamp_type: _TimestampType = "CreateTime",
+    log_append_time: int | None = None,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+    transactional: bool = False,
+    partition_leader_epoch: int = -1,
+    magic: int = 2,
+) -> bytes:
+    """Encode Arrow data to record batches, in one run of bytes.
+
+    See :func:`encode_batches` for the columns and the options.
+
+    Example:
+        >>> frame = pl.DataFrame({"key": [b"k"], "value": [b"v"]})
+        >>> data = kbat.encode(frame, timestamp=1700000000000, compression="zstd")
+    """
+
+def encode_batches(
+    data: _ArrowStream | _ArrowArray,
+    *,
+    compression: _Compression = "none",
+    level: int | None = None,
+    batch_bytes: int = 131072,
+    batch_rows: int | None = None,
+    base_offset: int | None = None,
+    timestamp: int | None = None,
+    timestamp_type: _TimestampType = "CreateTime",
+    log_append_time: int | None = None,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+    transactional: bool = False,
+    partition_leader_epoch: int = -1,
+    magic: int = 2,
+) -> EncodedBatchIterator:
+    """Encode Arrow data to record batches, one by one.
+
+    Columns, named as in Spark's Kafka source and sink; others are not looked at:
+
+    * ``value``: binary or string of any Arrow kind.
+    * ``key``: likewise; without the column all keys are null.
+    * ``timestamp``: timestamp of any unit and zone, or int64 milliseconds since the epoch.
+    * ``headers``: list<struct<key, value>> or map; keys and values binary or string.
+    * ``offset``: int64, rising; without the column offsets are counted from ``base_offset``.
+
+    Args:
+        data: Anything with the Arrow PyCapsule interface: tables, batches and readers of pyarrow, frames of polars,
+            DuckDB and pandas, a :class:`Scan`.
+        compression: Codec of the batches; zstd needs magic 2.
+        level: Level as Kafka counts.
+        batch_bytes: A batch has no more bytes than this before compression, but for a record that is larger itself.
+        batch_rows: A batch has no more records than this.
+        base_offset: Offset of the first record where there is no column ``offset``; 0 by default.
+        timestamp: Milliseconds since the epoch, for records without a timestamp: needed where there is no column
+            ``timestamp``; nulls in it are else -1, Kafka's "none".
+        timestamp_type: ``"CreateTime"`` or ``"LogAppendTime"``; magic 0 has no timestamps.
+        log_append_time: The time all records get with ``"LogAppendTime"``, milliseconds since the epoch.
+        producer_id: Producer id, -1 for none; with one, ``producer_epoch`` and ``base_sequence`` are needed.
+        producer_epoch: Producer epoch, -1 for none.
+        base_sequence: Sequence of the first record, -1 for none.
+        transactional: Whether the batches belong to a transaction.
+        partition_leader_epoch: Leader epoch, -1 for none.
+        magic: Message format: 0, 1 or 2.
+
+    Raises:
+        TypeError: ``data`` without the Arrow PyCapsule interface.
+        ValueError: Options that contradict each other, a column that is missing or of a type that can't be used; while
+            iterating, a row that Kafka's rules forbid.
+
+    Example:
+        >>> for batch in kbat.encode_batches(table, compression="lz4"):
+        ...     print(batch.base_offset, batch.record_count, len(batch.bytes))
+    """
+
+@final
+class EncodedBatchIterator:
+    """Iterates record batches; see :func:`encode_batches`."""
+
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> EncodedBatch: ...
+
+@final
+class EncodedBatch:
+    """A record batch that was made of Arrow rows; see :func:`encode_batches`.
+
+    Below magic 2 without compression: the messages that would be one.
+    """
+
+    @property
+    def bytes(self) -> bytes:
+        """The batch's bytes."""
+
+    @property
+    def base_offset(self) -> int:
+        """Offset of its first record."""
+
+    @property
+    def last_offset(self) -> int:
+        """Offset of its last record."""
+
+    @property
+    def record_count(self) -> int:
+        """Its records."""

@@ -117,7 +117,14 @@ def audit(
     else:
         _show(path, keys, ordered, total)
     if any(lost):
-        output.note(f"kbat: {lost[0]} faults left out, {output.size_text(lost[1])}; 'kbat verify' lists them")
+        output.note(f"kbat: left out {_damage(*lost)}; 'kbat verify' says where")
+
+
+def _damage(faults: int, lost_bytes: int) -> str:
+    size = output.size_text(lost_bytes)
+    if not faults:
+        return f"{size} of a last batch that is cut"
+    return f"{size} in {faults} damaged {'place' if faults == 1 else 'places'}"
 
 
 def _group(scan: kbat.Scan, keys: list[str], callback: ProgressCallback | None, path: Path) -> _Groups:

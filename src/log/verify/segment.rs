@@ -1,5 +1,6 @@
 //! One segment: every batch and record, and the indexes beside it.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use crate::compression::Scratch;
@@ -252,11 +253,19 @@ impl SegmentCheck<'_, '_> {
             return;
         }
         // compaction may have removed the transaction's first batches, which the entry still names
-        let same = |one: &AbortedTransaction, entry: &AbortedTransaction| {
-            (one.producer_id, one.last_offset) == (entry.producer_id, entry.last_offset)
-                && one.first_offset >= entry.first_offset
-        };
-        for missing in self.aborted.iter().filter(|one| !entries.iter().any(|entry| same(one, entry))) {
+        let key = |one: &AbortedTransaction| (one.producer_id, one.last_offset);
+        let (mut indexed, mut marked) = (HashMap::new(), HashMap::new());
+        for entry in &entries {
+            let least: &mut i64 = indexed.entry(key(entry)).or_insert(entry.first_offset);
+            *least = entry.first_offset.min(*least);
+        }
+        for one in &self.aborted {
+            let largest: &mut i64 = marked.entry(key(one)).or_insert(one.first_offset);
+            *largest = one.first_offset.max(*largest);
+        }
+        let is_missing =
+            |one: &&AbortedTransaction| indexed.get(&key(one)).is_none_or(|&first| first > one.first_offset);
+        for missing in self.aborted.iter().filter(is_missing) {
             let (producer, first) = (missing.producer_id, missing.first_offset);
             let message = format!(
                 "the transaction of producer {producer} that began at offset {first} was aborted, and no entry says so: \
@@ -267,7 +276,9 @@ impl SegmentCheck<'_, '_> {
             self.report.add(Finding { severity, kind, path, position: None, offset, message });
         }
         let severity = if self.log.compacted { Severity::Info } else { Severity::Warning };
-        for unknown in entries.iter().filter(|entry| !self.aborted.iter().any(|one| same(one, entry))) {
+        let is_unknown =
+            |entry: &&AbortedTransaction| marked.get(&key(entry)).is_none_or(|&first| first < entry.first_offset);
+        for unknown in entries.iter().filter(is_unknown) {
             let message = "no marker aborts this transaction: normal where compaction removed it".to_owned();
             let (path, offset, kind) = (path.clone(), Some(unknown.last_offset), "aborted_transaction_unknown");
             self.report.add(Finding { severity, kind, path, position: None, offset, message });
