@@ -43,6 +43,10 @@ test-rust: ## test the Rust crate
 test-python: $(VENV)/.made-kbat ## test the Python package and the Spark data source
 	$(BIN)/python -m pytest
 
+.PHONY: matrix
+matrix: ## run the Python tests with other versions of Python and Spark [PAIRS="python3.13:4.2.1"]
+	.ci/matrix $(PAIRS)
+
 .PHONY: lint
 lint: clippy check-python ## check the code without running it, formatting included
 	cargo fmt --check

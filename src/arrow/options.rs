@@ -67,7 +67,7 @@ pub struct ScanOptions {
     pub limits: Limits,
     /// An Arrow batch has no more rows than this. Default 16,384.
     pub max_rows: usize,
-    /// An Arrow batch ends with the Kafka batch that takes its keys, values and headers past this many bytes. Default 2 MiB.
+    /// An Arrow batch ends with the Kafka batch that takes its keys, values and headers past this many bytes. Default 1 MiB.
     pub max_bytes: usize,
     /// Whether pages that reading brings into the page cache are dropped again; those that were there stay. Default no.
     pub leave_page_cache: bool,
@@ -89,7 +89,7 @@ impl Default for ScanOptions {
             isolation: Isolation::default(),
             limits: Limits::default(),
             max_rows: 16_384,
-            max_bytes: 2 << 20,
+            max_bytes: 1 << 20,
             leave_page_cache: false,
         }
     }

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -52,17 +54,41 @@ def test_threads_raise_the_first_fault_after_the_rows_before_it() -> None:
 def test_threads_stop_when_the_pass_is_dropped(tmp_path: Path) -> None:
     path = tmp_path / "0.log"
     path.write_bytes(b"".join(BATCHES) * 200)
-    before = threads()
-    batches = kbat.scan([path] * 20, max_rows=10).to_batches(threads=3, max_memory_bytes=100_000)
+    batches = kbat.scan([path] * 200, max_rows=10).to_batches(threads=3, max_memory_bytes=100_000)
     next(batches)
-    assert threads() > before
+    assert SCAN_THREAD in names_of_threads()
     del batches
-    until(lambda: threads() <= before)
+    until(lambda: SCAN_THREAD not in names_of_threads())  # they would wait for room for ever
 
 
-def threads() -> int:
-    """How many this process has."""
-    return len(list(Path("/proc/self/task").iterdir()))
+def test_threads_are_used_again() -> None:
+    for _ in range(50):
+        kbat.scan(BATCHES).to_pyarrow(threads=2)
+    assert 0 < names_of_threads().count(SCAN_THREAD) < 50
+
+
+@pytest.mark.filterwarnings("ignore:.*fork")
+def test_threads_work_in_a_process_that_was_forked() -> None:
+    """The child has none of the parent's threads, though they waited for work when it was made."""
+    rows = kbat.scan(BATCHES).to_pyarrow(threads=2).num_rows
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        found = sum(batch.num_rows for batch in kbat.scan(BATCHES).to_batches(threads=2))
+        os._exit(0 if found == rows else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+SCAN_THREAD = "kbat-scan"
+
+
+def names_of_threads() -> list[str]:
+    """The names of this process's threads, without their numbers."""
+    names = []
+    for task in Path("/proc/self/task").iterdir():
+        with suppress(OSError):  # it has just ended
+            names.append((task / "comm").read_text().strip().rpartition("-")[0])
+    return names
 
 
 def until(holds: Any) -> None:  # noqa: ANN401 -- a function of nothing

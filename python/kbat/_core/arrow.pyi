@@ -49,7 +49,7 @@ def scan(
     timestamp_unit: Literal["ms", "us"] = "ms",
     binary_view: bool = False,
     max_rows: int = 16384,
-    max_bytes: int = 2097152,
+    max_bytes: int = 1048576,
     leave_page_cache: bool = False,
 ) -> Scan:
     """Batches of a buffer, of files or of directories as Arrow columns.
