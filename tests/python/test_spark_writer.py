@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -12,12 +14,11 @@ from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, 
 
 import kbat
 from growing_log import GrowingLog
+from kbat.spark.commit import is_committed
 from kbat.spark.source import KbatDataSource
 from kbat.spark.writer import KbatWriter, TaskWriter, Written, parse_write_options
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import DataFrame, SparkSession
 
 
@@ -156,9 +157,7 @@ def job(path: Path, options: dict[str, str] | None = None, *, overwrite: bool = 
 
 
 def task(writer: KbatWriter, number: int, rows: list[tuple[Any, ...]], attempt: int = 0) -> Written:
-    from pathlib import Path as LocalPath  # noqa: PLC0415 -- the name at the top is for types
-
-    written = TaskWriter(writer, LocalPath(writer.job) / f"{number}-{attempt}", number)
+    written = TaskWriter(writer, Path(writer.job) / f"{number}-{attempt}", number)
     columns = [pa.array(column) for column in zip(*rows, strict=True)]
     for start in range(0, len(rows), 3):
         written.add(pa.record_batch([column.slice(start, 3) for column in columns], ["topic", "partition", "value"]))
@@ -224,6 +223,90 @@ def test_abort_leaves_nothing(tmp_path: Path) -> None:
     writer.abort([written, None])
     assert names_in(tmp_path) == {"a-0"}
     assert rows_of(tmp_path) == {"a-0": counted("a-0", range(3))}
+
+
+class DriverDied(BaseException):
+    """What a kill looks like from inside."""
+
+
+def kill_at_rename(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """Die in the place of a file's renaming, counted from 0."""
+    left = iter(range(number, -1, -1))
+
+    def rename(source: Path, target: Path) -> Path:
+        if next(left) == 0:
+            raise DriverDied
+        os.replace(source, target)  # noqa: PTH105 -- Path's own is what this stands in for
+        return target
+
+    monkeypatch.setattr(Path, "rename", rename)
+    monkeypatch.setattr(Path, "replace", rename)
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_commit_that_died_is_ended_by_the_next_write(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, overwrite: bool
+) -> None:
+    """At every rename: nothing is seen of it without its plan; with it, all is there once the next write came."""
+    old = {name: counted(name, range(3)) for name in ("a-0", "a-1")}
+    names = ("a-0", "a-1", "b-0")
+    new = {name: counted(name, *[range(3)] * (name in old and not overwrite), range(5, 9)) for name in names}
+    outcomes = []
+    for number in range(40):
+        path = tmp_path / str(number)
+        first = job(path)
+        first.commit([task(first, 0, [row for name in old for row in numbered(name, range(3))])])
+        writer = job(path, overwrite=overwrite)
+        written = task(writer, 0, [row for name in names for row in numbered(name, range(5, 9))])
+        with monkeypatch.context() as patch:
+            kill_at_rename(patch, number)
+            died = False
+            try:
+                writer.commit([written])
+            except DriverDied:
+                died = True
+        has_plan = is_committed(Path(writer.job))
+        job(path).abort([])
+        is_done = has_plan or "done" in outcomes
+        assert rows_of(path) == (new if is_done else old)
+        assert is_sound(path)
+        outcomes.append("done" if is_done else "nothing")
+        if not died:
+            break
+    assert set(outcomes) == {"nothing", "done"}
+
+
+def test_commit_that_fails_in_its_end_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Spark calls `abort` then."""
+    writer = job(tmp_path)
+    written = task(writer, 0, numbered("a-0", range(3)))
+    with monkeypatch.context() as patch:
+        patch.setattr("kbat.spark.commit._move", failing_move)
+        with pytest.raises(OSError, match="no room") as raised:
+            writer.commit([written])
+        writer.abort([written])
+    assert any("the next write to" in note for note in raised.value.__notes__)
+    assert rows_of(tmp_path) == {}
+    job(tmp_path).abort([])
+    assert rows_of(tmp_path) == {"a-0": counted("a-0", range(3))}
+    assert names_in(tmp_path) == {"a-0"}
+
+
+def failing_move(*_: Path) -> None:
+    message = "no room"
+    raise OSError(message)
+
+
+def test_commit_of_a_living_driver_is_left_to_it(tmp_path: Path) -> None:
+    writer = job(tmp_path)
+    plan = Path(writer.job) / "commit.json"
+    plan.write_text('{"remove": [], "move": ["a-0"]}')
+    with plan.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        job(tmp_path).abort([])
+        assert plan.exists()
+    job(tmp_path).abort([])
+    assert names_in(tmp_path) == set()
 
 
 def test_commit_of_nothing_changes_nothing(tmp_path: Path) -> None:

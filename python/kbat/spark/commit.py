@@ -8,13 +8,17 @@
 ```
 
 A new partition's directory moves in place as a whole. In one that is there, a segment's indexes come first and its log
-last, in the order of the offsets: who reads it meanwhile sees a log that grew. Partitions move one after the other;
-what a driver that dies half-way has not moved lies in the job's directory still.
+last, in the order of the offsets: who reads it meanwhile sees a log that grew. Before anything moves, `commit.json` in
+the job's directory says what will: from then on the write is done, and what a driver that dies half-way has not moved,
+the next write to the path moves. Before, nothing of it is seen.
 """
 
 from __future__ import annotations
 
 import base64
+import contextlib
+import fcntl
+import json
 import os
 import shutil
 import struct
@@ -33,6 +37,7 @@ if TYPE_CHECKING:
 _HEAD = struct.Struct(">qii")  # base offset, batch length, leader epoch
 _LOG_OVERHEAD = 12
 _CHECKPOINT = "leader-epoch-checkpoint"
+_PLAN = "commit.json"
 
 
 @dataclass(frozen=True)
@@ -60,7 +65,6 @@ def commit_fragments(path: Path, job: Path, fragments: Sequence[Fragment], optio
         by_partition.setdefault(fragment.partition, []).append(fragment)
     ids = {str(partition.topic): _new_topic_id() for partition in by_partition} if options.has_metadata else {}
     there = {} if options.overwrite else {partition: _Existing.of(path / str(partition)) for partition in by_partition}
-    moves = []
     for partition, parts in sorted(by_partition.items()):
         existing = there.get(partition) or _Existing()
         epoch = existing.leader_epoch if options.leader_epoch is None else options.leader_epoch
@@ -69,11 +73,62 @@ def commit_fragments(path: Path, job: Path, fragments: Sequence[Fragment], optio
         _write_epochs(made, existing, epoch)
         if ids and not existing.is_there:
             (made / "partition.metadata").write_text(f"version: 0\ntopic_id: {ids[str(partition.topic)]}")
-        moves.append((made, path / str(partition)))
-    if options.overwrite:
-        _remove_topics(path, job, {partition.topic for partition in by_partition})
-    for made, directory in moves:
-        _move(made, directory)
+    topics = {partition.topic for partition in by_partition} if options.overwrite else set()
+    plan = {"remove": _partitions_of(path, topics), "move": [str(partition) for partition in sorted(by_partition)]}
+    _write_plan(job, plan)
+    _carry_out(path, job, fcntl.LOCK_EX)
+
+
+def finish_commits(path: Path) -> None:
+    """Move in place what drivers that died in the midst of it have not moved. A living one's is left to it."""
+    for plan in path.glob(f".kbat-*/{_PLAN}"):
+        with contextlib.suppress(BlockingIOError):
+            _carry_out(path, plan.parent, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(plan.parent, ignore_errors=True)
+
+
+def is_committed(job: Path) -> bool:
+    """Whether a job's write is done, though not all of it has moved."""
+    return (job / _PLAN).exists()
+
+
+def _write_plan(job: Path, plan: dict[str, list[str]]) -> None:
+    new = job / f"{_PLAN}.new"
+    with new.open("w") as file:
+        json.dump(plan, file)
+        file.flush()
+        os.fsync(file.fileno())
+    new.rename(job / _PLAN)
+
+
+def _carry_out(path: Path, job: Path, lock: int) -> None:
+    """Do what a job's plan says and is not done yet."""
+    try:
+        held = (job / _PLAN).open()
+    except FileNotFoundError:
+        return  # another write was quicker
+    with held:
+        fcntl.flock(held, lock)
+        if not is_committed(job):
+            return
+        plan = json.load(held)
+        try:
+            _carry_out_plan(path, job, plan)
+        except OSError as error:
+            error.add_note(f"kbat: the write is committed; the next write to {path} moves what has not moved")
+            raise
+        (job / _PLAN).unlink()
+
+
+def _carry_out_plan(path: Path, job: Path, plan: dict[str, list[str]]) -> None:
+    removed = job / "removed"
+    removed.mkdir(exist_ok=True)
+    for name in plan["remove"]:
+        if not (removed / name).exists():
+            (path / name).rename(removed / name)
+    for name in plan["move"]:
+        if (made := job / "made" / name).exists():
+            _move(made, path / name)
 
 
 @dataclass(frozen=True)
@@ -131,25 +186,22 @@ def _write_epochs(made: Path, existing: _Existing, epoch: int) -> None:
     (made / _CHECKPOINT).write_text("\n".join(lines) + "\n")
 
 
-def _remove_topics(path: Path, job: Path, topics: set[str | None]) -> None:
-    """Put the partitions of some topics out of the way."""
-    removed = job / "removed"
-    removed.mkdir(parents=True, exist_ok=True)
-    for log in kbat.LogDirectory(path).partitions:
-        if log.topic in topics:
-            with kbat.LogWriter(log.directory):
-                pass  # nobody else writes there
-            Path(log.directory).rename(removed / Path(log.directory).name)
+def _partitions_of(path: Path, topics: set[str | None]) -> list[str]:
+    """Return the names of the topics' directories, which nobody else writes to."""
+    logs = [log for log in kbat.LogDirectory(path).partitions if log.topic in topics]
+    for log in logs:
+        with kbat.LogWriter(log.directory):
+            pass
+    return [Path(log.directory).name for log in logs]
 
 
 def _move(made: Path, directory: Path) -> None:
     if not directory.exists():
         made.rename(directory)
         return
-    (made / _CHECKPOINT).replace(directory / _CHECKPOINT)
     names = sorted(file.name for file in made.iterdir())
-    for name in sorted(names, key=lambda name: (name.partition(".")[0], name.endswith(".log"))):
-        shutil.move(made / name, directory / name)
+    for name in sorted(names, key=lambda name: (name != _CHECKPOINT, name.partition(".")[0], name.endswith(".log"))):
+        (made / name).replace(directory / name)
 
 
 def _new_topic_id() -> str:

@@ -39,7 +39,7 @@ from pyspark.sql.types import (
 
 import kbat
 from kbat.spark import values
-from kbat.spark.commit import CommitOptions, Fragment, commit_fragments
+from kbat.spark.commit import CommitOptions, Fragment, commit_fragments, finish_commits, is_committed
 from kbat.spark.listing import local_path
 from kbat.spark.table import option, parse_table
 from kbat.spark.topics import TopicPartition
@@ -125,6 +125,7 @@ class KbatWriter(DataSourceArrowWriter):
         self.overwrite = overwrite
         self.path = local_path(options.path)
         self.job = os.path.join(self.path, f".kbat-{uuid.uuid4().hex}")  # noqa: PTH118 -- strings travel
+        finish_commits(Path(self.path))
         self.partition_counts = _partition_counts(self.path)
         self.has_partition = "partition" in schema.names
         Path(self.job).mkdir(parents=True)
@@ -151,9 +152,10 @@ class KbatWriter(DataSourceArrowWriter):
         self._clear()
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Leave nothing behind."""
+        """Leave nothing behind, unless the write is done and only its end failed: the next write ends it."""
         del messages
-        self._clear()
+        if not is_committed(Path(self.job)):
+            self._clear()
 
     def _clear(self) -> None:
         """Remove the job's directory. Tasks that still run find no place to write any more, and fail."""
