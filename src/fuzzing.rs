@@ -109,7 +109,12 @@ pub fn retain(bytes: &[u8]) {
         let mut kept = Vec::new();
         let mut keep = |record: &Record<'_>| {
             count = count.wrapping_add(1);
-            kept.extend((count & 1 == 1).then(|| own(*record)));
+            // a v0 message in a v1 set has no timestamp to the reader; written again, it is v1 and has the set's
+            let append_time = batch.timestamp_type() == Some(crate::TimestampType::LogAppendTime);
+            kept.extend((count & 1 == 1).then(|| {
+                let (offset, timestamp, key, value) = own(*record);
+                (offset, if append_time { batch.max_timestamp() } else { timestamp }, key, value)
+            }));
             Ok(count & 1 == 1)
         };
         let options = RetainOptions {

@@ -8,6 +8,7 @@ import os
 import time
 from typing import TYPE_CHECKING, Any
 
+import pyspark
 import pytest
 from pyspark.errors import StreamingQueryException
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 Rows = list[tuple[str, int, int]]
+
+# Before 4.2 Spark ends a query with `availableNow` by one micro-batch, whatever a Python source would like.
+ASKS_FOR_LIMITS = pyspark.__version__ >= "4.2"
 
 
 class Sink:
@@ -88,12 +92,13 @@ def test_stream_killed_at_every_boundary_loses_nothing_and_repeats_nothing(spark
     first.append(4, 4)
     sink.fails_before, sink.fails_after = {0, 1, 2, 3}, {0, 1, 2, 3}
     found = [first]
-    for _ in range(20):
+    for _ in range(30):
         query = start(spark, logs, sink, checkpoint, startingOffsets="earliest", maxOffsetsPerTrigger=5)
         finish_or_die(query)
-        if query.exception() is None:
+        if query.exception() is None and (ASKS_FOR_LIMITS or sorted(sink.rows) == all_rows(*found)):
             break
-        first.append(1)  # the log grows while the query is down
+        if query.exception() is not None:
+            first.append(1)  # the log grows while the query is down
         if len(sink.batches) == 2 and len(found) == 1:
             first.roll()
             found.append(GrowingLog(logs / "a-1"))
@@ -114,10 +119,8 @@ def test_stream_progress_has_kafkas_offsets_and_rows_are_whole(spark: SparkSessi
 
     options: dict[str, object] = {"startingOffsets": '{"a": {"0": 2}}', "maxOffsetsPerTrigger": 3}
     progress = finish(start(spark, tmp_path, sink, tmp_path / "checkpoint", **options))
-    assert [batch["sources"][0]["endOffset"] for batch in progress if batch["numInputRows"]] == [
-        {"a": {"0": 5}},
-        {"a": {"0": 6}},
-    ]
+    ends = [batch["sources"][0]["endOffset"] for batch in progress if batch["numInputRows"]]
+    assert ends == ([{"a": {"0": 5}}] if ASKS_FOR_LIMITS else []) + [{"a": {"0": 6}}]
     assert progress[0]["sources"][0]["startOffset"] is None or progress[0]["sources"][0]["startOffset"] == {
         "a": {"0": 2}
     }
@@ -160,6 +163,7 @@ def test_stream_that_runs_sees_what_comes(spark: SparkSession, tmp_path: Path) -
     assert max(len(rows) for rows in sink.batches.values()) <= 3  # two, and one of a partition that would starve
 
 
+@pytest.mark.skipif(not ASKS_FOR_LIMITS, reason="needs two micro-batches")
 def test_stream_deleted_segments_fail_the_query_unless_told(spark: SparkSession, tmp_path: Path) -> None:
     log, sink = GrowingLog(tmp_path / "logs" / "a-0"), Sink()
     log.append(4)

@@ -6,7 +6,12 @@ import json
 import shutil
 from typing import TYPE_CHECKING
 
+import pyspark
 import pytest
+
+if pyspark.__version__ < "4.2":
+    pytest.skip("Spark before 4.2 asks a Python source for no limits", allow_module_level=True)
+
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, ReadMinRows
 
 from growing_log import GrowingLog
