@@ -10,7 +10,8 @@ workers, from /proc, and apart from it that of the broker. Each part is a Spark 
 - default: everything, with Spark as it comes;
 - tuned: what goes through Python, with Arrow's checks off and a Unix socket between the JVM and Python;
 - socket, arrow: each of these two settings alone;
-- settings: options and settings one by one, on the first shape.
+- settings: options and settings one by one, on the first shape;
+- parquet: what makes Parquet of the rows.
 
 Needs aiokafka, and on the first run the central Maven repository: for the broker and for Spark's Kafka connector.
 """
@@ -20,6 +21,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -54,7 +56,7 @@ SOCKET = {"spark.python.unix.domain.socket.enabled": "true"}
 MAX_BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 FLAGS = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
 ARROW = {"spark.driver.extraJavaOptions": FLAGS}
-PARTS = {"default": {}, "tuned": SOCKET | ARROW, "socket": SOCKET, "arrow": ARROW, "settings": {}}
+PARTS = {"default": {}, "tuned": SOCKET | ARROW, "socket": SOCKET, "arrow": ARROW, "settings": {}, "parquet": {}}
 TUNED_CONSUMER = {
     "kafka.max.poll.records": "10000",
     "kafka.fetch.max.bytes": str(8 << 20),
@@ -299,7 +301,15 @@ def writers(spark: SparkSession, topic: Topic, scratch: Path) -> dict[str, Calla
         scan = kbat.scan(paths, columns=list(FIELDS), timestamp_unit="us")
         kbat.write_parquet(scan, scratch / "kbat.parquet")
 
-    return {"df.write.parquet": by_spark, "kbat.write_parquet, one thread": by_kbat}
+    def in_tasks() -> None:
+        kbat.spark.to_parquet(spark, logs, scratch / "tasks.parquet", subscribe=topic.name)
+        shutil.rmtree(scratch / "tasks.parquet")
+
+    return {
+        "df.write.parquet": by_spark,
+        "kbat.spark.to_parquet": in_tasks,
+        "kbat.write_parquet, one thread": by_kbat,
+    }
 
 
 def settings(spark: SparkSession, topic: Topic, scratch: Path) -> dict[str, Callable[[], None]]:
@@ -386,9 +396,9 @@ def run_part(part: str, given: dict[str, Any]) -> None:
             if count != topic.rows:
                 message = f"{name} met {count} of {topic.rows} rows of {topic.name}"
                 raise SystemExit(message)
-        runs = {name: partial(run_noop, frame) for name, frame in frames.items()}
+        runs = {} if part == "parquet" else {name: partial(run_noop, frame) for name, frame in frames.items()}
         with tempfile.TemporaryDirectory(dir=given["copies"]) as scratch:
-            if part == "default":
+            if part in {"default", "parquet"}:
                 runs |= writers(spark, topic, Path(scratch))  # type: ignore[arg-type]
             chosen = settings(spark, topic, Path(scratch)) if part == "settings" else runs
             usages = timed(dict(chosen), given["passes"], given["broker"])
