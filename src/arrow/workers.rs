@@ -4,8 +4,9 @@
 //! scan made every other scan twice as slow. A thread that has nothing to do waits a while for the next job and ends.
 
 use std::io;
-use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::thread;
 use std::time::Duration;
 
@@ -20,19 +21,25 @@ struct Idle {
     /// The process they belong to: after a fork, the child has none of them.
     process: u32,
     threads: Vec<(u64, SyncSender<Job>)>,
-    /// Number of the next thread.
-    next: u64,
 }
 
-static IDLE: Mutex<Idle> = Mutex::new(Idle { process: 0, threads: Vec::new(), next: 0 });
+/// Number of the next thread.
+static NEXT: AtomicU64 = AtomicU64::new(0);
 
-fn idle() -> MutexGuard<'static, Idle> {
-    let mut idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner);
+static IDLE: Mutex<Idle> = Mutex::new(Idle { process: 0, threads: Vec::new() });
+
+/// The list, unless somebody else has it; the child of a fork may find it locked for ever.
+fn idle() -> Option<MutexGuard<'static, Idle>> {
+    let mut idle = match IDLE.try_lock() {
+        Ok(idle) => idle,
+        Err(TryLockError::Poisoned(idle)) => idle.into_inner(),
+        Err(TryLockError::WouldBlock) => return None,
+    };
     let process = std::process::id();
     if idle.process != process {
         (idle.process, idle.threads) = (process, Vec::new());
     }
-    idle
+    Some(idle)
 }
 
 /// Runs a job on a thread that waits, or on a new one.
@@ -41,19 +48,13 @@ fn idle() -> MutexGuard<'static, Idle> {
 /// Where no thread waits and the system gives no new one.
 pub(crate) fn run(job: Job) -> io::Result<()> {
     let mut job = job;
-    let number = loop {
-        let mut idle = idle();
-        let Some((_, thread)) = idle.threads.pop() else {
-            let number = idle.next;
-            idle.next = number.wrapping_add(1);
-            break number;
-        };
-        drop(idle);
+    while let Some((_, thread)) = idle().and_then(|mut idle| idle.threads.pop()) {
         match thread.send(job) {
             Ok(()) => return Ok(()),
             Err(unsent) => job = unsent.0, // it has just ended
         }
-    };
+    }
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
     thread::Builder::new().name(format!("kbat-scan-{number}")).spawn(move || work(number, job)).map(drop)
 }
 
@@ -63,23 +64,21 @@ fn work(number: u64, first: Job) {
     let mut job = first;
     loop {
         job();
-        idle().threads.push((number, sender.clone()));
-        job = match jobs.recv_timeout(PATIENCE) {
-            Ok(next) => next,
-            Err(RecvTimeoutError::Disconnected) => return,
-            Err(RecvTimeoutError::Timeout) => {
-                let mut idle = idle();
-                let waiting = idle.threads.len();
-                idle.threads.retain(|&(other, _)| other != number);
-                if idle.threads.len() < waiting {
-                    return;
-                }
-                drop(idle);
-                // taken from the list in the last moment: its job is on the way
-                match jobs.recv() {
-                    Ok(next) => next,
-                    Err(_) => return,
-                }
+        match idle() {
+            Some(mut idle) => idle.threads.push((number, sender.clone())),
+            None => return,
+        }
+        job = loop {
+            if let Ok(next) = jobs.recv_timeout(PATIENCE) {
+                break next;
+            }
+            // who is not on the list any more was taken in the last moment: a job is on its way
+            let is_listed = |&(other, _): &(u64, SyncSender<Job>)| other == number;
+            if let Some(mut idle) = idle()
+                && let Some(place) = idle.threads.iter().position(is_listed)
+            {
+                idle.threads.swap_remove(place);
+                return;
             }
         };
     }
