@@ -307,12 +307,6 @@ class ArrowBatchIterator:
     def stats(self) -> ScanStats:
         """What this pass read and lost so far."""
 
-class _ArrowStream(Protocol):
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
-
-class _ArrowArray(Protocol):
-    def __arrow_c_array__(self, requested_schema: object = None) -> object: ...
-
 def encode(
     data: _ArrowStream | _ArrowArray,
     *,
