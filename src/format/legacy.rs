@@ -34,6 +34,7 @@ pub(crate) struct Message<'a> {
 
 impl<'a> Message<'a> {
     /// Parses a message from its checksum on. Bytes after the value are covered by the checksum and mean nothing.
+    #[inline]
     pub(crate) fn parse(bytes: &'a [u8], position: u64) -> Result<Self> {
         let mut cursor = Cursor::new(bytes, position);
         cursor.u32("crc")?;
@@ -68,6 +69,7 @@ struct Wrapper {
 }
 
 impl<'s> LegacyRecords<'s> {
+    #[inline]
     pub(crate) fn new(batch: &Batch<'_>, payload: Payload<'s>) -> Result<Self> {
         let mut records = Self {
             rest: payload.bytes,
