@@ -301,13 +301,13 @@ def writers(spark: SparkSession, topic: Topic, scratch: Path) -> dict[str, Calla
         scan = kbat.scan(paths, columns=list(FIELDS), timestamp_unit="us")
         kbat.write_parquet(scan, scratch / "kbat.parquet")
 
-    def in_tasks() -> None:
+    def by_tasks() -> None:
         kbat.spark.to_parquet(spark, logs, scratch / "tasks.parquet", subscribe=topic.name)
         shutil.rmtree(scratch / "tasks.parquet")
 
     return {
         "df.write.parquet": by_spark,
-        "kbat.spark.to_parquet": in_tasks,
+        "kbat.spark.to_parquet": by_tasks,
         "kbat.write_parquet, one thread": by_kbat,
     }
 

@@ -80,12 +80,9 @@ macro_rules! repeated {
     )*};
 }
 
-repeated!(i8 => Int8Array, i16 => Int16Array, i32 => Int32Array, i64 => Int64Array, bool => BooleanArray);
-
-impl Repeated for Option<i32> {
-    fn array(runs: &[(Self, usize)]) -> Result<ArrayRef> {
-        Ok(Arc::new(Int32Array::from(rows(runs))))
-    }
+repeated! {
+    i8 => Int8Array, i16 => Int16Array, i32 => Int32Array, i64 => Int64Array, bool => BooleanArray,
+    Option<i32> => Int32Array
 }
 
 impl Repeated for Option<Arc<str>> {

@@ -11,12 +11,10 @@ import polars as pl
 import pyarrow as pa
 from typing_extensions import Buffer
 
-from kbat._core import Limits
+from kbat._core import Limits, _Compression, _TimestampType
 
 _Path: TypeAlias = str | os.PathLike[str]
 _Part: TypeAlias = tuple[_Path, int, int]
-_Compression: TypeAlias = Literal["none", "gzip", "snappy", "lz4", "zstd"]
-_TimestampType: TypeAlias = Literal["CreateTime", "LogAppendTime"]
 
 __all__ = [
     "ArrowBatchIterator",

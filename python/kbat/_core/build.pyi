@@ -6,11 +6,9 @@ from typing import Literal, Self, TypeAlias, final
 
 from typing_extensions import Buffer
 
-from kbat._core import Limits
+from kbat._core import Limits, _Compression, _TimestampType
 from kbat._core.log import PartitionLog
 
-_Compression: TypeAlias = Literal["none", "gzip", "snappy", "lz4", "zstd"]
-_TimestampType: TypeAlias = Literal["CreateTime", "LogAppendTime"]
 _Loss: TypeAlias = Literal[
     "headers",
     "producer",
