@@ -20,7 +20,6 @@ import contextlib
 import fcntl
 import json
 import os
-import shutil
 import struct
 import uuid
 from dataclasses import dataclass
@@ -28,6 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import kbat
+from kbat.spark.job import remove_job
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,7 +84,7 @@ def finish_commits(path: Path) -> None:
     for plan in path.glob(f".kbat-*/{_PLAN}"):
         with contextlib.suppress(BlockingIOError):
             _carry_out(path, plan.parent, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(plan.parent, ignore_errors=True)
+            remove_job(plan.parent)
 
 
 def is_committed(job: Path) -> bool:

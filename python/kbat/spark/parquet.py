@@ -15,7 +15,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import time
 import uuid
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import kbat
 from kbat.spark.fast import planned
+from kbat.spark.job import remove_job
 from kbat.spark.listing import local_path
 from kbat.spark.plan import Piece
 from kbat.spark.rows import RowReader, add_advice
@@ -41,8 +41,6 @@ PARTITION_KEYS = ("topic", "partition", "date", "hour")
 _ROW_OF_A_FILE = "directory string, name string, row_count bigint, size bigint"
 # An empty file in the job's directory for as long as the job goes on.
 _OPEN = "open"
-# How often what is left of a job is removed before it is left to lie.
-_CLEAR_COUNT = 100
 
 
 @dataclass(frozen=True)
@@ -241,11 +239,7 @@ def _job(directory: Path) -> Iterator[Path]:
 def _clear(job: Path) -> None:
     """Remove a job's directory. A task that still runs finds itself without its job, and ends."""
     (job / _OPEN).unlink(missing_ok=True)
-    for _ in range(_CLEAR_COUNT):  # a task may have made a file since its directory was listed
-        shutil.rmtree(job, ignore_errors=True)
-        if not job.exists():
-            break
-        time.sleep(0.02)
+    remove_job(job)
 
 
 def _move(directory: Path, found: Sequence[tuple[str, WrittenFile]]) -> WrittenFiles:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import time
 import uuid
 from dataclasses import dataclass
@@ -40,6 +39,7 @@ from pyspark.sql.types import (
 import kbat
 from kbat.spark import values
 from kbat.spark.commit import CommitOptions, Fragment, commit_fragments, finish_commits, is_committed
+from kbat.spark.job import remove_job
 from kbat.spark.listing import local_path
 from kbat.spark.table import option, parse_table
 from kbat.spark.topics import TopicPartition
@@ -50,9 +50,6 @@ if TYPE_CHECKING:
 # A partition's records wait until they are about this many bytes, and those of all partitions until they are so many.
 _RUN_LEN = 1 << 20
 _WAITING_LEN = 256 << 20
-
-# How often what is left of a job is removed before it is left to lie.
-_CLEAR_COUNT = 100
 
 _TEXT = (BinaryType, StringType)
 _COLUMN_TYPES: dict[str, tuple[type[DataType], ...]] = {
@@ -162,11 +159,7 @@ class KbatWriter(DataSourceArrowWriter):
         gone = Path(f"{self.job}-gone")
         with contextlib.suppress(FileNotFoundError):
             Path(self.job).rename(gone)
-        for _ in range(_CLEAR_COUNT):  # a task may have made a file since its directory was listed
-            shutil.rmtree(gone, ignore_errors=True)
-            if not gone.exists():
-                break
-            time.sleep(0.02)
+        remove_job(gone)
 
 
 @dataclass(frozen=True)
