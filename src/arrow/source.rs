@@ -101,8 +101,11 @@ impl ScanSource {
         let points = match (&self.place, self.window) {
             (Place::File(path), (0, u64::MAX)) if self.byte_len() > max_bytes => {
                 let has_index = self.base_offset.is_some() && path.with_extension("index").exists();
-                let points =
-                    if has_index { split_points(path, max_bytes, limits) } else { points(path, max_bytes, limits) };
+                let points = if has_index {
+                    split_points(path, 0..u64::MAX, max_bytes, limits)
+                } else {
+                    points(path, max_bytes, limits)
+                };
                 points.unwrap_or_default()
             }
             (Place::Memory(bytes), (0, u64::MAX)) => memory_points((**bytes).as_ref(), max_bytes, limits),

@@ -100,9 +100,10 @@ pub(crate) fn split(
         let Some(path) = source.path().map(Path::to_path_buf) else {
             return Err(PyValueError::new_err("only files can be cut into parts"));
         };
-        let found = py.detach(|| crate::split_points(&path, max_bytes, &limits)).or_raise(py)?;
-        let size = std::fs::metadata(&path)?.len();
-        let ends = found.iter().skip(1).copied().chain([size]);
+        let (start, end) = source.window;
+        let end = end.min(std::fs::metadata(&path)?.len());
+        let found = py.detach(|| crate::split_points(&path, start..end, max_bytes, &limits)).or_raise(py)?;
+        let ends = found.iter().skip(1).copied().chain([end]);
         parts.extend(found.iter().copied().zip(ends).map(|(start, end)| (path.clone().into_os_string(), start, end)));
     }
     Ok(parts)

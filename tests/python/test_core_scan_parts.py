@@ -46,6 +46,22 @@ def test_every_split_size_gives_every_record_once(path: Path) -> None:
     assert all(end - start <= max(largest, 1000) for _, start, end in kbat.split(path, 1000))
 
 
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.parent.name)
+def test_parts_of_a_part_lie_in_it_and_are_of_about_equal_size(path: Path) -> None:
+    size = path.stat().st_size
+    largest = max(batch.size for batch in kbat.read_batches(path))
+    source = random.Random(7)  # noqa: S311 -- no secret
+    for _ in range(40):
+        start, end = sorted(source.sample(range(size + 1), 2))
+        for max_bytes in (1, (end - start) // 3 + 1, end - start, size):
+            parts = kbat.split((path, start, end), max_bytes)
+            assert (parts[0][1], parts[-1][2]) == (start, end)
+            assert rows(parts) == rows((path, start, end)), (start, end, max_bytes)
+    lens = [end - start for _, start, end in kbat.split(path, size // 2 + largest)]
+    assert len(lens) == 2
+    assert abs(lens[0] - lens[1]) <= 2 * largest
+
+
 @pytest.mark.parametrize("with_index", [True, False])
 @pytest.mark.parametrize("on_corrupt", ["fail", "skip", "report"])
 def test_windows_need_not_begin_where_batches_do(tmp_path: Path, on_corrupt: str, with_index: bool) -> None:  # noqa: FBT001 -- a case

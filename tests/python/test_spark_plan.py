@@ -6,7 +6,10 @@ import os
 import pickle
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+
+import kbat
 
 from data import DATA
 from kbat.spark.options import ReadOptions
@@ -58,6 +61,20 @@ def test_plan_of_a_log_directory_has_every_segment_once_in_order(log_dir: Path) 
     assert len(tasks) > 1
     assert all(task.size <= 20_000 or len(task.pieces) == 1 for task in tasks)
     assert sum(task.size for task in tasks) == sum(log.stat().st_size for log in logs)
+
+
+def test_plan_cuts_no_segment_for_a_tenth_and_cuts_evenly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = kbat.encode(pa.table({"value": [bytes(1000)] * 66_000}), timestamp=0, batch_bytes=16 << 10)
+    for number, share in enumerate((1.0, 0.97)):
+        directory = tmp_path / f"t-{number}"
+        directory.mkdir()
+        (directory / f"{0:020}.log").write_bytes(log[: int(len(log) * share)])
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    assert [len(task.pieces) for task in plan(ReadOptions(path=(os.fspath(tmp_path),)))] == [1, 1]
+    monkeypatch.setattr(os, "cpu_count", lambda: 3)
+    lens = [task.size for task in plan(ReadOptions(path=(os.fspath(tmp_path / "t-0"),)))]
+    assert len(lens) == 2  # of 32 MiB at least
+    assert max(lens) - min(lens) < 64 << 10
 
 
 def test_plan_of_a_small_directory_is_one_task(log_dir: Path) -> None:

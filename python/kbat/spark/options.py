@@ -101,7 +101,7 @@ class ReadOptions:
         "maxPartitionBytes",
         values.parse_positive_len,
         "bytes that one task reads, about: larger segments are split between batches, small ones read together",
-        default=256 << 20,
+        default=384 << 20,
     )
     max_offsets_per_trigger: int | None = option(
         "maxOffsetsPerTrigger", values.parse_positive_count, "offsets of one micro-batch of a stream at the most"

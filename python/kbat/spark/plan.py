@@ -38,6 +38,8 @@ HEADERS_ONLY = 16
 FILES_IN_A_TASK = 500
 # Segments are cut to give every core work, but not into less than this.
 MIN_CUT_LEN = 32 << 20
+# A segment a tenth larger than a core's share is not worth a cut: as Hadoop has it for its splits.
+SLOP = 10
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,8 @@ def plan_ranges(
     total = sum(piece.size for piece, *_ in whole)
     cores = os.cpu_count() or 1
     most = options.max_partition_bytes * (HEADERS_ONLY if options.view == "batches" else 1)
-    max_len = min(most, max(-(-total // cores), MIN_CUT_LEN))
+    share = -(-total // cores)
+    max_len = min(most, max(share + share // SLOP, MIN_CUT_LEN))
     if options.min_partitions:
         max_len = min(max_len, max(-(-total // options.min_partitions), 1))
     max_count = options.max_records_per_partition

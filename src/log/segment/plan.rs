@@ -1,5 +1,6 @@
 //! Where to begin reading, and where to cut a segment into parts that are read apart.
 
+use std::ops::Range;
 use std::path::Path;
 
 use crate::error::Result;
@@ -58,31 +59,37 @@ impl Segment {
     }
 }
 
-/// Places at which to cut a file of batches into parts of about `max_bytes`: where each part begins, the first at 0. Every part
-/// begins with a batch, and holds more than `max_bytes` only where a single batch does. No payload is read but those of batches
-/// that the offset index points to. What lies behind damage that the index does not lead over stays in one part.
+/// Places at which to cut a file of batches, or a window of it, into parts of about equal size and of at most `max_bytes`: where
+/// each part begins, the first where the window does. Every other part begins with a batch, and holds more than `max_bytes`
+/// only where a single batch does. No payload is read but those of batches that the offset index points to. What lies behind
+/// damage that the index does not lead over stays in one part.
 ///
 /// # Errors
 /// Those of reading.
-pub fn split_points(path: &Path, max_bytes: u64, limits: &Limits) -> Result<Vec<u64>> {
+pub fn split_points(path: &Path, window: Range<u64>, max_bytes: u64, limits: &Limits) -> Result<Vec<u64>> {
     let segment = Segment::open_with(path, limits).ok().filter(|segment| segment.state() == LogFileState::Live);
     let index = segment.as_ref().map_or(Ok(None), Segment::offset_index)?;
     let mut reader = HeaderReader::open(path, limits)?;
-    let mut points = vec![0];
-    let mut start = 0_u64;
+    let end = window.end.min(reader.file_len());
+    let mut points = vec![window.start];
+    let mut start = window.start;
+    // a window may begin anywhere: a batch is known to begin where the file does, and at the points that are found
+    let mut known = 0;
     loop {
-        let target = start.saturating_add(max_bytes.max(1));
-        if target >= reader.file_len() {
+        let left = end.saturating_sub(start);
+        if left <= max_bytes.max(1) {
             return Ok(points);
         }
+        let target = start.saturating_add(left.div_ceil(left.div_ceil(max_bytes.max(1))));
         let floor = match (&segment, &index) {
             (Some(segment), Some(index)) => segment.floor_in(index, &mut reader, target)?,
             _ => 0,
         };
-        reader.seek(floor.max(start));
-        let Some(next) = next_point(&mut reader, start, target)? else { return Ok(points) };
+        reader.seek(floor.max(known));
+        let Some(next) = next_point(&mut reader, start, target)?.filter(|&next| next < end) else { return Ok(points) };
         points.push(next);
         start = next;
+        known = next;
     }
 }
 
