@@ -20,10 +20,10 @@ use crate::python::limits::{PyLimits, or_default};
 use crate::python::record::{PyRecord, PyRecordIterator};
 use crate::python::source::{Source, source};
 
-/// Iterates the batches of a buffer or a file, of every message format and in any order.
+/// Iterate the batches of a buffer or a file, of every message format and in any order.
 ///
-/// Headers only are read: records are decompressed when a batch is iterated, and their bytes copied when asked for. Bad records
-/// or a bad checksum never end this iteration; they are raised where the batch is iterated.
+/// Headers only are read: records are decompressed when a batch is iterated, and their bytes copied when asked for. Bad
+/// records or a bad checksum never end this iteration; they are raised where the batch is iterated.
 ///
 /// Args:
 ///     source: A bytes-like object (``bytes`` are used in place, others copied) or the path of a ``.log`` file.
@@ -107,7 +107,7 @@ impl PyBatchIterator {
         next.transpose().or_raise(py)
     }
 
-    /// After an error: steps over the batch that caused it.
+    /// After an error: step over the batch that caused it.
     ///
     /// Returns:
     ///     Whether the iteration can go on: False where the batch's size can't be trusted, or nothing failed.
@@ -216,7 +216,9 @@ impl PyBatch {
         self.with(py, |batch| batch.magic())
     }
 
-    /// Offset of the first record as the batch was written. Compressed sets of magic 0 and 1 are decompressed for it, once.
+    /// Offset of the first record as the batch was written.
+    ///
+    /// Compressed sets of magic 0 and 1 are decompressed for it, once.
     #[getter]
     fn base_offset(&self, py: Python<'_>) -> PyResult<i64> {
         if let Some(&offset) = self.first_offset.get() {
@@ -239,7 +241,9 @@ impl PyBatch {
         self.with(py, |batch| batch.next_offset())
     }
 
-    /// Records as declared in the header; None for compressed sets of magic 0 and 1, which only tell when decompressed.
+    /// Records as declared in the header.
+    ///
+    /// None for compressed sets of magic 0 and 1, which only tell when decompressed.
     #[getter]
     fn record_count(&self, py: Python<'_>) -> PyResult<Option<i32>> {
         self.with(py, |batch| batch.record_count())
@@ -285,8 +289,9 @@ impl PyBatch {
         self.with(py, |batch| batch.timestamp_type().map(crate::TimestampType::name))
     }
 
-    /// The stored base timestamp, milliseconds since the epoch: a delete horizon where ``delete_horizon_ms`` is not None; the
-    /// message's timestamp for magic 1, -1 for magic 0.
+    /// The stored base timestamp, milliseconds since the epoch.
+    ///
+    /// A delete horizon where ``delete_horizon_ms`` is not None; the message's timestamp for magic 1, -1 for magic 0.
     #[getter]
     fn base_timestamp(&self, py: Python<'_>) -> PyResult<i64> {
         self.with(py, |batch| batch.base_timestamp())
@@ -334,7 +339,9 @@ impl PyBatch {
         self.with(py, |batch| batch.is_control())
     }
 
-    /// When compaction may drop the batch's tombstones or markers, milliseconds since the epoch; None where not set.
+    /// When compaction may drop the batch's tombstones or markers, milliseconds since the epoch.
+    ///
+    /// None where not set.
     #[getter]
     fn delete_horizon_ms(&self, py: Python<'_>) -> PyResult<Option<i64>> {
         self.with(py, |batch| batch.delete_horizon_ms())

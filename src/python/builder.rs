@@ -20,7 +20,8 @@ use crate::python::source::shared_bytes;
 /// Args:
 ///     magic: Message format: 0, 1 or 2.
 ///     compression: ``"none"``, ``"gzip"``, ``"snappy"``, ``"lz4"`` or ``"zstd"`` (magic 2 only).
-///     level: Level as Kafka counts: gzip 1 to 9, lz4 1 to 17 (9, its default, is the fast compressor), zstd -131072 to 22.
+///     level: Level as Kafka counts: gzip 1 to 9, lz4 1 to 17 (9, its default, is the fast compressor), zstd -131072 to
+///         22.
 ///     base_offset: Offset of the batch, and of the first record unless ``append`` says otherwise.
 ///     timestamp_type: ``"CreateTime"`` or ``"LogAppendTime"``; magic 0 has no timestamps.
 ///     log_append_time: The time all records get with ``"LogAppendTime"``, milliseconds since the epoch.
@@ -118,7 +119,7 @@ impl PyBatchBuilder {
         Ok(Self(Mutex::new(Some(builder))))
     }
 
-    /// Appends a record.
+    /// Append a record.
     ///
     /// Args:
     ///     key: Bytes-like, or None for null.
@@ -170,7 +171,7 @@ impl PyBatchBuilder {
         self.with(|builder| Ok(builder.record_count()))
     }
 
-    /// The bytes of the batch; empty without records, as in Kafka. The builder can't be used any more after that.
+    /// Give the bytes of the batch; empty without records, as in Kafka. The builder can't be used any more.
     ///
     /// Raises:
     ///     ValueError: Settings that Kafka's rules forbid, or a second call.
@@ -269,7 +270,7 @@ fn wrong_type(what: &str, wanted: &str, object: &Bound<'_, PyAny>) -> PyErr {
     PyTypeError::new_err(format!("{what} must be {wanted}, not {name}"))
 }
 
-/// Bytes that a batch of these records takes, before anything is built: exact without compression, an upper bound with it.
+/// Bytes that a batch of these records takes, before anything is built.
 ///
 /// Args:
 ///     records: ``(timestamp, key, value)`` or ``(timestamp, key, value, headers)`` tuples; offsets rise from 0.
@@ -277,7 +278,7 @@ fn wrong_type(what: &str, wanted: &str, object: &Bound<'_, PyAny>) -> PyErr {
 ///     compression: As for :class:`BatchBuilder`.
 ///
 /// Returns:
-///     Bytes; 0 without records.
+///     Bytes: exact without compression, an upper bound with it; 0 without records.
 #[pyfunction]
 #[pyo3(signature = (records, *, magic=2, compression="none"))]
 pub(crate) fn batch_size(records: &Bound<'_, PyAny>, magic: i64, compression: &str) -> PyResult<usize> {

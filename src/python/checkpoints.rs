@@ -173,8 +173,10 @@ impl PyEpochEntry {
     }
 }
 
-/// A checkpoint in text: an offset for each partition at the top of a log directory (``*-offset-checkpoint``), or the leader
-/// epochs of a partition (``leader-epoch-checkpoint``). Its lines tell which; read whole when made.
+/// A checkpoint in text.
+///
+/// An offset for each partition at the top of a log directory (``*-offset-checkpoint``), or the leader epochs of a
+/// partition (``leader-epoch-checkpoint``). Its lines tell which; read whole when made.
 ///
 /// Args:
 ///     path: The file.
@@ -221,8 +223,9 @@ impl PyCheckpoint {
         }
     }
 
-    /// Offsets with ``topic``, ``partition`` and ``offset`` in the order of the file, or leader epochs with ``epoch`` and
-    /// ``start_offset`` from the oldest on.
+    /// Offsets in the order of the file, or leader epochs from the oldest on.
+    ///
+    /// Offsets have ``topic``, ``partition`` and ``offset``; leader epochs ``epoch`` and ``start_offset``.
     #[getter]
     fn entries(&self, py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
         match &self.checkpoint {

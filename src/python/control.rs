@@ -12,8 +12,10 @@ pub(crate) struct PyControlRecord(pub(crate) ControlRecord);
 
 #[pymethods]
 impl PyControlRecord {
-    /// Kafka's name of the type: ``ABORT``, ``COMMIT``, ``LEADER_CHANGE``, ``SNAPSHOT_HEADER``, ``SNAPSHOT_FOOTER``,
-    /// ``KRAFT_VERSION``, ``KRAFT_VOTERS``, or ``UNKNOWN(n)``.
+    /// Kafka's name of the type.
+    ///
+    /// ``ABORT``, ``COMMIT``, ``LEADER_CHANGE``, ``SNAPSHOT_HEADER``, ``SNAPSHOT_FOOTER``, ``KRAFT_VERSION``,
+    /// ``KRAFT_VOTERS``, or ``UNKNOWN(n)``.
     #[getter]
     fn r#type(&self) -> String {
         self.0.type_name()

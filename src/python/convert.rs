@@ -11,21 +11,20 @@ use crate::python::errors::OrRaise;
 use crate::python::limits::{PyLimits, or_default};
 use crate::python::source::shared_bytes;
 
-/// Converts batches to a message format. Offsets stay as they are; what need not change is copied.
+/// Convert batches to a message format. Offsets stay as they are; what need not change is copied.
 ///
 /// Args:
 ///     data: Bytes-like: whole batches, of every format and in any order. An incomplete one at the end is left out.
 ///     magic: Message format to convert to: 0, 1 or 2.
 ///     compression: Codec to write with; each batch's own by default. Control batches are never compressed.
 ///     level: Level of that codec, as Kafka counts.
-///     first_offset: Converts as a broker up to 3.9 did for a consumer that fetches from this offset: batches of the target's
-///         magic or a lower one are copied, of an uncompressed batch the records before this offset are dropped, and zstd is
-///         refused.
+///     first_offset: Converts as a broker up to 3.9 did for a consumer that fetches from this offset: batches of the
+///         target's magic or a lower one are copied, of an uncompressed batch the records before this offset are
+///         dropped, and zstd is refused.
 ///     limits: Bounds on untrusted input.
 ///
 /// Returns:
-///     The bytes, and the names of what the target has no room for: ``headers producer partition_leader_epoch transactional
-///     control_batches delete_horizon timestamps timestamp_type offset_range``.
+///     The bytes, and the names of what the target has no room for.
 ///
 /// Raises:
 ///     CorruptError: A batch that can't be read, or with a wrong checksum.

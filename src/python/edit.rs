@@ -25,7 +25,7 @@ fn edit(data: &Bound<'_, PyAny>, position: usize, work: impl FnOnce(&mut [u8]) -
     array.set_item(whole, edited)
 }
 
-/// Gives a batch another base offset, in place. Its checksum does not cover the offset.
+/// Give a batch another base offset, in place. Its checksum does not cover the offset.
 ///
 /// Args:
 ///     data: A bytearray.
@@ -41,7 +41,7 @@ pub(crate) fn set_base_offset(data: &Bound<'_, PyAny>, base_offset: i64, positio
     edit(data, position, |batch| crate::set_base_offset(batch, base_offset))
 }
 
-/// Gives a batch another partition leader epoch, in place. Its checksum does not cover the epoch.
+/// Give a batch another partition leader epoch, in place. Its checksum does not cover the epoch.
 ///
 /// Args:
 ///     data: A bytearray.
@@ -61,7 +61,7 @@ pub(crate) fn set_partition_leader_epoch(
     edit(data, position, |batch| crate::set_partition_leader_epoch(batch, partition_leader_epoch))
 }
 
-/// Makes a batch one of ``LogAppendTime``, in place. The checksum is computed anew.
+/// Make a batch one of ``LogAppendTime``, in place. The checksum is computed anew.
 ///
 /// Args:
 ///     data: A bytearray.
@@ -77,7 +77,7 @@ pub(crate) fn set_log_append_time(data: &Bound<'_, PyAny>, timestamp: i64, posit
     edit(data, position, |batch| crate::set_log_append_time(batch, timestamp))
 }
 
-/// A batch with one transaction marker, as a transaction coordinator has it written: 78 bytes.
+/// Make a batch with one transaction marker, as a transaction coordinator has it written: 78 bytes.
 ///
 /// Args:
 ///     base_offset: Offset of the marker.

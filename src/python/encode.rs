@@ -14,10 +14,13 @@ use crate::python::arrow_input::{ArrowInput, Batches, arrow_input};
 use crate::python::builder::timestamp_type as parse_timestamp_type;
 use crate::python::errors::OrRaise;
 
-/// Encodes Arrow data to record batches, in one run of bytes. See :func:`encode_batches` for the columns and the options.
+/// Encode Arrow data to record batches, in one run of bytes.
+///
+/// See :func:`encode_batches` for the columns and the options.
 ///
 /// Example:
-///     >>> data = kbat.encode(pl.DataFrame({"key": [b"k"], "value": [b"v"]}), timestamp=1700000000000, compression="zstd")
+///     >>> frame = pl.DataFrame({"key": [b"k"], "value": [b"v"]})
+///     >>> data = kbat.encode(frame, timestamp=1700000000000, compression="zstd")
 #[pyfunction]
 // text_signature: PyO3 would write -1 as an ellipsis
 #[pyo3(signature = (data, *, compression="none", level=None, batch_bytes=131_072, batch_rows=None, base_offset=None, timestamp=None, timestamp_type="CreateTime", log_append_time=None, producer_id=-1, producer_epoch=-1, base_sequence=-1, transactional=false, partition_leader_epoch=-1, magic=2), text_signature = "(data, *, compression='none', level=None, batch_bytes=131072, batch_rows=None, base_offset=None, timestamp=None, timestamp_type='CreateTime', log_append_time=None, producer_id=-1, producer_epoch=-1, base_sequence=-1, transactional=False, partition_leader_epoch=-1, magic=2)")]
@@ -75,7 +78,7 @@ fn joined<'py>(py: Python<'py>, batches: &[Vec<u8>]) -> PyResult<Bound<'py, PyBy
     })
 }
 
-/// Encodes Arrow data to record batches, one by one.
+/// Encode Arrow data to record batches, one by one.
 ///
 /// Columns, named as in Spark's Kafka source and sink; others are not looked at:
 ///
@@ -86,9 +89,9 @@ fn joined<'py>(py: Python<'py>, batches: &[Vec<u8>]) -> PyResult<Bound<'py, PyBy
 /// * ``offset``: int64, rising; without the column offsets are counted from ``base_offset``.
 ///
 /// Args:
-///     data: Anything with the Arrow PyCapsule interface: tables, batches and readers of pyarrow, frames of polars, DuckDB and
-///         pandas, a :class:`Scan`.
-///     compression: ``"none"``, ``"gzip"``, ``"snappy"``, ``"lz4"`` or ``"zstd"`` (magic 2 only).
+///     data: Anything with the Arrow PyCapsule interface: tables, batches and readers of pyarrow, frames of polars,
+///         DuckDB and pandas, a :class:`Scan`.
+///     compression: Codec of the batches; zstd needs magic 2.
 ///     level: Level as Kafka counts.
 ///     batch_bytes: A batch has no more bytes than this before compression, but for a record that is larger itself.
 ///     batch_rows: A batch has no more records than this.
@@ -106,8 +109,8 @@ fn joined<'py>(py: Python<'py>, batches: &[Vec<u8>]) -> PyResult<Bound<'py, PyBy
 ///
 /// Raises:
 ///     TypeError: ``data`` without the Arrow PyCapsule interface.
-///     ValueError: Options that contradict each other, a column that is missing or of a type that can't be used; while iterating,
-///         a row that Kafka's rules forbid.
+///     ValueError: Options that contradict each other, a column that is missing or of a type that can't be used; while
+///         iterating, a row that Kafka's rules forbid.
 ///
 /// Example:
 ///     >>> for batch in kbat.encode_batches(table, compression="lz4"):
@@ -190,8 +193,9 @@ impl PyEncodedBatchIterator {
     }
 }
 
-/// A record batch that was made of Arrow rows; see :func:`encode_batches`. Below magic 2 without compression: the messages
-/// that would be one.
+/// A record batch that was made of Arrow rows; see :func:`encode_batches`.
+///
+/// Below magic 2 without compression: the messages that would be one.
 #[pyclass(frozen, get_all, name = "EncodedBatch", module = "kbat")]
 pub(crate) struct PyEncodedBatch {
     /// The batch's bytes.

@@ -117,8 +117,9 @@ impl PyTimeIndex {
         self.0.base_offset()
     }
 
-    /// All entries as ``(timestamp, offset)``: largest timestamp so far in milliseconds since the epoch, last offset of the
-    /// first batch that has it.
+    /// All entries as ``(timestamp, offset)``.
+    ///
+    /// Largest timestamp so far in milliseconds since the epoch, last offset of the first batch that has it.
     #[getter]
     fn entries(&self, py: Python<'_>) -> PyResult<Vec<(i64, i64)>> {
         let entries = py.detach(|| self.0.entries()).or_raise(py)?;
@@ -134,7 +135,7 @@ impl PyTimeIndex {
         Ok((entry.timestamp, entry.offset))
     }
 
-    /// Check the file as Kafka does: whole entries only, the last one neither older than the first nor below the base offset.
+    /// Check the file as Kafka does: whole entries, the last one neither older than the first nor below the base.
     ///
     /// Raises:
     ///     CorruptError: The check fails. It does for an index that ends in the zeros of a running broker.

@@ -5,8 +5,10 @@ use pyo3::types::{PyDict, PyTuple};
 
 use crate::limits::Limits;
 
-/// Bounds on untrusted input. The defaults read every batch that a broker accepts with ``message.max.bytes`` raised to 100 MB,
-/// and refuse a 32 KB batch that unpacks to 1 GiB.
+/// Bounds on untrusted input.
+///
+/// The defaults read every batch that a broker accepts with ``message.max.bytes`` raised to 100 MB, and refuse a 32 KB
+/// batch that unpacks to 1 GiB.
 ///
 /// Args:
 ///     batch_len: Bytes of one batch. Default 128 MiB.

@@ -56,7 +56,7 @@ impl PyLogDirectory {
         self.0.partition(topic, partition).cloned().map(PyPartitionLog)
     }
 
-    /// Directories that are no live partition: deleted ones, future and stray ones, and those whose names no broker gives.
+    /// Directories that are no live partition: deleted, future and stray ones, and names that no broker gives.
     #[getter]
     fn stray(&self) -> Vec<PyStrayDirectory> {
         self.0.stray().iter().map(PyStrayDirectory::of).collect()
@@ -169,8 +169,10 @@ pub(crate) struct PyStrayDirectory {
     topic: Option<String>,
     /// Partition, if the name tells one.
     partition: Option<i32>,
-    /// ``"delete"``, ``"future"``, ``"stray"``; ``"unreadable"`` for a live partition that can't be listed, ``"unknown"`` for a
-    /// name that no broker gives.
+    /// Why it holds no live partition.
+    ///
+    /// ``"delete"``, ``"future"``, ``"stray"``; ``"unreadable"`` for a live partition that can't be listed,
+    /// ``"unknown"`` for a name that no broker gives.
     state: &'static str,
     /// Why a live partition can't be listed.
     error: Option<String>,

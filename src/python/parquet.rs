@@ -45,15 +45,15 @@ impl PyParquetFile {
     }
 }
 
-/// Writes a scan to Parquet in Rust: one file, or a directory partitioned in Hive's layout. Memory holds one row group a file.
+/// Write a scan to Parquet in Rust: one file, or a directory partitioned in Hive's layout.
 ///
-/// Files get their names when all of them are whole; an error leaves none.
+/// Memory holds one row group a file. Files get their names when all of them are whole; an error leaves none.
 ///
 /// Args:
 ///     scan: What :func:`kbat.scan` gives.
 ///     target: The file; the directory where ``partition_by`` names something.
-///     partition_by: Columns that become directories, outermost first: ``topic``, ``partition`` and the like, also ``"date"`` and
-///         ``"hour"`` of the timestamp in UTC.
+///     partition_by: Columns that become directories, outermost first: ``topic``, ``partition`` and the like, also
+///         ``"date"`` and ``"hour"`` of the timestamp in UTC.
 ///     compression: ``none``, ``snappy``, ``lz4``, ``gzip``, ``zstd``; the last two also with a level: ``"zstd:3"``.
 ///     names: Other names for the columns that are written, in their order.
 ///     file_stem: Beginning of the names of files in a partitioned directory.

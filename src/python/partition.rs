@@ -86,14 +86,15 @@ impl PyPartitionLog {
         self.0.snapshots().iter().map(|(offset, path)| (*offset, path.clone().into_os_string())).collect()
     }
 
-    /// Files that a broker was about to delete or to put in the place of others: ``.deleted``, ``.cleaned``, ``.swap``.
+    /// What a broker was about to delete or to put in place: ``.deleted``, ``.cleaned`` and ``.swap`` files.
     #[getter]
     fn leftovers(&self) -> Vec<OsString> {
         self.0.leftovers().iter().map(|path| path.clone().into_os_string()).collect()
     }
 
-    /// First offset that consumers may read: that of the log directory's ``log-start-offset-checkpoint`` where it is past the
-    /// first segment's base offset.
+    /// First offset that consumers may read.
+    ///
+    /// That of the log directory's ``log-start-offset-checkpoint`` where it is past the first segment's base offset.
     #[getter]
     fn start_offset(&self) -> i64 {
         self.0.start_offset()
@@ -112,8 +113,9 @@ impl PyPartitionLog {
         Ok(epochs.entries().iter().map(|entry| (entry.epoch, entry.start_offset)).collect())
     }
 
-    /// The offset up to which a ``read_committed`` consumer may read: the first offset of the earliest transaction that is still
-    /// open at the end, else ``end_offset``.
+    /// The offset up to which a ``read_committed`` consumer may read.
+    ///
+    /// The first offset of the earliest transaction that is still open at the end, else ``end_offset``.
     #[getter]
     fn last_stable_offset(&self, py: Python<'_>) -> PyResult<i64> {
         py.detach(|| self.0.last_stable_offset()).or_raise(py)
@@ -164,8 +166,8 @@ impl PyPartitionLog {
     ///     timestamp: Milliseconds since the epoch, or ``kbat.EARLIEST``, ``kbat.LATEST``, ``kbat.MAX_TIMESTAMP``.
     ///
     /// Returns:
-    ///     The first record that is not older, from the first segment whose largest timestamp is not; None where there is none.
-    ///     A segment without timestamps (v0) counts with the time of its last modification, as in a broker.
+    ///     The first record that is not older, from the first segment whose largest timestamp is not; None where there
+    ///     is none. A segment without timestamps (v0) counts with the time of its last modification, as in a broker.
     ///
     /// Raises:
     ///     CorruptError: A log or records that can't be read up to the record.

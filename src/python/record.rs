@@ -367,7 +367,9 @@ impl PyRecord {
         self.copy(py, self.spans().value)
     }
 
-    /// Headers in their order, duplicates included, as ``(str, bytes | None)``; bytes that are no UTF-8 show as U+FFFD.
+    /// Headers in their order, duplicates included, as ``(str, bytes | None)``.
+    ///
+    /// Bytes that are no UTF-8 show as U+FFFD.
     #[getter]
     fn headers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let list = PyList::empty(py);

@@ -33,41 +33,44 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
 
 /// Batches of a buffer, of files or of directories as Arrow columns.
 ///
-/// Nothing is read yet. Each use of the result is a fresh pass, in Rust, with the GIL released; memory holds one Arrow batch.
+/// Nothing is read yet. Each use of the result is a fresh pass, in Rust, with the GIL released; memory holds one Arrow
+/// batch.
 ///
 /// Args:
-///     source: A bytes-like object, or the path of a ``.log`` file, a partition directory or a log directory, a pattern such as
-///         ``/data/orders-*``, a part of a file as :func:`split` gives them, or a list of these.
-///     columns: Names, in the order wanted. Columns that are left out cost nothing. Of records: default ``key value topic
-///         partition offset timestamp timestamp_type headers``; also ``base_offset position partition_leader_epoch producer_id
-///         producer_epoch sequence is_transactional compression magic batch_size segment``. Of batches: default all that the
-///         header tells; also ``crc_ok uncompressed_size ratio``, which read the whole batch. Of segments: default all but
-///         ``batch_count``, which reads every header.
-///     view: ``"records"``; ``"batches"``, a row a batch, control batches too, reading headers only; ``"segments"``, a row a
-///         ``.log`` file.
+///     source: A bytes-like object, or the path of a ``.log`` file, a partition directory or a log directory, a
+///         pattern such as ``/data/orders-*``, a part of a file as :func:`split` gives them, or a list of these.
+///     columns: Names, in the order wanted. Columns that are left out cost nothing. Of records: default ``key value
+///         topic partition offset timestamp timestamp_type headers``; also ``base_offset position
+///         partition_leader_epoch producer_id producer_epoch sequence is_transactional compression magic batch_size
+///         segment``. Of batches: default all that the header tells; also ``crc_ok uncompressed_size ratio``, which
+///         read the whole batch. Of segments: default all but ``batch_count``, which reads every header.
+///     view: ``"records"``; ``"batches"``, a row a batch, control batches too, reading headers only;
+///         ``"segments"``, a row a ``.log`` file.
 ///     start_offset: First offset to give.
 ///     end_offset: First offset not to give any more.
-///     start_timestamp: Smallest timestamp to give, in milliseconds since the epoch or as a ``datetime`` with a time zone. What
-///         lies before it by name, index or header of a batch is not read.
+///     start_timestamp: Smallest timestamp to give, in milliseconds since the epoch or as a ``datetime`` with a
+///         time zone. What lies before it by name, index or header of a batch is not read.
 ///     end_timestamp: Smallest timestamp not to give any more.
-///     isolation: ``"read_committed"``: neither records of aborted transactions nor any from the last stable offset on, as a
-///         consumer with that ``isolation.level``. What was aborted is read from the transaction indexes of the partition, or from
-///         the markers in its segments; of a buffer or a file outside a partition directory, from itself.
+///     isolation: ``"read_committed"``: neither records of aborted transactions nor any from the last stable offset
+///         on, as a consumer with that ``isolation.level``. What was aborted is read from the transaction indexes
+///         of the partition, or from the markers in its segments; of a buffer or a file outside a partition
+///         directory, from itself.
 ///     include_control: Whether control records come too.
 ///     check_crc: Whether checksums are checked.
-///     on_corrupt: ``"fail"``: the first fault ends the pass with its exception. ``"skip"``: damaged batches are left out whole, the
-///         next batch is looked for, and ``Scan.stats`` counts what was lost. ``"report"``: as ``"skip"``, and each fault is a row
-///         of nulls with a last column ``error``, a struct of ``kind message path position length first_offset last_offset``.
+///     on_corrupt: ``"fail"``: the first fault ends the pass with its exception. ``"skip"``: damaged batches are
+///         left out whole, the next batch is looked for, and ``Scan.stats`` counts what was lost. ``"report"``: as
+///         ``"skip"``, and each fault is a row of nulls with a last column ``error``, a struct of ``kind message
+///         path position length first_offset last_offset``.
 ///     limits: Bounds on untrusted input.
 ///     topic: Topic for files outside a ``topic-partition`` directory, and for buffers.
 ///     partition: Partition likewise.
 ///     timestamp_unit: ``"ms"``, Kafka's own, or ``"us"``, Spark's.
-///     binary_view: Whether keys, values and the values of headers are ``binary_view``: those of uncompressed batches are not copied.
-///         The Arrow data then holds the buffer, or the parts of the file that were read.
+///     binary_view: Whether keys, values and the values of headers are ``binary_view``: those of uncompressed batches
+///         are not copied. The Arrow data then holds the buffer, or the parts of the file that were read.
 ///     max_rows: Rows of an Arrow batch at the most.
 ///     max_bytes: Bytes of keys, values and headers after which an Arrow batch ends with the Kafka batch.
-///     leave_page_cache: Whether pages that reading brings into the page cache are dropped again, for a machine that a broker
-///         works on. What was cached stays. It is slower; on systems other than Linux without effect.
+///     leave_page_cache: Whether pages that reading brings into the page cache are dropped again, for a machine that a
+///         broker works on. What was cached stays. It is slower; on systems other than Linux without effect.
 ///
 /// Raises:
 ///     OSError: The path can't be read.

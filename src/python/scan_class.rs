@@ -23,8 +23,10 @@ const WORTH_THREADS: u64 = 4 << 20;
 /// Bytes of Arrow batches that threads may have ready, if the caller does not say.
 const MAX_MEMORY_BYTES: usize = 256 << 20;
 
-/// A scan that can be passed over as often as you like: by anything that takes the Arrow PyCapsule interface (polars, DuckDB,
-/// pandas, PyArrow), or by ``to_pyarrow()``, ``to_pandas()``, ``to_polars()``, ``to_batches()`` and ``to_reader()``.
+/// A scan that can be passed over as often as you like.
+///
+/// By anything that takes the Arrow PyCapsule interface (polars, DuckDB, pandas, PyArrow), or by ``to_pyarrow()``,
+/// ``to_pandas()``, ``to_polars()``, ``to_batches()`` and ``to_reader()``.
 #[pyclass(frozen, name = "Scan", module = "kbat")]
 pub(crate) struct PyScan {
     sources: Vec<ScanSource>,
@@ -163,7 +165,7 @@ impl PyScan {
         found
     }
 
-    /// The same scan within narrower bounds.
+    /// Give the same scan within narrower bounds.
     ///
     /// Args:
     ///     columns: Names, in the order wanted, as for :func:`scan`. Default those of this scan.
@@ -229,13 +231,14 @@ impl PyScan {
         capsule::stream(py, other.as_ref().unwrap_or(self).pass())
     }
 
-    /// Iterates a fresh pass as ``pyarrow.RecordBatch``, raising kbat's own exceptions.
+    /// Iterate a fresh pass as ``pyarrow.RecordBatch``, raising kbat's own exceptions.
     ///
     /// Args:
-    ///     threads: Threads that decode, ahead of the caller, parts of files and buffers; rows come in their order. Only of records.
+    ///     threads: Threads that decode, ahead of the caller, parts of files and buffers; rows come in their order.
+    ///         Only of records.
     ///     max_memory_bytes: Bytes of Arrow batches that threads may have ready. Default 256 MiB.
-    ///     progress: Called every now and then with the bytes walked over and the bytes of all sources; True for a progress bar,
-    ///         if ``rich`` is installed.
+    ///     progress: Called every now and then with the bytes walked over and the bytes of all sources; True for a
+    ///         progress bar, if ``rich`` is installed.
     #[pyo3(signature = (*, threads=1, max_memory_bytes=None, progress=None))]
     fn to_batches(
         &self,
@@ -247,7 +250,9 @@ impl PyScan {
         Ok(PyArrowBatchIterator::new(self.watched(py, threads, max_memory_bytes, progress)?))
     }
 
-    /// A fresh pass as a ``pyarrow.RecordBatchReader``, raising kbat's own exceptions. The arguments are those of ``to_batches()``.
+    /// Give a fresh pass as a ``pyarrow.RecordBatchReader``, raising kbat's own exceptions.
+    ///
+    /// The arguments are those of ``to_batches()``.
     #[pyo3(signature = (**arguments))]
     fn to_reader<'py>(slf: &Bound<'py, Self>, arguments: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyAny>> {
         let batches = slf.call_method("to_batches", (), arguments)?;

@@ -134,7 +134,9 @@ impl PyScanStats {
         self.0.bytes_lost
     }
 
-    /// Offsets between the last good batch before and the next one after each fault; those that compaction had removed count too.
+    /// Offsets between the last good batch before and the next one after each fault.
+    ///
+    /// Those that compaction had removed count too.
     #[getter]
     fn offsets_lost(&self) -> u64 {
         self.0.offsets_lost

@@ -15,8 +15,8 @@ use crate::python::places::{PyOffsetPlace, PyTimestampPlace};
 
 /// A segment: a ``.log`` file with the indexes beside it.
 ///
-/// The log decides every answer; an index only says where to begin looking, and a missing or broken one costs time, not truth.
-/// No file is held open: every call sees the files as they are then.
+/// The log decides every answer; an index only says where to begin looking, and a missing or broken one costs time,
+/// not truth. No file is held open: every call sees the files as they are then.
 ///
 /// Args:
 ///     path: The ``.log`` file, named after its base offset.

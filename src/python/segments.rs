@@ -49,11 +49,11 @@ impl PySegmentFile {
     }
 }
 
-/// The segments of a path: a ``.log`` file, a partition directory, or a log directory.
+/// Find the segments of a path: a ``.log`` file, a partition directory, or a log directory.
 ///
 /// Args:
-///     path: A file is taken whatever its name is. In directories, files that are no segments and directories that are no live
-///         partitions are passed over.
+///     path: A file is taken whatever its name is. In directories, files that are no segments and directories that are
+///         no live partitions are passed over.
 ///
 /// Returns:
 ///     Sorted by topic, partition and base offset.

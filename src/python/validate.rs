@@ -15,14 +15,15 @@ use crate::python::errors::OrRaise;
 use crate::python::limits::{PyLimits, or_default};
 use crate::python::partition::PyPartitionLog;
 
-/// Says what a broker (Kafka 4.3) would answer to a produce request with these bytes, without one. What depends on the
-/// partition's past, sequences, duplicates and producer epochs, is looked at where ``log`` gives that.
+/// Say what a broker (Kafka 4.3) would answer to a produce request with these bytes, without one.
+///
+/// What depends on the partition's past (sequences, duplicates, producer epochs) is looked at where ``log`` gives that.
 ///
 /// Args:
 ///     data: Bytes-like: the records of a produce request for one partition.
-///     request_version: Version of the produce request, which says what it may hold: one batch of magic 2, zstd from version
-///         7 on. None leaves these checks out.
-///     origin: Who appends: ``"client"``, ``"coordinator"`` or ``"raft_leader"``.
+///     request_version: Version of the produce request, which says what it may hold: one batch of magic 2, zstd from
+///         version 7 on. None leaves these checks out.
+///     origin: Who appends.
 ///     magic: Message format of the log; since Kafka 4 always 2.
 ///     compression: The topic's ``compression.type``: ``"producer"``, ``"none"`` (Kafka's ``uncompressed``) or a codec.
 ///     level: Level of that codec.
@@ -207,7 +208,9 @@ impl PyValidation {
         self.accepted(|accepted| accepted.is_rebuilt)
     }
 
-    /// First offset of the batch in the log that this one repeats: the broker answers with it and appends nothing.
+    /// First offset of the batch in the log that this one repeats.
+    ///
+    /// The broker answers with it and appends nothing.
     #[getter]
     fn duplicate_offset(&self) -> Option<i64> {
         self.accepted(|accepted| accepted.duplicate_offset).flatten()

@@ -21,13 +21,14 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     add_submodule(parent, "writer", "Writing partitions.")?.add_class::<PyLogWriter>()
 }
 
-/// Writes records and batches into a partition directory, with the files that a broker writes beside them: indexes, producer
-/// snapshots, leader epochs.
+/// Writes records and batches into a partition directory.
 ///
-/// A directory that is not there is made. Opening one that is continues it: the last segment is looked at batch by batch,
-/// what follows the last whole batch is cut, as a broker does on an unclean start, and its indexes are made anew. What
-/// ``flush`` or ``close`` returned for is never lost; without them, as after a kill, the last records may be. One writer a
-/// directory; threads may share it.
+/// With the files that a broker writes beside them: indexes, producer snapshots, leader epochs.
+///
+/// A directory that is not there is made. Opening one that is continues it: the last segment is looked at batch by
+/// batch, what follows the last whole batch is cut, as a broker does on an unclean start, and its indexes are made
+/// anew. What ``flush`` or ``close`` returned for is never lost; without them, as after a kill, the last records may
+/// be. One writer a directory; threads may share it.
 ///
 /// Args:
 ///     directory: The partition directory, such as ``orders-0``.
@@ -36,14 +37,14 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
 ///         604800000 unless its topic says otherwise.
 ///     index_interval_bytes: Bytes between batches with an index entry.
 ///     segment_index_bytes: Most bytes of an index.
-///     compression: ``"none"``, ``"gzip"``, ``"snappy"``, ``"lz4"`` or ``"zstd"``, for batches made from records.
+///     compression: Codec of batches made from records.
 ///     level: Level of that codec, as Kafka counts.
 ///     batch_size: Bytes of records, before compression, that make a batch full.
 ///     leader_epoch: Leader epoch of the batches; None for the partition's latest, or 0.
 ///     topic_id: 22 characters of base64url for ``partition.metadata``; None writes none.
 ///     start_offset: First offset of a partition that is new.
-///     sync: ``"flush"``: flushed to the disk by ``flush``, by ``close`` and where a segment ends; ``"always"``: also after
-///         each batch.
+///     sync: ``"flush"``: flushed to the disk by ``flush``, by ``close`` and where a segment ends; ``"always"``: also
+///         after each batch.
 ///     limits: Bounds on what is read and on batches that are appended.
 ///
 /// Raises:
@@ -130,7 +131,9 @@ impl PyLogWriter {
         self.with(py, |writer| Ok(writer.end_offset()))
     }
 
-    /// Up to where transactions are decided: first offset of the earliest open one, else the end of the batches written.
+    /// Up to where transactions are decided.
+    ///
+    /// First offset of the earliest open one, else the end of the batches written.
     ///
     /// Raises:
     ///     ValueError: The writer is closed.
@@ -179,17 +182,17 @@ impl PyLogWriter {
     ///
     /// Args:
     ///     data: Bytes-like: one batch or several, of any message format.
-    ///     keep_offsets: False: they get the next offsets and the leader epoch, after a leader's checks (checksum, every
-    ///         record readable, offsets that count up). True: offsets and leader epochs are kept, after a follower's checks
-    ///         (checksum, offsets that rise).
+    ///     keep_offsets: False: they get the next offsets and the leader epoch, after a leader's checks (checksum,
+    ///         every record readable, offsets that count up). True: offsets and leader epochs are kept, after a
+    ///         follower's checks (checksum, offsets that rise).
     ///
     /// Returns:
     ///     The first offset of the first batch.
     ///
     /// Raises:
     ///     CorruptError: A batch that is damaged.
-    ///     ValueError: Bytes that are not whole batches; a batch over ``segment_bytes``; offsets that do not rise; a writer that
-    ///         is closed, or failed before.
+    ///     ValueError: Bytes that are not whole batches; a batch over ``segment_bytes``; offsets that do not rise; a
+    ///         writer that is closed, or failed before.
     ///     OSError: Writing.
     #[pyo3(signature = (data, *, keep_offsets=false))]
     fn append_batch(&self, data: &Bound<'_, PyAny>, keep_offsets: bool) -> PyResult<i64> {

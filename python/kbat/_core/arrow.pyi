@@ -80,11 +80,12 @@ def scan(
             left out whole, the next batch is looked for, and ``Scan.stats`` counts what was lost. ``"report"``: as
             ``"skip"``, and each fault is a row of nulls with a last column ``error``, a struct of ``kind message
             path position length first_offset last_offset``.
-        limits: Bounds on untrusted input. topic: Topic for files outside a ``topic-partition`` directory, and for
-        buffers. partition: Partition likewise. timestamp_unit: ``"ms"``, Kafka's own, or ``"us"``, Spark's.
+        limits: Bounds on untrusted input.
+        topic: Topic for files outside a ``topic-partition`` directory, and for buffers.
+        partition: Partition likewise.
+        timestamp_unit: ``"ms"``, Kafka's own, or ``"us"``, Spark's.
         binary_view: Whether keys, values and the values of headers are ``binary_view``: those of uncompressed batches
-        are
-            not copied. The Arrow data then holds the buffer, or the parts of the file that were read.
+            are not copied. The Arrow data then holds the buffer, or the parts of the file that were read.
         max_rows: Rows of an Arrow batch at the most.
         max_bytes: Bytes of keys, values and headers after which an Arrow batch ends with the Kafka batch.
         leave_page_cache: Whether pages that reading brings into the page cache are dropped again, for a machine that a
@@ -197,11 +198,10 @@ class Scan:
 
         Args:
             threads: Threads that decode, ahead of the caller, parts of files and buffers; rows come in their order.
-            Only of
-                records.
-            max_memory_bytes: Bytes of Arrow batches that threads may have ready. Default 256 MiB. progress: Called
-            every now and then with the bytes walked over and the bytes of all sources; True for a progress
-                bar, if ``rich`` is installed.
+                Only of records.
+            max_memory_bytes: Bytes of Arrow batches that threads may have ready. Default 256 MiB.
+            progress: Called every now and then with the bytes walked over and the bytes of all sources; True for a
+                progress bar, if ``rich`` is installed.
         """
 
     def to_reader(

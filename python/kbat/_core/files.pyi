@@ -330,10 +330,13 @@ class Checkpoint:
 
     @property
     def kind(self) -> Literal["offsets", "leader_epochs"]:
-        """What it holds."""
+        """What it holds: ``"offsets"`` or ``"leader_epochs"``."""
 
     @property
     def entries(self) -> list[PartitionOffset] | list[EpochEntry]:
-        """Offsets in the order of the file, or leader epochs from the oldest on."""
+        """Offsets in the order of the file, or leader epochs from the oldest on.
+
+        Offsets have ``topic``, ``partition`` and ``offset``; leader epochs ``epoch`` and ``start_offset``.
+        """
 
     def __len__(self) -> int: ...

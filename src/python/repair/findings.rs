@@ -14,8 +14,10 @@ pub(super) struct PyFinding(Finding);
 
 #[pymethods]
 impl PyFinding {
-    /// ``"info"``: normal in some logs; ``"warning"``: a broker lives with it; ``"error"``: data is lost, a broker would cut
-    /// the log or not start, or its answers would be wrong.
+    /// How bad it is.
+    ///
+    /// ``"info"``: normal in some logs; ``"warning"``: a broker lives with it; ``"error"``: data is lost, a broker
+    /// would cut the log or not start, or its answers would be wrong.
     #[getter]
     fn severity(&self) -> &'static str {
         self.0.severity.name()

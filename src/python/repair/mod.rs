@@ -34,10 +34,10 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     Ok(())
 }
 
-/// Verifies a ``.log`` file with the indexes beside it, a partition directory, or a log directory with all its partitions.
+/// Verify a ``.log`` file with the indexes beside it, a partition directory, or a log directory with its partitions.
 ///
-/// Everything that a broker's recovery and ``kafka-dump-log`` check, and more. Nothing is changed; damage of any kind is in
-/// the report, never an exception.
+/// Everything that a broker's recovery and ``kafka-dump-log`` check, and more. Nothing is changed; damage of any kind
+/// is in the report, never an exception.
 ///
 /// Args:
 ///     path: The file or directory.
@@ -59,24 +59,26 @@ fn verify(py: Python<'_>, path: PathBuf, limits: Option<PyLimits>, progress: Opt
     run(py, progress, |_, progress| verify_path(&path, &limits, progress)).map(PyReport)
 }
 
-/// Recovers a partition directory as a broker does when it starts after an unclean shutdown.
+/// Recover a partition directory as a broker does when it starts after an unclean shutdown.
 ///
-/// The log is cut at the first batch that is incomplete or whose size, magic or checksum is wrong, and all later segments are
-/// deleted; indexes, transaction indexes, producer snapshots and leader epochs are made from what is left. Files of
-/// interrupted compactions and deletions are settled. To keep what lies after the first fault, use ``salvage``.
+/// The log is cut at the first batch that is incomplete or whose size, magic or checksum is wrong, and all later
+/// segments are deleted; indexes, transaction indexes, producer snapshots and leader epochs are made from what is
+/// left. Files of interrupted compactions and deletions are settled. To keep what lies after the first fault, use
+/// ``salvage``.
 ///
 /// Args:
 ///     path: The partition's directory.
 ///     out: Directory for the recovered copy; it must be missing or empty. It appears when it is complete.
 ///     dry_run: Change nothing and report what would be done.
-///     in_place: Change the directory itself. Refused where a broker holds the log directory's ``.lock`` (seen on Linux only).
+///     in_place: Change the directory itself. Refused where a broker holds the log directory's ``.lock`` (seen on
+///         Linux only).
 ///     index_interval_bytes: Bytes between two index entries, the topic's ``index.interval.bytes``.
 ///     limits: Bounds on untrusted input.
 ///     progress: Called with the bytes done and the bytes to do, every few megabytes.
 ///
 /// Raises:
-///     ValueError: Neither or both of ``out`` and ``in_place``; ``out`` is not empty; no segment; a segment of 2 GiB or
-///         more; a broker runs.
+///     ValueError: Neither or both of ``out`` and ``in_place``; ``out`` is not empty; no segment; a segment of
+///         2 GiB or more; a broker runs.
 ///     LimitError: A batch whose checksum is right is over the limits.
 ///     OSError: Reading or writing failed.
 ///
@@ -104,16 +106,16 @@ fn recover(
     run(py, progress, |_, progress| recover_partition(&path, &options, progress)).map(PyRepairReport)
 }
 
-/// Keeps every batch that is whole, of a file of batches or a partition directory that a broker would cut at the first fault.
+/// Keep every whole batch of a file or partition directory that a broker would cut at the first fault.
 ///
-/// A batch is whole if its size, magic and checksum are right, all its records can be read, and its offsets lie after those
-/// of the batch before it. After damage the next batch is looked for; bytes inside a record are never taken for one. What was
-/// left out is in ``dropped`` of the report and in the file ``holes.jsonl`` of the result.
+/// A batch is whole if its size, magic and checksum are right, all its records can be read, and its offsets lie after
+/// those of the batch before it. After damage the next batch is looked for; bytes inside a record are never taken for
+/// one. What was left out is in ``dropped`` of the report and in the file ``holes.jsonl`` of the result.
 ///
 /// Args:
 ///     path: The file or directory, which is only read.
-///     out: Directory to write; it must be missing or empty. It appears when it is complete: segments with their offsets as
-///         they were, indexes, producer snapshots, leader epochs.
+///     out: Directory to write; it must be missing or empty. It appears when it is complete: segments with their
+///         offsets as they were, indexes, producer snapshots, leader epochs.
 ///     index_interval_bytes: Bytes between two index entries.
 ///     limits: Bounds on untrusted input.
 ///     progress: Called with the bytes done and the bytes to do, every few megabytes.
@@ -140,9 +142,10 @@ fn salvage(
     run(py, progress, |_, progress| salvage_partition(&path, &out, &options, progress)).map(PyRepairReport)
 }
 
-/// Makes ``.index``, ``.timeindex``, ``.txnindex`` and producer snapshots anew, for a partition directory or one segment.
+/// Make ``.index``, ``.timeindex``, ``.txnindex`` and producer snapshots anew, for a partition or one segment.
 ///
-/// No byte of a ``.log`` file is changed. Indexes reach up to a segment's first fault. Snapshots that can be read are kept.
+/// No byte of a ``.log`` file is changed. Indexes reach up to a segment's first fault. Snapshots that can be read are
+/// kept.
 ///
 /// Args:
 ///     path: The partition's directory, or a ``.log`` file.

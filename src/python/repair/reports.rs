@@ -132,7 +132,9 @@ impl PyDroppedRange {
     }
 }
 
-/// What :func:`recover`, :func:`salvage` or :func:`rebuild_indexes` found and did. ``str(report)`` is a text of a line a finding.
+/// What :func:`recover`, :func:`salvage` or :func:`rebuild_indexes` found and did.
+///
+/// ``str(report)`` is a text of a line a finding.
 #[pyclass(frozen, name = "RepairReport", module = "kbat")]
 pub(super) struct PyRepairReport(pub(super) RepairReport);
 
@@ -162,14 +164,17 @@ impl PyRepairReport {
         self.0.segments.iter().cloned().map(PyRepairedSegment).collect()
     }
 
-    /// Bytes of the input that are in no segment of the result; for ``rebuild_indexes``, bytes that no index covers.
+    /// Bytes of the input that are in no segment of the result.
+    ///
+    /// For :func:`rebuild_indexes`, bytes that no index covers.
     #[getter]
     fn dropped(&self) -> Vec<PyDroppedRange> {
         self.0.dropped.iter().cloned().map(PyDroppedRange).collect()
     }
 
-    /// Files as ``(name, action)``: ``"written"``, ``"deleted"``, ``"truncated"``, ``"renamed"``. ``.log`` files of a copy
-    /// are left out.
+    /// Files as ``(name, action)``: ``"written"``, ``"deleted"``, ``"truncated"``, ``"renamed"``.
+    ///
+    /// ``.log`` files of a copy are left out.
     #[getter]
     fn files(&self) -> Vec<(String, &'static str)> {
         self.0.files.iter().map(|change| (change.name.clone(), change.action.name())).collect()

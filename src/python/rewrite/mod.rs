@@ -47,12 +47,12 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     Ok(())
 }
 
-/// Compacts a partition into a new directory, as a broker's cleaner does it.
+/// Compact a partition into a new directory, as a broker's cleaner does it.
 ///
-/// Of each key the last record stays. Tombstones and transaction markers without data stay until the delete horizon that their
-/// first compaction sets. Records without a key and those of aborted transactions go. Batches without records go, unless they
-/// hold the last sequence of a producer or end the compacted part. The last segment and all from the first open transaction on
-/// are copied. Messages of magic 0 and 1 become batches of magic 2.
+/// Of each key the last record stays. Tombstones and transaction markers without data stay until the delete horizon
+/// that their first compaction sets. Records without a key and those of aborted transactions go. Batches without
+/// records go, unless they hold the last sequence of a producer or end the compacted part. The last segment and all
+/// from the first open transaction on are copied. Messages of magic 0 and 1 become batches of magic 2.
 ///
 /// Args:
 ///     path: The partition's directory, which is only read.
@@ -115,16 +115,17 @@ fn compact(
     run(py, progress, |_, progress| compact_partition(&path, &out, &options, progress)).map(PyCompactReport)
 }
 
-/// Writes a partition without some of its records into a new directory: "remove this person's data".
+/// Write a partition without some of its records into a new directory: "remove this person's data".
 ///
-/// What stays keeps its offset, timestamp, headers, producer and sequence. Control records stay and are not shown to the
-/// predicate. A batch without records goes, unless its header is needed: it holds the last sequence of its producer, belongs to
-/// an open transaction, or ends the log.
+/// What stays keeps its offset, timestamp, headers, producer and sequence. Control records stay and are not shown to
+/// the predicate. A batch without records goes, unless its header is needed: it holds the last sequence of its
+/// producer, belongs to an open transaction, or ends the log.
 ///
 /// Args:
 ///     path: The partition's directory, which is only read.
 ///     out: Directory to write; it must be missing or empty. It appears when it is complete.
-///     predicate: Called with each record; those for which it is true stay. What it raises ends the call, without ``out``.
+///     predicate: Called with each record; those for which it is true stay. What it raises ends the call, without
+///         ``out``.
 ///     drop_keys: Keys whose records go, without asking the predicate.
 ///     index_interval_bytes: Bytes between two index entries.
 ///     max_index_bytes: Bytes of an index at the most.
@@ -188,11 +189,11 @@ fn keys_of(keys: &Bound<'_, PyAny>) -> PyResult<HashSet<Vec<u8>>> {
     Ok(set)
 }
 
-/// Writes a partition anew: with another codec, batch size or message format.
+/// Write a partition anew: with another codec, batch size or message format.
 ///
-/// Offsets and timestamps stay. A batch with a producer id keeps its boundaries unless producers are taken out. Where they are,
-/// and below magic 2, records of aborted transactions are dropped with all markers, and a log with an open transaction is
-/// refused.
+/// Offsets and timestamps stay. A batch with a producer id keeps its boundaries unless producers are taken out. Where
+/// they are, and below magic 2, records of aborted transactions are dropped with all markers, and a log with an open
+/// transaction is refused.
 ///
 /// Args:
 ///     path: The partition's directory, which is only read.
@@ -209,8 +210,8 @@ fn keys_of(keys: &Bound<'_, PyAny>) -> PyResult<HashSet<Vec<u8>>> {
 ///     progress: Called with the bytes done and the bytes to do, every few megabytes.
 ///
 /// Raises:
-///     ValueError: Options that contradict each other; ``out`` is not empty; ``path`` holds no segment; an open transaction
-///         where transactions can't be kept.
+///     ValueError: Options that contradict each other; ``out`` is not empty; ``path`` holds no segment; an open
+///         transaction where transactions can't be kept.
 ///     CorruptError: A batch, record or checksum is wrong.
 ///     UnsupportedError: zstd below magic 2, where no other codec is asked for.
 ///     OSError: Reading or writing failed.
@@ -251,15 +252,17 @@ fn rewrite(
     run(py, progress, |_, progress| rewrite_partition(&path, &out, &options, progress)).map(PyRewriteReport)
 }
 
-/// Batches without some of their records, as Kafka's ``MemoryRecords.filterTo`` leaves them. Checksums are not looked at.
+/// Give batches without some of their records, as Kafka's ``MemoryRecords.filterTo`` leaves them.
 ///
-/// A batch that loses records is built anew with its own codec, offsets, producer and leader epoch; the others are copied.
+/// Checksums are not looked at. A batch that loses records is built anew with its own codec, offsets, producer and
+/// leader epoch; the others are copied.
 ///
 /// Args:
 ///     data: Bytes-like: whole batches, of every format and in any order. An incomplete one at the end is left out.
-///     predicate: Called with each record; those for which it is true stay. Records of control batches are shown to it too.
-///     retention: What becomes of batches without records: ``"delete_empty"`` drops them, ``"retain_empty"`` leaves their headers,
-///         ``"delete"`` drops every batch unread.
+///     predicate: Called with each record; those for which it is true stay. Records of control batches are shown to it
+///         too.
+///     retention: What becomes of batches without records: ``"delete_empty"`` drops them, ``"retain_empty"`` leaves
+///         their headers, ``"delete"`` drops every batch unread.
 ///     delete_horizon_ms: Delete horizon for batches that keep a tombstone and have none.
 ///     is_marker_of_empty_transaction: Whether batches get that horizon without a tombstone too.
 ///     upgrade: Whether messages of magic 0 and 1 become batches of magic 2, as today's cleaner has it.

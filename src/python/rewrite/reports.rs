@@ -37,7 +37,7 @@ impl PyRewriteCounts {
         self.0.bytes
     }
 
-    /// The counts under their names.
+    /// Give the counts under their names.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let Counts { segments, batches, records, bytes } = self.0;
         dict(py, &[("segments", segments), ("batches", batches), ("records", records), ("bytes", bytes)])
