@@ -1,11 +1,12 @@
 """Times kbat's ways into Spark beside what else there is, on the same rows: rows a second, and CPU time a row.
 
     python benches/python/spark.py [--shapes 100B-none,1KB-lz4] [--rows 1000000] [--passes 3] [--parts default,tuned]
+        [--slots 2]
 
 Makes topics of two partitions with kbat and a fixed seed (16-byte keys, JSON values, batches of 16 KB), lets a local
-broker serve them, and reads them into ``format("noop")`` on ``local[2]``. Contestants take turns within a pass; figures
-are medians over passes, fixed costs of a query included. CPU time is that of the driver, its JVM and the Python
-workers, from /proc, and apart from it that of the broker. Each part is a Spark session in a process of its own:
+broker serve them, and reads them into ``format("noop")`` on ``local[slots]``. Contestants take turns within a pass;
+figures are medians over passes, fixed costs of a query included. CPU time is that of the driver, its JVM and the
+Python workers, from /proc, and apart from it that of the broker. Each part is a Spark session in a process of its own:
 
 - default: everything, with Spark as it comes;
 - tuned: what goes through Python, with Arrow's checks off and a Unix socket between the JVM and Python;
@@ -231,11 +232,11 @@ def make_topics(shapes: list[Shape], rows: int, logs: Path, copies: Path) -> lis
 FIELDS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestamp_type")
 
 
-def session(part: str, jars: list[str], warehouse: Path) -> SparkSession:
+def session(part: str, jars: list[str], warehouse: Path, slots: int = 2) -> SparkSession:
     """Start Spark with the settings of a part."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    builder = SparkSession.builder.master("local[2]").config("spark.jars", ",".join(jars))
+    builder = SparkSession.builder.master(f"local[{slots}]").config("spark.jars", ",".join(jars))
     for name, setting in PARTS[part].items():
         builder = builder.config(name, setting)
     return (
@@ -383,7 +384,7 @@ def timed(runs: dict[str, Callable[[], None]], passes: int, broker: int | None) 
 def run_part(part: str, given: dict[str, Any]) -> None:
     """Measure all topics in one session; print JSON."""
     topics = [Topic(name, rows, Path(given["logs"]), Path(given["copies"])) for name, rows in given["topics"]]
-    spark = session(part, given["jars"], Path(given["copies"]) / "warehouse")
+    spark = session(part, given["jars"], Path(given["copies"]) / "warehouse", given["slots"])
     spark.dataSource.register(Prebuilt)
     found = {}
     for topic in topics[: 1 if part == "settings" else None]:
@@ -456,6 +457,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1_000_000, help="rows of a 100-byte shape; a fifth of them at 1 KB")
     parser.add_argument("--passes", type=int, default=3, help="timed passes (default 3)")
     parser.add_argument("--parts", default="default,tuned", help=f"which of {', '.join(PARTS)}")
+    parser.add_argument("--slots", type=int, default=2, help="tasks at a time (default 2)")
     parser.add_argument("--run", nargs=2, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.run:
@@ -485,6 +487,7 @@ def main() -> None:
             "bootstrap": broker.bootstrap,
             "broker": java,
             "passes": arguments.passes,
+            "slots": arguments.slots,
         }
         for part in arguments.parts.split(","):
             command = [sys.executable, __file__, "--run", part, json.dumps(given)]

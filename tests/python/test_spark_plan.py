@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 
 import kbat
-
 from data import DATA
 from kbat.spark.options import ReadOptions
 from kbat.spark.plan import Piece, ReadPartition, pack, plan
