@@ -90,6 +90,8 @@ pub enum ErrorKind {
     InvalidArgument(String),
     /// Reading a file failed.
     Io(std::io::Error),
+    /// What a callback of the caller's gave, or a fault of kbat itself.
+    Other(Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl ErrorKind {
@@ -113,6 +115,7 @@ impl ErrorKind {
             Self::InvalidFile(_) => "invalid_file",
             Self::InvalidArgument(_) => "invalid_argument",
             Self::Io(_) => "io",
+            Self::Other(_) => "other",
         }
     }
 }
@@ -150,12 +153,14 @@ impl fmt::Display for ErrorKind {
             ),
             Self::InvalidFile(what) | Self::InvalidArgument(what) => f.write_str(what),
             Self::Io(error) => write!(f, "{error}"),
+            Self::Other(error) => write!(f, "{error}"),
         }
     }
 }
 
 /// Where something is. Every part is optional: what is not known, or does not apply, is `None`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Position {
     /// Byte from the start of the input or file. Inside compressed records: where the compressed bytes begin.
     pub byte: Option<u64>,
@@ -217,6 +222,17 @@ impl Error {
     #[cold]
     pub(crate) fn argument(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::InvalidArgument(message.into()))
+    }
+
+    /// An error of one's own, to be given back by a callback: a predicate of [`filter`](crate::rewrite::filter), say.
+    ///
+    /// ```
+    /// let error = kbat::Error::other("the value is no JSON");
+    /// assert_eq!(error.to_string(), "the value is no JSON");
+    /// ```
+    #[must_use]
+    pub fn other(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self::new(ErrorKind::Other(error.into()))
     }
 
     #[must_use]
@@ -292,6 +308,7 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &self.0.kind {
             ErrorKind::Io(error) => Some(error),
+            ErrorKind::Other(error) => Some(&**error),
             _ => None,
         }
     }

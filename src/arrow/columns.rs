@@ -13,7 +13,7 @@ use crate::arrow::binary_views::{Blocks, Memory};
 use crate::arrow::options::ScanOptions;
 use crate::arrow::runs::Runs;
 use crate::arrow::schema::{Column, TimestampUnit, header_field, header_fields};
-use crate::arrow::values::{Bytes, Values};
+use crate::arrow::values::{Bytes, Values, take};
 use crate::compression::Compression;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Batch;
@@ -25,12 +25,6 @@ pub(crate) struct Origin {
     pub(crate) topic: Option<Arc<str>>,
     pub(crate) partition: Option<i32>,
     pub(crate) segment: Option<Arc<str>>,
-}
-
-/// Takes a vector, leaving one of the same capacity.
-fn take<T>(values: &mut Vec<T>) -> Vec<T> {
-    let capacity = values.capacity();
-    std::mem::replace(values, Vec::with_capacity(capacity))
 }
 
 /// One column under construction.

@@ -11,6 +11,7 @@ mod scan;
 mod schema;
 mod source;
 mod stats;
+mod transactions;
 mod values;
 mod views;
 mod walk;

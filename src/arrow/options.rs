@@ -15,6 +15,7 @@ use crate::log::Segment;
 /// of its records, takes all of them. Reading goes on at the next batch that is certain to be one; errors of the operating
 /// system end the pass always.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum OnCorrupt {
     /// The first fault ends the pass with its error, after the batches before it. A cut batch or zeros at the end are none.
     #[default]
@@ -28,6 +29,7 @@ pub enum OnCorrupt {
 
 /// Which records of transactions a scan gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum Isolation {
     /// All.
     #[default]

@@ -22,6 +22,7 @@ use crate::arrow::options::{Isolation, OnCorrupt, ScanOptions};
 use crate::arrow::scan::ArrowScan;
 use crate::arrow::source::ScanSource;
 use crate::arrow::stats::ScanStats;
+use crate::arrow::transactions::Transactions;
 use crate::arrow::watch::{Look, go_on};
 use crate::arrow::workers;
 use crate::error::{Error, Result};
@@ -77,8 +78,7 @@ pub struct ParallelScan {
 }
 
 struct Shared {
-    /// Sources that no unit was made of yet, and units that nobody has taken yet.
-    plan: Mutex<(std::vec::IntoIter<ScanSource>, VecDeque<ScanSource>)>,
+    plan: Mutex<Plan>,
     options: ScanOptions,
     parallelism: Parallelism,
     state: Mutex<State>,
@@ -88,6 +88,15 @@ struct Shared {
     taken: Condvar,
     /// Nobody waits for anything any more.
     stopped: AtomicBool,
+}
+
+/// What is left to do.
+struct Plan {
+    /// Sources that no unit was made of yet.
+    sources: std::vec::IntoIter<ScanSource>,
+    /// Units that nobody has taken yet.
+    units: VecDeque<ScanSource>,
+    transactions: Transactions,
 }
 
 #[derive(Default)]
@@ -141,11 +150,15 @@ impl Shared {
     /// The next unit to decode. Which files to cut where is found out as they come up.
     fn take_unit(&self) -> Option<(usize, ScanSource)> {
         let mut plan = self.plan.lock().unwrap_or_else(PoisonError::into_inner);
-        let (sources, parts) = &mut *plan;
-        while parts.is_empty()
-            && let Some(source) = sources.next()
+        let Plan { sources, units, transactions } = &mut *plan;
+        while units.is_empty()
+            && let Some(mut source) = sources.next()
         {
-            parts.extend(if self.can_cut() {
+            if self.options.isolation == Isolation::ReadCommitted {
+                // where that fails, it fails again where the source is read, and is told from there
+                source.committed = transactions.around(&source, sources.as_slice(), &self.options).ok();
+            }
+            units.extend(if self.can_cut() {
                 source.parts(self.parallelism.part_bytes, &self.options.limits)
             } else {
                 vec![source]
@@ -156,7 +169,7 @@ impl Shared {
         if !self.is_wanted(&state, unit) {
             return None;
         }
-        let Some(source) = parts.pop_front() else {
+        let Some(source) = units.pop_front() else {
             state.all_taken = true;
             self.filled.notify_one();
             return None;
@@ -276,7 +289,7 @@ struct OpenLane<'s> {
 impl Drop for OpenLane<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let error = Error::argument("a thread of the scan has panicked");
+            let error = Error::other("a thread of the scan has panicked: a fault of kbat");
             self.shared.give(self.unit, Err(error), ScanStats::default());
         }
         self.shared.end_unit(self.unit);
@@ -299,7 +312,11 @@ impl ParallelScan {
     ) -> Self {
         let schema = options.schema();
         let shared = Shared {
-            plan: Mutex::new((sources.into_iter(), VecDeque::new())),
+            plan: Mutex::new(Plan {
+                sources: sources.into_iter(),
+                units: VecDeque::new(),
+                transactions: Transactions::default(),
+            }),
             options,
             parallelism,
             state: Mutex::default(),

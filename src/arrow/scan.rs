@@ -19,7 +19,6 @@ use crate::error::{Error, Result};
 use crate::format::batch::Batch;
 use crate::format::record::Record;
 use crate::format::records::Records;
-use crate::limits::Limits;
 
 /// Iterates the Arrow batches of some sources, in their order. Reads as it goes; holds one window of a file, one
 /// [`Scratch`] and the Arrow batch under construction. Ends after its first error.
@@ -198,7 +197,12 @@ fn decode(
         rows = rows.wrapping_add(chunk.len());
     }
     // 32-bit offsets: what a batch can add is bounded by the limits, what is there by max_bytes
-    Limits::check("decompressed_len", 0x7fff_ffff, columns.longest())?;
+    if columns.longest() > 0x7fff_ffff {
+        return Err(Error::argument(
+            "the values of an Arrow batch take over 2 GiB, more than a binary column can hold: lower max_bytes, or the limit \
+             decompressed_len where one batch is that large, or ask for binary_view",
+        ));
+    }
     columns.extend(batch, base_offset.unwrap_or_else(|| batch.last_offset()), given.origin, rows)
 }
 

@@ -192,6 +192,7 @@ impl FromStr for Column {
 
 /// Unit of the `timestamp` column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum TimestampUnit {
     /// Kafka's own: every timestamp fits.
     #[default]

@@ -8,6 +8,7 @@ use crate::arrow::options::ScanOptions;
 use crate::error::{Error, Result};
 use crate::format::frame::batches;
 use crate::limits::Limits;
+use crate::log::committed::Committed;
 use crate::log::{Input, SegmentFile, SegmentReader, split_points};
 use crate::num::u64_of;
 
@@ -23,6 +24,8 @@ pub struct ScanSource {
     pub(crate) window: (u64, u64),
     /// Whether a batch is known to begin where the window does.
     pub(crate) begins_with_batch: bool,
+    /// Which batches are committed, where that was found out already.
+    pub(crate) committed: Option<Arc<Committed>>,
 }
 
 #[derive(Clone)]
@@ -48,6 +51,7 @@ impl ScanSource {
             next_base: None,
             window: (0, u64::MAX),
             begins_with_batch: true,
+            committed: None,
         }
     }
 
@@ -75,6 +79,7 @@ impl ScanSource {
             next_base: None,
             window: (0, u64::MAX),
             begins_with_batch: true,
+            committed: None,
         }
     }
 

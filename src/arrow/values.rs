@@ -14,13 +14,11 @@ pub(crate) struct Bytes {
     offsets: Vec<i32>,
     data: Vec<u8>,
     nulls: NullBufferBuilder,
-    /// Rows and bytes to make room for in the next batch.
-    expected: (usize, usize),
 }
 
 impl Bytes {
     pub(crate) fn new() -> Self {
-        Self { offsets: vec![0], data: Vec::new(), nulls: NullBufferBuilder::new(0), expected: (0, 0) }
+        Self { offsets: vec![0], data: Vec::new(), nulls: NullBufferBuilder::new(0) }
     }
 
     pub(crate) fn push(&mut self, bytes: Option<&[u8]>) {
@@ -71,13 +69,8 @@ impl Bytes {
     }
 
     fn take(&mut self) -> (OffsetBuffer<i32>, Buffer, Option<arrow_buffer::NullBuffer>) {
-        let (rows, bytes) = self.expected;
-        self.expected = (rows.max(self.len()), bytes.max(self.data.len()));
-        let (rows, bytes) = self.expected;
-        let mut offsets = Vec::with_capacity(rows.saturating_add(1));
-        offsets.push(0);
-        let offsets = std::mem::replace(&mut self.offsets, offsets);
-        let data = std::mem::replace(&mut self.data, Vec::with_capacity(bytes));
+        let (offsets, data) = (take(&mut self.offsets), take(&mut self.data));
+        self.offsets.push(0);
         (OffsetBuffer::new(ScalarBuffer::from(offsets)), Buffer::from_vec(data), self.nulls.finish())
     }
 
@@ -90,6 +83,13 @@ impl Bytes {
         let (offsets, data, nulls) = self.take();
         StringArray::try_new(offsets, data, nulls).map_err(|error| Error::argument(error.to_string()))
     }
+}
+
+/// Takes a vector and leaves one with room for as much again, and a sixteenth: Arrow batches are of about one size. What one
+/// large batch had is not kept for all that come after it.
+pub(crate) fn take<T>(values: &mut Vec<T>) -> Vec<T> {
+    let room = values.len().saturating_add(values.len() / 16);
+    std::mem::replace(values, Vec::with_capacity(room))
 }
 
 /// Appends bytes; a key's few without a call.

@@ -1,27 +1,26 @@
 //! [`Walk`]: the batches of some sources that a scan wants, and what to do about damage between them.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::arrow::columns::Origin;
 use crate::arrow::fault::Fault;
 use crate::arrow::options::{Bounds, Isolation, OnCorrupt, ScanOptions};
-use crate::arrow::source::{Place, ScanSource};
+use crate::arrow::source::ScanSource;
 use crate::arrow::stats::ScanStats;
+use crate::arrow::transactions::Transactions;
 use crate::arrow::watch::{Look, Watch, go_on, interrupted};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Batch;
 use crate::format::header::BatchHeader;
 use crate::log::committed::Committed;
 use crate::log::resync::{Next, Resync};
-use crate::log::{Input, Lender, PartitionLog};
+use crate::log::{Input, Lender};
 
 /// Walks sources in their order, one open at a time.
 pub(crate) struct Walk {
     sources: std::vec::IntoIter<ScanSource>,
     current: Option<Current>,
-    /// What is known of the transactions of a partition, by its directory.
-    transactions: Option<(PathBuf, Arc<Committed>)>,
+    transactions: Transactions,
     stats: ScanStats,
     watch: Watch,
 }
@@ -82,7 +81,7 @@ enum Found {
 impl Walk {
     pub(crate) fn new(sources: Vec<ScanSource>, look: Option<Look>) -> Self {
         let (sources, watch) = (sources.into_iter(), Watch::new(look));
-        Self { sources, current: None, transactions: None, stats: ScanStats::default(), watch }
+        Self { sources, current: None, transactions: Transactions::default(), stats: ScanStats::default(), watch }
     }
 
     /// What was read and lost so far; rows are not known here.
@@ -181,7 +180,10 @@ impl Walk {
         }
         let mut committed = None;
         if options.isolation == Isolation::ReadCommitted {
-            let transactions = self.transactions_of(&source, options)?;
+            let transactions = match &source.committed {
+                Some(known) => Arc::clone(known),
+                None => self.transactions.around(&source, self.sources.as_slice(), options)?,
+            };
             let stable = transactions.last_stable_offset();
             bounds.end_offset = Some(bounds.end_offset.map_or(stable, |end| end.min(stable)));
             committed = Some(transactions);
@@ -192,37 +194,6 @@ impl Walk {
         let next_offset = source.base_offset.filter(|_| position == 0);
         let resync = Resync::new(&options.limits);
         Ok(Some(Current { source, input, bounds, committed, resync, next_offset, len: 0 }))
-    }
-
-    /// What is known of the transactions around a source; of a partition, read once for all of its sources that follow.
-    fn transactions_of(&mut self, source: &ScanSource, options: &ScanOptions) -> Result<Arc<Committed>> {
-        let limits = &options.limits;
-        let (path, directory) = match (&source.place, source.directory()) {
-            (Place::Memory(bytes), _) => return Ok(Arc::new(Committed::of_bytes((**bytes).as_ref(), limits))),
-            (Place::File(path), None) => return Committed::of_file(path, limits).map(Arc::new),
-            (Place::File(path), Some(directory)) => (path, directory),
-        };
-        if let Some((known, transactions)) = &self.transactions
-            && known == directory
-        {
-            return Ok(Arc::clone(transactions));
-        }
-        let log = PartitionLog::open_with(if directory == Path::new("") { Path::new(".") } else { directory }, limits)?;
-        if !log.segments().iter().any(|segment| segment.path().file_name() == path.file_name()) {
-            return Committed::of_file(path, limits).map(Arc::new); // one that is about to be deleted
-        }
-        let same = || {
-            let rest = self.sources.as_slice().iter().filter(|other| other.directory() == Some(directory));
-            rest.chain([source])
-        };
-        let start = same().filter_map(|source| source.base_offset).min().unwrap_or(0);
-        let end = same().map(|source| source.next_base.unwrap_or(i64::MAX)).max().unwrap_or(i64::MAX);
-        let start = options.start_offset.map_or(start, |offset| offset.max(start));
-        let end = options.end_offset.map_or(end, |offset| offset.min(end));
-        let segments: Vec<_> = log.segments().iter().map(|segment| options.as_asked(segment.clone())).collect();
-        let transactions = Arc::new(Committed::of_segments(&segments, start, end)?);
-        self.transactions = Some((directory.to_path_buf(), Arc::clone(&transactions)));
-        Ok(transactions)
     }
 }
 

@@ -114,15 +114,22 @@ pub(crate) fn decompress(magic: u8, mut input: &[u8], output: &mut Output<'_>) -
         } else {
             decompress_block(block, &header, output)?;
         }
-        if header.block_checksums && take_u32(&mut input)? != xxh32(block, 0) {
+        if header.block_checksums
+            && let Err(fault) = check_block(&mut input, block)
+        {
             output.truncate(before);
-            return Err(StreamFault::invalid("block checksum mismatch"));
+            return Err(fault);
         }
     }
     if header.content_checksum {
         take_u32(&mut input)?;
     }
     Ok(())
+}
+
+fn check_block(input: &mut &[u8], block: &[u8]) -> Result<(), StreamFault> {
+    let stored = take_u32(input)?;
+    if stored == xxh32(block, 0) { Ok(()) } else { Err(StreamFault::invalid("block checksum mismatch")) }
 }
 
 fn decompress_block(block: &[u8], header: &FrameHeader, output: &mut Output<'_>) -> Result<(), StreamFault> {

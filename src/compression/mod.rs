@@ -30,6 +30,7 @@ pub use scratch::Scratch;
 
 /// A codec.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum Compression {
     /// No compression.
     #[default]

@@ -12,6 +12,8 @@ const FRAME_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// The largest window that zstd's streaming decoder takes unasked, as log2.
 const MAX_WINDOW_LOG: u32 = 27;
 const SINGLE_SEGMENT: u8 = 0x20;
+/// What Kafka decompresses in one step; the bytes of a step that meets a fault are lost.
+const STEP_LEN: usize = 16 << 10;
 /// What Kafka's configuration says where none is given.
 const DEFAULT_LEVEL: i32 = 3;
 
@@ -84,11 +86,12 @@ fn decompress_stream(decoder: &mut DCtx<'_>, input: &[u8], output: &mut Output<'
         frame_ended = false;
         let mut source = InBuffer::around(chunk);
         loop {
-            let (_, room) = output.room(DCtx::out_size());
+            let (_, room) = output.room(STEP_LEN);
+            let room_len = room.len().min(STEP_LEN);
+            let room = room.get_mut(..room_len).unwrap_or_default();
             if room.is_empty() {
                 return Err(StreamFault::Full);
             }
-            let room_len = room.len();
             let mut target = OutBuffer::around(room);
             let hint = decoder.decompress_stream(&mut target, &mut source).map_err(invalid)?;
             let produced = target.pos();

@@ -23,6 +23,7 @@ const DELETE_HORIZON_BIT: u16 = 0x40;
 
 /// What a batch's timestamps are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum TimestampType {
     /// Set by the producer.
     CreateTime,

@@ -131,7 +131,7 @@ impl<'a> Iterator for Batches<'a> {
                 None
             }
             Err(error) => {
-                self.state = State::Failed(trusted_len(&error, self.rest));
+                self.state = State::Failed(trusted_len(&error, self.rest, u64_of(self.rest.len())));
                 Some(Err(error))
             }
         }
@@ -217,13 +217,14 @@ pub(crate) fn is_zeros(bytes: &[u8]) -> bool {
     chunks.iter().all(|chunk| chunk.iter().fold(0, |all, byte| all | byte) == 0) && rest.iter().all(|&byte| byte == 0)
 }
 
-/// After a framing error: the bytes of the batch, if its size is sane and all of it is there.
-pub(crate) fn trusted_len(error: &Error, rest: &[u8]) -> Option<usize> {
+/// After a framing error: the bytes of the batch, if its size is sane and all of it is among the `available` bytes, of which `head`
+/// are the first.
+pub(crate) fn trusted_len(error: &Error, head: &[u8], available: u64) -> Option<usize> {
     let length = match error.kind() {
-        ErrorKind::UnsupportedMagic(_) => i32::from_be_bytes(*rest.get(8..)?.first_chunk()?),
+        ErrorKind::UnsupportedMagic(_) | ErrorKind::Limit { .. } => i32::from_be_bytes(*head.get(8..)?.first_chunk()?),
         ErrorKind::BatchLength { length, .. } if *length >= MIN_LENGTH => *length,
         _ => return None,
     };
-    let len = usize::try_from(length.checked_add(12)?).ok()?;
-    (len <= rest.len() && len >= HEADER_LEN_UP_TO_MAGIC).then_some(len)
+    let len = usize::try_from(length).ok()?.checked_add(LOG_OVERHEAD)?;
+    (u64_of(len) <= available && len >= HEADER_LEN_UP_TO_MAGIC).then_some(len)
 }

@@ -68,10 +68,18 @@ struct Wrapper {
     log_append_time: Option<i64>,
 }
 
+/// What the messages of a compressed set have in common: their bytes, without an incomplete message at the end, and the wrapper.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WholeSet {
+    len: usize,
+    wrapper: Wrapper,
+}
+
 impl<'s> LegacyRecords<'s> {
+    /// Before anything is known of a wrapper.
     #[inline]
-    pub(crate) fn new(batch: &Batch<'_>, payload: Payload<'s>) -> Result<Self> {
-        let mut records = Self {
+    fn unopened(batch: &Batch<'_>, payload: &Payload<'s>) -> Self {
+        Self {
             rest: payload.bytes,
             len: payload.bytes.len(),
             index: 0,
@@ -79,7 +87,12 @@ impl<'s> LegacyRecords<'s> {
             base_offset: batch.header().base_offset,
             position: batch.message_position(),
             timestamp_type: batch.timestamp_type(),
-        };
+        }
+    }
+
+    #[inline]
+    pub(crate) fn new(batch: &Batch<'_>, payload: Payload<'s>) -> Result<Self> {
+        let mut records = Self::unopened(batch, &payload);
         if batch.is_legacy_wrapper() {
             let fault = payload.fault;
             let last_inner = records.find_last_inner()?;
@@ -96,7 +109,8 @@ impl<'s> LegacyRecords<'s> {
         let mut rest = self.rest;
         let mut last = None;
         while let Some((offset, size, after)) = split_entry_header(rest) {
-            if size < MIN_LENGTH {
+            // Java has no array for the two largest sizes: its consumers fail at them, where at others the set ends
+            if !(MIN_LENGTH..=i32::MAX - 2).contains(&size) {
                 return Err(self.place().error(ErrorKind::BatchLength { length: size, minimum: MIN_LENGTH }, "size"));
             }
             let Some((_, next)) = usize::try_from(size).ok().and_then(|size| after.split_at_checked(size)) else {
@@ -137,12 +151,19 @@ impl<'s> LegacyRecords<'s> {
     }
 
     pub(crate) fn bookmark(&self) -> Bookmark {
-        Bookmark { consumed: self.len.wrapping_sub(self.rest.len()), index: self.index, done: false }
+        let set = self.wrapper.map(|wrapper| WholeSet { len: self.len, wrapper });
+        Bookmark { consumed: self.len.wrapping_sub(self.rest.len()), index: self.index, done: false, set }
     }
 
-    pub(crate) fn resume(&mut self, bookmark: Bookmark) {
-        self.rest = self.rest.get(bookmark.consumed..).unwrap_or_default();
-        self.index = bookmark.index;
+    pub(crate) fn resumed(batch: &Batch<'_>, payload: &Payload<'s>, bookmark: &Bookmark) -> Self {
+        let mut records = Self::unopened(batch, payload);
+        if let Some(WholeSet { len, wrapper }) = bookmark.set {
+            records.len = len;
+            records.wrapper = Some(wrapper);
+        }
+        records.rest = records.rest.get(bookmark.consumed..records.len).unwrap_or_default();
+        records.index = bookmark.index;
+        records
     }
 
     #[inline]

@@ -13,7 +13,7 @@ use crate::format::attributes::TimestampType;
 use crate::format::batch::Batch;
 use crate::format::header::increment_sequence;
 use crate::format::header::{BATCH_HEADER_LEN, NO_SEQUENCE};
-use crate::format::legacy::LegacyRecords;
+use crate::format::legacy::{self, LegacyRecords};
 use crate::format::quick::quick_body;
 use crate::format::record::{Body, BodyFault, Extra, Place, Record, parse_body};
 use crate::format::varint::{VarintFault, read_varint};
@@ -67,30 +67,35 @@ impl<'s> Records<'s> {
     pub(crate) fn bookmark(&self) -> Bookmark {
         match &self.0 {
             Inner::V2(records) => {
-                Bookmark { consumed: records.len.wrapping_sub(records.rest.len()), index: records.index, done: false }
+                let consumed = records.len.wrapping_sub(records.rest.len());
+                Bookmark { consumed, index: records.index, ..Bookmark::default() }
             }
             Inner::Legacy(records) => records.bookmark(),
             Inner::Done => Bookmark { done: true, ..Bookmark::default() },
         }
     }
 
-    /// Goes to a bookmark of an earlier iteration over the same bytes.
+    /// Goes on at a bookmark of an earlier iteration over the same bytes.
     #[cfg_attr(
         not(feature = "python"),
         expect(dead_code, reason = "only Python's iterator, which can't borrow, resumes")
     )]
-    pub(crate) fn resume(&mut self, bookmark: Bookmark) {
+    pub(crate) fn resumed(
+        batch: &Batch<'_>,
+        payload: Payload<'s>,
+        limits: &Limits,
+        bookmark: &Bookmark,
+    ) -> Result<Self> {
         if bookmark.done {
-            self.0 = Inner::Done;
+            return Ok(Self(Inner::Done));
         }
-        match &mut self.0 {
-            Inner::V2(records) => {
-                records.rest = records.rest.get(bookmark.consumed..).unwrap_or_default();
-                records.index = bookmark.index;
-            }
-            Inner::Legacy(records) => records.resume(bookmark),
-            Inner::Done => {}
+        if batch.magic() < 2 {
+            return Ok(Self(Inner::Legacy(LegacyRecords::resumed(batch, &payload, bookmark))));
         }
+        let mut records = V2Records::new(batch, payload, limits)?;
+        records.rest = records.rest.get(bookmark.consumed..).unwrap_or_default();
+        records.index = bookmark.index;
+        Ok(Self(Inner::V2(records)))
     }
 }
 
@@ -117,6 +122,8 @@ pub(crate) struct Bookmark {
     pub(crate) consumed: usize,
     pub(crate) index: u32,
     pub(crate) done: bool,
+    /// Of a v0 or v1 set, what was found out by a walk over all of it.
+    pub(crate) set: Option<legacy::WholeSet>,
 }
 
 impl<'s> Iterator for Records<'s> {

@@ -23,6 +23,7 @@ use crate::limits::Limits;
 
 /// What becomes of a batch none of whose records are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum BatchRetention {
     /// The batch goes, and its records are not even looked at.
     Delete,
@@ -60,6 +61,7 @@ impl Default for RetainOptions {
 
 /// What was written for a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Retained {
     /// Its bytes as they were.
     Unchanged,

@@ -30,7 +30,8 @@ pub(crate) fn sync_directory(directory: &Path) -> io::Result<()> {
     if cfg!(unix) { File::open(directory)?.sync_all() } else { Ok(()) }
 }
 
-fn sync_directory_of(path: &Path) -> io::Result<()> {
+/// Makes a name last.
+pub(crate) fn sync_directory_of(path: &Path) -> io::Result<()> {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => sync_directory(parent),
         _ => sync_directory(Path::new(".")),

@@ -121,14 +121,26 @@ impl Replay<'_> {
     }
 }
 
-/// Takes in a file's batches by their headers, and its markers. Returns what was aborted.
+/// Takes in a file's batches by their headers, and its markers. Returns what was aborted. A batch over the limit counts, if it ends
+/// where another one begins or the file ends: of its header no memory is made, and without it the log would seem to end before it.
 fn pass_over(path: &Path, limits: &Limits, states: &mut ProducerStates) -> Result<Vec<AbortedTransaction>> {
-    let mut reader = HeaderReader::open(path, limits)?;
+    let mut reader = HeaderReader::open(path, &Limits { batch_len: usize::MAX, ..limits.clone() })?;
     let (mut aborted, mut bytes, mut scratch) = (Vec::new(), Vec::new(), Scratch::new());
     let mut resync = Resync::new(limits);
     let mut next_offset = None;
     while let Some(header) = reader.next_header() {
         match header {
+            Ok(header) if header.size() > limits.batch_len => {
+                if reader.is_followed() {
+                    states.update_by_header(&header);
+                    next_offset = Some(header.next_offset());
+                } else {
+                    match resync.find(reader.file(), header.position(), next_offset)? {
+                        Next::Batch(position) => reader.seek(position),
+                        Next::End(_) => break,
+                    }
+                }
+            }
             Ok(header) if header.is_control() && header.producer_id() > NO_PRODUCER_ID => {
                 let batch = reader.read_batch(&header, &mut bytes)?;
                 if batch.verify_crc().is_ok()

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Batch;
-use crate::format::frame::{Frame, frame, is_zeros, limit_error};
-use crate::format::header::{BATCH_HEADER_LEN, BatchHeader, HEADER_LEN_UP_TO_MAGIC, LOG_OVERHEAD};
+use crate::format::frame::{Frame, frame, is_zeros, limit_error, trusted_len};
+use crate::format::header::{BATCH_HEADER_LEN, BatchHeader, HEADER_LEN_UP_TO_MAGIC};
 use crate::limits::Limits;
 use crate::log::file::PositionedFile;
 use crate::num::{u64_of, usize_from_u64};
@@ -134,7 +134,11 @@ impl HeaderReader {
             }
             Err(error) => {
                 self.ended = true;
-                self.failed = self.trusted_len(&error);
+                let (position, available) = (self.position, self.remainder_len());
+                self.failed = self
+                    .bytes_at(position, HEADER_LEN_UP_TO_MAGIC)
+                    .ok()
+                    .and_then(|head| trusted_len(&error, head, available));
                 Some(Err(error.with_path(self.file.path())))
             }
         }
@@ -145,6 +149,14 @@ impl HeaderReader {
         let Some(len) = self.failed.take() else { return false };
         self.seek(self.position.saturating_add(u64_of(len)));
         true
+    }
+
+    /// Whether the file ends here or another batch begins: what was walked over last is then as long as it says.
+    pub(crate) fn is_followed(&mut self) -> bool {
+        let position = self.position;
+        let followed = self.remainder_len() == 0 || matches!(self.next_header(), Some(Ok(_)));
+        self.seek(position);
+        followed
     }
 
     /// Reads a batch whole that this reader gave the header of.
@@ -219,18 +231,5 @@ impl HeaderReader {
             position = position.saturating_add(u64_of(count));
         }
         Ok(true)
-    }
-
-    /// The size of the batch that failed, where framing trusts it and all of it is there.
-    fn trusted_len(&mut self, error: &Error) -> Option<usize> {
-        let bytes = self.bytes_at(self.position, HEADER_LEN_UP_TO_MAGIC).ok()?;
-        let length = i32::from_be_bytes(*bytes.get(8..)?.first_chunk()?);
-        let sane = match error.kind() {
-            ErrorKind::UnsupportedMagic(_) | ErrorKind::Limit { .. } => true,
-            ErrorKind::BatchLength { length, .. } => *length >= crate::format::header::MIN_LENGTH,
-            _ => false,
-        };
-        let len = usize::try_from(length).ok()?.checked_add(LOG_OVERHEAD)?;
-        (sane && u64_of(len) <= self.remainder_len()).then_some(len)
     }
 }

@@ -9,6 +9,7 @@ mod headers;
 mod index;
 #[cfg(feature = "arrow")]
 mod input;
+mod lock;
 mod log_directory;
 mod names;
 mod page_cache;
@@ -20,6 +21,7 @@ mod recovery;
 pub(crate) mod resync;
 pub mod rewrite;
 mod segment;
+mod staged;
 mod uuid;
 mod verify;
 mod writer;

@@ -28,6 +28,7 @@ pub struct PartitionLog {
     snapshots: Vec<(i64, PathBuf)>,
     leftovers: Vec<PathBuf>,
     checkpointed_start: Option<i64>,
+    limits: Limits,
 }
 
 /// A file of the log start offsets of all partitions, in the log directory.
@@ -65,6 +66,7 @@ impl PartitionLog {
             segments: Vec::new(),
             snapshots: Vec::new(),
             leftovers: Vec::new(),
+            limits: limits.clone(),
         };
         let entries = || fs::read_dir(directory)?.collect::<std::io::Result<Vec<_>>>();
         for entry in entries().map_err(|error| Error::from(error).with_path(directory))? {
@@ -93,6 +95,11 @@ impl PartitionLog {
     #[must_use]
     pub fn directory(&self) -> &Path {
         &self.directory
+    }
+
+    #[cfg_attr(not(feature = "python"), expect(dead_code, reason = "for pickling"))]
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
     }
 
     /// Topic and partition, if the directory is named after them.

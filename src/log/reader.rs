@@ -265,8 +265,7 @@ impl SegmentReader {
     #[cold]
     fn fail(&mut self, error: crate::Error) -> crate::Error {
         let rest = self.window.get(self.start..self.end).unwrap_or_default();
-        let limit = matches!(error.kind(), ErrorKind::Limit { .. });
-        let skip = if limit { skippable(rest) } else { trusted_len(&error, rest) };
+        let skip = trusted_len(&error, rest, self.remainder_len());
         self.state = State::Failed { skip };
         error.with_path(self.file.path())
     }
@@ -381,10 +380,4 @@ fn own_window<'w>(window: &'w mut Arc<Vec<u8>>, lent: &mut Vec<Arc<Vec<u8>>>, un
         lent.push(held);
     }
     own
-}
-
-/// The size of a batch that passed framing and is only too large.
-fn skippable(rest: &[u8]) -> Option<usize> {
-    let length = i32::from_be_bytes(*rest.get(8..)?.first_chunk()?);
-    usize::try_from(length.checked_add(12)?).ok()
 }

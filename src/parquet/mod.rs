@@ -32,6 +32,7 @@ const MAX_OPEN_FILES: usize = 64;
 
 /// A file that was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ParquetFile {
     /// Where it is.
     pub path: PathBuf,

@@ -68,9 +68,19 @@ fn stream(capsule: &Bound<'_, PyCapsule>) -> PyResult<ArrowInput> {
 #[expect(unsafe_code, reason = "a C structure is read")]
 pub(crate) fn requested(capsule: &Bound<'_, PyAny>) -> PyResult<SchemaRef> {
     let pointer = capsule.cast::<PyCapsule>()?.pointer_checked(Some(c"arrow_schema"))?.cast::<FFI_ArrowSchema>();
-    // SAFETY: a capsule of this name holds such a structure, valid as long as the capsule lives, and nobody changes it meanwhile
+    // SAFETY: a capsule of this name holds such a structure as long as the capsule lives, and nobody changes it meanwhile; whether
+    // its pointers may be followed is looked at next
     let schema = unsafe { pointer.as_ref() };
+    check_not_consumed(schema)?;
     Schema::try_from(schema).map(SchemaRef::new).map_err(arrow_error)
+}
+
+/// A consumer that took the schema left a structure whose pointers lead nowhere; that it is released is all that tells.
+fn check_not_consumed(schema: &FFI_ArrowSchema) -> PyResult<()> {
+    if schema.release.is_none() {
+        return Err(PyValueError::new_err("the Arrow schema has been consumed already"));
+    }
+    Ok(())
 }
 
 #[expect(unsafe_code, reason = "C structures are taken over")]
@@ -81,10 +91,11 @@ fn one(schema: &Bound<'_, PyCapsule>, array: &Bound<'_, PyCapsule>) -> PyResult<
     // behind are released ones
     let (schema, array) =
         unsafe { (FFI_ArrowSchema::from_raw(schema.as_ptr()), FFI_ArrowArray::from_raw(array.as_ptr())) };
+    check_not_consumed(&schema)?;
     if array.is_released() {
         return Err(PyValueError::new_err("the Arrow array has been consumed already"));
     }
-    // SAFETY: the interface demands that the schema describes the array
+    // SAFETY: neither is released, and the interface demands that the schema describes the array
     let data = unsafe { from_ffi(array, &schema) }.map_err(arrow_error)?;
     if !matches!(data.data_type(), DataType::Struct(_)) || data.null_count() > 0 {
         return Err(PyValueError::new_err("the Arrow array is no table: a struct array without nulls is"));

@@ -1,7 +1,5 @@
 //! `kbat.encode` and `kbat.encode_batches`.
 
-use std::sync::{Mutex, PoisonError};
-
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -13,6 +11,7 @@ use crate::format::header::NO_TIMESTAMP;
 use crate::python::arrow_input::{ArrowInput, Batches, arrow_input};
 use crate::python::builder::timestamp_type as parse_timestamp_type;
 use crate::python::errors::OrRaise;
+use crate::python::exclusive::Exclusive;
 
 /// Encode Arrow data to record batches, in one run of bytes.
 ///
@@ -154,7 +153,7 @@ pub(crate) fn encode_batches(
         partition_leader_epoch,
     };
     let batches = encoded(arrow_input(data)?, options).or_raise(py)?;
-    Ok(PyEncodedBatchIterator(Mutex::new(batches)))
+    Ok(PyEncodedBatchIterator(Exclusive::new(batches)))
 }
 
 fn encoded(input: ArrowInput, options: EncodeOptions) -> crate::Result<EncodedBatches<Batches>> {
@@ -174,7 +173,7 @@ fn checked_log_append_time(timestamp_type: &str, time: Option<i64>) -> PyResult<
 
 /// Iterates record batches; see :func:`encode_batches`.
 #[pyclass(frozen, name = "EncodedBatchIterator", module = "kbat")]
-pub(crate) struct PyEncodedBatchIterator(Mutex<EncodedBatches<Batches>>);
+pub(crate) struct PyEncodedBatchIterator(Exclusive<EncodedBatches<Batches>>);
 
 #[pymethods]
 impl PyEncodedBatchIterator {
@@ -183,7 +182,7 @@ impl PyEncodedBatchIterator {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyEncodedBatch>> {
-        let next = py.detach(|| self.0.lock().unwrap_or_else(PoisonError::into_inner).next());
+        let next = self.0.with(py, Iterator::next)?;
         Ok(next.transpose().or_raise(py)?.map(|batch| PyEncodedBatch {
             bytes: PyBytes::new(py, &batch.bytes).unbind(),
             base_offset: batch.base_offset,

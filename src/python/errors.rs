@@ -1,7 +1,7 @@
 //! kbat's errors as Python exceptions. The classes are written in Python (`kbat.errors`), so that they can have two bases
 //! and typed attributes.
 
-use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
@@ -16,6 +16,7 @@ pub(crate) fn raise(py: Python<'_>, error: &Error) -> PyErr {
     let class = match error.kind() {
         ErrorKind::InvalidArgument(_) => return PyValueError::new_err(error.to_string()),
         ErrorKind::Io(io) => return os_error(error, io),
+        ErrorKind::Other(_) => return PyRuntimeError::new_err(error.to_string()),
         ErrorKind::Crc { .. } => "CrcError",
         ErrorKind::Truncated | ErrorKind::MissingRecords { .. } => "TruncatedError",
         ErrorKind::UnsupportedMagic(_)

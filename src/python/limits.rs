@@ -101,6 +101,13 @@ impl PyLimits {
     }
 }
 
+/// Limits as the keyword argument of what is made anew from a pickle.
+pub(crate) fn limits_argument<'py>(py: Python<'py>, limits: &Limits) -> PyResult<Bound<'py, PyDict>> {
+    let arguments = PyDict::new(py);
+    arguments.set_item("limits", PyLimits(limits.clone()))?;
+    Ok(arguments)
+}
+
 /// The limits of an optional argument.
 pub(crate) fn or_default(limits: Option<PyLimits>) -> Limits {
     limits.map_or_else(Limits::default, |limits| limits.0)

@@ -17,6 +17,7 @@ mod convert;
 mod edit;
 mod encode;
 mod errors;
+mod exclusive;
 mod files;
 mod html;
 mod indexes;

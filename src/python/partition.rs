@@ -10,7 +10,7 @@ use crate::log::{IndexUse, PartitionLog, TimestampPlace};
 use crate::python::errors::OrRaise;
 use crate::python::html::{self, Table};
 use crate::python::indexes::PyAbortedTransaction;
-use crate::python::limits::{PyLimits, or_default};
+use crate::python::limits::{PyLimits, limits_argument, or_default};
 use crate::python::places::{PyOffsetPlace, PyTimestampPlace};
 use crate::python::segment::{PySegment, scan_of};
 
@@ -210,8 +210,9 @@ impl PyPartitionLog {
         Table::new(&caption).list(["base offset", "size"], segments.iter().map(row)).finish()
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyAny>, (OsString,)) {
-        (slf.get_type().into_any(), (slf.get().directory(),))
+    /// For pickling.
+    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<((OsString,), Bound<'py, PyDict>)> {
+        Ok(((self.directory(),), limits_argument(py, self.0.limits())?))
     }
 }
 

@@ -100,7 +100,7 @@ struct State {
     chunk: Option<Arc<Chunk>>,
     /// Which record of the chunk comes next.
     next: usize,
-    bookmark: Bookmark,
+    bookmark: Option<Bookmark>,
     /// Raised after the records before it.
     error: Option<Error>,
     ended: bool,
@@ -169,7 +169,7 @@ impl PyRecordIterator {
         let small = inner.len() <= SMALL_BATCH_LEN && inner.is_plain();
         let (bytes, payload, fault, is_control) =
             detach_unless(small, py, || open(inner)).map_err(|error| inner.raise(py, error))?;
-        let state = State { chunk: None, next: 0, bookmark: Bookmark::default(), error: None, ended: false };
+        let state = State { chunk: None, next: 0, bookmark: None, error: None, ended: false };
         Ok(Self { batch: batch.clone().unbind(), bytes, payload, fault, is_control, small, state: Mutex::new(state) })
     }
 
@@ -180,8 +180,10 @@ impl PyRecordIterator {
         let payload = Payload { bytes: self.payload.get(whole), fault: self.fault.clone() };
         let settings = batch.settings();
         let check_records = settings.check_crc && core.is_legacy_wrapper();
-        let mut records = Records::new(&core, payload, &settings.limits)?;
-        records.resume(state.bookmark);
+        let mut records = match &state.bookmark {
+            None => Records::new(&core, payload, &settings.limits)?,
+            Some(bookmark) => Records::resumed(&core, payload, &settings.limits, bookmark)?,
+        };
         while spans.len() < CHUNK {
             let Some(record) = records.next() else {
                 state.ended = true;
@@ -194,7 +196,7 @@ impl PyRecordIterator {
             record.headers().verify()?;
             spans.push(Spans::of(&record, whole));
         }
-        state.bookmark = records.bookmark();
+        state.bookmark = Some(records.bookmark());
         Ok(())
     }
 

@@ -9,6 +9,7 @@ use pyo3::types::PyDict;
 use crate::arrow::{ArrowScan, BatchScan, ParallelScan, ScanStats, SegmentScan};
 use crate::python::capsule::PyArrowBatch;
 use crate::python::errors::OrRaise;
+use crate::python::exclusive::Exclusive;
 use crate::python::scan_progress::Waiting;
 
 /// The views of a scan under way.
@@ -25,13 +26,15 @@ pub(crate) type SharedStats = Arc<Mutex<Option<ScanStats>>>;
 /// A pass, which keeps its own counters and those of its scan.
 pub(crate) struct Pass {
     view: View,
+    /// Its own counters, which can be looked at while it is at work.
+    own: SharedStats,
     shared: SharedStats,
     waiting: Waiting,
 }
 
 impl Pass {
     pub(crate) fn new(view: View, shared: SharedStats, waiting: Waiting) -> Self {
-        let pass = Self { view, shared, waiting };
+        let pass = Self { view, own: SharedStats::default(), shared, waiting };
         pass.share();
         pass
     }
@@ -79,7 +82,10 @@ impl Pass {
     }
 
     fn share(&self) {
-        *self.shared.lock().unwrap_or_else(PoisonError::into_inner) = Some(self.stats());
+        let stats = Some(self.stats());
+        for cell in [&self.own, &self.shared] {
+            *cell.lock().unwrap_or_else(PoisonError::into_inner) = stats;
+        }
     }
 }
 
@@ -173,16 +179,15 @@ impl PyScanStats {
 
 /// Iterates Arrow batches as ``pyarrow.RecordBatch``; see :meth:`Scan.to_batches`.
 #[pyclass(frozen, name = "ArrowBatchIterator", module = "kbat")]
-pub(crate) struct PyArrowBatchIterator(Mutex<Pass>);
+pub(crate) struct PyArrowBatchIterator {
+    pass: Exclusive<Pass>,
+    stats: SharedStats,
+}
 
 impl PyArrowBatchIterator {
     pub(crate) fn new(pass: Pass) -> Self {
-        Self(Mutex::new(pass))
-    }
-
-    /// The pass, waited for without the GIL.
-    fn with_pass<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut Pass) -> T + Send) -> T {
-        py.detach(|| work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner)))
+        let stats = Arc::clone(&pass.own);
+        Self { pass: Exclusive::new(pass), stats }
     }
 }
 
@@ -203,13 +208,13 @@ impl PyArrowBatchIterator {
     #[pyo3(name = "_next")]
     fn next_for_anyone(&self, py: Python<'_>) -> PyResult<Option<PyArrowBatch>> {
         // attached inside: `advance` is without the GIL but for what it does with Python
-        let next = self.with_pass(py, |pass| Python::attach(|py| pass.advance(py)));
+        let next = self.pass.with(py, |pass| Python::attach(|py| pass.advance(py)))?;
         Ok(next?.map(PyArrowBatch))
     }
 
     /// What this pass read and lost so far.
     #[getter]
-    fn stats(&self, py: Python<'_>) -> PyScanStats {
-        PyScanStats(self.with_pass(py, |pass| pass.stats()))
+    fn stats(&self) -> PyScanStats {
+        PyScanStats(self.stats.lock().unwrap_or_else(PoisonError::into_inner).unwrap_or_default())
     }
 }

@@ -10,7 +10,7 @@ use crate::log::{LogFileKind, Segment};
 use crate::python::batch::PyBatchIterator;
 use crate::python::errors::OrRaise;
 use crate::python::html::{self, Table};
-use crate::python::limits::{PyLimits, or_default};
+use crate::python::limits::{PyLimits, limits_argument, or_default};
 use crate::python::places::{PyOffsetPlace, PyTimestampPlace};
 
 /// A segment: a ``.log`` file with the indexes beside it.
@@ -164,8 +164,9 @@ impl PySegment {
             .finish()
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyAny>, (OsString,)) {
-        (slf.get_type().into_any(), (slf.get().path(),))
+    /// For pickling.
+    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<((OsString,), Bound<'py, PyDict>)> {
+        Ok(((self.path(),), limits_argument(py, self.0.limits())?))
     }
 }
 

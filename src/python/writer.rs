@@ -229,10 +229,11 @@ impl PyLogWriter {
         slf
     }
 
-    #[pyo3(signature = (*args))]
-    fn __exit__(&self, py: Python<'_>, args: &Bound<'_, PyTuple>) -> PyResult<()> {
-        let _ = args;
-        self.close(py)
+    /// Closes; an exception on its way goes on as it is, even where closing fails for the same reason.
+    #[pyo3(signature = (kind=None, *_args))]
+    fn __exit__(&self, py: Python<'_>, kind: Option<&Bound<'_, PyAny>>, _args: &Bound<'_, PyTuple>) -> PyResult<()> {
+        let closed = self.close(py);
+        if kind.is_some() { Ok(()) } else { closed }
     }
 
     fn __repr__(&self, py: Python<'_>) -> String {

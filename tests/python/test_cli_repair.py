@@ -183,7 +183,7 @@ def test_interrupt_ends_with_130_and_leaves_nothing(tmp_path: Path) -> None:
     running = process("rewrite", log.directory, out, "--compression", "zstd", "--level", "22")
     with running:
         deadline = time.monotonic() + 60
-        while not list(tmp_path.glob("deep/*.tmp-*")) and time.monotonic() < deadline:
+        while not list(tmp_path.glob("deep/*.kbat-partial-*")) and time.monotonic() < deadline:
             time.sleep(0.01)
         running.send_signal(signal.SIGINT)
         stdout, stderr = running.communicate(timeout=60)

@@ -64,9 +64,12 @@ def test_kill_leaves_no_target_and_the_next_call_works(tmp_path: Path) -> None:
         assert process.returncode == -signal.SIGKILL
         assert not out.exists()
     left = [path.name for path in tmp_path.iterdir() if path.name != "t-0"]
-    assert all(".tmp-" in name for name in left)
-    kbat.compact(log.directory, tmp_path / "compact", include_active=True)
-    assert contents(tmp_path / "compact")
+    assert all(".kbat-partial-" in name for name in left)
+    for name in ("compact", "filter", "rewrite"):
+        kbat.compact(log.directory, tmp_path / name, include_active=True)
+        assert contents(tmp_path / name)
+    # what the killed runs left is gone
+    assert {path.name for path in tmp_path.iterdir()} == {"t-0", "compact", "filter", "rewrite"}
 
 
 def many_keys(directory: Path, count: int) -> None:

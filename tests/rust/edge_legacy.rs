@@ -285,3 +285,18 @@ fn codec_bits_that_do_not_fit_the_bytes_are_refused() {
     let bytes = message(1, 0, 0, None, Some(&gzip(b"x")));
     assert_eq!(records(&first(&bytes)).unwrap()[0].value, Some(gzip(b"x")));
 }
+
+/// An inner size beyond the set ends it, as what is cut; for the two largest Java has no array, and its consumers fail.
+#[test]
+fn set_ends_at_a_size_beyond_it_but_for_the_two_largest() {
+    for (size, count) in [(1_000, Some(1)), (i32::MAX - 2, Some(1)), (i32::MAX - 1, None), (i32::MAX, None)] {
+        let mut content = inner(1, &[0, 1]).concat();
+        let second = inner(1, &[0]).concat().len();
+        content[second + 8..second + 12].copy_from_slice(&size.to_be_bytes());
+        let bytes = wrapper(1, 0, &[content]);
+        match count {
+            Some(count) => assert_eq!(offsets(&bytes).unwrap().len(), count, "{size}"),
+            None => assert_eq!(wrapper_error(&bytes).position().field, Some("size"), "{size}"),
+        }
+    }
+}

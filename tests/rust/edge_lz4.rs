@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use kbat::{BatchBuilder, Compression, ErrorKind};
+use kbat::{BatchBuilder, Compression, ErrorKind, Limits, Scratch};
 use lz4::{BlockMode, BlockSize, ContentChecksum, EncoderBuilder};
 use xxhash_rust::xxh32::xxh32;
 
@@ -125,6 +125,12 @@ fn lz4_block_checksum_that_is_wrong_is_refused() {
         stream[7 + block.len() + byte] ^= 1;
         refused(&stream, "block checksum");
     }
+    // nothing of a block is given whose checksum is cut
+    let cut = [head(&[0x70, 0x40]), block].concat();
+    let bytes = V2::compressed(LZ4, &cut).bytes();
+    let (mut scratch, limits) = (Scratch::new(), Limits::default());
+    let items: Vec<_> = first(&bytes).records(&mut scratch, &limits).unwrap().map(|item| item.is_ok()).collect();
+    assert_eq!(items, [false]);
 }
 
 /// Edge case 45.

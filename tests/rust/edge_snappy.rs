@@ -140,3 +140,27 @@ fn snappy_records_of_whole_steps_before_a_fault_are_given() {
     assert!((4_096 - 10..=4_096).contains(&given), "{given} bytes");
     assert!(matches!(items.last().unwrap().as_ref().unwrap_err().kind(), ErrorKind::Decompression { .. }));
 }
+
+/// What begins like a further header and is none: snappy-java gives what it has so far, and goes on behind it; where it has
+/// nothing, because a step of 2 KiB begins there, that is the end of the stream.
+#[test]
+fn snappy_broken_further_headers_are_passed_over() {
+    let broken = [&MAGIC[..4], &[0; 12]].concat();
+    let chunk = |records: &[u8]| xerial(BIG_ENDIAN, &[records])[16..].to_vec();
+    let between = [xerial(BIG_ENDIAN, &[&record(0)]), broken.clone(), chunk(&record(1))].concat();
+    assert_eq!(read(&between, 2).unwrap().len(), 2);
+    let behind = [xerial(BIG_ENDIAN, &[&record(0), &record(1)]), broken.clone()].concat();
+    assert_eq!(read(&behind, 2).unwrap().len(), 2);
+    let at_the_start = [xerial(BIG_ENDIAN, &[]), broken.clone(), chunk(&record(0))].concat();
+    assert!(read(&at_the_start, 1).is_err());
+    // the step that was cut short by a broken header is given; the one after it begins there
+    let many: Vec<u8> = (1..1_000).flat_map(record).collect();
+    let mut fault = [xerial(BIG_ENDIAN, &[&record(0)]), broken, chunk(&many[..3_000]), chunk(&many[3_000..])].concat();
+    fault.pop();
+    let bytes = V2 { record_count: 1_000, ..V2::compressed(SNAPPY, &fault) }.bytes();
+    let (mut scratch, limits) = (Scratch::new(), Limits::default());
+    let items: Vec<_> = first(&bytes).records(&mut scratch, &limits).unwrap().collect();
+    let given: usize = items.iter().flatten().map(|item| record(item.offset() as i32).len()).sum();
+    let steps = record(0).len() + 2_048;
+    assert!((steps - 10..=steps).contains(&given), "{given} bytes");
+}

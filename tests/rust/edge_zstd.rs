@@ -149,3 +149,20 @@ fn zstd_below_magic_2_is_refused() {
         assert!(error.to_string().contains(&format!("not supported for magic {magic}")), "{error}");
     }
 }
+
+/// Kafka reads in steps of 16 KiB and loses the step in which the stream fails, however much room there is.
+#[test]
+fn zstd_records_of_whole_steps_before_a_fault_are_given() {
+    let whole: Vec<u8> = (0..20_000).flat_map(record).collect();
+    let mut bad = stream(&whole, true);
+    *bad.last_mut().unwrap() ^= 1;
+    let bytes = V2 { record_count: 20_000, ..V2::compressed(ZSTD, &bad) }.bytes();
+    let (mut scratch, limits) = (Scratch::new(), Limits::default());
+    for _ in 0..2 {
+        let items: Vec<_> = first(&bytes).records(&mut scratch, &limits).unwrap().collect();
+        let given: usize = items.iter().flatten().map(|item| record(item.offset() as i32).len()).sum();
+        let steps = whole.len() - whole.len() % (16 << 10);
+        assert!((steps - 20..=steps).contains(&given), "{given} bytes of {}", whole.len());
+        assert!(matches!(items.last().unwrap().as_ref().unwrap_err().kind(), ErrorKind::Decompression { .. }));
+    }
+}

@@ -290,3 +290,20 @@ proptest! {
         prop_assert_eq!(kept, expected);
     }
 }
+
+#[test]
+fn header_keys_that_are_no_utf8_stay_as_they_are() {
+    let key = [0xff, 0xfe];
+    let mut builder = BatchBuilder::new();
+    for value in [&b"a"[..], b"b"] {
+        let headers: [kbat::NewHeader<'_>; 1] = [(&key, Some(b"h"))];
+        builder.append_with_headers(1, None, Some(value), &headers).unwrap();
+    }
+    let mut bytes = Vec::new();
+    builder.finish_into(&mut bytes).unwrap();
+    let kept = retain_all(&bytes, &options(BatchRetention::RetainEmpty), |record| record.value() == Some(b"b"));
+    let (mut scratch, limits) = (Scratch::new(), Limits::default());
+    let kept = first(&kept).records(&mut scratch, &limits).unwrap().map(Result::unwrap).collect::<Vec<_>>();
+    assert_eq!(kept.len(), 1);
+    assert_eq!(kept[0].headers().map(|header| header.unwrap().key().to_vec()).collect::<Vec<_>>(), [key]);
+}

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use kbat::{
     BatchBuilder, Compression, ErrorKind, LeaderEpochs, LogFile, LogFileKind, LogWriter, LogWriterOptions, OffsetIndex,
-    OffsetPolicy, PartitionLog, SyncPolicy, TimeIndex, Uuid,
+    OffsetPolicy, PartitionLog, Progress, SyncPolicy, TimeIndex, Uuid,
 };
 
 use crate::data::{Owned, all_records};
@@ -214,9 +214,18 @@ fn one_writer_a_directory() {
     let folder = Folder::new("writer-lock");
     let options = LogWriterOptions { topic_id: Some(Uuid([7; 16])), ..LogWriterOptions::default() };
     let writer = open(folder.path(), &options);
-    let error = LogWriter::open(folder.path(), options.clone()).unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::InvalidArgument(message) if message.contains("another")), "{error}");
+    let in_place = kbat::RecoverOptions { in_place: true, ..kbat::RecoverOptions::default() };
+    for error in [
+        LogWriter::open(folder.path(), options.clone()).map(drop).unwrap_err(),
+        kbat::recover(folder.path(), &in_place, &mut Progress::none()).map(drop).unwrap_err(),
+        kbat::rebuild_indexes(folder.path(), &kbat::RebuildOptions::default(), &mut Progress::none())
+            .map(drop)
+            .unwrap_err(),
+    ] {
+        assert!(matches!(error.kind(), ErrorKind::InvalidArgument(message) if message.contains("another")), "{error}");
+    }
     drop(writer);
+    kbat::recover(folder.path(), &in_place, &mut Progress::none()).unwrap();
     open(folder.path(), &options).close().unwrap();
     open(folder.path(), &LogWriterOptions::default()).close().unwrap();
     let other = LogWriterOptions { topic_id: Some(Uuid([8; 16])), ..options };

@@ -149,7 +149,10 @@ impl SegmentScan {
                 continue;
             }
             let mut row = Row { source, segment: None, error: None };
-            row.segment = row.source.path().and_then(|path| self.options.open_segment(path).ok());
+            row.segment = match row.source.path().map(|path| self.options.open_segment(path)) {
+                Some(Err(error)) if matches!(error.kind(), ErrorKind::Io(_)) => return Err(error),
+                opened => opened.and_then(Result::ok), // a file with a name of its own is no segment
+            };
             let columns: Result<Vec<_>> = self.columns.iter().map(|column| row.value(*column, &self.options)).collect();
             let unit = self.options.timestamp_unit;
             let mut arrays: Vec<_> = columns?.into_iter().map(|values| values.into_array(unit)).collect();

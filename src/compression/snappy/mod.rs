@@ -8,7 +8,8 @@
 //! ```
 //!
 //! After `SnappyInputStream`: input that does not begin with a whole header is one raw block; fewer than four bytes at the
-//! end are ignored; empty input is an error. Chunks that fail take the bytes with them that Java reads in the same step.
+//! end are ignored; empty input is an error. Chunks that fail take the bytes with them that Java reads in the same step. A further
+//! header with another magic is passed over, and ends the stream where a step begins.
 
 mod block;
 
@@ -36,9 +37,10 @@ pub(crate) fn decompress(input: &[u8], output: &mut Output<'_>) -> Result<(), St
     }
     match input.split_at_checked(HEADER_LEN) {
         Some((header, chunks)) if header.starts_with(&MAGIC) => {
-            let result = decompress_chunks(chunks, output);
+            let mut steps = Steps::default();
+            let result = decompress_chunks(chunks, output, &mut steps);
             if let Err(StreamFault::Invalid(_)) = result {
-                output.truncate(output.filled().saturating_sub(output.filled() % STEP_LEN));
+                output.truncate(output.filled().saturating_sub(steps.begun(output.filled())));
             }
             result
         }
@@ -46,11 +48,32 @@ pub(crate) fn decompress(input: &[u8], output: &mut Output<'_>) -> Result<(), St
     }
 }
 
-fn decompress_chunks(mut input: &[u8], output: &mut Output<'_>) -> Result<(), StreamFault> {
+/// The steps in which Kafka reads: one begins where the last one was full or cut short.
+#[derive(Default)]
+struct Steps {
+    /// Where one began after the last that was cut short.
+    start: usize,
+}
+
+impl Steps {
+    /// Bytes of the step under way when so many are there.
+    fn begun(&self, filled: usize) -> usize {
+        filled.saturating_sub(self.start) % STEP_LEN
+    }
+}
+
+fn decompress_chunks(mut input: &[u8], output: &mut Output<'_>, steps: &mut Steps) -> Result<(), StreamFault> {
     while let Some((len, rest)) = input.split_first_chunk::<4>() {
         let len = i32::from_be_bytes(*len);
         if len == FURTHER_HEADER {
-            input = further_header(rest)?;
+            let (header, rest) = rest.split_first_chunk::<12>().ok_or_else(broken_header)?;
+            if !is_further_header(header)? {
+                if steps.begun(output.filled()) == 0 {
+                    return Ok(());
+                }
+                steps.start = output.filled();
+            }
+            input = rest;
             continue;
         }
         let chunk = u32::try_from(len).ok().and_then(|len| rest.split_at_checked(usize_of(len)));
@@ -63,16 +86,17 @@ fn decompress_chunks(mut input: &[u8], output: &mut Output<'_>) -> Result<(), St
     Ok(())
 }
 
-/// Steps over a header between chunks. Its version must be 1 or more; little-endian, 1 is 16777216.
-fn further_header(after_magic_start: &[u8]) -> Result<&[u8], StreamFault> {
-    let invalid = || StreamFault::invalid("broken header between chunks");
-    let (header, rest) = after_magic_start.split_first_chunk::<12>().ok_or_else(invalid)?;
-    let [m0, m1, m2, m3, v0, v1, v2, v3, ..] = *header;
-    let magic_end = MAGIC.last_chunk::<4>().is_some_and(|end| *end == [m0, m1, m2, m3]);
-    if !magic_end || i32::from_be_bytes([v0, v1, v2, v3]) < 1 {
-        return Err(invalid());
+fn broken_header() -> StreamFault {
+    StreamFault::invalid("broken header between chunks")
+}
+
+/// Whether what follows the magic's first four bytes makes a header. Its version must be 1 or more; little-endian, 1 is 16777216.
+fn is_further_header(after_magic_start: &[u8; 12]) -> Result<bool, StreamFault> {
+    let [m0, m1, m2, m3, v0, v1, v2, v3, ..] = *after_magic_start;
+    if MAGIC.last_chunk::<4>().is_none_or(|end| *end != [m0, m1, m2, m3]) {
+        return Ok(false);
     }
-    Ok(rest)
+    if i32::from_be_bytes([v0, v1, v2, v3]) < 1 { Err(broken_header()) } else { Ok(true) }
 }
 
 fn decompress_block(block: &[u8], output: &mut Output<'_>) -> Result<(), StreamFault> {

@@ -92,6 +92,7 @@ pub enum Validation {
 
 /// What a broker would append.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Accepted {
     /// The batches as it would store them: with offsets, leader epoch and, where the topic has it, the log append time.
     pub bytes: Vec<u8>,
@@ -112,6 +113,7 @@ pub struct Accepted {
 
 /// Why a broker would refuse.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Refusal {
     /// The error in the produce response.
     pub code: ErrorCode,

@@ -116,11 +116,14 @@ pub(super) fn check_records(
     Ok(checks.findings)
 }
 
-/// Whether the batch is an LZ4 frame whose blocks look back on each other: kbat reads them, Kafka's code does not.
+/// Whether the batch is an LZ4 frame whose blocks look back on each other: kbat reads them, Kafka's code does not. Without records it
+/// looks at no frame.
 fn has_linked_blocks(batch: &Batch<'_>) -> bool {
     const INDEPENDENT_BLOCKS: u8 = 0x20;
     let is_lz4 = batch.attributes().codec_id() == Compression::Lz4.id();
-    is_lz4 && batch.stored_records().get(4).is_some_and(|flags| flags & INDEPENDENT_BLOCKS == 0)
+    is_lz4
+        && batch.record_count() != Some(0)
+        && batch.stored_records().get(4).is_some_and(|flags| flags & INDEPENDENT_BLOCKS == 0)
 }
 
 struct Checks<'a, 'b> {

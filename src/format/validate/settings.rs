@@ -8,6 +8,7 @@ use crate::format::header::NO_PARTITION_LEADER_EPOCH;
 
 /// Who appends. Kafka's `AppendOrigin`; a follower's append is not validated and has no place here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum AppendOrigin {
     /// A producer.
     #[default]

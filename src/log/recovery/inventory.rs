@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::limits::Limits;
 use crate::log::headers::HeaderReader;
 use crate::log::names::{LogFile, LogFileKind, LogFileState};
@@ -151,12 +151,17 @@ pub(crate) fn files_of(directory: &Path) -> Result<Vec<PathBuf>> {
     read().map_err(|error: std::io::Error| Error::from(error).with_path(directory))
 }
 
-/// The offset after a segment's last batch, up to the first fault; its base offset if it is empty.
+/// The offset after a segment's last batch, up to the first fault; its base offset if it is empty. Files are deleted by it, so what
+/// is not known is an error.
 fn next_offset(path: &Path, base_offset: i64, limits: &Limits) -> Result<i64> {
     let mut reader = HeaderReader::open(path, limits)?;
     let mut next = base_offset;
-    while let Some(Ok(header)) = reader.next_header() {
-        next = header.next_offset();
+    while let Some(header) = reader.next_header() {
+        match header {
+            Ok(header) => next = header.next_offset(),
+            Err(error) if matches!(error.kind(), ErrorKind::Io(_) | ErrorKind::Limit { .. }) => return Err(error),
+            Err(_) => break,
+        }
     }
     Ok(next)
 }

@@ -17,7 +17,6 @@ mod recover;
 mod report;
 mod running;
 mod salvage;
-mod staged;
 mod walk;
 
 pub use rebuild::{RebuildOptions, rebuild_indexes};

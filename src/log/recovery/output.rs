@@ -16,7 +16,7 @@ use crate::log::index::{DEFAULT_INDEX_INTERVAL_BYTES, SegmentIndexer};
 use crate::log::names::{LogFile, LogFileKind};
 use crate::log::producer::ProducerStates;
 use crate::log::recovery::report::{FileAction, FileChange};
-use crate::log::recovery::staged::StagedFile;
+use crate::log::staged::StagedFile;
 use crate::num::u64_of;
 
 /// Kafka's largest file: positions in an index are `i32`.

@@ -4,10 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::compression::Scratch;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::limits::Limits;
 use crate::log::checkpoint::LeaderEpochs;
 use crate::log::index::DEFAULT_INDEX_INTERVAL_BYTES;
+use crate::log::lock::DirectoryLock;
 use crate::log::names::{LogFile, LogFileKind};
 use crate::log::producer::{ProducerSnapshot, ProducerStates};
 use crate::log::progress::Progress;
@@ -17,7 +18,7 @@ use crate::log::recovery::inventory::{Inventory, name_of};
 use crate::log::recovery::output::{OutputSettings, PartitionOutput, SegmentOutput};
 use crate::log::recovery::report::{DroppedRange, FileAction, FileChange, RepairReport, RepairedSegment};
 use crate::log::recovery::running::refuse_running_broker;
-use crate::log::recovery::staged::StagedDirectory;
+use crate::log::staged::StagedDirectory;
 use crate::num::u64_of;
 
 /// How to [`rebuild_indexes`].
@@ -44,8 +45,8 @@ impl Default for RebuildOptions {
 /// can be read is kept: of a compacted log it knows more than the log. A transaction index without entries is removed.
 ///
 /// # Errors
-/// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where there is no segment, `out` is not empty, or a
-/// broker holds the log directory's `.lock` and the files would be replaced. Those of reading and writing.
+/// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where there is no segment, `out` is not empty, or the
+/// files would be replaced while a broker holds the log directory's `.lock` or a [`LogWriter`](crate::LogWriter) is at work. Those of reading and writing.
 pub fn rebuild_indexes(path: &Path, options: &RebuildOptions, progress: &mut Progress<'_>) -> Result<RepairReport> {
     let Sources { directory, logs, inventory } = sources(path)?;
     let Some((start_offset, _)) = logs.first().cloned() else {
@@ -54,6 +55,7 @@ pub fn rebuild_indexes(path: &Path, options: &RebuildOptions, progress: &mut Pro
     if options.out.is_none() {
         refuse_running_broker(&directory)?;
     }
+    let _lock = options.out.is_none().then(|| DirectoryLock::acquire(&directory)).transpose()?;
     let staged = options.out.as_deref().map(StagedDirectory::create).transpose()?;
     let settings = OutputSettings {
         directory: Some(staged.as_ref().map_or(directory.as_path(), StagedDirectory::directory).to_path_buf()),
@@ -121,7 +123,12 @@ pub(crate) fn states_at(inventory: &Inventory, offset: i64, limits: &Limits) -> 
     let known = states.end_offset();
     for (_, path) in inventory.of_kind(LogFileKind::Log).filter(|(base, _)| (known..offset).contains(base)) {
         let mut reader = SegmentReader::open_with(path, limits)?;
-        while let Some(Ok(batch)) = reader.next_batch() {
+        while let Some(batch) = reader.next_batch() {
+            let batch = match batch {
+                Ok(batch) => batch,
+                Err(error) if matches!(error.kind(), ErrorKind::Io(_) | ErrorKind::Limit { .. }) => return Err(error),
+                Err(_) => break, // a broker would cut the log here
+            };
             if batch.verify_crc().and_then(|()| states.update(&batch, &mut scratch, limits)).is_err() {
                 break;
             }

@@ -9,6 +9,7 @@ use crate::limits::Limits;
 use crate::log::checkpoint::LeaderEpochs;
 use crate::log::headers::HeaderReader;
 use crate::log::index::DEFAULT_INDEX_INTERVAL_BYTES;
+use crate::log::lock::DirectoryLock;
 use crate::log::names::{LogFile, LogFileKind};
 use crate::log::progress::Progress;
 use crate::log::reader::SegmentReader;
@@ -20,7 +21,7 @@ use crate::log::recovery::output::{
 use crate::log::recovery::rebuild::states_at;
 use crate::log::recovery::report::{DroppedRange, FileAction, FileChange, RepairReport, RepairedSegment};
 use crate::log::recovery::running::refuse_running_broker;
-use crate::log::recovery::staged::StagedDirectory;
+use crate::log::staged::StagedDirectory;
 use crate::num::u64_of;
 
 /// How to [`recover`].
@@ -67,7 +68,8 @@ impl Default for RecoverOptions {
 ///
 /// # Errors
 /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where neither or both of `out` and `in_place` are given, `out` is not empty, the directory
-/// has no segment, a segment is over 2³¹ − 1 bytes, or a broker holds the log directory's `.lock` (seen on Linux only).
+/// has no segment, a segment is over 2³¹ − 1 bytes, or, in place, a broker holds the log directory's `.lock` (seen on Linux only)
+/// or a [`LogWriter`](crate::LogWriter) or another repair is at work.
 /// [`ErrorKind::Limit`](crate::ErrorKind::Limit) at a batch over [`Limits::batch_len`]. Those of reading and writing.
 pub fn recover(path: &Path, options: &RecoverOptions, progress: &mut Progress<'_>) -> Result<RepairReport> {
     check(path, options)?;
@@ -75,6 +77,7 @@ pub fn recover(path: &Path, options: &RecoverOptions, progress: &mut Progress<'_
     let Some((start_offset, _)) = inventory.of_kind(LogFileKind::Log).next() else {
         return Err(Error::argument(format!("{} holds no segment", path.display())));
     };
+    let _lock = (options.in_place && !options.dry_run).then(|| DirectoryLock::acquire(path)).transpose()?;
     let staged = options.out.as_deref().filter(|_| !options.dry_run).map(StagedDirectory::create).transpose()?;
     let changes = inventory.changes();
     let in_place = options.in_place && !options.dry_run;

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 ///
 /// Its `Display` is a text of a line a finding.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RepairReport {
     /// What was read.
     pub path: PathBuf,
@@ -42,6 +43,7 @@ impl RepairReport {
 
 /// A segment of the result.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RepairedSegment {
     /// Base offset in the file's name.
     pub base_offset: i64,
@@ -57,6 +59,7 @@ pub struct RepairedSegment {
 
 /// Bytes that are not in the result.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DroppedRange {
     /// The file.
     pub path: PathBuf,

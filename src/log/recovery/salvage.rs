@@ -21,8 +21,8 @@ use crate::log::recovery::output::{OutputSettings, PartitionOutput, Refusal, Seg
 use crate::log::recovery::rebuild::states_at;
 use crate::log::recovery::recover::{copy_others, read_epochs};
 use crate::log::recovery::report::{DroppedRange, RepairReport, RepairedSegment};
-use crate::log::recovery::staged::StagedDirectory;
 use crate::log::recovery::walk::{Visitor, walk};
+use crate::log::staged::StagedDirectory;
 use crate::num::u64_of;
 
 /// The file that lists the holes.

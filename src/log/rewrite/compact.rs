@@ -85,6 +85,7 @@ impl Default for CompactOptions {
 
 /// Records that compaction dropped, by reason.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CompactDropped {
     /// A later record has the key.
     pub superseded: u64,
@@ -100,6 +101,7 @@ pub struct CompactDropped {
 
 /// What [`compact`] did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CompactReport {
     /// What was read of the part that was compacted.
     pub read: Counts,

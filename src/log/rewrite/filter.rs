@@ -40,6 +40,7 @@ impl Default for FilterOptions {
 
 /// What [`filter`] did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FilterReport {
     /// What was read.
     pub read: Counts,

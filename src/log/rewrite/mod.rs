@@ -52,6 +52,7 @@ impl Default for IndexOptions {
 
 /// How much was read or written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Counts {
     /// Segments.
     pub segments: u64,

@@ -3,7 +3,6 @@
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use super::source::Source;
@@ -14,7 +13,7 @@ use crate::format::batch::Batch;
 use crate::format::frame::batches;
 use crate::format::header::BatchHeader;
 use crate::log::Progress;
-use crate::log::atomic::{sync_directory, with_added_extension};
+use crate::log::staged::StagedDirectory;
 use crate::log::{AbortedTransaction, LogFile, LogFileKind, SegmentIndexer};
 use crate::num::u64_of;
 
@@ -24,8 +23,7 @@ const MAX_SEGMENT: i64 = 0x7fff_ffff;
 /// A partition directory that is being written. Dropped before [`Output::finish`], nothing is left of it.
 #[derive(Debug)]
 pub(super) struct Output {
-    target: PathBuf,
-    work: PathBuf,
+    staged: StagedDirectory,
     options: IndexOptions,
     segment: Option<OpenSegment>,
     /// Base offsets of the segments written.
@@ -40,31 +38,19 @@ impl Output {
     /// # Errors
     /// A target that exists and is no empty directory; those of creating a directory.
     pub(super) fn create(target: &Path, options: IndexOptions) -> Result<Self> {
-        static COUNTER: AtomicU64 = AtomicU64::new(0);
-        let is_free = match fs::read_dir(target) {
-            Ok(mut entries) => entries.next().is_none(),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => true,
-            Err(error) => return Err(Error::from(error).with_path(target)),
-        };
-        if !is_free {
-            return Err(Error::argument("the directory to write is not empty").with_path(target));
-        }
-        let number = COUNTER.fetch_add(1, Ordering::Relaxed);
-        let work = with_added_extension(target, &format!(".tmp-{}-{number}", std::process::id()));
-        fs::create_dir(&work).map_err(|error| Error::from(error).with_path(&work))?;
-        let (target, bases) = (target.to_path_buf(), Vec::new());
-        Ok(Self { target, work, options, segment: None, bases, written: Counts::default() })
+        let staged = StagedDirectory::create(target)?;
+        Ok(Self { staged, options, segment: None, bases: Vec::new(), written: Counts::default() })
     }
 
     /// Where files may be put that nobody needs once the output is complete; they are to be removed before.
     pub(super) fn work_directory(&self) -> &Path {
-        &self.work
+        self.staged.directory()
     }
 
     /// Ends the segment before and begins one. `modified` is the time of last modification that it gets.
     pub(super) fn begin_segment(&mut self, base_offset: i64, modified: SystemTime) -> Result<()> {
         self.end_segment()?;
-        self.segment = Some(OpenSegment::create(&self.work, base_offset, modified, &self.options)?);
+        self.segment = Some(OpenSegment::create(self.work_directory(), base_offset, modified, &self.options)?);
         self.bases.push(base_offset);
         self.written.segments = self.written.segments.saturating_add(1);
         Ok(())
@@ -138,12 +124,12 @@ impl Output {
             self.add_end_snapshot(source, survey)?;
         }
         progress.finish()?;
-        self.commit()
+        self.staged.commit()
     }
 
     /// Copies a file that may be missing.
     fn copy_file(&self, source: &Source, name: &str) -> Result<()> {
-        let (from, to) = (source.directory.join(name), self.work.join(name));
+        let (from, to) = (source.directory.join(name), self.work_directory().join(name));
         let copy = || match fs::read(&from) {
             Ok(content) => write_new(&to, &content),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
@@ -155,7 +141,7 @@ impl Output {
     /// Without a snapshot, a broker that trusts the directory starts with no producers at all.
     fn add_end_snapshot(&self, source: &Source, survey: &Survey) -> Result<()> {
         let name = snapshot_name(survey.end_offset);
-        let path = self.work.join(&name);
+        let path = self.work_directory().join(&name);
         if !path.exists() {
             self.copy_file(source, &name)?;
         }
@@ -163,29 +149,6 @@ impl Output {
             return Ok(());
         }
         survey.states.to_snapshot().write(&path)
-    }
-
-    fn commit(self) -> Result<()> {
-        let rename = || {
-            sync_directory(&self.work)?;
-            match fs::remove_dir(&self.target) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
-            fs::rename(&self.work, &self.target)?;
-            match self.target.parent() {
-                Some(parent) if !parent.as_os_str().is_empty() => sync_directory(parent),
-                _ => sync_directory(Path::new(".")),
-            }
-        };
-        rename().map_err(|error| Error::from(error).with_path(&self.target))
-    }
-}
-
-impl Drop for Output {
-    fn drop(&mut self) {
-        // after a commit there is nothing of that name; an error here has nobody to go to
-        let _ = fs::remove_dir_all(&self.work);
     }
 }
 

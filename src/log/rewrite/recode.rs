@@ -73,6 +73,7 @@ impl Default for RewriteOptions {
 
 /// Records that [`rewrite`] dropped, by reason.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RewriteDropped {
     /// Records of aborted transactions.
     pub aborted: u64,
@@ -82,6 +83,7 @@ pub struct RewriteDropped {
 
 /// What [`rewrite`] did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RewriteReport {
     /// What was read.
     pub read: Counts,

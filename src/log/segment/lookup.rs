@@ -38,6 +38,7 @@ impl IndexUse {
 
 /// The batch that holds an offset, or the next one where the offset lies in a gap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct OffsetPlace {
     /// Where in the file the batch begins, in bytes.
     pub position: u64,
@@ -53,6 +54,7 @@ pub struct OffsetPlace {
 
 /// The first record with a timestamp that is large enough.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct TimestampPlace {
     /// Its timestamp in milliseconds since the epoch.
     pub timestamp: i64,

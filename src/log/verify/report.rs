@@ -33,6 +33,7 @@ impl Severity {
 
 /// Something that is not as it should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Finding {
     /// How bad it is.
     pub severity: Severity,
@@ -52,6 +53,7 @@ pub struct Finding {
 ///
 /// Its `Display` is a text of a line a finding.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Report {
     /// What was verified.
     pub path: PathBuf,

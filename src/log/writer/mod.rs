@@ -13,7 +13,6 @@
 //! Source: `UnifiedLog.append`, `LocalLog.roll`, `LogSegment.append` and `shouldRoll` of Kafka 4.
 
 mod active;
-mod lock;
 mod open;
 mod options;
 mod state;
@@ -23,7 +22,6 @@ use std::path::{Path, PathBuf};
 pub use options::{LogWriterOptions, SyncPolicy};
 
 use self::active::ActiveSegment;
-use self::lock::DirectoryLock;
 use self::state::PartitionState;
 use crate::compression::Scratch;
 use crate::error::{Error, Result};
@@ -36,6 +34,7 @@ use crate::format::header::NO_PRODUCER_ID;
 use crate::format::size::{NewHeader, batch_len_bound, record_len};
 use crate::limits::Limits;
 use crate::log::atomic::sync_directory;
+use crate::log::lock::DirectoryLock;
 use crate::num::{u64_of, usize_from_u64};
 
 /// Where the offsets of appended batches come from.

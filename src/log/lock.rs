@@ -1,4 +1,4 @@
-//! [`DirectoryLock`]: one writer a partition directory.
+//! [`DirectoryLock`]: one at a time changes a partition directory, or makes a new one.
 
 use std::fs::{File, TryLockError};
 use std::path::Path;
@@ -7,21 +7,21 @@ use crate::error::{Error, Result};
 
 /// Held as long as it lives; a process that is killed lets go of it.
 #[derive(Debug)]
-pub(super) struct DirectoryLock {
+pub(crate) struct DirectoryLock {
     _file: File,
 }
 
 impl DirectoryLock {
-    /// Locks a directory against other writers.
+    /// Locks a directory against all others who would change it.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where another writer has it; those of the system.
-    pub(super) fn acquire(directory: &Path) -> Result<Self> {
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where somebody else has it; those of the system.
+    pub(crate) fn acquire(directory: &Path) -> Result<Self> {
         let file = lock_file(directory).map_err(|error| Error::from(error).with_path(directory))?;
         match file.try_lock() {
             Ok(()) => Ok(Self { _file: file }),
             Err(TryLockError::WouldBlock) => {
-                let message = "another LogWriter writes into this directory";
+                let message = "another LogWriter, or a repair in place, is at work in this directory";
                 Err(Error::argument(message).with_path(directory))
             }
             Err(TryLockError::Error(error)) => Err(Error::from(error).with_path(directory)),

@@ -1,0 +1,55 @@
+//! [`Transactions`]: which of a source's batches a `read_committed` scan gives.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::arrow::options::ScanOptions;
+use crate::arrow::source::{Place, ScanSource};
+use crate::error::Result;
+use crate::log::PartitionLog;
+use crate::log::committed::Committed;
+
+/// What is known of the transactions of the partition whose sources come one after the other.
+///
+/// It is found out once, at the first of them: a log that grows meanwhile ends where it ended then, in all of its segments. Found
+/// out at each, a transaction that is committed between two of them would leave a hole in the rows.
+#[derive(Default)]
+pub(crate) struct Transactions(Option<(PathBuf, Arc<Committed>)>);
+
+impl Transactions {
+    /// What is known around a source, before `rest`.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub(crate) fn around(
+        &mut self,
+        source: &ScanSource,
+        rest: &[ScanSource],
+        options: &ScanOptions,
+    ) -> Result<Arc<Committed>> {
+        let limits = &options.limits;
+        let (path, directory) = match (&source.place, source.directory()) {
+            (Place::Memory(bytes), _) => return Ok(Arc::new(Committed::of_bytes((**bytes).as_ref(), limits))),
+            (Place::File(path), None) => return Committed::of_file(path, limits).map(Arc::new),
+            (Place::File(path), Some(directory)) => (path, directory),
+        };
+        if let Some((known, committed)) = &self.0
+            && known == directory
+        {
+            return Ok(Arc::clone(committed));
+        }
+        let log = PartitionLog::open_with(if directory == Path::new("") { Path::new(".") } else { directory }, limits)?;
+        if !log.segments().iter().any(|segment| segment.path().file_name() == path.file_name()) {
+            return Committed::of_file(path, limits).map(Arc::new); // one that is about to be deleted
+        }
+        let same = || rest.iter().filter(|other| other.directory() == Some(directory)).chain([source]);
+        let start = same().filter_map(|source| source.base_offset).min().unwrap_or(0);
+        let end = same().map(|source| source.next_base.unwrap_or(i64::MAX)).max().unwrap_or(i64::MAX);
+        let start = options.start_offset.map_or(start, |offset| offset.max(start));
+        let end = options.end_offset.map_or(end, |offset| offset.min(end));
+        let segments: Vec<_> = log.segments().iter().map(|segment| options.as_asked(segment.clone())).collect();
+        let committed = Arc::new(Committed::of_segments(&segments, start, end)?);
+        self.0 = Some((directory.to_path_buf(), Arc::clone(&committed)));
+        Ok(committed)
+    }
+}
