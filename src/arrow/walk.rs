@@ -14,7 +14,7 @@ use crate::format::batch::Batch;
 use crate::format::header::BatchHeader;
 use crate::log::committed::Committed;
 use crate::log::resync::{Next, Resync};
-use crate::log::{Input, Lender};
+use crate::log::{Input, Lender, has_later_segment};
 
 /// Walks sources in their order, one open at a time.
 pub(crate) struct Walk {
@@ -137,7 +137,12 @@ impl Walk {
                 None
             }
             Found::End => {
-                let fault = if options.on_corrupt == OnCorrupt::Fail { None } else { current.cut_end()? };
+                let fault = if options.on_corrupt == OnCorrupt::Fail {
+                    current.check_end()?;
+                    None
+                } else {
+                    current.cut_end()?
+                };
                 if fault.is_none() {
                     self.close();
                 }
@@ -334,7 +339,7 @@ impl Current {
             return Ok(None);
         }
         let position = self.input.position();
-        let error = Error::new(ErrorKind::Truncated).at(position);
+        let error = self.cut_error(position);
         let next = self.input.resync(&mut self.resync, position, self.next_offset);
         if let Next::Batch(_) = next.map_err(|error| self.source.locate(error))? {
             return self.pass_over(position, error).map(Some);
@@ -343,6 +348,37 @@ impl Current {
         let mut fault = self.fault(position, cut_len, (self.next_offset, self.source.next_base), error);
         fault.is_cut = true;
         Ok(Some(fault))
+    }
+
+    /// Refuses a segment that ends inside a batch, if it is not the end of the log: batches follow in the file, or other segments.
+    /// A buffer may end anywhere, as what a consumer fetches does.
+    fn check_end(&mut self) -> Result<()> {
+        if self.source.base_offset.is_none() || self.source.path().is_none() {
+            return Ok(());
+        }
+        match self.cut_end()? {
+            Some(fault) if !fault.is_cut || self.is_sealed()? => Err(self.cut_error(fault.position)),
+            _ => Ok(()),
+        }
+    }
+
+    /// The end of the input inside a batch.
+    fn cut_error(&self, position: u64) -> Error {
+        let error = Error::new(ErrorKind::Truncated).at(position).in_field("size");
+        self.source.locate(match self.next_offset {
+            Some(offset) => error.in_batch(offset),
+            None => error,
+        })
+    }
+
+    /// Whether the log goes on behind the source, so that an end inside a batch is no end: only of its last segment the end may be
+    /// written just now, or not at all.
+    fn is_sealed(&self) -> Result<bool> {
+        let (Some(path), Some(base_offset)) = (self.source.path(), self.source.base_offset) else { return Ok(false) };
+        if self.input.has_grown()? {
+            return Ok(false);
+        }
+        Ok(self.source.next_base.is_some() || has_later_segment(path, base_offset)?)
     }
 
     fn fault(&self, position: u64, length: u64, offsets: (Option<i64>, Option<i64>), error: Error) -> Fault {

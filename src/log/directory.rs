@@ -37,7 +37,7 @@ pub fn find_segments(path: &Path) -> Result<Vec<SegmentFile>> {
         for entry in entries(path)? {
             let name = entry.file_name();
             if let Some(partition) = name.to_str().and_then(parse_partition_directory)
-                && entry.path().is_dir()
+                && metadata_if_there(&entry.path())?.is_some_and(|metadata| metadata.is_dir())
             {
                 partitions.push((partition, entry.path()));
             }
@@ -50,9 +50,29 @@ pub fn find_segments(path: &Path) -> Result<Vec<SegmentFile>> {
     Ok(segments)
 }
 
+/// What is known of a path that was listed; `None` if a broker has deleted it since.
+///
+/// # Errors
+/// A link to what is not there: data whose disk is not mounted is not data that was deleted. Those of the system.
+pub(crate) fn metadata_if_there(path: &Path) -> Result<Option<fs::Metadata>> {
+    match fs::metadata(path) {
+        Ok(metadata) => Ok(Some(metadata)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && fs::symlink_metadata(path).is_err() => Ok(None),
+        Err(error) => Err(Error::from(error).with_path(path)),
+    }
+}
+
 fn entries(directory: &Path) -> Result<Vec<fs::DirEntry>> {
     let read = || fs::read_dir(directory)?.collect::<std::io::Result<Vec<_>>>();
     read().map_err(|error| Error::from(error).with_path(directory))
+}
+
+/// Whether the directory of a segment has another one behind it.
+#[cfg(feature = "arrow")]
+pub(crate) fn has_later_segment(path: &Path, base_offset: i64) -> Result<bool> {
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let is_later = |name: &str| parse_base_offset(name).is_some_and(|other| other > base_offset);
+    Ok(entries(directory)?.iter().any(|entry| entry.file_name().to_str().is_some_and(is_later)))
 }
 
 fn segments_in(directory: &Path) -> Result<Vec<SegmentFile>> {
@@ -62,8 +82,7 @@ fn segments_in(directory: &Path) -> Result<Vec<SegmentFile>> {
             continue;
         }
         let path = entry.path();
-        // a broker may have deleted it since it was listed
-        if let Ok(metadata) = fs::metadata(&path)
+        if let Some(metadata) = metadata_if_there(&path)?
             && metadata.is_file()
         {
             segments.push(segment(&path, metadata.len()));

@@ -22,13 +22,17 @@ pub(crate) struct PositionedFile {
 impl PositionedFile {
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let open = || {
-            let file = File::open(path)?;
-            if file.metadata()?.is_dir() {
+            let metadata = std::fs::metadata(path)?;
+            if metadata.is_dir() {
                 return Err(IoError::from(IoErrorKind::IsADirectory));
             }
-            Ok(file)
+            // before it is opened: a pipe would be waited for
+            if metadata.is_file() { File::open(path).map(Some) } else { Ok(None) }
         };
-        let file = open().map_err(|error| Error::from(error).with_path(path))?;
+        let Some(file) = open().map_err(|error| Error::from(error).with_path(path))? else {
+            let message = "this is a pipe or a device, and segments are read by position: copy it to a file, or give its bytes";
+            return Err(Error::argument(message).with_path(path));
+        };
         Ok(Self { file, path: path.to_path_buf(), leaves_page_cache: false, direct: None })
     }
 

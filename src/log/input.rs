@@ -229,6 +229,17 @@ impl Input {
         Ok(if is_zero { 0 } else { len.saturating_sub(position) })
     }
 
+    /// Whether a file has more bytes than when it was opened.
+    pub(crate) fn has_grown(&self) -> Result<bool> {
+        match self {
+            Self::File(reader) => {
+                let known = reader.position().saturating_add(reader.remainder_len());
+                Ok(reader.file().len()? > known)
+            }
+            Self::Memory(_) => Ok(false),
+        }
+    }
+
     /// The next batch; `None` at the end and after an error.
     pub(crate) fn next_batch(&mut self) -> Option<Result<Batch<'_>>> {
         match self {

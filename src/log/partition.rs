@@ -12,6 +12,7 @@ use crate::format::header::NO_TIMESTAMP;
 use crate::limits::Limits;
 use crate::log::checkpoint::{LeaderEpochs, OffsetCheckpoint, PartitionMetadata};
 use crate::log::committed;
+use crate::log::directory::metadata_if_there;
 use crate::log::index::AbortedTransaction;
 use crate::log::names::{LogFile, LogFileKind, LogFileState, TopicPartition, parse_partition_directory};
 use crate::log::producer::ProducerStates;
@@ -75,7 +76,7 @@ impl PartitionLog {
             match (file.kind, file.state) {
                 (LogFileKind::Log, LogFileState::Live) => match Segment::open_with(&entry.path(), limits) {
                     Ok(segment) => log.segments.push(segment),
-                    Err(error) if error.is_not_found() => {} // deleted since it was listed
+                    Err(error) if error.is_not_found() && metadata_if_there(&entry.path())?.is_none() => {}
                     Err(error) => return Err(error),
                 },
                 (LogFileKind::ProducerSnapshot, LogFileState::Live) => {

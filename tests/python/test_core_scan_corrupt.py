@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from typing import TYPE_CHECKING, Any
 
@@ -242,3 +243,42 @@ def test_unknown_magic_is_passed_over() -> None:
     data = FIVE[0] + bytes(patched(FIVE[1], 16, ">b", 7)) + FIVE[2]
     assert offsets(data) == [0, 1, 2, 6, 7, 8]
     assert errors(data)[0]["kind"] == "unsupported_magic"
+
+
+def test_a_segment_that_ends_inside_a_batch_is_an_error_unless_it_is_the_last(tmp_path: Path) -> None:
+    first, second = tmp_path / f"{0:020}.log", tmp_path / f"{15:020}.log"
+    first.write_bytes(b"".join(FIVE)[:-7])
+    assert offsets(first, "fail") == offsets(tmp_path, "fail") == list(range(12))
+    second.write_bytes(batch(15))
+    for source in (tmp_path, first, (first, 0, SIZE * 5), [first, second]):
+        for threads in (1, 2):
+            with pytest.raises(kbat.TruncatedError) as raised:
+                kbat.scan(source).to_pyarrow(threads=threads)
+            assert (raised.value.position, raised.value.base_offset) == (SIZE * 4, 12)
+        assert len(offsets(source)) >= 12
+    # zeros are no batch, and the last segment may end anywhere
+    first.write_bytes(b"".join(FIVE) + bytes(5000))
+    second.write_bytes(batch(15)[:-7])
+    assert offsets(tmp_path, "fail") == list(range(15))
+
+
+def test_a_size_that_leads_out_of_the_file_is_an_error_where_batches_follow(tmp_path: Path) -> None:
+    log = tmp_path / f"{0:020}.log"
+    data = bytearray(b"".join(FIVE))
+    data[SIZE + 8 : SIZE + 12] = (0x7FFF0000).to_bytes(4, "big")
+    log.write_bytes(data)
+    with pytest.raises(kbat.TruncatedError):
+        kbat.scan(log).to_pyarrow()
+    assert offsets(log) == [0, 1, 2, *range(6, 15)]
+
+
+def test_pipes_and_links_to_nothing_are_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for read in (lambda: kbat.scan(tmp_path / "pipe").to_pyarrow(), lambda: list(kbat.read_batches(tmp_path / "pipe"))):
+        with pytest.raises(ValueError, match="pipe or a device"):
+            read()
+    (tmp_path / f"{0:020}.log").write_bytes(FIVE[0])
+    (tmp_path / f"{3:020}.log").symlink_to(tmp_path / "not-mounted" / "3.log")
+    for listed in (kbat.scan, kbat.PartitionLog, kbat.find_segments):
+        with pytest.raises(FileNotFoundError):
+            listed(tmp_path)

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::Limits;
+use crate::log::directory::metadata_if_there;
 use crate::log::headers::HeaderReader;
 use crate::log::names::{LogFile, LogFileKind, LogFileState};
 use crate::log::recovery::report::{FileAction, FileChange};
@@ -137,18 +138,15 @@ pub(crate) fn name_of(path: &Path) -> String {
 
 /// The files of a directory, sorted.
 pub(crate) fn files_of(directory: &Path) -> Result<Vec<PathBuf>> {
-    let read = || {
-        let mut paths = Vec::new();
-        for entry in fs::read_dir(directory)? {
-            let path = entry?.path();
-            if path.is_file() {
-                paths.push(path);
-            }
+    let list = || fs::read_dir(directory)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>();
+    let mut paths = Vec::new();
+    for path in list().map_err(|error| Error::from(error).with_path(directory))? {
+        if metadata_if_there(&path)?.is_some_and(|metadata| metadata.is_file()) {
+            paths.push(path);
         }
-        paths.sort();
-        Ok(paths)
-    };
-    read().map_err(|error: std::io::Error| Error::from(error).with_path(directory))
+    }
+    paths.sort();
+    Ok(paths)
 }
 
 /// The offset after a segment's last batch, up to the first fault; its base offset if it is empty. Files are deleted by it, so what
