@@ -19,6 +19,7 @@ from kbat.cli import output
 from partitions import Log
 
 COMMANDS = ("ls", "verify", "recover", "salvage", "rebuild-indexes", "audit", "cat", "compact", "rewrite")
+TWENTY_DIGITS = "9" * 20
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -289,10 +290,19 @@ def test_cat_at_damage_fails_skips_or_reports() -> None:
     "arguments",
     [
         ("cat", LOG_DIR, "--start-time", "yesterday"),
+        ("cat", LOG_DIR, "--start-time", TWENTY_DIGITS),
+        ("cat", LOG_DIR, "--start-offset", TWENTY_DIGITS),
+        ("cat", LOG_DIR, "--end-offset", TWENTY_DIGITS),
         ("cat", LOG_DIR, "--on-corrupt", "ignore"),
         ("rewrite", LOG_DIR / "codec-lz4-0", "out", "--batch-bytes", "1 parsec"),
         ("rewrite", LOG_DIR / "codec-lz4-0", "out", "--level", "3"),
         ("rewrite", LOG_DIR / "codec-lz4-0", "out", "--compression", "gzip", "--level", "99"),
+        ("rewrite", LOG_DIR / "codec-lz4-0", "out", "--batch-bytes", "99999999999g"),
+        ("rewrite", LOG_DIR / "codec-lz4-0", "out", "--compression", "zstd", "--level", "99999999999"),
+        ("compact", LOG_DIR / "codec-lz4-0", "out", "--delete-retention-ms", TWENTY_DIGITS),
+        ("compact", LOG_DIR / "codec-lz4-0", "out", "--min-compaction-lag-ms", TWENTY_DIGITS),
+        ("compact", LOG_DIR / "codec-lz4-0", "out", "--first-dirty-offset", TWENTY_DIGITS),
+        ("salvage", LOG_DIR / "codec-lz4-0", "out", "--index-interval-bytes", TWENTY_DIGITS),
         ("salvage", LOG_DIR, "out"),
         ("nothing",),
     ],
@@ -304,6 +314,22 @@ def test_wrong_arguments_exit_with_2(arguments: tuple[object, ...]) -> None:
     assert done.stderr
     assert not done.stdout
     assert not Path("out").exists()
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        ("0", "milliseconds since 1970, of 12 digits or more"),
+        ("170000", "milliseconds since 1970, of 12 digits or more"),
+        ("1700000160", "taken for seconds; milliseconds have 12 digits or more, such as 1700000160000"),
+        ("170000016", "taken for seconds; milliseconds have 12 digits or more, such as 170000016000"),
+    ],
+)
+def test_numbers_that_are_no_milliseconds_are_refused_with_the_rule(value: str, reason: str) -> None:
+    done = run("cat", LOG_DIR / "codec-lz4-0", "--start-time", value)
+    assert done.exit_code == 2
+    assert reason in " ".join(done.stderr.replace("│", "").split())
+    assert "of 12 digits or more" in " ".join(run("cat", "--help").stdout.split())
 
 
 def test_limits_are_told_as_such(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,7 +52,7 @@ def guarded(command: Callable[P, None], *, failed: int = FAILED, at_damage: str 
         except (kbat.KbatError, OSError, FailedError) as error:
             output.note(f"kbat: {error}{_what_next(error, path, at_damage)}")
             raise typer.Exit(failed) from error
-        except ValueError as error:
+        except (ValueError, OverflowError) as error:
             output.note(f"kbat: {error}")
             raise typer.Exit(WRONG_ARGUMENT) from error
 
