@@ -91,6 +91,54 @@ def test_verify_names_rebuild_indexes_only_where_the_log_is_whole(tmp_path: Path
     assert not [command for command in findings["next"] if "rebuild-indexes" in command]
 
 
+def test_verify_names_no_command_that_would_not_help(tmp_path: Path) -> None:
+    orphan = copy_of("codec-lz4", tmp_path / "orphan-0")
+    (orphan / "00000000000000099999.index").touch()
+    stray = copy_of("codec-lz4", tmp_path / "stray-0")
+    (stray / "00000000000000099999.snapshot").write_bytes(next(stray.glob("*.snapshot")).read_bytes())
+    (tmp_path / "directory-0" / LOG).mkdir(parents=True)
+    kinds = {orphan: "orphan_index", stray: "snapshot_beyond_end", tmp_path / "directory-0": "directory_name"}
+    for place, kind in kinds.items():
+        found = json_of("verify", place, exit_code=kbat.verify(place).exit_code)
+        assert kind in {finding["kind"] for finding in found["findings"]}
+        assert found["next"] == []
+
+
+def test_verify_of_an_index_that_can_not_be_read_says_to_look_at_it(tmp_path: Path) -> None:
+    place = copy_of("codec-lz4", tmp_path / "-topic-0")
+    index = place / LOG.replace(".log", ".index")
+    index.unlink()
+    index.symlink_to(index.name)
+    (command,) = json_of("verify", place, exit_code=2)["next"]
+    assert run(*shlex.split(command)[1:]).exit_code == 0
+    assert run("verify", place).exit_code == 0
+    index.unlink()
+    index.mkdir()
+    assert json_of("verify", place, exit_code=2)["next"] == [f"ls -ld {index}"]
+
+
+def test_verify_of_a_file_that_is_in_no_partition_names_salvage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "dump.bin").write_bytes((CORPUS / "crash-flip" / LOG).read_bytes())
+    (command,) = json_of("verify", "dump.bin", exit_code=2)["next"]
+    assert command == "kbat salvage dump.bin salvaged/dump"
+    assert run(*shlex.split(command)[1:]).exit_code == 0
+    assert run("verify", "salvaged/dump").exit_code == 0
+    assert "'kbat salvage dump.bin OUT' keeps what is whole" in run("cat", "dump.bin").stderr
+
+
+def test_commands_to_type_take_a_name_with_a_dash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    copy_of("crash-flip", tmp_path / "-topic-0")
+    commands = json_of("verify", "./-topic-0", exit_code=2)["next"]
+    assert len(commands) == 3
+    for command in commands:
+        assert run(*shlex.split(command)[1:]).exit_code == 0, command
+    assert "'kbat verify ./-topic-0' lists all damage, 'kbat salvage ./-topic-0 OUT'" in run("cat", "./-topic-0").stderr
+
+
 def test_recover_salvage_and_rebuild_are_those_of_the_api(tmp_path: Path) -> None:
     place = copy_of("crash-flip", tmp_path / "topic-0")
     before = content(place)

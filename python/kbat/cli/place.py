@@ -1,8 +1,12 @@
-"""Where a result goes."""
+"""Where a result goes, and how a command to type names a file."""
 
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+_SUFFIXES = {".log", ".index", ".timeindex", ".txnindex", ".snapshot"}
+_CHECKPOINT = "leader-epoch-checkpoint"
 
 
 @contextmanager
@@ -21,3 +25,15 @@ def place_for(out: Path | None) -> Iterator[None]:
             with suppress(OSError):
                 parent.rmdir()
         raise
+
+
+def word(path: Path | str) -> str:
+    """Give a path as a word of a command: quoted, and no option where it begins with a dash."""
+    name = str(path)
+    return shlex.quote(f"./{name}" if name.startswith("-") else name)
+
+
+def repairable(path: Path) -> Path:
+    """Give what to repair for a damaged file: its partition, or itself where no partition has such a file."""
+    is_of_partition = (path.suffix in _SUFFIXES and path.stem.isdecimal()) or path.name == _CHECKPOINT
+    return path.parent if is_of_partition else path
