@@ -104,6 +104,53 @@ def test_ls_names_what_it_can_not_read_after_the_rest(tmp_path: Path) -> None:
     assert done.stderr.count("\n") == 1
 
 
+def test_ls_of_a_partition_shows_the_segments_beside_one_it_can_not_read(tmp_path: Path) -> None:
+    place = copy_of("crash-torn", tmp_path / "topic-0")
+    (place / f"{69:020}.log").write_text("this is a text file, not a log\n" * 10)
+    found = json_of("ls", place, exit_code=1)
+    assert [row["end_offset"] for row in found["segments"]] == [69, None, 160]
+    assert [row["largest_timestamp"] is None for row in found["segments"]] == [False, True, False]
+    assert [row["error"] is None for row in found["segments"]] == [True, False, True]
+    assert (found["end_offset"], found["error"]) == (160, None)
+    done = run("ls", place)
+    assert done.exit_code == 1
+    (line,) = [line for line in done.stdout.splitlines() if line.split()[:1] == ["69"]]
+    assert line.split()[1:] == ["?", "310", "B", "?", "index", "log", "snapshot", "timeindex"]
+    assert "offsets 0 to 160" in done.stdout
+    message = found["segments"][1]["error"]
+    assert done.stderr == f"kbat: {message}; 'kbat verify {place}' says more\n"
+    (place / f"{124:020}.log").write_text("nor is this\n" * 10)
+    found = json_of("ls", place, exit_code=1)
+    assert (found["start_offset"], found["end_offset"]) == (0, None)
+    assert found["error"] == found["segments"][2]["error"]
+    assert "offsets 0 to ?, last stable ?" in run("ls", place).stdout
+    (place / LOG.replace(".log", ".timeindex")).unlink()
+    (place / LOG.replace(".log", ".timeindex")).mkdir()
+    (segment,) = json_of("ls", place / LOG, exit_code=1)["segments"]
+    assert (segment["end_offset"], segment["largest_timestamp"]) == (69, None)
+
+
+def test_ls_above_a_log_directory_names_it(tmp_path: Path) -> None:
+    copy_of("codec-lz4", tmp_path / "var" / "data" / "t-0")
+    (tmp_path / "var" / "empty").mkdir()
+    place = tmp_path / "var"
+    done = run("ls", place)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr == (
+        f"kbat: {place} holds neither <topic>-<partition> directories nor .log files, but {place / 'data'} does: "
+        f"'kbat ls {place / 'data'}'\n"
+    )
+
+
+@pytest.mark.parametrize("command", ["cat", "audit"])
+def test_no_segments_are_told_from_no_records(command: str, tmp_path: Path) -> None:
+    done = run(command, tmp_path)
+    assert (done.exit_code, done.stdout, done.stderr) == (2, "", f"kbat: no segments under {tmp_path}\n")
+    (tmp_path / "t-0").mkdir()
+    (tmp_path / "t-0" / LOG).touch()
+    assert run(command, tmp_path).exit_code == 0
+
+
 def test_audit_adds_up_what_the_view_of_batches_says() -> None:
     found = json_of("audit", LOG_DIR, "--by", "producer", "--by", "partition")
     rows = kbat.scan(LOG_DIR, view="batches").to_pyarrow().to_pylist()
@@ -404,16 +451,20 @@ def test_time_text_is_utc(timestamp: int | None, text: str) -> None:
     assert output.time_text(timestamp) == text
 
 
-def test_progress_is_shown_on_a_terminal_only() -> None:
+@pytest.mark.parametrize(
+    ("command", "what", "end"),
+    [("audit", b"reading headers", b"610.1/610.1 KiB"), ("ls", b"listing", b"15/15")],
+)
+def test_progress_is_shown_on_a_terminal_only(command: str, what: bytes, end: bytes) -> None:
     near, far = pty.openpty()
     with os.fdopen(near, "rb", buffering=0) as terminal:
-        command = [sys.executable, "-m", "kbat", "audit", os.fspath(LOG_DIR), "--json"]
+        arguments = [sys.executable, "-m", "kbat", command, os.fspath(LOG_DIR), "--json"]
         done = subprocess.run(  # noqa: S603 - its own module
-            command, stdout=subprocess.PIPE, stderr=far, check=True, env={**environment(), "TERM": "xterm"}
+            arguments, stdout=subprocess.PIPE, stderr=far, check=True, env={**environment(), "TERM": "xterm"}
         )
         os.close(far)
         shown = terminal.read(65536)
-    assert b"reading headers" in shown
-    assert b"610.1/610.1 KiB" in shown
-    assert json.loads(done.stdout) == json_of("audit", LOG_DIR)
-    assert run("audit", LOG_DIR, "--json").stderr == ""
+    assert what in shown
+    assert end in shown
+    assert json.loads(done.stdout) == json_of(command, LOG_DIR)
+    assert run(command, LOG_DIR, "--json").stderr == ""

@@ -175,6 +175,17 @@ def test_recover_wants_one_way_to_do_it(arguments: tuple[str, ...], tmp_path: Pa
     assert not Path("out").exists()
 
 
+@pytest.mark.parametrize("command", ["recover", "salvage", "rebuild-indexes", "compact", "rewrite"])
+def test_commands_for_partitions_name_one_of_a_log_directory(command: str, tmp_path: Path) -> None:
+    first, *_ = kbat.LogDirectory(LOG_DIR).partitions
+    done = run(command, LOG_DIR, tmp_path / "out")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr == (
+        f"kbat: {LOG_DIR} is a log directory; name one of its partitions, such as {first.directory}\n"
+    )
+    assert not list(tmp_path.iterdir())
+
+
 def test_rewrite_and_compact_are_those_of_the_api(tmp_path: Path) -> None:
     place = copy_of("codec-lz4", tmp_path / "topic-0")
     options = ("--compression", "zstd", "--level", "3", "--batch-bytes", "64KiB")

@@ -11,6 +11,7 @@ import typer
 import kbat
 from kbat.cli import output
 from kbat.cli.options import MAX, PathArgument, time
+from kbat.cli.place import check_segments
 
 _COLUMNS = ("topic", "partition", "offset", "timestamp", "timestamp_type", "key", "value", "headers")
 _TIMESTAMP_TYPES = {0: "CreateTime", 1: "LogAppendTime"}
@@ -80,6 +81,7 @@ def cat(  # noqa: PLR0913 - the options of kbat.scan
         on_corrupt=on_corrupt.value,
         max_rows=min(limit or _MAX_ROWS, _MAX_ROWS),
     )
+    check_segments(scan, path)
     line = _json_line if as_json else _text_line
     left = limit
     for row in _rows(scan) if limit != 0 else ():
