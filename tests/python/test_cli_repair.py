@@ -162,9 +162,36 @@ def test_recover_salvage_and_rebuild_are_those_of_the_api(tmp_path: Path) -> Non
     assert kbat.PartitionLog(place).end_offset == 99
 
 
-@pytest.mark.parametrize(
-    "arguments", [(), ("out", "--in-place"), ("out", "--dry-run"), ("--in-place", "--dry-run")], ids=" ".join
-)
+def test_recover_in_place_can_be_tried(tmp_path: Path) -> None:
+    place = copy_of("crash-flip", tmp_path / "topic-0")
+    before = content(place)
+    tried = run("recover", place, "--in-place", "--dry-run")
+    assert (tried.exit_code, tried.stderr) == (0, "")
+    assert content(place) == before
+    dropped = json_of("recover", place, "--in-place", "--dry-run")["dropped"]
+    assert json_of("recover", place, "--in-place")["dropped"] == dropped
+
+
+def test_dry_run_tells_where_in_place_differs(tmp_path: Path) -> None:
+    """Offsets too far apart for one segment: a copy gets it split, in place it is cut there."""
+    log = Log(tmp_path / "t-0")
+    log.batch((b"a", b"1"))
+    log.end_offset = 1 << 40
+    log.batch((b"b", b"2"))
+    log.write()
+    size = len(log.segment[0])
+    for options in ("--dry-run",), ("--in-place", "--dry-run"):
+        done = run("recover", log.directory, *options)
+        assert done.exit_code == 0
+        assert done.stderr == (
+            f"kbat: {log.directory / LOG} is split at byte {size} in a copy only: --in-place cuts the log there, "
+            "and deletes all after it\n"
+        )
+    (segment,) = json_of("recover", log.directory, "--in-place")["segments"]
+    assert segment["bytes_after"] == size
+
+
+@pytest.mark.parametrize("arguments", [(), ("out", "--in-place"), ("out", "--dry-run")], ids=" ".join)
 def test_recover_wants_one_way_to_do_it(arguments: tuple[str, ...], tmp_path: Path) -> None:
     place = copy_of("crash-flip", tmp_path / "topic-0")
     before = content(place)
