@@ -140,6 +140,7 @@ def test_ls_above_a_log_directory_names_it(tmp_path: Path) -> None:
         f"kbat: {place} holds neither <topic>-<partition> directories nor .log files, but {place / 'data'} does: "
         f"'kbat ls {place / 'data'}'\n"
     )
+    assert run("cat", place).stderr == f"kbat: no segments under {place}; {place / 'data'} is a log directory\n"
 
 
 @pytest.mark.parametrize("command", ["cat", "audit"])

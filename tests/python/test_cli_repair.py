@@ -8,11 +8,14 @@ import shlex
 import signal
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 import kbat
 from command_line import CORPUS, LOG, LOG_DIR, content, copy_of, json_of, process, run
+from kbat.cli.verify import next_commands
 from partitions import Log, contents
 
 
@@ -112,6 +115,9 @@ def test_verify_of_an_index_that_can_not_be_read_says_to_look_at_it(tmp_path: Pa
     (command,) = json_of("verify", place, exit_code=2)["next"]
     assert run(*shlex.split(command)[1:]).exit_code == 0
     assert run("verify", place).exit_code == 0
+    denied = {"kind": "unreadable", "severity": "error", "message": "Permission denied (os error 13)"}
+    report = SimpleNamespace(findings=[SimpleNamespace(path=str(index), **denied)])
+    assert list(next_commands(place, cast("kbat.Report", report))) == [f"ls -ld {index}"]
     index.unlink()
     index.mkdir()
     assert json_of("verify", place, exit_code=2)["next"] == [f"ls -ld {index}"]

@@ -54,6 +54,9 @@ def check_segments(scan: kbat.Scan, path: Path) -> None:
     """Refuse a path under which no segment lies."""
     if not scan.topic_partitions:
         message = f"no segments under {path}"
+        for directory in log_directories_in(path):
+            message += f"; {directory} is a log directory"
+            break
         raise ValueError(message)
 
 
