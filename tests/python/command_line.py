@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import pty
+import re
 import shutil
+import struct
 import subprocess
 import sys
+import termios
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from typer.testing import CliRunner, Result
@@ -52,6 +58,20 @@ def process(*arguments: object) -> subprocess.Popen[str]:
         text=True,
         env=environment(),
     )
+
+
+def on_terminal(columns: int, *arguments: object) -> str:
+    """The answer of a command on a terminal of so many columns, without the codes of colours."""
+    near, far = pty.openpty()
+    fcntl.ioctl(far, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    command = [sys.executable, "-m", "kbat", *map(str, arguments)]
+    written = b""
+    with subprocess.Popen(command, stdout=far, stderr=subprocess.DEVNULL, env={**environment(), "TERM": "xterm"}):  # noqa: S603 - as above
+        os.close(far)
+        with os.fdopen(near, "rb", buffering=0) as terminal, suppress(OSError):
+            while part := terminal.read(65536):
+                written += part
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", written.decode()).replace("\r\n", "\n")
 
 
 def copy_of(case: str, directory: Path) -> Path:

@@ -19,6 +19,7 @@ from kbat.cli import output
 from partitions import Log
 
 COMMANDS = ("ls", "verify", "recover", "salvage", "rebuild-indexes", "audit", "cat", "compact", "rewrite")
+TWENTY_DIGITS = "9" * 20
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -101,6 +102,54 @@ def test_ls_names_what_it_can_not_read_after_the_rest(tmp_path: Path) -> None:
     assert "good" in done.stdout
     assert str(tmp_path / "bad-0") in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_ls_of_a_partition_shows_the_segments_beside_one_it_can_not_read(tmp_path: Path) -> None:
+    place = copy_of("crash-torn", tmp_path / "topic-0")
+    (place / f"{69:020}.log").write_text("this is a text file, not a log\n" * 10)
+    found = json_of("ls", place, exit_code=1)
+    assert [row["end_offset"] for row in found["segments"]] == [69, None, 160]
+    assert [row["largest_timestamp"] is None for row in found["segments"]] == [False, True, False]
+    assert [row["error"] is None for row in found["segments"]] == [True, False, True]
+    assert (found["end_offset"], found["error"]) == (160, None)
+    done = run("ls", place)
+    assert done.exit_code == 1
+    (line,) = [line for line in done.stdout.splitlines() if line.split()[:1] == ["69"]]
+    assert line.split()[1:] == ["?", "310", "B", "?", "index", "log", "snapshot", "timeindex"]
+    assert "offsets 0 to 160" in done.stdout
+    message = found["segments"][1]["error"]
+    assert done.stderr == f"kbat: {message}; 'kbat verify {place}' says more\n"
+    (place / f"{124:020}.log").write_text("nor is this\n" * 10)
+    found = json_of("ls", place, exit_code=1)
+    assert (found["start_offset"], found["end_offset"]) == (0, None)
+    assert found["error"] == found["segments"][2]["error"]
+    assert "offsets 0 to ?, last stable ?" in run("ls", place).stdout
+    (place / LOG.replace(".log", ".timeindex")).unlink()
+    (place / LOG.replace(".log", ".timeindex")).mkdir()
+    (segment,) = json_of("ls", place / LOG, exit_code=1)["segments"]
+    assert (segment["end_offset"], segment["largest_timestamp"]) == (69, None)
+
+
+def test_ls_above_a_log_directory_names_it(tmp_path: Path) -> None:
+    copy_of("codec-lz4", tmp_path / "var" / "data" / "t-0")
+    (tmp_path / "var" / "empty").mkdir()
+    place = tmp_path / "var"
+    done = run("ls", place)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr == (
+        f"kbat: {place} holds neither <topic>-<partition> directories nor .log files, but {place / 'data'} does: "
+        f"'kbat ls {place / 'data'}'\n"
+    )
+    assert run("cat", place).stderr == f"kbat: no segments under {place}; {place / 'data'} is a log directory\n"
+
+
+@pytest.mark.parametrize("command", ["cat", "audit"])
+def test_no_segments_are_told_from_no_records(command: str, tmp_path: Path) -> None:
+    done = run(command, tmp_path)
+    assert (done.exit_code, done.stdout, done.stderr) == (2, "", f"kbat: no segments under {tmp_path}\n")
+    (tmp_path / "t-0").mkdir()
+    (tmp_path / "t-0" / LOG).touch()
+    assert run(command, tmp_path).exit_code == 0
 
 
 def test_audit_adds_up_what_the_view_of_batches_says() -> None:
@@ -289,10 +338,19 @@ def test_cat_at_damage_fails_skips_or_reports() -> None:
     "arguments",
     [
         ("cat", LOG_DIR, "--start-time", "yesterday"),
+        ("cat", LOG_DIR, "--start-time", TWENTY_DIGITS),
+        ("cat", LOG_DIR, "--start-offset", TWENTY_DIGITS),
+        ("cat", LOG_DIR, "--end-offset", TWENTY_DIGITS),
         ("cat", LOG_DIR, "--on-corrupt", "ignore"),
         ("rewrite", LOG_DIR / "codec-lz4-0", "out", "--batch-bytes", "1 parsec"),
         ("rewrite", LOG_DIR / "codec-lz4-0", "out", "--level", "3"),
         ("rewrite", LOG_DIR / "codec-lz4-0", "out", "--compression", "gzip", "--level", "99"),
+        ("rewrite", LOG_DIR / "codec-lz4-0", "out", "--batch-bytes", "99999999999g"),
+        ("rewrite", LOG_DIR / "codec-lz4-0", "out", "--compression", "zstd", "--level", "99999999999"),
+        ("compact", LOG_DIR / "codec-lz4-0", "out", "--delete-retention-ms", TWENTY_DIGITS),
+        ("compact", LOG_DIR / "codec-lz4-0", "out", "--min-compaction-lag-ms", TWENTY_DIGITS),
+        ("compact", LOG_DIR / "codec-lz4-0", "out", "--first-dirty-offset", TWENTY_DIGITS),
+        ("salvage", LOG_DIR / "codec-lz4-0", "out", "--index-interval-bytes", TWENTY_DIGITS),
         ("salvage", LOG_DIR, "out"),
         ("nothing",),
     ],
@@ -304,6 +362,22 @@ def test_wrong_arguments_exit_with_2(arguments: tuple[object, ...]) -> None:
     assert done.stderr
     assert not done.stdout
     assert not Path("out").exists()
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        ("0", "milliseconds since 1970, of 12 digits or more"),
+        ("170000", "milliseconds since 1970, of 12 digits or more"),
+        ("1700000160", "taken for seconds; milliseconds have 12 digits or more, such as 1700000160000"),
+        ("170000016", "taken for seconds; milliseconds have 12 digits or more, such as 170000016000"),
+    ],
+)
+def test_numbers_that_are_no_milliseconds_are_refused_with_the_rule(value: str, reason: str) -> None:
+    done = run("cat", LOG_DIR / "codec-lz4-0", "--start-time", value)
+    assert done.exit_code == 2
+    assert reason in " ".join(done.stderr.replace("│", "").split())
+    assert "of 12 digits or more" in " ".join(run("cat", "--help").stdout.split())
 
 
 def test_limits_are_told_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -378,16 +452,20 @@ def test_time_text_is_utc(timestamp: int | None, text: str) -> None:
     assert output.time_text(timestamp) == text
 
 
-def test_progress_is_shown_on_a_terminal_only() -> None:
+@pytest.mark.parametrize(
+    ("command", "what", "end"),
+    [("audit", b"reading headers", b"610.1/610.1 KiB"), ("ls", b"listing", b"15/15")],
+)
+def test_progress_is_shown_on_a_terminal_only(command: str, what: bytes, end: bytes) -> None:
     near, far = pty.openpty()
     with os.fdopen(near, "rb", buffering=0) as terminal:
-        command = [sys.executable, "-m", "kbat", "audit", os.fspath(LOG_DIR), "--json"]
+        arguments = [sys.executable, "-m", "kbat", command, os.fspath(LOG_DIR), "--json"]
         done = subprocess.run(  # noqa: S603 - its own module
-            command, stdout=subprocess.PIPE, stderr=far, check=True, env={**environment(), "TERM": "xterm"}
+            arguments, stdout=subprocess.PIPE, stderr=far, check=True, env={**environment(), "TERM": "xterm"}
         )
         os.close(far)
         shown = terminal.read(65536)
-    assert b"reading headers" in shown
-    assert b"610.1/610.1 KiB" in shown
-    assert json.loads(done.stdout) == json_of("audit", LOG_DIR)
-    assert run("audit", LOG_DIR, "--json").stderr == ""
+    assert what in shown
+    assert end in shown
+    assert json.loads(done.stdout) == json_of(command, LOG_DIR)
+    assert run(command, LOG_DIR, "--json").stderr == ""

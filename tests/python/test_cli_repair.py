@@ -8,11 +8,14 @@ import shlex
 import signal
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 import kbat
 from command_line import CORPUS, LOG, LOG_DIR, content, copy_of, json_of, process, run
+from kbat.cli.verify import next_commands
 from partitions import Log, contents
 
 
@@ -91,6 +94,57 @@ def test_verify_names_rebuild_indexes_only_where_the_log_is_whole(tmp_path: Path
     assert not [command for command in findings["next"] if "rebuild-indexes" in command]
 
 
+def test_verify_names_no_command_that_would_not_help(tmp_path: Path) -> None:
+    orphan = copy_of("codec-lz4", tmp_path / "orphan-0")
+    (orphan / "00000000000000099999.index").touch()
+    stray = copy_of("codec-lz4", tmp_path / "stray-0")
+    (stray / "00000000000000099999.snapshot").write_bytes(next(stray.glob("*.snapshot")).read_bytes())
+    (tmp_path / "directory-0" / LOG).mkdir(parents=True)
+    kinds = {orphan: "orphan_index", stray: "snapshot_beyond_end", tmp_path / "directory-0": "directory_name"}
+    for place, kind in kinds.items():
+        found = json_of("verify", place, exit_code=kbat.verify(place).exit_code)
+        assert kind in {finding["kind"] for finding in found["findings"]}
+        assert found["next"] == []
+
+
+def test_verify_of_an_index_that_can_not_be_read_says_to_look_at_it(tmp_path: Path) -> None:
+    place = copy_of("codec-lz4", tmp_path / "-topic-0")
+    index = place / LOG.replace(".log", ".index")
+    index.unlink()
+    index.symlink_to(index.name)
+    (command,) = json_of("verify", place, exit_code=2)["next"]
+    assert run(*shlex.split(command)[1:]).exit_code == 0
+    assert run("verify", place).exit_code == 0
+    denied = {"kind": "unreadable", "severity": "error", "message": "Permission denied (os error 13)"}
+    report = SimpleNamespace(findings=[SimpleNamespace(path=str(index), **denied)])
+    assert list(next_commands(place, cast("kbat.Report", report))) == [f"ls -ld {index}"]
+    index.unlink()
+    index.mkdir()
+    assert json_of("verify", place, exit_code=2)["next"] == [f"ls -ld {index}"]
+
+
+def test_verify_of_a_file_that_is_in_no_partition_names_salvage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "dump.bin").write_bytes((CORPUS / "crash-flip" / LOG).read_bytes())
+    (command,) = json_of("verify", "dump.bin", exit_code=2)["next"]
+    assert command == "kbat salvage dump.bin salvaged/dump"
+    assert run(*shlex.split(command)[1:]).exit_code == 0
+    assert run("verify", "salvaged/dump").exit_code == 0
+    assert "'kbat salvage dump.bin OUT' keeps what is whole" in run("cat", "dump.bin").stderr
+
+
+def test_commands_to_type_take_a_name_with_a_dash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    copy_of("crash-flip", tmp_path / "-topic-0")
+    commands = json_of("verify", "./-topic-0", exit_code=2)["next"]
+    assert len(commands) == 3
+    for command in commands:
+        assert run(*shlex.split(command)[1:]).exit_code == 0, command
+    assert "'kbat verify ./-topic-0' lists all damage, 'kbat salvage ./-topic-0 OUT'" in run("cat", "./-topic-0").stderr
+
+
 def test_recover_salvage_and_rebuild_are_those_of_the_api(tmp_path: Path) -> None:
     place = copy_of("crash-flip", tmp_path / "topic-0")
     before = content(place)
@@ -114,9 +168,36 @@ def test_recover_salvage_and_rebuild_are_those_of_the_api(tmp_path: Path) -> Non
     assert kbat.PartitionLog(place).end_offset == 99
 
 
-@pytest.mark.parametrize(
-    "arguments", [(), ("out", "--in-place"), ("out", "--dry-run"), ("--in-place", "--dry-run")], ids=" ".join
-)
+def test_recover_in_place_can_be_tried(tmp_path: Path) -> None:
+    place = copy_of("crash-flip", tmp_path / "topic-0")
+    before = content(place)
+    tried = run("recover", place, "--in-place", "--dry-run")
+    assert (tried.exit_code, tried.stderr) == (0, "")
+    assert content(place) == before
+    dropped = json_of("recover", place, "--in-place", "--dry-run")["dropped"]
+    assert json_of("recover", place, "--in-place")["dropped"] == dropped
+
+
+def test_dry_run_tells_where_in_place_differs(tmp_path: Path) -> None:
+    """Offsets too far apart for one segment: a copy gets it split, in place it is cut there."""
+    log = Log(tmp_path / "t-0")
+    log.batch((b"a", b"1"))
+    log.end_offset = 1 << 40
+    log.batch((b"b", b"2"))
+    log.write()
+    size = len(log.segment[0])
+    for options in ("--dry-run",), ("--in-place", "--dry-run"):
+        done = run("recover", log.directory, *options)
+        assert done.exit_code == 0
+        assert done.stderr == (
+            f"kbat: {log.directory / LOG} is split at byte {size} in a copy only: --in-place cuts the log there, "
+            "and deletes all after it\n"
+        )
+    (segment,) = json_of("recover", log.directory, "--in-place")["segments"]
+    assert segment["bytes_after"] == size
+
+
+@pytest.mark.parametrize("arguments", [(), ("out", "--in-place"), ("out", "--dry-run")], ids=" ".join)
 def test_recover_wants_one_way_to_do_it(arguments: tuple[str, ...], tmp_path: Path) -> None:
     place = copy_of("crash-flip", tmp_path / "topic-0")
     before = content(place)
@@ -125,6 +206,17 @@ def test_recover_wants_one_way_to_do_it(arguments: tuple[str, ...], tmp_path: Pa
     assert done.stderr == "kbat: give one of: OUT for a recovered copy, --in-place, or --dry-run\n"
     assert content(place) == before
     assert not Path("out").exists()
+
+
+@pytest.mark.parametrize("command", ["recover", "salvage", "rebuild-indexes", "compact", "rewrite"])
+def test_commands_for_partitions_name_one_of_a_log_directory(command: str, tmp_path: Path) -> None:
+    first, *_ = kbat.LogDirectory(LOG_DIR).partitions
+    done = run(command, LOG_DIR, tmp_path / "out")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr == (
+        f"kbat: {LOG_DIR} is a log directory; name one of its partitions, such as {first.directory}\n"
+    )
+    assert not list(tmp_path.iterdir())
 
 
 def test_rewrite_and_compact_are_those_of_the_api(tmp_path: Path) -> None:

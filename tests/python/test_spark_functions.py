@@ -256,11 +256,19 @@ def test_functions_refuse_at_once_what_does_not_fit(
         call(frame)
 
 
+def test_completion_offers_the_functions_and_no_imports() -> None:
+    assert sorted(dir(kbat.spark)) == sorted(kbat.spark.__all__)
+    assert all(callable(getattr(kbat.spark, name)) for name in dir(kbat.spark))
+
+
 def test_decode_of_damage_through_spark_fails(registered: SparkSession) -> None:
     bad = batch_of(1)[:-1] + b"\xff"
     frame = registered.createDataFrame([(bad,)], "value binary")
-    with pytest.raises(PySparkException, match="CrcError"):
+    with pytest.raises(PySparkException, match="CrcError") as failed:
         kbat.spark.decode(frame, "value", columns=["offset"]).collect()
+    assert 'on_corrupt="skip" leaves the batch out, "report" tells of it, check_crc=False reads on' in str(failed.value)
+    with pytest.raises(PySparkException, match="raise the limit with one of the arguments batch_len, decompressed_len"):
+        kbat.spark.decode(frame, "value", columns=["offset"], batch_len=61).collect()
     assert kbat.spark.decode(frame, "value", columns=["offset"], on_corrupt="skip").count() == 0
     reported = kbat.spark.decode(frame, "value", columns=["offset"], on_corrupt="report").collect()
     assert [row.error.kind for row in reported] == ["crc"]

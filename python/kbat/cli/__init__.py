@@ -4,6 +4,8 @@ Nothing here is imported by `import kbat`; it needs `pip install 'kbat[cli]'`.
 """
 
 import importlib.util
+import io
+import os
 import sys
 
 _PACKAGES = ("typer", "rich", "pyarrow")
@@ -15,9 +17,21 @@ def main() -> None:
     if missing:
         sys.stderr.write(f"kbat: the command line needs {', '.join(missing)}: pip install 'kbat[cli]'\n")
         sys.exit(2)
+    _open_output()
     from kbat.cli.app import app  # noqa: PLC0415 - needs the packages
 
     app(prog_name="kbat")
+
+
+def _open_output() -> None:
+    """Make both outputs UTF-8, as JSON is, whatever the locale; one that is closed takes what nobody reads."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123 - open till the end
+        elif isinstance(stream, io.TextIOWrapper):
+            # names of files that are no UTF-8 become escapes, which JSON reads
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
 
 
 __all__ = ["main"]

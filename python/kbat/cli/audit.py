@@ -11,6 +11,7 @@ import typer
 import kbat
 from kbat.cli import output
 from kbat.cli.options import Json, PathArgument
+from kbat.cli.place import check_segments
 from kbat.cli.progress import ProgressCallback, progress
 
 if TYPE_CHECKING:
@@ -102,6 +103,7 @@ def audit(
         on_corrupt="skip",
         leave_page_cache=leave_page_cache,
     )
+    check_segments(scan, path)
     with progress("reading headers") as callback:
         groups = _group(scan, keys, callback, path)
     stats = scan.stats

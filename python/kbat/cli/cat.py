@@ -10,7 +10,8 @@ import typer
 
 import kbat
 from kbat.cli import output
-from kbat.cli.options import PathArgument, time
+from kbat.cli.options import MAX, PathArgument, time
+from kbat.cli.place import check_segments
 
 _COLUMNS = ("topic", "partition", "offset", "timestamp", "timestamp_type", "key", "value", "headers")
 _TIMESTAMP_TYPES = {0: "CreateTime", 1: "LogAppendTime"}
@@ -35,8 +36,8 @@ class OnCorrupt(StrEnum):
 def cat(  # noqa: PLR0913 - the options of kbat.scan
     path: PathArgument,
     *,
-    start_offset: Annotated[int | None, typer.Option(help="First offset to print.")] = None,
-    end_offset: Annotated[int | None, typer.Option(help="First offset not to print any more.")] = None,
+    start_offset: Annotated[int | None, typer.Option(min=0, max=MAX, help="First offset to print.")] = None,
+    end_offset: Annotated[int | None, typer.Option(min=0, max=MAX, help="First offset not to print any more.")] = None,
     start_time: Annotated[
         int | None, typer.Option(metavar="TIME", parser=time, help="Records of this time or later.")
     ] = None,
@@ -55,7 +56,8 @@ def cat(  # noqa: PLR0913 - the options of kbat.scan
 ) -> None:
     """Print records, a line each, partition by partition in the order of the log.
 
-    A TIME is such as `2024-05-01`, `2024-05-01T12:30:00Z` (UTC where no zone is given) or milliseconds since 1970.
+    A TIME is such as `2024-05-01`, `2024-05-01T12:30:00Z` (UTC where no zone is given) or milliseconds since 1970, of
+    12 digits or more; seconds are refused.
 
     Examples: `kbat cat orders-0 --limit 10`, `kbat cat data --start-time 2024-05-01 | jq -c .value`
 
@@ -79,6 +81,7 @@ def cat(  # noqa: PLR0913 - the options of kbat.scan
         on_corrupt=on_corrupt.value,
         max_rows=min(limit or _MAX_ROWS, _MAX_ROWS),
     )
+    check_segments(scan, path)
     line = _json_line if as_json else _text_line
     left = limit
     for row in _rows(scan) if limit != 0 else ():

@@ -2,7 +2,6 @@
 
 import functools
 import os
-import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +11,7 @@ import typer
 
 import kbat
 from kbat.cli import output
+from kbat.cli.place import repairable, word
 
 P = ParamSpec("P")
 
@@ -52,7 +52,7 @@ def guarded(command: Callable[P, None], *, failed: int = FAILED, at_damage: str 
         except (kbat.KbatError, OSError, FailedError) as error:
             output.note(f"kbat: {error}{_what_next(error, path, at_damage)}")
             raise typer.Exit(failed) from error
-        except ValueError as error:
+        except (ValueError, OverflowError) as error:
             output.note(f"kbat: {error}")
             raise typer.Exit(WRONG_ARGUMENT) from error
 
@@ -61,14 +61,14 @@ def guarded(command: Callable[P, None], *, failed: int = FAILED, at_damage: str 
 
 def _what_next(error: Exception, path: object, at_damage: str) -> str:
     """Give the end of an error's line: what to do."""
-    place = shlex.quote(str(path))
+    place = word(str(path))
     match error:
         case kbat.LimitError():
             return "; kbat.Limits raises the limit, in Python"
         case kbat.UnsupportedError():
             return f"; 'kbat verify {place}' lists what can't be read"
         case kbat.KbatError():
-            damaged = place if error.path is None else shlex.quote(str(Path(error.path).parent))
+            damaged = place if error.path is None else word(repairable(Path(error.path)))
             return (
                 f"; 'kbat verify {place}' lists all damage, 'kbat salvage {damaged} OUT' keeps what is whole{at_damage}"
             )

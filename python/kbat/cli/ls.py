@@ -1,5 +1,6 @@
 """`kbat ls`: what lies in a log directory or a partition."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,8 @@ import kbat
 from kbat.cli import output
 from kbat.cli.guard import FailedError
 from kbat.cli.options import Json, PathArgument
+from kbat.cli.place import log_directories_in, word
+from kbat.cli.progress import progress
 
 _OFFSETS = ("start offset", "end offset")
 _TIME = "largest timestamp (UTC)"
@@ -25,10 +28,11 @@ def ls(path: PathArgument, *, json: Json = False) -> None:
     `stray`, directories that are no live partition: `path`, `topic`, `partition`, `state`, `error`.
 
     JSON of a partition: `path`, `kind` ("partition"), `topic`, `partition`, `start_offset`, `end_offset`,
-    `last_stable_offset`, `segments`: `base_offset`, `end_offset`, `bytes`, `largest_timestamp`, `path`, `files`;
-    `leftovers`, paths of `.deleted`, `.cleaned` and `.swap` files.
+    `last_stable_offset`, `error`, `segments`: `base_offset`, `end_offset`, `bytes`, `largest_timestamp`, `path`,
+    `files`, `error`; `leftovers`, paths of `.deleted`, `.cleaned` and `.swap` files.
 
-    Exit codes: 0; 1 where a partition can't be read (its `error` says why); 2 for wrong arguments.
+    Exit codes: 0; 1 where a partition or segment can't be read (its `error` says why, and what it hides is null, in
+    the table "?"); 2 for wrong arguments.
     """
     if path.is_file():
         _list_segments(path, kbat.Segment(path), as_json=json)
@@ -41,10 +45,15 @@ def ls(path: PathArgument, *, json: Json = False) -> None:
 
 
 def _list_partitions(path: Path, directory: kbat.LogDirectory, *, as_json: bool) -> None:
-    if not directory.partitions and not directory.stray:
-        message = f"{path} holds neither <topic>-<partition> directories nor .log files"
-        raise ValueError(message)
-    partitions = [_partition(log) for log in directory.partitions]
+    if not directory.partitions and all(one.state == "unknown" for one in directory.stray):
+        raise ValueError(_no_log_directory(path))
+    logs = directory.partitions
+    with progress("listing", unit="partitions") as callback:
+        partitions = []
+        for log in logs:
+            partitions.append(_partition(log))
+            if callback:
+                callback(len(partitions), len(logs))
     stray = [
         {"path": one.path, "topic": one.topic, "partition": one.partition, "state": one.state, "error": one.error}
         for one in directory.stray
@@ -56,9 +65,31 @@ def _list_partitions(path: Path, directory: kbat.LogDirectory, *, as_json: bool)
         )
     else:
         _show_partitions(path, directory, partitions)
-    broken = [f"{one['path']}: {one['error']}" for one in (*partitions, *stray) if one["error"] is not None]
-    if broken:
-        raise FailedError("; ".join(broken))
+    _fail_for(path, [f"{one['path']}: {one['error']}" for one in (*partitions, *stray) if one["error"] is not None])
+
+
+def _no_log_directory(path: Path) -> str:
+    message = f"{path} holds neither <topic>-<partition> directories nor .log files"
+    for directory in log_directories_in(path):
+        return f"{message}, but {directory} does: 'kbat ls {word(directory)}'"
+    return message
+
+
+def _fail_for(path: Path, errors: list[str]) -> None:
+    if errors:
+        message = f"{'; '.join(dict.fromkeys(errors))}; 'kbat verify {word(path)}' says more"
+        raise FailedError(message)
+
+
+def _values(one: kbat.PartitionLog | kbat.Segment, names: tuple[str, ...]) -> dict[str, Any]:
+    """Give what can be read up to the first `error`, the rest as None."""
+    row: dict[str, Any] = dict.fromkeys((*names, "error"))
+    try:
+        for name in names:
+            row[name] = getattr(one, name)
+    except (kbat.KbatError, OSError) as error:
+        row["error"] = str(error)
+    return row
 
 
 def _partition(log: kbat.PartitionLog) -> dict[str, Any]:
@@ -94,10 +125,8 @@ def _show_partitions(path: Path, directory: kbat.LogDirectory, partitions: list[
                 str(one["partition"]),
                 str(one["segments"]),
                 output.size_text(one["bytes"]),
-                _offset(one["start_offset"]),
-                _offset(one["end_offset"]),
-                _offset(one["last_stable_offset"]),
-                output.time_text(one["largest_timestamp"]),
+                *(_known(one[name]) for name in ("start_offset", "end_offset", "last_stable_offset")),
+                _known(one["largest_timestamp"], output.time_text),
             )
             for one in partitions
         ),
@@ -111,52 +140,61 @@ def _show_partitions(path: Path, directory: kbat.LogDirectory, partitions: list[
 
 
 def _list_segments(path: Path, log: kbat.PartitionLog | kbat.Segment, *, as_json: bool) -> None:
-    segments = [log] if isinstance(log, kbat.Segment) else log.segments
-    rows = [
-        {
-            "base_offset": one.base_offset,
-            "end_offset": one.end_offset,
-            "bytes": one.size,
-            "largest_timestamp": one.largest_timestamp,
-            "path": one.path,
-            "files": sorted(one.files),
-        }
-        for one in segments
-    ]
+    rows = [_segment(one) for one in ([log] if isinstance(log, kbat.Segment) else log.segments)]
     about = _about(log)
     if as_json:
         output.write_json({"path": str(path), "kind": "partition", **about, "segments": rows, **_leftovers(log)})
-        return
+    else:
+        _show_segments(path, log, rows, about)
+    _fail_for(path, [one["error"] for one in (*rows, about) if one["error"] is not None])
+
+
+def _segment(segment: kbat.Segment) -> dict[str, Any]:
+    found = _values(segment, ("end_offset", "largest_timestamp"))
+    return {
+        "base_offset": segment.base_offset,
+        "end_offset": found["end_offset"],
+        "bytes": segment.size,
+        "largest_timestamp": found["largest_timestamp"],
+        "path": segment.path,
+        "files": sorted(segment.files),
+        "error": found["error"],
+    }
+
+
+def _show_segments(
+    path: Path, log: kbat.PartitionLog | kbat.Segment, rows: list[dict[str, Any]], about: dict[str, Any]
+) -> None:
     output.write_table(
         str(path),
         ("base offset", "end offset", "size", _TIME, "files"),
         (
             (
-                str(one.base_offset),
-                str(one.end_offset),
-                output.size_text(one.size),
-                output.time_text(one.largest_timestamp),
-                " ".join(sorted(one.files)),
+                str(one["base_offset"]),
+                _known(one["end_offset"]),
+                output.size_text(one["bytes"]),
+                _known(one["largest_timestamp"], output.time_text),
+                " ".join(one["files"]),
             )
-            for one in segments
+            for one in rows
         ),
         left=("files",),
     )
     for leftover in _leftovers(log)["leftovers"]:
         output.write_line(f"left over: {output.text(leftover)}")
-    total = output.size_text(sum(one.size for one in segments))
-    offsets = f"offsets {about['start_offset']} to {about['end_offset']}, last stable {about['last_stable_offset']}"
-    output.write_line(f"{len(segments)} segments, {total}" + ("" if isinstance(log, kbat.Segment) else f"; {offsets}"))
+    start, end, stable = (_known(about[name]) for name in ("start_offset", "end_offset", "last_stable_offset"))
+    offsets = "" if isinstance(log, kbat.Segment) else f"; offsets {start} to {end}, last stable {stable}"
+    output.write_line(f"{len(rows)} segments, {output.size_text(sum(one['bytes'] for one in rows))}{offsets}")
 
 
 def _about(log: kbat.PartitionLog | kbat.Segment) -> dict[str, Any]:
     names = ("topic", "partition", "start_offset", "end_offset", "last_stable_offset")
-    return {name: getattr(log, name) if isinstance(log, kbat.PartitionLog) else None for name in names}
+    return _values(log, names) if isinstance(log, kbat.PartitionLog) else dict.fromkeys((*names, "error"))
 
 
 def _leftovers(log: kbat.PartitionLog | kbat.Segment) -> dict[str, list[str]]:
     return {"leftovers": log.leftovers if isinstance(log, kbat.PartitionLog) else []}
 
 
-def _offset(offset: int | None) -> str:
-    return "?" if offset is None else str(offset)
+def _known(value: int | None, as_text: Callable[[int], str] = str) -> str:
+    return "?" if value is None else as_text(value)

@@ -7,6 +7,11 @@ from typing import Annotated
 
 import typer
 
+# The largest offset, time and size that Kafka and kbat know.
+MAX = (1 << 63) - 1
+
+_TIMES = "2024-05-01, 2024-05-01T12:30:00Z, or milliseconds since 1970, of 12 digits or more"
+
 _SIZE = re.compile(r"(\d+)\s*(?:([kmg])(?:i?b)?|b)?", re.IGNORECASE)
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
@@ -17,17 +22,30 @@ def size(value: str) -> int:
     if match is None:
         message = f"{value!r} is no size; give bytes, or such as 64KiB or 1MiB"
         raise typer.BadParameter(message)
-    return int(match[1]) * _UNITS[(match[2] or "").lower()]
+    found = int(match[1]) * _UNITS[(match[2] or "").lower()]
+    if found > MAX:
+        message = f"{value!r} is too large; at most {MAX} bytes"
+        raise typer.BadParameter(message)
+    return found
 
 
 def time(value: str) -> int:
-    """Parse a time, in ISO 8601 or as milliseconds since the epoch, to milliseconds. UTC where no zone is given."""
-    if re.fullmatch(r"-?\d{9,}", value):
-        return int(value)
+    """Parse a time, in ISO 8601 or as milliseconds since the epoch, to milliseconds. UTC where no zone is given.
+
+    Numbers of fewer than 12 digits are dates such as 20240501, or refused: seconds would lie in January 1970.
+    """
+    if re.fullmatch(r"-?\d{12,}", value):
+        found = int(value)
+        if abs(found) > MAX:
+            message = f"{value!r} is too large for a time"
+            raise typer.BadParameter(message)
+        return found
     try:
         moment = dt.datetime.fromisoformat(value)
     except ValueError:
-        message = f"{value!r} is no time; give such as 2024-05-01, 2024-05-01T12:30:00Z, or milliseconds since 1970"
+        message = f"{value!r} is no time; give such as {_TIMES}"
+        if re.fullmatch(r"\d{9,11}", value):
+            message = f"{value!r} is taken for seconds; milliseconds have 12 digits or more, such as {value}000"
         raise typer.BadParameter(message) from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=dt.UTC)

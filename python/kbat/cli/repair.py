@@ -1,5 +1,6 @@
 """`kbat recover`, `kbat salvage`, `kbat rebuild-indexes`: what to do with a damaged log."""
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated
 
@@ -8,7 +9,7 @@ import typer
 import kbat
 from kbat.cli import output
 from kbat.cli.options import IndexInterval, Json, OutArgument
-from kbat.cli.place import place_for
+from kbat.cli.place import check_partition, place_for
 from kbat.cli.progress import progress
 
 _Partition = Annotated[
@@ -48,16 +49,32 @@ def recover(  # noqa: PLR0913 - the options of kbat.recover
     The log is cut at the first batch that is broken; all after it is gone, indexes, snapshots and leader epochs are
     made from what is left. With OUT the result is a copy. To keep what lies after the fault, use `kbat salvage`.
 
+    A dry run tells what both ways would do. They differ where the offsets of a segment lie too far apart: a copy gets
+    it split, in place it is cut there; a line on the standard error says so.
+
     Examples: `kbat recover orders-0 --dry-run`, then `kbat recover orders-0 recovered/orders-0`
     """
-    if (out is not None) + in_place + dry_run != 1:
+    if (out is not None) == (in_place or dry_run):
         message = "give one of: OUT for a recovered copy, --in-place, or --dry-run"
         raise ValueError(message)
+    check_partition(path)
     with place_for(out), progress("recovering") as callback:
         report = kbat.recover(
             path, out, dry_run, in_place=in_place, index_interval_bytes=index_interval_bytes, progress=callback
         )
     _show(report, as_json=json)
+    if dry_run:
+        _note_split(report)
+
+
+def _note_split(report: kbat.RepairReport) -> None:
+    for part, rest in pairwise(report.segments):
+        if part.path == rest.path:
+            output.note(
+                f"kbat: {part.path} is split at byte {part.bytes_after} in a copy only: --in-place cuts the log there, "
+                "and deletes all after it"
+            )
+            return
 
 
 def salvage(
@@ -69,6 +86,7 @@ def salvage(
 
     Example: `kbat salvage orders-0 salvaged/orders-0`
     """
+    check_partition(path)
     with place_for(out), progress("salvaging") as callback:
         report = kbat.salvage(path, out, index_interval_bytes=index_interval_bytes, progress=callback)
     _show(report, as_json=json)
@@ -83,6 +101,7 @@ def rebuild_indexes(
 
     Examples: `kbat rebuild-indexes orders-0`, `kbat rebuild-indexes orders-0 new-indexes`
     """
+    check_partition(path)
     with place_for(out), progress("indexing") as callback:
         report = kbat.rebuild_indexes(path, out, index_interval_bytes=index_interval_bytes, progress=callback)
     _show(report, as_json=json)

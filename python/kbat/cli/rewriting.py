@@ -7,8 +7,8 @@ import typer
 
 import kbat
 from kbat.cli import output
-from kbat.cli.options import IndexInterval, Json, OutArgument, PartitionArgument, size, time
-from kbat.cli.place import place_for
+from kbat.cli.options import MAX, IndexInterval, Json, OutArgument, PartitionArgument, size, time
+from kbat.cli.place import check_partition, place_for
 from kbat.cli.progress import progress
 
 
@@ -28,17 +28,28 @@ def compact(  # noqa: PLR0913 - the options of kbat.compact
     *,
     include_active: Annotated[bool, typer.Option("--include-active", help="Compact the last segment too.")] = False,
     delete_retention_ms: Annotated[
-        int, typer.Option(min=0, help="How long tombstones stay after their first compaction, in milliseconds.")
+        int,
+        typer.Option(min=0, max=MAX, help="How long tombstones stay after their first compaction, in milliseconds."),
     ] = 86_400_000,
     min_compaction_lag_ms: Annotated[
-        int, typer.Option(min=0, help="Segments with a record younger than this, and all after them, stay as they are.")
+        int,
+        typer.Option(
+            min=0, max=MAX, help="Segments with a record younger than this, and all after them, stay as they are."
+        ),
     ] = 0,
     first_dirty_offset: Annotated[
-        int | None, typer.Option(help="Where the part begins that was not compacted before. Default: the log's start.")
+        int | None,
+        typer.Option(
+            min=0, max=MAX, help="Where the part begins that was not compacted before. Default: the log's start."
+        ),
     ] = None,
     now: Annotated[
         int | None,
-        typer.Option(metavar="TIME", parser=time, help="The time to go by, ISO 8601 or milliseconds. Default: now."),
+        typer.Option(
+            metavar="TIME",
+            parser=time,
+            help="The time to go by, ISO 8601 or milliseconds, of 12 digits or more. Default: now.",
+        ),
     ] = None,
     max_map_bytes: Annotated[
         int, typer.Option(metavar="SIZE", parser=size, help="Memory for keys; past it, temporary files beside OUT.")
@@ -59,6 +70,7 @@ def compact(  # noqa: PLR0913 - the options of kbat.compact
 
     Exit codes: 0; 1 for a damaged log or files that can't be read or written; 2 for wrong arguments.
     """
+    check_partition(path)
     with place_for(out), progress("compacting") as callback:
         report = kbat.compact(
             path,
@@ -87,7 +99,9 @@ def rewrite(  # noqa: PLR0913 - the options of kbat.rewrite
     compression: Annotated[
         Codec | None, typer.Option(help="Codec to write with. Default: each batch's own.", show_default=False)
     ] = None,
-    level: Annotated[int | None, typer.Option(help="Level of that codec, as Kafka counts: zstd -131072 to 22.")] = None,
+    level: Annotated[
+        int | None, typer.Option(min=-131_072, max=22, help="Level of that codec, as Kafka counts: zstd -131072 to 22.")
+    ] = None,
     batch_bytes: Annotated[
         int | None,
         typer.Option(metavar="SIZE", parser=size, help="Bytes of a batch before compression, such as 1MiB."),
@@ -112,6 +126,7 @@ def rewrite(  # noqa: PLR0913 - the options of kbat.rewrite
 
     Exit codes: 0; 1 for a damaged log or files that can't be read or written; 2 for wrong arguments.
     """
+    check_partition(path)
     with place_for(out), progress("rewriting") as callback:
         report = kbat.rewrite(
             path,

@@ -40,6 +40,10 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 -- any of the functions
     return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
 
 
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
 # Rows with headers go from Spark to Python 17 times as fast with it.
 _MAX_BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 _PUSH_FILTERS = "spark.sql.python.filterPushdown.enabled"

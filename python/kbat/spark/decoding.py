@@ -40,6 +40,14 @@ _OPTIONS = {
     "check_crc": "checkCrc",
     "include_control": "includeControl",
 }
+_LIMITS = {
+    "batch_len": "maxBatchLen",
+    "decompressed_len": "maxDecompressedLen",
+    "ratio": "maxRatio",
+    "ratio_free_len": "ratioFreeLen",
+    "record_count": "maxRecordCount",
+    "header_count": "maxHeaderCount",
+}
 
 
 def decode(
@@ -89,15 +97,7 @@ def _decoding(decoder: Decoder) -> Callable[[Iterable[pa.RecordBatch]], Iterator
 
 
 def _parse(options: dict[str, object]) -> ReadOptions:
-    limits = {
-        "batch_len": "maxBatchLen",
-        "decompressed_len": "maxDecompressedLen",
-        "ratio": "maxRatio",
-        "ratio_free_len": "ratioFreeLen",
-        "record_count": "maxRecordCount",
-        "header_count": "maxHeaderCount",
-    }
-    names = _OPTIONS | limits
+    names = _OPTIONS | _LIMITS
     unknown = [name for name in options if name not in names]
     if unknown:
         message = f"kbat: decode has no option {unknown[0]}; there are {', '.join(names)}"
@@ -161,10 +161,14 @@ class Decoder:
         if together is not None:
             yield from together
             return
-        for row in range(len(part)):
-            if part[row].is_valid:
-                for records in self._scan(part[row].as_buffer(), self.options.on_corrupt).to_batches():
-                    yield np.full(records.num_rows, row), records
+        try:
+            for row in range(len(part)):
+                if part[row].is_valid:
+                    for records in self._scan(part[row].as_buffer(), self.options.on_corrupt).to_batches():
+                        yield np.full(records.num_rows, row), records
+        except kbat.KbatError as error:
+            _add_advice(error)
+            raise
 
     def _together(self, part: Any, bounds: Any) -> list[tuple[Any, pa.RecordBatch]] | None:  # noqa: ANN401 -- numpy
         """Read all rows at once; None where a row does not hold whole batches, or where anything is wrong."""
@@ -204,6 +208,16 @@ class Decoder:
             limits=options.limits,
             timestamp_unit="us",
         )
+
+
+def _add_advice(error: kbat.KbatError) -> None:
+    """Add to an error the argument of `decode` that lets the job go on."""
+    if isinstance(error, kbat.CrcError):
+        error.add_note('on_corrupt="skip" leaves the batch out, "report" tells of it, check_crc=False reads on')
+    elif isinstance(error, kbat.CorruptError):
+        error.add_note('on_corrupt="skip" leaves the batch out, "report" tells of it')
+    elif isinstance(error, kbat.LimitError):
+        error.add_note(f"for bytes you trust, raise the limit with one of the arguments {', '.join(_LIMITS)}")
 
 
 def _error_type() -> Any:  # noqa: ANN401 -- pyarrow's overloads know no type in general
