@@ -6,6 +6,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import resource
 import shutil
 import threading
 from pathlib import Path
@@ -467,3 +468,20 @@ def test_commit_of_nothing_changes_nothing(tmp_path: Path) -> None:
 def test_task_refuses_rows_that_belong_nowhere(tmp_path: Path, rows: list[tuple[Any, ...]], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         task(job(tmp_path), 0, [("a", 0, b"x"), *rows])
+
+
+def test_task_of_many_partitions_opens_few_logs_at_a_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (64, 64))
+    monkeypatch.setattr("kbat.spark.writer._WAITING_LEN", 100)
+    names = [f"a-{number}" for number in range(20)]
+    writer = job(tmp_path, {"batchSize": "50", "segmentBytes": "300"})
+    working = TaskWriter(writer, Path(writer.job) / "0-0", 0)
+    for number in range(20):
+        rows = [row for name in names for row in numbered(name, range(number, number + 1))]
+        columns = [pa.array(column) for column in zip(*rows, strict=True)]
+        working.add(pa.record_batch(columns, ["topic", "partition", "value"]))
+        assert len(working.logs) == 8
+        assert working.total_waiting_len == sum(working.waiting_len.values()) <= 100
+    writer.commit([Written(0, tuple(working.close()))])
+    assert rows_of(tmp_path) == {name: counted(name, range(20)) for name in names}
+    assert is_sound(tmp_path)
