@@ -11,10 +11,12 @@ import pytest
 
 import kbat
 from data import DATA
-from kbat.spark.options import ReadOptions
+from kbat.spark.filters import RowFilter
+from kbat.spark.options import ReadOptions, parse_options
 from kbat.spark.plan import Piece, ReadPartition, pack, plan
 from kbat.spark.schema import schema_of
 from kbat.spark.source import KbatReader
+from kbat.spark.stream import KbatStreamReader
 
 
 def sizes(tasks: list[ReadPartition]) -> list[list[int]]:
@@ -116,6 +118,45 @@ def test_plan_of_a_path_where_nothing_is_is_an_error(tmp_path: Path, name: str) 
 def test_plan_of_a_remote_path_is_an_error(url: str) -> None:
     with pytest.raises(ValueError, match=f"{url} is not in a local file system"):
         plan(ReadOptions(path=(url,)))
+
+
+@pytest.fixture(scope="module")
+def large_batch(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a log directory whose last batch is over the default limit."""
+    path = tmp_path_factory.mktemp("large-batch")
+    limits = kbat.Limits(batch_len=1 << 30)
+    with kbat.LogWriter(path / "a-0", limits=limits) as log:
+        log.append(None, b"small", timestamp=1000)
+        log.append(None, bytes(kbat.Limits().batch_len + 1), timestamp=2000)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("given", "count"),
+    [
+        ({}, 2),
+        ({"isolationLevel": "read_committed"}, 2),
+        ({"startingOffsets": '{"a": {"0": 1}}'}, 1),
+        ({"endingOffsets": '{"a": {"0": 2}}'}, 2),
+        ({"startingTimestamp": "2000"}, 1),
+        ({"maxRecordsPerPartition": "1"}, 2),
+    ],
+)
+def test_plan_goes_by_the_limits_of_the_options(large_batch: Path, given: dict[str, str], count: int) -> None:
+    options = parse_options({"path": os.fspath(large_batch), "maxBatchLen": "1g", "columns": "offset"} | given)
+    reader = KbatReader(schema_of(options.column_names), options)
+    tasks = plan(options, RowFilter())
+    assert sum(batch.num_rows for task in tasks for batch in reader.read(task)) == count
+    if "maxRecordsPerPartition" in given:
+        assert len(tasks) == 2
+
+
+def test_plan_of_a_stream_goes_by_the_limits_of_the_options(large_batch: Path) -> None:
+    options = parse_options({"path": os.fspath(large_batch), "maxBatchLen": "1g", "startingOffsets": "earliest"})
+    stream = KbatStreamReader(schema_of(["offset"]), options)
+    start, end = stream.initialOffset(), stream.latestOffset()
+    assert (start, end) == ({"a": {"0": 0}}, {"a": {"0": 2}})
+    assert sum(batch.num_rows for task in stream.partitions(start, end) for batch in stream.read(task)) == 2
 
 
 def test_reader_and_tasks_survive_pickling(log_dir: Path) -> None:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import fcntl
 import os
+import resource
+import shutil
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +19,14 @@ from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, 
 
 import kbat
 from growing_log import GrowingLog
+from kbat.spark import commit
 from kbat.spark.commit import is_committed
 from kbat.spark.source import KbatDataSource
 from kbat.spark.writer import KbatWriter, TaskWriter, Written, parse_write_options
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import DataFrame, SparkSession
 
 
@@ -230,7 +238,7 @@ class DriverDied(BaseException):
 
 
 def kill_at_rename(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
-    """Die in the place of a file's renaming, counted from 0."""
+    """Die in the place of a file's renaming, linking or unlinking, counted from 0."""
     left = iter(range(number, -1, -1))
 
     def rename(source: Path, target: Path) -> Path:
@@ -239,20 +247,33 @@ def kill_at_rename(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
         os.replace(source, target)  # noqa: PTH105 -- Path's own is what this stands in for
         return target
 
+    def link(target: Path, source: Path) -> None:
+        if next(left) == 0:
+            raise DriverDied
+        os.link(source, target)
+
+    def unlink(file: Path, *, missing_ok: bool = False) -> None:
+        if next(left) == 0:
+            raise DriverDied
+        with contextlib.suppress(*([FileNotFoundError] if missing_ok else [])):
+            os.unlink(file)  # noqa: PTH108 -- likewise
+
     monkeypatch.setattr(Path, "rename", rename)
     monkeypatch.setattr(Path, "replace", rename)
+    monkeypatch.setattr(Path, "hardlink_to", link)
+    monkeypatch.setattr(Path, "unlink", unlink)
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
 def test_commit_that_died_is_ended_by_the_next_write(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, overwrite: bool
 ) -> None:
-    """At every rename: nothing is seen of it without its plan; with it, all is there once the next write came."""
+    """At every step: nothing is seen of it without its plan; with it, all is there once the next write came."""
     old = {name: counted(name, range(3)) for name in ("a-0", "a-1")}
     names = ("a-0", "a-1", "b-0")
     new = {name: counted(name, *[range(3)] * (name in old and not overwrite), range(5, 9)) for name in names}
     outcomes = []
-    for number in range(40):
+    for number in range(80):
         path = tmp_path / str(number)
         first = job(path)
         first.commit([task(first, 0, [row for name in old for row in numbered(name, range(3))])])
@@ -274,6 +295,7 @@ def test_commit_that_died_is_ended_by_the_next_write(
         if not died:
             break
     assert set(outcomes) == {"nothing", "done"}
+    assert not died
 
 
 def test_commit_that_fails_in_its_end_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -301,12 +323,132 @@ def test_commit_of_a_living_driver_is_left_to_it(tmp_path: Path) -> None:
     writer = job(tmp_path)
     plan = Path(writer.job) / "commit.json"
     plan.write_text('{"remove": [], "move": ["a-0"]}')
-    with plan.open() as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        job(tmp_path).abort([])
-        assert plan.exists()
+    held = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    job(tmp_path).abort([])
+    assert plan.exists()
+    os.close(held)
     job(tmp_path).abort([])
     assert names_in(tmp_path) == set()
+
+
+def once_before(monkeypatch: pytest.MonkeyPatch, step: str, action: Callable[[], object]) -> None:
+    """Do something in the midst of a commit, before a step of it."""
+    take_step = getattr(commit, step)
+    left = [action]
+
+    def act_and_take_step(*arguments: Any) -> Any:  # noqa: ANN401 -- handed on
+        if left:
+            left.pop()()
+        return take_step(*arguments)
+
+    monkeypatch.setattr(commit, step, act_and_take_step)
+
+
+@pytest.fixture(params=[0, 3], ids=["new", "grown"])
+def two_jobs(request: pytest.FixtureRequest, tmp_path: Path) -> list[tuple[KbatWriter, Written]]:
+    """Return two appends of 4 and 5 rows to a partition that is new or has 3."""
+    if request.param:
+        GrowingLog(tmp_path / "a-0").append(request.param)
+    writers = [job(tmp_path), job(tmp_path)]
+    runs = range(request.param, request.param + 4), range(request.param + 4, request.param + 9)
+    return [(writer, task(writer, 0, numbered("a-0", run))) for writer, run in zip(writers, runs, strict=True)]
+
+
+def test_commits_at_the_same_time_come_one_after_the_other(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, two_jobs: list[tuple[KbatWriter, Written]]
+) -> None:
+    (first, written), (second, also_written) = two_jobs
+    other = threading.Thread(target=second.commit, args=([also_written],))
+
+    def start_other() -> None:
+        other.start()
+        other.join(0.3)
+        assert other.is_alive()
+
+    once_before(monkeypatch, "_write_plan", start_other)
+    first.commit([written])
+    other.join()
+    count = sum(len(rows) for rows in rows_of(tmp_path).values())
+    assert rows_of(tmp_path) == {"a-0": counted("a-0", range(count))}
+    assert count in {9, 12}
+    assert names_in(tmp_path) == {"a-0"}
+    assert is_sound(tmp_path)
+
+
+def test_commit_comes_after_one_that_died_since_its_job_began(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, two_jobs: list[tuple[KbatWriter, Written]]
+) -> None:
+    (first, written), (second, also_written) = two_jobs
+    die_with_plan(monkeypatch, first, written)
+    second.commit([also_written])
+    ((_, rows),) = rows_of(tmp_path).items()
+    assert rows == counted("a-0", range(len(rows)))
+    assert len(rows) in {9, 12}
+    assert is_sound(tmp_path)
+
+
+def die_with_plan(monkeypatch: pytest.MonkeyPatch, writer: KbatWriter, written: Written) -> None:
+    def die(*_: object) -> None:
+        raise DriverDied
+
+    with monkeypatch.context() as patch:
+        patch.setattr(commit, "_carry_out_plan", die)
+        with pytest.raises(DriverDied):
+            writer.commit([written])
+
+
+def without_locks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stand on another machine, which does not see this one's locks."""
+    monkeypatch.setattr(fcntl, "flock", lambda *_: None)
+
+
+def test_commit_that_no_lock_held_back_is_an_error_and_leaves_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, two_jobs: list[tuple[KbatWriter, Written]]
+) -> None:
+    (first, written), (second, also_written) = two_jobs
+    without_locks(monkeypatch)
+    once_before(monkeypatch, "_write_epochs", lambda: second.commit([also_written]))
+    with pytest.raises(FileExistsError, match=r"another write was here meanwhile"):
+        first.commit([written])
+    first.abort([written])
+    assert names_in(tmp_path) == {"a-0"}
+    rows = [value for _, value in rows_of(tmp_path)["a-0"]]
+    assert rows[-5:] == [f"a-0:{number}".encode() for number in range(len(rows) - 1, len(rows) + 4)]
+    assert is_sound(tmp_path)
+
+
+def test_commit_that_no_lock_held_back_replaces_nothing_when_it_moves(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, two_jobs: list[tuple[KbatWriter, Written]]
+) -> None:
+    (first, written), (second, also_written) = two_jobs
+    without_locks(monkeypatch)
+    once_before(monkeypatch, "_write_plan", lambda: die_with_plan(monkeypatch, second, also_written))
+    first.commit([written])
+    rows = rows_of(tmp_path)
+    for _ in range(2):
+        with pytest.raises(FileExistsError, match=r"another write was here meanwhile") as raised:
+            job(tmp_path)
+        assert any(f"unless you remove {second.job}" in note for note in raised.value.__notes__)
+        assert rows_of(tmp_path) == rows
+        assert is_sound(tmp_path)
+    shutil.rmtree(second.job)
+    job(tmp_path).abort([])
+    assert names_in(tmp_path) == {"a-0"}
+
+
+def test_commit_without_hard_links_replaces_nothing_either(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, two_jobs: list[tuple[KbatWriter, Written]]
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(Path, "hardlink_to", refuse)
+    for writer, written in two_jobs:
+        writer.commit([written])
+    ((_, rows),) = rows_of(tmp_path).items()
+    assert rows == counted("a-0", range(len(rows)))
+    assert is_sound(tmp_path)
 
 
 def test_commit_of_nothing_changes_nothing(tmp_path: Path) -> None:
@@ -326,3 +468,20 @@ def test_commit_of_nothing_changes_nothing(tmp_path: Path) -> None:
 def test_task_refuses_rows_that_belong_nowhere(tmp_path: Path, rows: list[tuple[Any, ...]], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         task(job(tmp_path), 0, [("a", 0, b"x"), *rows])
+
+
+def test_task_of_many_partitions_opens_few_logs_at_a_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (64, 64))
+    monkeypatch.setattr("kbat.spark.writer._WAITING_LEN", 100)
+    names = [f"a-{number}" for number in range(20)]
+    writer = job(tmp_path, {"batchSize": "50", "segmentBytes": "300"})
+    working = TaskWriter(writer, Path(writer.job) / "0-0", 0)
+    for number in range(20):
+        rows = [row for name in names for row in numbered(name, range(number, number + 1))]
+        columns = [pa.array(column) for column in zip(*rows, strict=True)]
+        working.add(pa.record_batch(columns, ["topic", "partition", "value"]))
+        assert len(working.logs) == 8
+        assert working.total_waiting_len == sum(working.waiting_len.values()) <= 100
+    writer.commit([Written(0, tuple(working.close()))])
+    assert rows_of(tmp_path) == {name: counted(name, range(20)) for name in names}
+    assert is_sound(tmp_path)

@@ -11,12 +11,17 @@ A new partition's directory moves in place as a whole. In one that is there, a s
 last, in the order of the offsets: who reads it meanwhile sees a log that grew. Before anything moves, `commit.json` in
 the job's directory says what will: from then on the write is done, and what a driver that dies half-way has not moved,
 the next write to the path moves. Before, nothing of it is seen.
+
+From the look at the offsets that are there to the last file moved, a driver holds the lock of `<path>`, so writes that
+end at the same time come one after the other. Where locks don't reach, as between machines, no name that is taken is
+taken again: the later write is an error.
 """
 
 from __future__ import annotations
 
 import base64
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -30,7 +35,7 @@ import kbat
 from kbat.spark.job import remove_job
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from kbat.spark.topics import TopicPartition
 
@@ -59,7 +64,18 @@ class CommitOptions:
 
 
 def commit_fragments(path: Path, job: Path, fragments: Sequence[Fragment], options: CommitOptions) -> None:
-    """Move fragments in place, in their order."""
+    """Move fragments in place, in their order, after what other writes have moved.
+
+    Raises `FileExistsError` where another write, which no lock held back, took their place.
+    """
+    with _locked(path, fcntl.LOCK_EX):
+        _finish_dead(path)
+        _write_plan(job, _prepare(path, job, fragments, options))
+        _carry_out(path, job)
+
+
+def _prepare(path: Path, job: Path, fragments: Sequence[Fragment], options: CommitOptions) -> dict[str, list[str]]:
+    """Make the partitions, or what comes after those that are there, in the job's directory; return what is to do."""
     by_partition: dict[TopicPartition, list[Fragment]] = {}
     for fragment in fragments:
         by_partition.setdefault(fragment.partition, []).append(fragment)
@@ -74,17 +90,21 @@ def commit_fragments(path: Path, job: Path, fragments: Sequence[Fragment], optio
         if ids and not existing.is_there:
             (made / "partition.metadata").write_text(f"version: 0\ntopic_id: {ids[str(partition.topic)]}")
     topics = {partition.topic for partition in by_partition} if options.overwrite else set()
-    plan = {"remove": _partitions_of(path, topics), "move": [str(partition) for partition in sorted(by_partition)]}
-    _write_plan(job, plan)
-    _carry_out(path, job, fcntl.LOCK_EX)
+    remove, move = _partitions_of(path, topics), [str(partition) for partition in sorted(by_partition)]
+    for name in move:
+        if name not in remove:
+            _names_taken(job / "made" / name, path / name)
+    return {"remove": remove, "move": move}
 
 
 def finish_commits(path: Path) -> None:
-    """Move in place what drivers that died in the midst of it have not moved. A living one's is left to it."""
-    for plan in path.glob(f".kbat-*/{_PLAN}"):
-        with contextlib.suppress(BlockingIOError):
-            _carry_out(path, plan.parent, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            remove_job(plan.parent)
+    """Move in place what drivers that died in the midst of it have not moved.
+
+    While a driver moves files, this is left to it: it did so before it began.
+    """
+    if any(_plans(path)):
+        with contextlib.suppress(BlockingIOError), _locked(path, fcntl.LOCK_EX | fcntl.LOCK_NB):
+            _finish_dead(path)
 
 
 def is_committed(job: Path) -> bool:
@@ -101,23 +121,42 @@ def _write_plan(job: Path, plan: dict[str, list[str]]) -> None:
     new.rename(job / _PLAN)
 
 
-def _carry_out(path: Path, job: Path, lock: int) -> None:
+@contextlib.contextmanager
+def _locked(path: Path, operation: int) -> Iterator[None]:
+    """Hold the lock of the path that is written to: the directory's own, so that no file is left in it."""
+    held = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(held, operation)
+        yield
+    finally:
+        os.close(held)
+
+
+def _plans(path: Path) -> Iterator[Path]:
+    return path.glob(f".kbat-*/{_PLAN}")
+
+
+def _finish_dead(path: Path) -> None:
+    """Carry out all plans that are there: who holds the lock knows that their drivers won't."""
+    for plan in sorted(_plans(path)):
+        _carry_out(path, plan.parent)
+        remove_job(plan.parent)
+
+
+def _carry_out(path: Path, job: Path) -> None:
     """Do what a job's plan says and is not done yet."""
     try:
-        held = (job / _PLAN).open()
+        plan = json.loads((job / _PLAN).read_text())
     except FileNotFoundError:
-        return  # another write was quicker
-    with held:
-        fcntl.flock(held, lock)
-        if not is_committed(job):
-            return
-        plan = json.load(held)
-        try:
-            _carry_out_plan(path, job, plan)
-        except OSError as error:
-            error.add_note(f"kbat: the write is committed; the next write to {path} moves what has not moved")
-            raise
-        (job / _PLAN).unlink()
+        return  # another write, which no lock held back, was quicker
+    try:
+        _carry_out_plan(path, job, plan)
+    except OSError as error:
+        error.add_note(
+            f"kbat: the write is committed; the next write to {path} moves what has not moved, unless you remove {job}"
+        )
+        raise
+    (job / _PLAN).unlink()
 
 
 def _carry_out_plan(path: Path, job: Path, plan: dict[str, list[str]]) -> None:
@@ -197,11 +236,51 @@ def _partitions_of(path: Path, topics: set[str | None]) -> list[str]:
 
 def _move(made: Path, directory: Path) -> None:
     if not directory.exists():
-        made.rename(directory)
+        made.rename(directory)  # fails on one that was made meanwhile
         return
+    taken = _names_taken(made, directory)
     names = sorted(file.name for file in made.iterdir())
     for name in sorted(names, key=lambda name: (name != _CHECKPOINT, name.partition(".")[0], name.endswith(".log"))):
-        (made / name).replace(directory / name)
+        if name in taken:
+            (made / name).replace(directory / name)
+        else:
+            _move_to_new(made / name, directory / name)
+
+
+def _names_taken(made: Path, directory: Path) -> set[str]:
+    """Return which files take the place of others: the checkpoint, and those of an empty last segment.
+
+    Raises `FileExistsError` for any other that is there.
+    """
+    taken = {file.name for file in made.iterdir() if _is_other(directory / file.name, file)}
+    for name in sorted(taken - {_CHECKPOINT}):
+        log = directory / f"{name.partition('.')[0]}.log"
+        if not (log.exists() and log.stat().st_size == 0):
+            raise _taken(directory / name)
+    return taken
+
+
+def _move_to_new(file: Path, target: Path) -> None:
+    """Move a file to a name that is free. Renaming would take one that is not, so it is linked where that can be."""
+    try:
+        target.hardlink_to(file)
+    except OSError as error:
+        if _is_other(target, file):
+            raise _taken(target) from error
+        if not target.exists():  # no links in this file system
+            file.rename(target)
+            return
+    file.unlink(missing_ok=True)
+
+
+def _is_other(target: Path, file: Path) -> bool:
+    """Whether a name is taken, by another file than the one that was linked to it before a driver died."""
+    return target.exists() and not target.samefile(file)
+
+
+def _taken(target: Path) -> FileExistsError:
+    message = "kbat: another write was here meanwhile, which no lock held back; nothing of it was replaced"
+    return FileExistsError(errno.EEXIST, message, os.fspath(target))
 
 
 def _new_topic_id() -> str:

@@ -28,11 +28,12 @@ class Segment:
 
 @dataclass(frozen=True)
 class Log:
-    """The segments of one partition in one directory, in their order."""
+    """The segments of one partition in one directory, in their order, and the limits to look things up with."""
 
     partition: TopicPartition
     directory: str
     segments: tuple[Segment, ...]
+    limits: kbat.Limits | None = None
 
     @property
     def is_named(self) -> bool:
@@ -42,7 +43,7 @@ class Log:
     @functools.cached_property
     def on_disk(self) -> kbat.PartitionLog:
         """The directory, opened for looking things up. Raises `OSError` if it is gone."""
-        return kbat.PartitionLog(self.directory)
+        return kbat.PartitionLog(self.directory, limits=self.limits)
 
     def __getstate__(self) -> dict[str, object]:
         """Pickle without what was opened."""
@@ -58,7 +59,7 @@ def list_logs(options: ReadOptions, *, is_complete: bool = True) -> list[Log]:
     """List the partitions that a read is about, with their segments.
 
     Args:
-        options: Paths, and topics and partitions.
+        options: Paths, topics and partitions, limits.
         is_complete: Whether every topic and partition that is named has to be there.
 
     Raises `FileNotFoundError` for a path where nothing is, `ValueError` for one that is not in a local file system and
@@ -72,7 +73,8 @@ def list_logs(options: ReadOptions, *, is_complete: bool = True) -> list[Log]:
             full_path = os.fspath(file.path)
             key = TopicPartition(topic, partition), os.path.dirname(full_path)  # noqa: PTH120 -- strings in, strings out
             found.setdefault(key, []).append(Segment(full_path, file.size, file.base_offset))
-    logs = [Log(partition, directory, tuple(segments)) for (partition, directory), segments in found.items()]
+    limits = options.limits
+    logs = [Log(partition, directory, tuple(segments), limits) for (partition, directory), segments in found.items()]
     if is_complete:
         options.subscription.check(log.partition for log in logs)
     return [log for log in logs if options.subscription.takes(log.partition)]

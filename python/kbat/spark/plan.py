@@ -126,7 +126,7 @@ def plan_ranges(
     """Share out what was resolved, but for segments all of whose records are older than `start_timestamp`."""
     whole = [found for a_range in ranges for found in _whole_segments(a_range)]
     if start_timestamp is not None:
-        whole = [found for found in whole if not _is_older(found[0], start_timestamp)]
+        whole = [found for found in whole if not _is_older(found[0], start_timestamp, options.limits)]
     total = sum(piece.size for piece, *_ in whole)
     cores = os.cpu_count() or 1
     most = options.max_partition_bytes * (HEADERS_ONLY if options.view == "batches" else 1)
@@ -135,7 +135,8 @@ def plan_ranges(
     if options.min_partitions:
         max_len = min(max_len, max(-(-total // options.min_partitions), 1))
     max_count = options.max_records_per_partition
-    pieces = [part for found in whole for part in _cut(*found, max_len, max_count)]
+    cutter = _Cutter(max_len, max_count, options.limits)
+    pieces = [part for found in whole for part in cutter.cut(*found)]
     return list(pack(pieces, max_len, cores, max_count)) or [ReadPartition(())]
 
 
@@ -179,61 +180,69 @@ def _whole_segments(a_range: LogRange) -> Iterator[tuple[Piece, int | None, int 
             yield Piece(segment.path, 0, segment.size, log.partition, start, end), base, next_base
 
 
-def _is_older(piece: Piece, timestamp: int) -> bool:
+def _is_older(piece: Piece, timestamp: int, limits: kbat.Limits) -> bool:
     try:
-        return kbat.Segment(piece.path).largest_timestamp < timestamp
+        return kbat.Segment(piece.path, limits=limits).largest_timestamp < timestamp
     except (kbat.KbatError, ValueError):  # damaged, or not named after its base offset
         return False
 
 
-def _cut(piece: Piece, base: int | None, next_base: int | None, max_len: int, max_count: int | None) -> Iterator[Piece]:
-    """Cut a segment down to the offsets wanted, then into windows of at most `max_len` bytes or `max_count` offsets.
+@dataclass(frozen=True)
+class _Cutter:
+    """Cuts segments into windows of at most `max_len` bytes or `max_count` offsets, looked up within `limits`."""
 
-    A log that can't be walked is left whole: the task that reads it says what is wrong, or skips it.
-    """
-    try:
-        for part in _by_count(piece, base, next_base, max_count) if max_count else [piece]:
-            window = _narrow(part, base, next_base)
-            if window is not None:
-                yield from _by_size(window, max_len)
-    except kbat.KbatError:
-        yield piece
+    max_len: int
+    max_count: int | None
+    limits: kbat.Limits
 
+    def cut(self, piece: Piece, base: int | None, next_base: int | None) -> Iterator[Piece]:
+        """Cut a segment down to the offsets wanted, then into windows.
 
-def _by_count(piece: Piece, base: int | None, next_base: int | None, max_count: int) -> Iterator[Piece]:
-    if base is None:
-        yield piece
-        return
-    last = kbat.Segment(piece.path).end_offset if next_base is None else next_base
-    start = max(base, base if piece.start_offset is None else piece.start_offset)
-    end = max(min(last, last if piece.end_offset is None else piece.end_offset), start)
-    count = max(-(-(end - start) // max_count), 1)
-    bounds = [start + (end - start) * place // count for place in range(count + 1)]
-    for first, after in itertools.pairwise(bounds):
-        yield replace(piece, start_offset=first, end_offset=after, offset_count=after - first)
+        A log that can't be walked is left whole: the task that reads it says what is wrong, or skips it.
+        """
+        try:
+            for part in self._by_count(piece, base, next_base) if self.max_count else [piece]:
+                window = self._narrow(part, base, next_base)
+                if window is not None:
+                    yield from self._by_size(window)
+        except kbat.KbatError:
+            yield piece
 
+    def _by_count(self, piece: Piece, base: int | None, next_base: int | None) -> Iterator[Piece]:
+        if base is None or self.max_count is None:
+            yield piece
+            return
+        last = self._segment(piece).end_offset if next_base is None else next_base
+        start = max(base, base if piece.start_offset is None else piece.start_offset)
+        end = max(min(last, last if piece.end_offset is None else piece.end_offset), start)
+        count = max(-(-(end - start) // self.max_count), 1)
+        bounds = [start + (end - start) * place // count for place in range(count + 1)]
+        for first, after in itertools.pairwise(bounds):
+            yield replace(piece, start_offset=first, end_offset=after, offset_count=after - first)
 
-def _narrow(piece: Piece, base: int | None, next_base: int | None) -> Piece | None:
-    """Return the window from the batch with the first offset wanted to the batch with the last; None if it is empty."""
-    if base is None:
-        return piece
-    segment = kbat.Segment(piece.path)
-    if piece.start_offset is not None and piece.start_offset > base:
-        place = segment.find_offset(piece.start_offset)
-        if place is None or place.position >= piece.end:
-            return None
-        piece = replace(piece, start=place.position)
-    if piece.end_offset is not None and (next_base is None or piece.end_offset < next_base):
-        place = segment.find_offset(piece.end_offset)
-        if place is not None:
-            end = place.position + (place.size if place.base_offset < piece.end_offset else 0)
-            piece = replace(piece, end=min(end, piece.end))
-    return piece if piece.size > 0 else None
+    def _narrow(self, piece: Piece, base: int | None, next_base: int | None) -> Piece | None:
+        """Return the window from the batch with the first offset wanted to that with the last; None if it is empty."""
+        if base is None:
+            return piece
+        segment = self._segment(piece)
+        if piece.start_offset is not None and piece.start_offset > base:
+            place = segment.find_offset(piece.start_offset)
+            if place is None or place.position >= piece.end:
+                return None
+            piece = replace(piece, start=place.position)
+        if piece.end_offset is not None and (next_base is None or piece.end_offset < next_base):
+            place = segment.find_offset(piece.end_offset)
+            if place is not None:
+                end = place.position + (place.size if place.base_offset < piece.end_offset else 0)
+                piece = replace(piece, end=min(end, piece.end))
+        return piece if piece.size > 0 else None
 
+    def _by_size(self, piece: Piece) -> Iterator[Piece]:
+        if piece.size <= self.max_len:
+            yield piece
+            return
+        for _, start, end in kbat.split((piece.path, piece.start, piece.end), self.max_len, limits=self.limits):
+            yield replace(piece, start=start, end=end)
 
-def _by_size(piece: Piece, max_len: int) -> Iterator[Piece]:
-    if piece.size <= max_len:
-        yield piece
-        return
-    for _, start, end in kbat.split((piece.path, piece.start, piece.end), max_len):
-        yield replace(piece, start=start, end=end)
+    def _segment(self, piece: Piece) -> kbat.Segment:
+        return kbat.Segment(piece.path, limits=self.limits)

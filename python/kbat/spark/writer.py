@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import time
 import uuid
 from dataclasses import dataclass
@@ -50,6 +51,10 @@ if TYPE_CHECKING:
 # A partition's records wait until they are about this many bytes, and those of all partitions until they are so many.
 _RUN_LEN = 1 << 20
 _WAITING_LEN = 256 << 20
+
+# Logs that a task has open at the same time, if its process may have so many files; others are opened again.
+_OPEN_LOGS = 512
+_FILES_OF_A_LOG = 4
 
 _TEXT = (BinaryType, StringType)
 _COLUMN_TYPES: dict[str, tuple[type[DataType], ...]] = {
@@ -176,9 +181,12 @@ class TaskWriter:
     def __init__(self, job: KbatWriter, directory: Path, number: int) -> None:
         self.job = job
         self.directory = directory
-        self.logs: dict[TopicPartition, kbat.LogWriter] = {}
+        self.logs: dict[TopicPartition, kbat.LogWriter] = {}  # the least recently used first
+        self.most_logs = _most_logs()
+        self.counts: dict[TopicPartition, int] = {}
         self.waiting: dict[TopicPartition, list[pa.RecordBatch]] = {}
         self.waiting_len: dict[TopicPartition, int] = {}
+        self.total_waiting_len = 0
         self.turn = number
         self.now = time.time_ns() // 1_000_000
 
@@ -196,11 +204,12 @@ class TaskWriter:
 
     def close(self) -> Iterator[Fragment]:
         """Write what waits, and yield what there is."""
-        for partition in list(self.waiting):
-            self._write(partition)
-        for partition, log in self.logs.items():
-            count = log.end_offset
-            log.close()
+        for partition in [*self.logs, *self.waiting]:  # those that are open first
+            if partition in self.waiting:
+                self._write(partition)
+            if partition in self.logs:
+                self._close(partition)
+        for partition, count in self.counts.items():
             yield Fragment(partition, os.fspath(self._directory(partition)), count)
 
     def _topics(self, batch: pa.RecordBatch) -> pa.Array[Any] | str:
@@ -256,14 +265,15 @@ class TaskWriter:
     def _wait(self, partition: TopicPartition, records: pa.RecordBatch) -> None:
         self.waiting.setdefault(partition, []).append(records)
         self.waiting_len[partition] = self.waiting_len.get(partition, 0) + records.nbytes
+        self.total_waiting_len += records.nbytes
         if self.waiting_len[partition] >= max(_RUN_LEN, 8 * self.job.options.batch_size):
             self._write(partition)
-        while sum(self.waiting_len.values()) > _WAITING_LEN:
+        while self.total_waiting_len > _WAITING_LEN:
             self._write(max(self.waiting_len, key=self.waiting_len.__getitem__))
 
     def _write(self, partition: TopicPartition) -> None:
         records = pa.Table.from_batches(self.waiting.pop(partition))
-        del self.waiting_len[partition]
+        self.total_waiting_len -= self.waiting_len.pop(partition)
         options, log = self.job.options, self._log(partition)
         batches = kbat.encode_batches(
             records,
@@ -278,14 +288,31 @@ class TaskWriter:
             log.append_batch(batch.bytes, keep_offsets=True)
 
     def _log(self, partition: TopicPartition) -> kbat.LogWriter:
-        if partition not in self.logs:
+        log = self.logs.pop(partition, None)
+        if log is None:
+            while len(self.logs) >= self.most_logs:
+                self._close(next(iter(self.logs)))
             directory = self._directory(partition)
             directory.parent.mkdir(exist_ok=True)  # not the job's own, which goes when the job fails
-            self.logs[partition] = kbat.LogWriter(directory, segment_bytes=self.job.options.segment_bytes)
-        return self.logs[partition]
+            log = kbat.LogWriter(directory, segment_bytes=self.job.options.segment_bytes)
+        self.logs[partition] = log
+        return log
+
+    def _close(self, partition: TopicPartition) -> None:
+        log = self.logs.pop(partition)
+        self.counts[partition] = log.end_offset
+        log.close()
 
     def _directory(self, partition: TopicPartition) -> Path:
         return self.directory / str(partition)
+
+
+def _most_logs() -> int:
+    """Return how many logs a task may have open: half of the files that its process may have are theirs at the most."""
+    most_files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if most_files == resource.RLIM_INFINITY:
+        return _OPEN_LOGS
+    return max(min(most_files // (2 * _FILES_OF_A_LOG), _OPEN_LOGS), 1)
 
 
 def _groups(topics: Any, partitions: Any) -> Iterator[tuple[str, int, Any]]:  # noqa: ANN401 -- numpy arrays
