@@ -30,7 +30,8 @@ impl PositionedFile {
             if metadata.is_file() { File::open(path).map(Some) } else { Ok(None) }
         };
         let Some(file) = open().map_err(|error| Error::from(error).with_path(path))? else {
-            let message = "this is a pipe or a device, and segments are read by position: copy it to a file, or give its bytes";
+            let message =
+                "this is a pipe or a device, and segments are read by position: copy it to a file, or give its bytes";
             return Err(Error::argument(message).with_path(path));
         };
         Ok(Self { file, path: path.to_path_buf(), leaves_page_cache: false, direct: None })

@@ -218,6 +218,17 @@ impl LogFile {
     }
 }
 
+/// Whether a broker takes a file's name for that of a segment's file and can't: it does not start then. Up to the first dot it wants
+/// a number.
+///
+/// Source: `LogLoader.loadSegmentFiles`, `removeTempFilesAndCollectSwapFiles`, `ProducerStateManager.listSnapshotFiles` and
+/// `LogFileUtils.offsetFromFileName` of Kafka.
+pub(crate) fn stops_a_broker(name: &str) -> bool {
+    let bare = [".swap", ".cleaned"].into_iter().find_map(|suffix| name.strip_suffix(suffix)).unwrap_or(name);
+    let is_number = name.split('.').next().is_some_and(|number| number.parse::<i64>().is_ok());
+    !is_number && LogFileKind::ALL.into_iter().any(|kind| bare.ends_with(kind.suffix()))
+}
+
 impl fmt::Display for LogFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:020}{}{}", self.base_offset, self.kind.suffix(), self.state.suffix())

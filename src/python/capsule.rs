@@ -3,6 +3,9 @@
 //! Source: <https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html>. The structures and their release
 //! are arrow-rs's; a capsule that nobody consumed drops them.
 
+use std::sync::OnceLock;
+use std::thread::{self, ThreadId};
+
 use arrow_array::ffi::{FFI_ArrowSchema, to_ffi};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{Array, RecordBatchIterator, RecordBatchReader, StructArray};
@@ -37,8 +40,33 @@ impl Iterator for Reader {
     type Item = Result<arrow_array::RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        if let Some(raised) = raised_by_signals() {
+            return Some(Err(ArrowError::ComputeError(format!("interrupted: {raised}"))));
+        }
         self.0.next().map(|next| next.map_err(|error| ArrowError::ComputeError(error.to_string())))
     }
+}
+
+/// What Ctrl-C, or another signal, raised, as far as the thread that is asked for a batch is the one that learns of it: Python's
+/// main thread. The others may not wait for the GIL, which who waits for them may have.
+#[expect(clippy::redundant_closure_for_method_calls, reason = "the method itself is of one lifetime only")]
+fn raised_by_signals() -> Option<PyErr> {
+    if MAIN_THREAD.get() != Some(&thread::current().id()) {
+        return None;
+    }
+    Python::attach(|py| py.check_signals()).err()
+}
+
+/// Python's main thread, if that imported the module.
+static MAIN_THREAD: OnceLock<ThreadId> = OnceLock::new();
+
+/// Notes the thread that imports the module, if it is Python's main thread.
+pub(crate) fn note_main_thread(py: Python<'_>) -> PyResult<()> {
+    let threading = py.import("threading")?;
+    if threading.call_method0("current_thread")?.is(&threading.call_method0("main_thread")?) {
+        let _ = MAIN_THREAD.set(thread::current().id()); // a second import changes nothing
+    }
+    Ok(())
 }
 
 impl RecordBatchReader for Reader {

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyList, PyString, PyTuple};
 
 use crate::arrow::ScanSource;
-use crate::log::find_segments;
+use crate::log::{DirectoryState, PartitionDirectory, find_segments, parse_base_offset};
 use crate::python::errors::OrRaise;
 use crate::python::limits::{PyLimits, or_default};
 use crate::python::source::{Source, source};
@@ -65,8 +65,23 @@ fn expanded(object: &Bound<'_, PyAny>, path: PathBuf) -> PyResult<Vec<PathBuf>> 
     if found.is_empty() {
         return Err(PyFileNotFoundError::new_err(format!("nothing matches {}", path.display())));
     }
+    found.retain(|path| is_of_a_log(path));
+    if found.is_empty() {
+        let message = format!("nothing that matches {} is a segment, a partition or a log directory", path.display());
+        return Err(PyFileNotFoundError::new_err(message));
+    }
     found.sort();
     Ok(found)
+}
+
+/// Whether a path that was not named but matched is taken: what a log directory would leave out is left out here too.
+fn is_of_a_log(path: &Path) -> bool {
+    let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return false };
+    if path.is_dir() {
+        PartitionDirectory::parse(name).is_none_or(|directory| directory.state == DirectoryState::Live)
+    } else {
+        parse_base_offset(name).is_some()
+    }
 }
 
 /// Cut segments into parts of about equal size, to be read apart: each part is a source for :func:`scan`.

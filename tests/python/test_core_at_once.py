@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import resource
 import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -250,3 +253,43 @@ def test_iterating_a_large_set_takes_time_in_proportion() -> None:
         assert sum(1 for _ in found) == count
         took.append(time.perf_counter() - begin)
     assert took[1] < 20 * took[0]  # 60 times and more where each chunk walked over all of the set
+
+
+def test_ctrl_c_stops_a_consumer_of_the_c_stream() -> None:
+    script = f"""
+import kbat, pyarrow as pa
+scan = kbat.scan([{str(CASE)!r}] * 3000)
+print("begins", flush=True)
+pa.table(scan)
+"""
+    running = subprocess.Popen(  # noqa: S603 -- this module's own script
+        [sys.executable, "-c", f"import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n{script}"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    with running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == "begins\n"
+        time.sleep(0.3)
+        begin = time.perf_counter()
+        running.send_signal(signal.SIGINT)
+        _, errors = running.communicate(timeout=60)
+    assert time.perf_counter() - begin < 5
+    assert "interrupted: KeyboardInterrupt" in errors
+    assert running.returncode == 1
+
+
+def test_a_pattern_takes_what_a_log_directory_would(tmp_path: Path) -> None:
+    for name in ("t-0", "t-1", "t-2.0123456789abcdef0123456789abcdef-delete", "t-3.0123456789abcdef-stray"):
+        with kbat.LogWriter(tmp_path / name) as writer:
+            writer.append_batch(batch(10))
+    (tmp_path / "t-meta.properties").write_text("version=1")
+    assert (
+        kbat.scan(tmp_path / "t-*", columns=["partition"]).to_pyarrow()["partition"].to_pylist() == [0] * 10 + [1] * 10
+    )
+    assert kbat.scan(tmp_path / "t-0" / "*", columns=["offset"]).to_pyarrow().num_rows == 10
+    for pattern in ("t-meta*", "t-2*"):
+        with pytest.raises(FileNotFoundError, match="nothing that matches"):
+            kbat.scan(tmp_path / pattern)

@@ -178,3 +178,109 @@ def test_repair_bad_paths_raise(tmp_path: Path) -> None:
         kbat.salvage(tmp_path / "missing", tmp_path / "out")
     with pytest.raises(ValueError, match=r"name the \.log file"):
         kbat.verify(CORPUS / "codec-lz4" / "00000000000000000000.index")
+
+
+def partition(tmp_path: Path, *segments: tuple[int, bytes]) -> Path:
+    """Write segments under the offsets given for their names."""
+    place = tmp_path / "topic-0"
+    place.mkdir()
+    for base_offset, log in segments:
+        (place / f"{base_offset:020}.log").write_bytes(log)
+    return place
+
+
+def batches(first: int, count: int) -> bytes:
+    return b"".join(
+        data.build([(offset, b"key", b"value")], base_offset=offset) for offset in range(first, first + count)
+    )
+
+
+def found(place: Path) -> list[tuple[str, str]]:
+    return [
+        (finding.severity, finding.kind) for finding in kbat.verify(place).findings if finding.kind != "index_missing"
+    ]
+
+
+def test_verify_what_ends_a_segment_is_worse_before_the_last(tmp_path: Path) -> None:
+    zeros = partition(tmp_path, (0, batches(0, 3) + bytes(1000)), (3, batches(3, 3) + bytes(1000)))
+    by_segment = [
+        (item.severity, Path(item.path or "").name[:20])
+        for item in kbat.verify(zeros).findings
+        if item.kind == "zero_tail"
+    ]
+    assert by_segment == [("error", f"{0:020}"), ("info", f"{3:020}")]
+    (zeros / f"{0:020}.log").write_bytes(batches(0, 3)[:-5])
+    (cut,) = [item.message for item in kbat.verify(zeros).findings if item.kind == "partial_batch"]
+    assert "deletes all later segments" in cut
+    (zeros / f"{3:020}.log").unlink()
+    (cut,) = [item.message for item in kbat.verify(zeros).findings if item.kind == "partial_batch"]
+    assert "nothing before it is lost" in cut
+
+
+@pytest.mark.parametrize(
+    ("name", "severity"),
+    [
+        ("hs_err_pid32300.log", "error"),
+        ("old.snapshot", "error"),
+        ("x.timeindex", "error"),
+        ("00000000000000000000-copy.log", "error"),
+        ("foo.log.swap", "error"),
+        ("00000000000000000000.log.bak", "info"),
+        ("notes.txt", "info"),
+    ],
+)
+def test_verify_names_that_stop_a_broker_are_errors_and_not_copied(name: str, severity: str, tmp_path: Path) -> None:
+    place = partition(tmp_path, (0, batches(0, 3)))
+    (place / name).write_text("x")
+    kind = "file_name" if severity == "error" else "unknown_file"
+    assert (severity, kind) in found(place)
+    kbat.recover(place, tmp_path / "recovered")
+    kbat.salvage(place, tmp_path / "salvaged")
+    for out in ("recovered", "salvaged"):
+        assert (tmp_path / out / name).exists() == (severity == "info")
+
+
+def test_verify_a_level_above_the_log_directory_says_so(tmp_path: Path) -> None:
+    partition(tmp_path, (0, batches(0, 3))).rename(tmp_path / "a-0")
+    (tmp_path / "data").mkdir()
+    (tmp_path / "a-0").rename(tmp_path / "data" / "a-0")
+    (message,) = [item.message for item in kbat.verify(tmp_path).findings if item.kind == "directory_name"]
+    assert "verify it and not the directory above" in message
+
+
+def test_salvage_is_not_bound_by_a_segment_without_batches(tmp_path: Path) -> None:
+    place = partition(tmp_path, (0, batches(0, 20)), (1, b""), (20, batches(20, 5)))
+    report = kbat.salvage(place, tmp_path / "out")
+    assert (report.dropped, report.end_offset) == ([], 25)
+    assert kbat.scan(tmp_path / "out").to_pyarrow()["offset"].to_pylist() == list(range(25))
+
+
+def test_salvage_keeps_what_comes_first_where_segments_overlap(tmp_path: Path) -> None:
+    place = partition(tmp_path, (0, batches(0, 20)), (15, batches(15, 5)), (20, batches(20, 5)))
+    report = kbat.salvage(place, tmp_path / "out")
+    assert {(hole.reason, hole.first_offset, hole.last_offset) for hole in report.dropped} == {
+        ("offset_order", None, None)
+    }
+    assert kbat.scan(tmp_path / "out").to_pyarrow()["offset"].to_pylist() == list(range(25))
+
+
+def test_salvage_of_a_segment_with_another_ones_name_keeps_all_and_is_sound(tmp_path: Path) -> None:
+    place = partition(tmp_path, (0, batches(0, 10)), (15, batches(10, 10)), (20, batches(20, 5)))
+    report = kbat.salvage(place, tmp_path / "out")
+    assert (report.dropped, [segment.base_offset for segment in report.segments]) == ([], [0, 10, 20])
+    assert kbat.verify(tmp_path / "out").exit_code < 2
+
+
+def test_salvage_tells_of_lost_offsets_once(tmp_path: Path) -> None:
+    log = batches(0, 3) + batches(1, 2) + batches(5, 2)
+    report = kbat.salvage(partition(tmp_path, (0, log)), tmp_path / "out")
+    assert [(hole.first_offset, hole.last_offset) for hole in report.dropped] == [(3, 4), (None, None)]
+
+
+def test_recover_says_what_it_knows_of_the_loss_before_zeros(tmp_path: Path) -> None:
+    log = bytearray(batches(0, 20))
+    size = len(log) // 20
+    log[3 * size + 70] ^= 1
+    log[10 * size : 10 * size + 2 * size] = bytes(2 * size)
+    report = kbat.recover(partition(tmp_path, (0, bytes(log))), tmp_path / "out")
+    assert [(hole.first_offset, hole.last_offset) for hole in report.dropped] == [(3, None)]

@@ -65,6 +65,7 @@ def test_write_of_what_was_read_is_the_same(spark: SparkSession, log_dir: Path, 
     rows = source.load(os.fspath(log_dir)).select("offset", *columns)
     ordered = rows.repartition(2, "topic").sortWithinPartitions("topic", "offset").drop("offset")
     save(ordered, tmp_path, compression="zstd", batchSize="4k", segmentBytes="20k")
+    save(rows.limit(0), tmp_path)  # with the columns that only a source has
     assert names_in(tmp_path) == {f"codec-{codec}-0" for codec in ("gzip", "lz4", "none", "snappy", "zstd")}
     again = spark.read.format("kbat").option("includeHeaders", value=True).load(os.fspath(tmp_path))
     order = ["topic", "offset"]
@@ -134,11 +135,13 @@ def test_write_by_key_goes_where_kafkas_producer_sends(spark: SparkSession, tmp_
         ("value string", {}, "there is no column topic; add one, or write with the option topic"),
         ("topic string, key string", {}, "there is no column value"),
         (
-            "topic string, value string, offset bigint",
+            "topic string, value string, offsets bigint",
             {},
-            "a record has no offset; columns that can",
+            "a record has no offsets; columns that can",
         ),
         ("topic string, value string, headers string", {}, "it can be array<struct<key:string,value:binary>>"),
+        ("value string", {"topic": "../t"}, "option topic='../t': it is 1 to 249 letters"),
+        ("value string", {"topic": ".."}, "neither '.' nor '..'"),
         ("value string", {"topic": "t", "compress": "zstd"}, "there is no option compress; did you mean compression"),
         ("value string", {"topic": "t", "compression": "zip"}, "it is none, gzip, snappy, lz4 or zstd"),
         ("value string", {"topic": "t", "segmentBytes": "0"}, "it is at least 1 byte"),
@@ -463,6 +466,10 @@ def test_commit_of_nothing_changes_nothing(tmp_path: Path) -> None:
         ([(None, 0, b"")], "a row has no topic"),
         ([("a", -1, b"")], "-1 is no partition: they count from 0"),
         ([("a", None, b"")], "rows of topic a have no partition, and how many it has is not known"),
+        ([("../../evil", 0, b"")], "a row has topic '../../evil', which is no topic's name: it is 1 to 249"),
+        ([("..", 0, b"")], "which is no topic's name"),
+        ([("café", 0, b"")], "which is no topic's name"),
+        ([("a" * 250, 0, b"")], "which is no topic's name"),
     ],
 )
 def test_task_refuses_rows_that_belong_nowhere(tmp_path: Path, rows: list[tuple[Any, ...]], message: str) -> None:

@@ -16,6 +16,7 @@ from kbat.spark.values import parse_names
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+_LEGAL_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 # Kafka's own topics, which a pattern never matches; one that wants them names them.
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"})
 
@@ -89,6 +90,14 @@ class Subscription:
             return [str(partition) for partition in self.partitions if partition not in there]
         topics = {partition.topic for partition in there}
         return [topic for topic in self.topics or () if topic not in topics]
+
+
+def parse_topic(text: str) -> str:
+    """Parse a topic's name, of which a directory's is made. Source: `Topic.validate` of Kafka."""
+    if _LEGAL_TOPIC.fullmatch(text) is None or text in {".", ".."}:
+        message = "it is 1 to 249 letters and digits of ASCII, '.', '_' and '-', and neither '.' nor '..'"
+        raise ValueError(message)
+    return text
 
 
 def parse_topics(text: str) -> tuple[str, ...]:

@@ -43,7 +43,7 @@ from kbat.spark.commit import CommitOptions, Fragment, commit_fragments, finish_
 from kbat.spark.job import remove_job
 from kbat.spark.listing import local_path
 from kbat.spark.table import option, parse_table
-from kbat.spark.topics import TopicPartition
+from kbat.spark.topics import TopicPartition, parse_topic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -65,6 +65,8 @@ _COLUMN_TYPES: dict[str, tuple[type[DataType], ...]] = {
     "headers": (ArrayType,),
     "timestamp": (TimestampType, LongType),
 }
+# Columns of the source that a sink has no use for, as Spark's Kafka sink: what was read can be written as it is.
+_PASSED_OVER = ("offset", "timestampType")
 # What kbat.encode looks at.
 _RECORD_COLUMNS = ("key", "value", "headers", "timestamp")
 
@@ -74,7 +76,7 @@ class WriteOptions:
     """What one `df.write.format("kbat")` asks for."""
 
     path: str | None = option("path", values.parse_text, "the directory that the partition directories go into")
-    topic: str | None = option("topic", values.parse_text, "topic of all rows; else the column topic")
+    topic: str | None = option("topic", parse_topic, "topic of all rows; else the column topic")
     num_partitions: int | None = option(
         "numPartitions", values.parse_positive_count, "partitions of each topic, where there is no column partition"
     )
@@ -292,6 +294,7 @@ class TaskWriter:
         if log is None:
             while len(self.logs) >= self.most_logs:
                 self._close(next(iter(self.logs)))
+            _check_topic(str(partition.topic))
             directory = self._directory(partition)
             directory.parent.mkdir(exist_ok=True)  # not the job's own, which goes when the job fails
             log = kbat.LogWriter(directory, segment_bytes=self.job.options.segment_bytes)
@@ -305,6 +308,14 @@ class TaskWriter:
 
     def _directory(self, partition: TopicPartition) -> Path:
         return self.directory / str(partition)
+
+
+def _check_topic(name: str) -> None:
+    try:
+        parse_topic(name)
+    except ValueError as error:
+        message = f"kbat: a row has topic {name!r}, which is no topic's name: {error}"
+        raise ValueError(message) from None
 
 
 def _most_logs() -> int:
@@ -331,6 +342,8 @@ def _groups(topics: Any, partitions: Any) -> Iterator[tuple[str, int, Any]]:  # 
 
 def _check_schema(schema: StructType, options: WriteOptions) -> None:
     for column in schema.fields:
+        if column.name in _PASSED_OVER:
+            continue
         types = _COLUMN_TYPES.get(column.name)
         if types is None:
             message = f"kbat: a record has no {column.name}; columns that can be written: {', '.join(_COLUMN_TYPES)}"

@@ -10,7 +10,7 @@ use crate::log::checkpoint::LeaderEpochs;
 use crate::log::headers::HeaderReader;
 use crate::log::index::DEFAULT_INDEX_INTERVAL_BYTES;
 use crate::log::lock::DirectoryLock;
-use crate::log::names::{LogFile, LogFileKind};
+use crate::log::names::{LogFile, LogFileKind, stops_a_broker};
 use crate::log::progress::Progress;
 use crate::log::reader::SegmentReader;
 use crate::log::recovery::fault::Fault;
@@ -135,11 +135,11 @@ pub(crate) fn read_epochs(directory: &Path) -> LeaderEpochs {
     LeaderEpochs::read(&directory.join(LEADER_EPOCHS)).unwrap_or_default()
 }
 
-/// Copies what is no segment file and was not written anew.
+/// Copies what is no segment file and was not written anew, but for what a broker would not start with.
 pub(crate) fn copy_others(inventory: &Inventory, to: &Path) -> Result<()> {
     for path in &inventory.others {
         let copy = to.join(name_of(path));
-        if !copy.exists() {
+        if !copy.exists() && !stops_a_broker(&name_of(path)) {
             fs::copy(path, &copy).map_err(|error| Error::from(error).with_path(path))?;
         }
     }
@@ -338,12 +338,12 @@ impl Recovery {
     }
 }
 
-/// The last offset that can be seen from a byte on.
+/// The last offset of a file whose batches can be followed from a byte on to its end.
 pub(crate) fn last_offset(path: &Path, position: u64, limits: &Limits) -> Option<i64> {
     let mut reader = HeaderReader::open(path, limits).ok()?.starting_at(position);
     let mut last = None;
     while let Some(Ok(header)) = reader.next_header() {
         last = Some(header.last_offset()).max(last);
     }
-    last
+    last.filter(|_| reader.remainder_len() == 0)
 }

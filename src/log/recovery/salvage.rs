@@ -15,6 +15,7 @@ use crate::log::checkpoint::LeaderEpochs;
 use crate::log::index::DEFAULT_INDEX_INTERVAL_BYTES;
 use crate::log::names::{LogFile, LogFileKind};
 use crate::log::progress::Progress;
+use crate::log::reader::SegmentReader;
 use crate::log::recovery::fault::Fault;
 use crate::log::recovery::inventory::Inventory;
 use crate::log::recovery::output::{OutputSettings, PartitionOutput, Refusal, SegmentOutput};
@@ -46,7 +47,7 @@ impl Default for SalvageOptions {
 /// Keeps every batch that is whole, of a file of batches or a partition directory that a broker would cut at the first fault.
 ///
 /// A batch is whole if its size, magic and checksum are right, all its records can be read, and its offsets lie after those
-/// of the batch before it and before the next segment. After damage the next batch is looked for; bytes inside a record are
+/// of the batch before it and, if there is a gap between them, before those of the next segment. After damage the next batch is looked for; bytes inside a record are
 /// never taken for one. The result is a partition directory with indexes, producer snapshots and leader epochs, offsets as
 /// they were, that appears under its name when it is whole. What was left out stands in [`RepairReport::dropped`] and, where
 /// there is any, in the file `holes.jsonl` of the result, which a broker passes over.
@@ -59,7 +60,7 @@ impl Default for SalvageOptions {
 pub fn salvage(path: &Path, out: &Path, options: &SalvageOptions, progress: &mut Progress<'_>) -> Result<RepairReport> {
     let limits = &options.limits;
     let inventory = if path.is_dir() { Inventory::read(path, limits)? } else { Inventory::default() };
-    let sources = sources(path, &inventory)?;
+    let sources = sources(path, &inventory, limits)?;
     let staged = StagedDirectory::create(out)?;
     let settings = OutputSettings {
         directory: Some(staged.directory().to_path_buf()),
@@ -98,13 +99,14 @@ pub fn salvage(path: &Path, out: &Path, options: &SalvageOptions, progress: &mut
 #[derive(Debug, Clone)]
 struct Source {
     path: PathBuf,
+    /// From its name; where its first batch is whole and begins before that, the batch's offset.
     base_offset: Option<i64>,
-    /// Base offset of the segment after it.
+    /// Where the next segment begins that has a batch.
     bound: i64,
     size: u64,
 }
 
-fn sources(path: &Path, inventory: &Inventory) -> Result<Vec<Source>> {
+fn sources(path: &Path, inventory: &Inventory, limits: &Limits) -> Result<Vec<Source>> {
     let mut files: Vec<(Option<i64>, PathBuf)> =
         inventory.of_kind(LogFileKind::Log).map(|(offset, path)| (Some(offset), path.to_path_buf())).collect();
     if files.is_empty() {
@@ -114,12 +116,28 @@ fn sources(path: &Path, inventory: &Inventory) -> Result<Vec<Source>> {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         files.push((LogFile::parse(name).map(|file| file.base_offset), path.to_path_buf()));
     }
-    let bounds: Vec<i64> = files.iter().skip(1).filter_map(|(base, _)| *base).chain([i64::MAX]).collect();
-    let with_size = |((base_offset, path), bound): ((Option<i64>, PathBuf), i64)| {
+    let mut sources = Vec::new();
+    let mut bound = i64::MAX;
+    for (name, path) in files.into_iter().rev() {
         let size = fs::metadata(&path).map_err(|error| Error::from(error).with_path(&path))?.len();
-        Ok(Source { path, base_offset, bound, size })
-    };
-    files.into_iter().zip(bounds).map(with_size).collect()
+        let first = first_offset(&path, limits)?;
+        let base_offset = name.map(|name| first.map_or(name, |first| first.min(name)));
+        sources.push(Source { path, base_offset, bound, size });
+        // an empty file, by its name alone, is no reason to leave batches out
+        bound = first.or(base_offset.filter(|_| size > 0)).map_or(bound, |start| start.min(bound));
+    }
+    sources.reverse();
+    Ok(sources)
+}
+
+/// The offset at which a file's first batch begins, if that is whole.
+fn first_offset(path: &Path, limits: &Limits) -> Result<Option<i64>> {
+    let mut reader = SegmentReader::open_with(path, limits)?;
+    match reader.next_batch() {
+        Some(Ok(batch)) if batch.verify_crc().is_ok() => Ok(batch.first_offset(&mut Scratch::new(), limits).ok()),
+        Some(Err(error)) if matches!(error.kind(), ErrorKind::Io(_)) => Err(error),
+        _ => Ok(None),
+    }
 }
 
 struct Salvage<'a, 'p> {
@@ -240,10 +258,11 @@ impl Salvage<'_, '_> {
         self.open_holes = self.open_holes.saturating_add(1);
     }
 
-    /// A batch was kept, so the holes before it end before its first offset.
+    /// A batch was kept, so the holes before it end before its first offset. What was lost in all of them stands in the first.
     fn close_holes(&mut self, first_offset: i64) {
-        for hole in self.report.dropped.iter_mut().rev().take(self.open_holes) {
-            if hole.first_offset.is_some_and(|lost| lost < first_offset) {
+        let start = self.report.dropped.len().saturating_sub(self.open_holes);
+        for (number, hole) in self.report.dropped.iter_mut().skip(start).enumerate() {
+            if number == 0 && hole.first_offset.is_some_and(|lost| lost < first_offset) {
                 hole.last_offset = Some(first_offset.saturating_sub(1));
             } else {
                 hole.first_offset = None;
@@ -279,7 +298,9 @@ impl Salvage<'_, '_> {
                 "a batch begins at offset {first_offset}, below {least} where the one before it ends"
             ));
         }
-        (last_offset >= bound)
+        // without a gap before it, a batch is where it belongs, and what overlaps comes after it
+        let follows = self.end_offset == Some(first_offset);
+        (last_offset >= bound && !follows)
             .then(|| format!("a batch ends at offset {last_offset}, and the next segment begins at {bound}"))
     }
 }

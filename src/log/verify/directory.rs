@@ -10,6 +10,7 @@ use crate::log::checkpoint::{MetaProperties, OffsetCheckpoint};
 use crate::log::log_directory::OFFSET_CHECKPOINTS;
 use crate::log::names::{DirectoryState, PartitionDirectory};
 use crate::log::progress::Progress;
+use crate::log::recovery::name_of;
 use crate::log::verify::partition::check_partition;
 use crate::log::verify::report::{Finding, Report, Severity};
 
@@ -56,6 +57,11 @@ pub(crate) fn check_directory(
                 report.about(Severity::Info, "stray_directory", &directory, message);
             }
             None if KNOWN.contains(&name.as_str()) => {}
+            None if holds_partitions(&directory)? => {
+                let message =
+                    "partitions lie in it: if this is the log directory, verify it and not the directory above";
+                report.about(Severity::Error, "directory_name", &directory, message);
+            }
             None => {
                 let message = "no partition has this name: a broker does not start with it; move it away";
                 report.about(Severity::Error, "directory_name", &directory, message);
@@ -66,6 +72,14 @@ pub(crate) fn check_directory(
         check_offsets(&path.join(name), name, &ends, report);
     }
     Ok(())
+}
+
+/// Whether a directory is a log directory by the names in it.
+fn holds_partitions(path: &Path) -> Result<bool> {
+    let is_live = |directory: &PathBuf| {
+        PartitionDirectory::parse(&name_of(directory)).is_some_and(|name| name.state == DirectoryState::Live)
+    };
+    Ok(directories(path)?.iter().any(is_live))
 }
 
 fn check_meta(path: &Path, report: &mut Report) {

@@ -244,7 +244,7 @@ fn missing(error: &Error, path: &Path, report: &mut Report) {
     if error.is_not_found() {
         note_missing(Severity::Warning, path, report);
     } else {
-        report.about(Severity::Error, "unreadable", path, error.to_string());
+        report.about(Severity::Error, "unreadable", path, error.kind().to_string());
     }
 }
 

@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::limits::Limits;
 use crate::log::checkpoint::{LeaderEpochs, PartitionMetadata};
-use crate::log::names::{LogFile, LogFileKind, LogFileState, SnapshotFile};
+use crate::log::names::{LogFile, LogFileKind, LogFileState, SnapshotFile, stops_a_broker};
 use crate::log::producer::{ProducerSnapshot, ProducerStates};
 use crate::log::progress::Progress;
 use crate::log::recovery::{Inventory, LEADER_EPOCHS, name_of};
@@ -43,7 +43,9 @@ pub(crate) fn check_partition(
         log.end_offset = log.end_offset.max(Some(*base_offset));
         let place = SegmentPlace { path, base_offset: Some(*base_offset), is_last: Some(*base_offset) == last_base };
         count(path, report)?;
-        check(place, &mut log, limits, progress, report)?;
+        if let Err(error) = check(place, &mut log, limits, progress, report) {
+            unreadable(error, path, &mut log, report)?;
+        }
     }
     for gap in gaps {
         let severity = if log.compacted { Severity::Info } else { gap.severity };
@@ -55,6 +57,18 @@ pub(crate) fn check_partition(
     check_epochs(directory, &log, report);
     check_metadata(directory, report);
     Ok(Some((start_offset, end_offset)))
+}
+
+/// Notes a file that may not be read; the others may.
+pub(crate) fn unreadable(error: Error, path: &Path, log: &mut Log, report: &mut Report) -> Result<()> {
+    match error.kind() {
+        ErrorKind::Io(io) if io.kind() == std::io::ErrorKind::PermissionDenied => {
+            report.about(Severity::Error, "unreadable", path, error.kind().to_string());
+            (log.replayed, log.end_offset) = (false, None);
+            Ok(())
+        }
+        _ => Err(error),
+    }
 }
 
 /// Notes the size of a segment.
@@ -79,6 +93,10 @@ fn check_names(inventory: &Inventory, report: &mut Report) {
         if LogFile::parse(&name).is_some_and(|file| file.state != LogFileState::Live) || name.ends_with(".deleted") {
             let message = "left by a deletion or compaction that did not end: a broker settles it when it starts";
             report.about(Severity::Info, "leftover_file", path, message);
+        } else if stops_a_broker(&name) {
+            let message =
+                "a broker takes the name for a segment's, finds no offset in it and does not start: move the file away";
+            report.about(Severity::Error, "file_name", path, message);
         } else {
             report.about(Severity::Info, "unknown_file", path, "no file of Kafka's has this name");
         }

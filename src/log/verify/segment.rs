@@ -1,10 +1,11 @@
 //! One segment: every batch and record, and the indexes beside it.
 
 use std::collections::HashMap;
+use std::fs;
 use std::path::Path;
 
 use crate::compression::Scratch;
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Batch;
 use crate::format::header::{NO_PARTITION_LEADER_EPOCH, NO_TIMESTAMP};
 use crate::limits::Limits;
@@ -61,6 +62,7 @@ pub(crate) fn check(
         report,
         indexes,
         scratch: Scratch::new(),
+        len: fs::metadata(place.path).map_err(|error| Error::from(error).with_path(place.path))?.len(),
         max_timestamp: NO_TIMESTAMP,
         last_offset: None,
         end: 0,
@@ -82,6 +84,8 @@ struct SegmentCheck<'a, 'p> {
     report: &'a mut Report,
     indexes: IndexChecks,
     scratch: Scratch,
+    /// Bytes of the file.
+    len: u64,
     /// Largest timestamp by now.
     max_timestamp: i64,
     /// Largest last offset by now.
@@ -321,9 +325,12 @@ impl Visitor for SegmentCheck<'_, '_> {
 
     fn damage(&mut self, fault: Fault, length: u64) -> Result<()> {
         let end = fault.position.saturating_add(length);
+        // what follows a cut is deleted, whatever was cut
         let (severity, advice) = match fault.reason {
-            "zero_tail" => (Severity::Info, "a broker that runs or was killed leaves it, and cuts it when it recovers"),
-            "partial_batch" => {
+            "zero_tail" if self.place.is_last => {
+                (Severity::Info, "a broker that runs or was killed leaves it, and cuts it when it recovers")
+            }
+            "partial_batch" if self.place.is_last && end >= self.len => {
                 (Severity::Error, "a broker cuts the log here when it recovers, nothing before it is lost")
             }
             _ => (
