@@ -66,7 +66,7 @@
 //! ```
 //!
 //! # Features
-//! `gzip`, `snappy`, `lz4`, `zstd` (all on): the codecs. `arrow`: columns. `python`: the extension module; needs Python.
+//! `gzip`, `snappy`, `lz4`, `zstd` (all on): the codecs. `arrow`: columns. `parquet`: columns to Parquet files. `python`: the extension module; needs Python.
 //!
 //! # What it does not do
 //! No network, no broker, no schema registry: keys and values are bytes.

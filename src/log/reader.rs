@@ -167,7 +167,8 @@ impl SegmentReader {
         self.position
     }
 
-    /// Bytes that no batch was made of yet: after the walk, a batch that is cut, zeros, or nothing.
+    /// Bytes up to the end of the file that no batch was made of yet: after the walk, a batch that is cut, zeros, or nothing; with
+    /// [`SegmentReader::stop_at`], what was not walked over too.
     #[must_use]
     pub fn remainder_len(&self) -> u64 {
         self.len.saturating_sub(self.position)

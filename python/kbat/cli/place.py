@@ -1,32 +1,14 @@
-"""What a command works on, where its result goes, and how a command to type names a file."""
+"""What a command works on, and how a command to type names a file."""
 
 import shlex
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import kbat
 
 _SUFFIXES = {".log", ".index", ".timeindex", ".txnindex", ".snapshot"}
 _CHECKPOINT = "leader-epoch-checkpoint"
-
-
-@contextmanager
-def place_for(out: Path | None) -> Iterator[None]:
-    """Make the missing directories above a result; those that were made go again where the block fails."""
-    made: list[Path] = []
-    try:
-        if out is not None:
-            missing = [parent for parent in out.absolute().parents if not parent.exists()]
-            for parent in reversed(missing):
-                parent.mkdir()
-                made.append(parent)
-        yield
-    except BaseException:
-        for parent in reversed(made):
-            with suppress(OSError):
-                parent.rmdir()
-        raise
 
 
 def word(path: Path | str) -> str:

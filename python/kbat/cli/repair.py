@@ -9,7 +9,7 @@ import typer
 import kbat
 from kbat.cli import output
 from kbat.cli.options import IndexInterval, Json, OutArgument
-from kbat.cli.place import check_partition, place_for
+from kbat.cli.place import check_partition
 from kbat.cli.progress import progress
 
 _Partition = Annotated[
@@ -58,7 +58,7 @@ def recover(  # noqa: PLR0913 - the options of kbat.recover
         message = "give one of: OUT for a recovered copy, --in-place, or --dry-run"
         raise ValueError(message)
     check_partition(path)
-    with place_for(out), progress("recovering") as callback:
+    with progress("recovering") as callback:
         report = kbat.recover(
             path, out, dry_run, in_place=in_place, index_interval_bytes=index_interval_bytes, progress=callback
         )
@@ -87,7 +87,7 @@ def salvage(
     Example: `kbat salvage orders-0 salvaged/orders-0`
     """
     check_partition(path)
-    with place_for(out), progress("salvaging") as callback:
+    with progress("salvaging") as callback:
         report = kbat.salvage(path, out, index_interval_bytes=index_interval_bytes, progress=callback)
     _show(report, as_json=json)
 
@@ -102,7 +102,7 @@ def rebuild_indexes(
     Examples: `kbat rebuild-indexes orders-0`, `kbat rebuild-indexes orders-0 new-indexes`
     """
     check_partition(path)
-    with place_for(out), progress("indexing") as callback:
+    with progress("indexing") as callback:
         report = kbat.rebuild_indexes(path, out, index_interval_bytes=index_interval_bytes, progress=callback)
     _show(report, as_json=json)
 

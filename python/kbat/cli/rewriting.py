@@ -8,7 +8,7 @@ import typer
 import kbat
 from kbat.cli import output
 from kbat.cli.options import MAX, IndexInterval, Json, OutArgument, PartitionArgument, size, time
-from kbat.cli.place import check_partition, place_for
+from kbat.cli.place import check_partition
 from kbat.cli.progress import progress
 
 
@@ -71,7 +71,7 @@ def compact(  # noqa: PLR0913 - the options of kbat.compact
     Exit codes: 0; 1 for a damaged log or files that can't be read or written; 2 for wrong arguments.
     """
     check_partition(path)
-    with place_for(out), progress("compacting") as callback:
+    with progress("compacting") as callback:
         report = kbat.compact(
             path,
             out,
@@ -127,7 +127,7 @@ def rewrite(  # noqa: PLR0913 - the options of kbat.rewrite
     Exit codes: 0; 1 for a damaged log or files that can't be read or written; 2 for wrong arguments.
     """
     check_partition(path)
-    with place_for(out), progress("rewriting") as callback:
+    with progress("rewriting") as callback:
         report = kbat.rewrite(
             path,
             out,
