@@ -284,3 +284,15 @@ def test_recover_says_what_it_knows_of_the_loss_before_zeros(tmp_path: Path) -> 
     log[10 * size : 10 * size + 2 * size] = bytes(2 * size)
     report = kbat.recover(partition(tmp_path, (0, bytes(log))), tmp_path / "out")
     assert [(hole.first_offset, hole.last_offset) for hole in report.dropped] == [(3, None)]
+
+
+def test_verify_tells_of_a_link_to_nothing_and_goes_on(tmp_path: Path) -> None:
+    place = partition(tmp_path, (0, batches(0, 3)), (6, batches(6, 3)))
+    (place / f"{3:020}.log").symlink_to(tmp_path / "not-mounted")
+    report = kbat.verify(place)
+    (unreadable,) = [item for item in report.findings if item.kind == "unreadable"]
+    assert (unreadable.severity, unreadable.path) == ("error", str(place / f"{3:020}.log"))
+    assert report.batch_count == 6
+    for tool in (kbat.recover, kbat.salvage):
+        with pytest.raises(FileNotFoundError):
+            tool(place, tmp_path / "out")

@@ -136,13 +136,14 @@ pub(crate) fn name_of(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// The files of a directory, sorted.
+/// The files of a directory, sorted, with what is there and can't be looked at.
 pub(crate) fn files_of(directory: &Path) -> Result<Vec<PathBuf>> {
     let list = || fs::read_dir(directory)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>();
     let mut paths = Vec::new();
     for path in list().map_err(|error| Error::from(error).with_path(directory))? {
-        if metadata_if_there(&path)?.is_some_and(|metadata| metadata.is_file()) {
-            paths.push(path);
+        match metadata_if_there(&path) {
+            Ok(metadata) if !metadata.as_ref().is_some_and(std::fs::Metadata::is_file) => {}
+            _ => paths.push(path), // of a link to nothing who opens it tells
         }
     }
     paths.sort();

@@ -1,6 +1,7 @@
 //! A partition directory: its segments in order, and the files that are of no segment.
 
 use std::fs;
+use std::io::ErrorKind as IoErrorKind;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, ErrorKind, Result};
@@ -42,8 +43,8 @@ pub(crate) fn check_partition(
         log.states.set_end_offset(*base_offset);
         log.end_offset = log.end_offset.max(Some(*base_offset));
         let place = SegmentPlace { path, base_offset: Some(*base_offset), is_last: Some(*base_offset) == last_base };
-        count(path, report)?;
-        if let Err(error) = check(place, &mut log, limits, progress, report) {
+        let checked = count(path, report).and_then(|()| check(place, &mut log, limits, progress, report));
+        if let Err(error) = checked {
             unreadable(error, path, &mut log, report)?;
         }
     }
@@ -59,10 +60,10 @@ pub(crate) fn check_partition(
     Ok(Some((start_offset, end_offset)))
 }
 
-/// Notes a file that may not be read; the others may.
+/// Notes a file that can't be opened; the others can.
 pub(crate) fn unreadable(error: Error, path: &Path, log: &mut Log, report: &mut Report) -> Result<()> {
     match error.kind() {
-        ErrorKind::Io(io) if io.kind() == std::io::ErrorKind::PermissionDenied => {
+        ErrorKind::Io(io) if matches!(io.kind(), IoErrorKind::PermissionDenied | IoErrorKind::NotFound) => {
             report.about(Severity::Error, "unreadable", path, error.kind().to_string());
             (log.replayed, log.end_offset) = (false, None);
             Ok(())
