@@ -286,6 +286,16 @@ def test_faults_are_a_column_like_others() -> None:
         assert connection.execute(query).fetchall() == [("crc", 2)]
 
 
+def test_dataset_keeps_the_nulls_of_faults_where_the_filter_may() -> None:
+    dataset = kbat.dataset(BROKEN, on_corrupt="report")
+    table, field, timestamp = dataset.to_table(), ds.field("offset"), ds.field("timestamp")
+    twelve: Any = field == 12
+    cases: list[tuple[Any, int]] = [(field.is_null(), 2), (twelve | field.is_null(), 3), (~timestamp.is_valid(), 2)]
+    for where, count in cases:
+        assert dataset.to_table(filter=where) == table.filter(where)
+        assert dataset.count_rows(filter=where) == count
+
+
 def test_duckdb_reads_a_scan_by_its_name() -> None:
     scan = kbat.scan(PARTITION)  # noqa: F841 -- DuckDB finds it by its name
     for _ in range(2):

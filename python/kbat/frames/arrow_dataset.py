@@ -229,6 +229,8 @@ def _range(ask: _Question, name: str, schema: pa.Schema) -> Range:
         return ds.scalar(pa.scalar(value * per, pa.int64()).cast(data_type))
 
     field = ds.field(name)
+    if ask.possible(field.is_null()):  # rows of faults have nulls
+        return Range()
     # the largest x with nothing below it, the smallest with nothing from it on
     start = _bisect(lowest, highest, lambda x: not ask.possible(field < scalar(x)))
     end = -_bisect(-highest, -lowest, lambda x: not ask.possible(field >= scalar(-x)))
