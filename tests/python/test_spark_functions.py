@@ -74,6 +74,16 @@ def test_read_refuses_at_once_what_does_not_fit(spark: SparkSession, tmp_path: P
         kbat.spark.read(spark, tmp_path, startingOffsets="latest")
 
 
+def test_none_leaves_an_option_out(spark: SparkSession, tmp_path: Path) -> None:
+    """As Spark's own `option` does; its text is no topic."""
+    path = tmp_path / "0.log"
+    path.write_bytes(batch_of(2))
+    frame = kbat.spark.read(spark, path, topic=None, partition=None, columns=None, maxBatchLen=None)
+    assert [(row.topic, row.partition) for row in frame.collect()] == [(None, None)] * 2
+    blobs = spark.createDataFrame([(batch_of(2),)], "value binary")
+    assert kbat.spark.decode(blobs, "value", on_corrupt=None, batch_len=None).count() == 2
+
+
 # decode, without Spark
 
 

@@ -62,7 +62,7 @@ def decode(
         columns: Columns of the records: those of the data source but for `topic`, `partition` and `segment`.
         keep: Other columns of `df` to repeat for each record; all but `column` by default.
         options: `on_corrupt` (`"fail"`, `"skip"`, or `"report"`, which adds the column `error`), `check_crc`,
-            `include_control`, and the limits by the names of `kbat.Limits`.
+            `include_control`, and the limits by the names of `kbat.Limits`. None leaves one out.
 
     Raises:
         ValueError: A column or option that is not there, or a column of `df` with the name of one of the records.
@@ -102,7 +102,7 @@ def _parse(options: dict[str, object]) -> ReadOptions:
     if unknown:
         message = f"kbat: decode has no option {unknown[0]}; there are {', '.join(names)}"
         raise ValueError(message)
-    return parse_options({names[name]: str(value) for name, value in options.items()})
+    return parse_options({names[name]: str(value) for name, value in options.items() if value is not None})
 
 
 def _check(df: DataFrame, column: str, names: Sequence[str], kept: Sequence[str]) -> None:
