@@ -244,6 +244,15 @@ def test_encode_orders_and_groups_as_told(registered: SparkSession) -> None:
     assert [row.recordCount for row in whole] == [20]
 
 
+def test_names_of_columns_may_have_dots_and_backticks(registered: SparkSession) -> None:
+    frame = registered.createDataFrame([("a", 1, "v")], "`s.x` string, `o``y` int, value string")
+    encoded = kbat.spark.encode(frame, by=["s.x"], order_by=["o`y"], timestamp=0)
+    assert encoded.columns[0] == "s.x"
+    dotted = encoded.withColumnsRenamed({"batch": "b.x", "baseOffset": "base`"})
+    found = kbat.spark.decode(dotted, "b.x", keep=["s.x", "base`"], columns=["value"]).collect()
+    assert [tuple(row) for row in found] == [("a", 0, b"v")]
+
+
 REFUSED: list[tuple[Callable[[DataFrame], object], str]] = [
     (lambda df: kbat.spark.decode(df, "nothing"), "the DataFrame has no column nothing; it has id, value, text"),
     (lambda df: kbat.spark.decode(df, "text"), "column text is string; record batches are binary"),

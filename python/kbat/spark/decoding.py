@@ -19,6 +19,7 @@ import pyarrow as pa
 from pyspark.sql.types import BinaryType, StructType
 
 import kbat
+from kbat.spark.names import map_in_arrow
 from kbat.spark.options import parse_options
 from kbat.spark.rows import null_headers
 from kbat.spark.schema import ERROR_COLUMN, column_named, schema_of
@@ -77,7 +78,7 @@ def decode(
     fields = tuple((name, column_named(name).field) for name in names)
     schema = StructType([*(df.schema[name] for name in kept), *schema_of(names).fields])
     decoder = Decoder(parsed, column, tuple(kept), fields)
-    return df.select(column, *kept).mapInArrow(_decoding(decoder), schema)
+    return map_in_arrow(df, tuple(dict.fromkeys((column, *kept))), _decoding(decoder), schema)
 
 
 def _decoding(decoder: Decoder) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

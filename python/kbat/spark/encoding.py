@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType
 
 import kbat
+from kbat.spark.names import map_in_arrow, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -77,11 +78,11 @@ def encode(
         raise ValueError(message)
     kbat.encode(pa.table({"value": pa.array([], pa.binary())}), **({"timestamp": -1} | options))  # checks the options
     if repartition:
-        df = df.repartition(*keys) if keys else df.coalesce(1)
-        df = df.sortWithinPartitions(*keys, *order) if keys or order else df
+        df = df.repartition(*map(quoted, keys)) if keys else df.coalesce(1)
+        df = df.sortWithinPartitions(*map(quoted, (*keys, *order))) if keys or order else df
     schema = StructType([*(df.schema[name] for name in keys), *_BATCH_FIELDS])
     encoder = Encoder(tuple(keys), tuple(records), tuple(options.items()))
-    return df.select(*dict.fromkeys([*keys, *records])).mapInArrow(_encoding(encoder), schema)
+    return map_in_arrow(df, tuple(dict.fromkeys([*keys, *records])), _encoding(encoder), schema)
 
 
 def _encoding(encoder: Encoder) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
