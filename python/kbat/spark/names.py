@@ -16,6 +16,16 @@ if TYPE_CHECKING:
     Mapping = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
+def listed(names: str | Iterable[str], what: str) -> list[str]:
+    """Return the names that an argument gives; text is one. Raises `ValueError` for one that stands twice."""
+    found = [names] if isinstance(names, str) else list(names)
+    for place, name in enumerate(found):
+        if name in found[:place]:
+            message = f"kbat: {what} names {name} twice"
+            raise ValueError(message)
+    return found
+
+
 def quoted(name: str) -> str:
     """Return what means this column to Spark, which else takes a dot for a field of a struct."""
     return "`" + name.replace("`", "``") + "`"
