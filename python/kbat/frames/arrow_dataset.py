@@ -11,11 +11,13 @@ of one file that is made of the scan's rows when PyArrow opens it.
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import weakref
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from pyarrow.fs import FSSpecHandler, LocalFileSystem, PyFileSystem
 
@@ -78,6 +80,17 @@ class Dataset(ds.UnionDataset):
         reading = _Pass(self._scan, columns, _and(self._where, filter), options)
         return pa.Table.from_batches(_first(num_rows, reading.batches()), reading.schema)
 
+    def take(self, indices: Any, columns: Any = None, filter: Any = None, **options: Any) -> pa.Table:  # type: ignore[override]  # noqa: A002, ANN401 -- PyArrow's
+        """Give the rows at these places, in this order, as ``to_batches`` does; no others are kept."""
+        reading = _Pass(self._scan, columns, _and(self._where, filter), options)
+        places = pa.array(indices, pa.int64())
+        order = pc.sort_indices(places)
+        rows = pa.Table.from_batches(_at(places.take(order), reading.batches()), reading.schema)
+        if len(rows) < len(places):
+            message = f"a place among {len(places)} is beyond the last row"
+            raise IndexError(message)
+        return rows.take(pc.sort_indices(order))
+
     def count_rows(self, filter: Any = None, **options: Any) -> int:  # type: ignore[override]  # noqa: A002, ANN401 -- PyArrow's
         """Count the rows, as ``to_batches`` does."""
         return sum(batch.num_rows for batch in self.to_batches([], filter, **options))
@@ -138,6 +151,25 @@ class _Pass:
         return ds.Scanner.from_batches(iter(batches), schema=self._scan.schema, **self._asked)
 
 
+def _first(count: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        yield batch.slice(0, count)
+        count -= batch.num_rows
+        if count <= 0:
+            return
+
+
+def _at(places: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:  # noqa: ANN401 -- rising int64
+    start = done = 0
+    for batch in batches:
+        if done == len(places):
+            return
+        end = start + batch.num_rows
+        until = bisect.bisect_left(places, end, done, key=lambda place: place.as_py())
+        yield batch.take(pc.subtract(places.slice(done, until - done), start))
+        start, done = end, until
+
+
 class _Rows(FSSpecHandler):
     """A file system whose one file has the rows of a scan for which a filter holds, as they are when it is opened."""
 
@@ -160,14 +192,6 @@ class _Rows(FSSpecHandler):
             made = memoryview(sink.getvalue())
             self._made = weakref.ref(made)
         return pa.BufferReader(made)
-
-
-def _first(count: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        yield batch.slice(0, count)
-        count -= batch.num_rows
-        if count <= 0:
-            return
 
 
 def _and(one: ds.Expression | None, other: ds.Expression | None) -> ds.Expression | None:
