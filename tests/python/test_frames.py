@@ -251,7 +251,7 @@ def test_dataset_is_one_of_pyarrows() -> None:
     assert dataset.count_rows(filter=ds.field("offset") < 3) == 3
     assert pa.Table.from_batches(dataset.to_batches()) == table
     assert dataset.take(pa.array([1, 29])) == table.take([1, 29])
-    for missing in (dataset.get_fragments, lambda: dataset.replace_schema(table.schema)):
+    for missing in (dataset.get_fragments, lambda: dataset.replace_schema(table.schema.remove(0))):
         with pytest.raises(NotImplementedError):
             missing()
 
@@ -265,6 +265,35 @@ def test_dataset_reads_what_the_filter_leaves_and_raises_what_it_is() -> None:
         dataset.to_table()
     fitting = kbat.dataset(build([(2**63 - 1, b"k", b"v")]), timestamp_unit="us")
     assert fitting.to_table(columns=["value"]).to_pydict() == {"value": [b"v"]}
+
+
+def test_faults_are_a_column_like_others() -> None:
+    """It can be selected alone, filtered by and left out, and its rows have nulls, which filters may ask for."""
+    options = {"on_corrupt": "report", "columns": ["offset", "value"]}
+    frame, dataset = kbat.scan_polars(BROKEN, **options), kbat.dataset(BROKEN, **options)
+    assert [row["kind"] for row in frame.filter(pl.col("error").is_not_null()).collect()["error"]] == ["crc", "crc"]
+    assert frame.filter(pl.col("error").is_null()).select("error", "offset").collect().columns == ["error", "offset"]
+    assert frame.select("error").collect().shape == (12, 1)
+    assert frame.select("value").collect().columns == ["value"]
+    assert frame.filter(OFFSET.is_null()).collect().height == 2
+    assert dataset.to_table(columns=["error", "value"]).column_names == ["error", "value"]
+    assert dataset.to_table(columns=["value"]).column_names == ["value"]
+    assert dataset.count_rows(filter=ds.field("error").is_valid()) == 2
+    assert dataset.to_table(columns={"kind": ds.field("error", "kind")})["kind"].to_pylist().count("crc") == 2
+    with duckdb.connect() as connection:
+        kbat.register_duckdb(connection, "logs", BROKEN, **options)
+        query = "SELECT error.kind, count(*) FROM logs WHERE error IS NOT NULL GROUP BY 1"
+        assert connection.execute(query).fetchall() == [("crc", 2)]
+
+
+def test_dataset_keeps_the_nulls_of_faults_where_the_filter_may() -> None:
+    dataset = kbat.dataset(BROKEN, on_corrupt="report")
+    table, field, timestamp = dataset.to_table(), ds.field("offset"), ds.field("timestamp")
+    twelve: Any = field == 12
+    cases: list[tuple[Any, int]] = [(field.is_null(), 2), (twelve | field.is_null(), 3), (~timestamp.is_valid(), 2)]
+    for where, count in cases:
+        assert dataset.to_table(filter=where) == table.filter(where)
+        assert dataset.count_rows(filter=where) == count
 
 
 def test_duckdb_reads_a_scan_by_its_name() -> None:

@@ -74,6 +74,16 @@ def test_read_refuses_at_once_what_does_not_fit(spark: SparkSession, tmp_path: P
         kbat.spark.read(spark, tmp_path, startingOffsets="latest")
 
 
+def test_none_leaves_an_option_out(spark: SparkSession, tmp_path: Path) -> None:
+    """As Spark's own `option` does; its text is no topic."""
+    path = tmp_path / "0.log"
+    path.write_bytes(batch_of(2))
+    frame = kbat.spark.read(spark, path, topic=None, partition=None, columns=None, maxBatchLen=None)
+    assert [(row.topic, row.partition) for row in frame.collect()] == [(None, None)] * 2
+    blobs = spark.createDataFrame([(batch_of(2),)], "value binary")
+    assert kbat.spark.decode(blobs, "value", on_corrupt=None, batch_len=None).count() == 2
+
+
 # decode, without Spark
 
 
@@ -234,6 +244,35 @@ def test_encode_orders_and_groups_as_told(registered: SparkSession) -> None:
     assert [row.recordCount for row in whole] == [20]
 
 
+def test_names_of_columns_may_have_dots_and_backticks(registered: SparkSession) -> None:
+    frame = registered.createDataFrame([("a", 1, "v")], "`s.x` string, `o``y` int, value string")
+    encoded = kbat.spark.encode(frame, by=["s.x"], order_by=["o`y"], timestamp=0)
+    assert encoded.columns[0] == "s.x"
+    dotted = encoded.withColumnsRenamed({"batch": "b.x", "baseOffset": "base`"})
+    found = kbat.spark.decode(dotted, "b.x", keep=["s.x", "base`"], columns=["value"]).collect()
+    assert [tuple(row) for row in found] == [("a", 0, b"v")]
+
+
+def test_text_is_one_name(registered: SparkSession) -> None:
+    frame = registered.createDataFrame([("b", 2, "w"), ("a", 1, "v")], "who string, place int, value string")
+    encoded = kbat.spark.encode(frame, by="who", order_by="place", timestamp=0)
+    assert encoded.columns[:2] == ["who", "baseOffset"]
+    rows = kbat.spark.decode(encoded.drop("baseOffset"), "batch", columns="value", keep="who")
+    assert sorted(map(tuple, rows.collect())) == [("a", b"v"), ("b", b"w")]
+
+
+KEYS = """SELECT 'v' AS value, col AS a, col > 1 AS b, CAST(col AS DECIMAL(5, 1)) AS c, DATE_FROM_UNIX_DATE(col) AS d,
+TIMESTAMP_SECONDS(col) AS e, CAST(CAST(col AS STRING) AS BINARY) AS f, CAST(col AS TINYINT) AS g,
+CAST(TIMESTAMP_SECONDS(col) AS TIMESTAMP_NTZ) AS h FROM (SELECT EXPLODE(ARRAY(1, 2, 2, NULL, NULL)))"""
+
+
+def test_encode_groups_by_all_that_tells_a_log(registered: SparkSession) -> None:
+    frame = registered.sql(KEYS)
+    for by in ("a", "c", "d", "e", "f", "g", "h", list("abcdefgh")):
+        encoded = kbat.spark.encode(frame, by=by, timestamp=0)
+        assert sorted(row.recordCount for row in encoded.collect()) == [1, 2, 2]
+
+
 REFUSED: list[tuple[Callable[[DataFrame], object], str]] = [
     (lambda df: kbat.spark.decode(df, "nothing"), "the DataFrame has no column nothing; it has id, value, text"),
     (lambda df: kbat.spark.decode(df, "text"), "column text is string; record batches are binary"),
@@ -244,6 +283,20 @@ REFUSED: list[tuple[Callable[[DataFrame], object], str]] = [
     (lambda df: kbat.spark.encode(df, by=["topic"]), "the DataFrame has no column topic"),
     (lambda df: kbat.spark.encode(df.select("id")), "the DataFrame has no column value"),
     (lambda df: kbat.spark.encode(df, compression="brotli"), "brotli"),
+    (lambda df: kbat.spark.decode(df, "value", columns=["offset", "offset"]), "columns names offset twice"),
+    (
+        lambda df: kbat.spark.decode(df, "value", columns=["baseOffset", "base_offset"]),
+        "columns names base_offset twice",
+    ),
+    (lambda df: kbat.spark.decode(df, "value", keep=["id", "id"]), "keep names id twice"),
+    (lambda df: kbat.spark.encode(df, by=["id", "id"]), "by names id twice"),
+    (
+        lambda df: kbat.spark.encode(df.withColumnRenamed("id", "Batch"), by="Batch"),
+        "the batches have a column of that",
+    ),
+    (lambda df: kbat.spark.encode(df.withColumn("x", functions.struct("id")), by="x"), "it is struct<id:int>, which"),
+    (lambda df: kbat.spark.encode(df.withColumn("x", functions.lit(0.5)), by="x"), "it is double, which names no log"),
+    (lambda df: kbat.spark.encode(df.withColumn("x", functions.array("id")), by="x"), "it is array<int>, which"),
 ]
 
 

@@ -96,6 +96,12 @@ def test_parquet_honours_bounds_topics_and_columns(spark: SparkSession, tmp_path
     assert parents == {"topic=a/partition=0": 3, "topic=b/partition=0": 2}
 
 
+def test_parquet_without_topics_goes_into_one_directory(spark: SparkSession, tmp_path: Path) -> None:
+    GrowingLog(tmp_path / "logs" / "a-0").append(3)
+    written = kbat.spark.to_parquet(spark, tmp_path / "logs", tmp_path / "out", columns=["offset", "value"])
+    assert [Path(file.path).parent for file in written.files] == [tmp_path / "out"]
+
+
 def test_parquet_of_no_rows_is_no_file(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "logs").mkdir()
     GrowingLog(tmp_path / "some" / "a-0").append(3)
@@ -170,7 +176,7 @@ def test_a_task_of_a_job_that_ended_leaves_nothing(tmp_path: Path) -> None:
         ({"partition_by": ["topic", "topic"]}, "names a key twice"),
         ({"mode": "overwrite"}, "it is error or append"),
         ({"compression": "brotli"}, "none of none, snappy"),
-        ({"columns": ["value"]}, "no column topic to partition by"),
+        ({"columns": ["value"], "partition_by": ["topic"]}, "no column topic to partition by"),
         ({"includeHeader": True}, "did you mean"),
         ({"startingOffsets": "latest"}, "startingOffsets can't be latest"),
     ],

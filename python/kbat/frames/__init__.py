@@ -53,7 +53,10 @@ def dataset(source: Source, **options: Any) -> Dataset:  # noqa: ANN401 -- those
 
     Its ``scanner``, ``to_table``, ``to_batches``, ``head``, ``count_rows`` and ``filter`` push columns and the
     filter's bounds into the scan, as :func:`kbat.scan_polars` does. DuckDB reads it by the name of its variable, with
-    both pushed. It has no fragments, and a schema of its own that can't be replaced.
+    both pushed. ``to_table``, ``to_batches``, ``head``, ``take`` and ``count_rows`` stop at Ctrl-C and raise kbat's own
+    exceptions; a ``scanner`` has only the text of them. Where PyArrow reads it by itself (``join``, ``join_asof``,
+    ``sort_by``, a union, ``Scanner.from_dataset``, acero) it is taken into memory whole. It has no fragments, and a
+    schema of its own that can't be replaced.
 
     Args:
         source: As for :func:`kbat.scan`, or a :class:`kbat.Scan`.

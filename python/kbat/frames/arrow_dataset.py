@@ -3,15 +3,23 @@
 PyArrow's expressions can't be looked into from Python. But a dataset drops fragments of which a filter can't be true,
 by what is known of their rows. So the bounds of a filter are found by asking: could it be true of rows with an offset
 below x? PyArrow's own simplifier answers.
+
+The dataset is a subclass of PyArrow's, because DuckDB pushes filters into nothing else. What PyArrow does with a
+dataset in C++ (joins, sorting, unions, acero) never sees a method of a subclass. So there is a real dataset below it,
+of one file that is made of the scan's rows when PyArrow opens it.
 """
 
 from __future__ import annotations
 
+import bisect
+import itertools
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
-from pyarrow.fs import LocalFileSystem
+from pyarrow.fs import FSSpecHandler, LocalFileSystem, PyFileSystem
 
 from kbat.frames.bounds import INT64_MAX, INT64_MIN, Bounds, Range
 
@@ -23,12 +31,18 @@ if TYPE_CHECKING:
 FORMAT = ds.IpcFileFormat()
 NOWHERE = LocalFileSystem()
 
+#: Arrow batches that PyArrow filters and projects in one go, at the most.
+TOGETHER = 16
 
-class Dataset(ds.Dataset):
+
+class Dataset(ds.UnionDataset):
     """A scan as a ``pyarrow.dataset.Dataset``; see :func:`kbat.dataset`."""
 
-    def __init__(self, scan: Scan, where: ds.Expression | None = None) -> None:  # the base's can't be called
+    def __init__(self, scan: Scan, where: ds.Expression | None = None) -> None:
         """Take the scan."""
+        files = PyFileSystem(_Rows(scan, where))  # type: ignore[abstract]  # PyArrow's stub lacks what is there
+        rows = ds.FileSystemDataset([FORMAT.make_fragment("rows", files)], scan.schema, FORMAT, files)
+        super().__init__(scan.schema, [rows])  # type: ignore[call-arg]  # likewise
         self._scan = scan
         self._where = where
 
@@ -36,11 +50,6 @@ class Dataset(ds.Dataset):
     def schema(self) -> pa.Schema:
         """The scan's schema."""
         return self._scan.schema
-
-    @property
-    def partition_expression(self) -> ds.Expression:
-        """What is known of all rows: nothing."""
-        return ds.scalar(True)  # noqa: FBT003 -- the expression
 
     def filter(self, expression: ds.Expression) -> Dataset:
         """Give the dataset of the rows for which the expression holds, too."""
@@ -54,24 +63,46 @@ class Dataset(ds.Dataset):
         **options: Any,  # noqa: ANN401 -- those of PyArrow
     ) -> ds.Scanner:
         """Start a pass. Of PyArrow's other options, those that make sense for a stream are heeded."""
-        where = _and(self._where, filter)
-        schema = self.schema
-        wanted = _columns_of(columns, where, schema)
-        bounds = bounds_of(where, self._scan, schema) if where is not None else Bounds()
-        narrowed = bounds.narrow(self._scan, wanted)
-        heeded = {name: options[name] for name in ("batch_size", "use_threads", "memory_pool") if name in options}
-        if columns is None:
-            columns = schema.names
-        return ds.Scanner.from_batches(
-            _batches(narrowed), schema=narrowed.schema, columns=columns, filter=where, **heeded
-        )
+        # the scan's own stream: a thread of PyArrow's that draws from Python keeps the interpreter from ending
+        return _Pass(self._scan, columns, _and(self._where, filter), options).over_stream()
+
+    def to_batches(self, columns: Any = None, filter: Any = None, **options: Any) -> Iterator[pa.RecordBatch]:  # type: ignore[override]  # noqa: A002, ANN401 -- PyArrow's
+        """Iterate a pass, in this thread: it hears Ctrl-C and raises kbat's own exceptions."""
+        return _Pass(self._scan, columns, _and(self._where, filter), options).batches()
+
+    def to_table(self, columns: Any = None, filter: Any = None, **options: Any) -> pa.Table:  # type: ignore[override]  # noqa: A002, ANN401 -- PyArrow's
+        """Give all rows, as ``to_batches`` does."""
+        reading = _Pass(self._scan, columns, _and(self._where, filter), options)
+        return pa.Table.from_batches(reading.batches(), reading.schema)
+
+    def head(self, num_rows: int, columns: Any = None, filter: Any = None, **options: Any) -> pa.Table:  # type: ignore[override]  # noqa: A002, ANN401 -- PyArrow's
+        """Give the first rows, as ``to_batches`` does."""
+        reading = _Pass(self._scan, columns, _and(self._where, filter), options)
+        return pa.Table.from_batches(_first(num_rows, reading.batches()), reading.schema)
+
+    def take(self, indices: Any, columns: Any = None, filter: Any = None, **options: Any) -> pa.Table:  # type: ignore[override]  # noqa: A002, ANN401 -- PyArrow's
+        """Give the rows at these places, in this order, as ``to_batches`` does; no others are kept."""
+        reading = _Pass(self._scan, columns, _and(self._where, filter), options)
+        places = pa.array(indices, pa.int64())
+        order = pc.sort_indices(places)
+        rows = pa.Table.from_batches(_at(places.take(order), reading.batches()), reading.schema)
+        if len(rows) < len(places):
+            message = f"a place among {len(places)} is beyond the last row"
+            raise IndexError(message)
+        return rows.take(pc.sort_indices(order))
+
+    def count_rows(self, filter: Any = None, **options: Any) -> int:  # type: ignore[override]  # noqa: A002, ANN401 -- PyArrow's
+        """Count the rows, as ``to_batches`` does."""
+        return sum(batch.num_rows for batch in self.to_batches([], filter, **options))
 
     def get_fragments(self, filter: ds.Expression | None = None) -> Iterator[ds.Fragment]:  # noqa: A002 -- PyArrow's name
         """Not to be had: files of batches are no format of PyArrow's."""
         raise NotImplementedError("a kbat dataset has no fragments")  # noqa: EM101 -- one sentence
 
-    def replace_schema(self, schema: pa.Schema) -> None:
-        """Not to be had."""
+    def replace_schema(self, schema: pa.Schema) -> Dataset:  # type: ignore[override]  # likewise
+        """Not to be had, but for the schema it has, which a union asks for."""
+        if schema == self.schema:
+            return self
         raise NotImplementedError("a kbat dataset keeps its schema")  # noqa: EM101 -- one sentence
 
     def __reduce__(self) -> Any:  # noqa: ANN401 -- pickle's own
@@ -80,9 +111,87 @@ class Dataset(ds.Dataset):
         raise TypeError(message)
 
 
-def _batches(scan: Scan) -> Iterator[pa.RecordBatch]:
-    # a Python iterator, not the scan's own stream: its exceptions arrive as what they are
-    yield from scan.to_batches()
+class _Pass:
+    """A pass over what a query needs of a scan, with PyArrow's filter and projection behind it."""
+
+    def __init__(self, scan: Scan, columns: Any, where: ds.Expression | None, options: dict[str, Any]) -> None:  # noqa: ANN401 -- names or expressions
+        wanted = _columns_of(columns, where, scan.schema)
+        bounds = bounds_of(where, scan, scan.schema) if where is not None else Bounds()
+        self._scan = bounds.narrow(scan, wanted)
+        heeded: dict[str, Any] = {
+            name: options[name] for name in ("batch_size", "use_threads", "memory_pool") if name in options
+        }
+        self._asked: dict[str, Any] = {
+            "columns": scan.schema.names if columns is None else columns,
+            "filter": where,
+            **heeded,
+        }
+
+    @property
+    def schema(self) -> pa.Schema:
+        """That of the rows given."""
+        return self._over([]).projected_schema
+
+    def over_stream(self) -> ds.Scanner:
+        """Let PyArrow draw from the scan."""
+        return ds.Scanner.from_batches(pa.RecordBatchReader.from_stream(self._scan), **self._asked)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Read the scan here, and hand PyArrow what is there already."""
+        self._over([])  # raises for a column that is not there
+        return self._read()
+
+    def _read(self) -> Iterator[pa.RecordBatch]:
+        batches, count = self._scan.to_batches(), 1
+        while some := list(itertools.islice(batches, count)):
+            yield from self._over(some).to_batches()
+            count = min(2 * count, TOGETHER)
+
+    def _over(self, batches: list[pa.RecordBatch]) -> ds.Scanner:
+        return ds.Scanner.from_batches(iter(batches), schema=self._scan.schema, **self._asked)
+
+
+def _first(count: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        yield batch.slice(0, count)
+        count -= batch.num_rows
+        if count <= 0:
+            return
+
+
+def _at(places: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:  # noqa: ANN401 -- rising int64
+    start = done = 0
+    for batch in batches:
+        if done == len(places):
+            return
+        end = start + batch.num_rows
+        until = bisect.bisect_left(places, end, done, key=lambda place: place.as_py())
+        yield batch.take(pc.subtract(places.slice(done, until - done), start))
+        start, done = end, until
+
+
+class _Rows(FSSpecHandler):
+    """A file system whose one file has the rows of a scan for which a filter holds, as they are when it is opened."""
+
+    def __init__(self, scan: Scan, where: ds.Expression | None) -> None:
+        super().__init__(scan)
+        self._scan, self._where = scan, where
+        self._made: Any = lambda: None
+
+    def get_type_name(self) -> str:
+        return "kbat"
+
+    def open_input_file(self, path: str) -> pa.NativeFile:  # noqa: ARG002 -- there is one
+        # PyArrow opens a file anew while it has it open, to see its schema first
+        made = self._made()
+        if made is None:
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_file(sink, self._scan.schema) as file:
+                for batch in _Pass(self._scan, None, self._where, {"use_threads": False}).batches():
+                    file.write_batch(batch)
+            made = memoryview(sink.getvalue())
+            self._made = weakref.ref(made)
+        return pa.BufferReader(made)
 
 
 def _and(one: ds.Expression | None, other: ds.Expression | None) -> ds.Expression | None:
@@ -144,6 +253,8 @@ def _range(ask: _Question, name: str, schema: pa.Schema) -> Range:
         return ds.scalar(pa.scalar(value * per, pa.int64()).cast(data_type))
 
     field = ds.field(name)
+    if ask.possible(field.is_null()):  # rows of faults have nulls
+        return Range()
     # the largest x with nothing below it, the smallest with nothing from it on
     start = _bisect(lowest, highest, lambda x: not ask.possible(field < scalar(x)))
     end = -_bisect(-highest, -lowest, lambda x: not ask.possible(field >= scalar(-x)))

@@ -78,9 +78,9 @@ class Bounds:
         )
 
     def narrow(self, scan: Scan, columns: list[str] | None = None) -> Scan:
-        """Give the scan within the bounds."""
+        """Give the scan within the bounds. A column ``error`` comes last, asked for or not."""
         return scan.narrow(
-            columns=columns,
+            columns=None if columns is None else [name for name in columns if name != "error"],
             start_offset=_unless(self.offsets.start, INT64_MIN),
             end_offset=_unless(self.offsets.end, INT64_MAX + 1),
             start_timestamp=_unless(self.timestamps.start, INT64_MIN),

@@ -44,6 +44,8 @@ def lazy_frame(scan: Scan) -> pl.LazyFrame:
         batches = bounds.narrow(scan, columns).to_batches()
         while (batch := batches._next()) is not None:  # noqa: SLF001 -- without pyarrow
             frame = pl.DataFrame(batch)
+            if columns is not None:  # a column error comes unasked
+                frame = frame.select(columns)
             if left is not None:
                 frame = frame.head(left)
                 left -= frame.height

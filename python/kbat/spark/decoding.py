@@ -19,6 +19,7 @@ import pyarrow as pa
 from pyspark.sql.types import BinaryType, StructType
 
 import kbat
+from kbat.spark.names import listed, map_in_arrow
 from kbat.spark.options import parse_options
 from kbat.spark.rows import null_headers
 from kbat.spark.schema import ERROR_COLUMN, column_named, schema_of
@@ -54,8 +55,8 @@ def decode(
     df: DataFrame,
     column: str,
     *,
-    columns: Sequence[str] = _COLUMNS,
-    keep: Sequence[str] | None = None,
+    columns: str | Sequence[str] = _COLUMNS,
+    keep: str | Sequence[str] | None = None,
     **options: object,
 ) -> DataFrame:
     """Decode a column of record batches to a row a record.
@@ -70,22 +71,23 @@ def decode(
         columns: Columns of the records: those of the data source but for `topic`, `partition` and `segment`.
         keep: Other columns of `df` to repeat for each record; all but `column` by default.
         options: `on_corrupt` (`"fail"`, `"skip"`, or `"report"`, which adds the column `error`), `check_crc`,
-            `include_control`, and the limits by the names of `kbat.Limits`.
+            `include_control`, and the limits by the names of `kbat.Limits`. None leaves one out.
 
     Raises:
-        ValueError: A column or option that is not there, or a column of `df` with the name of one of the records.
+        ValueError: A column or option that is not there, a column that is named twice, or a column of `df` with the
+            name of one of the records.
 
     Example:
         >>> kbat.spark.decode(spark.read.format("binaryFile").load("/dumps/*.bin"), "content", keep=["path"])
     """
     parsed = _parse(options)
-    names = (*columns, "error") if parsed.on_corrupt == "report" else tuple(columns)
-    kept = [name for name in df.columns if name != column] if keep is None else list(keep)
+    names = [*listed(columns, "columns"), *("error",) * (parsed.on_corrupt == "report")]
+    kept = [name for name in df.columns if name != column] if keep is None else listed(keep, "keep")
     _check(df, column, names, kept)
     fields = tuple((name, column_named(name).field) for name in names)
     schema = StructType([*(df.schema[name] for name in kept), *schema_of(names).fields])
     decoder = Decoder(parsed, column, tuple(kept), fields)
-    return df.select(column, *kept).mapInArrow(_decoding(decoder), schema)
+    return map_in_arrow(df, tuple(dict.fromkeys((column, *kept))), _decoding(decoder), schema)
 
 
 def _decoding(decoder: Decoder) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -102,7 +104,7 @@ def _parse(options: dict[str, object]) -> ReadOptions:
     if unknown:
         message = f"kbat: decode has no option {unknown[0]}; there are {', '.join(names)}"
         raise ValueError(message)
-    return parse_options({names[name]: str(value) for name, value in options.items()})
+    return parse_options({names[name]: str(value) for name, value in options.items() if value is not None})
 
 
 def _check(df: DataFrame, column: str, names: Sequence[str], kept: Sequence[str]) -> None:
@@ -113,7 +115,7 @@ def _check(df: DataFrame, column: str, names: Sequence[str], kept: Sequence[str]
     if not isinstance(df.schema[column].dataType, BinaryType):
         message = f"kbat: column {column} is {df.schema[column].dataType.simpleString()}; record batches are binary"
         raise ValueError(message)  # noqa: TRY004 -- as for all that the user names
-    fields = [column_named(name).field for name in names]
+    fields = listed((column_named(name).field for name in names), "columns")
     wrong = [name for name, field in zip(names, fields, strict=True) if field in {"topic", "partition", "segment"}]
     if wrong:
         message = f"kbat: bytes in a column tell no {wrong[0]}; keep a column of the DataFrame that does"

@@ -16,9 +16,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType
+from pyspark.sql.types import (
+    BinaryType,
+    BooleanType,
+    ByteType,
+    DateType,
+    DecimalType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
 
 import kbat
+from kbat.spark.names import listed, map_in_arrow, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -38,12 +53,27 @@ _BATCH_FIELDS = (
     StructField("batch", BinaryType()),
 )
 
+# What can be told apart row by row; of fractions, NaN is another than NaN.
+_KEY_TYPES = (
+    BinaryType,
+    BooleanType,
+    ByteType,
+    DateType,
+    DecimalType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+    TimestampNTZType,
+    TimestampType,
+)
+
 
 def encode(
     df: DataFrame,
     *,
-    by: Sequence[str] | None = None,
-    order_by: Sequence[str] | None = None,
+    by: str | Sequence[str] | None = None,
+    order_by: str | Sequence[str] | None = None,
     repartition: bool = True,
     **options: Any,  # noqa: ANN401 -- those of kbat.encode_batches
 ) -> DataFrame:
@@ -56,6 +86,7 @@ def encode(
     Args:
         df: The rows.
         by: Columns that tell which log a record belongs to; `topic` and `partition` as far as there are such columns.
+            Text, binary, whole numbers, decimals, booleans, dates or times.
         order_by: Columns that tell the order in each log; `offset` if there is such a column, else nothing: rows of a
             log then come in any order.
         repartition: Whether to bring the rows of a log together and in order. False if they are: sorted by `by` in each
@@ -63,25 +94,39 @@ def encode(
         options: Those of `kbat.encode_batches`: `compression`, `level`, `batch_bytes`, `timestamp` and more.
 
     Raises:
-        ValueError: A column or option that is not there.
+        ValueError: A column or option that is not there, or a column that tells no log.
 
     Example:
         >>> kbat.spark.encode(df, by=["topic", "partition"], order_by=["timestamp"], compression="zstd")
     """
-    keys = [name for name in ("topic", "partition") if name in df.columns] if by is None else list(by)
-    order = [name for name in ("offset",) if name in df.columns] if order_by is None else list(order_by)
+    keys = [name for name in ("topic", "partition") if name in df.columns] if by is None else listed(by, "by")
+    order = [name for name in ("offset",) if name in df.columns] if order_by is None else listed(order_by, "order_by")
     records = [name for name in _RECORD_COLUMNS if name in df.columns]
     missing = [name for name in (*keys, *order, "value") if name not in df.columns]
     if missing:
         message = f"kbat: the DataFrame has no column {missing[0]}; it has {', '.join(df.columns)}"
         raise ValueError(message)
+    _check_keys(df, keys)
     kbat.encode(pa.table({"value": pa.array([], pa.binary())}), **({"timestamp": -1} | options))  # checks the options
     if repartition:
-        df = df.repartition(*keys) if keys else df.coalesce(1)
-        df = df.sortWithinPartitions(*keys, *order) if keys or order else df
+        df = df.repartition(*map(quoted, keys)) if keys else df.coalesce(1)
+        df = df.sortWithinPartitions(*map(quoted, (*keys, *order))) if keys or order else df
     schema = StructType([*(df.schema[name] for name in keys), *_BATCH_FIELDS])
     encoder = Encoder(tuple(keys), tuple(records), tuple(options.items()))
-    return df.select(*dict.fromkeys([*keys, *records])).mapInArrow(_encoding(encoder), schema)
+    return map_in_arrow(df, tuple(dict.fromkeys([*keys, *records])), _encoding(encoder), schema)
+
+
+def _check_keys(df: DataFrame, keys: Sequence[str]) -> None:
+    made = {field.name.lower() for field in _BATCH_FIELDS}
+    taken = [name for name in keys if name.lower() in made]
+    if taken:
+        message = f"kbat: by={taken[0]!r}: the batches have a column of that name; rename it"
+        raise ValueError(message)
+    for name in keys:
+        data_type = df.schema[name].dataType
+        if not isinstance(data_type, _KEY_TYPES):
+            message = f"kbat: by={name!r}: it is {data_type.simpleString()}, which names no log; cast it to string"
+            raise ValueError(message)  # noqa: TRY004 -- as for all that the user names
 
 
 def _encoding(encoder: Encoder) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

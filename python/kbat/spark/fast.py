@@ -45,7 +45,7 @@ def read(
         source: A log directory, a partition directory, a `.log` file or a glob, or several of them.
         schema: The columns wanted, as the data source takes them; those of the options without it.
         options: The options of the data source by their names: `includeHeaders=True`, `assign={"orders": [0]}`,
-            `columns=["offset", "value"]`, `startingTimestamp=1700000000000`.
+            `columns=["offset", "value"]`, `startingTimestamp=1700000000000`. None leaves an option out, as Spark does.
 
     Raises:
         ValueError: An option that is not there or has a wrong value, or bounds that do not fit what is there.
@@ -63,7 +63,7 @@ def planned(
     """Return the reader, the tasks that have anything to read, and the schema. Raises as `read` does."""
     sources = [source] if isinstance(source, str | os.PathLike) else source
     given = {"paths": json.dumps([os.fspath(path) for path in sources])}
-    parsed = parse_options(given | {name: _text(value) for name, value in options.items()})
+    parsed = parse_options(given | {name: _text(value) for name, value in options.items() if value is not None})
     parsed.check_batch()
     parsed.warn_ignored()
     wanted = schema_of(parsed.column_names, parsed.view) if schema is None else _struct(schema)

@@ -27,6 +27,7 @@ from kbat.spark.bounds import (
     parse_offsets,
     parse_timestamps,
 )
+from kbat.spark.listing import local_path
 from kbat.spark.schema import column_named, default_columns
 from kbat.spark.table import option, option_names, parse_table
 from kbat.spark.topics import Subscription, TopicPartition, parse_assign, parse_pattern, parse_topics
@@ -140,7 +141,7 @@ class ReadOptions:
     )
     metrics_path: str | None = option(
         "metricsPath",
-        values.parse_text,
+        lambda text: local_path(values.parse_text(text)),
         "a directory where each task leaves what it read; kbat.spark.metrics sums it",
     )
     topic: str | None = option("topic", values.parse_text, "topic of files outside a <topic>-<partition> directory")

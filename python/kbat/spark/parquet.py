@@ -74,7 +74,7 @@ def to_parquet(  # noqa: PLR0913 -- all but three by keyword
     source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     target: str | os.PathLike[str],
     *,
-    partition_by: Sequence[str] = ("topic",),
+    partition_by: Sequence[str] | None = None,
     compression: str = "snappy",
     mode: Literal["error", "append"] = "error",
     **options: object,
@@ -91,7 +91,8 @@ def to_parquet(  # noqa: PLR0913 -- all but three by keyword
         source: A log directory, a partition directory, a `.log` file or a glob, or several of them.
         target: The directory that the files go into, in a local file system.
         partition_by: What directories are named after, outermost first: of `topic`, `partition`, and `date` and `hour`
-            of the timestamp in UTC. Nothing, `()`, puts all files into `target`.
+            of the timestamp in UTC. By default `topic` if that is among the columns. Nothing, `()`, puts all files into
+            `target`.
         compression: `none`, `snappy`, `lz4`, `gzip`, `zstd`; the last two also with a level: `"zstd:3"`.
         mode: `"append"` adds files to what is in `target`; else nothing may be there.
         options: The options of the data source by their names, as `kbat.spark.read` takes them.
@@ -110,14 +111,15 @@ def to_parquet(  # noqa: PLR0913 -- all but three by keyword
         >>> written.row_count, len(written.files)
         >>> spark.read.parquet("/lake/raw").where("topic = 'orders'")
     """
-    _check(partition_by, mode)
+    _check(partition_by or (), mode)
     rows, tasks, _ = planned(source, options)
+    keys = ("topic",) * ("topic" in rows.fields.values()) if partition_by is None else tuple(partition_by)
     directory = Path(local_path(os.fspath(target)))
     if mode != "append" and directory.is_dir() and any(not path.name.startswith(".") for path in directory.iterdir()):
         message = f'kbat: {directory} is not empty; name another directory, or add to it with mode="append"'
         raise FileExistsError(message)
     with _job(directory) as job:
-        writer = PartWriter(rows, job, tuple(partition_by), compression)
+        writer = PartWriter(rows, job, keys, compression)
         writer.check()
         if not tasks:
             return WrittenFiles(())

@@ -12,6 +12,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kbat.spark.listing import local_path
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -63,9 +65,12 @@ def metrics(path: str | os.PathLike[str]) -> dict[str, int]:
         `bytes_lost`, `offsets_lost`. A task that was run again counts once; one that a `LIMIT` stopped early counts
         what it had read. A query that is run again, with the same files and the same bounds, replaces its counts; give
         each query a directory of its own.
+
+    Raises:
+        ValueError: A path that is not in a local file system.
     """
     total: dict[str, int] = {"tasks": 0}
-    for file in sorted(Path(path).glob(f"*{_SUFFIX}")):
+    for file in sorted(Path(local_path(os.fspath(path))).glob(f"*{_SUFFIX}")):
         total["tasks"] += 1
         for name, count in json.loads(file.read_text()).items():
             total[name] = total.get(name, 0) + count

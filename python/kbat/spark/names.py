@@ -1,0 +1,42 @@
+"""Names of columns as callers give them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+    Mapping = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def listed(names: str | Iterable[str], what: str) -> list[str]:
+    """Return the names that an argument gives; text is one. Raises `ValueError` for one that stands twice."""
+    found = [names] if isinstance(names, str) else list(names)
+    for place, name in enumerate(found):
+        if name in found[:place]:
+            message = f"kbat: {what} names {name} twice"
+            raise ValueError(message)
+    return found
+
+
+def quoted(name: str) -> str:
+    """Return what means this column to Spark, which else takes a dot for a field of a struct."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def map_in_arrow(df: DataFrame, names: Sequence[str], mapping: Mapping, schema: StructType) -> DataFrame:
+    """Map these columns, whatever they are called: `mapInArrow` itself takes names for expressions."""
+    columns = list(names)
+    plain = df.select(*(functions.col(quoted(name)).alias(f"c{place}") for place, name in enumerate(columns)))
+
+    def map_named(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return mapping(batch.rename_columns(columns) for batch in batches)
+
+    return plain.mapInArrow(map_named, schema)

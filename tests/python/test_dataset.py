@@ -1,0 +1,143 @@
+"""`kbat.dataset` in PyArrow's own hands: joins, unions, acero, which know it by its C++ side only; and Ctrl-C."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.acero as ac
+import pyarrow.dataset as ds
+import pytest
+
+import kbat
+from data import build, patched
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+DATA = b"".join(build([(index, b"key", b"%d" % index)] * 10, base_offset=10 * index) for index in range(3))
+BROKEN = DATA + bytes(patched(bytearray(build([(0, b"key", b"value")], base_offset=30)), 17, ">I", 0))
+COLUMNS = ["key", "value", "offset"]
+FIELD = ds.field("offset")
+
+
+def dataset(data: bytes = DATA) -> Any:  # noqa: ANN401 -- PyArrow's stubs lack much of a dataset
+    return kbat.dataset(data, columns=COLUMNS, max_rows=4)
+
+
+def scanned(found: Any) -> pa.Table:  # noqa: ANN401 -- likewise
+    options: Any = ac.ScanNodeOptions(found)  # type: ignore[attr-defined]
+    return ac.Declaration("scan", options).to_table().select(COLUMNS)
+
+
+WAYS: list[Callable[[Any], pa.Table]] = [
+    lambda found: ds.Scanner.from_dataset(found).to_table(),
+    lambda found: found.scanner().to_table(),
+    lambda found: ds.UnionDataset(found.schema, [found]).to_table(),  # type: ignore[call-arg]
+    lambda found: ds.dataset([found]).to_table(),
+    scanned,
+    lambda found: found.sort_by("offset").to_table(),
+    lambda found: found.join(found.sort_by("offset"), "offset", right_suffix=" too").to_table().select(COLUMNS),
+    lambda found: ds.dataset(found.to_table()).join(found, "offset", right_suffix=" too").to_table().select(COLUMNS),
+    lambda found: found.join_asof(
+        ds.dataset(found.sort_by("offset").to_table().select(["offset"])), "offset", [], 0
+    ).to_table(),
+    lambda found: pa.Table.from_batches(found.to_batches(), found.schema),
+    lambda found: found.head(100),
+    lambda found: found.take(range(found.count_rows())),
+]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_dataset_has_its_rows_however_pyarrow_reads_it(way: Callable[[Any], pa.Table]) -> None:
+    table = kbat.scan(DATA, columns=COLUMNS).to_pyarrow()
+    found = dataset()
+    for _ in range(2):
+        assert way(found).sort_by("offset") == table
+    assert way(found.filter(FIELD >= 12)).sort_by("offset") == table.slice(12)
+    assert len(way(found.filter(FIELD >= 100))) == 0
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_dataset_raises_the_fault_however_pyarrow_reads_it(way: Callable[[Any], pa.Table]) -> None:
+    with pytest.raises((kbat.CrcError, pa.ArrowInvalid, OSError), match="checksum mismatch"):
+        way(dataset(BROKEN))
+    assert len(way(dataset(BROKEN).filter(FIELD < 30))) == 30
+
+
+def test_dataset_takes_rows_in_any_order() -> None:
+    found, places = dataset(), [29, 3, 3, 0, 12]
+    assert found.take(places) == found.to_table().take(places)
+    assert found.take(pa.array(places, pa.int32()), columns=["offset"])["offset"].to_pylist() == places
+    assert found.take([]) == found.to_table().slice(0, 0)
+    for beyond in ([30], [-1]):
+        with pytest.raises(IndexError):
+            found.take(beyond)
+
+
+def test_dataset_is_read_anew_by_pyarrow(tmp_path: Path) -> None:
+    path = tmp_path / "0.log"
+    path.write_bytes(DATA)
+    found = kbat.dataset(path)
+    assert ds.Scanner.from_dataset(found).count_rows() == 30
+    path.write_bytes(DATA + build([(0, b"key", b"value")], base_offset=30))
+    assert ds.Scanner.from_dataset(found).count_rows() == 31
+    assert found.sort_by("offset").count_rows() == 31
+
+
+def test_dataset_is_written_by_pyarrow(tmp_path: Path) -> None:
+    found = dataset()
+    ds.write_dataset(found, tmp_path, format="parquet")
+    assert ds.dataset(tmp_path).to_table().sort_by("offset") == found.to_table()
+
+
+INTERRUPTED = """
+import sys, kbat
+import pyarrow.dataset as ds
+path, how = sys.argv[1:]
+found = kbat.dataset([path] * 100_000)
+nothing = ds.field("key") == b"nothing"
+print("go", flush=True)
+try:
+    if how == "table":
+        found.to_table()
+    elif how == "count":
+        found.count_rows()
+    elif how == "batches":
+        for batch in found.to_batches(filter=nothing): pass
+    elif how == "head":
+        found.head(5, filter=nothing)
+    elif how == "take":
+        found.take([10**12])
+    elif how == "sort":
+        found.sort_by("offset")
+    else:
+        for batch in found.scanner().to_reader(): pass
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
+
+
+@pytest.mark.parametrize("how", ["table", "count", "batches", "head", "take", "sort", "reader"])
+def test_control_c_ends_a_pass_and_the_interpreter(tmp_path: Path, how: str) -> None:
+    path = tmp_path / "0.log"
+    path.write_bytes(DATA * 2000)
+    command = [sys.executable, "-c", INTERRUPTED, str(path), how]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603 -- this interpreter
+        assert process.stdout is not None
+        assert process.stdout.readline() == "go\n"
+        time.sleep(0.3)
+        start = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        try:
+            found, _ = process.communicate(timeout=20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+        assert found == "interrupted\n"
+        assert time.monotonic() - start < 5
