@@ -16,6 +16,13 @@
 
 use std::fmt;
 
+/// The file of a partition's leader epochs.
+pub(crate) const LEADER_EPOCHS: &str = "leader-epoch-checkpoint";
+/// The file of a partition's topic id.
+pub(crate) const PARTITION_METADATA: &str = "partition.metadata";
+/// Kafka's largest segment: positions in an index are `i32`.
+pub(crate) const MAX_SEGMENT_LEN: u64 = 0x7fff_ffff;
+
 /// Longest topic name that Kafka takes.
 const MAX_TOPIC_LEN: usize = 249;
 

@@ -14,7 +14,9 @@ use crate::log::checkpoint::{LeaderEpochs, OffsetCheckpoint, PartitionMetadata};
 use crate::log::committed;
 use crate::log::directory::metadata_if_there;
 use crate::log::index::AbortedTransaction;
-use crate::log::names::{LogFile, LogFileKind, LogFileState, TopicPartition, parse_partition_directory};
+use crate::log::names::{
+    LEADER_EPOCHS, LogFile, LogFileKind, LogFileState, PARTITION_METADATA, TopicPartition, parse_partition_directory,
+};
 use crate::log::producer::ProducerStates;
 use crate::log::segment::{OffsetPlace, Segment, TimestampPlace};
 
@@ -34,8 +36,6 @@ pub struct PartitionLog {
 
 /// A file of the log start offsets of all partitions, in the log directory.
 const LOG_START_CHECKPOINT: &str = "log-start-offset-checkpoint";
-const LEADER_EPOCH_CHECKPOINT: &str = "leader-epoch-checkpoint";
-const PARTITION_METADATA: &str = "partition.metadata";
 
 impl PartitionLog {
     /// Lists a partition directory. Its name need not be that of a partition.
@@ -149,7 +149,7 @@ impl PartitionLog {
     /// # Errors
     /// A file that is malformed or can't be read.
     pub fn leader_epochs(&self) -> Result<LeaderEpochs> {
-        match LeaderEpochs::read(&self.directory.join(LEADER_EPOCH_CHECKPOINT)) {
+        match LeaderEpochs::read(&self.directory.join(LEADER_EPOCHS)) {
             Err(error) if error.is_not_found() => Ok(LeaderEpochs::default()),
             read => read,
         }

@@ -4,9 +4,7 @@ use std::path::Path;
 
 use super::{LeaderEpochs, OffsetCheckpoint, VERSION, fields, lines, read_text};
 use crate::error::Result;
-
-/// Name of the file of leader epochs in a partition directory.
-pub(crate) const LEADER_EPOCH_FILE_NAME: &str = "leader-epoch-checkpoint";
+use crate::log::names::LEADER_EPOCHS;
 
 /// A checkpoint of either kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +23,7 @@ impl Checkpoint {
     /// [`ErrorKind::InvalidFile`](crate::ErrorKind::InvalidFile) where the text is malformed; those of reading.
     pub fn read(path: &Path) -> Result<Self> {
         let text = read_text(path)?;
-        let named = || path.file_name().is_some_and(|name| name == LEADER_EPOCH_FILE_NAME);
+        let named = || path.file_name().is_some_and(|name| name == LEADER_EPOCHS);
         let parsed = match lines(&text).nth(2).map(|line| fields(line).len()) {
             Some(2) => LeaderEpochs::parse(&text).map(Self::LeaderEpochs),
             None if named() => LeaderEpochs::parse(&text).map(Self::LeaderEpochs),

@@ -28,5 +28,4 @@ pub use salvage::{SalvageOptions, salvage};
 
 pub(crate) use fault::Fault;
 pub(crate) use inventory::{Inventory, files_of, name_of};
-pub(crate) use output::LEADER_EPOCHS;
 pub(crate) use walk::{Visitor, walk};

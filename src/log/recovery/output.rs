@@ -13,16 +13,11 @@ use crate::limits::Limits;
 use crate::log::atomic::sync_directory;
 use crate::log::checkpoint::LeaderEpochs;
 use crate::log::index::{DEFAULT_INDEX_INTERVAL_BYTES, SegmentIndexer};
-use crate::log::names::{LogFile, LogFileKind};
+use crate::log::names::{LEADER_EPOCHS, LogFile, LogFileKind, MAX_SEGMENT_LEN};
 use crate::log::producer::ProducerStates;
 use crate::log::recovery::report::{FileAction, FileChange};
 use crate::log::staged::StagedFile;
 use crate::num::u64_of;
-
-/// Kafka's largest file: positions in an index are `i32`.
-pub(crate) const MAX_SEGMENT_LEN: u64 = 0x7fff_ffff;
-/// The name of the leader epochs' file.
-pub(crate) const LEADER_EPOCHS: &str = "leader-epoch-checkpoint";
 
 /// Where a partition's files go, and how.
 #[derive(Debug, Clone)]

@@ -10,14 +10,12 @@ use crate::log::checkpoint::LeaderEpochs;
 use crate::log::headers::HeaderReader;
 use crate::log::index::DEFAULT_INDEX_INTERVAL_BYTES;
 use crate::log::lock::DirectoryLock;
-use crate::log::names::{LogFile, LogFileKind, stops_a_broker};
+use crate::log::names::{LEADER_EPOCHS, LogFile, LogFileKind, MAX_SEGMENT_LEN, stops_a_broker};
 use crate::log::progress::Progress;
 use crate::log::reader::SegmentReader;
 use crate::log::recovery::fault::Fault;
 use crate::log::recovery::inventory::{Inventory, name_of};
-use crate::log::recovery::output::{
-    LEADER_EPOCHS, MAX_SEGMENT_LEN, OutputSettings, PartitionOutput, Refusal, SegmentOutput,
-};
+use crate::log::recovery::output::{OutputSettings, PartitionOutput, Refusal, SegmentOutput};
 use crate::log::recovery::rebuild::states_at;
 use crate::log::recovery::report::{DroppedRange, FileAction, FileChange, RepairReport, RepairedSegment};
 use crate::log::recovery::running::refuse_running_broker;

@@ -13,12 +13,10 @@ use crate::format::batch::Batch;
 use crate::format::frame::batches;
 use crate::format::header::BatchHeader;
 use crate::log::Progress;
+use crate::log::names::{LEADER_EPOCHS, MAX_SEGMENT_LEN, PARTITION_METADATA};
 use crate::log::staged::StagedDirectory;
 use crate::log::{AbortedTransaction, LogFile, LogFileKind, SegmentIndexer};
 use crate::num::u64_of;
-
-/// Largest segment, and largest span of offsets in one.
-const MAX_SEGMENT: i64 = 0x7fff_ffff;
 
 /// A partition directory that is being written. Dropped before [`Output::finish`], nothing is left of it.
 #[derive(Debug)]
@@ -114,7 +112,7 @@ impl Output {
         progress: &mut Progress<'_>,
     ) -> Result<()> {
         self.end_segment()?;
-        for name in ["leader-epoch-checkpoint", "partition.metadata"] {
+        for name in [LEADER_EPOCHS, PARTITION_METADATA] {
             self.copy_file(source, name)?;
         }
         if keeps_producers {
@@ -203,9 +201,9 @@ impl OpenSegment {
 
     /// Whether positions and relative offsets still fit their 31 bits with this batch, and the indexes have room.
     fn has_room(&self, batch: &BatchHeader) -> bool {
-        let end = i64::try_from(self.position.saturating_add(u64_of(batch.size()))).unwrap_or(i64::MAX);
+        let end = self.position.saturating_add(u64_of(batch.size()));
         let span = batch.last_offset().saturating_sub(self.base_offset);
-        self.position == 0 || (end <= MAX_SEGMENT && span <= MAX_SEGMENT && !self.indexer.is_full())
+        self.position == 0 || (end <= MAX_SEGMENT_LEN && span <= i64::from(i32::MAX) && !self.indexer.is_full())
     }
 
     fn append(&mut self, batch: &Batch<'_>) -> Result<()> {

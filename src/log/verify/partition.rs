@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::Limits;
 use crate::log::checkpoint::{LeaderEpochs, PartitionMetadata};
-use crate::log::names::{LogFile, LogFileKind, LogFileState, SnapshotFile, stops_a_broker};
+use crate::log::names::{
+    LEADER_EPOCHS, LogFile, LogFileKind, LogFileState, PARTITION_METADATA, SnapshotFile, stops_a_broker,
+};
 use crate::log::producer::{ProducerSnapshot, ProducerStates};
 use crate::log::progress::Progress;
-use crate::log::recovery::{Inventory, LEADER_EPOCHS, name_of};
+use crate::log::recovery::{Inventory, name_of};
 use crate::log::verify::report::{Finding, Report, Severity};
 use crate::log::verify::segment::{Log, SegmentPlace, check};
 
-/// Name of the file that holds the topic's id.
-const PARTITION_METADATA: &str = "partition.metadata";
 /// Files that a partition directory may hold beside those of segments.
 const KNOWN: [&str; 3] = [LEADER_EPOCHS, PARTITION_METADATA, "quorum-state"];
 

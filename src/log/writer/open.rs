@@ -9,12 +9,9 @@ use super::state::PartitionState;
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::atomic::sync_directory;
 use crate::log::checkpoint::PartitionMetadata;
-use crate::log::names::LogFileKind;
+use crate::log::names::{LogFileKind, PARTITION_METADATA};
 use crate::log::reader::SegmentReader;
 use crate::log::recovery::{Inventory, refuse_running_broker};
-
-/// Name of the file with the topic's id.
-const PARTITION_METADATA: &str = "partition.metadata";
 
 /// A partition that is ready for more batches.
 pub(super) struct Opened {

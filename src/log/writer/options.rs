@@ -5,11 +5,10 @@ use crate::error::{Error, Result};
 use crate::format::builder::BatchBuilder;
 use crate::limits::Limits;
 use crate::log::index::{DEFAULT_INDEX_INTERVAL_BYTES, DEFAULT_MAX_INDEX_BYTES};
+use crate::log::names::MAX_SEGMENT_LEN;
 use crate::log::uuid::Uuid;
 use crate::num::u64_of;
 
-/// Kafka's largest segment: positions in an index are `i32`.
-const MAX_SEGMENT_BYTES: u64 = 0x7fff_ffff;
 /// Room for one entry and the last one in a time index.
 const MIN_INDEX_BYTES: u64 = 24;
 /// `batch.size` of Kafka's producer.
@@ -77,7 +76,7 @@ impl Default for LogWriterOptions {
 impl LogWriterOptions {
     pub(super) fn validate(&self) -> Result<()> {
         let check = |ok: bool, message: &str| if ok { Ok(()) } else { Err(Error::argument(message)) };
-        check((1..=MAX_SEGMENT_BYTES).contains(&self.segment_bytes), "segment_bytes must be from 1 to 2147483647")?;
+        check((1..=MAX_SEGMENT_LEN).contains(&self.segment_bytes), "segment_bytes must be from 1 to 2147483647")?;
         check(self.segment_index_bytes >= MIN_INDEX_BYTES, "segment_index_bytes must be at least 24")?;
         check(self.leader_epoch.is_none_or(|epoch| epoch >= 0), "leader_epoch must not be negative")?;
         check(self.start_offset >= 0, "start_offset must not be negative")?;

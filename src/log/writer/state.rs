@@ -9,12 +9,9 @@ use crate::format::batch::Batch;
 use crate::limits::Limits;
 use crate::log::checkpoint::LeaderEpochs;
 use crate::log::index::AbortedTransaction;
-use crate::log::names::{LogFile, LogFileKind};
+use crate::log::names::{LEADER_EPOCHS, LogFile, LogFileKind};
 use crate::log::producer::{ProducerSnapshot, ProducerStates};
 use crate::log::reader::SegmentReader;
-
-/// Name of the leader epochs' file.
-const LEADER_EPOCHS: &str = "leader-epoch-checkpoint";
 
 /// Producers and leader epochs, and where they are written.
 #[derive(Debug)]
