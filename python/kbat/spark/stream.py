@@ -139,9 +139,12 @@ class KbatStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _latest(self, start: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Return the ends of all logs; a log that is gone keeps its place, should it come back."""
-        ends = dict(self._ends(self._logs()) if self.target is None else self.target)
-        gone = [partition for partition in start if partition not in ends]
-        if gone and self.target is None:
+        logs = self._logs()
+        ends = self._ends(logs) if self.target is None else dict(self.target)
+        there = {log.partition for log in logs}
+        read = {partition for partition, end in (self.target or {}).items() if start.get(partition, -1) >= end}
+        gone = [partition for partition in start if partition not in there | read]
+        if gone:
             names = ", ".join(str(partition) for partition in gone)
             report_data_loss(f"{names} is gone; records may be lost", self.options)
         for partition, offset in start.items():
@@ -150,7 +153,7 @@ class KbatStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     f"the end of {partition} went from {offset} back to {ends[partition]}; records may be lost",
                     self.options,
                 )
-        return {**{partition: start[partition] for partition in gone}, **ends}
+        return {**ends, **{partition: start[partition] for partition in gone}}
 
     def _within_limits(
         self, start: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int]
