@@ -108,6 +108,24 @@ def test_plan_of_a_glob_has_what_matches(log_dir: Path) -> None:
     assert names == [f"codec-{codec}-0" for codec in ("gzip", "lz4", "none", "snappy", "zstd")]
 
 
+def test_plan_of_a_glob_leaves_out_what_a_log_directory_leaves_out(tmp_path: Path) -> None:
+    left_out = [f"a-0.{'0' * 32}-{state}" for state in ("delete", "future", "stray")]
+    for name in ("a-0", "dump", *left_out):
+        (tmp_path / "d" / name).mkdir(parents=True)
+        (tmp_path / "d" / name / f"{0:020}.log").write_bytes(kbat.encode(pa.table({"value": [b"v"]}), timestamp=0))
+    (tmp_path / "d" / "meta.properties").write_text("version=1\n")
+    (tmp_path / "d" / "a-0" / "leader-epoch-checkpoint").write_text("0\n0\n")
+
+    def names(pattern: str) -> list[str]:
+        tasks = plan(ReadOptions(path=(f"{tmp_path}/{pattern}",)))
+        return [Path(piece.path).parent.name for task in tasks for piece in task.pieces]
+
+    for pattern in ("*", "d/*", "d/a-*", "d/a-0/*", "d/a-*/*"):
+        assert names(pattern) == ["a-0"], pattern
+    assert names("d/*/*.log") == ["a-0", "dump"]
+    assert names(f"d/{left_out[0]}") == left_out[:1]  # by its name, it is read
+
+
 @pytest.mark.parametrize("name", ["nothing", "nothing-*"])
 def test_plan_of_a_path_where_nothing_is_is_an_error(tmp_path: Path, name: str) -> None:
     with pytest.raises(FileNotFoundError, match=r"kbat: nothing is at .*nothing"):

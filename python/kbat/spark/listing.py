@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import glob
 import os
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from kbat.spark.options import ReadOptions
+
+# A partition directory that is no live one.
+_LEFTOVER = re.compile(r"\.[^./]+-(delete|future|stray)$")
 
 
 @dataclass(frozen=True)
@@ -85,8 +89,28 @@ def _in_order(segments: Iterable[Segment]) -> tuple[Segment, ...]:
 
 
 def _segment_files(path: str) -> Iterator[kbat.SegmentFile]:
-    for local in _expand(local_path(path)):
+    local = local_path(path)
+    if os.path.exists(local):  # noqa: PTH110 -- strings in, strings out
         yield from kbat.find_segments(local)
+        return
+    matches = sorted(glob.glob(local)) if glob.has_magic(local) else []  # noqa: PTH207 -- strings in, strings out
+    if not matches:
+        message = f"kbat: nothing is at {local}; a path is a .log file, a partition directory or a log directory"
+        raise FileNotFoundError(message)
+    for match in matches:
+        yield from (file for file in kbat.find_segments(match) if _is_meant(file, match))
+
+
+def _is_meant(file: kbat.SegmentFile, match: str) -> bool:
+    """Whether a pattern that matches a path means a file in it: one that a log directory takes.
+
+    So a pattern leaves out other files and directories that are about to be deleted, moved or were left behind; one who
+    wants these names them.
+    """
+    if file.base_offset is None:
+        return False
+    path = os.fspath(file.path)
+    return file.topic is not None or (path == match and not _LEFTOVER.search(os.path.dirname(path)))  # noqa: PTH120 -- likewise
 
 
 def local_path(path: str) -> str:
@@ -101,14 +125,3 @@ def local_path(path: str) -> str:
         )
         raise ValueError(message)
     return os.path.abspath(os.path.expanduser(path))  # noqa: PTH100, PTH111 -- strings in, strings out
-
-
-def _expand(path: str) -> list[str]:
-    """Return the path, or what it matches if it is a glob."""
-    if os.path.exists(path):  # noqa: PTH110 -- strings in, strings out
-        return [path]
-    found = sorted(glob.glob(path)) if glob.has_magic(path) else []  # noqa: PTH207 -- strings in, strings out
-    if not found:
-        message = f"kbat: nothing is at {path}; a path is a .log file, a partition directory or a log directory"
-        raise FileNotFoundError(message)
-    return found
