@@ -11,6 +11,7 @@ import pytest
 
 import kbat
 from data import DATA
+from growing_log import GrowingLog
 from kbat.spark.filters import RowFilter
 from kbat.spark.options import ReadOptions, parse_options
 from kbat.spark.plan import Piece, ReadPartition, pack, plan
@@ -175,6 +176,33 @@ def test_plan_of_a_stream_goes_by_the_limits_of_the_options(large_batch: Path) -
     start, end = stream.initialOffset(), stream.latestOffset()
     assert (start, end) == ({"a": {"0": 0}}, {"a": {"0": 2}})
     assert sum(batch.num_rows for task in stream.partitions(start, end) for batch in stream.read(task)) == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "bases"),
+    [
+        ({}, [0, 5, 9]),
+        ({"startingOffsets": '{"a": {"0": 5}}'}, [5, 9]),
+        ({"startingOffsets": '{"a": {"0": 4}}', "endingOffsets": '{"a": {"0": 5}}'}, [0]),
+        ({"startingTimestamp": "6000", "endingTimestamp": "8000"}, [5]),
+    ],
+)
+def test_plan_of_segments_has_those_within_the_bounds(tmp_path: Path, given: dict[str, str], bases: list[int]) -> None:
+    log = GrowingLog(tmp_path / "a-0")
+    log.append(5)
+    log.roll()
+    log.append(4)
+    log.roll()
+    options = parse_options({"path": os.fspath(tmp_path), "view": "segments"} | given)
+    reader = KbatReader(schema_of(["baseOffset"], "segments"), options)
+    found = [row["baseOffset"] for task in plan(options) for batch in reader.read(task) for row in batch.to_pylist()]
+    assert found == bases
+
+
+def test_stream_of_segments_is_refused(tmp_path: Path) -> None:
+    options = parse_options({"path": os.fspath(tmp_path), "view": "segments"})
+    with pytest.raises(ValueError, match=r"view=segments is no stream: .*; read it as a batch, or stream view=batches"):
+        KbatStreamReader(schema_of(["baseOffset"], "segments"), options)
 
 
 def test_reader_and_tasks_survive_pickling(log_dir: Path) -> None:

@@ -28,6 +28,7 @@ from kbat.spark.topics import NO_PARTITION, TopicPartition
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from kbat.spark.listing import Segment
     from kbat.spark.options import ReadOptions
 
 # Below this many bytes a task is mostly its own start.
@@ -109,11 +110,11 @@ def _filtered(a_range: LogRange, wanted: RowFilter) -> LogRange:
 
 
 def plan_files(ranges: Sequence[LogRange]) -> list[ReadPartition]:
-    """Share out whole files, to read little of each."""
+    """Share out whole files that may hold what is wanted, to read little of each."""
     files = [
         Piece(segment.path, 0, segment.size, a_range.log.partition, is_whole=True)
         for a_range in ranges
-        for segment in a_range.log.segments
+        for segment, _ in _segments_within(a_range)
     ]
     return [
         ReadPartition(tuple(files[start : start + FILES_IN_A_TASK])) for start in range(0, len(files), FILES_IN_A_TASK)
@@ -170,14 +171,22 @@ def pack(
 
 def _whole_segments(a_range: LogRange) -> Iterator[tuple[Piece, int | None, int | None]]:
     """Yield the segments that may hold what is wanted, each with its base offset and that of the next one."""
-    log, start, end = a_range.log, a_range.start, a_range.end
-    nexts = [segment.base_offset for segment in log.segments[1:]]
-    for segment, next_base in itertools.zip_longest(log.segments, nexts):
+    for segment, next_base in _segments_within(a_range):
+        if segment.size:
+            piece = Piece(segment.path, 0, segment.size, a_range.log.partition, a_range.start, a_range.end)
+            yield piece, segment.base_offset, next_base
+
+
+def _segments_within(a_range: LogRange) -> Iterator[tuple[Segment, int | None]]:
+    """Yield the segments whose offsets, by their names, lie in a range, each with the base offset of the next one."""
+    segments, start, end = a_range.log.segments, a_range.start, a_range.end
+    nexts = [segment.base_offset for segment in segments[1:]]
+    for segment, next_base in itertools.zip_longest(segments, nexts):
         base = segment.base_offset
         is_before = start is not None and next_base is not None and next_base <= start
         is_after = end is not None and base is not None and base >= end
-        if segment.size and not is_before and not is_after:
-            yield Piece(segment.path, 0, segment.size, log.partition, start, end), base, next_base
+        if not is_before and not is_after:
+            yield segment, next_base
 
 
 def _is_older(piece: Piece, timestamp: int, limits: kbat.Limits) -> bool:

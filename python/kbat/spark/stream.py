@@ -61,6 +61,12 @@ class KbatStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, schema: StructType, options: ReadOptions) -> None:
         """Check schema and options. Raises `ValueError` where they ask for something that is not there."""
         options.check_stream()
+        if options.view == "segments":
+            message = (
+                "kbat: view=segments is no stream: a segment's row changes for as long as it grows; "
+                "read it as a batch, or stream view=batches"
+            )
+            raise ValueError(message)
         self.rows = RowReader.of(options, schema)
         self.options = options
         self.latest: Mapping[TopicPartition, int] = {}
