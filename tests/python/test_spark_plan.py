@@ -205,6 +205,32 @@ def test_stream_of_segments_is_refused(tmp_path: Path) -> None:
         KbatStreamReader(schema_of(["baseOffset"], "segments"), options)
 
 
+@pytest.mark.parametrize("on_corrupt", ["fail", "skip"])
+@pytest.mark.parametrize("size", [0, 100])
+def test_task_whose_file_became_shorter_raises(tmp_path: Path, size: int, on_corrupt: str) -> None:
+    log = GrowingLog(tmp_path / "a-0")
+    log.append(5, 5)
+    planned = log.segment.stat().st_size
+    options = parse_options({"path": os.fspath(tmp_path), "columns": "offset", "onCorrupt": on_corrupt})
+    reader = KbatReader(schema_of(options.column_names), options)
+    (task,) = plan(options)
+    os.truncate(log.segment, size)
+    with pytest.raises(OSError, match=f"{log.segment} has {size} bytes, and had {planned} or more when the read was"):
+        list(reader.read(task))
+
+
+def test_task_whose_file_becomes_shorter_while_it_reads_raises(tmp_path: Path) -> None:
+    log = GrowingLog(tmp_path / "a-0")
+    log.append(*[5000] * 20)
+    options = parse_options({"path": os.fspath(tmp_path), "columns": "offset"})
+    (task,) = plan(options)
+    batches = KbatReader(schema_of(options.column_names), options).read(task)
+    next(batches)
+    os.truncate(log.segment, 100)
+    with pytest.raises(OSError, match="has 100 bytes, and had"):
+        list(batches)
+
+
 def test_reader_and_tasks_survive_pickling(log_dir: Path) -> None:
     options = ReadOptions(path=(os.fspath(log_dir),))
     tasks = plan(options)

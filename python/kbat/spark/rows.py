@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -61,6 +62,7 @@ class RowReader:
             for pieces in partition.scans():
                 for arrow_batch in tally.over(self.scan(pieces)):
                     yield self._in_order(arrow_batch)
+                check_sizes(pieces)
         except kbat.KbatError as error:
             add_advice(error)
             raise
@@ -68,7 +70,11 @@ class RowReader:
             tally.write()
 
     def scan(self, pieces: Sequence[Piece]) -> kbat.Scan:
-        """Return the scan of a run of pieces: columns in their order, but `error` last, under their names there."""
+        """Return the scan of a run of pieces: columns in their order, but `error` last, under their names there.
+
+        Raises `OSError` for a file that has become shorter than it was planned.
+        """
+        check_sizes(pieces)
         options = self.options
         topic, partition = pieces[0].partition
         return kbat.scan(
@@ -95,6 +101,21 @@ class RowReader:
         if arrow_batch.num_columns and self.columns[-1][1] != "error" and arrow_batch.schema.names[-1] == "error":
             arrow_batch = arrow_batch.select([field for _, field in self.columns])
         return null_headers(arrow_batch).rename_columns([name for name, _ in self.columns])
+
+
+def check_sizes(pieces: Sequence[Piece]) -> None:
+    """Raise `OSError` for a file that ends before a piece of it does.
+
+    A scan would take the end of the file for the end of the log, and the rows behind it would be missing in silence.
+    """
+    for piece in pieces:
+        size = os.stat(piece.path).st_size  # noqa: PTH116 -- strings in, strings out
+        if size < piece.end and not piece.is_whole:
+            message = (
+                f"kbat: {piece.path} has {size} bytes, and had {piece.end} or more when the read was planned: it was "
+                "truncated or replaced meanwhile; read again what is there, or a copy that nobody writes to"
+            )
+            raise OSError(message)
 
 
 def null_headers(arrow_batch: pa.RecordBatch) -> pa.RecordBatch:
