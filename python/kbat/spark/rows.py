@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import kbat
 from kbat.spark.options import LIMIT_OPTIONS, ReadOptions
+from kbat.spark.places import are_zeros, ends_early
 from kbat.spark.schema import ERROR_COLUMN, columns_of
 from kbat.spark.tally import Tally
 
@@ -59,13 +61,11 @@ class RowReader:
         """Yield the Arrow batches of one task, straight from Rust. Raises what `kbat.scan` raises."""
         tally = Tally(self.options.metrics_path, partition)
         try:
-            for pieces in partition.scans():
-                for arrow_batch in tally.over(self.scan(pieces)):
-                    yield self._in_order(arrow_batch)
-                check_sizes(pieces)
-        except kbat.KbatError as error:
-            add_advice(error)
-            raise
+            with advising():
+                for pieces in partition.scans():
+                    for arrow_batch in tally.over(self.scan(pieces)):
+                        yield self._in_order(arrow_batch)
+                    self.check_read(pieces)
         finally:
             tally.write()
 
@@ -95,6 +95,36 @@ class RowReader:
             timestamp_unit="us",
             leave_page_cache=options.leave_page_cache,
         )
+
+    def check_read(self, pieces: Sequence[Piece]) -> None:
+        """Raise unless pieces that were read hold whole batches up to where they must.
+
+        A scan takes a length that leads beyond the file for a batch that is being written, and ends there. Headers are
+        read once more to see it, which the scan has just brought into the page cache.
+        """
+        check_sizes(pieces)
+        if self.options.on_corrupt != "fail":
+            return
+        for piece in pieces:
+            if piece.is_full:
+                end = self._end_of_batches(piece)
+                if end < piece.end and not are_zeros(piece.path, end):
+                    raise ends_early(piece.path, end)
+
+    def _end_of_batches(self, piece: Piece) -> int:
+        options = self.options
+        headers = kbat.scan(
+            piece.source,
+            view="batches",
+            columns=["position", "size"],
+            limits=options.limits,
+            leave_page_cache=options.leave_page_cache,
+        )
+        end = piece.start
+        for arrow_batch in headers.to_batches():
+            if arrow_batch.num_rows:
+                end = sum(column[-1].as_py() for column in arrow_batch.columns)
+        return end
 
     def _in_order(self, arrow_batch: pa.RecordBatch) -> pa.RecordBatch:
         """Give the columns their order and names; the scan puts `error` last, and has an empty list for no headers."""
@@ -131,6 +161,16 @@ def null_headers(arrow_batch: pa.RecordBatch) -> pa.RecordBatch:
     arrays = arrow_batch.columns
     arrays[place] = pa.ListArray.from_arrays(pa.array(bounds), lists.values, type=lists.type, mask=is_empty)
     return pa.RecordBatch.from_arrays(arrays, schema=arrow_batch.schema)
+
+
+@contextlib.contextmanager
+def advising() -> Iterator[None]:
+    """Add advice to the errors of what is done within."""
+    try:
+        yield
+    except kbat.KbatError as error:
+        add_advice(error)
+        raise
 
 
 def add_advice(error: kbat.KbatError) -> None:

@@ -28,11 +28,12 @@ from kbat.spark.ranges import (
     LogRange,
     check_names_all,
     check_no_copies,
+    end_offset,
     latest_offset,
     report_data_loss,
     starting_offset,
 )
-from kbat.spark.rows import RowReader
+from kbat.spark.rows import RowReader, advising
 
 try:
     from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, ReadMinRows, SupportsTriggerAvailableNow
@@ -111,6 +112,7 @@ class KbatStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Take note of the ends of all logs: the query goes up to there and no further."""
         self.target = self._ends(self._logs())
 
+    @advising()
     def partitions(self, start: Offsets, end: Offsets) -> list[ReadPartition]:
         """Return the tasks of a micro-batch."""
         starts, ends = offsets_of_json(start), offsets_of_json(end)
@@ -193,10 +195,10 @@ class KbatStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             report_data_loss(f"{partition} is new and starts with offset {first}, not 0", self.options)
         if start is not None and start < min(first, end):
             report_data_loss(f"offsets {start} to {min(first, end) - 1} of {partition} are gone", self.options)
-        if end > log.on_disk.end_offset:
+        if end > end_offset(log, self.options):
             report_data_loss(f"{partition} ends before offset {end}", self.options)
         start = first if start is None else max(start, first)
-        return LogRange(log, start, end) if start < end else None
+        return LogRange(log, start, end, goes_on=True) if start < end else None
 
 
 def share(
