@@ -194,3 +194,19 @@ def test_damage_is_none_where_a_log_ends_with_a_part_of_a_batch_or_zeros(tmp_pat
                 assert offsets(read(log.directory, **given)) == span(0, log.end_offset)
             found = read(log.directory, startingTimestamp="15000", onCorrupt=on_corrupt, columns="offset")
             assert offsets(found) == span(15, log.end_offset)
+
+
+@pytest.mark.parametrize("kind", ["length", "bit"])
+@pytest.mark.parametrize("given", [{}, *({"maxRecordsPerPartition": most} for most in (1, 3, 4, 10, 25))])
+def test_damage_is_reported_once(tmp_path: Path, kind: str, given: dict[str, object]) -> None:
+    log = GrowingLog(tmp_path / "a-0")
+    log.append(*[10] * 5)
+    (lengthen if kind == "length" else flip)(log.segment, 2)
+    found = read(tmp_path, onCorrupt="report", columns="offset,error", **given)
+    faults = [row["error"] for row in found if row["error"] is not None]
+    assert [(fault["first_offset"], fault["last_offset"]) for fault in faults] == [(20, 29)]
+    assert offsets(found) == span(0, 20, 30, 50)
+    for most in (1, 4, 10, 25):
+        rows = [row for rows in stream(tmp_path, most, onCorrupt="report", columns="offset,error") for row in rows]
+        assert [row["error"] for row in rows if row["error"] is not None] == faults
+        assert offsets(rows) == span(0, 20, 30, 50)

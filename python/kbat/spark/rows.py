@@ -64,7 +64,7 @@ class RowReader:
             with advising():
                 for pieces in partition.scans():
                     for arrow_batch in tally.over(self.scan(pieces)):
-                        yield self._in_order(arrow_batch)
+                        yield self._in_order(self._without_others_faults(arrow_batch, pieces))
                     self.check_read(pieces)
         finally:
             tally.write()
@@ -125,6 +125,21 @@ class RowReader:
             if arrow_batch.num_rows:
                 end = sum(column[-1].as_py() for column in arrow_batch.columns)
         return end
+
+    def _without_others_faults(self, arrow_batch: pa.RecordBatch, pieces: Sequence[Piece]) -> pa.RecordBatch:
+        """Leave out faults that a neighbour tells of: a batch that several windows read is damaged once."""
+        if self.options.on_corrupt != "report" or all(piece.own_end is None for piece in pieces):
+            return arrow_batch
+        errors = arrow_batch.column(ERROR_COLUMN.field)
+        if errors.null_count == len(errors):
+            return arrow_batch
+        ends = [(piece.path, piece.start, piece.end if piece.own_end is None else piece.own_end) for piece in pieces]
+        is_own = [
+            error is None
+            or any(error["path"] == path and start <= error["position"] < end for path, start, end in ends)
+            for error in errors.to_pylist()
+        ]
+        return arrow_batch.filter(is_own)
 
     def _in_order(self, arrow_batch: pa.RecordBatch) -> pa.RecordBatch:
         """Give the columns their order and names; the scan puts `error` last, and has an empty list for no headers."""
