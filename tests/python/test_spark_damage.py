@@ -210,3 +210,23 @@ def test_damage_is_reported_once(tmp_path: Path, kind: str, given: dict[str, obj
         rows = [row for rows in stream(tmp_path, most, onCorrupt="report", columns="offset,error") for row in rows]
         assert [row["error"] for row in rows if row["error"] is not None] == faults
         assert offsets(rows) == span(0, 20, 30, 50)
+
+
+@pytest.mark.parametrize("most", [1, 3, 10, 25, 100])
+@pytest.mark.parametrize("on_corrupt", ["fail", "skip"])
+def test_view_batches_has_each_batch_once(tmp_path: Path, on_corrupt: str, most: int) -> None:
+    log = GrowingLog(tmp_path / "a-0")
+    log.append(10, 7, 1)
+    log.roll()
+    log.append(12, 10)
+    if on_corrupt == "skip":
+        lengthen(log.segment.with_name(f"{0:020}.log"), 1)
+    bases = [0, 10, 17, 18, 30] if on_corrupt == "fail" else [0, 17, 18, 30]
+    given = {"view": "batches", "columns": "baseOffset", "onCorrupt": on_corrupt}
+    assert [row["baseOffset"] for row in read(tmp_path, maxRecordsPerPartition=most, **given)] == bases
+    assert [row["baseOffset"] for rows in stream(tmp_path, most, **given) for row in rows] == bases
+    # with bounds, also those that only reach into them
+    bounds = {"startingOffsets": JSON % 17, "endingOffsets": JSON % 19, "maxRecordsPerPartition": most}
+    assert [row["baseOffset"] for row in read(tmp_path, **given, **bounds)] == [17, 18]
+    found = stream(tmp_path, most, {"a": {"0": 20}}, **given)
+    assert [row["baseOffset"] for rows in found for row in rows] == [18, 30]

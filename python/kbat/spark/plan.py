@@ -269,7 +269,8 @@ class _Cutter:
     def _narrow(self, piece: Piece, found: _Whole, places: SegmentPlaces, *, is_cut: bool) -> Piece:
         """Return the window from the batch with the first offset wanted to that with the last.
 
-        Where a window `is_cut` at its end, the batch there belongs to the next one.
+        Where a window `is_cut` at its end, the batch there belongs to the next one. A row of the view `batches` is
+        given by the window that its batch belongs to, so that no offset is looked at any more.
         """
         first, after = piece.start_offset, piece.end_offset
         if first is not None and found.has_inside(first):
@@ -278,6 +279,10 @@ class _Cutter:
             own_end = places.start_of(after) if is_cut else None
             end = places.end_of(after)
             piece = replace(piece, end=end, own_end=own_end, is_full=piece.is_full or end < piece.end)
+        if self.options.view == "batches":
+            end = piece.end if piece.own_end is None else piece.own_end
+            is_full = piece.is_full or end < piece.end
+            piece = replace(piece, end=end, own_end=None, is_full=is_full, start_offset=None, end_offset=None)
         return piece
 
     def _by_size(self, piece: Piece) -> Iterator[Piece]:
