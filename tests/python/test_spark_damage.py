@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import struct
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+import pyspark
 import pytest
+from pyspark.sql import datasource
 
 import kbat
 from growing_log import GrowingLog
@@ -14,7 +17,7 @@ from kbat.spark.filters import RowFilter
 from kbat.spark.options import ReadOptions, parse_options
 from kbat.spark.plan import plan
 from kbat.spark.schema import schema_of
-from kbat.spark.source import KbatReader
+from kbat.spark.source import FilteringReader, KbatReader
 from kbat.spark.stream import KbatStreamReader
 
 if TYPE_CHECKING:
@@ -230,3 +233,14 @@ def test_view_batches_has_each_batch_once(tmp_path: Path, on_corrupt: str, most:
     assert [row["baseOffset"] for row in read(tmp_path, **given, **bounds)] == [17, 18]
     found = stream(tmp_path, most, {"a": {"0": 20}}, **given)
     assert [row["baseOffset"] for rows in found for row in rows] == [18, 30]
+
+
+@pytest.mark.skipif(pyspark.__version__ < "4.1", reason="Spark 4.0 pushes no filters down to Python")
+@pytest.mark.parametrize("on_corrupt", ["skip", "report"])
+def test_filter_on_time_leaves_out_no_good_row_behind_damage(active: Path, on_corrupt: str) -> None:
+    names = ["offset", "timestamp"] + ["error"] * (on_corrupt == "report")
+    options = options_of(active, onCorrupt=on_corrupt, columns=",".join(names))
+    reader = FilteringReader(schema_of(options.column_names), options)
+    list(reader.pushFilters([datasource.GreaterThanOrEqual(("timestamp",), datetime.fromtimestamp(41, UTC))]))
+    rows = [row for task in reader.partitions() for batch in reader.read(task) for row in batch.to_pylist()]
+    assert [offset for offset in offsets(rows) if offset >= 41] == span(41, 50)
