@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import datasource
 
 import kbat
+from data import with_right_crc
 from growing_log import GrowingLog
 from kbat.spark.filters import RowFilter
 from kbat.spark.options import ReadOptions, parse_options
@@ -213,6 +214,21 @@ def test_damage_is_reported_once(tmp_path: Path, kind: str, given: dict[str, obj
         rows = [row for rows in stream(tmp_path, most, onCorrupt="report", columns="offset,error") for row in rows]
         assert [row["error"] for row in rows if row["error"] is not None] == faults
         assert offsets(rows) == span(0, 20, 30, 50)
+
+
+@pytest.mark.parametrize("on_corrupt", ["fail", "skip"])
+def test_damage_is_not_an_empty_batch_with_the_largest_timestamp(tmp_path: Path, on_corrupt: str) -> None:
+    log = GrowingLog(tmp_path / "a-0")
+    log.append(10, 10)
+    last = log.segment.read_bytes()[list(kbat.read_batches(log.segment))[1].position :]
+    # the header of a batch whose records compaction removed
+    empty = bytearray(last[:57] + struct.pack(">i", 0))
+    struct.pack_into(">i", empty, 8, len(empty) - 12)
+    log.segment.write_bytes(log.segment.read_bytes()[: -len(last)] + with_right_crc(empty))
+    log.roll()
+    log.append(10)
+    given = {"startingTimestamp": "15000", "startingOffsetsByTimestampStrategy": "latest", "onCorrupt": on_corrupt}
+    assert read(tmp_path, columns="offset", **given) == []  # as a broker answers: in no later segment
 
 
 @pytest.mark.parametrize("most", [1, 3, 10, 25, 100])

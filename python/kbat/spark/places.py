@@ -8,6 +8,7 @@ steps over damage as the tasks do. Only those with a right checksum are places t
 
 from __future__ import annotations
 
+import bisect
 import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -43,12 +44,17 @@ class SegmentPlaces:
     """A segment's places: of `size` bytes, before the segment with `next_base`, if there is one."""
 
     def __init__(self, path: str, size: int, next_base: int | None, options: ReadOptions) -> None:
-        """Open the segment. Raises `ValueError` if it is not named after its base offset, `OSError` if it is gone."""
+        """Nothing is opened before something is looked up, which raises `OSError` if the file is gone."""
+        self.path = path
         self.size = size
         self.next_base = next_base
         self.options = options
-        self.segment = kbat.Segment(path, limits=options.limits)
         self.is_damaged = False
+
+    @functools.cached_property
+    def segment(self) -> kbat.Segment:
+        """The segment. Raises `ValueError` if the file is not named after its base offset."""
+        return kbat.Segment(self.path, limits=self.options.limits)
 
     def survey(self, offsets: Iterable[int]) -> None:
         """Find out whether the segment can be asked for all of some offsets; if not, none of them is left to it.
@@ -62,18 +68,19 @@ class SegmentPlaces:
         if self.is_damaged:
             if self._fails:
                 return 0  # the task walks there, and says what is wrong
-            return max((batch.end for batch in self._batches if batch.last_offset < offset), default=0)
+            number = self._number_of(offset)
+            return self._batches[number - 1].end if number else 0
         place = self.segment.find_offset(offset)
         return self.size if place is None else min(place.position, self.size)
 
     def end_of(self, offset: int) -> int:
         """Return where the last batch ends that begins before an offset, or any place up to the next batch."""
         if self.is_damaged:
-            after = [] if self._fails else [batch for batch in self._batches if batch.last_offset >= offset]
-            if not after:
+            number = None if self._fails else self._number_of(offset)
+            if number is None or number == len(self._batches):
                 return self.size
-            is_within = after[0].base_offset is None or after[0].base_offset < offset
-            return after[0].end if is_within else after[0].position
+            batch = self._batches[number]
+            return batch.end if batch.base_offset is None or batch.base_offset < offset else batch.position
         place = self.segment.find_offset(offset)
         if place is None:
             return self.size
@@ -107,9 +114,12 @@ class SegmentPlaces:
         if largest is None:
             is_hidden = self.next_base is not None or not self._fails
         else:
-            is_hidden = largest >= timestamp and not self._has_since(timestamp, starting_offset)
+            # an empty batch that compaction left has a timestamp and no record
+            is_hidden = (
+                largest >= timestamp and not self._has_since(timestamp, starting_offset) and not self._is_sound()
+            )
         if is_hidden and self._fails:
-            raise ends_early(self.segment.path)
+            raise ends_early(self.path)
         return is_hidden
 
     def find_timestamp(self, timestamp: int, starting_offset: int) -> int | None:
@@ -129,7 +139,7 @@ class SegmentPlaces:
             if batch.max_timestamp < timestamp or batch.last_offset < starting_offset:
                 continue
             records = kbat.scan(
-                (self.segment.path, batch.position, batch.end),
+                (self.path, batch.position, batch.end),
                 columns=["offset", "timestamp"],
                 include_control=True,
                 on_corrupt="skip",
@@ -138,6 +148,18 @@ class SegmentPlaces:
             for offset, time in _numbers(records, "offset", "timestamp"):
                 if offset >= starting_offset and time >= timestamp:
                     yield offset
+
+    def _number_of(self, offset: int) -> int:
+        """Return the number of the first batch whose last offset is `offset` or larger."""
+        return bisect.bisect_left(self._batches, offset, key=lambda batch: batch.last_offset)
+
+    def _is_sound(self) -> bool:
+        """Whether headers lead to the end of the file, or to zeros there."""
+        try:
+            end = end_of_batches((self.path, 0, self.size), 0, self.options)
+        except kbat.KbatError:
+            return False
+        return end >= self.size or are_zeros(self.path, end)
 
     @property
     def _fails(self) -> bool:
@@ -155,7 +177,7 @@ class SegmentPlaces:
         if end is not None and offset >= end and (is_whole or (self._fails and not is_sealed)):
             return True
         if self._fails:
-            raise ends_early(self.segment.path)
+            raise ends_early(self.path)
         return False
 
     @functools.cached_property
@@ -167,13 +189,13 @@ class SegmentPlaces:
         except kbat.KbatError:
             return None, False
         reached = 0 if last is None else last.position + last.size
-        return end, reached >= self.size or are_zeros(self.segment.path, reached)
+        return end, reached >= self.size or are_zeros(self.path, reached)
 
     @functools.cached_property
     def _batches(self) -> Sequence[_Batch]:
         """The batches that are certain to be ones, in their order."""
         scan = kbat.scan(
-            (self.segment.path, 0, self.size),
+            (self.path, 0, self.size),
             view="batches",
             columns=["position", "size", "base_offset", "last_offset", "max_timestamp", "crc_ok"],
             on_corrupt="skip",
@@ -200,6 +222,25 @@ def _numbers(scan: kbat.Scan, *names: str) -> Iterator[tuple[Any, ...]]:
         ),
         strict=True,
     )
+
+
+def end_of_batches(source: str | tuple[str, int, int], start: int, options: ReadOptions) -> int:
+    """Return where the batches of a file or a part of it end, by their headers; `start` if there is none.
+
+    Raises `kbat.CorruptError` for a header that can't be one.
+    """
+    headers = kbat.scan(
+        source,
+        view="batches",
+        columns=["position", "size"],
+        limits=options.limits,
+        leave_page_cache=options.leave_page_cache,
+    )
+    end = start
+    for arrow_batch in headers.to_batches():
+        if arrow_batch.num_rows:
+            end = sum(column[-1].as_py() for column in arrow_batch.columns)
+    return end
 
 
 def are_zeros(path: str, position: int) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import kbat
 from kbat.spark.options import LIMIT_OPTIONS, ReadOptions
-from kbat.spark.places import are_zeros, ends_early
+from kbat.spark.places import are_zeros, end_of_batches, ends_early
 from kbat.spark.schema import ERROR_COLUMN, columns_of
 from kbat.spark.tally import Tally
 
@@ -109,24 +109,9 @@ class RowReader:
             return
         for piece in pieces:
             if piece.is_full:
-                end = self._end_of_batches(piece)
+                end = end_of_batches(piece.source, piece.start, self.options)
                 if end < piece.end and not are_zeros(piece.path, end):
                     raise ends_early(piece.path, end)
-
-    def _end_of_batches(self, piece: Piece) -> int:
-        options = self.options
-        headers = kbat.scan(
-            piece.source,
-            view="batches",
-            columns=["position", "size"],
-            limits=options.limits,
-            leave_page_cache=options.leave_page_cache,
-        )
-        end = piece.start
-        for arrow_batch in headers.to_batches():
-            if arrow_batch.num_rows:
-                end = sum(column[-1].as_py() for column in arrow_batch.columns)
-        return end
 
     def _without_others_faults(self, arrow_batch: pa.RecordBatch, pieces: Sequence[Piece]) -> pa.RecordBatch:
         """Leave out faults that a neighbour tells of: a batch that several windows read is damaged once."""
