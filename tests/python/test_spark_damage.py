@@ -158,6 +158,20 @@ def test_damage_of_any_length_costs_no_good_row(tmp_path: Path, length: int) -> 
         assert [offset for rows in found for offset in offsets(rows)] == good
 
 
+@pytest.mark.parametrize("number", [0, 3, 7])
+def test_damage_of_a_last_offset_costs_no_good_row(tmp_path: Path, number: int) -> None:
+    log = GrowingLog(tmp_path / "a-0")
+    log.append(*[10] * 8)
+    content = bytearray(log.segment.read_bytes())
+    content[list(kbat.read_batches(log.segment))[number].position + 24] ^= 1  # of the last offset delta
+    log.segment.write_bytes(content)
+    good = span(0, number * 10, number * 10 + 10, 80)
+    for most in (1, 10, 25):
+        assert offsets(read(tmp_path, onCorrupt="skip", columns="offset", maxRecordsPerPartition=most)) == good
+        found = stream(tmp_path, most, onCorrupt="skip", columns="offset")
+        assert [offset for rows in found for offset in offsets(rows)] == good
+
+
 @pytest.mark.parametrize(
     "given",
     [

@@ -90,10 +90,11 @@ class SegmentPlaces:
     def end_offset(self) -> int:
         """The offset after the last batch. Raises `kbat.CorruptError` if that can't be told."""
         end, is_whole = self._walked
-        if self._fails:
-            return self.segment.end_offset if end is None else end
-        found = [] if is_whole else [batch.last_offset + 1 for batch in self._batches]
-        return max([*found, self.segment.base_offset if end is None else end])
+        if end is None and self._fails:
+            return self.segment.end_offset  # raises
+        if end is not None and (is_whole or self._fails):
+            return end
+        return max((batch.last_offset + 1 for batch in self._batches), default=self.segment.base_offset)
 
     @property
     def largest_timestamp(self) -> int | None:
@@ -149,6 +150,16 @@ class SegmentPlaces:
                 if offset >= starting_offset and time >= timestamp:
                     yield offset
 
+    def _is_right(self, place: kbat.OffsetPlace) -> bool:
+        """Whether the offsets of a batch that was found can be true; with `onCorrupt=fail` the task finds that out.
+
+        Damage is nearly always in the records, and then the header leads on.
+        """
+        if self._fails:
+            return True
+        batch = next(self.segment.batches(place.position))
+        return batch.crc_ok or batch.record_count == place.last_offset - place.base_offset + 1
+
     def _number_of(self, offset: int) -> int:
         """Return the number of the first batch whose last offset is `offset` or larger."""
         return bisect.bisect_left(self._batches, offset, key=lambda batch: batch.last_offset)
@@ -168,8 +179,9 @@ class SegmentPlaces:
     def _knows(self, offset: int) -> bool:
         """Whether the segment's answer for an offset counts."""
         try:
-            if self.segment.find_offset(offset) is not None:
-                return True
+            place = self.segment.find_offset(offset)
+            if place is not None:
+                return self._is_right(place)
         except kbat.KbatError:
             return False
         end, is_whole = self._walked
@@ -186,6 +198,8 @@ class SegmentPlaces:
         try:
             end = self.segment.end_offset
             last = self.segment.find_offset(end - 1) if end > self.segment.base_offset else None
+            if last is not None and not self._is_right(last):
+                return end, False
         except kbat.KbatError:
             return None, False
         reached = 0 if last is None else last.position + last.size
