@@ -11,6 +11,7 @@ import pytest
 
 import kbat
 from data import DATA
+from growing_log import GrowingLog
 from kbat.spark.filters import RowFilter
 from kbat.spark.options import ReadOptions, parse_options
 from kbat.spark.plan import Piece, ReadPartition, pack, plan
@@ -108,6 +109,24 @@ def test_plan_of_a_glob_has_what_matches(log_dir: Path) -> None:
     assert names == [f"codec-{codec}-0" for codec in ("gzip", "lz4", "none", "snappy", "zstd")]
 
 
+def test_plan_of_a_glob_leaves_out_what_a_log_directory_leaves_out(tmp_path: Path) -> None:
+    left_out = [f"a-0.{'0' * 32}-{state}" for state in ("delete", "future", "stray")]
+    for name in ("a-0", "dump", *left_out):
+        (tmp_path / "d" / name).mkdir(parents=True)
+        (tmp_path / "d" / name / f"{0:020}.log").write_bytes(kbat.encode(pa.table({"value": [b"v"]}), timestamp=0))
+    (tmp_path / "d" / "meta.properties").write_text("version=1\n")
+    (tmp_path / "d" / "a-0" / "leader-epoch-checkpoint").write_text("0\n0\n")
+
+    def names(pattern: str) -> list[str]:
+        tasks = plan(ReadOptions(path=(f"{tmp_path}/{pattern}",)))
+        return [Path(piece.path).parent.name for task in tasks for piece in task.pieces]
+
+    for pattern in ("*", "d/*", "d/a-*", "d/a-0/*", "d/a-*/*"):
+        assert names(pattern) == ["a-0"], pattern
+    assert names("d/*/*.log") == ["a-0", "dump"]
+    assert names(f"d/{left_out[0]}") == left_out[:1]  # by its name, it is read
+
+
 @pytest.mark.parametrize("name", ["nothing", "nothing-*"])
 def test_plan_of_a_path_where_nothing_is_is_an_error(tmp_path: Path, name: str) -> None:
     with pytest.raises(FileNotFoundError, match=r"kbat: nothing is at .*nothing"):
@@ -157,6 +176,59 @@ def test_plan_of_a_stream_goes_by_the_limits_of_the_options(large_batch: Path) -
     start, end = stream.initialOffset(), stream.latestOffset()
     assert (start, end) == ({"a": {"0": 0}}, {"a": {"0": 2}})
     assert sum(batch.num_rows for task in stream.partitions(start, end) for batch in stream.read(task)) == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "bases"),
+    [
+        ({}, [0, 5, 9]),
+        ({"startingOffsets": '{"a": {"0": 5}}'}, [5, 9]),
+        ({"startingOffsets": '{"a": {"0": 4}}', "endingOffsets": '{"a": {"0": 5}}'}, [0]),
+        ({"startingTimestamp": "6000", "endingTimestamp": "8000"}, [5]),
+    ],
+)
+def test_plan_of_segments_has_those_within_the_bounds(tmp_path: Path, given: dict[str, str], bases: list[int]) -> None:
+    log = GrowingLog(tmp_path / "a-0")
+    log.append(5)
+    log.roll()
+    log.append(4)
+    log.roll()
+    options = parse_options({"path": os.fspath(tmp_path), "view": "segments"} | given)
+    reader = KbatReader(schema_of(["baseOffset"], "segments"), options)
+    found = [row["baseOffset"] for task in plan(options) for batch in reader.read(task) for row in batch.to_pylist()]
+    assert found == bases
+
+
+def test_stream_of_segments_is_refused(tmp_path: Path) -> None:
+    options = parse_options({"path": os.fspath(tmp_path), "view": "segments"})
+    with pytest.raises(ValueError, match=r"view=segments is no stream: .*; read it as a batch, or stream view=batches"):
+        KbatStreamReader(schema_of(["baseOffset"], "segments"), options)
+
+
+@pytest.mark.parametrize("on_corrupt", ["fail", "skip"])
+@pytest.mark.parametrize("size", [0, 100])
+def test_task_whose_file_became_shorter_raises(tmp_path: Path, size: int, on_corrupt: str) -> None:
+    log = GrowingLog(tmp_path / "a-0")
+    log.append(5, 5)
+    planned = log.segment.stat().st_size
+    options = parse_options({"path": os.fspath(tmp_path), "columns": "offset", "onCorrupt": on_corrupt})
+    reader = KbatReader(schema_of(options.column_names), options)
+    (task,) = plan(options)
+    os.truncate(log.segment, size)
+    with pytest.raises(OSError, match=f"{log.segment} has {size} bytes, and had {planned} or more when the read was"):
+        list(reader.read(task))
+
+
+def test_task_whose_file_becomes_shorter_while_it_reads_raises(tmp_path: Path) -> None:
+    log = GrowingLog(tmp_path / "a-0")
+    log.append(*[5000] * 20)
+    options = parse_options({"path": os.fspath(tmp_path), "columns": "offset"})
+    (task,) = plan(options)
+    batches = KbatReader(schema_of(options.column_names), options).read(task)
+    next(batches)
+    os.truncate(log.segment, 100)
+    with pytest.raises(OSError, match="has 100 bytes, and had"):
+        list(batches)
 
 
 def test_reader_and_tasks_survive_pickling(log_dir: Path) -> None:

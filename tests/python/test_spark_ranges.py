@@ -165,6 +165,22 @@ def test_range_with_bounds_of_a_partition_in_two_directories_is_an_error(logs: P
         read(logs / "b-0", paths=paths, subscribe="a", startingTimestamp=1000)
 
 
+def test_range_of_segments_in_any_order_is_that_of_their_log(logs: Path) -> None:
+    segments = json.dumps(sorted(map(str, (logs / "a-0").glob("*.log")), reverse=True))
+    given = {"paths": segments, "subscribe": "a"}
+    nothing = logs / "b-0"
+    assert read(nothing, **given) == {"a-0": span(0, 60)}
+    assert read(nothing, startingOffsets={"a": {"0": 15}}, **given) == {"a-0": span(15, 60)}
+    assert read(nothing, endingTimestamp=45_000, maxRecordsPerPartition=7, **given) == {"a-0": span(0, 45)}
+
+
+def test_range_of_a_path_given_twice_is_that_of_one(logs: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(logs)
+    paths = json.dumps([str(logs / "a-0"), str(logs / "b-0" / ".." / "a-0"), str(tmp_path / "link" / "a-0")])
+    for given in ({}, {"startingTimestamp": 0}):
+        assert read(logs / "a-0", paths=paths, **given) == {"a-0": span(0, 60)}
+
+
 def test_range_of_earliest_is_the_checkpointed_start(tmp_path: Path) -> None:
     log = GrowingLog(tmp_path / "a-0")
     log.append(10)

@@ -247,6 +247,24 @@ def test_stream_available_now_ends_where_it_was_when_it_began(tmp_path: Path, lo
     assert [offset for found in seen for offset in found.get("a-1", [])] == list(range(50, 55))
 
 
+def test_stream_available_now_judges_a_partition_that_is_gone(tmp_path: Path, logs: list[GrowingLog]) -> None:
+    start, end = {"a": {"0": 4, "1": 52}}, {"a": {"0": 10, "1": 55}}
+    before = reader(tmp_path)
+    before.prepareForTriggerAvailableNow()
+    shutil.rmtree(tmp_path / "a-1")
+    after = reader(tmp_path)
+    after.prepareForTriggerAvailableNow()
+    for source in (before, after):
+        with pytest.raises(ValueError, match="a-1 is gone; records may be lost; option failOnDataLoss=false"):
+            source.latestOffset(start, ALL)
+    assert before.latestOffset(end, ALL) == end  # all of it was read before it went
+    lenient = reader(tmp_path, failOnDataLoss="false")
+    lenient.prepareForTriggerAvailableNow()
+    with pytest.warns(UserWarning, match="a-1 is gone"):
+        assert lenient.latestOffset(start, ALL) == {"a": {"0": 10, "1": 52}}
+    assert logs[0].end_offset == 10
+
+
 def test_stream_before_spark_4_2_goes_by_what_it_saw_last(tmp_path: Path, logs: list[GrowingLog]) -> None:
     source = reader(tmp_path, startingOffsets="earliest", maxOffsetsPerTrigger="9")
     start = source.initialOffset()

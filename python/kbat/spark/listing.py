@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import glob
 import os
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,9 +13,12 @@ import kbat
 from kbat.spark.topics import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from kbat.spark.options import ReadOptions
+
+# A partition directory that is no live one.
+_LEFTOVER = re.compile(r"\.[^./]+-(delete|future|stray)$")
 
 
 @dataclass(frozen=True)
@@ -49,14 +53,9 @@ class Log:
         """Pickle without what was opened."""
         return {name: value for name, value in self.__dict__.items() if name != "on_disk"}
 
-    def last_base_offset_before(self, offset: int) -> int | None:
-        """Return the base offset of the segment that holds `offset`, if one may."""
-        bases = [segment.base_offset for segment in self.segments if segment.base_offset is not None]
-        return max((base for base in bases if base <= offset), default=None)
-
 
 def list_logs(options: ReadOptions, *, is_complete: bool = True) -> list[Log]:
-    """List the partitions that a read is about, with their segments.
+    """List the partitions that a read is about, with their segments: each file once, by base offset.
 
     Args:
         options: Paths, topics and partitions, limits.
@@ -65,24 +64,53 @@ def list_logs(options: ReadOptions, *, is_complete: bool = True) -> list[Log]:
     Raises `FileNotFoundError` for a path where nothing is, `ValueError` for one that is not in a local file system and
     for topics and partitions that were asked for and are not there.
     """
-    found: dict[tuple[TopicPartition, str], list[Segment]] = {}
+    found: dict[tuple[TopicPartition, str], dict[str, Segment]] = {}
+    directories: dict[tuple[TopicPartition, str], str] = {}
+    resolved = functools.cache(os.path.realpath)
     for path in options.all_paths:
         for file in _segment_files(path):
             topic = options.topic if file.topic is None else file.topic
             partition = options.partition if file.partition is None else file.partition
-            full_path = os.fspath(file.path)
-            key = TopicPartition(topic, partition), os.path.dirname(full_path)  # noqa: PTH120 -- strings in, strings out
-            found.setdefault(key, []).append(Segment(full_path, file.size, file.base_offset))
+            directory, name = os.path.split(os.fspath(file.path))
+            key = TopicPartition(topic, partition), resolved(directory)
+            directory = directories.setdefault(key, directory)
+            segment = Segment(os.path.join(directory, name), file.size, file.base_offset)  # noqa: PTH118 -- strings in, strings out
+            found.setdefault(key, {}).setdefault(name, segment)
     limits = options.limits
-    logs = [Log(partition, directory, tuple(segments), limits) for (partition, directory), segments in found.items()]
+    logs = [Log(key[0], directories[key], _in_order(segments.values()), limits) for key, segments in found.items()]
     if is_complete:
         options.subscription.check(log.partition for log in logs)
     return [log for log in logs if options.subscription.takes(log.partition)]
 
 
+def _in_order(segments: Iterable[Segment]) -> tuple[Segment, ...]:
+    """Return segments by base offset, whatever order their paths were given in; those without one come last."""
+    return tuple(sorted(segments, key=lambda segment: (segment.base_offset is None, segment.base_offset or 0)))
+
+
 def _segment_files(path: str) -> Iterator[kbat.SegmentFile]:
-    for local in _expand(local_path(path)):
+    local = local_path(path)
+    if os.path.exists(local):  # noqa: PTH110 -- strings in, strings out
         yield from kbat.find_segments(local)
+        return
+    matches = sorted(glob.glob(local)) if glob.has_magic(local) else []  # noqa: PTH207 -- strings in, strings out
+    if not matches:
+        message = f"kbat: nothing is at {local}; a path is a .log file, a partition directory or a log directory"
+        raise FileNotFoundError(message)
+    for match in matches:
+        yield from (file for file in kbat.find_segments(match) if _is_meant(file, match))
+
+
+def _is_meant(file: kbat.SegmentFile, match: str) -> bool:
+    """Whether a pattern that matches a path means a file in it: one that a log directory takes.
+
+    So a pattern leaves out other files and directories that are about to be deleted, moved or were left behind; one who
+    wants these names them.
+    """
+    if file.base_offset is None:
+        return False
+    path = os.fspath(file.path)
+    return file.topic is not None or (path == match and not _LEFTOVER.search(os.path.dirname(path)))  # noqa: PTH120 -- likewise
 
 
 def local_path(path: str) -> str:
@@ -97,14 +125,3 @@ def local_path(path: str) -> str:
         )
         raise ValueError(message)
     return os.path.abspath(os.path.expanduser(path))  # noqa: PTH100, PTH111 -- strings in, strings out
-
-
-def _expand(path: str) -> list[str]:
-    """Return the path, or what it matches if it is a glob."""
-    if os.path.exists(path):  # noqa: PTH110 -- strings in, strings out
-        return [path]
-    found = sorted(glob.glob(path)) if glob.has_magic(path) else []  # noqa: PTH207 -- strings in, strings out
-    if not found:
-        message = f"kbat: nothing is at {path}; a path is a .log file, a partition directory or a log directory"
-        raise FileNotFoundError(message)
-    return found

@@ -22,12 +22,15 @@ from pyspark.sql.datasource import InputPartition
 import kbat
 from kbat.spark.filters import Interval, RowFilter
 from kbat.spark.listing import list_logs
+from kbat.spark.places import SegmentPlaces
 from kbat.spark.ranges import LogRange, resolve
+from kbat.spark.rows import advising
 from kbat.spark.topics import NO_PARTITION, TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from kbat.spark.listing import Segment
     from kbat.spark.options import ReadOptions
 
 # Below this many bytes a task is mostly its own start.
@@ -53,6 +56,10 @@ class Piece:
     start_offset: int | None = None
     end_offset: int | None = None
     offset_count: int = 0
+    # where the batches and faults begin that belong to the next window; None if all in this one belong to it
+    own_end: int | None = None
+    # whether the last batch must end where the window does: a file may end with part of one, or with zeros
+    is_full: bool = False
 
     @property
     def size(self) -> int:
@@ -86,13 +93,15 @@ class ReadPartition(InputPartition):
             yield list(run)
 
 
+@advising()
 def plan(options: ReadOptions, wanted: RowFilter | None = None) -> list[ReadPartition]:
     """List the segments of all paths and share them out. The list is never empty: no rows are read by one idle task.
 
     What `wanted` says can't match is left out.
 
     Raises `FileNotFoundError` for a path where nothing is, `ValueError` for one that is not in a local file system, and
-    what `resolve` raises.
+    what `resolve` raises; `kbat.CorruptError` for a segment that ends before an offset it should have, with
+    `onCorrupt=fail`.
     """
     ranges = resolve(list_logs(options), options)
     if options.view == "segments":
@@ -109,11 +118,11 @@ def _filtered(a_range: LogRange, wanted: RowFilter) -> LogRange:
 
 
 def plan_files(ranges: Sequence[LogRange]) -> list[ReadPartition]:
-    """Share out whole files, to read little of each."""
+    """Share out whole files that may hold what is wanted, to read little of each."""
     files = [
         Piece(segment.path, 0, segment.size, a_range.log.partition, is_whole=True)
         for a_range in ranges
-        for segment in a_range.log.segments
+        for segment, _ in _segments_within(a_range)
     ]
     return [
         ReadPartition(tuple(files[start : start + FILES_IN_A_TASK])) for start in range(0, len(files), FILES_IN_A_TASK)
@@ -126,8 +135,8 @@ def plan_ranges(
     """Share out what was resolved, but for segments all of whose records are older than `start_timestamp`."""
     whole = [found for a_range in ranges for found in _whole_segments(a_range)]
     if start_timestamp is not None:
-        whole = [found for found in whole if not _is_older(found[0], start_timestamp, options.limits)]
-    total = sum(piece.size for piece, *_ in whole)
+        whole = [found for found in whole if not found.is_older(start_timestamp, options)]
+    total = sum(found.piece.size for found in whole)
     cores = os.cpu_count() or 1
     most = options.max_partition_bytes * (HEADERS_ONLY if options.view == "batches" else 1)
     share = -(-total // cores)
@@ -135,8 +144,8 @@ def plan_ranges(
     if options.min_partitions:
         max_len = min(max_len, max(-(-total // options.min_partitions), 1))
     max_count = options.max_records_per_partition
-    cutter = _Cutter(max_len, max_count, options.limits)
-    pieces = [part for found in whole for part in cutter.cut(*found)]
+    cutter = _Cutter(max_len, options)
+    pieces = [part for found in whole for part in cutter.cut(found)]
     return list(pack(pieces, max_len, cores, max_count)) or [ReadPartition(())]
 
 
@@ -168,81 +177,125 @@ def pack(
         yield ReadPartition(tuple(run))
 
 
-def _whole_segments(a_range: LogRange) -> Iterator[tuple[Piece, int | None, int | None]]:
-    """Yield the segments that may hold what is wanted, each with its base offset and that of the next one."""
-    log, start, end = a_range.log, a_range.start, a_range.end
-    nexts = [segment.base_offset for segment in log.segments[1:]]
-    for segment, next_base in itertools.zip_longest(log.segments, nexts):
+@dataclass(frozen=True)
+class _Whole:
+    """A segment that may hold what is wanted, its base offset and that of the next one; `goes_on` as in `LogRange`."""
+
+    piece: Piece
+    base: int | None
+    next_base: int | None
+    goes_on: bool
+
+    def has_inside(self, offset: int) -> bool:
+        """Whether there may be batches of the segment on both sides of an offset."""
+        return self.base is not None and self.base < offset and (self.next_base is None or offset < self.next_base)
+
+    def is_older(self, timestamp: int, options: ReadOptions) -> bool:
+        """Whether all its records are known to be older than a time."""
+        if self.base is None:
+            return False
+        largest = SegmentPlaces(self.piece.path, self.piece.end, self.next_base, options).largest_timestamp
+        return largest is not None and largest < timestamp
+
+
+def _whole_segments(a_range: LogRange) -> Iterator[_Whole]:
+    """Yield the segments that may hold what is wanted and that are not empty."""
+    for segment, next_base in _segments_within(a_range):
+        if segment.size:
+            piece = Piece(
+                segment.path,
+                0,
+                segment.size,
+                a_range.log.partition,
+                a_range.start,
+                a_range.end,
+                is_full=next_base is not None,
+            )
+            yield _Whole(piece, segment.base_offset, next_base, a_range.goes_on)
+
+
+def _segments_within(a_range: LogRange) -> Iterator[tuple[Segment, int | None]]:
+    """Yield the segments whose offsets, by their names, lie in a range, each with the base offset of the next one."""
+    segments, start, end = a_range.log.segments, a_range.start, a_range.end
+    nexts = [segment.base_offset for segment in segments[1:]]
+    for segment, next_base in itertools.zip_longest(segments, nexts):
         base = segment.base_offset
         is_before = start is not None and next_base is not None and next_base <= start
         is_after = end is not None and base is not None and base >= end
-        if segment.size and not is_before and not is_after:
-            yield Piece(segment.path, 0, segment.size, log.partition, start, end), base, next_base
-
-
-def _is_older(piece: Piece, timestamp: int, limits: kbat.Limits) -> bool:
-    try:
-        return kbat.Segment(piece.path, limits=limits).largest_timestamp < timestamp
-    except (kbat.KbatError, ValueError):  # damaged, or not named after its base offset
-        return False
+        if not is_before and not is_after:
+            yield segment, next_base
 
 
 @dataclass(frozen=True)
 class _Cutter:
-    """Cuts segments into windows of at most `max_len` bytes or `max_count` offsets, looked up within `limits`."""
+    """Cuts segments into windows of at most `max_len` bytes, and of the offsets that the options let one task read."""
 
     max_len: int
-    max_count: int | None
-    limits: kbat.Limits
+    options: ReadOptions
 
-    def cut(self, piece: Piece, base: int | None, next_base: int | None) -> Iterator[Piece]:
-        """Cut a segment down to the offsets wanted, then into windows.
+    def cut(self, found: _Whole) -> Iterator[Piece]:
+        """Cut a segment down to the offsets wanted, then into windows; a batch and a fault belong to one of them.
 
-        A log that can't be walked is left whole: the task that reads it says what is wrong, or skips it.
+        Raises `kbat.CorruptError` where the segment ends before an offset that is asked for, with `onCorrupt=fail`.
         """
-        try:
-            for part in self._by_count(piece, base, next_base) if self.max_count else [piece]:
-                window = self._narrow(part, base, next_base)
-                if window is not None:
-                    yield from self._by_size(window)
-        except kbat.KbatError:
-            yield piece
-
-    def _by_count(self, piece: Piece, base: int | None, next_base: int | None) -> Iterator[Piece]:
-        if base is None or self.max_count is None:
-            yield piece
+        piece = found.piece
+        if found.base is None:
+            yield from self._by_size(piece)
             return
-        last = self._segment(piece).end_offset if next_base is None else next_base
-        start = max(base, base if piece.start_offset is None else piece.start_offset)
-        end = max(min(last, last if piece.end_offset is None else piece.end_offset), start)
-        count = max(-(-(end - start) // self.max_count), 1)
-        bounds = [start + (end - start) * place // count for place in range(count + 1)]
-        for first, after in itertools.pairwise(bounds):
-            yield replace(piece, start_offset=first, end_offset=after, offset_count=after - first)
+        places = SegmentPlaces(piece.path, piece.end, found.next_base, self.options)
+        edges = self._edges(found, places)
+        bounds = [piece.start_offset, *edges[1:-1], piece.end_offset]
+        places.survey(bound for bound in bounds if bound is not None and found.has_inside(bound))
+        counts = [after - first for first, after in itertools.pairwise(edges)] or [0]
+        goes_on = [*(True for _ in edges[1:-1]), found.goes_on]
+        for first, after, count, is_cut in zip(bounds, bounds[1:], counts, goes_on, strict=False):
+            window = replace(piece, start_offset=first, end_offset=after, offset_count=count)
+            yield from self._by_size(self._narrow(window, found, places, is_cut=is_cut))
 
-    def _narrow(self, piece: Piece, base: int | None, next_base: int | None) -> Piece | None:
-        """Return the window from the batch with the first offset wanted to that with the last; None if it is empty."""
-        if base is None:
-            return piece
-        segment = self._segment(piece)
-        if piece.start_offset is not None and piece.start_offset > base:
-            place = segment.find_offset(piece.start_offset)
-            if place is None or place.position >= piece.end:
-                return None
-            piece = replace(piece, start=place.position)
-        if piece.end_offset is not None and (next_base is None or piece.end_offset < next_base):
-            place = segment.find_offset(piece.end_offset)
-            if place is not None:
-                end = place.position + (place.size if place.base_offset < piece.end_offset else 0)
-                piece = replace(piece, end=min(end, piece.end))
-        return piece if piece.size > 0 else None
+    def _edges(self, found: _Whole, places: SegmentPlaces) -> list[int]:
+        """Return the first offset, those that `maxRecordsPerPartition` cuts at, and the last one; none without it."""
+        piece, max_count = found.piece, self.options.max_records_per_partition
+        if found.base is None or max_count is None:
+            return []
+        try:
+            last = places.end_offset if found.next_base is None else found.next_base
+        except kbat.KbatError:  # the task that reads it says what is wrong
+            return []
+        start = max(found.base, found.base if piece.start_offset is None else piece.start_offset)
+        end = max(min(last, last if piece.end_offset is None else piece.end_offset), start)
+        count = max(-(-(end - start) // max_count), 1)
+        return [start + (end - start) * place // count for place in range(count + 1)]
+
+    def _narrow(self, piece: Piece, found: _Whole, places: SegmentPlaces, *, is_cut: bool) -> Piece:
+        """Return the window from the batch with the first offset wanted to that with the last.
+
+        Where a window `is_cut` at its end, the batch there belongs to the next one. A row of the view `batches` is
+        given by the window that its batch belongs to, so that no offset is looked at any more.
+        """
+        first, after = piece.start_offset, piece.end_offset
+        if first is not None and found.has_inside(first):
+            piece = replace(piece, start=places.start_of(first))
+        if after is not None and found.has_inside(after):
+            own_end = places.start_of(after) if is_cut else None
+            end = places.end_of(after)
+            piece = replace(piece, end=end, own_end=own_end, is_full=piece.is_full or end < piece.end)
+        if self.options.view == "batches":
+            end = piece.end if piece.own_end is None else piece.own_end
+            is_full = piece.is_full or end < piece.end
+            piece = replace(piece, end=end, own_end=None, is_full=is_full, start_offset=None, end_offset=None)
+        return piece
 
     def _by_size(self, piece: Piece) -> Iterator[Piece]:
+        is_idle = piece.end_offset is not None and (piece.start_offset or 0) >= piece.end_offset
+        if piece.size <= 0 or is_idle:
+            return
         if piece.size <= self.max_len:
             yield piece
             return
-        for _, start, end in kbat.split((piece.path, piece.start, piece.end), self.max_len, limits=self.limits):
-            yield replace(piece, start=start, end=end)
-
-    def _segment(self, piece: Piece) -> kbat.Segment:
-        return kbat.Segment(piece.path, limits=self.limits)
+        try:
+            parts = kbat.split((piece.path, piece.start, piece.end), self.max_len, limits=self.options.limits)
+        except kbat.KbatError:  # the task that reads it says what is wrong
+            yield piece
+            return
+        for _, start, end in parts:
+            yield replace(piece, start=start, end=end, is_full=piece.is_full or end < piece.end)

@@ -10,12 +10,14 @@ a time              the first record that is not older; without one the strategy
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import kbat
 from kbat.spark.bounds import EARLIEST, LATEST, Bound, Offset, Offsets, Timestamp, Timestamps
+from kbat.spark.places import SegmentPlaces
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,11 +29,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LogRange:
-    """A log and the offsets to read of it: from `start`, and before `end`; None where there is no bound."""
+    """A log and the offsets to read of it: from `start`, and before `end`; None where there is no bound.
+
+    With `goes_on`, as in a stream, a later read starts at `end`.
+    """
 
     log: Log
     start: int | None = None
     end: int | None = None
+    goes_on: bool = False
 
 
 def resolve(logs: Sequence[Log], options: ReadOptions) -> list[LogRange]:
@@ -84,7 +90,7 @@ def check_names_all(name: str, bound: Bound, partitions: Sequence[TopicPartition
 
 def starting_offset(log: Log, bound: Bound, options: ReadOptions) -> int:
     """Return the offset at which a read of a log starts."""
-    wanted = _offset_of(log, bound)
+    wanted = _offset_of(log, bound, options)
     if wanted is None:
         if options.timestamp_strategy == "error":
             message = (
@@ -102,7 +108,7 @@ def starting_offset(log: Log, bound: Bound, options: ReadOptions) -> int:
 
 def _start_of(log: Log, bound: Bound, options: ReadOptions) -> int | None:
     if not log.is_named:
-        return _unchecked(log, bound)
+        return _unchecked(log, bound, options)
     start = starting_offset(log, bound, options)
     # most logs start with their first segment, and then nothing has to be looked up or left out
     return start if any((segment.base_offset or 0) < start for segment in log.segments) else None
@@ -110,8 +116,8 @@ def _start_of(log: Log, bound: Bound, options: ReadOptions) -> int | None:
 
 def _end_of(log: Log, bound: Bound, options: ReadOptions) -> int | None:
     if not log.is_named:
-        return _unchecked(log, bound)
-    wanted = _offset_of(log, bound)
+        return _unchecked(log, bound, options)
+    wanted = _offset_of(log, bound, options)
     if wanted in {None, LATEST}:
         return latest_offset(log, options) if options.isolation == "read_committed" else None
     if isinstance(bound, Offsets) and wanted is not None:
@@ -125,17 +131,51 @@ def latest_offset(log: Log, options: ReadOptions) -> int:
     """Return the offset after the last one that a reader of this isolation level sees."""
     if options.isolation == "read_committed":
         return log.on_disk.last_stable_offset
-    return log.on_disk.end_offset
+    return end_offset(log, options)
 
 
-def _offset_of(log: Log, bound: Bound) -> int | None:
+def end_offset(log: Log, options: ReadOptions) -> int:
+    """Return the offset after the last one of a log; with `onCorrupt=skip` and `report` behind damage too."""
+    segments = log.on_disk.segments
+    if options.on_corrupt == "fail" or not segments:
+        return log.on_disk.end_offset
+    return SegmentPlaces(segments[-1].path, segments[-1].size, None, options).end_offset
+
+
+def _find_timestamp(log: Log, timestamp: int, options: ReadOptions) -> int | None:
+    """Return the offset of the first record that is not older than a time, as a broker tells it; None for none.
+
+    Where damage hides records from that answer it is an error, or with `onCorrupt=skip` and `report` the first one that
+    can be read.
+    """
+    try:
+        found = log.on_disk.find_timestamp(timestamp)
+    except kbat.KbatError:
+        if options.on_corrupt == "fail":
+            raise
+        found = None
+    start, segments = log.on_disk.start_offset, log.on_disk.segments
+    nexts = [segment.base_offset for segment in segments[1:]]
+    for segment, next_base in itertools.zip_longest(segments, nexts):
+        if found is not None and found.offset < segment.base_offset:
+            break
+        if next_base is not None and next_base <= start:
+            continue
+        places = SegmentPlaces(segment.path, segment.size, next_base, options)
+        if places.hides(timestamp, start):
+            offset = places.find_timestamp(timestamp, start)
+            if offset is not None:
+                return offset
+    return None if found is None else found.offset
+
+
+def _offset_of(log: Log, bound: Bound, options: ReadOptions) -> int | None:
     """Return the offset that a bound means, perhaps `EARLIEST` or `LATEST`; None if no record is as new as its time."""
     if isinstance(bound, Offset):
         return bound.offset
     if isinstance(bound, Offsets):
         return dict(bound.by_partition)[log.partition]
-    found = log.on_disk.find_timestamp(_time_of(log, bound))
-    return None if found is None else found.offset
+    return _find_timestamp(log, _time_of(log, bound), options)
 
 
 def _time_of(log: Log, bound: Bound) -> int:
@@ -144,7 +184,7 @@ def _time_of(log: Log, bound: Bound) -> int:
     return dict(bound.by_partition)[log.partition] if isinstance(bound, Timestamps) else -1
 
 
-def _unchecked(log: Log, bound: Bound) -> int | None:
+def _unchecked(log: Log, bound: Bound, options: ReadOptions) -> int | None:
     """Return the offset of a file that is not named after its base offset: there is nothing to look it up in."""
     if isinstance(bound, Timestamp | Timestamps):
         message = (
@@ -152,18 +192,13 @@ def _unchecked(log: Log, bound: Bound) -> int | None:
             "filter the column: .where(\"timestamp >= '2026-01-01 00:00:00'\")"
         )
         raise ValueError(message)  # noqa: TRY004 -- the value is the user's
-    wanted = _offset_of(log, bound)
+    wanted = _offset_of(log, bound, options)
     return None if wanted in {EARLIEST, LATEST} else wanted
 
 
 def _within(log: Log, wanted: int, options: ReadOptions) -> int:
     """Return the offset wanted, or what `failOnDataLoss` says of one that the log does not reach to."""
-    try:
-        first, last = log.on_disk.start_offset, log.on_disk.end_offset
-    except kbat.KbatError:
-        if options.on_corrupt == "fail":
-            raise
-        return wanted
+    first, last = log.on_disk.start_offset, end_offset(log, options)
     if first <= wanted <= last:
         return wanted
     report_data_loss(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import kbat
 from kbat.spark.options import LIMIT_OPTIONS, ReadOptions
+from kbat.spark.places import are_zeros, end_of_batches, ends_early
 from kbat.spark.schema import ERROR_COLUMN, columns_of
 from kbat.spark.tally import Tally
 
@@ -51,6 +54,8 @@ class RowReader:
 
     def within(self, wanted: RowFilter) -> RowReader:
         """Return a reader that may leave out rows that are not wanted."""
+        if self.options.on_corrupt != "fail":
+            return self  # what a scan passes over by time it passes over by headers, which damage may have changed
         times = wanted.timestamps
         return replace(self, start_timestamp=times.start, end_timestamp=times.end)
 
@@ -58,17 +63,20 @@ class RowReader:
         """Yield the Arrow batches of one task, straight from Rust. Raises what `kbat.scan` raises."""
         tally = Tally(self.options.metrics_path, partition)
         try:
-            for pieces in partition.scans():
-                for arrow_batch in tally.over(self.scan(pieces)):
-                    yield self._in_order(arrow_batch)
-        except kbat.KbatError as error:
-            add_advice(error)
-            raise
+            with advising():
+                for pieces in partition.scans():
+                    for arrow_batch in tally.over(self.scan(pieces)):
+                        yield self._in_order(self._without_others_faults(arrow_batch, pieces))
+                    self.check_read(pieces)
         finally:
             tally.write()
 
     def scan(self, pieces: Sequence[Piece]) -> kbat.Scan:
-        """Return the scan of a run of pieces: columns in their order, but `error` last, under their names there."""
+        """Return the scan of a run of pieces: columns in their order, but `error` last, under their names there.
+
+        Raises `OSError` for a file that has become shorter than it was planned.
+        """
+        check_sizes(pieces)
         options = self.options
         topic, partition = pieces[0].partition
         return kbat.scan(
@@ -90,11 +98,56 @@ class RowReader:
             leave_page_cache=options.leave_page_cache,
         )
 
+    def check_read(self, pieces: Sequence[Piece]) -> None:
+        """Raise unless pieces that were read hold whole batches up to where they must.
+
+        A scan takes a length that leads beyond the file for a batch that is being written, and ends there. Headers are
+        read once more to see it, which the scan has just brought into the page cache.
+        """
+        check_sizes(pieces)
+        if self.options.on_corrupt != "fail":
+            return
+        for piece in pieces:
+            if piece.is_full:
+                end = end_of_batches(piece.source, piece.start, self.options)
+                if end < piece.end and not are_zeros(piece.path, end):
+                    raise ends_early(piece.path, end)
+
+    def _without_others_faults(self, arrow_batch: pa.RecordBatch, pieces: Sequence[Piece]) -> pa.RecordBatch:
+        """Leave out faults that a neighbour tells of: a batch that several windows read is damaged once."""
+        if self.options.on_corrupt != "report" or all(piece.own_end is None for piece in pieces):
+            return arrow_batch
+        errors = arrow_batch.column(ERROR_COLUMN.field)
+        if errors.null_count == len(errors):
+            return arrow_batch
+        ends = [(piece.path, piece.start, piece.end if piece.own_end is None else piece.own_end) for piece in pieces]
+        is_own = [
+            error is None
+            or any(error["path"] == path and start <= error["position"] < end for path, start, end in ends)
+            for error in errors.to_pylist()
+        ]
+        return arrow_batch.filter(is_own)
+
     def _in_order(self, arrow_batch: pa.RecordBatch) -> pa.RecordBatch:
         """Give the columns their order and names; the scan puts `error` last, and has an empty list for no headers."""
         if arrow_batch.num_columns and self.columns[-1][1] != "error" and arrow_batch.schema.names[-1] == "error":
             arrow_batch = arrow_batch.select([field for _, field in self.columns])
         return null_headers(arrow_batch).rename_columns([name for name, _ in self.columns])
+
+
+def check_sizes(pieces: Sequence[Piece]) -> None:
+    """Raise `OSError` for a file that ends before a piece of it does.
+
+    A scan would take the end of the file for the end of the log, and the rows behind it would be missing in silence.
+    """
+    for piece in pieces:
+        size = os.stat(piece.path).st_size  # noqa: PTH116 -- strings in, strings out
+        if size < piece.end and not piece.is_whole:
+            message = (
+                f"kbat: {piece.path} has {size} bytes, and had {piece.end} or more when the read was planned: it was "
+                "truncated or replaced meanwhile; read again what is there, or a copy that nobody writes to"
+            )
+            raise OSError(message)
 
 
 def null_headers(arrow_batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -110,6 +163,16 @@ def null_headers(arrow_batch: pa.RecordBatch) -> pa.RecordBatch:
     arrays = arrow_batch.columns
     arrays[place] = pa.ListArray.from_arrays(pa.array(bounds), lists.values, type=lists.type, mask=is_empty)
     return pa.RecordBatch.from_arrays(arrays, schema=arrow_batch.schema)
+
+
+@contextlib.contextmanager
+def advising() -> Iterator[None]:
+    """Add advice to the errors of what is done within."""
+    try:
+        yield
+    except kbat.KbatError as error:
+        add_advice(error)
+        raise
 
 
 def add_advice(error: kbat.KbatError) -> None:

@@ -28,11 +28,12 @@ from kbat.spark.ranges import (
     LogRange,
     check_names_all,
     check_no_copies,
+    end_offset,
     latest_offset,
     report_data_loss,
     starting_offset,
 )
-from kbat.spark.rows import RowReader
+from kbat.spark.rows import RowReader, advising
 
 try:
     from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, ReadMinRows, SupportsTriggerAvailableNow
@@ -61,6 +62,12 @@ class KbatStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, schema: StructType, options: ReadOptions) -> None:
         """Check schema and options. Raises `ValueError` where they ask for something that is not there."""
         options.check_stream()
+        if options.view == "segments":
+            message = (
+                "kbat: view=segments is no stream: a segment's row changes for as long as it grows; "
+                "read it as a batch, or stream view=batches"
+            )
+            raise ValueError(message)
         self.rows = RowReader.of(options, schema)
         self.options = options
         self.latest: Mapping[TopicPartition, int] = {}
@@ -105,6 +112,7 @@ class KbatStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Take note of the ends of all logs: the query goes up to there and no further."""
         self.target = self._ends(self._logs())
 
+    @advising()
     def partitions(self, start: Offsets, end: Offsets) -> list[ReadPartition]:
         """Return the tasks of a micro-batch."""
         starts, ends = offsets_of_json(start), offsets_of_json(end)
@@ -139,9 +147,12 @@ class KbatStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _latest(self, start: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Return the ends of all logs; a log that is gone keeps its place, should it come back."""
-        ends = dict(self._ends(self._logs()) if self.target is None else self.target)
-        gone = [partition for partition in start if partition not in ends]
-        if gone and self.target is None:
+        logs = self._logs()
+        ends = self._ends(logs) if self.target is None else dict(self.target)
+        there = {log.partition for log in logs}
+        read = {partition for partition, end in (self.target or {}).items() if start.get(partition, -1) >= end}
+        gone = [partition for partition in start if partition not in there | read]
+        if gone:
             names = ", ".join(str(partition) for partition in gone)
             report_data_loss(f"{names} is gone; records may be lost", self.options)
         for partition, offset in start.items():
@@ -150,7 +161,7 @@ class KbatStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     f"the end of {partition} went from {offset} back to {ends[partition]}; records may be lost",
                     self.options,
                 )
-        return {**{partition: start[partition] for partition in gone}, **ends}
+        return {**ends, **{partition: start[partition] for partition in gone}}
 
     def _within_limits(
         self, start: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int]
@@ -184,10 +195,10 @@ class KbatStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             report_data_loss(f"{partition} is new and starts with offset {first}, not 0", self.options)
         if start is not None and start < min(first, end):
             report_data_loss(f"offsets {start} to {min(first, end) - 1} of {partition} are gone", self.options)
-        if end > log.on_disk.end_offset:
+        if end > end_offset(log, self.options):
             report_data_loss(f"{partition} ends before offset {end}", self.options)
         start = first if start is None else max(start, first)
-        return LogRange(log, start, end) if start < end else None
+        return LogRange(log, start, end, goes_on=True) if start < end else None
 
 
 def share(
