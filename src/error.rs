@@ -45,6 +45,8 @@ pub enum ErrorKind {
     },
     /// The bytes end inside a field.
     Truncated,
+    /// A segment ends inside a batch, though batches or segments follow.
+    CutBatch,
     /// A varint of more than 5 bytes, or a varlong of more than 10.
     Varint,
     /// A field holds what it must not.
@@ -105,6 +107,7 @@ impl ErrorKind {
             Self::CompressionBelowMagic { .. } => "compression_below_magic",
             Self::Crc { .. } => "crc",
             Self::Truncated => "truncated",
+            Self::CutBatch => "cut_batch",
             Self::Varint => "varint",
             Self::InvalidValue { .. } => "invalid_value",
             Self::TrailingBytes { .. } => "trailing_bytes",
@@ -139,6 +142,9 @@ impl fmt::Display for ErrorKind {
                 write!(f, "checksum mismatch: stored {stored:#010x}, computed {computed:#010x}")
             }
             Self::Truncated => f.write_str("the bytes end inside a field"),
+            Self::CutBatch => {
+                f.write_str("the batch is cut: its length leads beyond the end of the file, and the log goes on")
+            }
             Self::Varint => f.write_str("varint is too long"),
             Self::InvalidValue { value, expected } => write!(f, "found {value}, expected {expected}"),
             Self::TrailingBytes { count } => write!(f, "{count} bytes are left over"),

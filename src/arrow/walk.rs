@@ -216,7 +216,7 @@ fn start_position(source: &ScanSource, bounds: &Bounds, options: &ScanOptions) -
         Err(_) => return Ok(Some(known)),
     };
     if let Some(start) = bounds.start_timestamp
-        && segment.largest_timestamp().is_ok_and(|largest| largest.timestamp < start)
+        && segment.is_older(start).is_ok_and(|is_older| is_older)
     {
         return Ok(None);
     }
@@ -339,7 +339,7 @@ impl Current {
             return Ok(None);
         }
         let position = self.input.position();
-        let error = self.cut_error(position);
+        let error = self.cut_error(ErrorKind::Truncated, position);
         let next = self.input.resync(&mut self.resync, position, self.next_offset);
         if let Next::Batch(_) = next.map_err(|error| self.source.locate(error))? {
             return self.pass_over(position, error).map(Some);
@@ -357,14 +357,16 @@ impl Current {
             return Ok(());
         }
         match self.cut_end()? {
-            Some(fault) if !fault.is_cut || self.is_sealed()? => Err(self.cut_error(fault.position)),
+            Some(fault) if !fault.is_cut || self.is_sealed()? => {
+                Err(self.cut_error(ErrorKind::CutBatch, fault.position))
+            }
             _ => Ok(()),
         }
     }
 
     /// The end of the input inside a batch.
-    fn cut_error(&self, position: u64) -> Error {
-        let error = Error::new(ErrorKind::Truncated).at(position).in_field("size");
+    fn cut_error(&self, kind: ErrorKind, position: u64) -> Error {
+        let error = Error::new(kind).at(position).in_field("size");
         self.source.locate(match self.next_offset {
             Some(offset) => error.in_batch(offset),
             None => error,

@@ -282,3 +282,14 @@ def test_pipes_and_links_to_nothing_are_refused(tmp_path: Path) -> None:
     for listed in (kbat.scan, kbat.PartitionLog, kbat.find_segments):
         with pytest.raises(FileNotFoundError):
             listed(tmp_path)
+
+
+def test_a_time_prunes_no_segment_whose_end_can_not_be_seen(tmp_path: Path) -> None:
+    log = tmp_path / f"{0:020}.log"
+    data = bytearray(b"".join(build([(1000 + at, b"k", b"v")], base_offset=at) for at in range(20)))
+    size = len(data) // 20
+    data[3 * size + 8 : 3 * size + 12] = (0x7FFF0000).to_bytes(4, "big")
+    log.write_bytes(data)
+    assert offsets(log, start_timestamp=1010) == list(range(10, 20))
+    with pytest.raises(kbat.TruncatedError, match="leads beyond the end of the file"):
+        offsets(log, "fail", start_timestamp=1010)

@@ -25,7 +25,7 @@ from kbat.spark.fast import planned
 from kbat.spark.job import remove_job
 from kbat.spark.listing import local_path
 from kbat.spark.plan import Piece
-from kbat.spark.rows import RowReader, add_advice
+from kbat.spark.rows import RowReader, add_advice, check_sizes
 from kbat.spark.tally import Tally
 
 if TYPE_CHECKING:
@@ -173,6 +173,7 @@ class PartWriter:
         finally:
             if scan.stats is not None:
                 tally.add(scan.stats)
+        check_sizes(pieces)
         yield from (file for file in files if file.row_count)
 
     def _write(self, scan: kbat.Scan, directory: Path, stem: str) -> list[kbat.ParquetFile]:

@@ -58,8 +58,6 @@ class Piece:
     offset_count: int = 0
     # where the batches and faults begin that belong to the next window; None if all in this one belong to it
     own_end: int | None = None
-    # whether the last batch must end where the window does: a file may end with part of one, or with zeros
-    is_full: bool = False
 
     @property
     def size(self) -> int:
@@ -202,15 +200,7 @@ def _whole_segments(a_range: LogRange) -> Iterator[_Whole]:
     """Yield the segments that may hold what is wanted and that are not empty."""
     for segment, next_base in _segments_within(a_range):
         if segment.size:
-            piece = Piece(
-                segment.path,
-                0,
-                segment.size,
-                a_range.log.partition,
-                a_range.start,
-                a_range.end,
-                is_full=next_base is not None,
-            )
+            piece = Piece(segment.path, 0, segment.size, a_range.log.partition, a_range.start, a_range.end)
             yield _Whole(piece, segment.base_offset, next_base, a_range.goes_on)
 
 
@@ -277,12 +267,10 @@ class _Cutter:
             piece = replace(piece, start=places.start_of(first))
         if after is not None and found.has_inside(after):
             own_end = places.start_of(after) if is_cut else None
-            end = places.end_of(after)
-            piece = replace(piece, end=end, own_end=own_end, is_full=piece.is_full or end < piece.end)
+            piece = replace(piece, end=places.end_of(after), own_end=own_end)
         if self.options.view == "batches":
             end = piece.end if piece.own_end is None else piece.own_end
-            is_full = piece.is_full or end < piece.end
-            piece = replace(piece, end=end, own_end=None, is_full=is_full, start_offset=None, end_offset=None)
+            piece = replace(piece, end=end, own_end=None, start_offset=None, end_offset=None)
         return piece
 
     def _by_size(self, piece: Piece) -> Iterator[Piece]:
@@ -298,4 +286,4 @@ class _Cutter:
             yield piece
             return
         for _, start, end in parts:
-            yield replace(piece, start=start, end=end, is_full=piece.is_full or end < piece.end)
+            yield replace(piece, start=start, end=end)

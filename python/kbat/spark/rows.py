@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 import kbat
 from kbat.spark.options import LIMIT_OPTIONS, ReadOptions
-from kbat.spark.places import are_zeros, end_of_batches, ends_early
 from kbat.spark.schema import ERROR_COLUMN, columns_of
 from kbat.spark.tally import Tally
 
@@ -67,7 +66,7 @@ class RowReader:
                 for pieces in partition.scans():
                     for arrow_batch in tally.over(self.scan(pieces)):
                         yield self._in_order(self._without_others_faults(arrow_batch, pieces))
-                    self.check_read(pieces)
+                    check_sizes(pieces)  # it may have been cut meanwhile
         finally:
             tally.write()
 
@@ -97,21 +96,6 @@ class RowReader:
             timestamp_unit="us",
             leave_page_cache=options.leave_page_cache,
         )
-
-    def check_read(self, pieces: Sequence[Piece]) -> None:
-        """Raise unless pieces that were read hold whole batches up to where they must.
-
-        A scan takes a length that leads beyond the file for a batch that is being written, and ends there. Headers are
-        read once more to see it, which the scan has just brought into the page cache.
-        """
-        check_sizes(pieces)
-        if self.options.on_corrupt != "fail":
-            return
-        for piece in pieces:
-            if piece.is_full:
-                end = end_of_batches(piece.source, piece.start, self.options)
-                if end < piece.end and not are_zeros(piece.path, end):
-                    raise ends_early(piece.path, end)
 
     def _without_others_faults(self, arrow_batch: pa.RecordBatch, pieces: Sequence[Piece]) -> pa.RecordBatch:
         """Leave out faults that a neighbour tells of: a batch that several windows read is damaged once."""

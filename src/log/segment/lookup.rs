@@ -137,6 +137,21 @@ impl Segment {
     /// # Errors
     /// A log that can't be walked to its end, reading.
     pub fn largest_timestamp(&self) -> Result<TimeEntry> {
+        Ok(self.walk_timestamps()?.0)
+    }
+
+    /// Whether all records are older than a timestamp; not where bytes are left that no batch was made of, behind which others may lie.
+    ///
+    /// # Errors
+    /// As [`Segment::largest_timestamp`].
+    #[cfg(feature = "arrow")]
+    pub(crate) fn is_older(&self, timestamp: i64) -> Result<bool> {
+        let (largest, left) = self.walk_timestamps()?;
+        Ok(left == 0 && largest.timestamp < timestamp)
+    }
+
+    /// The entry of the largest timestamp, and the bytes after the last batch.
+    fn walk_timestamps(&self) -> Result<(TimeEntry, u64)> {
         let none = TimeEntry { timestamp: NO_TIMESTAMP, offset: self.base_offset() };
         let mut reader = self.headers()?;
         let indexed = match self.time_index()? {
@@ -146,25 +161,25 @@ impl Segment {
         let mut largest = none;
         if indexed.timestamp > NO_TIMESTAMP && self.is_at(&mut reader, indexed)? {
             largest = indexed;
-            self.walk_tail(|header| largest = later(largest, header))?;
-        } else {
-            reader.seek(0);
-            while let Some(header) = reader.next_header() {
-                largest = later(largest, &header?);
-            }
+            let left = self.walk_tail(|header| largest = later(largest, header))?;
+            return Ok((largest, left));
         }
-        Ok(largest)
+        reader.seek(0);
+        while let Some(header) = reader.next_header() {
+            largest = later(largest, &header?);
+        }
+        Ok((largest, reader.remainder_len()))
     }
 
-    /// Shows the headers from the last indexed batch on.
-    fn walk_tail(&self, mut show: impl FnMut(&BatchHeader)) -> Result<()> {
+    /// Shows the headers from the last indexed batch on. Returns the bytes after the last batch.
+    fn walk_tail(&self, mut show: impl FnMut(&BatchHeader)) -> Result<u64> {
         let mut reader = self.headers()?;
         let start = self.start_at(&mut reader, i64::MAX)?;
         reader.seek(start.position);
         while let Some(header) = reader.next_header() {
             show(&header?);
         }
-        Ok(())
+        Ok(reader.remainder_len())
     }
 
     /// Where to begin looking for an offset.
