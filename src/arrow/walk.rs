@@ -252,12 +252,14 @@ impl Current {
         let is_sorted = source.base_offset.is_some();
         let from = source.window.0;
         let mut goes_on = true;
-        let next = if bounds.are_any() || committed.is_some() || from > 0 {
+        // where damage is passed over, a length is believed of what has a right checksum only
+        let is_trusted = options.on_corrupt == OnCorrupt::Fail;
+        let next = if is_trusted && (bounds.are_any() || committed.is_some() || from > 0) {
             input.next_wanted(|header| {
                 if header.is_control() || is_sorted && bounds.end_before(header) {
                     return true; // the one for its checksum, the other to end there
                 }
-                let is_before = header.position() < from && options.on_corrupt == OnCorrupt::Fail;
+                let is_before = header.position() < from;
                 let is_aborted = committed.as_ref().is_some_and(|committed| committed.is_aborted(header));
                 let passes_over = is_before || is_aborted || bounds.pass_over(header);
                 if passes_over {
@@ -277,7 +279,7 @@ impl Current {
         };
         let (batch, lender) = input.last(batch);
         let position = batch.position();
-        if is_sorted && bounds.end_before(&batch) {
+        if is_trusted && is_sorted && bounds.end_before(&batch) {
             return Found::Enough;
         }
         if options.check_crc
@@ -285,7 +287,11 @@ impl Current {
         {
             return Found::Damage { position, error };
         }
-        let is_passed_over = position < from || bounds.pass_over(&batch);
+        if is_sorted && bounds.end_before(&batch) {
+            return Found::Enough;
+        }
+        let is_aborted = !is_trusted && committed.as_ref().is_some_and(|committed| committed.is_aborted(&batch));
+        let is_passed_over = position < from || bounds.pass_over(&batch) || is_aborted;
         let taken =
             if is_passed_over { Ok(()) } else { take(&batch, &Given { origin: &source.origin, bounds, lender }) };
         let offsets = (batch.base_offset().or(*next_offset), Some(batch.next_offset()));

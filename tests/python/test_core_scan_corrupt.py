@@ -293,3 +293,17 @@ def test_a_time_prunes_no_segment_whose_end_can_not_be_seen(tmp_path: Path) -> N
     assert offsets(log, start_timestamp=1010) == list(range(10, 20))
     with pytest.raises(kbat.TruncatedError, match="leads beyond the end of the file"):
         offsets(log, "fail", start_timestamp=1010)
+
+
+@pytest.mark.parametrize("length", [150, 200, 230])
+def test_bounds_believe_no_length_that_may_be_damaged(tmp_path: Path, length: int) -> None:
+    """A wrong length before the bounds must not lead into the middle of a batch within them."""
+    batches = [batch(base_offset, 10) for base_offset in range(0, 80, 10)]
+    assert len(batches[3]) - 12 not in {150, 200, 230}
+    batches[3] = bytes(patched(batches[3], 8, ">i", length))
+    log = tmp_path / f"{0:020}.log"
+    log.write_bytes(b"".join(batches))
+    for source in (log, log.read_bytes()):
+        assert offsets(source, start_offset=40) == list(range(40, 80))
+        assert offsets(source, start_offset=40, end_offset=60) == list(range(40, 60))
+        assert offsets(source, isolation="read_committed") == [*range(30), *range(40, 80)]

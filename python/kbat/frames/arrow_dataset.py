@@ -148,7 +148,9 @@ class _Pass:
             count = min(2 * count, TOGETHER)
 
     def _over(self, batches: list[pa.RecordBatch]) -> ds.Scanner:
-        return ds.Scanner.from_batches(iter(batches), schema=self._scan.schema, **self._asked)
+        # a table's reader is C++: PyArrow's threads that draw from a Python iterator keep the interpreter from ending
+        rows = pa.Table.from_batches(batches, self._scan.schema)
+        return ds.Scanner.from_batches(rows.to_reader(), **self._asked)
 
 
 def _first(count: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
