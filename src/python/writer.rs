@@ -230,10 +230,11 @@ impl PyLogWriter {
     }
 
     /// Closes; an exception on its way goes on as it is, even where closing fails for the same reason.
-    #[pyo3(signature = (kind=None, *_args))]
-    fn __exit__(&self, py: Python<'_>, kind: Option<&Bound<'_, PyAny>>, _args: &Bound<'_, PyTuple>) -> PyResult<()> {
+    #[pyo3(signature = (*args))]
+    fn __exit__(&self, py: Python<'_>, args: &Bound<'_, PyTuple>) -> PyResult<()> {
         let closed = self.close(py);
-        if kind.is_some() { Ok(()) } else { closed }
+        let is_raising = args.get_item(0).is_ok_and(|kind| !kind.is_none());
+        if is_raising { Ok(()) } else { closed }
     }
 
     fn __repr__(&self, py: Python<'_>) -> String {
