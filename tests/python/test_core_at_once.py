@@ -277,8 +277,8 @@ pa.table(scan)
         running.send_signal(signal.SIGINT)
         _, errors = running.communicate(timeout=60)
     assert time.perf_counter() - begin < 5
-    assert "interrupted: KeyboardInterrupt" in errors
-    assert running.returncode == 1
+    assert "KeyboardInterrupt" in errors  # in kbat's error, or where Python itself was at that moment
+    assert running.returncode != 0
 
 
 def test_a_pattern_takes_what_a_log_directory_would(tmp_path: Path) -> None:
