@@ -290,6 +290,12 @@ impl Error {
         matches!(self.kind(), ErrorKind::Io(error) if error.kind() == std::io::ErrorKind::NotFound)
     }
 
+    /// Whether it says nothing of the bytes: they could not be read, or were not looked at because of a limit. A log is never cut, nor
+    /// a file deleted, for that.
+    pub(crate) fn is_of_reading(&self) -> bool {
+        matches!(self.kind(), ErrorKind::Io(_) | ErrorKind::Limit { .. })
+    }
+
     /// The file, where one was read.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {

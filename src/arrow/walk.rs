@@ -216,7 +216,7 @@ fn start_position(source: &ScanSource, bounds: &Bounds, options: &ScanOptions) -
         Err(_) => return Ok(Some(known)),
     };
     if let Some(start) = bounds.start_timestamp
-        && segment.is_older(start).is_ok_and(|is_older| is_older)
+        && segment.is_older(start).unwrap_or(false)
     {
         return Ok(None);
     }
@@ -279,15 +279,14 @@ impl Current {
         };
         let (batch, lender) = input.last(batch);
         let position = batch.position();
-        if is_trusted && is_sorted && bounds.end_before(&batch) {
-            return Found::Enough;
-        }
+        let is_enough = is_sorted && bounds.end_before(&batch);
         if options.check_crc
+            && !(is_enough && is_trusted)
             && let Err(error) = batch.verify_crc()
         {
             return Found::Damage { position, error };
         }
-        if is_sorted && bounds.end_before(&batch) {
+        if is_enough {
             return Found::Enough;
         }
         let is_aborted = !is_trusted && committed.as_ref().is_some_and(|committed| committed.is_aborted(&batch));

@@ -92,11 +92,10 @@ fn decompress_member(input: &[u8], output: &mut Output<'_>) -> Result<usize, Str
     let mut beyond = [0];
     loop {
         let rest = input.get(usize_from_u64(inflate.total_in())..).unwrap_or_default();
-        let (_, room) = output.room(STEP_LEN);
-        let room_len = room.len().min(STEP_LEN);
+        let room = output.step(STEP_LEN);
         // at the bound the end of the stream may still be unread: one byte more tells
-        let at_bound = room_len == 0;
-        let room = if at_bound { beyond.as_mut_slice() } else { room.get_mut(..room_len).unwrap_or_default() };
+        let at_bound = room.is_empty();
+        let room = if at_bound { beyond.as_mut_slice() } else { room };
         let (before_in, before_out) = (inflate.total_in(), inflate.total_out());
         let status = inflate
             .decompress(rest, room, FlushDecompress::None)

@@ -43,6 +43,13 @@ impl<'b> Output<'b> {
         (before, room.get_mut(..len).unwrap_or_default())
     }
 
+    /// Room for one step: `len` bytes, or what the bound leaves of them.
+    pub(crate) fn step(&mut self, len: usize) -> &mut [u8] {
+        let (_, room) = self.room(len);
+        let len = room.len().min(len);
+        room.get_mut(..len).unwrap_or_default()
+    }
+
     /// Bytes that may still be produced.
     pub(crate) fn left(&self) -> usize {
         self.limit.saturating_sub(self.filled)

@@ -86,10 +86,9 @@ fn decompress_stream(decoder: &mut DCtx<'_>, input: &[u8], output: &mut Output<'
         frame_ended = false;
         let mut source = InBuffer::around(chunk);
         loop {
-            let (_, room) = output.room(STEP_LEN);
-            let room_len = room.len().min(STEP_LEN);
-            let room = room.get_mut(..room_len).unwrap_or_default();
-            if room.is_empty() {
+            let room = output.step(STEP_LEN);
+            let room_len = room.len();
+            if room_len == 0 {
                 return Err(StreamFault::Full);
             }
             let mut target = OutBuffer::around(room);

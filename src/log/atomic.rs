@@ -32,10 +32,12 @@ pub(crate) fn sync_directory(directory: &Path) -> io::Result<()> {
 
 /// Makes a name last.
 pub(crate) fn sync_directory_of(path: &Path) -> io::Result<()> {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => sync_directory(parent),
-        _ => sync_directory(Path::new(".")),
-    }
+    sync_directory(directory_of(path))
+}
+
+/// The directory that a path lies in; that of a bare name is the current one.
+pub(crate) fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// A path with more text after its name.

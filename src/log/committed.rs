@@ -129,36 +129,29 @@ fn pass_over(path: &Path, limits: &Limits, states: &mut ProducerStates) -> Resul
     let mut resync = Resync::new(limits);
     let mut next_offset = None;
     while let Some(header) = reader.next_header() {
-        match header {
-            Ok(header) if header.size() > limits.batch_len => {
-                if reader.is_followed() {
-                    states.update_by_header(&header);
-                    next_offset = Some(header.next_offset());
-                } else {
-                    match resync.find(reader.file(), header.position(), next_offset)? {
-                        Next::Batch(position) => reader.seek(position),
-                        Next::End(_) => break,
-                    }
-                }
-            }
-            Ok(header) if header.is_control() && header.producer_id() > NO_PRODUCER_ID => {
-                let batch = reader.read_batch(&header, &mut bytes)?;
-                if batch.verify_crc().is_ok()
-                    && let Ok(found) = states.update(&batch, &mut scratch, limits)
-                {
-                    aborted.extend(found);
-                }
-                next_offset = Some(header.next_offset());
-            }
-            Ok(header) => {
-                states.update_by_header(&header);
-                next_offset = Some(header.next_offset());
-            }
+        let header = match header {
+            Ok(header) if header.size() <= limits.batch_len || reader.is_followed() => header,
             Err(error) if matches!(error.kind(), ErrorKind::Io(_)) => return Err(error),
-            Err(_) => match resync.find(reader.file(), reader.position(), next_offset)? {
-                Next::Batch(position) => reader.seek(position),
-                Next::End(_) => break,
-            },
+            damaged => {
+                let position = damaged.map_or_else(|_| reader.position(), |header| header.position());
+                match resync.find(reader.file(), position, next_offset)? {
+                    Next::Batch(position) => reader.seek(position),
+                    Next::End(_) => break,
+                }
+                continue;
+            }
+        };
+        next_offset = Some(header.next_offset());
+        let is_marker = header.is_control() && header.producer_id() > NO_PRODUCER_ID;
+        if !is_marker || header.size() > limits.batch_len {
+            states.update_by_header(&header);
+            continue;
+        }
+        let batch = reader.read_batch(&header, &mut bytes)?;
+        if batch.verify_crc().is_ok()
+            && let Ok(found) = states.update(&batch, &mut scratch, limits)
+        {
+            aborted.extend(found);
         }
     }
     Ok(aborted)

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use crate::error::{Error, Result};
-use crate::log::atomic::{sync_directory, sync_directory_of, with_added_extension};
+use crate::log::atomic::{directory_of, sync_directory, sync_directory_of, with_added_extension};
 use crate::log::lock::DirectoryLock;
 
 /// What is added to the name of a file or directory that is not whole yet.
@@ -174,10 +174,9 @@ impl Drop for StagedDirectory {
 
 /// Removes what killed runs left that had the same result in mind: nobody holds its lock. That it can't be removed stops nobody.
 fn remove_abandoned(path: &Path) {
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let Some(name) = path.file_name() else { return };
     let prefix = with_added_extension(Path::new(name), &format!("{PARTIAL}-"));
-    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+    for entry in fs::read_dir(directory_of(path)).into_iter().flatten().flatten() {
         let is_partial = entry.file_name().as_encoded_bytes().starts_with(prefix.as_os_str().as_encoded_bytes());
         if cfg!(unix) && is_partial && DirectoryLock::acquire(&entry.path()).is_ok() {
             let _ = fs::remove_dir_all(entry.path());

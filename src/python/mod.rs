@@ -49,7 +49,6 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = false)]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     allocator::configure();
-    capsule::note_main_thread(module.py())?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<batch::PyBatch>()?;
     module.add_class::<batch::PyBatchIterator>()?;

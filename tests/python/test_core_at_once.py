@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import resource
 import signal
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -18,6 +15,7 @@ import pytest
 
 import kbat
 from data import DATA
+from interrupting import interrupt
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -256,29 +254,14 @@ def test_iterating_a_large_set_takes_time_in_proportion() -> None:
 
 
 def test_ctrl_c_stops_a_consumer_of_the_c_stream() -> None:
-    script = f"""
+    code, _, errors = interrupt(f"""
 import kbat, pyarrow as pa
 scan = kbat.scan([{str(CASE)!r}] * 3000)
-print("begins", flush=True)
+print("go", flush=True)
 pa.table(scan)
-"""
-    running = subprocess.Popen(  # noqa: S603 -- this module's own script
-        [sys.executable, "-c", f"import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n{script}"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )
-    with running:
-        assert running.stdout is not None
-        assert running.stdout.readline() == "begins\n"
-        time.sleep(0.3)
-        begin = time.perf_counter()
-        running.send_signal(signal.SIGINT)
-        _, errors = running.communicate(timeout=60)
-    assert time.perf_counter() - begin < 5
+""")
     assert "KeyboardInterrupt" in errors  # in kbat's error, or where Python itself was at that moment
-    assert running.returncode != 0
+    assert code != 0
 
 
 def test_a_pattern_takes_what_a_log_directory_would(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from pyspark.sql.types import BinaryType, StructType
 import kbat
 from kbat.spark.names import listed, map_in_arrow
 from kbat.spark.options import parse_options
-from kbat.spark.rows import null_headers
+from kbat.spark.rows import Advice, advising, null_headers
 from kbat.spark.schema import ERROR_COLUMN, column_named, schema_of
 
 if TYPE_CHECKING:
@@ -49,6 +49,11 @@ _LIMITS = {
     "record_count": "maxRecordCount",
     "header_count": "maxHeaderCount",
 }
+_ADVICE = Advice(
+    skip='on_corrupt="skip" leaves the batch out, "report" tells of it',
+    read_on="check_crc=False reads on",
+    raise_limit=f"for bytes you trust, raise the limit with one of the arguments {', '.join(_LIMITS)}",
+)
 
 
 def decode(
@@ -163,14 +168,11 @@ class Decoder:
         if together is not None:
             yield from together
             return
-        try:
+        with advising(_ADVICE):
             for row in range(len(part)):
                 if part[row].is_valid:
                     for records in self._scan(part[row].as_buffer(), self.options.on_corrupt).to_batches():
                         yield np.full(records.num_rows, row), records
-        except kbat.KbatError as error:
-            _add_advice(error)
-            raise
 
     def _together(self, part: Any, bounds: Any) -> list[tuple[Any, pa.RecordBatch]] | None:  # noqa: ANN401 -- numpy
         """Read all rows at once; None where a row does not hold whole batches, or where anything is wrong."""
@@ -210,16 +212,6 @@ class Decoder:
             limits=options.limits,
             timestamp_unit="us",
         )
-
-
-def _add_advice(error: kbat.KbatError) -> None:
-    """Add to an error the argument of `decode` that lets the job go on."""
-    if isinstance(error, kbat.CrcError):
-        error.add_note('on_corrupt="skip" leaves the batch out, "report" tells of it, check_crc=False reads on')
-    elif isinstance(error, kbat.CorruptError):
-        error.add_note('on_corrupt="skip" leaves the batch out, "report" tells of it')
-    elif isinstance(error, kbat.LimitError):
-        error.add_note(f"for bytes you trust, raise the limit with one of the arguments {', '.join(_LIMITS)}")
 
 
 def _error_type() -> Any:  # noqa: ANN401 -- pyarrow's overloads know no type in general

@@ -16,21 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.types import (
-    BinaryType,
-    BooleanType,
-    ByteType,
-    DateType,
-    DecimalType,
-    IntegerType,
-    LongType,
-    ShortType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampNTZType,
-    TimestampType,
-)
+from pyspark.sql import types
 
 import kbat
 from kbat.spark.names import listed, map_in_arrow, quoted
@@ -47,25 +33,25 @@ ARROW_LEN = 2 << 20
 _RECORD_COLUMNS = ("key", "value", "timestamp", "headers", "offset")
 
 _BATCH_FIELDS = (
-    StructField("baseOffset", LongType()),
-    StructField("lastOffset", LongType()),
-    StructField("recordCount", IntegerType()),
-    StructField("batch", BinaryType()),
+    types.StructField("baseOffset", types.LongType()),
+    types.StructField("lastOffset", types.LongType()),
+    types.StructField("recordCount", types.IntegerType()),
+    types.StructField("batch", types.BinaryType()),
 )
 
 # What can be told apart row by row; of fractions, NaN is another than NaN.
 _KEY_TYPES = (
-    BinaryType,
-    BooleanType,
-    ByteType,
-    DateType,
-    DecimalType,
-    IntegerType,
-    LongType,
-    ShortType,
-    StringType,
-    TimestampNTZType,
-    TimestampType,
+    types.BinaryType,
+    types.BooleanType,
+    types.ByteType,
+    types.DateType,
+    types.DecimalType,
+    types.IntegerType,
+    types.LongType,
+    types.ShortType,
+    types.StringType,
+    types.TimestampNTZType,
+    types.TimestampType,
 )
 
 
@@ -111,7 +97,7 @@ def encode(
     if repartition:
         df = df.repartition(*map(quoted, keys)) if keys else df.coalesce(1)
         df = df.sortWithinPartitions(*map(quoted, (*keys, *order))) if keys or order else df
-    schema = StructType([*(df.schema[name] for name in keys), *_BATCH_FIELDS])
+    schema = types.StructType([*(df.schema[name] for name in keys), *_BATCH_FIELDS])
     encoder = Encoder(tuple(keys), tuple(records), tuple(options.items()))
     return map_in_arrow(df, tuple(dict.fromkeys([*keys, *records])), _encoding(encoder), schema)
 

@@ -25,7 +25,7 @@ from kbat.spark.fast import planned
 from kbat.spark.job import remove_job
 from kbat.spark.listing import local_path
 from kbat.spark.plan import Piece
-from kbat.spark.rows import RowReader, add_advice, check_sizes
+from kbat.spark.rows import RowReader, advising, check_sizes
 from kbat.spark.tally import Tally
 
 if TYPE_CHECKING:
@@ -150,12 +150,10 @@ class PartWriter:
         directory = self.job / f"{number}-{context.taskAttemptId() if context else 0}"
         tally = Tally(self.rows.options.metrics_path, task)
         try:
-            for place, pieces in enumerate(task.scans()):
-                for file in self._write_pieces(pieces, directory, f"part-{number:05}-{place:03}", tally):
-                    yield str(directory), file
-        except kbat.KbatError as error:
-            add_advice(error)
-            raise
+            with advising():
+                for place, pieces in enumerate(task.scans()):
+                    for file in self._write_pieces(pieces, directory, f"part-{number:05}-{place:03}", tally):
+                        yield str(directory), file
         finally:
             tally.write()
             if not (self.job / _OPEN).exists():  # the job failed meanwhile

@@ -120,7 +120,7 @@ class SegmentPlaces:
                 largest >= timestamp and not self._has_since(timestamp, starting_offset) and not self._is_sound()
             )
         if is_hidden and self._fails:
-            raise ends_early(self.path)
+            raise _ends_early(self.path)
         return is_hidden
 
     def find_timestamp(self, timestamp: int, starting_offset: int) -> int | None:
@@ -167,10 +167,33 @@ class SegmentPlaces:
     def _is_sound(self) -> bool:
         """Whether headers lead to the end of the file, or to zeros there."""
         try:
-            end = end_of_batches((self.path, 0, self.size), 0, self.options)
+            end = self._end_of_batches()
         except kbat.KbatError:
             return False
-        return end >= self.size or are_zeros(self.path, end)
+        return self._ends_at(end)
+
+    def _end_of_batches(self) -> int:
+        """Return where the batches end, by their headers. Raises `kbat.CorruptError` for a header that can't be one."""
+        headers = kbat.scan(
+            (self.path, 0, self.size),
+            view="batches",
+            columns=["position", "size"],
+            limits=self.options.limits,
+            leave_page_cache=self.options.leave_page_cache,
+        )
+        end = 0
+        for arrow_batch in headers.to_batches():
+            if arrow_batch.num_rows:
+                end = sum(column[-1].as_py() for column in arrow_batch.columns)
+        return end
+
+    def _ends_at(self, position: int) -> bool:
+        """Whether the file ends at a position, or zeros follow there: one that was allocated ahead ends so."""
+        if position >= self.size:
+            return True
+        with open(self.path, "rb") as file:  # noqa: PTH123 -- strings in, strings out
+            file.seek(position)
+            return not any(file.read(_ZEROS_LEN))
 
     @property
     def _fails(self) -> bool:
@@ -189,7 +212,7 @@ class SegmentPlaces:
         if end is not None and offset >= end and (is_whole or (self._fails and not is_sealed)):
             return True
         if self._fails:
-            raise ends_early(self.path)
+            raise _ends_early(self.path)
         return False
 
     @functools.cached_property
@@ -203,7 +226,7 @@ class SegmentPlaces:
         except kbat.KbatError:
             return None, False
         reached = 0 if last is None else last.position + last.size
-        return end, reached >= self.size or are_zeros(self.path, reached)
+        return end, self._ends_at(reached)
 
     @functools.cached_property
     def _batches(self) -> Sequence[_Batch]:
@@ -238,37 +261,10 @@ def _numbers(scan: kbat.Scan, *names: str) -> Iterator[tuple[Any, ...]]:
     )
 
 
-def end_of_batches(source: str | tuple[str, int, int], start: int, options: ReadOptions) -> int:
-    """Return where the batches of a file or a part of it end, by their headers; `start` if there is none.
-
-    Raises `kbat.CorruptError` for a header that can't be one.
-    """
-    headers = kbat.scan(
-        source,
-        view="batches",
-        columns=["position", "size"],
-        limits=options.limits,
-        leave_page_cache=options.leave_page_cache,
-    )
-    end = start
-    for arrow_batch in headers.to_batches():
-        if arrow_batch.num_rows:
-            end = sum(column[-1].as_py() for column in arrow_batch.columns)
-    return end
-
-
-def are_zeros(path: str, position: int) -> bool:
-    """Whether zeros follow in a file, or nothing: one that was allocated ahead ends so."""
-    with open(path, "rb") as file:  # noqa: PTH123 -- strings in, strings out
-        file.seek(position)
-        return not any(file.read(_ZEROS_LEN))
-
-
-def ends_early(path: str, position: int | None = None) -> kbat.TruncatedError:
-    """Return the error of a segment whose batches end, at a position if it is known, though more must be there."""
-    place = "" if position is None else f"at byte {position} "
+def _ends_early(path: str) -> kbat.TruncatedError:
+    """Return the error of a segment whose batches end, though more must be there."""
     message = (
-        f"{path}: {place}a batch is damaged or cut: its length leads beyond the end of the file, though there are "
+        f"{path}: a batch is damaged or cut: its length leads beyond the end of the file, though there are "
         "batches after it"
     )
-    return kbat.TruncatedError(message, kind="truncated", position=position, path=path)
+    return kbat.TruncatedError(message, kind="truncated", path=path)

@@ -149,21 +149,36 @@ def null_headers(arrow_batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=arrow_batch.schema)
 
 
+@dataclass(frozen=True)
+class Advice:
+    """What lets a job go on after an error, in the words of who gets it."""
+
+    skip: str
+    read_on: str
+    raise_limit: str
+
+    def add_to(self, error: kbat.KbatError) -> None:
+        """Add it to an error, which names file, byte and offset."""
+        if isinstance(error, kbat.CrcError):
+            error.add_note(f"{self.skip}, {self.read_on}")
+        elif isinstance(error, kbat.CorruptError):
+            error.add_note(self.skip)
+        elif isinstance(error, kbat.LimitError):
+            error.add_note(self.raise_limit)
+
+
+_OPTIONS = Advice(
+    skip="option onCorrupt=skip leaves the batch out, report tells of it",
+    read_on="checkCrc=false reads on",
+    raise_limit=f"for files you trust, raise the limit with one of the options {', '.join(LIMIT_OPTIONS)}",
+)
+
+
 @contextlib.contextmanager
-def advising() -> Iterator[None]:
+def advising(advice: Advice = _OPTIONS) -> Iterator[None]:
     """Add advice to the errors of what is done within."""
     try:
         yield
     except kbat.KbatError as error:
-        add_advice(error)
+        advice.add_to(error)
         raise
-
-
-def add_advice(error: kbat.KbatError) -> None:
-    """Add to an error, which names file, byte and offset, the option that lets the job go on."""
-    if isinstance(error, kbat.CrcError):
-        error.add_note("option onCorrupt=skip leaves the batch out, report tells of it, checkCrc=false reads on")
-    elif isinstance(error, kbat.CorruptError | kbat.DecompressionError):
-        error.add_note("option onCorrupt=skip leaves the batch out, report tells of it")
-    elif isinstance(error, kbat.LimitError):
-        error.add_note(f"for files you trust, raise the limit with one of the options {', '.join(LIMIT_OPTIONS)}")

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::limits::Limits;
 use crate::log::directory::metadata_if_there;
 use crate::log::headers::HeaderReader;
@@ -158,7 +158,7 @@ fn next_offset(path: &Path, base_offset: i64, limits: &Limits) -> Result<i64> {
     while let Some(header) = reader.next_header() {
         match header {
             Ok(header) => next = header.next_offset(),
-            Err(error) if matches!(error.kind(), ErrorKind::Io(_) | ErrorKind::Limit { .. }) => return Err(error),
+            Err(error) if error.is_of_reading() => return Err(error),
             Err(_) => break,
         }
     }

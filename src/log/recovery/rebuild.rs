@@ -4,8 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::compression::Scratch;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::limits::Limits;
+use crate::log::atomic::directory_of;
 use crate::log::checkpoint::LeaderEpochs;
 use crate::log::index::DEFAULT_INDEX_INTERVAL_BYTES;
 use crate::log::lock::DirectoryLock;
@@ -103,8 +104,7 @@ fn sources(path: &Path) -> Result<Sources> {
             format!("{} is not named like a segment: 20 digits of the base offset and \".log\"", path.display());
         return Err(Error::argument(message));
     };
-    let directory =
-        path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_path_buf();
+    let directory = directory_of(path).to_path_buf();
     let inventory = Inventory::live(&directory)?;
     Ok(Sources { directory, logs: vec![(file.base_offset, path.to_path_buf())], inventory })
 }
@@ -126,7 +126,7 @@ pub(crate) fn states_at(inventory: &Inventory, offset: i64, limits: &Limits) -> 
         while let Some(batch) = reader.next_batch() {
             let batch = match batch {
                 Ok(batch) => batch,
-                Err(error) if matches!(error.kind(), ErrorKind::Io(_) | ErrorKind::Limit { .. }) => return Err(error),
+                Err(error) if error.is_of_reading() => return Err(error),
                 Err(_) => break, // a broker would cut the log here
             };
             if batch.verify_crc().and_then(|()| states.update(&batch, &mut scratch, limits)).is_err() {

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::limits::Limits;
 use crate::log::checkpoint::{MetaProperties, OffsetCheckpoint};
 use crate::log::log_directory::OFFSET_CHECKPOINTS;
-use crate::log::names::{DirectoryState, PartitionDirectory};
+use crate::log::names::{DirectoryState, PartitionDirectory, parse_partition_directory};
 use crate::log::progress::Progress;
 use crate::log::recovery::name_of;
 use crate::log::verify::partition::check_partition;
@@ -76,10 +76,7 @@ pub(crate) fn check_directory(
 
 /// Whether a directory is a log directory by the names in it.
 fn holds_partitions(path: &Path) -> Result<bool> {
-    let is_live = |directory: &PathBuf| {
-        PartitionDirectory::parse(&name_of(directory)).is_some_and(|name| name.state == DirectoryState::Live)
-    };
-    Ok(directories(path)?.iter().any(is_live))
+    Ok(directories(path)?.iter().any(|directory| parse_partition_directory(&name_of(directory)).is_some()))
 }
 
 fn check_meta(path: &Path, report: &mut Report) {

@@ -23,7 +23,7 @@ pub use report::{Finding, Report, Severity};
 
 use crate::error::{Error, Result};
 use crate::limits::Limits;
-use crate::log::names::{DirectoryState, LogFile, LogFileKind, LogFileState, PartitionDirectory, parse_base_offset};
+use crate::log::names::{LogFile, LogFileKind, LogFileState, parse_base_offset, parse_partition_directory};
 use crate::log::progress::Progress;
 use crate::log::recovery::{files_of, name_of};
 use segment::{Log, SegmentPlace};
@@ -66,8 +66,7 @@ fn is_partition(path: &Path) -> Result<bool> {
         return Ok(true);
     }
     let absolute = std::path::absolute(path)?;
-    let named = PartitionDirectory::parse(&name_of(&absolute)).is_some_and(|name| name.state == DirectoryState::Live);
-    Ok(named && directory::directories(path)?.is_empty())
+    Ok(parse_partition_directory(&name_of(&absolute)).is_some() && directory::directories(path)?.is_empty())
 }
 
 /// Bytes of all `.log` files that will be read.
