@@ -6,13 +6,15 @@ import datetime as dt
 import os
 from typing import TYPE_CHECKING, Literal
 
+import duckdb
+import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
 import kbat
-from data import DATA, build
+from data import DATA, build, patched
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,6 +33,30 @@ def test_parquet_of_a_log_directory_is_the_scan(tmp_path: Path, compression: str
     codec = pq.ParquetFile(file.path).metadata.row_group(0).column(0).compression
     assert codec == {"none": "UNCOMPRESSED"}.get(compression, compression.split(":", maxsplit=1)[0].upper())
     assert [path.name for path in tmp_path.iterdir()] == ["out.parquet"]
+
+
+def test_offsets_and_times_are_written_as_distances_and_bytes_without_lengths_between(tmp_path: Path) -> None:
+    """Also where a distance has more than 63 bits, in every reader that people have."""
+    extremes = [0, 2**63 - 1, -(2**63), -1, 0, 1, -(2**63), 2**63 - 1]
+    blob = b""
+    for offset, time in zip([0, 1, 2, 3, 4, 5, 6, 2**62], extremes, strict=True):
+        record = 0, b"k" * (offset % 7) if offset % 3 else None, b"v" * (offset % 5)
+        blob += patched(build([record], base_offset=offset), 27, ">qq", time, time)  # the first and the largest time
+    scan = kbat.scan(blob * 3, check_crc=False, columns=["offset", "timestamp", "key", "value", "producer_id"])
+    (file,) = kbat.write_parquet(scan, tmp_path / "out.parquet")
+    rows = scan.to_pyarrow()
+    group = pq.ParquetFile(file.path).metadata.row_group(0)
+    encodings = {group.column(place).path_in_schema: group.column(place).encodings for place in range(5)}
+    assert "DELTA_BINARY_PACKED" in encodings["offset"]
+    assert "DELTA_BINARY_PACKED" in encodings["timestamp"]
+    assert "DELTA_LENGTH_BYTE_ARRAY" in encodings["key"]
+    assert "DELTA_LENGTH_BYTE_ARRAY" in encodings["value"]
+    assert pq.read_table(file.path).equals(rows)
+    whole = ["offset", "key", "value"]  # not all have times of every size
+    assert pl.read_parquet(file.path).select(whole).rows() == pl.DataFrame(rows.select(whole)).rows()
+    with duckdb.connect() as connection:
+        found = connection.sql(f"select \"offset\", key, value from '{file.path}'").fetchall()  # noqa: S608 -- our path
+    assert found == list(zip(*rows.select(whole).to_pydict().values(), strict=True))
 
 
 def kbat_columns() -> list[str]:
