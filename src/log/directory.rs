@@ -4,7 +4,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
-#[cfg(feature = "arrow")]
 use crate::log::atomic::directory_of;
 use crate::log::names::{TopicPartition, parse_base_offset, parse_partition_directory};
 
@@ -70,7 +69,6 @@ fn entries(directory: &Path) -> Result<Vec<fs::DirEntry>> {
 }
 
 /// Whether the directory of a segment has another one behind it.
-#[cfg(feature = "arrow")]
 pub(crate) fn has_later_segment(path: &Path, base_offset: i64) -> Result<bool> {
     let is_later = |name: &str| parse_base_offset(name).is_some_and(|other| other > base_offset);
     Ok(entries(directory_of(path))?.iter().any(|entry| entry.file_name().to_str().is_some_and(is_later)))

@@ -119,6 +119,11 @@ fn rebuild_into_a_directory_writes_what_belongs_beside_the_log_and_names_what_no
     assert_eq!(content(&out).into_keys().collect::<Vec<_>>(), expected);
     let [dropped] = &report.dropped[..] else { panic!("{report}") };
     assert_eq!((dropped.position, dropped.length, dropped.reason), (13905, 21387 - 13905, "crc"));
+    assert!(
+        report.to_string().contains("  not indexed: 7482 bytes of 00000000000000000000.log at byte 13905: "),
+        "{report}"
+    );
+    assert!(report.to_string().ends_with("7482 bytes not indexed; they are still in the log"), "{report}");
     let recovered = data_dir().join("corpus/crash-flip/recovered");
     for name in expected {
         assert!(fs::read(out.join(name)).unwrap() == fs::read(recovered.join(name)).unwrap(), "{name}");

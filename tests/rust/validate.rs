@@ -292,6 +292,13 @@ fn linked_lz4_blocks_are_not_for_brokers() {
 }
 
 #[test]
+fn a_batch_without_records_is_refused_for_its_count_and_not_for_its_frame() {
+    let linked = [0x04, 0x22, 0x4d, 0x18, 0x40, 0x40, 0xc0, 0, 0, 0, 0];
+    let batch = V2 { record_count: 0, ..V2::compressed(crate::raw::LZ4, &linked) };
+    check_refusal(&batch.bytes(), &settings(), ErrorCode::InvalidRecord, "count");
+}
+
+#[test]
 fn older_formats_have_no_transactions() {
     let bytes = built(BatchBuilder::new().producer(5, 0, 0).transactional(true), &[NOW]);
     let old = ValidationSettings { magic: 1, ..settings() };

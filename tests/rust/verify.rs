@@ -9,7 +9,7 @@ use std::path::Path;
 use kbat::{Limits, Progress, Report, Severity, verify};
 
 use crate::data::{data_dir, text};
-use crate::recovery::{TempDir, copy_partition, whole_partitions};
+use crate::recovery::{TempDir, copy_partition, partition_files, whole_partitions};
 
 fn report(path: &Path) -> Report {
     verify(path, &Limits::default(), &mut Progress::none()).unwrap()
@@ -154,6 +154,26 @@ fn verify_damage_in_the_log_is_named_with_its_place() {
         bytes.splice(at[5]..at[5], [0x5a; 333]);
     });
     assert_eq!(found(&report)[0], error("unsupported_magic", at[5], base(5)));
+}
+
+#[test]
+fn verify_of_one_log_knows_whether_the_log_goes_on_behind_it() {
+    let directory = TempDir::new("verify-one");
+    let place = directory.join("partition");
+    copy_partition(&data_dir().join("corpus/txn-none"), &place);
+    let log = place.join("00000000000000000000.log");
+    let len = fs::metadata(&log).unwrap().len();
+    fs::File::options().write(true).open(&log).unwrap().set_len(len - 1).unwrap();
+    let whole = report(&place);
+    let alone = report(&log);
+    assert!(alone.findings[0].message.ends_with("deletes all later segments; salvage keeps what is whole"), "{alone}");
+    assert!(whole.findings.contains(&alone.findings[0]), "{whole}");
+    let is_later = |name: &&String| name.ends_with(".log") && !name.starts_with("00000000000000000000");
+    for name in partition_files(&place).iter().filter(is_later) {
+        fs::remove_file(place.join(name)).unwrap();
+    }
+    let alone = report(&log);
+    assert!(alone.findings[0].message.ends_with("nothing before it is lost"), "{alone}");
 }
 
 #[test]

@@ -67,7 +67,7 @@ pub fn rebuild_indexes(path: &Path, options: &RebuildOptions, progress: &mut Pro
     let states = states_at(&inventory, start_offset, &options.limits)?;
     let mut rebuild = Rebuild {
         output: PartitionOutput::new(settings, states, LeaderEpochs::default()),
-        report: RepairReport { path: path.to_path_buf(), start_offset, ..RepairReport::default() },
+        report: RepairReport { path: path.to_path_buf(), start_offset, is_of_indexes: true, ..RepairReport::default() },
         inventory: &inventory,
     };
     let whole = path.is_dir();

@@ -25,6 +25,8 @@ pub struct RepairReport {
     pub start_offset: i64,
     /// The offset after the last batch.
     pub end_offset: i64,
+    /// Only indexes were made: what is dropped is still in the log.
+    pub(crate) is_of_indexes: bool,
 }
 
 impl RepairReport {
@@ -129,24 +131,25 @@ impl fmt::Display for RepairReport {
             let (before, after, count) = (segment.bytes_before, segment.bytes_after, segment.batch_count);
             writeln!(f, "  {:020}.log: {count} batches, {after} of {before} bytes", segment.base_offset)?;
         }
+        let dropped = if self.is_of_indexes { "not indexed:" } else { "dropped" };
         for range in &self.dropped {
-            writeln!(f, "  {range}")?;
+            writeln!(f, "  {dropped} {range}")?;
         }
         for change in &self.files {
             writeln!(f, "  {} {}", change.action.name(), change.name)?;
         }
         if self.dropped.is_empty() {
-            write!(f, "nothing lost")
-        } else {
-            write!(f, "{} bytes dropped", self.dropped_len())
+            return write!(f, "nothing lost");
         }
+        let what = if self.is_of_indexes { "not indexed; they are still in the log" } else { "dropped" };
+        write!(f, "{} bytes {what}", self.dropped_len())
     }
 }
 
 impl fmt::Display for DroppedRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
-        write!(f, "dropped {} bytes of {name} at byte {}: {}", self.length, self.position, self.message)?;
+        write!(f, "{} bytes of {name} at byte {}: {}", self.length, self.position, self.message)?;
         match (self.first_offset, self.last_offset) {
             (Some(first), Some(last)) => write!(f, "; offsets {first} to {last} are lost"),
             (Some(first), None) => write!(f, "; what had offset {first} and more is lost"),

@@ -23,6 +23,7 @@ pub use report::{Finding, Report, Severity};
 
 use crate::error::{Error, Result};
 use crate::limits::Limits;
+use crate::log::directory::has_later_segment;
 use crate::log::names::{LogFile, LogFileKind, LogFileState, parse_base_offset, parse_partition_directory};
 use crate::log::progress::Progress;
 use crate::log::recovery::{files_of, name_of};
@@ -57,7 +58,8 @@ fn verify_file(path: &Path, limits: &Limits, progress: &mut Progress<'_>, report
     let base_offset = file.filter(|file| file.state == LogFileState::Live).map(|file| file.base_offset);
     let mut log = Log { end_offset: base_offset, replayed: base_offset == Some(0), ..Log::default() };
     partition::count(path, report)?;
-    segment::check(SegmentPlace { path, base_offset, is_last: true }, &mut log, limits, progress, report)
+    let is_last = base_offset.is_none_or(|base_offset| !has_later_segment(path, base_offset).unwrap_or(false));
+    segment::check(SegmentPlace { path, base_offset, is_last }, &mut log, limits, progress, report)
 }
 
 /// Whether a directory is a partition's and not one of partitions.
