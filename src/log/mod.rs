@@ -30,6 +30,7 @@ pub use checkpoint::{
     Checkpoint, CleanShutdown, EpochEntry, LeaderEpochs, MetaProperties, OffsetCheckpoint, PartitionMetadata,
     PartitionOffset,
 };
+#[cfg(feature = "arrow")]
 pub(crate) use directory::has_later_segment;
 pub use directory::{SegmentFile, find_segments};
 pub use headers::HeaderReader;
