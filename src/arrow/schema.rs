@@ -185,7 +185,11 @@ impl FromStr for Column {
     fn from_str(name: &str) -> Result<Self> {
         Self::ALL.into_iter().find(|column| column.name() == name).ok_or_else(|| {
             let names = Self::ALL.map(Self::name).join(", ");
-            Error::argument(format!("there is no column {name:?}; there are {names}"))
+            Error::argument(if name == ERROR {
+                format!("the column {ERROR:?} comes unasked, as the last one, where damage is reported; there are also {names}")
+            } else {
+                format!("there is no column {name:?}; there are {names}")
+            })
         })
     }
 }

@@ -241,19 +241,62 @@ impl Current {
         self.input.position().saturating_sub(self.source.window.0)
     }
 
+    /// Whether the batches of the source are in the order of their offsets: a segment's are, those of other files and buffers need
+    /// not be.
+    fn is_sorted(&self) -> bool {
+        self.source.base_offset.is_some()
+    }
+
     fn find(
         &mut self,
         options: &ScanOptions,
         watch: &mut Watch,
         mut take: impl FnMut(&Batch<'_>, &Given<'_>) -> Result<()>,
     ) -> Found {
-        let Self { source, input, bounds, committed, next_offset, .. } = self;
-        // a segment's batches are in the order of their offsets, those of other files and buffers need not be
-        let is_sorted = source.base_offset.is_some();
-        let from = source.window.0;
-        let mut goes_on = true;
         // where damage is passed over, a length is believed of what has a right checksum only
         let is_trusted = options.on_corrupt == OnCorrupt::Fail;
+        let header = match self.next_wanted(is_trusted, watch) {
+            Ok(header) => header,
+            Err(found) => return found,
+        };
+        let is_sorted = self.is_sorted();
+        let Self { source, input, bounds, committed, next_offset, .. } = self;
+        let (batch, lender) = input.last(header);
+        let position = batch.position();
+        let is_enough = is_sorted && bounds.end_before(&batch);
+        if options.check_crc
+            && !(is_enough && is_trusted)
+            && let Err(error) = batch.verify_crc()
+        {
+            return Found::Damage { position, error };
+        }
+        if is_enough {
+            return Found::Enough;
+        }
+        let is_aborted = !is_trusted && committed.as_ref().is_some_and(|committed| committed.is_aborted(&batch));
+        let is_passed_over = position < source.window.0 || bounds.pass_over(&batch) || is_aborted;
+        let taken =
+            if is_passed_over { Ok(()) } else { take(&batch, &Given { origin: &source.origin, bounds, lender }) };
+        let offsets = (batch.base_offset().or(*next_offset), Some(batch.next_offset()));
+        match taken {
+            Ok(()) => {
+                *next_offset = offsets.1;
+                Found::Given
+            }
+            Err(error) if options.check_crc => {
+                *next_offset = offsets.1;
+                Found::Bad { position, size: batch.size(), offsets, error }
+            }
+            Err(error) => Found::Damage { position, error },
+        }
+    }
+
+    /// The header of the next batch to look into; what a trusted header leaves out is stepped over. Else, how the walk ends here.
+    fn next_wanted(&mut self, is_trusted: bool, watch: &mut Watch) -> std::result::Result<BatchHeader, Found> {
+        let is_sorted = self.is_sorted();
+        let Self { source, input, bounds, committed, next_offset, .. } = self;
+        let from = source.window.0;
+        let mut goes_on = true;
         let next = if is_trusted && (bounds.are_any() || committed.is_some() || from > 0) {
             input.next_wanted(|header| {
                 if header.is_control() || is_sorted && bounds.end_before(header) {
@@ -271,39 +314,11 @@ impl Current {
         } else {
             input.next_batch()
         };
-        let batch = match next {
-            _ if !goes_on => return Found::Stopped,
-            None => return Found::End,
-            Some(Err(error)) => return Found::Damage { position: input.position(), error },
-            Some(Ok(batch)) => *batch.header(),
-        };
-        let (batch, lender) = input.last(batch);
-        let position = batch.position();
-        let is_enough = is_sorted && bounds.end_before(&batch);
-        if options.check_crc
-            && !(is_enough && is_trusted)
-            && let Err(error) = batch.verify_crc()
-        {
-            return Found::Damage { position, error };
-        }
-        if is_enough {
-            return Found::Enough;
-        }
-        let is_aborted = !is_trusted && committed.as_ref().is_some_and(|committed| committed.is_aborted(&batch));
-        let is_passed_over = position < from || bounds.pass_over(&batch) || is_aborted;
-        let taken =
-            if is_passed_over { Ok(()) } else { take(&batch, &Given { origin: &source.origin, bounds, lender }) };
-        let offsets = (batch.base_offset().or(*next_offset), Some(batch.next_offset()));
-        match taken {
-            Ok(()) => {
-                *next_offset = offsets.1;
-                Found::Given
-            }
-            Err(error) if options.check_crc => {
-                *next_offset = offsets.1;
-                Found::Bad { position, size: batch.size(), offsets, error }
-            }
-            Err(error) => Found::Damage { position, error },
+        match next {
+            _ if !goes_on => Err(Found::Stopped),
+            None => Err(Found::End),
+            Some(Err(error)) => Err(Found::Damage { position: input.position(), error }),
+            Some(Ok(batch)) => Ok(*batch.header()),
         }
     }
 
@@ -313,7 +328,7 @@ impl Current {
             Some(Err(error)) => return Found::Damage { position: self.input.position(), error },
             Some(Ok(header)) => header,
         };
-        if self.source.base_offset.is_some() && self.bounds.end_before(&header) {
+        if self.is_sorted() && self.bounds.end_before(&header) {
             return Found::Enough;
         }
         if header.position() >= self.source.window.0 && !self.bounds.pass_over(&header) {

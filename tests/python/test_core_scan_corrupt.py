@@ -110,6 +110,11 @@ def test_report_has_a_row_of_nulls_where_the_damage_is() -> None:
     assert stats(scan)["batches_skipped"] == 1
 
 
+def test_the_column_of_damage_is_not_asked_for_by_name() -> None:
+    with pytest.raises(ValueError, match='"error" comes unasked, as the last one, where damage is reported'):
+        kbat.scan(b"", columns=["offset", "error"], on_corrupt="report")
+
+
 def test_report_without_damage_has_no_errors() -> None:
     table = kbat.scan(b"".join(FIVE), on_corrupt="report", columns=[]).to_pyarrow()
     assert table.column_names == ["error"]
