@@ -37,7 +37,7 @@ test: tools-test clippy check-python test-rust test-python ## check and test eve
 
 .PHONY: test-rust
 test-rust: ## test the Rust crate
-	cargo test --features arrow
+	cargo test --features parquet
 
 .PHONY: test-python
 test-python: $(VENV)/.made-kbat ## test the Python package and the Spark data source
@@ -69,7 +69,7 @@ bench: $(VENV)/.made-kbat ## run the benchmarks, Rust's and Python's
 
 .PHONY: docs
 docs: ## build the Rust documentation and say where it is
-	cargo doc --no-deps --features arrow
+	cargo doc --no-deps --features parquet
 	@echo "open target/doc/kbat/index.html"
 
 .PHONY: fuzz

@@ -153,6 +153,11 @@ impl fmt::Display for ErrorKind {
             }
             Self::InvalidWrapper(what) => write!(f, "invalid compressed message set: {what}"),
             Self::Decompression { compression, message } => write!(f, "{compression} decompression failed: {message}"),
+            Self::Limit { name: "ratio", limit, actual } => write!(
+                f,
+                "limit ratio of {limit} decompressed bytes passed (at least {actual} needed); raise Limits.ratio or \
+                 Limits.ratio_free_len if the input can be trusted"
+            ),
             Self::Limit { name, limit, actual } => write!(
                 f,
                 "limit {name} of {limit} passed (at least {actual} needed); raise Limits.{name} if the input can be trusted"

@@ -92,6 +92,11 @@ pub mod parquet;
 mod partitioner;
 #[cfg(feature = "python")]
 mod python;
+// what notebooks show needs no Python, and its tests run without one
+#[cfg(all(test, not(feature = "python")))]
+#[allow(dead_code, reason = "not all of it has a test")]
+#[path = "python/html.rs"]
+mod html;
 
 pub use compression::{Compression, Scratch};
 pub use error::{Error, ErrorKind, Position, Result};

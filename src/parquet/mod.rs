@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Files are written under hidden names and get their own when all of them are whole: a pass that fails, or is killed, leaves no
-//! file that looks whole.
+//! file that looks whole. A file that has such a name is replaced.
 
 mod keys;
 mod options;

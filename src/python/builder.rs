@@ -35,7 +35,7 @@ use crate::python::source::shared_bytes;
 ///     last_offset: Where the batch ends, if that is not its last record's offset (as after compaction).
 ///
 /// Raises:
-///     ValueError: Settings that Kafka's rules forbid.
+///     ValueError: Settings that Kafka's rules forbid; those that contradict each other, ``finish`` refuses.
 ///
 /// Example:
 ///     >>> builder = kbat.BatchBuilder(compression="lz4", base_offset=42)

@@ -34,6 +34,7 @@ fn edit(data: &Bound<'_, PyAny>, position: usize, work: impl FnOnce(&mut [u8]) -
 ///
 /// Raises:
 ///     CorruptError: What begins there is no batch.
+///     UnsupportedError: A magic other than 0, 1 and 2.
 ///     ValueError: Less than a batch; a compressed set of magic 0, whose offsets lie in the compressed bytes.
 #[pyfunction]
 #[pyo3(signature = (data, base_offset, *, position=0))]
@@ -50,6 +51,7 @@ pub(crate) fn set_base_offset(data: &Bound<'_, PyAny>, base_offset: i64, positio
 ///
 /// Raises:
 ///     CorruptError: What begins there is no batch.
+///     UnsupportedError: A magic other than 0, 1 and 2.
 ///     ValueError: Less than a batch; magic 0 and 1, which have no epoch.
 #[pyfunction]
 #[pyo3(signature = (data, partition_leader_epoch, *, position=0))]
@@ -70,6 +72,7 @@ pub(crate) fn set_partition_leader_epoch(
 ///
 /// Raises:
 ///     CorruptError: What begins there is no batch.
+///     UnsupportedError: A magic other than 0, 1 and 2.
 ///     ValueError: Less than a batch; magic 0, which has no timestamps; a negative timestamp.
 #[pyfunction]
 #[pyo3(signature = (data, timestamp, *, position=0))]

@@ -44,7 +44,7 @@ impl PyLimits {
         })
     }
 
-    /// Bytes of one batch of a file.
+    /// Bytes of one batch, of a file or a buffer.
     #[getter]
     fn batch_len(&self) -> usize {
         self.0.batch_len

@@ -48,6 +48,7 @@ impl PyParquetFile {
 /// Write a scan to Parquet in Rust: one file, or a directory partitioned in Hive's layout.
 ///
 /// Memory holds one row group a file. Files get their names when all of them are whole; an error leaves none.
+/// A file that has such a name is replaced, others in the directory stay.
 ///
 /// Args:
 ///     scan: What :func:`kbat.scan` gives.

@@ -56,7 +56,7 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
 ///         of the partition, or from the markers in its segments; of a buffer or a file outside a partition
 ///         directory, from itself.
 ///     include_control: Whether control records come too.
-///     check_crc: Whether checksums are checked.
+///     check_crc: Whether checksums are checked; not by views, which read headers: their column ``crc_ok`` does it.
 ///     on_corrupt: ``"fail"``: the first fault ends the pass with its exception. ``"skip"``: damaged batches are
 ///         left out whole, the next batch is looked for, and ``Scan.stats`` counts what was lost. ``"report"``: as
 ///         ``"skip"``, and each fault is a row of nulls with a last column ``error``, a struct of ``kind message

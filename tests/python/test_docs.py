@@ -6,6 +6,8 @@ import re
 
 import pytest
 
+import kbat
+import spark_page
 from data import DATA
 
 ROOT = DATA.parents[1]
@@ -42,3 +44,33 @@ def test_every_rule_of_the_format_has_a_test_or_a_reason() -> None:
         spans = [[int(number) for number in cells[1].split("to")] for cells in lines]
         assert [number for span in spans for number in range(span[0], span[-1] + 1)] == list(range(1, last + 1))
         assert [cells[1] for cells in lines if not "".join(cells[3:]).strip()] == []
+
+
+def test_the_page_of_spark_options_is_that_of_the_tables() -> None:
+    assert spark_page.PAGE.read_text(encoding="utf-8") == spark_page.page(), "run python tests/python/spark_page.py"
+
+
+def names_of(page: str, heading: str) -> set[str]:
+    """The names in the first cells of the table under a heading."""
+    part = page.split(f"\n## {heading}\n")[1].split("\n## ", maxsplit=1)[0]
+    return set(re.findall(r"^\| `(\w+)`", part, flags=re.MULTILINE))
+
+
+def test_the_page_of_names_has_all_of_them() -> None:
+    page = (ROOT / "docs" / "names.md").read_text(encoding="utf-8")
+    error = (ROOT / "src" / "error.rs").read_text(encoding="utf-8").split("pub fn name(")[1].split("impl fmt")[0]
+    assert names_of(page, "Errors") == set(re.findall(r'=> "(\w+)"', error))
+    verify = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src/log/verify").glob("*.rs"))
+    no_kinds = {"info", "warning", "error", "index", "timeindex", "txnindex"}  # severities and extensions of files
+    assert names_of(page, "Findings of verify") == set(re.findall(r'"([a-z_]{3,})"', verify)) - no_kinds
+    recovery = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src/log/recovery").glob("*.rs"))
+    assert {name for name in names_of(page, "Dropped bytes") if f'"{name}"' not in recovery} == set()
+
+
+def test_what_verify_finds_in_the_corpora_is_named() -> None:
+    page = (ROOT / "docs" / "names.md").read_text(encoding="utf-8")
+    named = names_of(page, "Findings of verify") | names_of(page, "Errors") | names_of(page, "Dropped bytes")
+    places = [path for path in (DATA / "corpus").iterdir() if path.is_dir()]
+    found = {finding.kind for path in places for finding in kbat.verify(path).findings}
+    assert len(found) > 5
+    assert found - named == set()

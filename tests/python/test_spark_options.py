@@ -137,7 +137,7 @@ def test_options_good_value_is_parsed(name: str) -> None:
         ("kafka.isolation.level", "2", "option kafka.isolation.level='2': it is read_uncommitted or read_committed"),
         ("startingOffsetsByTimestampStrategy", "earliest", "it is error or latest"),
         ("includeHeader", "true", "there is no option includeHeader; did you mean includeHeaders"),
-        ("nonsense", "true", f"there is no option nonsense; There are: {', '.join(OPTION_NAMES)}"),
+        ("nonsense", "true", f"there is no option nonsense; there are: {', '.join(OPTION_NAMES)}"),
         ("kafka.auto.offset.reset", "latest", "is not supported, nor by Spark's Kafka source; where to start is said"),
         ("kafka.key.deserializer", "x", r"CAST(key AS STRING)"),
     ],

@@ -180,6 +180,12 @@ def numbered(name: str, numbers: range) -> list[tuple[str, int, bytes]]:
     return [(topic, int(partition), f"{name}:{number}".encode()) for number in numbers]
 
 
+def test_write_warns_of_options_that_need_a_broker() -> None:
+    given = {"path": "/a", "kafka.acks": "all", "KAFKA.compression.type": "lz4", "kafka.bootstrap.servers": "b:9092"}
+    with pytest.warns(UserWarning, match=r"these options do nothing: kafka\.acks, kafka\.bootstrap\.servers$"):
+        assert parse_write_options(given).compression == "lz4"
+
+
 def test_commit_puts_tasks_one_after_the_other(tmp_path: Path) -> None:
     writer = job(tmp_path, {"batchSize": "100", "segmentBytes": "500"})
     second = task(writer, 1, numbered("a-0", range(40, 60)) + numbered("b-7", range(4)))

@@ -119,9 +119,9 @@ fn gzip_headers_that_are_none_are_refused() {
     }
 }
 
-/// A match that reaches back before the first byte finds zeros. The checksum vouches that zeros are what was meant.
+/// A match that reaches back before the first byte, whatever the checksum says. A decoder whose window begins as zeros gives zeros.
 #[test]
-fn gzip_distance_before_the_start_is_zeros() {
+fn gzip_distance_before_the_start_is_refused() {
     // last block, fixed codes: literal 0, match of 3 at distance 4, end
     let bits = "110_00110000_0000001_00011_0000000";
     let bits: Vec<u8> = bits.bytes().filter(u8::is_ascii_digit).map(|digit| digit - b'0').collect();
@@ -132,8 +132,9 @@ fn gzip_distance_before_the_start_is_zeros() {
         let set = message(1, 0, GZIP as u8, None, Some(&member(trailer)));
         records(&first(&set)).unwrap_err()
     };
-    let error = error_of(gzip_trailer(&[0; 4]));
-    assert!(matches!(error.kind(), ErrorKind::InvalidWrapper(_)), "four zeros are no message: {error}");
-    let error = error_of(gzip_trailer(&[0, 0, 0, 1]));
-    assert!(matches!(error.kind(), ErrorKind::Decompression { .. }), "{error}");
+    for content in [[0; 4], [0, 0, 0, 1]] {
+        let error = error_of(gzip_trailer(&content));
+        assert!(matches!(error.kind(), ErrorKind::Decompression { .. }), "{error}");
+        assert!(error.to_string().contains("invalid deflate stream"), "{error}");
+    }
 }

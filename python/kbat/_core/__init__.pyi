@@ -301,7 +301,7 @@ class Limits:
 
     @property
     def batch_len(self) -> int:
-        """Bytes of one batch of a file."""
+        """Bytes of one batch, of a file or a buffer."""
 
     @property
     def decompressed_len(self) -> int:

@@ -70,7 +70,7 @@ class BatchBuilder:
         last_offset: Where the batch ends, if that is not its last record's offset (as after compaction).
 
     Raises:
-        ValueError: Settings that Kafka's rules forbid.
+        ValueError: Settings that Kafka's rules forbid; those that contradict each other, ``finish`` refuses.
 
     Example:
         >>> builder = kbat.BatchBuilder(compression="lz4", base_offset=42)
@@ -167,6 +167,7 @@ def set_base_offset(data: bytearray, base_offset: int, *, position: int = 0) -> 
 
     Raises:
         CorruptError: What begins there is no batch.
+        UnsupportedError: A magic other than 0, 1 and 2.
         ValueError: Less than a batch; a compressed set of magic 0, whose offsets lie in the compressed bytes.
     """
 
@@ -180,6 +181,7 @@ def set_partition_leader_epoch(data: bytearray, partition_leader_epoch: int, *, 
 
     Raises:
         CorruptError: What begins there is no batch.
+        UnsupportedError: A magic other than 0, 1 and 2.
         ValueError: Less than a batch; magic 0 and 1, which have no epoch.
     """
 
@@ -193,6 +195,7 @@ def set_log_append_time(data: bytearray, timestamp: int, *, position: int = 0) -
 
     Raises:
         CorruptError: What begins there is no batch.
+        UnsupportedError: A magic other than 0, 1 and 2.
         ValueError: Less than a batch; magic 0, which has no timestamps; a negative timestamp.
     """
 

@@ -1,6 +1,6 @@
 """The command `kbat`: list, verify, repair, audit, print and rewrite logs from a shell.
 
-Nothing here is imported by `import kbat`; it needs `pip install 'kbat[cli]'`.
+Nothing here is imported by `import kbat`; it needs the extra `cli` of the wheel.
 """
 
 import importlib.util

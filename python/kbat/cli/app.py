@@ -47,7 +47,7 @@ def kbat_command(
 
     Example: `kbat ls /var/lib/kafka/data`, then `kbat verify /var/lib/kafka/data/orders-0`
 
-    Exit codes: 0; 1 for damage and files that can't be read or written; 2 for wrong arguments; 130 after Ctrl-C.
-    Those of `verify` differ: 1 for warnings, 2 for errors.
+    Exit codes: 0; 1 where damage ends the command and for files that can't be read or written; 2 for wrong arguments;
+    130 after Ctrl-C. Those of `verify` differ: 1 for warnings, 2 for errors. Each command's help has its own.
     """
     del version

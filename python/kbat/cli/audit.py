@@ -82,7 +82,8 @@ def audit(
     idempotence. "≥" stands before records where some batches don't tell their number, as compressed ones of magic 0
     and 1; records a batch is the mean of the others.
 
-    Damaged batches are left out, and a line on the standard error says how much that is.
+    Where no header can be read, batches are left out, and a line on the standard error says how much that is.
+    Checksums are not looked at: `kbat verify` does that.
 
     Examples: `kbat audit /var/lib/kafka/data`, `kbat audit orders-0 --by producer`
 

@@ -31,6 +31,8 @@ def ls(path: PathArgument, *, json: Json = False) -> None:
     `last_stable_offset`, `error`, `segments`: `base_offset`, `end_offset`, `bytes`, `largest_timestamp`, `path`,
     `files`, `error`; `leftovers`, paths of `.deleted`, `.cleaned` and `.swap` files.
 
+    JSON of a `.log` file: that of a partition, with nothing but `path`, `kind`, `error` and `segments` filled.
+
     Exit codes: 0; 1 where a partition or segment can't be read (its `error` says why, and what it hides is null, in
     the table "?"); 2 for wrong arguments.
     """

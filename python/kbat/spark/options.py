@@ -34,7 +34,7 @@ from kbat.spark.topics import Subscription, TopicPartition, parse_assign, parse_
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,7 +111,7 @@ class ReadOptions:
         "minOffsetsPerTrigger", values.parse_positive_count, "offsets that a micro-batch of a stream waits for"
     )
     max_trigger_delay: int = option(
-        "maxTriggerDelay", values.parse_duration, "how long it waits for them", default=15 * 60_000
+        "maxTriggerDelay", values.parse_duration, "how long it waits for them, as 15m", default=15 * 60_000
     )
     view: str = option(
         "view",
@@ -126,7 +126,12 @@ class ReadOptions:
     include_control: bool = option(
         "includeControl", values.parse_bool, "transaction markers and KRaft control records come too", default=False
     )
-    check_crc: bool = option("checkCrc", values.parse_bool, "checksums are checked", default=True)
+    check_crc: bool = option(
+        "checkCrc",
+        values.parse_bool,
+        "checksums are checked; not by view=batches, whose column crcOk does it",
+        default=True,
+    )
     on_corrupt: str = option(
         "onCorrupt",
         values.one_of("fail", "skip", "report"),
@@ -224,9 +229,14 @@ class ReadOptions:
 
     def warn_ignored(self) -> None:
         """Warn of the options that were passed over, once for all of them."""
-        if self.ignored:
-            names = ", ".join(self.ignored)
-            warnings.warn(f"kbat: there is no broker here, so these options do nothing: {names}", stacklevel=2)
+        warn_of_broker_options(self.ignored)
+
+
+def warn_of_broker_options(names: Collection[str]) -> None:
+    """Warn of options that were passed over because they concern a broker, once for all of them."""
+    if names:
+        shown = ", ".join(names)
+        warnings.warn(f"kbat: there is no broker here, so these options do nothing: {shown}", stacklevel=3)
 
 
 OPTION_NAMES = option_names(ReadOptions)

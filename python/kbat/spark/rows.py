@@ -158,7 +158,9 @@ class Advice:
     raise_limit: str
 
     def add_to(self, error: kbat.KbatError) -> None:
-        """Add it to an error, which names file, byte and offset."""
+        """Add it to an error, which names file, byte and offset, after the offsets that the damage takes."""
+        if isinstance(error, kbat.CorruptError) and (lost := _lost_offsets(error)):
+            error.add_note(lost)
         if isinstance(error, kbat.CrcError):
             error.add_note(f"{self.skip}, {self.read_on}")
         elif isinstance(error, kbat.CorruptError):
@@ -172,6 +174,20 @@ _OPTIONS = Advice(
     read_on="checkCrc=false reads on",
     raise_limit=f"for files you trust, raise the limit with one of the options {', '.join(LIMIT_OPTIONS)}",
 )
+
+
+def _lost_offsets(error: kbat.CorruptError) -> str | None:
+    """Say which offsets a damaged batch of a file takes with it, as a scan that goes on reports them."""
+    first = error.base_offset
+    if error.path is None or first is None or first < 0:
+        return None
+    with contextlib.suppress(kbat.KbatError, ValueError, OSError):
+        scan = kbat.scan(error.path, columns=[], start_offset=first, end_offset=first + 1, on_corrupt="report")
+        for arrow_batch in scan.to_batches():
+            for fault in arrow_batch.column(ERROR_COLUMN.field).to_pylist():
+                if fault is not None and None not in (fault["first_offset"], fault["last_offset"]):
+                    return f"offsets {fault['first_offset']} to {fault['last_offset']} can't be read"
+    return None
 
 
 @contextlib.contextmanager

@@ -66,5 +66,5 @@ def _parse(item: Field[Any], name: str, text: str) -> object:
 
 def _unknown(name: str, table: type[Any], known: Mapping[str, Field[Any]]) -> str:
     near = difflib.get_close_matches(name.lower(), known, n=1)
-    hint = f"; did you mean {known[near[0]].metadata['name']}?" if near else ";"
-    return f"kbat: there is no option {name}{hint} There are: {', '.join(option_names(table))}"
+    hint = f"; did you mean {known[near[0]].metadata['name']}?" if near else ""
+    return f"kbat: there is no option {name}{hint}; there are: {', '.join(option_names(table))}"

@@ -42,6 +42,7 @@ from kbat.spark import values
 from kbat.spark.commit import CommitOptions, Fragment, commit_fragments, finish_commits, is_committed
 from kbat.spark.job import remove_job
 from kbat.spark.listing import local_path
+from kbat.spark.options import warn_of_broker_options
 from kbat.spark.table import option, parse_table
 from kbat.spark.topics import TopicPartition, parse_topic
 
@@ -78,7 +79,9 @@ class WriteOptions:
     path: str | None = option("path", values.parse_text, "the directory that the partition directories go into")
     topic: str | None = option("topic", parse_topic, "topic of all rows; else the column topic")
     num_partitions: int | None = option(
-        "numPartitions", values.parse_positive_count, "partitions of each topic, where there is no column partition"
+        "numPartitions",
+        values.parse_positive_count,
+        "partitions of each topic, needed for new ones where there is no column partition",
     )
     compression: str = option(
         "compression",
@@ -110,10 +113,9 @@ class WriteOptions:
 def parse_write_options(given: Mapping[str, str]) -> WriteOptions:
     """Parse the options of a write. Raises `ValueError` that names the option and says what it can be."""
     known = ("kafka.compression.type", "kafka.batch.size")
-    meant = {
-        name: text for name, text in given.items() if not name.lower().startswith("kafka.") or name.lower() in known
-    }
-    return parse_table(WriteOptions, meant)
+    ignored = [name for name in given if name.lower().startswith("kafka.") and name.lower() not in known]
+    warn_of_broker_options(ignored)
+    return parse_table(WriteOptions, {name: text for name, text in given.items() if name not in ignored})
 
 
 class KbatWriter(DataSourceArrowWriter):

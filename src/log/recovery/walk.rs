@@ -34,7 +34,7 @@ pub(crate) fn walk(path: &Path, limits: &Limits, visitor: &mut dyn Visitor) -> R
         let fault = match reader.next_batch() {
             Some(Ok(batch)) => match batch.verify_crc() {
                 Ok(()) => {
-                    visitor.batch(&batch)?;
+                    visitor.batch(&batch).map_err(|error| error.with_path(path))?;
                     continue;
                 }
                 Err(error) => Fault::of_error(&error, batch.position()),

@@ -156,15 +156,12 @@ impl SegmentCheck<'_, '_> {
         let position = batch.position();
         let mut records = Records { max_timestamp: NO_TIMESTAMP, count: 0, last: None, outside: None, unordered: None };
         if let Err(error) = records.read(batch, first, &mut self.scratch, self.limits) {
-            let (kind, severity) = match error.kind() {
-                ErrorKind::Limit { .. } => ("limit", Severity::Warning),
-                kind => (kind.name(), Severity::Error),
+            let (severity, advice) = match error.kind() {
+                ErrorKind::Limit { .. } => (Severity::Warning, "brokers and consumers know no such limit"),
+                _ => (Severity::Error, "the checksum is right, so a broker keeps the batch and consumers stop here"),
             };
-            let message = format!(
-                "record {} can't be read: {}; the checksum is right, so a broker keeps the batch and consumers stop here",
-                records.count,
-                error.kind()
-            );
+            let kind = error.kind().name();
+            let message = format!("record {} can't be read: {}; {advice}", records.count, error.kind());
             self.add(severity, kind, (error.position().byte.unwrap_or(position), Some(first)), message);
         }
         self.report.record_count = self.report.record_count.saturating_add(records.count);

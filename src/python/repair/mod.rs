@@ -45,7 +45,7 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
 ///     progress: Called with the bytes done and the bytes to do, every few megabytes.
 ///
 /// Raises:
-///     LimitError: A batch whose checksum is right is over the limits.
+///     LimitError: A batch is longer than ``limits.batch_len``; what is over the others is a finding ``limit``.
 ///     OSError: A file can't be read.
 ///
 /// Example:
