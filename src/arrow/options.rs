@@ -147,7 +147,9 @@ impl Bounds {
         (header.is_control() && !self.include_control)
             || self.start_offset.is_some_and(|start| header.last_offset() < start)
             || self.end_before(header)
-            || self.start_timestamp.is_some_and(|start| header.max_timestamp() < start)
+            || self
+                .start_timestamp
+                .is_some_and(|start| largest_timestamp(header).is_some_and(|largest| largest < start))
             || self.end_timestamp.is_some_and(|end| least_timestamp(header).is_some_and(|least| least >= end))
     }
 
@@ -170,6 +172,15 @@ impl Bounds {
         let is_after = self.end_offset.zip(base_offset).is_some_and(|(end, base)| base >= end);
         is_after || self.start_offset.zip(next_base).is_some_and(|(start, next)| next <= start)
     }
+}
+
+/// The largest timestamp that a batch's records have, where the header tells it: into the wrapper of a v1 set clients wrote what they
+/// liked, 0 and the first record's timestamp among it, and brokers of 0.10.0 kept that.
+fn largest_timestamp(header: &BatchHeader) -> Option<i64> {
+    let is_told = !header.is_legacy_wrapper()
+        || header.magic() == 0
+        || header.timestamp_type() == Some(TimestampType::LogAppendTime);
+    is_told.then(|| header.max_timestamp())
 }
 
 /// The smallest timestamp that a batch's records have, where the header tells it.

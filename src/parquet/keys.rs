@@ -29,6 +29,17 @@ pub enum PartitionBy {
     Hour,
 }
 
+impl PartitionBy {
+    /// What the directories are named after.
+    pub(super) fn name(&self) -> &str {
+        match self {
+            Self::Column(name) => name,
+            Self::Date => "date",
+            Self::Hour => "hour",
+        }
+    }
+}
+
 impl FromStr for PartitionBy {
     type Err = Error;
 
@@ -52,7 +63,10 @@ impl Keys {
     pub(super) fn new(schema: &Schema, partition_by: &[PartitionBy]) -> Result<Self> {
         let mut keys = Vec::new();
         let mut kept: Vec<usize> = (0..schema.fields().len()).collect();
-        for key in partition_by {
+        for (place, key) in partition_by.iter().enumerate() {
+            if partition_by.iter().take(place).any(|before| before == key) {
+                return Err(Error::argument(format!("{} is partitioned by twice", key.name())));
+            }
             let (name, fits): (&str, fn(&DataType) -> bool) = match key {
                 PartitionBy::Column(name) => (name, names_a_directory),
                 PartitionBy::Date | PartitionBy::Hour => ("timestamp", |data_type| is_timestamp(data_type)),
@@ -96,22 +110,16 @@ impl Keys {
             values.extend(self.keys.iter().map(|(key, index)| value(rows, key, *index, row)));
             match runs.last_mut() {
                 Some((_, _, len)) if values == last => *len = len.saturating_add(1),
-                _ => runs.push((self.directory(&values, rows), row, 1)),
+                _ => runs.push((self.directory(&values), row, 1)),
             }
             std::mem::swap(&mut values, &mut last);
         }
         runs
     }
 
-    fn directory(&self, values: &[Value<'_>], rows: &RecordBatch) -> String {
+    fn directory(&self, values: &[Value<'_>]) -> String {
         let mut path = String::new();
-        for ((key, index), value) in self.keys.iter().zip(values) {
-            let schema = rows.schema_ref();
-            let name = match key {
-                PartitionBy::Column(_) => schema.fields().get(*index).map_or("", |field| field.name()),
-                PartitionBy::Date => "date",
-                PartitionBy::Hour => "hour",
-            };
+        for ((key, _), value) in self.keys.iter().zip(values) {
             let text = match (key, value) {
                 (_, Value::Null | Value::Text("")) => NULL_DIRECTORY.to_owned(),
                 (PartitionBy::Date, Value::Number(day)) => date(*day),
@@ -121,7 +129,7 @@ impl Keys {
                 (_, Value::Text(text)) => escape(text),
             };
             let separator = if path.is_empty() { "" } else { "/" };
-            path = path + separator + &escape(name) + "=" + &text;
+            path = path + separator + &escape(key.name()) + "=" + &text;
         }
         path
     }

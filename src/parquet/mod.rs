@@ -66,7 +66,6 @@ pub struct ParquetWriter {
     open: HashMap<String, OpenFile>,
     closed: Vec<(PathBuf, ParquetFile)>,
     tick: u64,
-    finished: bool,
 }
 
 struct OpenFile {
@@ -98,7 +97,6 @@ impl ParquetWriter {
             open: HashMap::new(),
             closed: Vec::new(),
             tick: 0,
-            finished: false,
         })
     }
 
@@ -131,12 +129,16 @@ impl ParquetWriter {
         for directory in directories {
             self.close(&directory)?;
         }
-        self.finished = true;
-        let mut files = Vec::new();
-        for (hidden, file) in std::mem::take(&mut self.closed) {
-            fs::rename(&hidden, &file.path).map_err(|error| Error::from(error).with_path(&file.path))?;
-            files.push(file);
+        if let Some((_, file)) = self.closed.iter().find(|(_, file)| file.path.is_dir()) {
+            let error = std::io::Error::from(std::io::ErrorKind::IsADirectory);
+            return Err(Error::from(error).with_path(&file.path)); // before any file has its name
         }
+        let mut files = Vec::new();
+        while let Some((hidden, file)) = self.closed.last() {
+            fs::rename(hidden, &file.path).map_err(|error| Error::from(error).with_path(&file.path))?;
+            files.extend(self.closed.pop().map(|(_, file)| file));
+        }
+        files.reverse();
         Ok(files)
     }
 
@@ -216,7 +218,7 @@ impl Drop for ParquetWriter {
         for file in self.open.values() {
             drop(fs::remove_file(&file.hidden));
         }
-        for (hidden, _) in self.closed.iter().filter(|_| !self.finished) {
+        for (hidden, _) in &self.closed {
             drop(fs::remove_file(hidden));
         }
     }

@@ -100,13 +100,30 @@ impl Default for ParquetOptions {
 impl ParquetOptions {
     /// The schema of the files.
     pub(super) fn renamed(&self, schema: &Schema) -> Result<Schema> {
+        self.check_stem()?;
         let Some(names) = &self.names else { return Ok(schema.clone()) };
         if names.len() != schema.fields().len() {
             let counts = format!("{} names for {} columns", names.len(), schema.fields().len());
             return Err(Error::argument(counts));
         }
+        for (place, name) in names.iter().enumerate() {
+            let is_taken = names.iter().take(place).any(|before| before == name);
+            if name.is_empty() || is_taken || self.partition_by.iter().any(|key| key.name() == name) {
+                return Err(Error::argument(format!(
+                    "the name {name:?} is empty, or that of another column or directory"
+                )));
+            }
+        }
         let fields = schema.fields().iter().zip(names);
         Ok(Schema::new(fields.map(|(field, name)| field.as_ref().clone().with_name(name)).collect::<Vec<_>>()))
+    }
+
+    fn check_stem(&self) -> Result<()> {
+        let stem = &self.file_stem;
+        if stem.is_empty() || stem.contains(['/', '\\', '\0']) {
+            return Err(Error::argument(format!("the file stem {stem:?} can't begin a file's name")));
+        }
+        Ok(())
     }
 
     pub(super) fn properties(&self, schema: &Schema) -> Result<WriterProperties> {

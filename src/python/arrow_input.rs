@@ -11,6 +11,9 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyCapsuleMethods};
 
+use crate::python::capsule::Reader;
+use crate::python::scan_class::PyScan;
+
 /// Arrow batches that a Python object gave.
 pub(crate) struct ArrowInput {
     pub(crate) schema: SchemaRef,
@@ -19,6 +22,7 @@ pub(crate) struct ArrowInput {
 
 /// An iterator of Arrow batches.
 pub(crate) enum Batches {
+    Scan(Box<Reader>),
     Stream(ArrowArrayStreamReader),
     One(Option<RecordBatch>),
 }
@@ -28,6 +32,7 @@ impl Iterator for Batches {
 
     fn next(&mut self) -> Option<Self::Item> {
         match self {
+            Self::Scan(reader) => reader.next(),
             Self::Stream(reader) => reader.next(),
             Self::One(batch) => batch.take().map(Ok),
         }
@@ -36,6 +41,11 @@ impl Iterator for Batches {
 
 /// The Arrow data of an object with `__arrow_c_stream__` or `__arrow_c_array__`.
 pub(crate) fn arrow_input(object: &Bound<'_, PyAny>) -> PyResult<ArrowInput> {
+    // kbat's own needs no C interface, which carries no more than the text of an error
+    if let Ok(scan) = object.cast::<PyScan>() {
+        let reader = Reader::new(object.py(), scan.get().pass())?;
+        return Ok(ArrowInput { schema: reader.schema(), batches: Batches::Scan(Box::new(reader)) });
+    }
     if object.hasattr("__arrow_c_stream__")? {
         return stream(&object.call_method0("__arrow_c_stream__")?.cast_into::<PyCapsule>()?);
     }

@@ -29,13 +29,20 @@ pub(crate) fn schema<'py>(py: Python<'py>, schema: &SchemaRef) -> PyResult<Bound
 
 /// A stream of Arrow batches.
 pub(crate) fn stream(py: Python<'_>, pass: Pass) -> PyResult<Bound<'_, PyCapsule>> {
-    note_main_thread(py)?;
-    let stream = FFI_ArrowArrayStream::new(Box::new(Reader(pass)));
+    let stream = FFI_ArrowArrayStream::new(Box::new(Reader::new(py, pass)?));
     PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
 }
 
-/// A pass as arrow-rs's reader. The C interface carries an error's text only.
-struct Reader(Pass);
+/// A pass as arrow-rs's reader. Of an error, the C interface carries the text only.
+pub(crate) struct Reader(Pass);
+
+impl Reader {
+    /// A reader, and the schema of what it reads.
+    pub(crate) fn new(py: Python<'_>, pass: Pass) -> PyResult<Self> {
+        note_main_thread(py)?;
+        Ok(Self(pass))
+    }
+}
 
 impl Iterator for Reader {
     type Item = Result<arrow_array::RecordBatch, ArrowError>;
@@ -44,7 +51,7 @@ impl Iterator for Reader {
         if let Some(raised) = raised_by_signals() {
             return Some(Err(ArrowError::ComputeError(format!("interrupted: {raised}"))));
         }
-        self.0.next().map(|next| next.map_err(|error| ArrowError::ComputeError(error.to_string())))
+        self.0.next().map(|next| next.map_err(|error| ArrowError::ExternalError(Box::new(error))))
     }
 }
 

@@ -168,6 +168,11 @@ fn checked_log_append_time(timestamp_type: &str, time: Option<i64>) -> PyResult<
     if time.is_some() && timestamp_type != TimestampType::LogAppendTime.name() {
         return Err(PyValueError::new_err("log_append_time needs timestamp_type=\"LogAppendTime\""));
     }
+    if time.is_none() && timestamp_type == TimestampType::LogAppendTime.name() {
+        return Err(PyValueError::new_err(
+            "timestamp_type=\"LogAppendTime\" needs log_append_time, which all records get",
+        ));
+    }
     Ok(time.unwrap_or(NO_TIMESTAMP))
 }
 

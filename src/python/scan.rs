@@ -186,7 +186,7 @@ fn choice<T: Copy>(argument: &str, name: &str, choices: &[(&str, T)]) -> PyResul
 
 /// Milliseconds since the epoch of an int or a datetime; a part of a millisecond counts as a whole one.
 pub(crate) fn milliseconds(object: &Bound<'_, PyAny>) -> PyResult<i64> {
-    if object.is_instance_of::<PyInt>() {
+    if object.is_instance_of::<PyInt>() || object.hasattr("__index__")? {
         return object.extract();
     }
     let module = object.py().import("datetime")?;

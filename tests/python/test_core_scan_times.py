@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import datetime as dt
 import shutil
+import struct
+import zlib
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import kbat
-from data import DATA, build
+from data import DATA, build, patched
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 CASES = ["out-of-order", "segments-by-time", "log-append-time-lz4", "compacted-append-time", "mixed-codecs"]
-LEGACY = ["k0102-times", "k0102-times-snappy", "k0102-logappend-gzip", "k0822-java0822-gzip"]
+LEGACY = ["k0100-kp202-lz4", "k0102-times", "k0102-times-snappy", "k0102-logappend-gzip", "k0822-java0822-gzip"]
 
 
 def rows(source: Any, **options: Any) -> list[tuple[int, int]]:  # noqa: ANN401 -- those of kbat.scan
@@ -47,11 +50,27 @@ def test_timestamps_bound_the_rows(case: str, suffixes: tuple[str, ...], tmp_pat
     assert rows(directory, start_offset=middle, start_timestamp=picked[2]) == expected
 
 
+@pytest.mark.parametrize("told", [0, -1, 1_700_000_000_000])
+def test_what_a_client_wrote_into_the_wrapper_of_a_set_leaves_no_record_out(told: int, tmp_path: Path) -> None:
+    times = [1_700_000_000_000, 1_700_000_000_001, 1_700_000_000_002]
+    data = build([(time, b"k", b"v") for time in times], magic=1, compression="gzip")
+    message = patched(data, 18, ">q", told)  # after offset, size, checksum, magic and attributes
+    struct.pack_into(">I", message, 12, zlib.crc32(message[16:]))
+    path = tmp_path / "t-0" / f"{0:020}.log"
+    path.parent.mkdir()
+    path.write_bytes(message)
+    for source in (bytes(message), path.parent):
+        assert rows(source) == list(enumerate(times))
+        for index, time in enumerate(times):
+            assert rows(source, start_timestamp=time) == list(enumerate(times))[index:]
+
+
 def test_timestamps_may_be_datetimes() -> None:
     data = build([(1_700_000_000_000 + index, None, b"") for index in range(10)])
     start = dt.datetime(2023, 11, 14, 22, 13, 20, 3000, tzinfo=dt.UTC)
     found = [offset for offset, _ in rows(data, start_timestamp=start)]
     assert found == [3, 4, 5, 6, 7, 8, 9]
+    assert [offset for offset, _ in rows(data, end_timestamp=np.int64(1_700_000_000_002))] == [0, 1]
     zone = dt.timezone(dt.timedelta(hours=5))
     assert [offset for offset, _ in rows(data, end_timestamp=start.astimezone(zone))] == [0, 1, 2]
     later = start + dt.timedelta(microseconds=1)

@@ -93,6 +93,37 @@ def test_dataset_is_written_by_pyarrow(tmp_path: Path) -> None:
     assert ds.dataset(tmp_path).to_table().sort_by("offset") == found.to_table()
 
 
+FLOATS = [
+    ds.field("offset") < 20.5,
+    ds.field("offset") >= 1e6,
+    ds.field("offset").isin([1.5, 2.0]),
+    ds.field("offset").cast(pa.float64()) < 20.5,
+    ds.field(0).is_valid(),
+    ds.field(4) > 3,
+]
+
+
+@pytest.mark.parametrize("where", FLOATS, ids=str)
+def test_filters_of_other_types_and_by_place_are_those_of_a_table(where: ds.Expression) -> None:
+    scan = kbat.scan([DATA, build([(5, None, b"v")], base_offset=100)])
+    expected = ds.dataset(scan.to_pyarrow()).to_table(columns=["offset"], filter=where)
+    assert kbat.dataset(scan).to_table(columns=["offset"], filter=where) == expected
+    assert kbat.dataset(scan).count_rows(filter=where) == len(expected)
+    assert kbat.dataset(scan).to_table(columns={"x": ds.field(4)})["x"].to_pylist() == scan.to_pyarrow()[4].to_pylist()
+
+
+def test_views_that_a_query_does_not_read_are_in_nobodys_way() -> None:
+    rows = kbat.dataset(DATA, binary_view=True)
+    assert rows.count_rows(filter=ds.field("offset") >= 1) == kbat.scan(DATA).to_pyarrow().num_rows - 1
+
+
+def test_unknown_arguments_are_refused() -> None:
+    for ask in (kbat.dataset(DATA).to_table, kbat.dataset(DATA).scanner, kbat.dataset(DATA).count_rows):
+        with pytest.raises(TypeError, match="there is no argument filters; there are batch_readahead, batch_size"):
+            ask(filters=ds.field("offset") > 5)
+    assert kbat.dataset(DATA).to_table(fragment_readahead=2, use_threads=False) == kbat.scan(DATA).to_pyarrow()
+
+
 INTERRUPTED = """
 import sys, kbat
 import pyarrow.dataset as ds

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kbat
-from data import DATA, plain, records_of, segments
+from data import DATA, build, patched, plain, records_of, segments
 from judge_inputs import reproducible
 
 if TYPE_CHECKING:
@@ -105,14 +105,35 @@ def test_timestamps_of_every_unit_are_milliseconds(unit: Any, value: int, millis
     assert encoded(table(timestamp=array))[0]["timestamp"] == milliseconds
 
 
+@pytest.mark.parametrize("index", [pa.int8(), pa.uint32(), pa.int64()], ids=str)
+@pytest.mark.parametrize("kind", [pa.string(), pa.binary(), pa.large_string()], ids=str)
+def test_categories_are_taken(index: Any, kind: pa.DataType) -> None:  # noqa: ANN401 -- an integer type
+    keys = pa.DictionaryArray.from_arrays(pa.array([1, None, 0, 2, 1], index), pa.array(["b", "a", None], kind))
+    assert [record["key"] for record in encoded(table(key=keys, value=[b""] * 5))] == [b"a", None, b"b", None, b"a"]
+    assert [record["key"] for record in encoded(table(key=keys, value=[b""] * 5).slice(3))] == [None, b"a"]
+    nothing = pa.DictionaryArray.from_arrays(pa.array([None], index), pa.array([], kind))
+    assert encoded(table(key=nothing))[0]["key"] is None
+    frame = pl.DataFrame({"value": ["x", "y"], "timestamp": [1, 2]}).with_columns(pl.col("value").cast(pl.Categorical))
+    assert [record["value"] for record in encoded(frame)] == [b"x", b"y"]
+    assert [record["value"] for record in encoded(frame.to_pandas())] == [b"x", b"y"]
+
+
 @pytest.mark.parametrize("kind", [pa.large_list, pa.list_])
 def test_headers_are_taken_by_name_or_place(kind: Callable[[pa.DataType], pa.DataType]) -> None:
     """A struct with value first; one with other names; a map."""
     swapped = pa.array([[{"value": b"1", "key": "a"}]], kind(pa.struct([("value", pa.binary()), ("key", pa.string())])))
     other = pa.array([[{"k": b"a", "v": "1"}]], kind(pa.struct([("k", pa.binary()), ("v", pa.string())])))
     entries = pa.array([[("a", b"1")]], pa.map_(pa.string(), pa.binary()))
-    for headers in (swapped, other, entries):
+    more = pa.array(
+        [[{"n": 1, "key": "a", "value": b"1"}]],
+        kind(pa.struct([("n", pa.int8()), ("key", pa.string()), ("value", pa.binary())])),
+    )
+    for headers in (swapped, other, entries, more):
         assert encoded(table(headers=headers))[0]["headers"] == [("a", b"1")]
+    half = pa.array([[{"name": "N", "key": b"V"}]], kind(pa.struct([("name", pa.string()), ("key", pa.binary())])))
+    with pytest.raises(ValueError, match="column headers has the type"):
+        kbat.encode(table(headers=half))
+    assert encoded(table(headers=pa.array([[]], pa.list_(pa.null()))))[0]["headers"] == []
 
 
 # Sources
@@ -183,6 +204,13 @@ def test_a_source_that_fails_half_way_raises() -> None:
         list(found)
     with pytest.raises(StopIteration):
         next(found)
+
+
+def test_an_error_of_a_scan_is_kbats_own() -> None:
+    data = patched(build(), 17, ">I", 0)
+    with pytest.raises(kbat.CrcError) as raised:
+        kbat.encode(kbat.scan(bytes(data)))
+    assert (raised.value.position, raised.value.base_offset) == (17, 0)
 
 
 # Batches
@@ -307,6 +335,7 @@ def test_rows_that_can_not_be_written_are_named(data: pa.Table, match: str) -> N
         ({"compression": "zip"}, "unknown compression"),
         ({"timestamp_type": "Now"}, "unknown timestamp_type"),
         ({"log_append_time": 5}, "log_append_time needs"),
+        ({"timestamp_type": "LogAppendTime"}, "needs log_append_time"),
         ({"producer_id": 5}, "needs a producer epoch"),
         ({"magic": 1, "producer_id": 5, "producer_epoch": 0, "base_sequence": 0}, "not supported for magic 1"),
         ({"base_offset": 5}, "give a base offset or a column offset, not both"),

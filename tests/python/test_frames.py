@@ -169,6 +169,24 @@ def test_polars_gives_the_rows_of_the_scan_twice(source: Path, engine: Any) -> N
     assert frame.select(pl.len()).collect(engine=engine).item() == expected.height
 
 
+@pytest.mark.parametrize("engine", ["in-memory", "streaming"])
+def test_polars_counts_rows_of_which_it_wants_no_column(engine: Any) -> None:  # noqa: ANN401 -- polars's type
+    frame = kbat.scan_polars(THIRTY, max_rows=7)
+    assert frame.with_row_index("i").select("i").collect(engine=engine)["i"].to_list() == list(range(30))
+    assert frame.with_row_index("i").select(pl.len()).collect(engine=engine).item() == 30
+    crossed = frame.join(pl.LazyFrame({"z": [1, 2]}), how="cross").select("z")
+    assert crossed.collect(engine=engine).height == 60
+    few = frame.filter(OFFSET >= 20).with_row_index("i").select("i")
+    assert few.collect(engine=engine).height == 10
+    views = kbat.scan_polars(THIRTY, view="batches").with_row_index("i").select("i")
+    assert views.collect(engine=engine).height == 3
+
+
+def test_polars_bounds_may_lie_beyond_kafkas_numbers() -> None:
+    for beyond in (OFFSET > 2**63 - 1, OFFSET < -(2**63)):
+        assert kbat.scan_polars(THIRTY).filter(beyond).collect().height == 0
+
+
 def test_polars_takes_the_scans_options_and_columns() -> None:
     frame = kbat.scan_polars(THIRTY, columns=["value", "magic"], start_offset=5, topic="t")
     assert frame.collect_schema().names() == ["value", "magic"]

@@ -121,6 +121,27 @@ def test_names_are_those_that_are_asked_for(tmp_path: Path) -> None:
         kbat.write_parquet(scan, tmp_path, partition_by=["topic"], names=["a", "b", "c"])
 
 
+@pytest.mark.parametrize("names", [["a", "a"], ["", "b"], ["date", "b"]])
+def test_names_that_are_none_are_refused(tmp_path: Path, names: list[str]) -> None:
+    scan = kbat.scan(LOG_DIR, columns=["offset", "timestamp"])
+    with pytest.raises(ValueError, match="is empty, or that of another column or directory"):
+        kbat.write_parquet(scan, tmp_path, names=names, partition_by=["date"])
+    with pytest.raises(ValueError, match="date is partitioned by twice"):
+        kbat.write_parquet(scan, tmp_path, partition_by=["date", "date"])
+    for stem in ("../out", "", "a/b"):
+        with pytest.raises(ValueError, match="can't begin a file's name"):
+            kbat.write_parquet(scan, tmp_path, partition_by=["date"], file_stem=stem)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_directory_in_the_way_leaves_no_file(tmp_path: Path) -> None:
+    taken = tmp_path / "topic=codec-lz4" / "part-0.parquet"
+    taken.mkdir(parents=True)
+    with pytest.raises(IsADirectoryError, match="codec-lz4"):
+        kbat.write_parquet(kbat.scan(LOG_DIR), tmp_path, partition_by=["topic"])
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
 def test_no_rows_are_a_file_without_rows(tmp_path: Path) -> None:
     (file,) = kbat.write_parquet(kbat.scan(b""), tmp_path / "out.parquet")
     assert file.row_count == 0

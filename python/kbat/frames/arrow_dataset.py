@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 FORMAT = ds.IpcFileFormat()
 NOWHERE = LocalFileSystem()
 
+#: Arguments of PyArrow's that a pass hands on, and those about reading files, which mean nothing here.
+HEEDED = {"batch_size", "use_threads", "memory_pool"}
+OF_FILES = {"batch_readahead", "fragment_readahead", "fragment_scan_options", "cache_metadata"}
+
 #: Arrow batches that PyArrow filters and projects in one go, at the most.
 TOGETHER = 16
 
@@ -87,7 +91,7 @@ class Dataset(ds.UnionDataset):
         order = pc.sort_indices(places)
         rows = pa.Table.from_batches(_at(places.take(order), reading.batches()), reading.schema)
         if len(rows) < len(places):
-            message = f"a place among {len(places)} is beyond the last row"
+            message = f"place {pc.max(places)} is beyond the last row"
             raise IndexError(message)
         return rows.take(pc.sort_indices(order))
 
@@ -118,9 +122,10 @@ class _Pass:
         wanted = _columns_of(columns, where, scan.schema)
         bounds = bounds_of(where, scan, scan.schema) if where is not None else Bounds()
         self._scan = bounds.narrow(scan, wanted)
-        heeded: dict[str, Any] = {
-            name: options[name] for name in ("batch_size", "use_threads", "memory_pool") if name in options
-        }
+        if unknown := options.keys() - HEEDED - OF_FILES:
+            message = f"there is no argument {min(unknown)}; there are {', '.join(sorted(HEEDED | OF_FILES))}"
+            raise TypeError(message)
+        heeded: dict[str, Any] = {name: options[name] for name in HEEDED & options.keys()}
         self._asked: dict[str, Any] = {
             "columns": scan.schema.names if columns is None else columns,
             "filter": where,
@@ -204,9 +209,10 @@ def _and(one: ds.Expression | None, other: ds.Expression | None) -> ds.Expressio
 
 def _columns_of(columns: Any, where: ds.Expression | None, schema: pa.Schema) -> list[str]:  # noqa: ANN401 -- names or expressions
     """Give the columns that a query reads: those whose absence it would not survive."""
-    if columns is None:
+    expressions = [where, *(columns.values() if isinstance(columns, dict) else [])]
+    if columns is None or any("FieldPath(" in str(one) for one in expressions):  # a place means another without some
         return list(schema.names)
-    empty = schema.empty_table()
+    empty = pa.schema([field.with_type(_without_views(field.type)) for field in schema]).empty_table()
     needed = []
     for name in schema.names:
         rest = empty.drop_columns([name])
@@ -215,6 +221,17 @@ def _columns_of(columns: Any, where: ds.Expression | None, schema: pa.Schema) ->
         except pa.ArrowInvalid:
             needed.append(name)
     return needed
+
+
+def _without_views(data_type: pa.DataType) -> pa.DataType:
+    """Give the type without binary views, which PyArrow can't filter."""
+    if pa.types.is_binary_view(data_type):
+        return pa.binary()
+    if pa.types.is_list(data_type):
+        return pa.list_(_without_views(data_type.value_type))
+    if pa.types.is_struct(data_type):
+        return pa.struct([field.with_type(_without_views(field.type)) for field in data_type])
+    return data_type
 
 
 def bounds_of(where: ds.Expression, scan: Scan, schema: pa.Schema) -> Bounds:
@@ -243,7 +260,10 @@ class _Question:
     def possible(self, known: ds.Expression) -> bool:
         fragment = FORMAT.make_fragment("", NOWHERE, partition_expression=known)
         whole = ds.FileSystemDataset([fragment], self._schema, FORMAT, NOWHERE)
-        return any(True for _ in whole.get_fragments(self._where))
+        try:
+            return any(True for _ in whole.get_fragments(self._where))
+        except pa.ArrowException:  # it compares with numbers that a type of the filter's lacks
+            return True
 
 
 def _range(ask: _Question, name: str, schema: pa.Schema) -> Range:

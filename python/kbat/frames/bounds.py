@@ -79,8 +79,11 @@ class Bounds:
 
     def narrow(self, scan: Scan, columns: list[str] | None = None) -> Scan:
         """Give the scan within the bounds. A column ``error`` comes last, asked for or not."""
+        names = None if columns is None else [name for name in columns if name != "error"]
+        if self.offsets.empty or self.timestamps.empty:  # whose ends may be numbers that are none of Kafka's
+            return scan.narrow(columns=names, start_offset=0, end_offset=0)
         return scan.narrow(
-            columns=None if columns is None else [name for name in columns if name != "error"],
+            columns=names,
             start_offset=_unless(self.offsets.start, INT64_MIN),
             end_offset=_unless(self.offsets.end, INT64_MAX + 1),
             start_timestamp=_unless(self.timestamps.start, INT64_MIN),

@@ -41,19 +41,30 @@ def lazy_frame(scan: Scan) -> pl.LazyFrame:
         # a row limit that comes with a predicate counts rows from before it
         bounds = EVERYTHING if predicate is None or row_count is not None else bounds_of(predicate)
         left = row_count
-        batches = bounds.narrow(scan, columns).to_batches()
+        # a frame without columns forgets how many rows it had, one whose columns are dropped does not
+        read = columns if columns != [] else _cheapest(scan, predicate)
+        batches = bounds.narrow(scan, read).to_batches()
         while (batch := batches._next()) is not None:  # noqa: SLF001 -- without pyarrow
             frame = pl.DataFrame(batch)
-            if columns is not None:  # a column error comes unasked
-                frame = frame.select(columns)
+            if read is not None:  # a column error comes unasked
+                frame = frame.select(read)
             if left is not None:
                 frame = frame.head(left)
                 left -= frame.height
-            yield frame if predicate is None else frame.filter(predicate)
+            if predicate is not None:
+                frame = frame.filter(predicate)
+            yield frame.drop(frame.columns) if columns == [] else frame
             if left == 0:
                 return
 
     return register_io_source(frames, schema=pl.DataFrame(scan._empty()).schema)  # noqa: SLF001 -- no public need
+
+
+def _cheapest(scan: Scan, predicate: pl.Expr | None) -> list[str]:
+    """Give the columns of which the rows are counted where none is wanted."""
+    names = pl.DataFrame(scan._empty()).columns  # noqa: SLF001 -- no public need
+    asked = [] if predicate is None else [name for name in names if name in predicate.meta.root_names()]
+    return asked or ["offset" if "offset" in names else names[0]]
 
 
 def bounds_of(predicate: pl.Expr) -> Bounds:

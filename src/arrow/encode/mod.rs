@@ -117,7 +117,7 @@ impl<I: Iterator<Item = std::result::Result<RecordBatch, ArrowError>>> EncodedBa
                 match self.source.next() {
                     None => return self.close(),
                     Some(Ok(batch)) => self.current = Some((batch, 0)),
-                    Some(Err(error)) => return Err(Error::argument(format!("the Arrow data failed: {error}"))),
+                    Some(Err(error)) => return Err(data_error(error)),
                 }
             }
             if let Some(batch) = self.fill()? {
@@ -225,6 +225,18 @@ impl<I: Iterator<Item = std::result::Result<RecordBatch, ArrowError>>> Iterator 
         let next = self.advance().transpose();
         self.ended = !matches!(next, Some(Ok(_)));
         next
+    }
+}
+
+/// What the source of the rows says went wrong: kbat's own errors as they are.
+fn data_error(error: ArrowError) -> Error {
+    let text = |error: &dyn std::fmt::Display| Error::argument(format!("the Arrow data failed: {error}"));
+    match error {
+        ArrowError::ExternalError(source) => match source.downcast::<Error>() {
+            Ok(error) => *error,
+            Err(source) => text(&source),
+        },
+        error => text(&error),
     }
 }
 

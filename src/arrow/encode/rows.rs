@@ -217,6 +217,7 @@ impl<'a> Headers<'a> {
         };
         let (lists, pairs) = match array.data_type() {
             DataType::Null => return Ok(None),
+            DataType::List(_) if array.as_list_opt::<i32>().is_some_and(holds_nothing) => return Ok(None),
             DataType::List(_) => {
                 let list = array.as_list_opt().ok_or_else(wrong)?;
                 (Lists::List(list), list.values().as_struct_opt())
@@ -231,9 +232,12 @@ impl<'a> Headers<'a> {
             }
             _ => return Err(wrong()),
         };
-        let pairs = pairs.filter(|pairs| pairs.num_columns() == 2).ok_or_else(wrong)?;
-        let part = |name: &str, index: usize| pairs.column_by_name(name).or_else(|| pairs.columns().get(index));
-        let (keys, values) = (part("key", 0).ok_or_else(wrong)?, part("value", 1).ok_or_else(wrong)?);
+        let pairs = pairs.ok_or_else(wrong)?;
+        // by their names, or by their places where they have others
+        let named = (pairs.column_by_name("key"), pairs.column_by_name("value"));
+        let (((Some(keys), Some(values)), _) | ((None, None), [keys, values])) = (named, pairs.columns()) else {
+            return Err(wrong());
+        };
         let keys = Bytes::of(keys.as_ref(), "headers.key")?;
         let values = Bytes::of(values.as_ref(), "headers.value")?;
         Ok(Some(Self { lists, pairs, keys, values }))
@@ -259,6 +263,11 @@ impl<'a> Headers<'a> {
         let range = if is_null { None } else { range };
         range.filter(|range| range.end <= self.pairs.len()).unwrap_or(0..0)
     }
+}
+
+/// Whether all lists are empty, of which some libraries make lists of nulls.
+fn holds_nothing(list: &ListArray) -> bool {
+    list.values().data_type() == &DataType::Null && list.values().is_empty()
 }
 
 #[inline]

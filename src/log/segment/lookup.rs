@@ -140,6 +140,13 @@ impl Segment {
         Ok(self.walk_timestamps()?.0)
     }
 
+    /// Whether the first batch is one of v2. What batches and the time index of others say of timestamps need not hold: the wrapper of a
+    /// v1 set has what its client wrote.
+    #[cfg(feature = "arrow")]
+    pub(crate) fn begins_with_v2(&self) -> Result<bool> {
+        Ok(self.headers()?.next_header().transpose()?.is_some_and(|header| header.magic() >= 2))
+    }
+
     /// Whether all records are older than a timestamp; not where bytes are left that no batch was made of, behind which others may lie.
     ///
     /// # Errors
