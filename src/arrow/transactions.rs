@@ -42,7 +42,8 @@ impl Transactions {
         if !log.segments().iter().any(|segment| segment.path().file_name() == path.file_name()) {
             return Committed::of_file(path, limits).map(Arc::new); // one that is about to be deleted
         }
-        let same = || rest.iter().filter(|other| other.directory() == Some(directory)).chain([source]);
+        // a partition's sources come one after the other
+        let same = || rest.iter().take_while(|other| other.directory() == Some(directory)).chain([source]);
         let start = same().filter_map(|source| source.base_offset).min().unwrap_or(0);
         let end = same().map(|source| source.next_base.unwrap_or(i64::MAX)).max().unwrap_or(i64::MAX);
         let start = options.start_offset.map_or(start, |offset| offset.max(start));

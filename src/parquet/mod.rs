@@ -9,16 +9,16 @@
 
 mod keys;
 mod options;
+mod part;
 
 use std::collections::HashMap;
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::{Schema, SchemaRef};
 use parquet::arrow::ArrowWriter;
-use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 
 pub use keys::PartitionBy;
@@ -26,9 +26,11 @@ pub use options::{ParquetCompression, ParquetOptions};
 
 use crate::error::{Error, Result};
 use keys::Keys;
+use part::{Part, PausedFile, failure, make_directory_of};
 
-/// Files that are open at the same time; more partitions than that get several files each.
-const MAX_OPEN_FILES: usize = 64;
+/// Files that are under way at the same time, of which each takes up to half a megabyte; of more directories than that, those that got
+/// rows longest ago get several files.
+const MAX_PARTS: usize = 1024;
 
 /// A file that was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,18 +65,14 @@ pub struct ParquetWriter {
     properties: WriterProperties,
     keys: Keys,
     file_schema: SchemaRef,
-    open: HashMap<String, OpenFile>,
+    /// Files under way, by their directory.
+    open: HashMap<String, Part>,
     closed: Vec<(PathBuf, ParquetFile)>,
+    /// Files that each directory has by now.
+    counts: HashMap<String, usize>,
+    /// Directories that were made, outermost first.
+    made: Vec<PathBuf>,
     tick: u64,
-}
-
-struct OpenFile {
-    writer: ArrowWriter<File>,
-    hidden: PathBuf,
-    path: PathBuf,
-    row_count: u64,
-    /// When it was last written to, to close the one that was not for longest.
-    used: u64,
 }
 
 impl ParquetWriter {
@@ -96,6 +94,8 @@ impl ParquetWriter {
             file_schema,
             open: HashMap::new(),
             closed: Vec::new(),
+            counts: HashMap::new(),
+            made: Vec::new(),
             tick: 0,
         })
     }
@@ -139,12 +139,13 @@ impl ParquetWriter {
             files.extend(self.closed.pop().map(|(_, file)| file));
         }
         files.reverse();
+        self.made.clear();
         Ok(files)
     }
 
     fn write_to(&mut self, directory: &str, rows: &RecordBatch) -> Result<()> {
         if !self.open.contains_key(directory) {
-            if self.open.len() >= MAX_OPEN_FILES {
+            if self.open.len() >= MAX_PARTS {
                 let oldest = self.open.iter().min_by_key(|(_, file)| file.used).map(|(name, _)| name.clone());
                 self.close(&oldest.unwrap_or_default())?;
             }
@@ -156,58 +157,57 @@ impl ParquetWriter {
         file.row_count = file.row_count.saturating_add(crate::num::u64_of(rows.num_rows()));
         file.writer.write(rows).map_err(|error| failure(error, &file.path))?;
         if file.writer.in_progress_size() >= self.options.row_group_len {
-            file.writer.flush().map_err(|error| failure(error, &file.path))?;
+            file.flush()?;
         }
         Ok(())
     }
 
-    /// Ends row groups, the largest first, while all files together hold too much in memory.
+    /// Ends row groups, first those that got rows longest ago, where all files together hold too much in memory.
     fn keep_within_memory(&mut self) -> Result<()> {
-        let held: usize = self.open.values().map(|file| file.writer.memory_size()).sum();
+        let mut held = self.open.values().fold(0, |sum: usize, file| sum.saturating_add(file.memory_len()));
         if held < self.options.memory_len {
             return Ok(());
         }
-        match self.open.values_mut().max_by_key(|file| file.writer.memory_size()) {
-            Some(file) => file.writer.flush().map_err(|error| failure(error, &file.path)),
-            None => Ok(()),
+        let mut files: Vec<_> = self.open.values_mut().collect();
+        files.sort_unstable_by_key(|file| file.used);
+        for file in files {
+            held = held.saturating_sub(file.memory_len());
+            file.flush()?;
+            if held < self.options.memory_len / 2 {
+                break;
+            }
         }
+        Ok(())
     }
 
     fn open_file(&mut self, directory: &str) -> Result<()> {
         let path = if self.options.partition_by.is_empty() {
             self.target.clone()
         } else {
-            let number =
-                self.closed.iter().filter(|(_, file)| file.path.starts_with(self.target.join(directory))).count();
+            let count = self.counts.entry(directory.to_owned()).or_default();
+            let number = *count;
+            *count = number.saturating_add(1);
             self.target.join(directory).join(format!("{}-{number}.parquet", self.options.file_stem))
         };
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let hidden = path.with_file_name(format!(".{name}.{}.part", std::process::id()));
-        let create = || {
-            if let Some(parent) = path.parent() {
-                fs::create_dir_all(parent)?;
-            }
-            File::create(&hidden)
-        };
-        let file = create().map_err(|error| Error::from(error).with_path(&path))?;
+        let made = make_directory_of(&path).map_err(|error| Error::from(error).with_path(&path))?;
+        self.made.extend(made);
+        let file = PausedFile::create(&hidden).map_err(|error| Error::from(error).with_path(&path))?;
         let writer = ArrowWriter::try_new(file, Arc::clone(&self.file_schema), Some(self.properties.clone()))
             .map_err(|error| failure(error, &path))?;
-        self.open.insert(directory.to_owned(), OpenFile { writer, hidden, path, row_count: 0, used: self.tick });
+        self.open.insert(directory.to_owned(), Part { writer, hidden, path, row_count: 0, used: self.tick });
         Ok(())
     }
 
     fn close(&mut self, directory: &str) -> Result<()> {
         let Some(file) = self.open.remove(directory) else { return Ok(()) };
-        let OpenFile { writer, hidden, path, row_count, .. } = file;
-        let closed = (hidden, ParquetFile { path, row_count, size: 0 });
-        self.closed.push(closed); // in the list already if closing fails, so that it is removed
-        let Some((_, file)) = self.closed.last_mut() else { return Ok(()) };
-        let written = writer.into_inner().map_err(|error| failure(error, &file.path))?;
-        let sync = || {
-            written.sync_all()?;
-            Ok(written.metadata()?.len())
-        };
-        file.size = sync().map_err(|error: std::io::Error| Error::from(error).with_path(&file.path))?;
+        let closed = ParquetFile { path: file.path.clone(), row_count: file.row_count, size: 0 };
+        self.closed.push((file.hidden.clone(), closed)); // in the list already if closing fails, so that it is removed
+        let size = file.close()?;
+        if let Some((_, closed)) = self.closed.last_mut() {
+            closed.size = size;
+        }
         Ok(())
     }
 }
@@ -221,16 +221,8 @@ impl Drop for ParquetWriter {
         for (hidden, _) in &self.closed {
             drop(fs::remove_file(hidden));
         }
+        for directory in self.made.iter().rev() {
+            drop(fs::remove_dir(directory));
+        }
     }
-}
-
-fn failure(error: ParquetError, path: &Path) -> Error {
-    let error = match error {
-        ParquetError::External(source) => match source.downcast::<std::io::Error>() {
-            Ok(io) => *io,
-            Err(source) => std::io::Error::other(source),
-        },
-        error => std::io::Error::other(error),
-    };
-    Error::from(error).with_path(path)
 }

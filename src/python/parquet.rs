@@ -47,7 +47,9 @@ impl PyParquetFile {
 
 /// Write a scan to Parquet in Rust: one file, or a directory partitioned in Hive's layout.
 ///
-/// Memory holds one row group a file. Files get their names when all of them are whole; an error leaves none.
+/// Memory holds ``max_memory_bytes`` of rows, and half a megabyte a file. A directory gets one file; of more than 1,024
+/// directories, whose rows come in no order, some get several. Files get their names when all of them are whole; an
+/// error leaves none.
 /// A file that has such a name is replaced, others in the directory stay.
 ///
 /// Args:

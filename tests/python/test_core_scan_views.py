@@ -171,3 +171,17 @@ def test_segments_that_cannot_be_walked(tmp_path: Path) -> None:
     assert (row["base_offset"], row["end_offset"]) == (5, None)
     [row] = table(path, "segments", on_corrupt="report")
     assert row["error"]["kind"] == "batch_length"
+
+
+def test_segments_come_many_in_an_arrow_batch(tmp_path: Path) -> None:
+    for base in range(25):
+        path = tmp_path / "t-0" / f"{base:020}.log"
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(build([(base, None, b"v")], base_offset=base))
+    scan = kbat.scan(tmp_path, view="segments", max_rows=10)
+    assert [len(batch) for batch in scan.to_batches()] == [10, 10, 5]
+    assert scan.to_pyarrow()["base_offset"].to_pylist() == list(range(25))
+    path.write_bytes(path.read_bytes()[:-1] + b"!!" * 40)
+    reported = kbat.scan(tmp_path, view="segments", max_rows=10, on_corrupt="report")
+    assert [len(batch) for batch in reported.to_batches()][:2] == [10, 10]
+    assert reported.to_pyarrow()["base_offset"].to_pylist() == list(range(25))

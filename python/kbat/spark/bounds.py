@@ -11,6 +11,7 @@ latest. JSON names every partition that is read.
 
 from __future__ import annotations
 
+import functools
 import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
@@ -41,6 +42,11 @@ class Offsets:
 
     by_partition: tuple[tuple[TopicPartition, int], ...]
 
+    @functools.cached_property
+    def of(self) -> dict[TopicPartition, int]:
+        """The offset of a partition."""
+        return dict(self.by_partition)
+
 
 @dataclass(frozen=True)
 class Timestamp:
@@ -54,6 +60,11 @@ class Timestamps:
     """A time for each partition, in milliseconds since the epoch."""
 
     by_partition: tuple[tuple[TopicPartition, int], ...]
+
+    @functools.cached_property
+    def of(self) -> dict[TopicPartition, int]:
+        """The time of a partition."""
+        return dict(self.by_partition)
 
 
 Bound: TypeAlias = Offset | Offsets | Timestamp | Timestamps

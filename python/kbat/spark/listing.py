@@ -78,9 +78,10 @@ def list_logs(options: ReadOptions, *, is_complete: bool = True) -> list[Log]:
             found.setdefault(key, {}).setdefault(name, segment)
     limits = options.limits
     logs = [Log(key[0], directories[key], _in_order(segments.values()), limits) for key, segments in found.items()]
+    subscription = options.subscription
     if is_complete:
-        options.subscription.check(log.partition for log in logs)
-    return [log for log in logs if options.subscription.takes(log.partition)]
+        subscription.check(log.partition for log in logs)
+    return [log for log in logs if subscription.takes(log.partition)]
 
 
 def _in_order(segments: Iterable[Segment]) -> tuple[Segment, ...]:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import kbat
 from kbat.spark.bounds import EARLIEST, LATEST, Bound, Offset, Offsets, Timestamp, Timestamps
 from kbat.spark.places import SegmentPlaces
+from kbat.spark.topics import some_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,12 +74,12 @@ def check_names_all(name: str, bound: Bound, partitions: Sequence[TopicPartition
     """Raise `ValueError` unless JSON names exactly the partitions that are read."""
     if not isinstance(bound, Offsets | Timestamps):
         return
-    named = dict(bound.by_partition)
-    missing = [str(partition) for partition in partitions if partition not in named]
-    extra = [str(partition) for partition in named if partition not in partitions]
+    read = set(partitions)
+    missing = [partition for partition in partitions if partition not in bound.of]
+    extra = [partition for partition in bound.of if partition not in read]
     if missing or extra:
-        parts = ([f"{', '.join(missing)} is missing"] if missing else []) + (
-            [f"{', '.join(extra)} is not read"] if extra else []
+        parts = ([f"{some_of(missing)} is missing"] if missing else []) + (
+            [f"{some_of(extra)} is not read"] if extra else []
         )
         unset = "-2 is earliest and -1 latest" if isinstance(bound, Offsets) else "0 is before all records"
         message = (
@@ -174,14 +175,14 @@ def _offset_of(log: Log, bound: Bound, options: ReadOptions) -> int | None:
     if isinstance(bound, Offset):
         return bound.offset
     if isinstance(bound, Offsets):
-        return dict(bound.by_partition)[log.partition]
+        return bound.of[log.partition]
     return _find_timestamp(log, _time_of(log, bound), options)
 
 
 def _time_of(log: Log, bound: Bound) -> int:
     if isinstance(bound, Timestamp):
         return bound.timestamp
-    return dict(bound.by_partition)[log.partition] if isinstance(bound, Timestamps) else -1
+    return bound.of[log.partition] if isinstance(bound, Timestamps) else -1
 
 
 def _unchecked(log: Log, bound: Bound, options: ReadOptions) -> int | None:

@@ -34,6 +34,7 @@ from kbat.spark.ranges import (
     starting_offset,
 )
 from kbat.spark.rows import RowReader, advising
+from kbat.spark.topics import some_of
 
 try:
     from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, ReadMinRows, SupportsTriggerAvailableNow
@@ -151,10 +152,10 @@ class KbatStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ends = self._ends(logs) if self.target is None else dict(self.target)
         there = {log.partition for log in logs}
         read = {partition for partition, end in (self.target or {}).items() if start.get(partition, -1) >= end}
-        gone = [partition for partition in start if partition not in there | read]
+        known = there | read
+        gone = [partition for partition in start if partition not in known]
         if gone:
-            names = ", ".join(str(partition) for partition in gone)
-            report_data_loss(f"{names} is gone; records may be lost", self.options)
+            report_data_loss(f"{some_of(gone)} is gone; records may be lost", self.options)
         for partition, offset in start.items():
             if ends.get(partition, offset) < offset:
                 report_data_loss(

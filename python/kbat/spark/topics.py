@@ -6,6 +6,7 @@ expression that is also one of Python's, after the translation of the few constr
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kbat.spark.values import parse_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 _LEGAL_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 # Kafka's own topics, which a pattern never matches; one that wants them names them.
@@ -54,6 +55,12 @@ class TopicPartition(NamedTuple):
 NO_PARTITION = TopicPartition(None, None)
 
 
+def some_of(names: Sequence[object], most: int = 10) -> str:
+    """Name things in a message, the first of many and how many more there are."""
+    shown = ", ".join(str(name) for name in names[:most])
+    return f"{shown} and {len(names) - most:,} more" if len(names) > most else shown
+
+
 @dataclass(frozen=True)
 class Subscription:
     """What `subscribe`, `subscribePattern` or `assign` asked for; all of it if None was given."""
@@ -64,12 +71,12 @@ class Subscription:
 
     def check(self, found: Iterable[TopicPartition]) -> None:
         """Raise `ValueError` unless all that was asked for by its name is among the partitions found."""
-        there = list(dict.fromkeys(found))
+        there = frozenset(found)
         missing = self._missing(there)
         if missing:
-            names = ", ".join(sorted({str(partition.topic) for partition in there if partition.topic})) or "none"
+            names = some_of(sorted({partition.topic for partition in there if partition.topic})) or "none"
             message = (
-                f"kbat: {', '.join(missing)} is not under the path; topics there: {names}; "
+                f"kbat: {some_of(missing)} is not under the path; topics there: {names}; "
                 "a partition lies in a directory <topic>-<partition>, perhaps of another broker or disk"
             )
             raise ValueError(message)
@@ -77,15 +84,19 @@ class Subscription:
     def takes(self, partition: TopicPartition) -> bool:
         """Whether a partition is asked for."""
         if self.partitions is not None:
-            return partition in self.partitions
+            return partition in self._names
         if self.topics is not None:
-            return partition.topic in self.topics
+            return partition.topic in self._names
         if self.pattern is not None:
             topic = partition.topic
             return topic is not None and topic not in INTERNAL_TOPICS and bool(self.pattern.search(topic))
         return True
 
-    def _missing(self, there: list[TopicPartition]) -> list[str]:
+    @functools.cached_property
+    def _names(self) -> frozenset[object]:
+        return frozenset(self.partitions or self.topics or ())
+
+    def _missing(self, there: frozenset[TopicPartition]) -> list[str]:
         if self.partitions is not None:
             return [str(partition) for partition in self.partitions if partition not in there]
         topics = {partition.topic for partition in there}

@@ -33,6 +33,20 @@ enum Values {
 }
 
 impl Values {
+    /// Adds the values of another part of the same column.
+    fn append(&mut self, other: Self) {
+        match (self, other) {
+            (Self::Text(values), Self::Text(more)) => values.extend(more),
+            (Self::Bool(values), Self::Bool(more)) => values.extend(more),
+            (Self::Int8(values), Self::Int8(more)) => values.extend(more),
+            (Self::Int16(values), Self::Int16(more)) => values.extend(more),
+            (Self::Int32(values), Self::Int32(more)) => values.extend(more),
+            (Self::Float(values), Self::Float(more)) => values.extend(more),
+            (Self::Int64(values), Self::Int64(more)) | (Self::Time(values), Self::Time(more)) => values.extend(more),
+            _ => {} // a column is of one kind
+        }
+    }
+
     fn into_array(self, unit: TimestampUnit) -> ArrayRef {
         match self {
             Self::Text(values) => Arc::new(StringArray::from_iter(values)),

@@ -1,9 +1,11 @@
 //! A row a segment, by its name, its indexes and a few headers.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use arrow_array::ArrayRef;
 use arrow_schema::{DataType, Field, SchemaRef};
 
 use crate::arrow::fault::{Fault, no_errors};
@@ -103,7 +105,10 @@ impl FromStr for SegmentColumn {
     }
 }
 
-/// Iterates Arrow batches of one row each for a segment. Buffers have no row.
+/// Rows of an Arrow batch: each opens a file, so a batch of many would be late.
+const ROWS: usize = 1024;
+
+/// Iterates Arrow batches of a row a segment. Buffers have no row.
 ///
 /// Bounds by offset leave out segments by their names, bounds by timestamp by their largest timestamp. Where a segment can't be
 /// walked to its end, [`OnCorrupt::Skip`] leaves what is not known null, and [`OnCorrupt::Report`] says why in the `error` column.
@@ -113,6 +118,11 @@ pub struct SegmentScan {
     schema: SchemaRef,
     sources: std::vec::IntoIter<ScanSource>,
     stats: ScanStats,
+    /// Columns of the rows that are not in an Arrow batch yet, and how many these are.
+    gathered: Vec<Values>,
+    row_count: usize,
+    ready: VecDeque<arrow_array::RecordBatch>,
+    failed: Option<Error>,
     ended: bool,
 }
 
@@ -121,7 +131,18 @@ impl SegmentScan {
     #[must_use]
     pub fn new(sources: Vec<ScanSource>, columns: Vec<SegmentColumn>, options: ScanOptions) -> Self {
         let schema = Self::schema_of(&columns, &options);
-        Self { schema, sources: sources.into_iter(), stats: ScanStats::default(), ended: false, columns, options }
+        Self {
+            schema,
+            sources: sources.into_iter(),
+            stats: ScanStats::default(),
+            gathered: Vec::new(),
+            row_count: 0,
+            ready: VecDeque::new(),
+            failed: None,
+            ended: false,
+            columns,
+            options,
+        }
     }
 
     /// Schema of the Arrow batches.
@@ -143,30 +164,77 @@ impl SegmentScan {
     }
 
     fn advance(&mut self) -> Result<Option<arrow_array::RecordBatch>> {
-        for source in self.sources.by_ref() {
-            if source.path().is_none() || self.options.bounds().pass_over_segment(source.base_offset, source.next_base)
-            {
-                continue;
+        loop {
+            if let Some(ready) = self.ready.pop_front() {
+                return Ok(Some(ready));
             }
-            let mut row = Row { source, segment: None, error: None };
-            row.segment = match row.source.path().map(|path| self.options.open_segment(path)) {
-                Some(Err(error)) if matches!(error.kind(), ErrorKind::Io(_)) => return Err(error),
-                opened => opened.and_then(Result::ok), // a file with a name of its own is no segment
-            };
-            let columns: Result<Vec<_>> = self.columns.iter().map(|column| row.value(*column, &self.options)).collect();
-            let unit = self.options.timestamp_unit;
-            let mut arrays: Vec<_> = columns?.into_iter().map(|values| values.into_array(unit)).collect();
-            if row.is_before(self.options.start_timestamp) {
-                continue;
+            if let Some(error) = self.failed.take() {
+                return Err(error);
             }
-            self.stats.records = self.stats.records.saturating_add(1);
-            self.stats.batches_skipped = self.stats.batches_skipped.saturating_add(u64::from(row.error.is_some()));
-            if self.options.on_corrupt == OnCorrupt::Report {
-                arrays.push(row.error.map_or_else(|| Ok(no_errors(1)), |fault| fault.column())?);
+            match self.read() {
+                Ok(true) if self.row_count < self.options.max_rows.clamp(1, ROWS) => {}
+                Ok(true) => self.emit()?,
+                Ok(false) => {
+                    self.emit()?;
+                    return Ok(self.ready.pop_front());
+                }
+                Err(error) => {
+                    self.emit()?;
+                    self.failed = Some(error);
+                }
             }
-            return arrow_batch(&self.schema, arrays, 1).map(Some);
         }
-        Ok(None)
+    }
+
+    /// Adds the row of the next segment; `false` where there are no more.
+    fn read(&mut self) -> Result<bool> {
+        let Some(source) = self.sources.next() else { return Ok(false) };
+        if source.path().is_none() || self.options.bounds().pass_over_segment(source.base_offset, source.next_base) {
+            return Ok(true);
+        }
+        let mut row = Row { source, segment: None, error: None };
+        row.segment = match row.source.path().map(|path| self.options.open_segment(path)) {
+            Some(Err(error)) if matches!(error.kind(), ErrorKind::Io(_)) => return Err(error),
+            opened => opened.and_then(Result::ok), // a file with a name of its own is no segment
+        };
+        let values = self.columns.iter().map(|column| row.value(*column, &self.options)).collect::<Result<Vec<_>>>()?;
+        if row.is_before(self.options.start_timestamp) {
+            return Ok(true);
+        }
+        self.stats.records = self.stats.records.saturating_add(1);
+        self.stats.batches_skipped = self.stats.batches_skipped.saturating_add(u64::from(row.error.is_some()));
+        match row.error {
+            Some(fault) if self.options.on_corrupt == OnCorrupt::Report => {
+                self.emit()?;
+                self.make_ready(values, 1, fault.column()?)?;
+            }
+            _ if self.row_count == 0 => (self.gathered, self.row_count) = (values, 1),
+            _ => {
+                self.gathered.iter_mut().zip(values).for_each(|(gathered, values)| gathered.append(values));
+                self.row_count = self.row_count.saturating_add(1);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Makes the rows so far ready.
+    fn emit(&mut self) -> Result<()> {
+        let rows = std::mem::take(&mut self.row_count);
+        if rows == 0 {
+            return Ok(());
+        }
+        let values = std::mem::take(&mut self.gathered);
+        self.make_ready(values, rows, no_errors(rows))
+    }
+
+    fn make_ready(&mut self, values: Vec<Values>, rows: usize, errors: ArrayRef) -> Result<()> {
+        let unit = self.options.timestamp_unit;
+        let mut arrays: Vec<_> = values.into_iter().map(|values| values.into_array(unit)).collect();
+        if self.options.on_corrupt == OnCorrupt::Report {
+            arrays.push(errors);
+        }
+        self.ready.push_back(arrow_batch(&self.schema, arrays, rows)?);
+        Ok(())
     }
 }
 
