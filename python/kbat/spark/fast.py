@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING
+import pickle
+from typing import TYPE_CHECKING, cast
 
 from pyspark.sql.types import StructType
 
@@ -36,7 +37,7 @@ _Path = str | os.PathLike[str]
 def read(
     spark: SparkSession, source: _Path | Sequence[_Path], *, schema: StructType | str | None = None, **options: object
 ) -> DataFrame:
-    """Read log segments, as `spark.read.format("kbat")` does, but faster.
+    """Read log segments, as `spark.read.format("kbat")` does, but faster where tasks read more than a few megabytes.
 
     What is there is listed at this call, once: every use of the DataFrame reads the same offsets.
 
@@ -70,13 +71,26 @@ def planned(
     return RowReader.of(parsed, wanted), [task for task in plan(parsed) if task.pieces], wanted
 
 
+class PackedTasks:
+    """Tasks on their way to the workers, pickled one by one: each worker gets all of them, and unpacks its own."""
+
+    def __init__(self, tasks: Iterable[ReadPartition]) -> None:
+        self._packed = [pickle.dumps(task) for task in tasks]
+
+    def __getitem__(self, number: int) -> ReadPartition:
+        """Unpack a task."""
+        return cast("ReadPartition", pickle.loads(self._packed[number]))  # noqa: S301 -- what __init__ pickled
+
+
 def _reading(
     rows: RowReader, tasks: Sequence[ReadPartition]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    packed = PackedTasks(tasks)
+
     def read_tasks(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in numbers:
             for number in batch.column(0).to_numpy().tolist():
-                yield from rows.read(tasks[number])
+                yield from rows.read(packed[number])
 
     return read_tasks
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import kbat
-from kbat.spark.fast import planned
+from kbat.spark.fast import PackedTasks, planned
 from kbat.spark.job import remove_job
 from kbat.spark.listing import local_path
 from kbat.spark.plan import Piece
@@ -190,12 +190,14 @@ class PartWriter:
 def _writing(
     writer: PartWriter, tasks: Sequence[ReadPartition]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    packed = PackedTasks(tasks)
+
     def write_tasks(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa  # noqa: PLC0415 -- slow, and the driver needs none
 
         for batch in numbers:
             for number in batch.column(0).to_numpy().tolist():
-                files = list(writer.write(number, tasks[number]))
+                files = list(writer.write(number, packed[number]))
                 columns: list[pa.Array[Any]] = [
                     pa.array([directory for directory, _ in files], pa.string()),
                     pa.array([os.path.relpath(file.path, directory) for directory, file in files], pa.string()),
