@@ -20,6 +20,7 @@ mod convert;
 mod corpus;
 mod corruption;
 mod data;
+mod differences;
 mod edge_control;
 mod edge_framing;
 mod edge_gzip;

@@ -79,7 +79,8 @@ def scan(
         on_corrupt: ``"fail"``: the first fault ends the pass with its exception. ``"skip"``: damaged batches are
             left out whole, the next batch is looked for, and ``Scan.stats`` counts what was lost. ``"report"``: as
             ``"skip"``, and each fault is a row of nulls with a last column ``error``, a struct of ``kind message
-            path position length first_offset last_offset``.
+            path position length first_offset last_offset``. What bounds leave out by its header is not checked with
+            ``"fail"``, as nobody reads it.
         limits: Bounds on untrusted input.
         topic: Topic for files outside a ``topic-partition`` directory, and for buffers.
         partition: Partition likewise.

@@ -106,6 +106,15 @@ class SegmentPlaces:
         except kbat.KbatError:
             return None
 
+    @property
+    def begins_with_v2(self) -> bool:
+        """Whether the first batch is one of v2: of v1 sets, headers and time index say what their client wrote."""
+        headers = kbat.scan((self.path, 0, 1), view="batches", columns=["magic"], limits=self.options.limits)
+        try:
+            return any(magic >= 2 for (magic,) in _numbers(headers, "magic"))  # noqa: PLR2004 -- v2
+        except kbat.KbatError:
+            return False
+
     def hides(self, timestamp: int, starting_offset: int) -> bool:
         """Whether damage may hide a record that is not older than a time, from an offset on.
 

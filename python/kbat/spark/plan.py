@@ -192,8 +192,9 @@ class _Whole:
         """Whether all its records are known to be older than a time."""
         if self.base is None:
             return False
-        largest = SegmentPlaces(self.piece.path, self.piece.end, self.next_base, options).largest_timestamp
-        return largest is not None and largest < timestamp
+        places = SegmentPlaces(self.piece.path, self.piece.end, self.next_base, options)
+        largest = places.largest_timestamp
+        return largest is not None and largest < timestamp and places.begins_with_v2
 
 
 def _whole_segments(a_range: LogRange) -> Iterator[_Whole]:
