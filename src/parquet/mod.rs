@@ -82,6 +82,7 @@ impl ParquetWriter {
     /// A column to partition by that the schema lacks or that can't be a directory's name, names that are not as many as the
     /// columns, a compression level that does not exist.
     pub fn new(target: &Path, schema: &Schema, options: ParquetOptions) -> Result<Self> {
+        options.check_stem()?;
         let keys = Keys::new(schema, &options.partition_by)?;
         let kept = schema.project(keys.kept()).map_err(|error| Error::argument(error.to_string()))?;
         let file_schema = Arc::new(options.renamed(&kept)?);
@@ -128,10 +129,6 @@ impl ParquetWriter {
         directories.sort();
         for directory in directories {
             self.close(&directory)?;
-        }
-        if let Some((_, file)) = self.closed.iter().find(|(_, file)| file.path.is_dir()) {
-            let error = std::io::Error::from(std::io::ErrorKind::IsADirectory);
-            return Err(Error::from(error).with_path(&file.path)); // before any file has its name
         }
         let mut files = Vec::new();
         while let Some((hidden, file)) = self.closed.last() {
@@ -189,6 +186,10 @@ impl ParquetWriter {
             *count = number.saturating_add(1);
             self.target.join(directory).join(format!("{}-{number}.parquet", self.options.file_stem))
         };
+        if path.is_dir() {
+            let error = std::io::Error::from(std::io::ErrorKind::IsADirectory);
+            return Err(Error::from(error).with_path(&path));
+        }
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let hidden = path.with_file_name(format!(".{name}.{}.part", std::process::id()));
         let made = make_directory_of(&path).map_err(|error| Error::from(error).with_path(&path))?;

@@ -100,7 +100,6 @@ impl Default for ParquetOptions {
 impl ParquetOptions {
     /// The schema of the files.
     pub(super) fn renamed(&self, schema: &Schema) -> Result<Schema> {
-        self.check_stem()?;
         let Some(names) = &self.names else { return Ok(schema.clone()) };
         if names.len() != schema.fields().len() {
             let counts = format!("{} names for {} columns", names.len(), schema.fields().len());
@@ -118,7 +117,8 @@ impl ParquetOptions {
         Ok(Schema::new(fields.map(|(field, name)| field.as_ref().clone().with_name(name)).collect::<Vec<_>>()))
     }
 
-    fn check_stem(&self) -> Result<()> {
+    /// Whether files can have names that begin so.
+    pub(super) fn check_stem(&self) -> Result<()> {
         let stem = &self.file_stem;
         if stem.is_empty() || stem.contains(['/', '\\', '\0']) {
             return Err(Error::argument(format!("the file stem {stem:?} can't begin a file's name")));

@@ -37,7 +37,7 @@ pub(crate) fn stream(py: Python<'_>, pass: Pass) -> PyResult<Bound<'_, PyCapsule
 pub(crate) struct Reader(Pass);
 
 impl Reader {
-    /// A reader, and the schema of what it reads.
+    /// A reader of a pass, by the thread that asks for it.
     pub(crate) fn new(py: Python<'_>, pass: Pass) -> PyResult<Self> {
         note_main_thread(py)?;
         Ok(Self(pass))

@@ -9,6 +9,7 @@ import base64
 import gzip
 import json
 import struct
+import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -143,6 +144,12 @@ def patched(data: bytes | bytearray, position: int, layout: str, *values: int) -
     copy = bytearray(data)
     struct.pack_into(layout, copy, position, *values)
     return copy
+
+
+def with_wrapper_timestamp(data: bytes, timestamp: int) -> bytes:
+    """Copy a compressed v1 set with the timestamp that its client says, and the checksum of that."""
+    copy = patched(data, 18, ">q", timestamp)  # after offset, size, checksum, magic and attributes
+    return bytes(patched(copy, 12, ">I", zlib.crc32(copy[16:])))
 
 
 def with_right_crc(data: bytes | bytearray) -> bytearray:

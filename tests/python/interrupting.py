@@ -12,8 +12,8 @@ import time
 _HEARD = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
 
 
-def interrupt(script: str, *arguments: str, within: float = 5) -> tuple[int, str, str]:
-    """Run a script, press Ctrl-C soon after its first line, which is `go`; fail unless it ends `within` seconds.
+def interrupt(script: str, *arguments: str) -> tuple[int, str, str]:
+    """Run a script, press Ctrl-C soon after its first line, which is `go`; fail unless it ends within 5 seconds.
 
     Returns its exit code, what it printed after that line, and its errors.
     """
@@ -34,5 +34,5 @@ def interrupt(script: str, *arguments: str, within: float = 5) -> tuple[int, str
         except subprocess.TimeoutExpired:
             process.kill()
             raise
-        assert time.monotonic() - start < within
+        assert time.monotonic() - start < 5
         return process.returncode, printed, errors

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import shutil
-import struct
-import zlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import kbat
-from data import DATA, build, patched
+from data import DATA, build, with_wrapper_timestamp
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,12 +52,11 @@ def test_timestamps_bound_the_rows(case: str, suffixes: tuple[str, ...], tmp_pat
 def test_what_a_client_wrote_into_the_wrapper_of_a_set_leaves_no_record_out(told: int, tmp_path: Path) -> None:
     times = [1_700_000_000_000, 1_700_000_000_001, 1_700_000_000_002]
     data = build([(time, b"k", b"v") for time in times], magic=1, compression="gzip")
-    message = patched(data, 18, ">q", told)  # after offset, size, checksum, magic and attributes
-    struct.pack_into(">I", message, 12, zlib.crc32(message[16:]))
+    message = with_wrapper_timestamp(data, told)
     path = tmp_path / "t-0" / f"{0:020}.log"
     path.parent.mkdir()
     path.write_bytes(message)
-    for source in (bytes(message), path.parent):
+    for source in (message, path.parent):
         assert rows(source) == list(enumerate(times))
         for index, time in enumerate(times):
             assert rows(source, start_timestamp=time) == list(enumerate(times))[index:]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import functools
 import random
-import struct
-import zlib
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +30,7 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
-from data import build, patched
+from data import build, with_wrapper_timestamp
 from growing_log import GrowingLog
 from kbat.spark import KbatDataSource, register
 from kbat.spark.filters import Interval, RowFilter, row_filter
@@ -166,8 +164,7 @@ def test_plan_leaves_out_what_cannot_match(logs: Path) -> None:
 
 
 def test_plan_keeps_sets_whose_wrapper_has_what_its_client_wrote(tmp_path: Path) -> None:
-    message = patched(build([(50_000, b"k", b"v")], magic=1, compression="gzip"), 18, ">q", 0)
-    struct.pack_into(">I", message, 12, zlib.crc32(message[16:]))
+    message = with_wrapper_timestamp(build([(50_000, b"k", b"v")], magic=1, compression="gzip"), 0)
     for name, data in (("v1-0", message), ("v2-0", build([(10, b"k", b"v")]))):
         (tmp_path / name).mkdir()
         (tmp_path / name / f"{0:020}.log").write_bytes(data)

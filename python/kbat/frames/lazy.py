@@ -34,6 +34,7 @@ MILLISECONDS = {"ms": 1, "us": 1000, "ns": 1_000_000}
 
 def lazy_frame(scan: Scan) -> pl.LazyFrame:
     """Give the scan as a lazy frame."""
+    schema = pl.DataFrame(scan._empty()).schema  # noqa: SLF001 -- no public need
 
     def frames(
         columns: list[str] | None, predicate: pl.Expr | None, row_count: int | None, _batch_size: int | None
@@ -42,7 +43,7 @@ def lazy_frame(scan: Scan) -> pl.LazyFrame:
         bounds = EVERYTHING if predicate is None or row_count is not None else bounds_of(predicate)
         left = row_count
         # a frame without columns forgets how many rows it had, one whose columns are dropped does not
-        read = columns if columns != [] else _cheapest(scan, predicate)
+        read = columns if columns != [] else _cheapest(schema, predicate)
         batches = bounds.narrow(scan, read).to_batches()
         while (batch := batches._next()) is not None:  # noqa: SLF001 -- without pyarrow
             frame = pl.DataFrame(batch)
@@ -57,14 +58,13 @@ def lazy_frame(scan: Scan) -> pl.LazyFrame:
             if left == 0:
                 return
 
-    return register_io_source(frames, schema=pl.DataFrame(scan._empty()).schema)  # noqa: SLF001 -- no public need
+    return register_io_source(frames, schema=schema)
 
 
-def _cheapest(scan: Scan, predicate: pl.Expr | None) -> list[str]:
+def _cheapest(schema: pl.Schema, predicate: pl.Expr | None) -> list[str]:
     """Give the columns of which the rows are counted where none is wanted."""
-    names = pl.DataFrame(scan._empty()).columns  # noqa: SLF001 -- no public need
-    asked = [] if predicate is None else [name for name in names if name in predicate.meta.root_names()]
-    return asked or ["offset" if "offset" in names else names[0]]
+    asked = [] if predicate is None else [name for name in schema if name in predicate.meta.root_names()]
+    return asked or ["offset" if "offset" in schema else next(iter(schema))]
 
 
 def bounds_of(predicate: pl.Expr) -> Bounds:

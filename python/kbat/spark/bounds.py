@@ -37,15 +37,17 @@ class Offset:
 
 
 @dataclass(frozen=True)
-class Offsets:
-    """An offset, `EARLIEST` or `LATEST` for each partition."""
-
+class _ByPartition:
     by_partition: tuple[tuple[TopicPartition, int], ...]
 
     @functools.cached_property
     def of(self) -> dict[TopicPartition, int]:
-        """The offset of a partition."""
+        """What a partition has."""
         return dict(self.by_partition)
+
+
+class Offsets(_ByPartition):
+    """An offset, `EARLIEST` or `LATEST` for each partition."""
 
 
 @dataclass(frozen=True)
@@ -55,16 +57,8 @@ class Timestamp:
     timestamp: int
 
 
-@dataclass(frozen=True)
-class Timestamps:
+class Timestamps(_ByPartition):
     """A time for each partition, in milliseconds since the epoch."""
-
-    by_partition: tuple[tuple[TopicPartition, int], ...]
-
-    @functools.cached_property
-    def of(self) -> dict[TopicPartition, int]:
-        """The time of a partition."""
-        return dict(self.by_partition)
 
 
 Bound: TypeAlias = Offset | Offsets | Timestamp | Timestamps
@@ -128,10 +122,10 @@ def offsets_of_json(topics: Mapping[str, Mapping[str, int]]) -> dict[TopicPartit
 
 def check_batch_bounds(start: Bound, end: Bound) -> None:
     """Check bounds by the rules of a batch read. Raises `ValueError`."""
-    if start == Offset(LATEST) or (isinstance(start, Offsets) and LATEST in dict(start.by_partition).values()):
+    if start == Offset(LATEST) or (isinstance(start, Offsets) and LATEST in start.of.values()):
         message = "kbat: startingOffsets can't be latest in a batch read: nothing comes after it; write earliest"
         raise ValueError(message)
-    if end == Offset(EARLIEST) or (isinstance(end, Offsets) and EARLIEST in dict(end.by_partition).values()):
+    if end == Offset(EARLIEST) or (isinstance(end, Offsets) and EARLIEST in end.of.values()):
         message = "kbat: endingOffsets can't be earliest in a batch read: nothing comes before it; write latest"
         raise ValueError(message)
     if isinstance(start, Offsets) and isinstance(end, Offsets):
@@ -141,7 +135,7 @@ def check_batch_bounds(start: Bound, end: Bound) -> None:
 
 
 def _check_order(start: Offsets | Timestamps, end: Offsets | Timestamps, what: str) -> None:
-    starts, ends = dict(start.by_partition), dict(end.by_partition)
+    starts, ends = start.of, end.of
     different = starts.keys() ^ ends.keys()
     if different:
         names = ", ".join(sorted(map(str, different)))

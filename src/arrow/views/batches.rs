@@ -1,6 +1,5 @@
 //! A row a batch, by its header.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -12,7 +11,7 @@ use crate::arrow::fault::no_errors;
 use crate::arrow::options::{OnCorrupt, ScanOptions};
 use crate::arrow::source::ScanSource;
 use crate::arrow::stats::ScanStats;
-use crate::arrow::views::{Values, arrow_batch, schema, time_type};
+use crate::arrow::views::{Outbox, Values, arrow_batch, schema, time_type};
 use crate::arrow::walk::{Step, Walk};
 use crate::arrow::watch::Look;
 use crate::compression::{Compression, Scratch};
@@ -192,8 +191,7 @@ pub struct BatchScan {
     rows: Vec<Row>,
     scratch: Scratch,
     records: u64,
-    ready: VecDeque<arrow_array::RecordBatch>,
-    failed: Option<Error>,
+    outbox: Outbox,
     ended: bool,
 }
 
@@ -223,8 +221,7 @@ impl BatchScan {
             rows: Vec::new(),
             scratch: Scratch::new(),
             records: 0,
-            ready: VecDeque::new(),
-            failed: None,
+            outbox: Outbox::default(),
             ended: false,
             columns,
             options,
@@ -257,17 +254,14 @@ impl BatchScan {
 
     fn advance(&mut self) -> Result<Option<arrow_array::RecordBatch>> {
         loop {
-            if let Some(ready) = self.ready.pop_front() {
-                return Ok(Some(ready));
-            }
-            if let Some(error) = self.failed.take() {
-                return Err(error);
+            if let Some(next) = self.outbox.next() {
+                return next.map(Some);
             }
             if self.rows.len() >= self.options.max_rows.max(1) {
                 self.emit()?;
             } else if !self.read()? {
                 self.emit()?;
-                return Ok(self.ready.pop_front());
+                return self.outbox.next().transpose();
             }
         }
     }
@@ -296,12 +290,12 @@ impl BatchScan {
             Ok(Step::Fault(fault)) => {
                 if self.options.on_corrupt == OnCorrupt::Report {
                     self.emit()?;
-                    self.ready.push_back(fault.row(&self.schema)?);
+                    self.outbox.ready.push_back(fault.row(&self.schema)?);
                 }
             }
             Err(error) => {
                 self.emit()?;
-                self.failed = Some(error);
+                self.outbox.failed = Some(error);
             }
         }
         Ok(true)
@@ -319,7 +313,7 @@ impl BatchScan {
         if self.options.on_corrupt == OnCorrupt::Report {
             arrays.push(no_errors(rows.len()));
         }
-        self.ready.push_back(arrow_batch(&self.schema, arrays, rows.len())?);
+        self.outbox.ready.push_back(arrow_batch(&self.schema, arrays, rows.len())?);
         Ok(())
     }
 }

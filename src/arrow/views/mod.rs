@@ -6,6 +6,7 @@ mod segments;
 pub use batches::{BatchColumn, BatchScan};
 pub use segments::{SegmentColumn, SegmentScan};
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use arrow_array::{
@@ -18,6 +19,19 @@ use crate::arrow::options::OnCorrupt;
 use crate::arrow::schema::{TimestampUnit, with_error};
 use crate::error::{Error, Result};
 use crate::format::header::NO_TIMESTAMP;
+
+/// Arrow batches that are ready, and what failed after them.
+#[derive(Default)]
+struct Outbox {
+    ready: VecDeque<arrow_array::RecordBatch>,
+    failed: Option<Error>,
+}
+
+impl Outbox {
+    fn next(&mut self) -> Option<Result<arrow_array::RecordBatch>> {
+        self.ready.pop_front().map(Ok).or_else(|| self.failed.take().map(Err))
+    }
+}
 
 /// The values of a column, one a row.
 enum Values {

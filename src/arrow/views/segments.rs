@@ -1,6 +1,5 @@
 //! A row a segment, by its name, its indexes and a few headers.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -12,7 +11,7 @@ use crate::arrow::fault::{Fault, no_errors};
 use crate::arrow::options::{OnCorrupt, ScanOptions};
 use crate::arrow::source::ScanSource;
 use crate::arrow::stats::ScanStats;
-use crate::arrow::views::{Values, arrow_batch, schema, time_type};
+use crate::arrow::views::{Outbox, Values, arrow_batch, schema, time_type};
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::{HeaderReader, LogFileKind, Segment};
 
@@ -121,8 +120,7 @@ pub struct SegmentScan {
     /// Columns of the rows that are not in an Arrow batch yet, and how many these are.
     gathered: Vec<Values>,
     row_count: usize,
-    ready: VecDeque<arrow_array::RecordBatch>,
-    failed: Option<Error>,
+    outbox: Outbox,
     ended: bool,
 }
 
@@ -137,8 +135,7 @@ impl SegmentScan {
             stats: ScanStats::default(),
             gathered: Vec::new(),
             row_count: 0,
-            ready: VecDeque::new(),
-            failed: None,
+            outbox: Outbox::default(),
             ended: false,
             columns,
             options,
@@ -165,22 +162,19 @@ impl SegmentScan {
 
     fn advance(&mut self) -> Result<Option<arrow_array::RecordBatch>> {
         loop {
-            if let Some(ready) = self.ready.pop_front() {
-                return Ok(Some(ready));
-            }
-            if let Some(error) = self.failed.take() {
-                return Err(error);
+            if let Some(next) = self.outbox.next() {
+                return next.map(Some);
             }
             match self.read() {
                 Ok(true) if self.row_count < self.options.max_rows.clamp(1, ROWS) => {}
                 Ok(true) => self.emit()?,
                 Ok(false) => {
                     self.emit()?;
-                    return Ok(self.ready.pop_front());
+                    return self.outbox.next().transpose();
                 }
                 Err(error) => {
                     self.emit()?;
-                    self.failed = Some(error);
+                    self.outbox.failed = Some(error);
                 }
             }
         }
@@ -233,7 +227,7 @@ impl SegmentScan {
         if self.options.on_corrupt == OnCorrupt::Report {
             arrays.push(errors);
         }
-        self.ready.push_back(arrow_batch(&self.schema, arrays, rows)?);
+        self.outbox.ready.push_back(arrow_batch(&self.schema, arrays, rows)?);
         Ok(())
     }
 }

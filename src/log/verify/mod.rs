@@ -58,6 +58,7 @@ fn verify_file(path: &Path, limits: &Limits, progress: &mut Progress<'_>, report
     let base_offset = file.filter(|file| file.state == LogFileState::Live).map(|file| file.base_offset);
     let mut log = Log { end_offset: base_offset, replayed: base_offset == Some(0), ..Log::default() };
     partition::count(path, report)?;
+    // a directory that can't be listed tells of none
     let is_last = base_offset.is_none_or(|base_offset| !has_later_segment(path, base_offset).unwrap_or(false));
     segment::check(SegmentPlace { path, base_offset, is_last }, &mut log, limits, progress, report)
 }
