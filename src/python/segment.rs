@@ -130,6 +130,22 @@ impl PySegment {
         Ok(place.map(PyTimestampPlace))
     }
 
+    /// Tell whether all records are known to be older than a time, by the time index and headers.
+    ///
+    /// Args:
+    ///     timestamp: Milliseconds since the epoch.
+    ///
+    /// Returns:
+    ///     False also where that can't be told: with sets of v0 and v1, whose wrappers have what their client wrote,
+    ///     and with bytes at the end that are no batch.
+    ///
+    /// Raises:
+    ///     CorruptError: A log that can't be walked to its end.
+    ///     OSError: A file that can't be read.
+    fn is_older(&self, py: Python<'_>, timestamp: i64) -> PyResult<bool> {
+        py.detach(|| self.0.is_older(timestamp)).or_raise(py)
+    }
+
     /// Iterate the batches from a byte on, where a batch must begin: 0, or the position of a place that was found.
     ///
     /// Args:

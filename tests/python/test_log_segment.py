@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import kbat
-from data import DATA, build, patched, with_right_crc
+from data import DATA, build, patched, with_right_crc, with_wrapper_timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -280,3 +280,18 @@ def test_time_index_may_repeat_an_offset_with_a_later_timestamp(tmp_path: Path) 
         (20, 1, None),
         None,
     ]
+
+
+def test_is_older_tells_only_what_is_certain(tmp_path: Path) -> None:
+    def is_older(data: bytes, timestamp: int) -> bool:
+        path = tmp_path / f"{0:020}.log"
+        path.write_bytes(data)
+        return kbat.Segment(path).is_older(timestamp)
+
+    new = build([(50, None, b"v"), (40, None, b"v")])
+    assert [is_older(new, timestamp) for timestamp in (40, 50, 51)] == [False, False, True]
+    old = with_wrapper_timestamp(build([(50, None, b"v")], magic=1, compression="gzip", base_offset=2), 0)
+    for log in (old, new + old, old + build([(10, None, b"v")], base_offset=3), new + new[:70], new + bytes(100)):
+        assert not is_older(log, 51)
+    with pytest.raises(kbat.CorruptError):
+        is_older(new + patched(new, 8, ">i", 5), 51)

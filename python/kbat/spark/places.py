@@ -106,12 +106,10 @@ class SegmentPlaces:
         except kbat.KbatError:
             return None
 
-    @property
-    def begins_with_v2(self) -> bool:
-        """Whether the first batch is one of v2: of v1 sets, headers and time index say what their client wrote."""
-        headers = kbat.scan((self.path, 0, 1), view="batches", columns=["magic"], limits=self.options.limits)
+    def is_older(self, timestamp: int) -> bool:
+        """Whether all records are known to be older than a time, damage or not."""
         try:
-            return any(magic >= 2 for (magic,) in _numbers(headers, "magic"))  # noqa: PLR2004 -- v2
+            return self._walked[1] and self.segment.is_older(timestamp)
         except kbat.KbatError:
             return False
 

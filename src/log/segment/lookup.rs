@@ -137,45 +137,48 @@ impl Segment {
     /// # Errors
     /// A log that can't be walked to its end, reading.
     pub fn largest_timestamp(&self) -> Result<TimeEntry> {
-        Ok(self.walk_timestamps()?.0)
+        Ok(self.walk_timestamps()?.largest)
     }
 
     /// Whether the first batch is one of v2. What batches and the time index of others say of timestamps need not hold: the wrapper of a
     /// v1 set has what its client wrote.
-    #[cfg(feature = "arrow")]
     pub(crate) fn begins_with_v2(&self) -> Result<bool> {
         Ok(self.headers()?.next_header().transpose()?.is_some_and(|header| header.magic() >= 2))
     }
 
-    /// Whether all records are older than a timestamp; not where bytes are left that no batch was made of, behind which others may lie.
+    /// Whether all records are known to be older than a timestamp. They are not where a set of v0 or v1 is met, whose wrapper has what
+    /// its client wrote, nor where bytes are left that no batch was made of, behind which others may lie.
     ///
     /// # Errors
     /// As [`Segment::largest_timestamp`].
-    #[cfg(feature = "arrow")]
-    pub(crate) fn is_older(&self, timestamp: i64) -> Result<bool> {
-        let (largest, left) = self.walk_timestamps()?;
-        Ok(left == 0 && largest.timestamp < timestamp)
+    pub fn is_older(&self, timestamp: i64) -> Result<bool> {
+        if !self.begins_with_v2()? {
+            return Ok(false);
+        }
+        let times = self.walk_timestamps()?;
+        Ok(times.largest.timestamp < timestamp && times.is_v2 && times.bytes_left == 0)
     }
 
-    /// The entry of the largest timestamp, and the bytes after the last batch.
-    fn walk_timestamps(&self) -> Result<(TimeEntry, u64)> {
+    /// The entry of the largest timestamp, of the time index where it holds and of the batches behind it.
+    fn walk_timestamps(&self) -> Result<Times> {
         let none = TimeEntry { timestamp: NO_TIMESTAMP, offset: self.base_offset() };
         let mut reader = self.headers()?;
         let indexed = match self.time_index()? {
             Some(index) if index.is_rising()? => index.last_entry()?,
             _ => none,
         };
-        let mut largest = none;
+        let mut times = Times { largest: none, is_v2: true, bytes_left: 0 };
         if indexed.timestamp > NO_TIMESTAMP && self.is_at(&mut reader, indexed)? {
-            largest = indexed;
-            let left = self.walk_tail(|header| largest = later(largest, header))?;
-            return Ok((largest, left));
+            times.largest = indexed;
+            times.bytes_left = self.walk_tail(|header| times.add(header))?;
+            return Ok(times);
         }
         reader.seek(0);
         while let Some(header) = reader.next_header() {
-            largest = later(largest, &header?);
+            times.add(&header?);
         }
-        Ok((largest, reader.remainder_len()))
+        times.bytes_left = reader.remainder_len();
+        Ok(times)
     }
 
     /// Shows the headers from the last indexed batch on. Returns the bytes after the last batch.
@@ -275,10 +278,21 @@ impl Segment {
     }
 }
 
-/// The entry of the larger timestamp; of equal ones the earlier.
-fn later(largest: TimeEntry, header: &BatchHeader) -> TimeEntry {
-    if header.max_timestamp() > largest.timestamp {
-        return TimeEntry { timestamp: header.max_timestamp(), offset: header.last_offset() };
+/// What a walk over headers tells of timestamps.
+struct Times {
+    largest: TimeEntry,
+    /// Whether all batches that were walked over are of v2.
+    is_v2: bool,
+    /// After the last batch.
+    bytes_left: u64,
+}
+
+impl Times {
+    /// Takes a batch in; of equal timestamps the earlier one stays.
+    fn add(&mut self, header: &BatchHeader) {
+        if header.max_timestamp() > self.largest.timestamp {
+            self.largest = TimeEntry { timestamp: header.max_timestamp(), offset: header.last_offset() };
+        }
+        self.is_v2 &= header.magic() >= 2;
     }
-    largest
 }
