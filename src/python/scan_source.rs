@@ -3,14 +3,15 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use pyo3::exceptions::{PyFileNotFoundError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyInt, PyList, PyString, PyTuple};
+use pyo3::types::{PyInt, PyList, PyTuple};
 
 use crate::arrow::ScanSource;
-use crate::log::{DirectoryState, PartitionDirectory, find_segments, parse_base_offset};
+use crate::log::find_segments;
 use crate::python::errors::OrRaise;
 use crate::python::limits::{PyLimits, or_default};
+use crate::python::segments::segments_of;
 use crate::python::source::{Source, source};
 
 /// Sources of a `source` argument.
@@ -29,9 +30,7 @@ pub(crate) fn sources(object: &Bound<'_, PyAny>) -> PyResult<Vec<ScanSource>> {
         Source::Bytes(bytes) => Ok(vec![ScanSource::memory(bytes)]),
         Source::Path(path) => {
             let mut all = Vec::new();
-            for path in expanded(object, path)? {
-                let py = object.py();
-                let segments = py.detach(|| find_segments(&path)).or_raise(py)?;
+            for segments in segments_of(object.py(), path)? {
                 all.extend(ScanSource::files(&segments));
             }
             Ok(all)
@@ -51,36 +50,6 @@ fn file_part(object: &Bound<'_, PyAny>) -> PyResult<Option<ScanSource>> {
     match segments.as_slice() {
         [segment] if !path.is_dir() => Ok(Some(ScanSource::file(segment).within(start, end))),
         _ => Err(PyValueError::new_err(format!("{} is not a file: only of files can parts be read", path.display()))),
-    }
-}
-
-/// The paths that a pattern means; a path that exists is taken as it is.
-fn expanded(object: &Bound<'_, PyAny>, path: PathBuf) -> PyResult<Vec<PathBuf>> {
-    let is_pattern = path.to_str().is_some_and(|text| text.contains(['*', '?', '[']));
-    if !is_pattern || path.exists() {
-        return Ok(vec![path]);
-    }
-    let text = PyString::new(object.py(), &path.to_string_lossy());
-    let mut found: Vec<PathBuf> = object.py().import("glob")?.call_method1("glob", (text,))?.extract()?;
-    if found.is_empty() {
-        return Err(PyFileNotFoundError::new_err(format!("nothing matches {}", path.display())));
-    }
-    found.retain(|path| is_of_a_log(path));
-    if found.is_empty() {
-        let message = format!("nothing that matches {} is a segment, a partition or a log directory", path.display());
-        return Err(PyFileNotFoundError::new_err(message));
-    }
-    found.sort();
-    Ok(found)
-}
-
-/// Whether a path that was not named but matched is taken: what a log directory would leave out is left out here too.
-fn is_of_a_log(path: &Path) -> bool {
-    let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return false };
-    if path.is_dir() {
-        PartitionDirectory::parse(name).is_none_or(|directory| directory.state == DirectoryState::Live)
-    } else {
-        parse_base_offset(name).is_some()
     }
 }
 

@@ -1,11 +1,13 @@
 //! `kbat.find_segments` and `kbat.SegmentFile`.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use pyo3::exceptions::PyFileNotFoundError;
 use pyo3::prelude::*;
+use pyo3::types::PyString;
 
-use crate::log::SegmentFile;
+use crate::log::{DirectoryState, PartitionDirectory, SegmentFile, parse_base_offset};
 use crate::python::errors::OrRaise;
 
 /// A segment's ``.log`` file, as :func:`find_segments` found it.
@@ -49,19 +51,57 @@ impl PySegmentFile {
     }
 }
 
-/// Find the segments of a path: a ``.log`` file, a partition directory, or a log directory.
+/// Find the segments of a ``.log`` file, a partition directory, a log directory, or a pattern that matches such.
 ///
 /// Args:
-///     path: A file is taken whatever its name is. In directories, files that are no segments and directories that are
-///         no live partitions are passed over.
+///     path: A file is taken whatever its name is. In directories, and among what a pattern matches, files that are no
+///         segments and directories that are no live partitions are passed over.
 ///
 /// Returns:
-///     Sorted by topic, partition and base offset.
+///     Sorted by topic, partition and base offset; with a pattern, first by what it matches.
 ///
 /// Raises:
-///     OSError: The path can't be read.
+///     OSError: The path can't be read, or nothing matches.
 #[pyfunction]
 pub(crate) fn find_segments(py: Python<'_>, path: PathBuf) -> PyResult<Vec<PySegmentFile>> {
-    let segments = py.detach(|| crate::find_segments(&path)).or_raise(py)?;
-    Ok(segments.into_iter().map(PySegmentFile).collect())
+    Ok(segments_of(py, path)?.into_iter().flatten().map(PySegmentFile).collect())
+}
+
+/// The segments of a path, or of each path that a pattern matches.
+pub(crate) fn segments_of(py: Python<'_>, path: PathBuf) -> PyResult<Vec<Vec<SegmentFile>>> {
+    let paths = expanded(py, path)?;
+    py.detach(|| paths.iter().map(|path| crate::find_segments(path)).collect::<crate::Result<_>>()).or_raise(py)
+}
+
+/// The paths that a pattern means; a path that exists is taken as it is.
+fn expanded(py: Python<'_>, path: PathBuf) -> PyResult<Vec<PathBuf>> {
+    let is_pattern = path.to_str().is_some_and(|text| text.contains(['*', '?', '[']));
+    if !is_pattern || path.exists() {
+        return Ok(vec![path]);
+    }
+    let text = PyString::new(py, &path.to_string_lossy());
+    let mut found: Vec<PathBuf> = py.import("glob")?.call_method1("glob", (text,))?.extract()?;
+    if found.is_empty() {
+        return Err(PyFileNotFoundError::new_err(format!("nothing matches {}", path.display())));
+    }
+    found.retain(|path| is_of_a_log(path));
+    if found.is_empty() {
+        let message = format!("nothing that matches {} is a segment, a partition or a log directory", path.display());
+        return Err(PyFileNotFoundError::new_err(message));
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Whether a path that was not named but matched is taken: what a log directory would leave out is left out here too.
+fn is_of_a_log(path: &Path) -> bool {
+    let is_live = |directory: &Path| {
+        let name = directory.file_name().and_then(|name| name.to_str());
+        name.and_then(PartitionDirectory::parse).is_none_or(|parsed| parsed.state == DirectoryState::Live)
+    };
+    if path.is_dir() {
+        return is_live(path);
+    }
+    let base_offset = path.file_name().and_then(|name| name.to_str()).and_then(parse_base_offset);
+    base_offset.is_some() && path.parent().is_none_or(is_live)
 }

@@ -273,6 +273,9 @@ def test_a_pattern_takes_what_a_log_directory_would(tmp_path: Path) -> None:
         kbat.scan(tmp_path / "t-*", columns=["partition"]).to_pyarrow()["partition"].to_pylist() == [0] * 10 + [1] * 10
     )
     assert kbat.scan(tmp_path / "t-0" / "*", columns=["offset"]).to_pyarrow().num_rows == 10
+    assert kbat.scan(tmp_path / "*" / "*.log", columns=["offset"]).to_pyarrow().num_rows == 20
+    found = kbat.find_segments(tmp_path / "t-*")
+    assert [(file.topic, file.partition) for file in found] == [("t", 0), ("t", 1)]
     for pattern in ("t-meta*", "t-2*"):
         with pytest.raises(FileNotFoundError, match="nothing that matches"):
             kbat.scan(tmp_path / pattern)

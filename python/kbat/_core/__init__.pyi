@@ -348,15 +348,15 @@ class SegmentFile:
         """Bytes when it was found."""
 
 def find_segments(path: str | os.PathLike[str]) -> list[SegmentFile]:
-    """Find the segments of a path: a ``.log`` file, a partition directory, or a log directory.
+    """Find the segments of a ``.log`` file, a partition directory, a log directory, or a pattern that matches such.
 
     Args:
-        path: A file is taken whatever its name is. In directories, files that are no segments and directories that are
-            no live partitions are passed over.
+        path: A file is taken whatever its name is. In directories, and among what a pattern matches, files that are no
+            segments and directories that are no live partitions are passed over.
 
     Returns:
-        Sorted by topic, partition and base offset.
+        Sorted by topic, partition and base offset; with a pattern, first by what it matches.
 
     Raises:
-        OSError: The path can't be read.
+        OSError: The path can't be read, or nothing matches.
     """

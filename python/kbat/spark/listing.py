@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import functools
-import glob
 import os
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,12 +11,9 @@ import kbat
 from kbat.spark.topics import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from kbat.spark.options import ReadOptions
-
-# A partition directory that is no live one.
-_LEFTOVER = re.compile(r"\.[^./]+-(delete|future|stray)$")
 
 
 @dataclass(frozen=True)
@@ -89,29 +84,13 @@ def _in_order(segments: Iterable[Segment]) -> tuple[Segment, ...]:
     return tuple(sorted(segments, key=lambda segment: (segment.base_offset is None, segment.base_offset or 0)))
 
 
-def _segment_files(path: str) -> Iterator[kbat.SegmentFile]:
+def _segment_files(path: str) -> list[kbat.SegmentFile]:
     local = local_path(path)
-    if os.path.exists(local):  # noqa: PTH110 -- strings in, strings out
-        yield from kbat.find_segments(local)
-        return
-    matches = sorted(glob.glob(local)) if glob.has_magic(local) else []  # noqa: PTH207 -- strings in, strings out
-    if not matches:
+    try:
+        return kbat.find_segments(local)
+    except FileNotFoundError as error:
         message = f"kbat: nothing is at {local}; a path is a .log file, a partition directory or a log directory"
-        raise FileNotFoundError(message)
-    for match in matches:
-        yield from (file for file in kbat.find_segments(match) if _is_meant(file, match))
-
-
-def _is_meant(file: kbat.SegmentFile, match: str) -> bool:
-    """Whether a pattern that matches a path means a file in it: one that a log directory takes.
-
-    So a pattern leaves out other files and directories that are about to be deleted, moved or were left behind; one who
-    wants these names them.
-    """
-    if file.base_offset is None:
-        return False
-    path = os.fspath(file.path)
-    return file.topic is not None or (path == match and not _LEFTOVER.search(os.path.dirname(path)))  # noqa: PTH120 -- likewise
+        raise FileNotFoundError(message) from error
 
 
 def local_path(path: str) -> str:
