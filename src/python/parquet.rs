@@ -62,6 +62,9 @@ impl PyParquetFile {
 ///     file_stem: Beginning of the names of files in a partitioned directory.
 ///     row_group_bytes: Bytes of encoded data after which a row group ends.
 ///     max_memory_bytes: Bytes that all open files together may hold.
+///     threads: Threads that read; with more than one, writing goes on beside them.
+///     progress: Called every now and then with the bytes walked over and the bytes of all sources; True for a
+///         progress bar, if ``rich`` is installed.
 ///
 /// Returns:
 ///     The files.
@@ -74,7 +77,7 @@ impl PyParquetFile {
 /// Example:
 ///     >>> kbat.write_parquet(kbat.scan("/var/lib/kafka/data"), "out", partition_by=["topic", "date"])
 #[pyfunction]
-#[pyo3(signature = (scan, target, *, partition_by=None, compression="snappy", names=None, file_stem="part", row_group_bytes=134_217_728, max_memory_bytes=268_435_456))]
+#[pyo3(signature = (scan, target, *, partition_by=None, compression="snappy", names=None, file_stem="part", row_group_bytes=134_217_728, max_memory_bytes=268_435_456, threads=1, progress=None))]
 #[expect(clippy::too_many_arguments, reason = "the keyword arguments of the Python signature")]
 pub(crate) fn write_parquet(
     py: Python<'_>,
@@ -86,6 +89,8 @@ pub(crate) fn write_parquet(
     file_stem: &str,
     row_group_bytes: usize,
     max_memory_bytes: usize,
+    threads: usize,
+    progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Vec<PyParquetFile>> {
     let keys: Vec<String> = partition_by.unwrap_or_default();
     let options = ParquetOptions {
@@ -96,17 +101,11 @@ pub(crate) fn write_parquet(
         row_group_len: row_group_bytes,
         memory_len: max_memory_bytes,
     };
-    let mut pass = scan.get().pass();
-    let mut writer = ParquetWriter::new(&target, &pass.schema(), options).or_raise(py)?;
-    loop {
-        let more = py.detach(|| match pass.next() {
-            Some(arrow_batch) => writer.write(&arrow_batch?).map(|()| true),
-            None => Ok(false),
-        });
-        if !more.or_raise(py)? {
-            break;
-        }
-        py.check_signals()?;
+    let scan = scan.get();
+    let mut writer = ParquetWriter::new(&target, &scan.arrow_schema(), options).or_raise(py)?;
+    let mut pass = scan.watched(py, threads, None, progress)?;
+    while let Some(arrow_batch) = pass.advance(py)? {
+        py.detach(|| writer.write(&arrow_batch)).or_raise(py)?;
     }
     let files = py.detach(|| writer.finish()).or_raise(py)?;
     Ok(files.into_iter().map(PyParquetFile).collect())

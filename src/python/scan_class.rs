@@ -64,7 +64,7 @@ impl PyScan {
     }
 
     /// A fresh pass that somebody waits for.
-    fn watched(
+    pub(crate) fn watched(
         &self,
         py: Python<'_>,
         threads: usize,
@@ -100,7 +100,7 @@ impl PyScan {
         self.sources.iter().map(ScanSource::byte_len).fold(0, u64::saturating_add)
     }
 
-    fn arrow_schema(&self) -> SchemaRef {
+    pub(crate) fn arrow_schema(&self) -> SchemaRef {
         match &self.view {
             Rows::Records => self.options.schema(),
             Rows::Batches(columns) => BatchScan::schema_of(columns, &self.options),

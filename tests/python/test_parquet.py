@@ -187,3 +187,27 @@ def test_bad_options_say_what_there_is(tmp_path: Path, options: dict[str, object
     with pytest.raises(ValueError, match=match):
         kbat.write_parquet(kbat.scan(LOG_DIR), tmp_path / "out", **options)  # type: ignore[arg-type]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_progress_is_told_and_what_it_raises_ends_the_work(tmp_path: Path) -> None:
+    scan = kbat.scan([LOG_DIR] * 20, max_rows=50)
+    calls: list[tuple[int, int]] = []
+    for threads in (1, 2):
+        calls.clear()
+        (file,) = kbat.write_parquet(
+            scan,
+            tmp_path / f"{threads}.parquet",
+            threads=threads,
+            progress=lambda done, total: calls.append((done, total)),
+        )
+        assert pq.read_table(file.path).equals(scan.to_pyarrow())
+        assert len(calls) > 2
+        assert calls == sorted(calls)
+        assert calls[-1][0] == calls[-1][1] > 0
+
+    def stop(*_: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        kbat.write_parquet(scan, tmp_path / "stopped.parquet", progress=stop)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["1.parquet", "2.parquet"]

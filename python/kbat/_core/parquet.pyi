@@ -2,7 +2,7 @@
 """Columns to Parquet files."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import final
 
 from kbat._core.arrow import Scan
@@ -35,6 +35,8 @@ def write_parquet(
     file_stem: str = "part",
     row_group_bytes: int = ...,
     max_memory_bytes: int = ...,
+    threads: int = 1,
+    progress: Callable[[int, int], object] | bool | None = None,
 ) -> list[ParquetFile]:
     """Write a scan to Parquet in Rust: one file, or a directory partitioned in Hive's layout.
 
@@ -53,6 +55,9 @@ def write_parquet(
         file_stem: Beginning of the names of files in a partitioned directory.
         row_group_bytes: Bytes of encoded data after which a row group ends.
         max_memory_bytes: Bytes that all open files together may hold.
+        threads: Threads that read; with more than one, writing goes on beside them.
+        progress: Called every now and then with the bytes walked over and the bytes of all sources; True for a
+            progress bar, if ``rich`` is installed.
 
     Returns:
         The files.
