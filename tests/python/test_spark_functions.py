@@ -61,7 +61,8 @@ def test_read_takes_paths_bounds_and_a_schema(spark: SparkSession, tmp_path: Pat
 
 
 def test_read_of_nothing_has_the_schema(spark: SparkSession, tmp_path: Path) -> None:
-    frame = kbat.spark.read(spark, tmp_path)
+    with pytest.warns(UserWarning, match="the read has no rows"):
+        frame = kbat.spark.read(spark, tmp_path)
     assert (frame.count(), len(frame.columns)) == (0, 7)
 
 
@@ -311,7 +312,8 @@ def test_functions_refuse_at_once_what_does_not_fit(
 
 def test_completion_offers_the_functions_and_no_imports() -> None:
     assert sorted(dir(kbat.spark)) == sorted(kbat.spark.__all__)
-    assert all(callable(getattr(kbat.spark, name)) for name in dir(kbat.spark))
+    assert all(callable(getattr(kbat.spark, name)) for name in dir(kbat.spark) if name != "SETTINGS")
+    assert set(map(type, kbat.spark.SETTINGS.values())) == {str}
 
 
 def test_decode_of_damage_through_spark_fails(registered: SparkSession) -> None:

@@ -88,7 +88,8 @@ def test_plan_leaves_empty_segments_out() -> None:
 
 
 def test_plan_of_an_empty_directory_is_one_idle_task(tmp_path: Path) -> None:
-    assert plan(ReadOptions(path=(os.fspath(tmp_path),))) == [ReadPartition(())]
+    with pytest.warns(UserWarning, match=f"no segments of what is asked for at {tmp_path}: the read has no rows"):
+        assert plan(ReadOptions(path=(os.fspath(tmp_path),))) == [ReadPartition(())]
 
 
 @pytest.mark.parametrize("form", ["{}", "file:{}", "file://{}"])
@@ -121,9 +122,10 @@ def test_plan_of_a_glob_leaves_out_what_a_log_directory_leaves_out(tmp_path: Pat
         tasks = plan(ReadOptions(path=(f"{tmp_path}/{pattern}",)))
         return [Path(piece.path).parent.name for task in tasks for piece in task.pieces]
 
-    for pattern in ("*", "d/*", "d/a-*", "d/a-0/*", "d/a-*/*"):
+    for pattern in ("*", "d/a-*", "d/a-0/*", "d/a-*/*"):
         assert names(pattern) == ["a-0"], pattern
-    assert names("d/*/*.log") == ["a-0", "dump"]
+    for pattern in ("d/*", "d/*/*.log"):
+        assert names(pattern) == ["a-0", "dump"], pattern
     assert names(f"d/{left_out[0]}") == left_out[:1]  # by its name, it is read
 
 

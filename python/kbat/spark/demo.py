@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import kbat
+from kbat.spark import SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -218,6 +219,7 @@ def _start(directory: Path) -> SparkSession:
     return (
         SparkSession.builder.appName("kbat demo")
         .master("local[*]")
+        .config(map=dict(SETTINGS))
         .config("spark.ui.enabled", value=False)
         .config("spark.ui.showConsoleProgress", value=False)
         .config("spark.sql.session.timeZone", "UTC")

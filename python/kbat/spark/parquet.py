@@ -27,6 +27,7 @@ from kbat.spark.listing import local_path
 from kbat.spark.plan import Piece
 from kbat.spark.rows import RowReader, advising, check_sizes
 from kbat.spark.tally import Tally
+from kbat.spark.worker import settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -146,6 +147,7 @@ class PartWriter:
         """Yield the files of one task, each with the directory of this attempt. Raises what `kbat.scan` raises."""
         from pyspark import TaskContext  # noqa: PLC0415 -- there are tasks only where Spark runs them
 
+        settle()
         context = TaskContext.get()
         directory = self.job / f"{number}-{context.taskAttemptId() if context else 0}"
         tally = Tally(self.rows.options.metrics_path, task)

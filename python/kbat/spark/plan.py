@@ -14,6 +14,7 @@ from __future__ import annotations
 import itertools
 import os
 import sys
+import warnings
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -101,7 +102,11 @@ def plan(options: ReadOptions, wanted: RowFilter | None = None) -> list[ReadPart
     what `resolve` raises; `kbat.CorruptError` for a segment that ends before an offset it should have, with
     `onCorrupt=fail`.
     """
-    ranges = resolve(list_logs(options), options)
+    logs = list_logs(options)
+    if not logs:
+        where = ", ".join(options.all_paths)
+        warnings.warn(f"kbat: no segments of what is asked for at {where}: the read has no rows", stacklevel=2)
+    ranges = resolve(logs, options)
     if options.view == "segments":
         return plan_files(ranges)
     if wanted is None:
@@ -192,9 +197,7 @@ class _Whole:
         """Whether all its records are known to be older than a time."""
         if self.base is None:
             return False
-        places = SegmentPlaces(self.piece.path, self.piece.end, self.next_base, options)
-        largest = places.largest_timestamp
-        return largest is not None and largest < timestamp and places.begins_with_v2
+        return SegmentPlaces(self.piece.path, self.piece.end, self.next_base, options).is_older(timestamp)
 
 
 def _whole_segments(a_range: LogRange) -> Iterator[_Whole]:

@@ -11,6 +11,7 @@ import kbat
 from kbat.spark.options import LIMIT_OPTIONS, ReadOptions
 from kbat.spark.schema import ERROR_COLUMN, columns_of
 from kbat.spark.tally import Tally
+from kbat.spark.worker import settle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -60,6 +61,7 @@ class RowReader:
 
     def read(self, partition: ReadPartition) -> Iterator[pa.RecordBatch]:
         """Yield the Arrow batches of one task, straight from Rust. Raises what `kbat.scan` raises."""
+        settle()
         tally = Tally(self.options.metrics_path, partition)
         try:
             with advising():
