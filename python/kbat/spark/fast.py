@@ -89,7 +89,7 @@ def _reading(
 
     def read_tasks(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in numbers:
-            for number in batch.column(0).to_numpy().tolist():
+            for number in batch.column(0).to_pylist():  # to_numpy imports pandas
                 yield from rows.read(packed[number])
 
     return read_tasks

@@ -198,7 +198,7 @@ def _writing(
         import pyarrow as pa  # noqa: PLC0415 -- slow, and the driver needs none
 
         for batch in numbers:
-            for number in batch.column(0).to_numpy().tolist():
+            for number in batch.column(0).to_pylist():  # to_numpy imports pandas
                 files = list(writer.write(number, packed[number]))
                 columns: list[pa.Array[Any]] = [
                     pa.array([directory for directory, _ in files], pa.string()),
