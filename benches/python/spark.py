@@ -9,8 +9,8 @@ figures are medians over passes, fixed costs of a query included. CPU time is th
 Python workers, from /proc, and apart from it that of the broker. Each part is a Spark session in a process of its own:
 
 - default: everything, with Spark as it comes;
-- tuned: what goes through Python, with Arrow's checks off and a Unix socket between the JVM and Python;
-- socket, arrow: each of these two settings alone;
+- tuned: what goes through Python, in a session with `kbat.spark.SETTINGS`;
+- socket, arrow: the Unix socket of these alone, and Java without Arrow's checks alone;
 - settings: options and settings one by one, on the first shape;
 - parquet: what makes Parquet of the rows.
 
@@ -53,11 +53,11 @@ PARTITIONS = 2
 WARM_UP_PASSES = 2
 SEGMENT = "00000000000000000000.log"
 DDL = "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, timestampType int"
-SOCKET = {"spark.python.unix.domain.socket.enabled": "true"}
+SETTINGS = kbat.spark.SETTINGS
+SOCKET = {name: value for name, value in SETTINGS.items() if "socket" in name}
 MAX_BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
-FLAGS = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
-ARROW = {"spark.driver.extraJavaOptions": FLAGS}
-PARTS = {"default": {}, "tuned": SOCKET | ARROW, "socket": SOCKET, "arrow": ARROW, "settings": {}, "parquet": {}}
+ARROW = {name: value for name, value in SETTINGS.items() if "JavaOptions" in name}
+PARTS = {"default": {}, "tuned": dict(SETTINGS), "socket": SOCKET, "arrow": ARROW, "settings": {}, "parquet": {}}
 TUNED_CONSUMER = {
     "kafka.max.poll.records": "10000",
     "kafka.fetch.max.bytes": str(8 << 20),

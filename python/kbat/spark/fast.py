@@ -77,9 +77,10 @@ class PackedTasks:
     def __init__(self, tasks: Iterable[ReadPartition]) -> None:
         self._packed = [pickle.dumps(task) for task in tasks]
 
-    def __getitem__(self, number: int) -> ReadPartition:
-        """Unpack a task."""
-        return cast("ReadPartition", pickle.loads(self._packed[number]))  # noqa: S301 -- what __init__ pickled
+    def of(self, numbers: pa.RecordBatch) -> Iterator[tuple[int, ReadPartition]]:
+        """Yield the tasks whose numbers are in the first column, each unpacked when it is its turn."""
+        for number in cast("list[int]", numbers.column(0).to_pylist()):  # to_numpy would import pandas
+            yield number, pickle.loads(self._packed[number])  # noqa: S301 -- what __init__ pickled
 
 
 def _reading(
@@ -89,8 +90,8 @@ def _reading(
 
     def read_tasks(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in numbers:
-            for number in batch.column(0).to_pylist():  # to_numpy imports pandas
-                yield from rows.read(packed[number])
+            for _, task in packed.of(batch):
+                yield from rows.read(task)
 
     return read_tasks
 

@@ -198,8 +198,8 @@ def _writing(
         import pyarrow as pa  # noqa: PLC0415 -- slow, and the driver needs none
 
         for batch in numbers:
-            for number in batch.column(0).to_pylist():  # to_numpy imports pandas
-                files = list(writer.write(number, packed[number]))
+            for number, task in packed.of(batch):
+                files = list(writer.write(number, task))
                 columns: list[pa.Array[Any]] = [
                     pa.array([directory for directory, _ in files], pa.string()),
                     pa.array([os.path.relpath(file.path, directory) for directory, file in files], pa.string()),
