@@ -215,13 +215,12 @@ fn start_position(source: &ScanSource, bounds: &Bounds, options: &ScanOptions) -
         Err(error) if matches!(error.kind(), ErrorKind::Io(_)) => return Err(error),
         Err(_) => return Ok(Some(known)),
     };
-    let start_timestamp = bounds.start_timestamp.filter(|_| segment.begins_with_v2().unwrap_or(false));
-    if start_timestamp.is_some_and(|start| segment.is_older(start).unwrap_or(false)) {
+    if bounds.start_timestamp.is_some_and(|start| segment.is_older(start).unwrap_or(false)) {
         return Ok(None);
     }
     let mut position = known;
     if is_bounded {
-        position = segment.start_position(bounds.start_offset, start_timestamp).unwrap_or(0).max(known);
+        position = segment.start_position(bounds.start_offset, bounds.start_timestamp).unwrap_or(0).max(known);
     }
     if source.window.0 > known {
         position = position.max(segment.floor_position(source.window.0).unwrap_or(0));

@@ -95,13 +95,17 @@ fn expanded(py: Python<'_>, path: PathBuf) -> PyResult<Vec<PathBuf>> {
 
 /// Whether a path that was not named but matched is taken: what a log directory would leave out is left out here too.
 fn is_of_a_log(path: &Path) -> bool {
-    let is_live = |directory: &Path| {
-        let name = directory.file_name().and_then(|name| name.to_str());
-        name.and_then(PartitionDirectory::parse).is_none_or(|parsed| parsed.state == DirectoryState::Live)
-    };
     if path.is_dir() {
-        return is_live(path);
+        return is_no_dead_partition(path);
     }
-    let base_offset = path.file_name().and_then(|name| name.to_str()).and_then(parse_base_offset);
-    base_offset.is_some() && path.parent().is_none_or(is_live)
+    name_of(path).and_then(parse_base_offset).is_some() && path.parent().is_none_or(is_no_dead_partition)
+}
+
+fn is_no_dead_partition(directory: &Path) -> bool {
+    let parsed = name_of(directory).and_then(PartitionDirectory::parse);
+    parsed.is_none_or(|parsed| parsed.state == DirectoryState::Live)
+}
+
+fn name_of(path: &Path) -> Option<&str> {
+    path.file_name()?.to_str()
 }

@@ -142,7 +142,7 @@ impl Segment {
 
     /// Whether the first batch is one of v2. What batches and the time index of others say of timestamps need not hold: the wrapper of a
     /// v1 set has what its client wrote.
-    pub(crate) fn begins_with_v2(&self) -> Result<bool> {
+    pub(super) fn begins_with_v2(&self) -> Result<bool> {
         Ok(self.headers()?.next_header().transpose()?.is_some_and(|header| header.magic() >= 2))
     }
 

@@ -13,12 +13,13 @@ use crate::log::segment::Segment;
 #[cfg_attr(not(feature = "arrow"), expect(dead_code, reason = "only scans begin in the middle of a segment"))]
 impl Segment {
     /// Where a walk has to begin that is to see every record from an offset and from a timestamp on: at a batch that the indexes
-    /// point to, else at 0.
+    /// point to, else at 0. A segment that does not begin with v2 is not asked for the timestamp.
     ///
     /// # Errors
     /// Those of reading.
     pub(crate) fn start_position(&self, offset: Option<i64>, timestamp: Option<i64>) -> Result<u64> {
         let offset = offset.unwrap_or(self.base_offset()).max(self.base_offset());
+        let timestamp = timestamp.filter(|_| self.begins_with_v2().unwrap_or(false));
         let mut reader = self.headers()?;
         let start = match timestamp {
             Some(timestamp) => self.start_at_timestamp(&mut reader, timestamp, offset)?,
