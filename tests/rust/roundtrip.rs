@@ -218,10 +218,11 @@ fn rebuild(batch: &Batch<'_>) -> BatchBuilder {
 }
 
 /// Whether the API shows all that is in the bytes. It hides what producers wrote where the broker put its own time, and
-/// there is no record to rebuild where compaction took them all.
+/// there is no record to rebuild where compaction took them all. What is damaged is not what a builder writes.
 fn is_shown_whole(batch: &Batch<'_>) -> bool {
     let hides_times = batch.magic() == 2 && batch.timestamp_type() == Some(TimestampType::LogAppendTime);
-    batch.compression().unwrap() == Compression::None && !hides_times && batch.record_count() != Some(0)
+    let is_uncompressed = batch.compression().unwrap() == Compression::None;
+    is_uncompressed && !hides_times && batch.record_count() != Some(0) && batch.verify_crc().is_ok()
 }
 
 #[test]

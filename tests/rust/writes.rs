@@ -59,6 +59,7 @@ fn append(builder: &mut BatchBuilder, record: &Value) {
 fn control_record(record: &Value) -> Option<ControlRecord> {
     let number = |field: &str| record[field].as_i64().unwrap();
     Some(match record["controlType"].as_str()? {
+        "ABORT" => ControlRecord::Abort { coordinator_epoch: number("coordinatorEpoch") as i32 },
         "COMMIT" => ControlRecord::Commit { coordinator_epoch: number("coordinatorEpoch") as i32 },
         "LEADER_CHANGE" => ControlRecord::LeaderChange {
             leader_id: number("leaderId") as i32,
