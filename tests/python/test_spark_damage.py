@@ -276,3 +276,62 @@ def test_filter_on_time_leaves_out_no_good_row_behind_damage(active: Path, on_co
     list(reader.pushFilters([datasource.GreaterThanOrEqual(("timestamp",), datetime.fromtimestamp(41, UTC))]))
     rows = [row for task in reader.partitions() for batch in reader.read(task) for row in batch.to_pylist()]
     assert [offset for offset in offsets(rows) if offset >= 41] == span(41, 50)
+
+
+def batch_of(log: GrowingLog, offsets: list[int]) -> bytes:
+    """Return the batch that comes next, damaged, of records with these offsets."""
+    builder = kbat.BatchBuilder(base_offset=offsets[0])
+    for offset in offsets:
+        builder.append(None, b"value", timestamp=1000 * offset, offset=offset)
+    batch = bytearray(builder.finish())
+    batch[-1] ^= 1
+    log.end_offset = offsets[-1] + 1
+    return bytes(batch)
+
+
+@pytest.mark.parametrize("view", ["records", "batches"])
+def test_damaged_batch_with_gaps_is_in_one_micro_batch_however_they_cut_it(tmp_path: Path, view: str) -> None:
+    log = GrowingLog(tmp_path / "a-0")
+    log.append(2)
+    log.append_bytes(batch_of(log, [2, 5]))
+    log.append(2)
+    for most in range(1, 9):
+        parts = stream(tmp_path, most, onCorrupt="report", view=view)
+        found = [row for part in parts for row in part]
+        if view == "records":
+            assert [row["error"]["first_offset"] for row in found if row["error"]] == [2], most
+            assert offsets(found) == [0, 1, 6, 7]
+        else:
+            assert [row["baseOffset"] for row in found] == [0, 2, 6], most
+
+
+@pytest.mark.parametrize("gap", [0, 3])
+def test_stream_half_a_batch_behind_damage_takes_nothing_back(tmp_path: Path, gap: int) -> None:
+    """With a gap in it nobody knows where the damaged batch ends before something follows."""
+    log = GrowingLog(tmp_path / "a-0")
+    log.append(4)
+    log.append_bytes(batch_of(log, [4, 5 + gap]))
+    options = options_of(tmp_path, startingOffsets="earliest", onCorrupt="report")
+    source = KbatStreamReader(schema_of(options.column_names, options.view), options)
+    start = source.initialOffset()
+    first = source.latestOffset()
+    assert first == {"a": {"0": 4 if gap else 6}}
+    batch = log.batch(3)
+    log.append_bytes(batch[:40])
+    assert source.latestOffset() == first
+    log.append_bytes(batch[40:])
+    last = source.latestOffset()
+    assert last == {"a": {"0": log.end_offset + 3}}
+    found = []
+    for bounds in ((start, first), (first, last)):
+        for task in source.partitions(*bounds):
+            found += [row for arrow_batch in source.read(task) for row in arrow_batch.to_pylist()]
+    assert offsets(found) == [0, 1, 2, 3, *range(log.end_offset, log.end_offset + 3)]
+    assert [row["error"]["first_offset"] for row in found if row["error"]] == [4]
+
+
+def test_view_batches_between_equal_bounds_has_none(tmp_path: Path) -> None:
+    GrowingLog(tmp_path / "a-0").append(10)
+    at = {"a": {"0": 5}}
+    assert read(tmp_path, view="batches", startingOffsets=at, endingOffsets=at) == []
+    assert len(read(tmp_path, view="batches", startingOffsets=at)) == 1

@@ -241,3 +241,17 @@ def test_reader_and_tasks_survive_pickling(log_dir: Path) -> None:
     copied = pickle.loads(pickle.dumps(reader))  # noqa: S301 -- its own bytes
     assert (copied.rows, copied.options) == (reader.rows, options)
     assert copied.rows.fields == {"offset": "offset", "base_offset": "base_offset"}
+
+
+def test_plan_of_offsets_far_apart_has_no_task_for_what_lies_between(tmp_path: Path) -> None:
+    log = GrowingLog(tmp_path / "a-0")
+    log.append(10)
+    log.end_offset = 1_000_000_000
+    log.append(10, 10)
+    options = parse_options({"path": str(tmp_path), "maxRecordsPerPartition": "4"})
+    tasks = plan(options)
+    assert 8 <= len(tasks) <= 12
+    reader = KbatReader(schema_of(["offset"]), options)
+    found = [[row["offset"] for batch in reader.read(task) for row in batch.to_pylist()] for task in tasks]
+    assert [offset for part in found for offset in part] == [*range(10), *range(1_000_000_000, 1_000_000_020)]
+    assert max(map(len, found)) <= 4

@@ -191,10 +191,10 @@ def test_stream_limit_holds_for_new_partitions_too(tmp_path: Path) -> None:
 
 
 def test_share_never_goes_past_the_end() -> None:
-    assert share(10, {A0: 5, A1: 7, B0: 0}, {A0: 3, A1: 0, B0: 1}) == {A0: 8, A1: 7, B0: 1}
-    assert share(1, {A0: 0, A1: 0}, {A0: 5, A1: 5}) == {A0: 1, A1: 1}
+    assert share(10, {A0: 8, A1: 7, B0: 1}, {A0: 3, A1: 0, B0: 1}) == {A0: 8, A1: 7, B0: 1}
+    assert share(1, {A0: 5, A1: 5}, {A0: 5, A1: 5}) == {A0: 1, A1: 1}
     assert share(1, {A0: 4}, {A0: 0}) == {A0: 4}
-    assert share(1 << 62, {A0: 0, A1: 1}, {A0: (1 << 62) + 1, A1: 1}) == {A0: 1 << 62, A1: 2}
+    assert share(1 << 62, {A0: (1 << 62) + 1, A1: 2}, {A0: (1 << 62) + 1, A1: 1}) == {A0: 1 << 62, A1: 2}
 
 
 def test_stream_waits_for_enough_offsets_but_not_for_ever(
@@ -317,3 +317,43 @@ def test_stream_read_committed_goes_up_to_the_last_stable_offset(tmp_path: Path)
     assert (second, third) == ({"a": {"0": 5}}, {"a": {"0": 7}})
     found = [rows(source, *span).get("a-0", []) for span in ((start, first), (first, second), (second, third))]
     assert found == [[0, 1], [4], [5]]
+
+
+def test_stream_with_a_limit_goes_back_with_the_log_too(tmp_path: Path, logs: list[GrowingLog]) -> None:
+    source = reader(tmp_path, failOnDataLoss="false", maxOffsetsPerTrigger="100")
+    with pytest.warns(UserWarning, match="the end of a-0 went from 12 back to 10"):
+        end = source.latestOffset({"a": {"0": 12, "1": 55}}, source.getDefaultReadLimit())
+    assert end == {"a": {"0": 10, "1": 55}}
+    logs[0].append(4)
+    later = source.latestOffset(end, source.getDefaultReadLimit())
+    assert rows(source, end, later) == {"a-0": [10, 11, 12, 13]}
+
+
+def test_stream_of_what_is_available_judges_a_new_partition_that_goes(tmp_path: Path, logs: list[GrowingLog]) -> None:
+    source = reader(tmp_path, maxOffsetsPerTrigger="100")
+    start = source.initialOffset()
+    new = GrowingLog(tmp_path / "b-0")
+    new.append(3)
+    source.prepareForTriggerAvailableNow()
+    shutil.rmtree(new.directory)
+    end = source.latestOffset(start, source.getDefaultReadLimit())
+    assert end["a"] == {"0": logs[0].end_offset, "1": logs[1].end_offset}
+    with pytest.raises(ValueError, match="b-0 is gone, and its offsets before 3 with it"):
+        source.partitions(start, end)
+
+
+def test_stream_segments_that_go_before_their_task_are_lost_data(tmp_path: Path) -> None:
+    log = GrowingLog(tmp_path / "a-0")
+    log.append(10)
+    first = log.segment
+    log.roll()
+    log.append(10)
+    start, end = {"a": {"0": 5}}, {"a": {"0": 20}}
+    source, lenient = reader(tmp_path), reader(tmp_path, failOnDataLoss="false")
+    [task] = source.partitions(start, end)
+    first.rename(f"{first}.deleted")
+    with pytest.raises(ValueError, match=r"0\.log is gone since the read was planned; option failOnDataLoss=false"):
+        list(source.read(task))
+    with pytest.warns(UserWarning, match=r"0\.log is gone since"):
+        found = [offset for arrow_batch in lenient.read(task) for offset in arrow_batch.column("offset").to_pylist()]
+    assert found == list(range(10, 20))

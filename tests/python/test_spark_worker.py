@@ -37,5 +37,6 @@ def test_what_a_worker_has_loaded_is_frozen_by_the_first_read_in_it(spark: Spark
 
 
 def test_outside_of_a_task_nothing_is_frozen() -> None:
+    before = gc.get_freeze_count()  # Python 3.12 freezes some objects itself
     settle()
-    assert gc.get_freeze_count() == 0
+    assert gc.get_freeze_count() == before

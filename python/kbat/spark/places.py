@@ -3,20 +3,21 @@
 A segment is asked first, whose indexes make that cheap. Its walk over headers ends where damage begins, and at a
 length that leads beyond the file just as if the file ended there. So the answer that there is nothing counts only where
 nothing can be left. Else it is an error, or with `onCorrupt=skip` and `report` the batches are listed in one pass that
-steps over damage as the tasks do. Only those with a right checksum are places then; between them anything may lie.
+steps over damage as the tasks do. Only those that are certain to be ones are places then; anything may lie between.
 """
 
 from __future__ import annotations
 
 import bisect
 import functools
+import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import kbat
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from kbat.spark.options import ReadOptions
 
@@ -40,6 +41,15 @@ class _Batch:
         return self.position + self.size
 
 
+@dataclass(frozen=True)
+class _Walk:
+    """How far headers lead: the offset after the last batch, where that batch ends, and whether nothing can follow."""
+
+    end_offset: int
+    position: int
+    is_whole: bool
+
+
 class SegmentPlaces:
     """A segment's places: of `size` bytes, before the segment with `next_base`, if there is one."""
 
@@ -49,33 +59,36 @@ class SegmentPlaces:
         self.size = size
         self.next_base = next_base
         self.options = options
-        self.is_damaged = False
+        self._known: dict[int, bool] = {}
 
     @functools.cached_property
     def segment(self) -> kbat.Segment:
         """The segment. Raises `ValueError` if the file is not named after its base offset."""
         return kbat.Segment(self.path, limits=self.options.limits)
 
-    def survey(self, offsets: Iterable[int]) -> None:
-        """Find out whether the segment can be asked for all of some offsets; if not, none of them is left to it.
+    def start_of(self, offset: int) -> int:
+        """Return where the first batch begins whose last offset is `offset` or larger.
 
+        It is the same place whatever else is asked for, so that what ends at an offset and what starts there meet.
         Raises `kbat.CorruptError` where the segment ends before an offset that it should have, with `onCorrupt=fail`.
         """
-        self.is_damaged = not all(self._knows(offset) for offset in offsets)
-
-    def start_of(self, offset: int) -> int:
-        """Return where the first batch begins whose last offset is `offset` or larger."""
-        if self.is_damaged:
+        if not self._knows(offset):
             if self._fails:
                 return 0  # the task walks there, and says what is wrong
             number = self._number_of(offset)
             return self._batches[number - 1].end if number else 0
         place = self.segment.find_offset(offset)
-        return self.size if place is None else min(place.position, self.size)
+        if place is not None:
+            return min(place.position, self.size)
+        walk = self._walk
+        return self.size if walk is None or offset > walk.end_offset else min(walk.position, self.size)
 
     def end_of(self, offset: int) -> int:
-        """Return where the last batch ends that begins before an offset, or any place up to the next batch."""
-        if self.is_damaged:
+        """Return where the last batch ends that begins before an offset, or any place up to the next batch.
+
+        Raises what `start_of` raises.
+        """
+        if not self._knows(offset):
             number = None if self._fails else self._number_of(offset)
             if number is None or number == len(self._batches):
                 return self.size
@@ -86,20 +99,33 @@ class SegmentPlaces:
             return self.size
         return min(place.position + (place.size if place.base_offset < offset else 0), self.size)
 
+    def past_gap(self, offset: int) -> int:
+        """Return an offset, or if it is known to lie between two batches, the base offset of the second one.
+
+        Raises what `start_of` raises.
+        """
+        place = self.segment.find_offset(offset) if self._knows(offset) else None
+        if place is None or place.base_offset <= offset:
+            return offset
+        # of a compressed set of v0 or v1 only the last offset is known
+        return next(self.segment.batches(place.position)).base_offset or offset
+
     @property
     def end_offset(self) -> int:
         """The offset after the last batch. Raises `kbat.CorruptError` if that can't be told."""
-        end, is_whole = self._walked
-        if end is None and self._fails:
+        walk = self._walk
+        if walk is None and self._fails:
             return self.segment.end_offset  # raises
-        if end is not None and (is_whole or self._fails):
-            return end
-        return max((batch.last_offset + 1 for batch in self._batches), default=self.segment.base_offset)
+        if walk is not None and (walk.is_whole or self._fails):
+            return walk.end_offset
+        certain = max((batch.last_offset + 1 for batch in self._batches), default=self.segment.base_offset)
+        # what follows the last header that can be right, half a batch perhaps, takes nothing back
+        return certain if walk is None else max(certain, walk.end_offset)
 
     @property
     def largest_timestamp(self) -> int | None:
         """The largest timestamp, None if damage may hide a larger one."""
-        if not self._walked[1]:
+        if not self._is_whole:
             return None
         try:
             return self.segment.largest_timestamp
@@ -109,7 +135,7 @@ class SegmentPlaces:
     def is_older(self, timestamp: int) -> bool:
         """Whether all records are known to be older than a time, damage or not."""
         try:
-            return self._walked[1] and self.segment.is_older(timestamp)
+            return self._is_whole and self.segment.is_older(timestamp)
         except kbat.KbatError:
             return False
 
@@ -206,50 +232,61 @@ class SegmentPlaces:
     def _fails(self) -> bool:
         return self.options.on_corrupt == "fail"
 
+    @property
+    def _is_whole(self) -> bool:
+        return self._walk is not None and self._walk.is_whole
+
     def _knows(self, offset: int) -> bool:
         """Whether the segment's answer for an offset counts."""
+        if offset not in self._known:
+            self._known[offset] = self._can_tell(offset)
+        return self._known[offset]
+
+    def _can_tell(self, offset: int) -> bool:
         try:
             place = self.segment.find_offset(offset)
             if place is not None:
                 return self._is_right(place)
         except kbat.KbatError:
             return False
-        end, is_whole = self._walked
-        is_sealed = self.next_base is not None
-        if end is not None and offset >= end and (is_whole or (self._fails and not is_sealed)):
-            return True
+        walk = self._walk
+        if walk is not None and offset >= walk.end_offset:
+            is_last = self.next_base is None if self._fails else offset == walk.end_offset
+            if walk.is_whole or is_last:
+                return True
         if self._fails:
             raise _ends_early(self.path)
         return False
 
     @functools.cached_property
-    def _walked(self) -> tuple[int | None, bool]:
-        """The end offset as a walk tells it, and whether that walk got to the end of the file, or to zeros there."""
+    def _walk(self) -> _Walk | None:
+        """What a walk over headers tells; None if it can't be true."""
         try:
             end = self.segment.end_offset
             last = self.segment.find_offset(end - 1) if end > self.segment.base_offset else None
             if last is not None and not self._is_right(last):
-                return end, False
+                return None
         except kbat.KbatError:
-            return None, False
+            return None
         reached = 0 if last is None else last.position + last.size
-        return end, self._ends_at(reached)
+        return _Walk(end, reached, self._ends_at(reached))
 
     @functools.cached_property
     def _batches(self) -> Sequence[_Batch]:
         """The batches that are certain to be ones, in their order."""
+        names = ("position", "size", "base_offset", "last_offset", "max_timestamp", "crc_ok", "record_count")
         scan = kbat.scan(
-            (self.path, 0, self.size),
-            view="batches",
-            columns=["position", "size", "base_offset", "last_offset", "max_timestamp", "crc_ok"],
-            on_corrupt="skip",
-            limits=self.options.limits,
+            (self.path, 0, self.size), view="batches", columns=names, on_corrupt="skip", limits=self.options.limits
         )
-        fields = _numbers(scan, "position", "size", "base_offset", "last_offset", "max_timestamp", "crc_ok")
+        listed = list(_numbers(scan, *names))
+        starts = [position for position, *_ in listed[1:]]
         return [
             _Batch(position, size, base_offset, last_offset, -1 if time is None else time)
-            for position, size, base_offset, last_offset, time, is_right in fields
-            if is_right
+            for (position, size, base_offset, last_offset, time, is_right, count), next_start in itertools.zip_longest(
+                listed, starts
+            )
+            # damage in the records leaves a header that counts them and leads to the next batch
+            if is_right or (next_start == position + size and count == last_offset - (base_offset or 0) + 1)
         ]
 
 

@@ -72,6 +72,11 @@ class Piece:
         """The window as `kbat.scan` takes it, or the file."""
         return self.path if self.is_whole else (self.path, self.start, self.end)
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is wanted of it."""
+        return self.end_offset is not None and (self.start_offset or 0) >= self.end_offset
+
 
 @dataclass(frozen=True)
 class ReadPartition(InputPartition):
@@ -234,17 +239,18 @@ class _Cutter:
         """
         piece = found.piece
         if found.base is None:
-            yield from self._by_size(piece)
+            yield from () if piece.is_idle else self._by_size(piece)
             return
         places = SegmentPlaces(piece.path, piece.end, found.next_base, self.options)
         edges = self._edges(found, places)
         bounds = [piece.start_offset, *edges[1:-1], piece.end_offset]
-        places.survey(bound for bound in bounds if bound is not None and found.has_inside(bound))
-        counts = [after - first for first, after in itertools.pairwise(edges)] or [0]
+        most = self.options.max_records_per_partition or 0
+        counts = [min(after - first, most) for first, after in itertools.pairwise(edges)] or [0]
         goes_on = [*(True for _ in edges[1:-1]), found.goes_on]
         for first, after, count, is_cut in zip(bounds, bounds[1:], counts, goes_on, strict=False):
             window = replace(piece, start_offset=first, end_offset=after, offset_count=count)
-            yield from self._by_size(self._narrow(window, found, places, is_cut=is_cut))
+            if not window.is_idle:
+                yield from self._by_size(self._narrow(window, found, places, is_cut=is_cut))
 
     def _edges(self, found: _Whole, places: SegmentPlaces) -> list[int]:
         """Return the first offset, those that `maxRecordsPerPartition` cuts at, and the last one; none without it."""
@@ -258,7 +264,11 @@ class _Cutter:
         start = max(found.base, found.base if piece.start_offset is None else piece.start_offset)
         end = max(min(last, last if piece.end_offset is None else piece.end_offset), start)
         count = max(-(-(end - start) // max_count), 1)
-        return [start + (end - start) * place // count for place in range(count + 1)]
+        step = -(-(end - start) // count)
+        edges = [start]
+        while (edge := edges[-1] + step) < end and (edge := places.past_gap(edge)) < end:
+            edges.append(edge)
+        return [*edges, end]
 
     def _narrow(self, piece: Piece, found: _Whole, places: SegmentPlaces, *, is_cut: bool) -> Piece:
         """Return the window from the batch with the first offset wanted to that with the last.
@@ -278,8 +288,7 @@ class _Cutter:
         return piece
 
     def _by_size(self, piece: Piece) -> Iterator[Piece]:
-        is_idle = piece.end_offset is not None and (piece.start_offset or 0) >= piece.end_offset
-        if piece.size <= 0 or is_idle:
+        if piece.size <= 0:
             return
         if piece.size <= self.max_len:
             yield piece

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import kbat
 from kbat.spark.options import LIMIT_OPTIONS, ReadOptions
+from kbat.spark.ranges import report_data_loss
 from kbat.spark.schema import ERROR_COLUMN, columns_of
 from kbat.spark.tally import Tally
 from kbat.spark.worker import settle
@@ -75,13 +76,14 @@ class RowReader:
     def scan(self, pieces: Sequence[Piece]) -> kbat.Scan:
         """Return the scan of a run of pieces: columns in their order, but `error` last, under their names there.
 
-        Raises `OSError` for a file that has become shorter than it was planned.
+        Raises `OSError` for a file that has become shorter than it was planned, and for one that is gone, if
+        `failOnDataLoss` does not say to go on without it.
         """
-        check_sizes(pieces)
         options = self.options
+        check_sizes(pieces)
         topic, partition = pieces[0].partition
         return kbat.scan(
-            [piece.source for piece in pieces],
+            [piece.source for piece in pieces if _is_there(piece, options)],
             columns=[field for _, field in self.columns if field != "error"],
             view=cast("Any", options.view),
             start_offset=pieces[0].start_offset,
@@ -125,15 +127,27 @@ def check_sizes(pieces: Sequence[Piece]) -> None:
     """Raise `OSError` for a file that ends before a piece of it does.
 
     A scan would take the end of the file for the end of the log, and the rows behind it would be missing in silence.
+    One that is gone is not missed after it was read: what is open stays.
     """
     for piece in pieces:
-        size = os.stat(piece.path).st_size  # noqa: PTH116 -- strings in, strings out
+        try:
+            size = os.stat(piece.path).st_size  # noqa: PTH116 -- strings in, strings out
+        except FileNotFoundError:
+            continue
         if size < piece.end and not piece.is_whole:
             message = (
                 f"kbat: {piece.path} has {size} bytes, and had {piece.end} or more when the read was planned: it was "
                 "truncated or replaced meanwhile; read again what is there, or a copy that nobody writes to"
             )
             raise OSError(message)
+
+
+def _is_there(piece: Piece, options: ReadOptions) -> bool:
+    """Whether the file of a piece is there still; retention may have come between the plan and the task."""
+    is_there = os.path.exists(piece.path)  # noqa: PTH110 -- strings in, strings out
+    if not is_there:
+        report_data_loss(f"{piece.path} is gone since the read was planned", options)
+    return is_there
 
 
 def null_headers(arrow_batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -172,7 +172,7 @@ class KbatStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         least, most = self.options.min_offsets_per_trigger, self.options.max_offsets_per_trigger
         if least is not None and self.target is None and self._is_too_early(sum(counts.values()), least):
             return start
-        return latest if most is None else share(most, firsts, counts)
+        return latest if most is None else share(most, latest, counts)
 
     def _is_too_early(self, count: int, least: int) -> bool:
         now = time.monotonic()
@@ -203,12 +203,16 @@ class KbatStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def share(
-    most: int, firsts: Mapping[TopicPartition, int], counts: Mapping[TopicPartition, int]
+    most: int, latest: Mapping[TopicPartition, int], counts: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, int]:
-    """Share `most` offsets among partitions by how many each has, at least one each, as Spark's Kafka source does."""
+    """Share `most` offsets among partitions by how many each has, at least one each, as Spark's Kafka source does.
+
+    What has none goes to its end, which is behind its start where a log went back.
+    """
     total = sum(counts.values())
     ends = {}
     for partition, count in counts.items():
         part = most * count / total if total else 0
-        ends[partition] = firsts[partition] + min(count, math.ceil(part) if part < 1 else math.floor(part))
+        taken = min(count, math.ceil(part) if part < 1 else math.floor(part))
+        ends[partition] = latest[partition] - count + taken
     return ends

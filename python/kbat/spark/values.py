@@ -99,7 +99,10 @@ def parse_path(text: str) -> tuple[str, ...]:
 
 def parse_paths(text: str) -> tuple[str, ...]:
     """Parse a JSON list of paths."""
-    paths = json.loads(text)
+    try:
+        paths = json.loads(text)
+    except ValueError:
+        paths = None
     if not isinstance(paths, list) or not all(isinstance(path, str) and path for path in paths):
         message = "it is a JSON list of paths, as load([...]) makes it"
         raise ValueError(message)
