@@ -29,6 +29,8 @@ use crate::error::{Error, Result};
 
 /// How long a caller waits before it looks after other things.
 const PATIENCE: Duration = Duration::from_millis(50);
+/// Threads of a scan, whatever is asked for.
+const MAX_THREADS: usize = 1024;
 
 /// How many threads, and what they may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -348,7 +350,7 @@ impl ParallelScan {
 
     /// Starts the threads. Fewer than asked for are enough.
     fn start(&mut self) -> Result<()> {
-        for number in 0..self.shared.parallelism.threads.max(1) {
+        for number in 0..self.shared.parallelism.threads.clamp(1, MAX_THREADS) {
             let shared = Arc::clone(&self.shared);
             match workers::run(Box::new(move || shared.work())) {
                 Err(error) if number == 0 => return Err(Error::from(error)),

@@ -212,21 +212,16 @@ impl Input {
 
     /// After the end: the bytes that are neither a batch nor zeros, nor after where the input was to stop.
     pub(crate) fn cut_len(&self) -> Result<u64> {
-        let (len, stop) = match self {
-            Self::File(reader) => (reader.position().saturating_add(reader.remainder_len()), reader.stop()),
-            Self::Memory(memory) => (u64_of((*memory.bytes).as_ref().len()), u64_of(memory.stop)),
-        };
-        let position = self.position();
-        if position >= len || position >= stop {
-            return Ok(0);
+        match self {
+            Self::File(reader) if reader.position() >= reader.stop() => Ok(0),
+            Self::File(reader) => reader.cut_len(),
+            Self::Memory(memory) => {
+                let (position, bytes) = (usize_from_u64(self.position()), (*memory.bytes).as_ref());
+                let left = bytes.get(position..).filter(|_| position < memory.stop).unwrap_or_default();
+                let head = left.get(..HEADER_LEN_UP_TO_MAGIC).unwrap_or(left);
+                Ok(if is_zeros(head) { 0 } else { u64_of(left.len()) })
+            }
         }
-        let mut head = [0; HEADER_LEN_UP_TO_MAGIC];
-        let count = match self {
-            Self::File(reader) => reader.file().read_bytes_at(&mut head, position)?,
-            Self::Memory(memory) => (*memory.bytes).as_ref().read_bytes_at(&mut head, position)?,
-        };
-        let is_zero = is_zeros(head.get(..count).unwrap_or_default());
-        Ok(if is_zero { 0 } else { len.saturating_sub(position) })
     }
 
     /// Whether a file has more bytes than when it was opened.

@@ -156,7 +156,6 @@ impl SegmentReader {
     }
 
     /// The file, to be read by position.
-    #[cfg(feature = "arrow")]
     pub(crate) fn file(&self) -> &PositionedFile {
         &self.file
     }
@@ -172,6 +171,17 @@ impl SegmentReader {
     #[must_use]
     pub fn remainder_len(&self) -> u64 {
         self.len.saturating_sub(self.position)
+    }
+
+    /// After the walk: the bytes left that are neither a batch nor zeros.
+    pub(crate) fn cut_len(&self) -> Result<u64> {
+        let left = self.remainder_len();
+        if left == 0 {
+            return Ok(0);
+        }
+        let mut head = [0; HEADER_LEN_UP_TO_MAGIC];
+        let count = self.file.read_at(&mut head, self.position)?;
+        Ok(if is_zeros(head.get(..count).unwrap_or_default()) { 0 } else { left })
     }
 
     /// After an error: steps over the batch that caused it. `false` where its size can't be trusted, or nothing failed.

@@ -186,10 +186,7 @@ impl ParquetWriter {
             *count = number.saturating_add(1);
             self.target.join(directory).join(format!("{}-{number}.parquet", self.options.file_stem))
         };
-        if path.is_dir() {
-            let error = std::io::Error::from(std::io::ErrorKind::IsADirectory);
-            return Err(Error::from(error).with_path(&path));
-        }
+        let path = replaceable(path)?;
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let hidden = path.with_file_name(format!(".{name}.{}.part", std::process::id()));
         let made = make_directory_of(&path).map_err(|error| Error::from(error).with_path(&path))?;
@@ -211,6 +208,24 @@ impl ParquetWriter {
         }
         Ok(())
     }
+}
+
+/// The path of a file that another one may take the place of: where a link leads, and no directory, device, pipe or socket.
+fn replaceable(path: PathBuf) -> Result<PathBuf> {
+    let path = if path.is_symlink() {
+        fs::canonicalize(&path).map_err(|error| Error::from(error).with_path(&path))?
+    } else {
+        path
+    };
+    if path.is_dir() {
+        let error = std::io::Error::from(std::io::ErrorKind::IsADirectory);
+        return Err(Error::from(error).with_path(&path));
+    }
+    if path.exists() && !path.is_file() {
+        let message = "this is a device, a pipe or a socket, which a file would replace: name a file";
+        return Err(Error::argument(message).with_path(&path));
+    }
+    Ok(path)
 }
 
 impl Drop for ParquetWriter {

@@ -161,3 +161,9 @@ def test_fork_after_import_and_use(tmp_path: Path) -> None:
         "sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
     )
     subprocess.run([sys.executable, "-c", program, path], check=True, timeout=60)  # noqa: S603 -- our own interpreter
+
+
+def test_threads_asked_for_by_millions_are_a_thousand_at_the_most() -> None:
+    table = kbat.scan(DATA / "log-dir").to_pyarrow(threads=2**31 - 1)
+    assert table == kbat.scan(DATA / "log-dir").to_pyarrow()
+    assert threading.active_count() < 50

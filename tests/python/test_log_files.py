@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -183,3 +184,15 @@ def test_files_that_are_not_there_raise(tmp_path: Path) -> None:
     for name in ["OffsetIndex", "TimeIndex", "TransactionIndex", "ProducerSnapshot", "Checkpoint"]:
         with pytest.raises(FileNotFoundError):
             getattr(kbat, name)(tmp_path / "00000000000000000000.none")
+
+
+@pytest.mark.parametrize("length", [34 * 1000, 100 << 30])
+def test_transaction_index_of_zeros_is_refused_at_once(tmp_path: Path, length: int) -> None:
+    path = tmp_path / f"{0:020}.txnindex"
+    path.touch()
+    os.truncate(path, length)
+    index, message = kbat.TransactionIndex(path), r"entry 1 is the one before it again|more than a segment has room"
+    with pytest.raises(kbat.CorruptError, match=message):
+        _ = index.entries
+    with pytest.raises(kbat.CorruptError, match=message):
+        index.collect(0, 10)

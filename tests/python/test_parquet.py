@@ -211,3 +211,18 @@ def test_progress_is_told_and_what_it_raises_ends_the_work(tmp_path: Path) -> No
     with pytest.raises(KeyboardInterrupt):
         kbat.write_parquet(scan, tmp_path / "stopped.parquet", progress=stop)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["1.parquet", "2.parquet"]
+
+
+def test_parquet_replaces_files_only_and_follows_links(tmp_path: Path) -> None:
+    scan = kbat.scan(build([(0, b"k", b"v")]))
+    pipe, real, link = tmp_path / "pipe", tmp_path / "real.parquet", tmp_path / "link.parquet"
+    os.mkfifo(pipe)
+    with pytest.raises(ValueError, match="a device, a pipe or a socket, which a file would replace"):
+        kbat.write_parquet(scan, pipe)
+    assert pipe.is_fifo()
+    real.touch()
+    link.symlink_to(real)
+    kbat.write_parquet(scan, link)
+    assert link.is_symlink()
+    assert pq.read_table(real).num_rows == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link.parquet", "pipe", "real.parquet"]

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
 
 import kbat
 from data import DATA
+from growing_log import GrowingLog
 from partitions import CODECS, NOW, Codec, Log, Row, batches_of, committed, contents, random_log, rows
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -165,3 +168,46 @@ def test_rewrite_zstd_below_v2_or_a_bad_option_leaves_nothing(tmp_path: Path) ->
         with pytest.raises(ValueError, match=r"brotli|magic"):
             kbat.rewrite(log.directory, tmp_path / "out", **options)
     assert [path.name for path in tmp_path.iterdir()] == ["t-0"]
+
+
+TOOLS: dict[str, Callable[[Path, Path], object]] = {
+    "rewrite": kbat.rewrite,
+    "compact": kbat.compact,
+    "filter": lambda path, out: kbat.filter(path, out, lambda _: True),
+}
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_what_a_length_that_leads_beyond_the_file_hides_is_an_error(tmp_path: Path, tool: str) -> None:
+    log = GrowingLog(tmp_path / "a-0")
+    log.append(5, 5, 5)
+    data = bytearray(log.segment.read_bytes())
+    start = next(batch.position for batch in kbat.read_batches(bytes(data)) if batch.base_offset == 5)
+    data[start + 8 + 1] = 1
+    log.segment.write_bytes(data)
+    with pytest.raises(kbat.TruncatedError, match=f"the log goes on.*byte {start}, base offset 5"):
+        TOOLS[tool](log.directory, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_a_cut_segment_with_another_behind_it_is_an_error(tmp_path: Path, tool: str) -> None:
+    log = GrowingLog(tmp_path / "a-0")
+    log.append(5)
+    log.append_bytes(log.batch(3)[:-1])
+    log.end_offset += 3
+    TOOLS[tool](log.directory, tmp_path / "end of the log")
+    log.roll()
+    log.append(2)
+    with pytest.raises(kbat.TruncatedError, match=r"the log goes on.*0\.log"):
+        TOOLS[tool](log.directory, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_file_beside_the_log_that_is_a_pipe_is_an_error(tmp_path: Path) -> None:
+    log = GrowingLog(tmp_path / "a-0")
+    log.append(5)
+    os.mkfifo(log.directory / "leader-epoch-checkpoint")
+    with pytest.raises(ValueError, match=r"this is a pipe or a device.*leader-epoch-checkpoint"):
+        kbat.rewrite(log.directory, tmp_path / "out")
+    assert [path.name for path in tmp_path.iterdir()] == ["a-0"]

@@ -174,12 +174,11 @@ def test_plan_keeps_sets_whose_wrapper_has_what_its_client_wrote(tmp_path: Path)
 @pytest.fixture(scope="module")
 def filtering(spark: SparkSession) -> Iterator[SparkSession]:
     """The session with filters pushed down, and after that as it was."""
-    names = ("spark.sql.python.filterPushdown.enabled", "spark.sql.execution.arrow.maxBytesPerBatch")
-    before = {name: spark.conf.get(name) for name in names}
+    name = "spark.sql.python.filterPushdown.enabled"
+    before = spark.conf.get(name)
     register(spark, push_filters=True)
     yield spark
-    for name, value in before.items():
-        spark.conf.set(name, str(value))
+    spark.conf.set(name, str(before))
     spark.dataSource.register(KbatDataSource)
 
 

@@ -128,6 +128,34 @@ def test_decode_never_joins_the_bytes_of_two_rows() -> None:
         assert {row["id"] for row in decoded([batch[:place], batch[place:], batch], onCorrupt="skip")} == {2}
 
 
+def test_decode_positions_are_those_in_the_row() -> None:
+    batch = batch_of(1)
+    bad = bytearray(batch)
+    bad[-2] ^= 1
+    for values in ([batch, batch + batch], [batch, batch + batch, bytes(bad)]):
+        options = parse_options({"onCorrupt": "skip"})
+        parts = Decoder(options, "bytes", ("id",), (("position", "position"),)).decode(
+            pa.record_batch([pa.array(values, pa.binary()), pa.array(range(len(values)))], ["bytes", "id"])
+        )
+        found = [(row["id"], row["position"]) for part in parts for row in part.to_pylist()]
+        assert found == [(0, 0), (1, 0), (1, len(batch))]
+
+
+def test_decode_repeats_large_columns_in_small_arrow_batches() -> None:
+    kept = pa.array([b"x" * (1 << 20), b"y"])
+    columns: list[pa.Array[Any]] = [pa.array([batch_of(100), batch_of(100)], pa.binary()), pa.array([0, 1]), kept]
+    made = Decoder(parse_options({}), "bytes", ("id", "kept"), (("offset", "offset"),)).decode(
+        pa.record_batch(columns, ["bytes", "id", "kept"])
+    )
+    sizes: list[int] = []
+    found: list[tuple[int, int]] = []
+    for part in made:
+        sizes.append(part.nbytes)
+        found += zip(*(part.column(name).to_pylist() for name in ("id", "offset")), strict=True)
+    assert found == [(row, offset) for row in (0, 1) for offset in range(100)]
+    assert max(sizes) <= SLICE_LEN + (1 << 20)
+
+
 def test_decode_of_damage_fails_skips_or_reports() -> None:
     bad = bytearray(batch_of(2, 5))
     bad[-2] ^= 1
@@ -213,11 +241,21 @@ def values_of(batches: Iterable[bytes]) -> list[Any]:
 
 
 @pytest.fixture(scope="module")
-def registered(spark: SparkSession) -> Iterator[SparkSession]:
-    before = spark.conf.get("spark.sql.execution.arrow.maxBytesPerBatch")
+def registered(spark: SparkSession) -> SparkSession:
     kbat.spark.register(spark)
-    yield spark
-    spark.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", str(before))
+    return spark
+
+
+def test_names_in_another_case_are_not_passed_over(registered: SparkSession) -> None:
+    frame = registered.createDataFrame([("A", b"k", b"v")], "Topic string, Key binary, value binary")
+    with pytest.raises(ValueError, match="column Topic: write it topic"):
+        kbat.spark.encode(frame)
+    with pytest.raises(ValueError, match="column Key: write it key"):
+        kbat.spark.encode(frame, by=["Topic"])
+    with pytest.raises(PySparkException, match="column Key: write it key"):
+        frame.selectExpr("kbat_encode(array(struct(Key, value)), 'none')").collect()
+    with pytest.raises(ValueError, match="columns and keep are both empty"):
+        kbat.spark.decode(frame, "value", columns=[], keep=[])
 
 
 def test_decode_and_encode_are_inverse(registered: SparkSession, log_dir: Path) -> None:

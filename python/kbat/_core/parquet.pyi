@@ -43,7 +43,7 @@ def write_parquet(
     Memory holds ``max_memory_bytes`` of rows, and half a megabyte a file. A directory gets one file; of more than 1,024
     directories, whose rows come in no order, some get several. Files get their names when all of them are whole; an
     error leaves none.
-    A file that has such a name is replaced, others in the directory stay.
+    A file that has such a name is replaced, one that a link leads to as well; others in the directory stay.
 
     Args:
         scan: What :func:`kbat.scan` gives.

@@ -47,9 +47,6 @@ def __dir__() -> list[str]:
     return list(__all__)
 
 
-# Rows with headers go from Spark to Python 13 times as fast with it (docs/tuning.md).
-_MAX_BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
-_UNLIMITED = str((1 << 31) - 1)
 _JAVA_OPTIONS = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
 
 # A session that is started with these, `SparkSession.builder.config(map=dict(kbat.spark.SETTINGS))`, takes rows from
@@ -60,7 +57,6 @@ SETTINGS: Mapping[str, str] = MappingProxyType(
         "spark.python.unix.domain.socket.enabled": "true",
         "spark.driver.extraJavaOptions": _JAVA_OPTIONS,
         "spark.executor.extraJavaOptions": _JAVA_OPTIONS,
-        _MAX_BATCH_BYTES: _UNLIMITED,
     }
 )
 _PUSH_FILTERS = "spark.sql.python.filterPushdown.enabled"
@@ -68,8 +64,6 @@ _PUSH_FILTERS = "spark.sql.python.filterPushdown.enabled"
 
 def register(spark: SparkSession, *, push_filters: bool = False) -> None:
     """Make `format("kbat")` known to a session, and SQL functions `kbat_decode` and `kbat_encode`; twice does no harm.
-
-    Sets `spark.sql.execution.arrow.maxBytesPerBatch=2147483647` in the session, which writing rows with headers wants.
 
     With `push_filters`, filters on `topic`, `partition`, `offset` and `timestamp` leave out files, segments and batches
     before they are read. It is off by default because of a fault of Spark (4.1 to 4.3 at least): a DataFrame whose
@@ -82,7 +76,6 @@ def register(spark: SparkSession, *, push_filters: bool = False) -> None:
         push_filters: Whether the source takes filters, from Spark 4.1 on; sets
             `spark.sql.python.filterPushdown.enabled=true` in the session, without which Spark refuses such a source.
     """
-    spark.conf.set(_MAX_BATCH_BYTES, _UNLIMITED)
     takes_filters = push_filters and hasattr(DataSourceReader, "pushFilters")
     if takes_filters:
         spark.conf.set(_PUSH_FILTERS, "true")

@@ -33,11 +33,10 @@ from typing import TYPE_CHECKING
 
 import kbat
 from kbat.spark.job import remove_job
+from kbat.spark.topics import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from kbat.spark.topics import TopicPartition
+    from collections.abc import Iterable, Iterator, Sequence
 
 _HEAD = struct.Struct(">qii")  # base offset, batch length, leader epoch
 _LOG_OVERHEAD = 12
@@ -61,6 +60,7 @@ class CommitOptions:
     overwrite: bool = False
     leader_epoch: int | None = None
     has_metadata: bool = False
+    num_partitions: int | None = None
 
 
 def commit_fragments(path: Path, job: Path, fragments: Sequence[Fragment], options: CommitOptions) -> None:
@@ -79,13 +79,18 @@ def _prepare(path: Path, job: Path, fragments: Sequence[Fragment], options: Comm
     by_partition: dict[TopicPartition, list[Fragment]] = {}
     for fragment in fragments:
         by_partition.setdefault(fragment.partition, []).append(fragment)
-    ids = {str(partition.topic): _new_topic_id() for partition in by_partition} if options.has_metadata else {}
+    for partition in _without_rows(path, by_partition.keys(), options):
+        by_partition[partition] = []
+    ids = _topic_ids(path, {str(partition.topic) for partition in by_partition}, options)
     there = {} if options.overwrite else {partition: _Existing.of(path / str(partition)) for partition in by_partition}
     for partition, parts in sorted(by_partition.items()):
         existing = there.get(partition) or _Existing()
-        epoch = existing.leader_epoch if options.leader_epoch is None else options.leader_epoch
+        epoch = existing.next_epoch(partition, options)
         made = job / "made" / str(partition)
-        _assemble(parts, made, existing.end_offset, epoch)
+        if parts:
+            _assemble(parts, made, existing, epoch)
+        else:
+            kbat.LogWriter(made).close()
         _write_epochs(made, existing, epoch)
         if ids and not existing.is_there:
             (made / "partition.metadata").write_text(f"version: 0\ntopic_id: {ids[str(partition.topic)]}")
@@ -170,39 +175,92 @@ def _carry_out_plan(path: Path, job: Path, plan: dict[str, list[str]]) -> None:
             _move(made, path / name)
 
 
+def _without_rows(path: Path, written: Iterable[TopicPartition], options: CommitOptions) -> list[TopicPartition]:
+    """Return the partitions that `numPartitions` asks for and that are neither written nor there.
+
+    A key goes to the same partition as long as a topic has as many.
+    """
+    topics = {partition.topic for partition in written}
+    wanted = [TopicPartition(topic, number) for topic in topics for number in range(options.num_partitions or 0)]
+    there = set(written)
+    return [
+        partition
+        for partition in wanted
+        if partition not in there and (options.overwrite or not (path / str(partition)).exists())
+    ]
+
+
 @dataclass(frozen=True)
 class _Existing:
-    """A partition as it is before the write."""
+    """A partition as it is before the write; `producers` is the snapshot of its producers at its end."""
 
     is_there: bool = False
     end_offset: int = 0
     epochs: tuple[tuple[int, int], ...] = ()
+    producers: bytes | None = None
 
     @classmethod
     def of(cls, directory: Path) -> _Existing:
-        """Look at a directory, which no broker and no other writer may have."""
+        """Look at a directory, which no broker and no other writer may have.
+
+        Raises `kbat.CorruptError` for damage in the last segment, behind which nothing can be appended.
+        """
         if not directory.exists():
             return cls()
+        _check_end(directory)
         with kbat.LogWriter(directory) as log:
             end_offset = log.end_offset
-        return cls(is_there=True, end_offset=end_offset, epochs=tuple(kbat.PartitionLog(directory).leader_epochs))
+        snapshot = directory / f"{end_offset:020}.snapshot"
+        return cls(
+            is_there=True,
+            end_offset=end_offset,
+            epochs=tuple(kbat.PartitionLog(directory).leader_epochs),
+            producers=snapshot.read_bytes() if snapshot.exists() else None,
+        )
 
-    @property
-    def leader_epoch(self) -> int:
-        return self.epochs[-1][0] if self.epochs else 0
+    def next_epoch(self, partition: TopicPartition, options: CommitOptions) -> int:
+        """Return the leader epoch of what is written. Raises `ValueError` where it would go back."""
+        latest = self.epochs[-1][0] if self.epochs else 0
+        if options.leader_epoch is not None and options.leader_epoch < latest:
+            message = f"kbat: option leaderEpoch={options.leader_epoch} is below {latest}, the latest of {partition}"
+            raise ValueError(message)
+        return latest if options.leader_epoch is None else options.leader_epoch
 
 
-def _assemble(parts: Sequence[Fragment], made: Path, offset: int, epoch: int) -> None:
-    """Give the segments of some fragments their offsets and names, all in one directory."""
+def _check_end(directory: Path) -> None:
+    """Read the last segment, as a writer cuts it at the first damage; half a batch at its end may go."""
+    last = kbat.PartitionLog(directory).segments[-1]
+    try:
+        for _ in kbat.scan(last.path, columns=["offset"]).to_batches():
+            pass
+    except kbat.CorruptError as error:
+        error.add_note(
+            f"kbat: nothing was written: appending would cut what follows the damage; see `kbat verify {directory}`, "
+            "then `kbat salvage` keeps what can be read, or `kbat recover` cuts as a broker does"
+        )
+        raise
+
+
+def _assemble(parts: Sequence[Fragment], made: Path, existing: _Existing, epoch: int) -> None:
+    """Give the segments of some fragments their offsets and names, all in one directory.
+
+    The fragments know no producers, so those of the partition stay as they were.
+    """
     made.mkdir(parents=True)
+    offset = existing.end_offset
     for part in parts:
         for file in sorted(Path(part.directory).iterdir()):
             base, dot, kind = file.name.partition(".")
             if not dot or not base.isdecimal():
                 continue
+            target = made / f"{int(base) + offset:020}.{kind}"
+            if kind == "snapshot" and existing.producers is not None:
+                if int(base) + offset > existing.end_offset:
+                    target.write_bytes(existing.producers)
+                continue
             if kind == "log":
                 _renumber(file, offset, epoch)
-            file.rename(made / f"{int(base) + offset:020}.{kind}")
+            file.rename(target)
         offset += part.record_count
 
 
@@ -283,5 +341,13 @@ def _taken(target: Path) -> FileExistsError:
     return FileExistsError(errno.EEXIST, message, os.fspath(target))
 
 
-def _new_topic_id() -> str:
-    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+def _topic_ids(path: Path, topics: set[str], options: CommitOptions) -> dict[str, str]:
+    """Return the id that new partitions of each topic get: that of the others, if there are any; none unless asked."""
+    if not options.has_metadata:
+        return {}
+    ids = {topic: base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=") for topic in sorted(topics)}
+    if not options.overwrite:
+        for log in kbat.LogDirectory(path).partitions:
+            if log.topic in ids and (there := kbat.PartitionLog(log.directory).topic_id) is not None:
+                ids[log.topic] = there
+    return ids

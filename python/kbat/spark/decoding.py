@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql.types import BinaryType, StructType
 
 import kbat
@@ -89,6 +90,9 @@ def decode(
     names = [*listed(columns, "columns"), *("error",) * (parsed.on_corrupt == "report")]
     kept = [name for name in df.columns if name != column] if keep is None else listed(keep, "keep")
     _check(df, column, names, kept)
+    if not names and not kept:
+        message = "kbat: columns and keep are both empty; name a column, offset for one that costs little"
+        raise ValueError(message)
     fields = tuple((name, column_named(name).field) for name in names)
     schema = StructType([*(df.schema[name] for name in kept), *schema_of(names).fields])
     decoder = Decoder(parsed, column, tuple(kept), fields)
@@ -150,8 +154,16 @@ class Decoder:
         for start, end in _slices(_bounds(column)):
             part = column.slice(start, end - start)
             for rows, records in self._records(part):
-                if records.num_rows:
-                    yield self._joined(batch, rows + start, records)
+                for first, after in self._parts(batch, rows + start):
+                    yield self._joined(batch, rows[first:after] + start, records.slice(first, after - first))
+
+    def _parts(self, batch: pa.RecordBatch, rows: Any) -> Iterator[tuple[int, int]]:  # noqa: ANN401 -- numpy
+        """Yield runs of records that repeat some megabytes of what is kept: Arrow takes less than 2 GiB."""
+        lengths = np.zeros(batch.num_rows, dtype=np.int64)
+        for name in self.kept:
+            column = batch.column(batch.schema.get_field_index(name))
+            lengths += _lengths(column)
+        yield from _slices(np.concatenate([[0], np.cumsum(lengths[rows])]))
 
     def _joined(self, batch: pa.RecordBatch, rows: Any, records: pa.RecordBatch) -> pa.RecordBatch:  # noqa: ANN401 -- numpy
         kept = [batch.column(batch.schema.get_field_index(name)).take(pa.array(rows)) for name in self.kept]
@@ -186,7 +198,9 @@ class Decoder:
             found = []
             for records in self._scan(data, "fail", with_position=True).to_batches():
                 positions = records.column("position").to_numpy()
-                found.append((np.searchsorted(starts, positions, side="right") - 1, records))
+                rows = np.searchsorted(starts, positions, side="right") - 1
+                within = pa.array(positions - starts[rows], pa.int64())  # its own row knows no other
+                found.append((rows, records.set_column(records.schema.get_field_index("position"), "position", within)))
         except kbat.KbatError:
             return None
         return found
@@ -221,6 +235,14 @@ def _error_type() -> Any:  # noqa: ANN401 -- pyarrow's overloads know no type in
 def _bounds(column: Any) -> Any:  # noqa: ANN401 -- numpy
     """Return where each row's bytes begin in the array's buffer, and where the last one's end."""
     return np.frombuffer(column.buffers()[1], dtype=np.int64)[column.offset : column.offset + len(column) + 1]
+
+
+def _lengths(column: Any) -> Any:  # noqa: ANN401 -- numpy
+    """Return about how many bytes each value of a column takes."""
+    kinds = pa.types.is_binary, pa.types.is_string, pa.types.is_large_binary, pa.types.is_large_string
+    if any(is_kind(column.type) for is_kind in kinds):
+        return pc.binary_length(column).fill_null(0).to_numpy().astype(np.int64)
+    return np.full(len(column), column.nbytes // max(len(column), 1), dtype=np.int64)
 
 
 def _slices(bounds: Any) -> Iterator[tuple[int, int]]:  # noqa: ANN401 -- numpy

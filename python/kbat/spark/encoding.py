@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 ARROW_LEN = 2 << 20
 
 # What kbat.encode_batches looks at.
-_RECORD_COLUMNS = ("key", "value", "timestamp", "headers", "offset")
+RECORD_COLUMNS = ("key", "value", "timestamp", "headers", "offset")
 
 _BATCH_FIELDS = (
     types.StructField("baseOffset", types.LongType()),
@@ -87,7 +87,8 @@ def encode(
     """
     keys = [name for name in ("topic", "partition") if name in df.columns] if by is None else listed(by, "by")
     order = [name for name in ("offset",) if name in df.columns] if order_by is None else listed(order_by, "order_by")
-    records = [name for name in _RECORD_COLUMNS if name in df.columns]
+    records = [name for name in RECORD_COLUMNS if name in df.columns]
+    check_case(df.columns, RECORD_COLUMNS if by is not None else (*RECORD_COLUMNS, "topic", "partition"))
     missing = [name for name in (*keys, *order, "value") if name not in df.columns]
     if missing:
         message = f"kbat: the DataFrame has no column {missing[0]}; it has {', '.join(df.columns)}"
@@ -100,6 +101,16 @@ def encode(
     schema = types.StructType([*(df.schema[name] for name in keys), *_BATCH_FIELDS])
     encoder = Encoder(tuple(keys), tuple(records), tuple(options.items()))
     return map_in_arrow(df, tuple(dict.fromkeys([*keys, *records])), _encoding(encoder), schema)
+
+
+def check_case(given: Iterable[str], known: Iterable[str]) -> None:
+    """Raise `ValueError` for a name that differs by case only from one that is looked for: it would be passed over."""
+    names = {name.lower(): name for name in known}
+    for name in given:
+        right = names.get(name.lower(), name)
+        if right != name:
+            message = f"kbat: column {name}: write it {right}"
+            raise ValueError(message)
 
 
 def _check_keys(df: DataFrame, keys: Sequence[str]) -> None:

@@ -20,6 +20,7 @@ from pyspark.sql import functions
 from pyspark.sql.types import ArrayType, BinaryType
 
 import kbat
+from kbat.spark.encoding import RECORD_COLUMNS, check_case
 from kbat.spark.rows import null_headers
 from kbat.spark.schema import column_named, schema_of
 
@@ -68,6 +69,7 @@ def _encode(column: pa.Array, compression: pa.Array) -> pa.Array:  # type: ignor
 
 
 def _batches_of(records: Any, compression: Any) -> bytes:  # noqa: ANN401 -- an array of structs, a word
+    check_case((field.name for field in records.type), RECORD_COLUMNS)
     return kbat.encode(pa.RecordBatch.from_struct_array(records), compression=compression or "none", timestamp=-1)
 
 

@@ -41,6 +41,19 @@ def parse_positive_count(text: str) -> int:
     return int(text)
 
 
+def at_most(most: int, parse: Callable[[str], int]) -> Callable[[str], int]:
+    """Return a parser of a number that has a largest value."""
+
+    def parse_bounded(text: str) -> int:
+        number = parse(text)
+        if number > most:
+            message = f"it is at most {most}"
+            raise ValueError(message)
+        return number
+
+    return parse_bounded
+
+
 def parse_number(text: str) -> int:
     """Parse a whole number."""
     if not re.fullmatch(r"[+-]?\d{1,9}", text.strip()):

@@ -53,6 +53,8 @@ if TYPE_CHECKING:
 _RUN_LEN = 1 << 20
 _WAITING_LEN = 256 << 20
 
+_INT32_MAX = (1 << 31) - 1
+
 # Logs that a task has open at the same time, if its process may have so many files; others are opened again.
 _OPEN_LOGS = 512
 _FILES_OF_A_LOG = 4
@@ -80,7 +82,7 @@ class WriteOptions:
     topic: str | None = option("topic", parse_topic, "topic of all rows; else the column topic")
     num_partitions: int | None = option(
         "numPartitions",
-        values.parse_positive_count,
+        values.at_most(_INT32_MAX, values.parse_positive_count),
         "partitions of each topic, needed for new ones where there is no column partition",
     )
     compression: str = option(
@@ -101,7 +103,9 @@ class WriteOptions:
     segment_bytes: int = option(
         "segmentBytes", values.parse_positive_len, "bytes of a segment at the most", default=1 << 30
     )
-    leader_epoch: int | None = option("leaderEpoch", values.parse_count, "leader epoch of the batches")
+    leader_epoch: int | None = option(
+        "leaderEpoch", values.at_most(_INT32_MAX, values.parse_count), "leader epoch of the batches"
+    )
     has_metadata: bool = option(
         "partitionMetadata",
         values.parse_bool,
@@ -153,7 +157,8 @@ class KbatWriter(DataSourceArrowWriter):
             (message for message in messages if isinstance(message, Written)), key=lambda task: task.number
         )
         fragments = [fragment for task in written for fragment in task.fragments]
-        options = CommitOptions(self.overwrite, self.options.leader_epoch, self.options.has_metadata)
+        given = self.options
+        options = CommitOptions(self.overwrite, given.leader_epoch, given.has_metadata, given.num_partitions)
         commit_fragments(Path(self.path), Path(self.job), fragments, options)
         self._clear()
 
@@ -232,10 +237,9 @@ class TaskWriter:
         if column.null_count == 0:
             partitions = column.to_numpy()
         else:
-            by_key = self._partitions_by_key(batch)
-            partitions = np.where(
-                column.is_null().to_numpy(zero_copy_only=False), by_key, column.fill_null(0).to_numpy()
-            )
+            partitions = np.array(column.fill_null(0).to_numpy())
+            is_null = column.is_null()
+            partitions[is_null.to_numpy(zero_copy_only=False)] = self._partitions_by_key(batch.filter(is_null))
         if partitions.min() < 0 or partitions.max() >= 1 << 31:
             wrong = partitions.min() if partitions.min() < 0 else partitions.max()
             message = f"kbat: {wrong} is no partition: they count from 0 to 2147483647"

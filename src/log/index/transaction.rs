@@ -21,6 +21,8 @@ use crate::num::u64_of;
 
 /// Bytes of an entry.
 pub(crate) const ENTRY_LEN: usize = 34;
+/// Markers that a segment has room for: each takes 78 bytes of at most 2 GiB.
+const MAX_ENTRIES: u64 = (1 << 31) / 78;
 /// The one version there is.
 const VERSION: i16 = 0;
 
@@ -123,11 +125,21 @@ impl TransactionIndex {
     /// All entries.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidFile`] at an entry of a version that Kafka does not read; those of reading.
+    /// [`ErrorKind::InvalidFile`] at an entry of a version that Kafka does not read, at one that comes twice in a row, as in a
+    /// file of zeros, and for more than a segment can have; those of reading.
     pub fn entries(&self) -> Result<Vec<AbortedTransaction>> {
+        if self.entry_count() > MAX_ENTRIES {
+            let message = format!("{} entries, more than a segment has room for", self.entry_count());
+            return Err(self.entries.fault(message));
+        }
         let mut entries = Vec::new();
         self.entries.visit(self.entry_count(), |slot, entry| {
-            entries.push(self.checked(slot, entry)?);
+            let transaction = self.checked(slot, entry)?;
+            if entries.last() == Some(&transaction) {
+                let position = slot.saturating_mul(u64_of(ENTRY_LEN));
+                return Err(self.entries.fault(format!("entry {slot} is the one before it again")).at(position));
+            }
+            entries.push(transaction);
             Ok(true)
         })?;
         Ok(entries)

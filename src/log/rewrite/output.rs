@@ -1,6 +1,6 @@
 //! [`Output`]: the new partition directory, built beside its place and renamed into it.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -13,10 +13,14 @@ use crate::format::batch::Batch;
 use crate::format::frame::batches;
 use crate::format::header::BatchHeader;
 use crate::log::Progress;
+use crate::log::file::PositionedFile;
 use crate::log::names::{LEADER_EPOCHS, MAX_SEGMENT_LEN, PARTITION_METADATA};
 use crate::log::staged::StagedDirectory;
 use crate::log::{AbortedTransaction, LogFile, LogFileKind, SegmentIndexer};
 use crate::num::u64_of;
+
+/// Most bytes of a file beside the log that is copied: as a producer snapshot may have.
+const MAX_COPIED_LEN: usize = 1 << 28;
 
 /// A partition directory that is being written. Dropped before [`Output::finish`], nothing is left of it.
 #[derive(Debug)]
@@ -128,12 +132,11 @@ impl Output {
     /// Copies a file that may be missing.
     fn copy_file(&self, source: &Source, name: &str) -> Result<()> {
         let (from, to) = (source.directory.join(name), self.work_directory().join(name));
-        let copy = || match fs::read(&from) {
-            Ok(content) => write_new(&to, &content),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        match PositionedFile::read_small(&from, MAX_COPIED_LEN) {
+            Ok(content) => write_new(&to, &content).map_err(|error| Error::from(error).with_path(&from)),
+            Err(error) if error.is_not_found() => Ok(()),
             Err(error) => Err(error),
-        };
-        copy().map_err(|error| Error::from(error).with_path(&from))
+        }
     }
 
     /// Without a snapshot, a broker that trusts the directory starts with no producers at all.

@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Batch;
 use crate::limits::Limits;
 use crate::log::Progress;
 use crate::log::directory::find_segments;
 use crate::log::reader::SegmentReader;
+use crate::log::resync::{Next, Resync};
 use crate::num::u64_of;
 
 /// A partition's directory.
@@ -67,7 +68,10 @@ impl Source {
     }
 
     /// Visits the batches of a segment, after their checksums where that is wanted, until the visitor has enough. Returns the
-    /// bytes that were not visited: at the end, a batch that is cut, or zeros.
+    /// bytes that were not visited: at the end of the log, a batch that is cut; zeros.
+    ///
+    /// # Errors
+    /// Those of reading and of the visitor; [`ErrorKind::CutBatch`] where batches follow one that leads beyond the file.
     pub(super) fn each_batch(
         &self,
         segment: &SourceSegment,
@@ -75,15 +79,19 @@ impl Source {
         visit: &mut dyn FnMut(&Batch<'_>) -> Result<bool>,
     ) -> Result<u64> {
         let mut reader = SegmentReader::open_with(&segment.path, &self.limits)?;
-        let mut visited = 0;
-        while let Some(batch) = reader.next_batch() {
+        let (mut visited, mut next_offset) = (0, None);
+        loop {
+            let Some(batch) = reader.next_batch() else {
+                self.check_end(segment, &reader, next_offset).map_err(|error| error.with_path(&segment.path))?;
+                break;
+            };
             let batch = batch?;
             // what was appended since the segments were listed belongs to none of the passes
             let end = batch.position().saturating_add(u64_of(batch.size()));
             if end > segment.size {
                 break;
             }
-            visited = end;
+            (visited, next_offset) = (end, Some(batch.next_offset()));
             progress.advance(u64_of(batch.size()))?;
             let checked = if self.check_crc { batch.verify_crc() } else { Ok(()) };
             if !checked.and_then(|()| visit(&batch)).map_err(|error| error.with_path(&segment.path))? {
@@ -91,5 +99,24 @@ impl Source {
             }
         }
         Ok(segment.size.saturating_sub(visited))
+    }
+
+    /// Refuses a segment that ends inside a batch where the log goes on: a later segment, or batches in the file.
+    fn check_end(&self, segment: &SourceSegment, reader: &SegmentReader, next_offset: Option<i64>) -> Result<()> {
+        let position = reader.position();
+        if position >= segment.size || reader.cut_len()? == 0 {
+            return Ok(());
+        }
+        let is_last = self.segments.last().is_some_and(|last| last.base_offset == segment.base_offset);
+        let goes_on =
+            !is_last || matches!(Resync::new(&self.limits).find(reader.file(), position, next_offset)?, Next::Batch(_));
+        if !goes_on {
+            return Ok(());
+        }
+        let error = Error::new(ErrorKind::CutBatch).at(position).in_field("size");
+        Err(match next_offset {
+            Some(offset) => error.in_batch(offset),
+            None => error,
+        })
     }
 }
