@@ -200,3 +200,13 @@ def test_log_writer_into_a_closed_directory_raises(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     with pytest.raises(PermissionError):
         kbat.LogWriter(tmp_path / "new")
+
+
+def test_writer_ends_before_the_largest_offset(tmp_path: Path) -> None:
+    with kbat.LogWriter(tmp_path / "a-0", start_offset=2**63 - 2) as log:
+        assert log.append(None, b"", timestamp=0) == 2**63 - 2
+        with pytest.raises(ValueError, match="there is no offset after this one"):
+            log.append(None, b"", timestamp=0)
+        assert log.end_offset == 2**63 - 1
+    found = kbat.scan(tmp_path / "a-0", columns=["offset"]).to_pyarrow()["offset"].to_pylist()
+    assert found == [2**63 - 2]

@@ -296,3 +296,11 @@ def test_verify_tells_of_a_link_to_nothing_and_goes_on(tmp_path: Path) -> None:
     for tool in (kbat.recover, kbat.salvage):
         with pytest.raises(FileNotFoundError):
             tool(place, tmp_path / "out")
+
+
+def test_verify_names_what_a_killed_spark_write_left(tmp_path: Path) -> None:
+    for name in ("a-0", ".kbat-0123456789abcdef0123456789abcdef/0-0/a-0"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / LOG).touch()
+    (message,) = [item.message for item in kbat.verify(tmp_path).findings if item.kind == "directory_name"]
+    assert message.startswith("of a Spark write that runs, or was killed")

@@ -211,3 +211,14 @@ def test_a_file_beside_the_log_that_is_a_pipe_is_an_error(tmp_path: Path) -> Non
     with pytest.raises(ValueError, match=r"this is a pipe or a device.*leader-epoch-checkpoint"):
         kbat.rewrite(log.directory, tmp_path / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["a-0"]
+
+
+@pytest.mark.parametrize("name", ["leader-epoch-checkpoint", "partition.metadata"])
+def test_a_malformed_file_beside_the_log_is_not_copied(tmp_path: Path, name: str) -> None:
+    """A broker does not start with one."""
+    log = GrowingLog(tmp_path / "a-0")
+    log.append(5)
+    (log.directory / name).write_text("rubbish\n")
+    with pytest.raises(kbat.CorruptError, match=name):
+        kbat.rewrite(log.directory, tmp_path / "out")
+    assert [path.name for path in tmp_path.iterdir()] == ["a-0"]

@@ -13,6 +13,7 @@ use crate::format::batch::Batch;
 use crate::format::frame::batches;
 use crate::format::header::BatchHeader;
 use crate::log::Progress;
+use crate::log::checkpoint::{LeaderEpochs, PartitionMetadata};
 use crate::log::file::PositionedFile;
 use crate::log::names::{LEADER_EPOCHS, MAX_SEGMENT_LEN, PARTITION_METADATA};
 use crate::log::staged::StagedDirectory;
@@ -21,6 +22,14 @@ use crate::num::u64_of;
 
 /// Most bytes of a file beside the log that is copied: as a producer snapshot may have.
 const MAX_COPIED_LEN: usize = 1 << 28;
+
+/// Passes on what is wrong with a file, but not that there is none.
+fn checked<T>(read: Result<T>) -> Result<()> {
+    match read {
+        Err(error) if !error.is_not_found() => Err(error),
+        _ => Ok(()),
+    }
+}
 
 /// A partition directory that is being written. Dropped before [`Output::finish`], nothing is left of it.
 #[derive(Debug)]
@@ -116,6 +125,9 @@ impl Output {
         progress: &mut Progress<'_>,
     ) -> Result<()> {
         self.end_segment()?;
+        // a broker does not start with what is malformed
+        checked(LeaderEpochs::read(&source.directory.join(LEADER_EPOCHS)))?;
+        checked(PartitionMetadata::read(&source.directory.join(PARTITION_METADATA)))?;
         for name in [LEADER_EPOCHS, PARTITION_METADATA] {
             self.copy_file(source, name)?;
         }

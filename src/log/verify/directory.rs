@@ -16,6 +16,8 @@ use crate::log::verify::report::{Finding, Report, Severity};
 
 /// Directories that are no partitions.
 const KNOWN: [&str; 2] = ["remote-log-index-cache", "lost+found"];
+/// How the name of the directory begins that a Spark write works in.
+const SPARK_JOB: &str = ".kbat-";
 const CLEAN_SHUTDOWN: &str = ".kafka_cleanshutdown";
 const META_PROPERTIES: &str = "meta.properties";
 
@@ -57,6 +59,11 @@ pub(crate) fn check_directory(
                 report.about(Severity::Info, "stray_directory", &directory, message);
             }
             None if KNOWN.contains(&name.as_str()) => {}
+            None if name.starts_with(SPARK_JOB) => {
+                let message = "of a Spark write that runs, or was killed: a broker does not start with it; if none runs, \
+                    write to the directory again where it holds a commit.json, and else remove it";
+                report.about(Severity::Error, "directory_name", &directory, message);
+            }
             None if holds_partitions(&directory)? => {
                 let message =
                     "partitions lie in it: if this is the log directory, verify it and not the directory above";

@@ -221,7 +221,8 @@ fn check_metadata(directory: &Path, report: &mut Report) {
             report.about(Severity::Info, "partition_metadata_missing", &path, "brokers before 2.8 write none");
         }
         Err(error) => {
-            let message = format!("{}; a broker does not start with it", error.kind());
+            let message =
+                format!("{}; a broker does not start with it, and makes a new one where it is away", error.kind());
             report.about(Severity::Error, "partition_metadata", &path, message);
         }
     }

@@ -168,6 +168,7 @@ impl LogWriter {
             self.pending = self.options.batch_builder(self.leader_epoch).base_offset(self.end_offset);
         }
         let offset = self.end_offset();
+        check_has_next(offset)?;
         self.pending.append_with_headers(timestamp, key, value, headers)?;
         Ok(offset)
     }
@@ -215,6 +216,7 @@ impl LogWriter {
                 let message = format!("offset {base_offset} does not come after the log's end, {end_offset}");
                 return Err(Error::argument(message).at(position));
             }
+            check_has_next(batch.last_offset()).map_err(|error| error.at(position))?;
             first_offset.get_or_insert(base_offset);
             end_offset = batch.next_offset();
             position = position.saturating_add(u64_of(size));
@@ -347,6 +349,14 @@ fn check_batch(batch: &Batch<'_>, offsets: OffsetPolicy, scratch: &mut Scratch, 
     if batch.magic() == 2 && (next_offset == base_offset || next_offset != batch.next_offset()) {
         let message = format!("last offset {} of a batch whose records end before {next_offset}", batch.last_offset());
         return Err(Error::argument(message).in_batch(base_offset));
+    }
+    Ok(())
+}
+
+/// A log's end is the offset after its last record, and the largest number has none.
+fn check_has_next(offset: i64) -> Result<()> {
+    if offset == i64::MAX {
+        return Err(Error::argument("there is no offset after this one").in_batch(offset));
     }
     Ok(())
 }

@@ -212,7 +212,7 @@ fn keys_of(keys: &Bound<'_, PyAny>) -> PyResult<HashSet<Vec<u8>>> {
 /// Raises:
 ///     ValueError: Options that contradict each other; ``out`` is not empty; ``path`` holds no segment; an open
 ///         transaction where transactions can't be kept.
-///     CorruptError: A batch, record or checksum is wrong.
+///     CorruptError: A batch or checksum is wrong, or a record of a batch that changes; others are copied unread.
 ///     UnsupportedError: zstd below magic 2, where no other codec is asked for.
 ///     OSError: Reading or writing failed.
 ///
