@@ -142,7 +142,13 @@ def test_leader_epochs_do_not_go_back(tmp_path: Path) -> None:
     assert kbat.PartitionLog(tmp_path / "a-0").leader_epochs == [(7, 0)]
 
 
-@pytest.mark.parametrize("name", ["leaderEpoch", "numPartitions"])
+@pytest.mark.parametrize("name", ["leaderEpoch", "numPartitions", "segmentBytes"])
 def test_numbers_that_kafka_has_no_room_for_are_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(ValueError, match=f"option {name}='2147483648': it is at most 2147483647"):
         parse_write_options({"path": str(tmp_path), name: "2147483648"})
+
+
+def test_levels_are_checked_before_a_task_begins(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="gzip compression has levels 1 to 9, not 99"):
+        write(tmp_path, compression="gzip", level="99")
+    assert names_in(tmp_path) == []

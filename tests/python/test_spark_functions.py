@@ -254,8 +254,18 @@ def test_names_in_another_case_are_not_passed_over(registered: SparkSession) -> 
         kbat.spark.encode(frame, by=["Topic"])
     with pytest.raises(PySparkException, match="column Key: write it key"):
         frame.selectExpr("kbat_encode(array(struct(Key, value)), 'none')").collect()
+
+
+def test_what_the_driver_knows_to_be_wrong_is_said_at_once(registered: SparkSession) -> None:
+    frame = registered.createDataFrame([("A", bytearray(b"v"))], "topic string, value binary")
     with pytest.raises(ValueError, match="columns and keep are both empty"):
         kbat.spark.decode(frame, "value", columns=[], keep=[])
+    with pytest.raises(ValueError, match="the column error comes unasked"):
+        kbat.spark.decode(frame, "value", columns=["offset", "error"])
+    with pytest.raises(ValueError, match="there is no column timestamp"):
+        kbat.spark.encode(frame)
+    with pytest.raises(ValueError, match="cast it to a plain string"):
+        kbat.spark.encode(frame.selectExpr("topic collate utf8_lcase as topic", "value"), timestamp=0)
 
 
 def test_decode_and_encode_are_inverse(registered: SparkSession, log_dir: Path) -> None:

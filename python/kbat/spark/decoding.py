@@ -87,7 +87,11 @@ def decode(
         >>> kbat.spark.decode(spark.read.format("binaryFile").load("/dumps/*.bin"), "content", keep=["path"])
     """
     parsed = _parse(options)
-    names = [*listed(columns, "columns"), *("error",) * (parsed.on_corrupt == "report")]
+    asked = listed(columns, "columns")
+    if ERROR_COLUMN.name in asked:
+        message = 'kbat: the column error comes unasked, as the last one, with on_corrupt="report"'
+        raise ValueError(message)
+    names = [*asked, *(ERROR_COLUMN.name,) * (parsed.on_corrupt == "report")]
     kept = [name for name in df.columns if name != column] if keep is None else listed(keep, "keep")
     _check(df, column, names, kept)
     if not names and not kept:

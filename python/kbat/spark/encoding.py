@@ -30,7 +30,16 @@ if TYPE_CHECKING:
 ARROW_LEN = 2 << 20
 
 # What kbat.encode_batches looks at.
-RECORD_COLUMNS = ("key", "value", "timestamp", "headers", "offset")
+_ARROW_SCHEMA = pa.schema(
+    [
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("timestamp", pa.timestamp("us", "UTC")),
+        ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
+        ("offset", pa.int64()),
+    ]
+)
+RECORD_COLUMNS = tuple(_ARROW_SCHEMA.names)
 
 _BATCH_FIELDS = (
     types.StructField("baseOffset", types.LongType()),
@@ -38,6 +47,8 @@ _BATCH_FIELDS = (
     types.StructField("recordCount", types.IntegerType()),
     types.StructField("batch", types.BinaryType()),
 )
+
+_BINARY = "UTF8_BINARY"
 
 # What can be told apart row by row; of fractions, NaN is another than NaN.
 _KEY_TYPES = (
@@ -94,7 +105,7 @@ def encode(
         message = f"kbat: the DataFrame has no column {missing[0]}; it has {', '.join(df.columns)}"
         raise ValueError(message)
     _check_keys(df, keys)
-    kbat.encode(pa.table({"value": pa.array([], pa.binary())}), **({"timestamp": -1} | options))  # checks the options
+    kbat.encode(_ARROW_SCHEMA.empty_table().select(records), **options)  # checks the options
     if repartition:
         df = df.repartition(*map(quoted, keys)) if keys else df.coalesce(1)
         df = df.sortWithinPartitions(*map(quoted, (*keys, *order))) if keys or order else df
@@ -124,6 +135,9 @@ def _check_keys(df: DataFrame, keys: Sequence[str]) -> None:
         if not isinstance(data_type, _KEY_TYPES):
             message = f"kbat: by={name!r}: it is {data_type.simpleString()}, which names no log; cast it to string"
             raise ValueError(message)  # noqa: TRY004 -- as for all that the user names
+        if getattr(data_type, "collation", _BINARY) != _BINARY:  # sorted by it, the rows of two logs lie mixed
+            message = f"kbat: by={name!r}: it is {data_type.simpleString()}; cast it to a plain string"
+            raise ValueError(message)
 
 
 def _encoding(encoder: Encoder) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

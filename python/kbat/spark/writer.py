@@ -20,7 +20,7 @@ import time
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -101,7 +101,10 @@ class WriteOptions:
         aliases=("kafka.batch.size",),
     )
     segment_bytes: int = option(
-        "segmentBytes", values.parse_positive_len, "bytes of a segment at the most", default=1 << 30
+        "segmentBytes",
+        values.at_most(_INT32_MAX, values.parse_positive_len),
+        "bytes of a segment at the most",
+        default=1 << 30,
     )
     leader_epoch: int | None = option(
         "leaderEpoch", values.at_most(_INT32_MAX, values.parse_count), "leader epoch of the batches"
@@ -131,6 +134,7 @@ class KbatWriter(DataSourceArrowWriter):
             message = 'kbat: no path; write .save("/path/to/directory")'
             raise ValueError(message)
         _check_schema(schema, options)
+        kbat.encode(pa.table({"value": pa.array([], pa.binary())}), timestamp=-1, **_encoding(options))
         self.options = options
         self.overwrite = overwrite
         self.path = local_path(options.path)
@@ -285,12 +289,10 @@ class TaskWriter:
         options, log = self.job.options, self._log(partition)
         batches = kbat.encode_batches(
             records,
-            compression=cast("Any", options.compression),
-            level=options.level,
-            batch_bytes=options.batch_size,
             base_offset=log.end_offset,
             timestamp=self.now,
             partition_leader_epoch=0,
+            **_encoding(options),
         )
         for batch in batches:
             log.append_batch(batch.bytes, keep_offsets=True)
@@ -314,6 +316,11 @@ class TaskWriter:
 
     def _directory(self, partition: TopicPartition) -> Path:
         return self.directory / str(partition)
+
+
+def _encoding(options: WriteOptions) -> dict[str, Any]:
+    """Return the options of `kbat.encode_batches` that the user gives."""
+    return {"compression": options.compression, "level": options.level, "batch_bytes": options.batch_size}
 
 
 def _check_topic(name: str) -> None:
