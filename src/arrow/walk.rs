@@ -343,7 +343,7 @@ impl Current {
             Next::Batch(to) => (to, self.input.header_at(to)?.base_offset()),
             Next::End(to) => (to, None),
         };
-        self.input.seek(to);
+        self.input.resume(to);
         let length = to.saturating_sub(position);
         let is_end = next_offset.is_none() && self.input.cut_len()? == 0;
         let next_offset = if is_end { self.source.next_base } else { next_offset };

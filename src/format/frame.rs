@@ -198,6 +198,14 @@ pub(crate) fn limit_error(bytes: &[u8], len: usize, position: u64, limit: usize)
     }
 }
 
+/// The error for a batch whose length, after many that led nowhere, is not believed; `bytes` are its first.
+#[cold]
+pub(crate) fn unbelievable(bytes: &[u8], position: u64) -> Error {
+    let base_offset = bytes.first_chunk().map_or(0, |base_offset| i64::from_be_bytes(*base_offset));
+    let length = bytes.get(8..).and_then(|rest| rest.first_chunk()).map_or(0, |length| i32::from_be_bytes(*length));
+    length_error(length, MIN_LENGTH, base_offset, position)
+}
+
 #[cold]
 fn length_error(length: i32, minimum: i32, base_offset: i64, position: u64) -> Error {
     Error::new(ErrorKind::BatchLength { length, minimum })

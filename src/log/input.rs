@@ -132,6 +132,14 @@ impl Input {
         }
     }
 
+    /// Goes on after damage at the batch that begins at this byte.
+    pub(crate) fn resume(&mut self, position: u64) {
+        match self {
+            Self::File(reader) => reader.resume(position),
+            Self::Memory(_) => self.seek(position),
+        }
+    }
+
     /// Where the next batch begins.
     pub(crate) fn position(&self) -> u64 {
         match self {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::error::{ErrorKind, Result};
 use crate::format::batch::Batch;
-use crate::format::frame::{Frame, frame, is_zeros, limit_error, trusted_len};
+use crate::format::frame::{Frame, frame, is_zeros, limit_error, trusted_len, unbelievable};
 use crate::format::header::{BATCH_HEADER_LEN, BatchHeader, HEADER_LEN_UP_TO_MAGIC};
 use crate::limits::Limits;
 use crate::log::file::PositionedFile;
@@ -23,6 +23,13 @@ const FIRST_WINDOW_LEN: usize = 1 << 16;
 const HEADER_WINDOW_LEN: usize = 128;
 /// Batches of no more bytes than this are cheaper to read than to read around.
 const SMALL_BATCH_LEN: usize = 4096;
+
+/// Batches of no more bytes than this are looked at whatever came before.
+const BELIEVED_LEN: usize = 1 << 16;
+/// Bytes of damaged batches that are walked again: some of the largest, and so many for each byte walked over. Lengths
+/// that all lead to the end of the file would make the walk quadratic.
+const AGAIN_FREE: u64 = 1 << 30;
+const AGAIN_PER_BYTE: u64 = 16;
 
 /// Walks the batches of a segment file, or of any file of batches back to back, front to back.
 ///
@@ -55,6 +62,8 @@ pub struct SegmentReader {
     /// Bytes to read next, if no more are needed.
     read_len: usize,
     bytes_read: u64,
+    /// Bytes of batches that were given and found damaged, and that are walked again.
+    again: u64,
     /// The unread part of the window.
     start: usize,
     end: usize,
@@ -100,6 +109,7 @@ impl SegmentReader {
             lent: Vec::new(),
             read_len: FIRST_WINDOW_LEN,
             bytes_read: 0,
+            again: 0,
             start: 0,
             end: 0,
             state: State::Walking,
@@ -131,9 +141,16 @@ impl SegmentReader {
         self.stop
     }
 
+    /// Goes on after damage, perhaps inside a batch that was given: lengths that lead far ahead are believed so often only.
+    pub(crate) fn resume(&mut self, position: u64) {
+        self.again = self.again.saturating_add(self.position.saturating_sub(position));
+        self.seek(position);
+    }
+
     /// Goes on at the batch that begins at this byte, whatever happened before.
     pub fn seek(&mut self, position: u64) {
-        let start = position.checked_sub(self.position).map_or(usize::MAX, usize_from_u64).saturating_add(self.start);
+        let window = self.position.saturating_sub(u64_of(self.start)); // what was walked over is in it still
+        let start = position.checked_sub(window).map_or(usize::MAX, usize_from_u64);
         if start <= self.end {
             self.start = start;
         } else {
@@ -294,6 +311,9 @@ impl SegmentReader {
                     if len > self.batch_len_limit {
                         return Err(limit_error(rest, len, self.position, self.batch_len_limit));
                     }
+                    if len > BELIEVED_LEN && self.has_walked_too_often() {
+                        return Err(unbelievable(rest, self.position));
+                    }
                     if len <= have {
                         return Ok(Found::Batch(len));
                     }
@@ -307,6 +327,10 @@ impl SegmentReader {
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    fn has_walked_too_often(&self) -> bool {
+        self.again > AGAIN_FREE.saturating_add(self.position.saturating_mul(AGAIN_PER_BYTE))
     }
 
     fn consume(&mut self, len: usize) {

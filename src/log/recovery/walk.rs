@@ -51,7 +51,7 @@ pub(crate) fn walk(path: &Path, limits: &Limits, visitor: &mut dyn Visitor) -> R
         match resync.find(&source, position, visitor.next_offset())? {
             Next::Batch(next) => {
                 visitor.damage(fault, next.saturating_sub(position))?;
-                reader = reader.starting_at(next);
+                reader.resume(next);
             }
             Next::End(end) => {
                 if end > position {
