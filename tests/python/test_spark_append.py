@@ -152,3 +152,12 @@ def test_levels_are_checked_before_a_task_begins(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="gzip compression has levels 1 to 9, not 99"):
         write(tmp_path, compression="gzip", level="99")
     assert names_in(tmp_path) == []
+
+
+def test_abort_removes_the_directory_that_the_write_made(tmp_path: Path) -> None:
+    for name, is_kept in (("new", False), ("there", True)):
+        path = tmp_path / name
+        if is_kept:
+            path.mkdir()
+        KbatWriter(ROWS, parse_write_options({"path": str(path)}), overwrite=False).abort([])
+        assert path.exists() == is_kept

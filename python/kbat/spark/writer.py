@@ -142,6 +142,7 @@ class KbatWriter(DataSourceArrowWriter):
         finish_commits(Path(self.path))
         self.partition_counts = _partition_counts(self.path)
         self.has_partition = "partition" in schema.names
+        self.is_new = not Path(self.path).exists()
         Path(self.job).mkdir(parents=True)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:  # type: ignore[override]  # as Spark has it
@@ -171,6 +172,9 @@ class KbatWriter(DataSourceArrowWriter):
         del messages
         if not is_committed(Path(self.job)):
             self._clear()
+            if self.is_new:
+                with contextlib.suppress(OSError):  # another write may be in it
+                    Path(self.path).rmdir()
 
     def _clear(self) -> None:
         """Remove the job's directory. Tasks that still run find no place to write any more, and fail."""

@@ -74,11 +74,13 @@ pub(crate) struct Resync {
     spent: u64,
     /// Work that is free: two of the largest batches.
     free: u64,
+    /// Where not all bytes from there on are zero, as far as that is known.
+    not_zero: Option<u64>,
 }
 
 impl Resync {
     pub(crate) fn new(limits: &Limits) -> Self {
-        Self { batch_len: limits.batch_len, passed: 0, spent: 0, free: 1 << 20 }
+        Self { batch_len: limits.batch_len, passed: 0, spent: 0, free: 1 << 20, not_zero: None }
     }
 
     /// The next batch after the damaged one at `damaged`. `next_offset` is the offset after the last good batch, if there was
@@ -359,10 +361,14 @@ impl Search<'_> {
     }
 
     fn is_zero_to_the_end(&mut self, position: u64) -> Result<bool> {
+        if self.budget.not_zero.is_some_and(|known| position <= known) {
+            return Ok(false);
+        }
         let mut at = position;
         while at < self.end {
             let piece = self.pieces.from(self.source, at, 1)?;
             if !is_zeros(piece) {
+                self.budget.not_zero = self.budget.not_zero.max(Some(at));
                 return Ok(false);
             }
             at = at.saturating_add(u64_of(piece.len().max(1)));
