@@ -102,6 +102,13 @@ def test_append_behind_a_length_that_leads_beyond_the_file_is_an_error(tmp_path:
     assert log.segment.read_bytes() == data
 
 
+def test_append_to_a_directory_without_a_segment_begins_the_log(tmp_path: Path) -> None:
+    (tmp_path / "a-0").mkdir()
+    write(tmp_path, rows("a", 2))
+    assert kbat.PartitionLog(tmp_path / "a-0").end_offset == 2
+    assert kbat.verify(tmp_path / "a-0").exit_code == 0
+
+
 def test_append_behind_half_a_batch_takes_its_place_as_a_broker_does(tmp_path: Path) -> None:
     log = GrowingLog(tmp_path / "a-0")
     log.append(5)

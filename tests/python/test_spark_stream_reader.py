@@ -123,12 +123,18 @@ def test_stream_shows_whole_batches_only(tmp_path: Path, logs: list[GrowingLog],
     assert rows(source, start, source.latestOffset(start, ALL)) == {"a-0": [10, 11, 12, 13]}
 
 
-def test_stream_deleted_segments_are_lost_data(tmp_path: Path) -> None:
-    log = GrowingLog(tmp_path / "a-0")
+def first_of_two_segments(directory: Path) -> Path:
+    """Make a log of ten records, and ten in a second segment."""
+    log = GrowingLog(directory)
     log.append(10)
     first = log.segment
     log.roll()
     log.append(10)
+    return first
+
+
+def test_stream_deleted_segments_are_lost_data(tmp_path: Path) -> None:
+    first = first_of_two_segments(tmp_path / "a-0")
     start, end = {"a": {"0": 5}}, {"a": {"0": 20}}
     assert rows(reader(tmp_path), start, end) == {"a-0": list(range(5, 20))}
     first.unlink()
@@ -343,11 +349,7 @@ def test_stream_of_what_is_available_judges_a_new_partition_that_goes(tmp_path: 
 
 
 def test_stream_segments_that_go_before_their_task_are_lost_data(tmp_path: Path) -> None:
-    log = GrowingLog(tmp_path / "a-0")
-    log.append(10)
-    first = log.segment
-    log.roll()
-    log.append(10)
+    first = first_of_two_segments(tmp_path / "a-0")
     start, end = {"a": {"0": 5}}, {"a": {"0": 20}}
     source, lenient = reader(tmp_path), reader(tmp_path, failOnDataLoss="false")
     [task] = source.partitions(start, end)

@@ -229,10 +229,10 @@ class _Existing:
 
 def _check_end(directory: Path) -> None:
     """Read the last segment, as a writer cuts it at the first damage; half a batch at its end may go."""
-    last = kbat.PartitionLog(directory).segments[-1]
     try:
-        for _ in kbat.scan(last.path, columns=["offset"]).to_batches():
-            pass
+        for last in kbat.PartitionLog(directory).segments[-1:]:
+            for _ in kbat.scan(last.path, columns=["offset"]).to_batches():
+                pass
     except kbat.CorruptError as error:
         error.add_note(
             f"kbat: nothing was written: appending would cut what follows the damage; see `kbat verify {directory}`, "
