@@ -1,6 +1,8 @@
 //! kbat's errors as Python exceptions. The classes are written in Python (`kbat.errors`), so that they can have two bases
 //! and typed attributes.
 
+use std::path::Path;
+
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -10,6 +12,9 @@ use crate::error::{Error, ErrorKind};
 
 /// What reading a directory gives, on Linux, macOS and Windows.
 const EISDIR: i32 = 21;
+
+/// What becomes of a URL.
+const NO_URLS: &str = "; kbat takes paths, not URLs: mount or copy it, or give the file's bytes where bytes are taken";
 
 /// The exception for an error.
 pub(crate) fn raise(py: Python<'_>, error: &Error) -> PyErr {
@@ -33,9 +38,21 @@ fn os_error(error: &Error, io: &std::io::Error) -> PyErr {
     let errno = io.raw_os_error().or_else(|| (io.kind() == std::io::ErrorKind::IsADirectory).then_some(EISDIR));
     match (errno, error.path()) {
         // errno and file name make Python pick FileNotFoundError, PermissionError and so on
-        (Some(errno), Some(path)) => PyOSError::new_err((errno, io_message(io), path.as_os_str().to_owned())),
+        (Some(errno), Some(path)) => {
+            let mut message = io_message(io);
+            if io.kind() == std::io::ErrorKind::NotFound && is_url(path) {
+                message.push_str(NO_URLS);
+            }
+            PyOSError::new_err((errno, message, path.as_os_str().to_owned()))
+        }
         _ => PyOSError::new_err(error.to_string()),
     }
+}
+
+fn is_url(path: &Path) -> bool {
+    path.to_str().and_then(|text| text.split_once("://")).is_some_and(|(scheme, _)| {
+        !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    })
 }
 
 /// The system's words without Rust's "(os error 2)".

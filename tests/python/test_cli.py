@@ -334,6 +334,13 @@ def test_cat_at_damage_fails_skips_or_reports() -> None:
     assert "-- damage: checksum mismatch" in run("cat", place, "--on-corrupt", "report", "--text").stdout
 
 
+@pytest.mark.parametrize("command", ["ls", "recover"])
+def test_path_that_is_no_path_says_what_it_is(command: str, tmp_path: Path) -> None:
+    for path, reason in (("s3://bucket/orders-0", "is a URL"), (tmp_path / "no", "does not exist")):
+        done = run(command, path)
+        assert (done.exit_code, reason in " ".join(done.stderr.replace("│", "").split())) == (2, True), done.stderr
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

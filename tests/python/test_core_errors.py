@@ -130,6 +130,15 @@ def test_missing_file_is_file_not_found(tmp_path: Path) -> None:
         assert str(raised.value) == f"[Errno 2] No such file or directory: '{path}'"
 
 
+def test_url_is_told_to_be_no_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(FileNotFoundError, match="takes paths, not URLs: mount or copy it") as raised:
+        kbat.scan("s3://bucket/orders-0")
+    assert raised.value.filename == "s3://bucket/orders-0"
+    (tmp_path / "s3:" / "bucket").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    assert kbat.find_segments("s3://bucket") == []  # a path that looks like one
+
+
 def test_directory_is_no_file(tmp_path: Path) -> None:
     with pytest.raises(IsADirectoryError) as raised:
         kbat.read_batches(tmp_path)

@@ -52,11 +52,33 @@ def time(value: str) -> int:
     return (moment - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) // dt.timedelta(milliseconds=1)
 
 
+def existing(value: str) -> Path:
+    """Return a path where something is. A URL is told from a path that is wrong."""
+    path = Path(value)
+    if not path.exists():
+        message = f"path {value!r} does not exist."
+        if re.match(r"[A-Za-z0-9]+://", value):
+            message = f"{value} is a URL, and kbat takes paths: mount it, or copy the files."
+        raise typer.BadParameter(message)
+    return path
+
+
+def existing_directory(value: str) -> Path:
+    """Return the path of a directory."""
+    path = existing(value)
+    if not path.is_dir():
+        message = f"{value!r} is a file; give the partition directory."
+        raise typer.BadParameter(message)
+    return path
+
+
 PathArgument = Annotated[
-    Path, typer.Argument(metavar="PATH", exists=True, help="A log directory, a partition directory or a .log file.")
+    Path,
+    typer.Argument(metavar="PATH", parser=existing, help="A log directory, a partition directory or a .log file."),
 ]
 PartitionArgument = Annotated[
-    Path, typer.Argument(metavar="PATH", exists=True, file_okay=False, help="A partition directory. It is only read.")
+    Path,
+    typer.Argument(metavar="PATH", parser=existing_directory, help="A partition directory. It is only read."),
 ]
 OutArgument = Annotated[
     Path, typer.Argument(metavar="OUT", help="Directory to write; missing or empty. It appears when it is complete.")

@@ -8,15 +8,13 @@ import typer
 
 import kbat
 from kbat.cli import output
-from kbat.cli.options import IndexInterval, Json, OutArgument
+from kbat.cli.options import IndexInterval, Json, OutArgument, existing, existing_directory
 from kbat.cli.place import check_partition
 from kbat.cli.progress import progress
 
-_Partition = Annotated[
-    Path, typer.Argument(metavar="PATH", exists=True, file_okay=False, help="A partition directory.")
-]
+_Partition = Annotated[Path, typer.Argument(metavar="PATH", parser=existing_directory, help="A partition directory.")]
 _SegmentOrPartition = Annotated[
-    Path, typer.Argument(metavar="PATH", exists=True, help="A partition directory or a .log file.")
+    Path, typer.Argument(metavar="PATH", parser=existing, help="A partition directory or a .log file.")
 ]
 _Out = Annotated[
     Path | None,
