@@ -271,7 +271,8 @@ impl Search<'_> {
             if *at >= until || is_ahead && (*at > furthest || !self.budget.affords(u64_of(SEARCH_LEN))) {
                 return Ok(None);
             }
-            let piece = self.pieces.from(self.source, *at, HEAD_LEN)?;
+            // one byte more than is kept, so that each piece has a place to look at
+            let piece = self.pieces.from(self.source, *at, HEAD_LEN.saturating_add(1))?;
             let is_last = at.saturating_add(u64_of(piece.len())) >= self.end;
             let keep = if is_last { 0 } else { HEAD_LEN };
             let starts = piece.len().saturating_sub(keep).min(len_between(*at, until));

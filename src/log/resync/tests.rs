@@ -211,6 +211,22 @@ fn zeros_and_cut_batches_at_the_end_are_the_end() {
     assert_eq!(find(&[], 0, None), Next::End(0));
 }
 
+#[test]
+fn damage_of_any_length_is_passed_over() {
+    let piece = SEARCH_LEN;
+    let after = [batch(2, b"after"), batch(3, &vec![7; 3 * piece]), batch(4, b"last")].concat();
+    for len in [piece - HEAD_LEN, piece - 1, piece, piece + 1, 2 * piece - HEAD_LEN, 2 * piece, 9 * piece + 5] {
+        for fill in [0, 0x55, 0xff] {
+            let bytes = [batch(1, b"before"), vec![fill; len], after.clone()].concat();
+            let damaged = batch(1, b"before").len();
+            assert_eq!(find(&bytes, damaged, Some(2)), Next::Batch(u64_of(damaged + len)), "{len} of {fill}");
+        }
+        let mut bytes = [batch(1, &vec![8; len]), after.clone()].concat();
+        bytes[8..12].fill(0xff); // its size
+        assert_eq!(find(&bytes, 0, None), Next::Batch(u64_of(bytes.len() - after.len())), "a value of {len}");
+    }
+}
+
 /// Edge case 92: candidates that overlap, each as long as all that is left.
 #[test]
 fn work_is_bounded_by_the_bytes() {
