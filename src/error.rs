@@ -252,6 +252,13 @@ impl Error {
         self
     }
 
+    /// In place of the byte that was found in a copy of the input.
+    #[must_use]
+    pub(crate) fn moved_to(mut self, byte: u64) -> Self {
+        self.0.position.byte = Some(byte);
+        self
+    }
+
     #[must_use]
     pub(crate) fn in_batch(mut self, base_offset: i64) -> Self {
         self.0.position.base_offset.get_or_insert(base_offset);

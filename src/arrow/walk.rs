@@ -13,7 +13,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Batch;
 use crate::format::header::BatchHeader;
 use crate::log::committed::Committed;
-use crate::log::resync::{Next, Resync};
+use crate::log::resync::{Floor, Next, Resync};
 use crate::log::{Input, Lender, has_later_segment};
 
 /// Walks sources in their order, one open at a time.
@@ -32,8 +32,8 @@ struct Current {
     bounds: Bounds,
     committed: Option<Arc<Committed>>,
     resync: Resync,
-    /// The offset after the last batch that was walked over.
-    next_offset: Option<i64>,
+    /// The offset after the last batch that was walked over, and the least that can follow.
+    floor: Floor,
     /// Bytes of the source, where anybody wants to know.
     len: u64,
 }
@@ -196,9 +196,9 @@ impl Walk {
         let Some(position) = start_position(&source, &bounds, options)? else { return Ok(None) };
         let mut input = source.open(position, options)?;
         input.stop_at(source.window.1);
-        let next_offset = source.base_offset.filter(|_| position == 0);
+        let floor = Floor::at(source.base_offset.filter(|_| position == 0));
         let resync = Resync::new(&options.limits);
-        Ok(Some(Current { source, input, bounds, committed, resync, next_offset, len: 0 }))
+        Ok(Some(Current { source, input, bounds, committed, resync, floor, len: 0 }))
     }
 }
 
@@ -258,7 +258,7 @@ impl Current {
             Err(found) => return found,
         };
         let is_sorted = self.is_sorted();
-        let Self { source, input, bounds, committed, next_offset, .. } = self;
+        let Self { source, input, bounds, committed, floor, .. } = self;
         let (batch, lender) = input.last(header);
         let position = batch.position();
         let is_enough = is_sorted && bounds.end_before(&batch);
@@ -275,14 +275,14 @@ impl Current {
         let is_passed_over = position < source.window.0 || bounds.pass_over(&batch) || is_aborted;
         let taken =
             if is_passed_over { Ok(()) } else { take(&batch, &Given { origin: &source.origin, bounds, lender }) };
-        let offsets = (batch.base_offset().or(*next_offset), Some(batch.next_offset()));
+        let offsets = (batch.base_offset().or(floor.next()), Some(batch.next_offset()));
         match taken {
             Ok(()) => {
-                *next_offset = offsets.1;
+                floor.pass(&header);
                 Found::Given
             }
             Err(error) if options.check_crc => {
-                *next_offset = offsets.1;
+                floor.pass(&header);
                 Found::Bad { position, size: batch.size(), offsets, error }
             }
             Err(error) => Found::Damage { position, error },
@@ -292,7 +292,7 @@ impl Current {
     /// The header of the next batch to look into; what a trusted header leaves out is stepped over. Else, how the walk ends here.
     fn next_wanted(&mut self, is_trusted: bool, watch: &mut Watch) -> std::result::Result<BatchHeader, Found> {
         let is_sorted = self.is_sorted();
-        let Self { source, input, bounds, committed, next_offset, .. } = self;
+        let Self { source, input, bounds, committed, floor, .. } = self;
         let from = source.window.0;
         let mut goes_on = true;
         let next = if is_trusted && (bounds.are_any() || committed.is_some() || from > 0) {
@@ -304,7 +304,7 @@ impl Current {
                 let is_aborted = committed.as_ref().is_some_and(|committed| committed.is_aborted(header));
                 let passes_over = is_before || is_aborted || bounds.pass_over(header);
                 if passes_over {
-                    *next_offset = Some(header.next_offset());
+                    floor.pass(header);
                     goes_on = watch.goes_on(header.position().saturating_sub(from));
                 }
                 !(passes_over && goes_on)
@@ -332,13 +332,13 @@ impl Current {
         if header.position() >= self.source.window.0 && !self.bounds.pass_over(&header) {
             take(&header, &self.source.origin);
         }
-        self.next_offset = Some(header.next_offset());
+        self.floor.pass(&header);
         Found::Given
     }
 
     /// Goes on at the next batch after damage.
     fn pass_over(&mut self, position: u64, error: Error) -> Result<Fault> {
-        let next = self.input.resync(&mut self.resync, position, self.next_offset);
+        let next = self.input.resync(&mut self.resync, position, self.floor.least());
         let (to, next_offset) = match next.map_err(|error| self.source.locate(error))? {
             Next::Batch(to) => (to, self.input.header_at(to)?.base_offset()),
             Next::End(to) => (to, None),
@@ -347,7 +347,7 @@ impl Current {
         let length = to.saturating_sub(position);
         let is_end = next_offset.is_none() && self.input.cut_len()? == 0;
         let next_offset = if is_end { self.source.next_base } else { next_offset };
-        Ok(self.fault(position, length, (self.next_offset, next_offset), error))
+        Ok(self.fault(position, length, (self.floor.next(), next_offset), error))
     }
 
     /// A cut batch at the end of the input; batches may follow it, if its size is what is wrong.
@@ -358,12 +358,12 @@ impl Current {
         }
         let position = self.input.position();
         let error = self.cut_error(ErrorKind::Truncated, position);
-        let next = self.input.resync(&mut self.resync, position, self.next_offset);
+        let next = self.input.resync(&mut self.resync, position, self.floor.least());
         if let Next::Batch(_) = next.map_err(|error| self.source.locate(error))? {
             return self.pass_over(position, error).map(Some);
         }
         self.input.seek(position.saturating_add(cut_len));
-        let mut fault = self.fault(position, cut_len, (self.next_offset, self.source.next_base), error);
+        let mut fault = self.fault(position, cut_len, (self.floor.next(), self.source.next_base), error);
         fault.is_cut = true;
         Ok(Some(fault))
     }
@@ -385,7 +385,7 @@ impl Current {
     /// The end of the input inside a batch.
     fn cut_error(&self, kind: ErrorKind, position: u64) -> Error {
         let error = Error::new(kind).at(position).in_field("size");
-        self.source.locate(match self.next_offset {
+        self.source.locate(match self.floor.next() {
             Some(offset) => error.in_batch(offset),
             None => error,
         })

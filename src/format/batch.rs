@@ -161,7 +161,7 @@ impl<'a> Batch<'a> {
             .map_err(|error| error.in_batch(base_offset))?;
         let Some(value) = message.value else {
             return Err(Error::new(ErrorKind::InvalidWrapper("its value is null"))
-                .at(self.position())
+                .at(self.message_position().saturating_add(message.value_start()))
                 .in_batch(base_offset)
                 .in_field("value"));
         };
@@ -171,6 +171,12 @@ impl<'a> Batch<'a> {
     /// A v0 or v1 message from its checksum on.
     fn message_bytes(&self) -> &'a [u8] {
         self.bytes.get(crate::format::header::LOG_OVERHEAD..).unwrap_or_default()
+    }
+
+    /// Where the value of a v0 or v1 message begins.
+    pub(crate) fn value_position(&self) -> u64 {
+        let start = legacy::Message::parse(self.message_bytes(), 0).map_or(0, |message| message.value_start());
+        self.message_position().saturating_add(start)
     }
 
     pub(crate) fn message_position(&self) -> u64 {

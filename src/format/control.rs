@@ -144,8 +144,7 @@ impl ControlRecord {
     /// # Errors
     /// A key or value that is null, too short or has a negative version.
     pub fn parse(record: &Record<'_>) -> Result<Self> {
-        Self::parse_parts(record.key(), record.value())
-            .map_err(|error| error.in_batch(record.place.base_offset).in_record(record.index()))
+        Self::parse_parts(record.key(), record.value()).map_err(|error| record.place.locate(error))
     }
 
     fn parse_parts(key: Option<&[u8]>, value: Option<&[u8]>) -> Result<Self> {

@@ -32,7 +32,17 @@ pub(crate) struct Message<'a> {
     pub(crate) value: Option<&'a [u8]>,
 }
 
+/// Bytes of a message before its key and between key and value: the fields that are always there.
+const FIXED_LEN: u64 = 14;
+
 impl<'a> Message<'a> {
+    /// Where the value begins in a message.
+    pub(crate) fn value_start(&self) -> u64 {
+        let timestamp_len = if self.magic == 0 { 0 } else { 8 };
+        let key_len = self.key.map_or(0, |key| u64_of(key.len()));
+        FIXED_LEN.saturating_add(timestamp_len).saturating_add(key_len)
+    }
+
     /// Parses a message from its checksum on. Bytes after the value are covered by the checksum and mean nothing.
     #[inline]
     pub(crate) fn parse(bytes: &'a [u8], position: u64) -> Result<Self> {
@@ -56,6 +66,7 @@ pub(crate) struct LegacyRecords<'s> {
     index: u32,
     wrapper: Option<Wrapper>,
     base_offset: i64,
+    /// Where the message begins in the input; of a wrapper, where its compressed value does.
     position: u64,
     timestamp_type: Option<TimestampType>,
 }
@@ -85,7 +96,7 @@ impl<'s> LegacyRecords<'s> {
             index: 0,
             wrapper: None,
             base_offset: batch.header().base_offset,
-            position: batch.message_position(),
+            position: if batch.is_legacy_wrapper() { batch.value_position() } else { batch.message_position() },
             timestamp_type: batch.timestamp_type(),
         }
     }
@@ -133,7 +144,8 @@ impl<'s> LegacyRecords<'s> {
         let shift = match (batch.magic(), offset) {
             (0, _) | (_, 0) => 0,
             _ if offset < last_inner => {
-                return Err(self.wrapper_error("its offset is less than its last message's relative offset", "offset"));
+                let error = self.wrapper_error("its offset is less than its last message's relative offset", "offset");
+                return Err(error.moved_to(batch.position()));
             }
             _ => offset.wrapping_sub(last_inner),
         };
@@ -144,6 +156,12 @@ impl<'s> LegacyRecords<'s> {
     #[cold]
     fn wrapper_error(&self, what: &'static str, field: &'static str) -> Error {
         Error::new(ErrorKind::InvalidWrapper(what)).at(self.position).in_batch(self.base_offset).in_field(field)
+    }
+
+    #[cold]
+    fn message_error(&self, error: Error) -> Error {
+        let error = if self.wrapper.is_some() { error.moved_to(self.position) } else { error };
+        error.in_batch(self.base_offset).in_record(self.index)
     }
 
     fn place(&self) -> Place {
@@ -188,8 +206,7 @@ impl<'s> LegacyRecords<'s> {
     #[inline]
     fn record(&self, offset: i64, bytes: &'s [u8]) -> Result<Record<'s>> {
         let place = self.place();
-        let message = Message::parse(bytes, self.position)
-            .map_err(|error| error.in_batch(self.base_offset).in_record(self.index))?;
+        let message = Message::parse(bytes, self.position).map_err(|error| self.message_error(error))?;
         if self.wrapper.is_some() && message.attributes.is_compressed() {
             // a codec that does not exist is refused first, as in Kafka
             let locate = |error: Error| error.at(self.position).in_batch(self.base_offset).in_record(self.index);

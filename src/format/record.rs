@@ -54,6 +54,12 @@ pub(crate) struct Place {
 }
 
 impl Place {
+    /// Puts an error here that was found in a part of the record alone.
+    #[cold]
+    pub(crate) fn locate(self, error: Error) -> Error {
+        error.moved_to(self.position).in_batch(self.base_offset).in_record(self.index)
+    }
+
     #[cold]
     pub(crate) fn error(self, kind: ErrorKind, field: &'static str) -> Error {
         Error::new(kind).at(self.position).in_batch(self.base_offset).in_record(self.index).in_field(field)

@@ -25,7 +25,7 @@ use crate::log::headers::HeaderReader;
 use crate::log::index::AbortedTransaction;
 use crate::log::names::LogFileKind;
 use crate::log::producer::{ProducerSnapshot, ProducerStates};
-use crate::log::resync::{Next, Resync};
+use crate::log::resync::{Floor, Resync};
 use crate::log::segment::Segment;
 
 /// The aborted transactions that a reader of offsets from `start_offset` up to but excluding `end_offset` must know, in the
@@ -127,21 +127,19 @@ fn pass_over(path: &Path, limits: &Limits, states: &mut ProducerStates) -> Resul
     let mut reader = HeaderReader::open(path, &Limits { batch_len: usize::MAX, ..limits.clone() })?;
     let (mut aborted, mut bytes, mut scratch) = (Vec::new(), Vec::new(), Scratch::new());
     let mut resync = Resync::new(limits);
-    let mut next_offset = None;
+    let mut floor = Floor::default();
     while let Some(header) = reader.next_header() {
         let header = match header {
             Ok(header) if header.size() <= limits.batch_len || reader.is_followed() => header,
             Err(error) if matches!(error.kind(), ErrorKind::Io(_)) => return Err(error),
             damaged => {
                 let position = damaged.map_or_else(|_| reader.position(), |header| header.position());
-                match resync.find(reader.file(), position, next_offset)? {
-                    Next::Batch(position) => reader.seek(position),
-                    Next::End(_) => break,
-                }
+                let Some(next) = resync.find_batch(reader.file(), position, floor.least())? else { break };
+                reader.seek(next);
                 continue;
             }
         };
-        next_offset = Some(header.next_offset());
+        floor.pass(&header);
         let is_marker = header.is_control() && header.producer_id() > NO_PRODUCER_ID;
         if !is_marker || header.size() > limits.batch_len {
             states.update_by_header(&header);

@@ -174,6 +174,11 @@ impl PyBatch {
         Arc::clone(&self.batch.bytes)
     }
 
+    /// The file it is from.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
     pub(crate) fn raise(&self, py: Python<'_>, error: Error) -> PyErr {
         match &self.path {
             Some(path) => raise(py, &error.with_path(path)),

@@ -50,9 +50,9 @@ fn os_error(error: &Error, io: &std::io::Error) -> PyErr {
 }
 
 fn is_url(path: &Path) -> bool {
-    path.to_str().and_then(|text| text.split_once("://")).is_some_and(|(scheme, _)| {
-        !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric())
-    })
+    path.to_str()
+        .and_then(|text| text.split_once("://"))
+        .is_some_and(|(scheme, _)| !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric()))
 }
 
 /// The system's words without Rust's "(os error 2)".

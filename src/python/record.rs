@@ -4,6 +4,7 @@
 //! an iteration share. They are parsed a chunk at a time with the GIL released; their bytes are copied when asked for.
 
 use std::cell::RefCell;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::prelude::*;
@@ -94,6 +95,8 @@ struct Chunk {
     bytes: SharedBytes,
     spans: Vec<Spans>,
     is_control: bool,
+    /// The file they are from, of control records: these are looked into later.
+    path: Option<PathBuf>,
 }
 
 struct State {
@@ -211,7 +214,9 @@ impl PyRecordIterator {
             state.ended = true;
         }
         state.next = 0;
-        state.chunk = Some(Arc::new(Chunk { bytes: Arc::clone(&self.bytes), spans, is_control: self.is_control }));
+        let path = batch.path().filter(|_| self.is_control).map(Path::to_path_buf);
+        let bytes = Arc::clone(&self.bytes);
+        state.chunk = Some(Arc::new(Chunk { bytes, spans, is_control: self.is_control, path }));
     }
 }
 
@@ -286,7 +291,7 @@ impl PyRecord {
         let Some(record) = core.records(&mut scratch, &settings.limits)?.next().transpose()? else { return Ok(None) };
         let bytes = batch.shared();
         let spans = vec![Spans::of(&record, (*bytes).as_ref())];
-        Ok(Some(Self { chunk: Arc::new(Chunk { bytes, spans, is_control: false }), index: 0 }))
+        Ok(Some(Self { chunk: Arc::new(Chunk { bytes, spans, is_control: false, path: None }), index: 0 }))
     }
 
     /// A record of data that outlives its batch.
@@ -305,7 +310,8 @@ impl PyRecord {
             headers: span(value_start.saturating_add(value.len()), headers),
             ..Spans::of(record, &[])
         };
-        Self { chunk: Arc::new(Chunk { bytes: Arc::new(bytes), spans: vec![spans], is_control: false }), index: 0 }
+        let (bytes, spans) = (Arc::new(bytes), vec![spans]);
+        Self { chunk: Arc::new(Chunk { bytes, spans, is_control: false, path: None }), index: 0 }
     }
 
     fn whole(&self) -> &[u8] {
@@ -408,7 +414,11 @@ impl PyRecord {
         if !self.chunk.is_control {
             return Ok(None);
         }
-        ControlRecord::parse(&self.core()).map(PyControlRecord).map(Some).or_raise(py)
+        let control = ControlRecord::parse(&self.core()).map_err(|error| match &self.chunk.path {
+            Some(path) => error.with_path(path),
+            None => error,
+        });
+        control.map(PyControlRecord).map(Some).or_raise(py)
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import errno
+import gzip
 import os
 import pickle
 from typing import TYPE_CHECKING
@@ -173,3 +174,42 @@ def test_errors_of_a_batch_from_a_file_name_the_file() -> None:
             iter(batch)
         assert raised.value.path == str(path)
         assert raised.value.position == batch.position + 17
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_errors_inside_a_compressed_set_are_where_the_compressed_bytes_begin(magic: int) -> None:
+    before = kbat.BatchBuilder()
+    before.append(b"key", b"value", timestamp=1)
+    builder = kbat.BatchBuilder(magic, "gzip", base_offset=1)
+    for value in (b"one", b"two"):
+        builder.append(b"key", value, timestamp=1 if magic else -1)
+    prefix, whole = before.finish(), builder.finish()
+    value = len(prefix) + (34 if magic else 26)
+    for inner in (
+        b"no gzip at all",
+        gzip.compress(b"\0" * 11 + b"\5" + b"12345678"),  # a message of 5 bytes
+        gzip.compress(b""),
+        gzip.compress(gzip.decompress(whole[value - len(prefix) :])[:-7] + b"\x7f\0\0\0two"),  # its value's length
+    ):
+        damaged = prefix + whole[: value - len(prefix) - 4] + len(inner).to_bytes(4, "big") + inner
+        length = (len(damaged) - len(prefix) - 12).to_bytes(4, "big")
+        damaged = damaged[: len(prefix) + 8] + length + damaged[len(prefix) + 12 :]
+        with pytest.raises(kbat.KbatError) as raised:
+            [list(batch) for batch in kbat.read_batches(damaged, check_crc=False)]
+        assert raised.value.position == value, raised.value
+
+
+def test_errors_of_control_records_are_where_the_record_is(tmp_path: Path) -> None:
+    before = kbat.BatchBuilder()
+    before.append(b"key", b"value", timestamp=1)
+    builder = kbat.BatchBuilder(base_offset=500)
+    builder.append(b"\0\0\0", b"", timestamp=1)
+    prefix, control = before.finish(), with_right_crc(patched(builder.finish(), 21, ">h", 0x20))
+    (tmp_path / "control.log").write_bytes(prefix + control)
+    record = next(iter(list(kbat.read_batches(tmp_path / "control.log"))[1]))
+    with pytest.raises(kbat.CorruptError) as raised:
+        _ = record.control
+    error = raised.value
+    assert (error.position, error.base_offset, error.record) == (len(prefix) + 61, 500, 0)
+    assert error.path == str(tmp_path / "control.log")
+    assert error.field == "control_type"

@@ -345,7 +345,7 @@ impl Visitor for Salvage<'_, '_> {
     }
 
     fn next_offset(&self) -> Option<i64> {
-        self.end_offset
+        self.end_offset.or(self.source.as_ref().and_then(|source| source.base_offset))
     }
 }
 

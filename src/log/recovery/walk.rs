@@ -53,10 +53,12 @@ pub(crate) fn walk(path: &Path, limits: &Limits, visitor: &mut dyn Visitor) -> R
                 visitor.damage(fault, next.saturating_sub(position))?;
                 reader.resume(next);
             }
+            // what seems to be cut there may be a second damage: it has its turn
+            Next::End(end) if end > position => {
+                visitor.damage(fault, end.saturating_sub(position))?;
+                reader.resume(end);
+            }
             Next::End(end) => {
-                if end > position {
-                    visitor.damage(fault, end.saturating_sub(position))?;
-                }
                 let left = source.len()?.saturating_sub(end);
                 return if left > 0 { visitor.damage(Fault::of_remainder(&source, end)?, left) } else { Ok(()) };
             }

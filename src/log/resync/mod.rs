@@ -29,6 +29,7 @@
 
 mod bytes;
 mod candidate;
+mod floor;
 mod payload;
 
 use crate::error::Result;
@@ -41,6 +42,7 @@ use crate::num::{u64_of, usize_from_u64};
 pub(crate) use bytes::ReadAt;
 use bytes::Window;
 use candidate::{Bounds, HEAD_LEN, candidate, crc_start};
+pub(crate) use floor::Floor;
 use payload::{Payload, is_counted, len_between};
 
 /// Bytes of a message without key and value, the least that a batch has.
@@ -83,8 +85,8 @@ impl Resync {
         Self { batch_len: limits.batch_len, passed: 0, spent: 0, free: 1 << 20, not_zero: None }
     }
 
-    /// The next batch after the damaged one at `damaged`. `next_offset` is the offset after the last good batch, if there was
-    /// one.
+    /// The next batch after the damaged one at `damaged`. `next_offset` is the least that it has, if there was a batch
+    /// before: see [`Floor`].
     ///
     /// # Errors
     /// Those of reading.
@@ -107,6 +109,28 @@ impl Resync {
         match search.by_length()? {
             Some(next) => search.or_before(next),
             None => search.byte_by_byte(),
+        }
+    }
+
+    /// As [`Resync::find`], and on behind a batch that only seems to be cut by the end of the input, because its size is damaged
+    /// too; `None` where no batch follows.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub(crate) fn find_batch(
+        &mut self,
+        source: &dyn ReadAt,
+        damaged: u64,
+        next_offset: Option<i64>,
+    ) -> Result<Option<u64>> {
+        let mut at = damaged;
+        loop {
+            let mut head = [0; HEADER_LEN_UP_TO_MAGIC];
+            match self.find(source, at, next_offset)? {
+                Next::Batch(position) => return Ok(Some(position)),
+                Next::End(end) if end > at && source.read_bytes_at(&mut head, end)? > 0 && !is_zeros(&head) => at = end,
+                Next::End(_) => return Ok(None),
+            }
         }
     }
 
@@ -153,8 +177,11 @@ enum ChainEnd {
 /// The batches after a candidate.
 struct Chain {
     end: ChainEnd,
+    /// Where sizes lead.
     position: u64,
-    next_offset: i64,
+    /// Where the chain surely reaches, and the offset there: not over a last batch whose checksum is wrong, since then
+    /// that batch's size may be what is damaged.
+    sure: (u64, i64),
 }
 
 /// A candidate that is not sure.
@@ -252,7 +279,7 @@ impl Search<'_> {
                 Verdict::Take => return Ok(Next::Batch(choose(&held, Some(&header)).unwrap_or(header.position))),
                 Verdict::Refuse { go_on } => at = go_on.max(at.saturating_add(1)),
                 Verdict::Hold(chain) => {
-                    at = chain.position.max(at.saturating_add(1));
+                    at = chain.sure.0.max(at.saturating_add(1));
                     held.push(Held { header, chain });
                     if held.len() >= HELD_COUNT {
                         break;
@@ -321,14 +348,15 @@ impl Search<'_> {
         let mut position = first.position.saturating_add(u64_of(first.size));
         // offsets are outside the checksum: one that is wrong must not end the chain, so the one before it bounds the next too
         let (mut next_offset, mut before) = (first.next_offset(), first.base_offset);
-        loop {
-            let chain = |end| Ok(Chain { end, position, next_offset });
+        // the last batch but the first, and the offset before it
+        let mut last: Option<(BatchHeader, i64)> = None;
+        let end = loop {
             if position == self.end
                 || self.goal == Some(position)
                 || position > furthest
                 || !self.budget.affords(HOP_WORK)
             {
-                return chain(ChainEnd::Exact);
+                break ChainEnd::Exact;
             }
             let (bounds, lower) = (self.bounds(next_offset, true), self.bounds(before, true));
             let head = self.hops.from(self.source, position, HEAD_LEN)?;
@@ -337,20 +365,29 @@ impl Search<'_> {
                 header = candidate(head, position, &lower);
                 // unless a value ends here, and what follows it has the offsets of its time
                 if header.is_some() && is_counted(self.source, &mut self.hops, first.position, position)? {
-                    return chain(ChainEnd::Broken);
+                    break ChainEnd::Broken;
                 }
             }
             let Some(header) = header else {
-                let end = if self.is_zero_from(position)? { ChainEnd::Exact } else { ChainEnd::Broken };
-                return chain(end);
+                break if self.is_zero_from(position)? { ChainEnd::Exact } else { ChainEnd::Broken };
             };
             let after = position.saturating_add(u64_of(header.size));
             if after > self.end {
-                return chain(ChainEnd::Cut);
+                break ChainEnd::Cut;
             }
+            last = Some((header, next_offset));
             before = next_offset.min(header.base_offset);
             (position, next_offset) = (after, header.next_offset());
+        };
+        let mut sure = (position, next_offset);
+        if let Some((header, offset)) = last
+            && end == ChainEnd::Broken
+            && self.budget.affords(u64_of(header.size))
+            && !self.is_crc_right(&header)?
+        {
+            sure = (header.position, offset);
         }
+        Ok(Chain { end, position, sure })
     }
 
     /// Whether zeros begin at a position, more than the start of a header has. Not all up to the end are looked at.
@@ -404,8 +441,8 @@ fn choose(held: &[Held], last: Option<&BatchHeader>) -> Option<u64> {
     let mut chosen = last.copied();
     for earlier in held.iter().rev() {
         let agrees = chosen.is_none_or(|later| {
-            later.base_offset > earlier.chain.next_offset
-                && later.position.saturating_sub(earlier.chain.position) >= SMALLEST_BATCH_LEN
+            let (position, next_offset) = earlier.chain.sure;
+            later.base_offset > next_offset && later.position.saturating_sub(position) >= SMALLEST_BATCH_LEN
         });
         if agrees {
             chosen = Some(earlier.header);

@@ -227,6 +227,56 @@ fn damage_of_any_length_is_passed_over() {
     }
 }
 
+#[test]
+fn batches_between_a_hole_and_a_wrong_size_are_found() {
+    for magic in [0, 1, 2] {
+        let parts: Vec<Vec<u8>> =
+            (0..60).map(|i| if magic == 2 { batch(i, &[7; 1000]) } else { message(magic, i, &[7; 1000]) }).collect();
+        let len = parts[0].len();
+        let size = i32::try_from(len).unwrap() - 12;
+        for length in [49, 60, 500, size - 4, size + 4, 5000, 1 << 20] {
+            let mut bytes = parts.concat();
+            bytes[10 * len + 50..14 * len + 50].fill(0);
+            bytes[40 * len + 8..40 * len + 12].copy_from_slice(&length.to_be_bytes());
+            assert_eq!(find(&bytes, 10 * len, Some(10)), Next::Batch(u64_of(15 * len)), "{magic} {length}");
+            assert_eq!(find(&bytes, 40 * len, Some(40)), Next::Batch(u64_of(41 * len)), "{magic} {length}");
+        }
+    }
+}
+
+#[test]
+fn a_damaged_size_behind_damage_is_no_end() {
+    let parts: Vec<Vec<u8>> = (0..9).map(|i| batch(i, &[7; 100])).collect();
+    let len = parts[0].len();
+    let mut bytes = parts.concat();
+    bytes[3 * len + 80] ^= 1;
+    bytes[4 * len + 9] ^= 0x10;
+    let mut resync = Resync::new(&Limits::default());
+    assert_eq!(resync.find_batch(&&bytes[..], u64_of(3 * len), Some(3)).unwrap(), Some(u64_of(5 * len)));
+    let cut = bytes.get(..4 * len + 70).unwrap();
+    assert_eq!(resync.find_batch(&cut, u64_of(3 * len), Some(3)).unwrap(), None);
+}
+
+#[test]
+fn an_offset_that_is_too_high_does_not_hide_what_follows() {
+    let headers = |offsets: &[i64]| -> Vec<BatchHeader> {
+        let bytes: Vec<Vec<u8>> = offsets.iter().map(|&offset| batch(offset, b"v")).collect();
+        bytes.iter().map(|bytes| *batches(bytes).next().unwrap().unwrap().header()).collect()
+    };
+    for (offsets, next, least) in [
+        (vec![5, 6, 7], 8, 8),
+        (vec![5, 6, 1 << 40], (1 << 40) + 1, 7),
+        (vec![5, 6, 1 << 40, 8], 9, 9),
+        (vec![5, 6, 2], 3, 3),
+    ] {
+        let mut floor = Floor::default();
+        for header in &headers(&offsets) {
+            floor.pass(header);
+        }
+        assert_eq!((floor.next(), floor.least()), (Some(next), Some(least)), "{offsets:?}");
+    }
+}
+
 /// Edge case 92: candidates that overlap, each as long as all that is left.
 #[test]
 fn work_is_bounded_by_the_bytes() {

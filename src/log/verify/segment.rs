@@ -13,6 +13,7 @@ use crate::log::index::{AbortedTransaction, TransactionIndex};
 use crate::log::producer::ProducerStates;
 use crate::log::progress::Progress;
 use crate::log::recovery::{Fault, Visitor, read_record, walk};
+use crate::log::resync::Floor;
 use crate::log::verify::indexes::{Before, IndexChecks, TimeCheck};
 use crate::log::verify::report::{Finding, Report, Severity};
 use crate::num::u64_of;
@@ -54,6 +55,7 @@ pub(crate) fn check(
         Some(base_offset) => IndexChecks::open(place.path, base_offset, report)?,
         None => IndexChecks::default(),
     };
+    let floor = Floor::at(log.end_offset);
     let mut check = SegmentCheck {
         place,
         log,
@@ -71,6 +73,7 @@ pub(crate) fn check(
         gap_count: 0,
         aborted: Vec::new(),
         after_damage: false,
+        floor,
     };
     walk(place.path, limits, &mut check)?;
     check.finish()
@@ -100,6 +103,8 @@ struct SegmentCheck<'a, 'p> {
     aborted: Vec<AbortedTransaction>,
     /// Whether the bytes before the next batch are damaged.
     after_damage: bool,
+    /// The least offset of the next batch, for where damage is passed over.
+    floor: Floor,
 }
 
 impl SegmentCheck<'_, '_> {
@@ -316,6 +321,7 @@ impl Visitor for SegmentCheck<'_, '_> {
         self.max_timestamp = self.max_timestamp.max(batch.max_timestamp());
         self.last_offset = self.last_offset.max(Some(batch.last_offset()));
         self.log.end_offset = Some(batch.next_offset());
+        self.floor.pass(batch.header());
         self.end = batch.position().saturating_add(u64_of(batch.size()));
         self.progress.advance(u64_of(batch.size()))
     }
@@ -348,7 +354,7 @@ impl Visitor for SegmentCheck<'_, '_> {
     }
 
     fn next_offset(&self) -> Option<i64> {
-        self.log.end_offset
+        self.floor.least()
     }
 }
 
