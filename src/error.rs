@@ -47,6 +47,8 @@ pub enum ErrorKind {
     Truncated,
     /// A segment ends inside a batch, though batches or segments follow.
     CutBatch,
+    /// Zeros up to the end of a file, where the log goes on at a later offset: what a full disk or a crash makes of a segment.
+    ZeroTail,
     /// A varint of more than 5 bytes, or a varlong of more than 10.
     Varint,
     /// A field holds what it must not.
@@ -108,6 +110,7 @@ impl ErrorKind {
             Self::Crc { .. } => "crc",
             Self::Truncated => "truncated",
             Self::CutBatch => "cut_batch",
+            Self::ZeroTail => "zero_tail",
             Self::Varint => "varint",
             Self::InvalidValue { .. } => "invalid_value",
             Self::TrailingBytes { .. } => "trailing_bytes",
@@ -145,6 +148,9 @@ impl fmt::Display for ErrorKind {
             Self::CutBatch => {
                 f.write_str("the batch is cut: its length leads beyond the end of the file, and the log goes on")
             }
+            Self::ZeroTail => f.write_str(
+                "zeros up to the end of the file, and the log goes on at a later offset: records are missing",
+            ),
             Self::Varint => f.write_str("varint is too long"),
             Self::InvalidValue { value, expected } => write!(f, "found {value}, expected {expected}"),
             Self::TrailingBytes { count } => write!(f, "{count} bytes are left over"),

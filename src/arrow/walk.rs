@@ -14,7 +14,7 @@ use crate::format::batch::Batch;
 use crate::format::header::BatchHeader;
 use crate::log::committed::Committed;
 use crate::log::resync::{Floor, Next, Resync};
-use crate::log::{Input, Lender, has_later_segment};
+use crate::log::{Input, Lender, next_segment_base};
 
 /// Walks sources in their order, one open at a time.
 pub(crate) struct Walk {
@@ -354,7 +354,7 @@ impl Current {
     fn cut_end(&mut self) -> Result<Option<Fault>> {
         let cut_len = self.input.cut_len()?;
         if cut_len == 0 {
-            return Ok(None);
+            return self.zero_end();
         }
         let position = self.input.position();
         let error = self.cut_error(ErrorKind::Truncated, position);
@@ -368,6 +368,24 @@ impl Current {
         Ok(Some(fault))
     }
 
+    /// Zeros at the end of a segment whose log goes on at a later offset. At the end of a log they are those of a preallocated
+    /// file.
+    fn zero_end(&mut self) -> Result<Option<Fault>> {
+        let (position, len) = (self.input.position(), self.input.zero_len());
+        if len == 0 {
+            return Ok(None);
+        }
+        let next_base = self.next_base()?;
+        if next_base.is_none() || next_base == self.floor.next() {
+            return Ok(None);
+        }
+        self.input.seek(position.saturating_add(len));
+        let error = self.cut_error(ErrorKind::ZeroTail, position);
+        let mut fault = self.fault(position, len, (self.floor.next(), next_base), error);
+        fault.is_cut = true;
+        Ok(Some(fault))
+    }
+
     /// Refuses a segment that ends inside a batch, if it is not the end of the log: batches follow in the file, or other segments.
     /// A buffer may end anywhere, as what a consumer fetches does.
     fn check_end(&mut self) -> Result<()> {
@@ -375,6 +393,9 @@ impl Current {
             return Ok(());
         }
         match self.cut_end()? {
+            Some(fault) if fault.kind == ErrorKind::ZeroTail.name() => {
+                Err(self.cut_error(ErrorKind::ZeroTail, fault.position))
+            }
             Some(fault) if !fault.is_cut || self.is_sealed()? => {
                 Err(self.cut_error(ErrorKind::CutBatch, fault.position))
             }
@@ -394,11 +415,16 @@ impl Current {
     /// Whether the log goes on behind the source, so that an end inside a batch is no end: only of its last segment the end may be
     /// written just now, or not at all.
     fn is_sealed(&self) -> Result<bool> {
-        let (Some(path), Some(base_offset)) = (self.source.path(), self.source.base_offset) else { return Ok(false) };
+        Ok(self.next_base()?.is_some())
+    }
+
+    /// Where the log goes on behind the source, if it is a segment that nobody appends to.
+    fn next_base(&self) -> Result<Option<i64>> {
+        let (Some(path), Some(base_offset)) = (self.source.path(), self.source.base_offset) else { return Ok(None) };
         if self.input.has_grown()? {
-            return Ok(false);
+            return Ok(None);
         }
-        Ok(self.source.next_base.is_some() || has_later_segment(path, base_offset)?)
+        self.source.next_base.map_or_else(|| next_segment_base(path, base_offset), |base| Ok(Some(base)))
     }
 
     fn fault(&self, position: u64, length: u64, offsets: (Option<i64>, Option<i64>), error: Error) -> Fault {

@@ -68,10 +68,10 @@ fn entries(directory: &Path) -> Result<Vec<fs::DirEntry>> {
     read().map_err(|error| Error::from(error).with_path(directory))
 }
 
-/// Whether the directory of a segment has another one behind it.
-pub(crate) fn has_later_segment(path: &Path, base_offset: i64) -> Result<bool> {
-    let is_later = |name: &str| parse_base_offset(name).is_some_and(|other| other > base_offset);
-    Ok(entries(directory_of(path))?.iter().any(|entry| entry.file_name().to_str().is_some_and(is_later)))
+/// Where the next segment in the directory of a segment begins.
+pub(crate) fn next_segment_base(path: &Path, base_offset: i64) -> Result<Option<i64>> {
+    let later = |name: &str| parse_base_offset(name).filter(|other| *other > base_offset);
+    Ok(entries(directory_of(path))?.iter().filter_map(|entry| entry.file_name().to_str().and_then(later)).min())
 }
 
 fn segments_in(directory: &Path) -> Result<Vec<SegmentFile>> {

@@ -232,6 +232,14 @@ impl Input {
         }
     }
 
+    /// Bytes that are left of a file, of which [`Input::cut_len`] says that they are zeros.
+    pub(crate) fn zero_len(&self) -> u64 {
+        match self {
+            Self::File(reader) if reader.position() < reader.stop() => reader.remainder_len(),
+            Self::File(_) | Self::Memory(_) => 0,
+        }
+    }
+
     /// Whether a file has more bytes than when it was opened.
     pub(crate) fn has_grown(&self) -> Result<bool> {
         match self {

@@ -31,7 +31,7 @@ pub use checkpoint::{
     PartitionOffset,
 };
 #[cfg(feature = "arrow")]
-pub(crate) use directory::has_later_segment;
+pub(crate) use directory::next_segment_base;
 pub use directory::{SegmentFile, find_segments};
 pub use headers::HeaderReader;
 pub use index::{

@@ -23,7 +23,9 @@ pub(crate) fn raise(py: Python<'_>, error: &Error) -> PyErr {
         ErrorKind::Io(io) => return os_error(error, io),
         ErrorKind::Other(_) => return PyRuntimeError::new_err(error.to_string()),
         ErrorKind::Crc { .. } => "CrcError",
-        ErrorKind::Truncated | ErrorKind::CutBatch | ErrorKind::MissingRecords { .. } => "TruncatedError",
+        ErrorKind::Truncated | ErrorKind::CutBatch | ErrorKind::ZeroTail | ErrorKind::MissingRecords { .. } => {
+            "TruncatedError"
+        }
         ErrorKind::UnsupportedMagic(_)
         | ErrorKind::UnsupportedCodec { .. }
         | ErrorKind::CompressionBelowMagic { .. } => "UnsupportedError",

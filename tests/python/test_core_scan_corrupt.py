@@ -291,6 +291,29 @@ def test_a_segment_that_ends_inside_a_batch_is_an_error_unless_it_is_the_last(tm
     assert offsets(tmp_path, "fail") == list(range(15))
 
 
+def test_zeros_in_place_of_batches_are_no_end_of_a_segment_before_the_last(tmp_path: Path) -> None:
+    log = tmp_path / "t-0"
+    log.mkdir()
+    first, second = log / f"{0:020}.log", log / f"{15:020}.log"
+    first.write_bytes(b"".join(FIVE[:3]) + bytes(SIZE * 2))
+    assert offsets(log, "fail") == list(range(9))  # of the last segment they are a preallocated file's
+    second.write_bytes(batch(15))
+    for source in (log, first, (first, 0, SIZE * 5)):
+        with pytest.raises(kbat.TruncatedError, match="the log goes on at a later offset") as raised:
+            kbat.scan(source).to_pyarrow()
+        assert (raised.value.kind, raised.value.position, raised.value.base_offset) == ("zero_tail", SIZE * 3, 9)
+    assert offsets(log) == [*range(9), 15, 16, 17]
+    [error] = errors(log)
+    assert [error[name] for name in ("kind", "position", "length", "first_offset", "last_offset")] == [
+        *("zero_tail", SIZE * 3, SIZE * 2, 9, 14)
+    ]
+    for rewrite in (kbat.rewrite, kbat.compact):
+        with pytest.raises(kbat.TruncatedError, match="the log goes on at a later offset"):
+            rewrite(log, tmp_path / "out")
+    first.write_bytes(bytes(SIZE * 5))
+    assert offsets(log) == [15, 16, 17]
+
+
 def test_a_size_that_leads_out_of_the_file_is_an_error_where_batches_follow(tmp_path: Path) -> None:
     log = tmp_path / f"{0:020}.log"
     data = bytearray(b"".join(FIVE))

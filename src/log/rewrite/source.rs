@@ -101,11 +101,21 @@ impl Source {
         Ok(segment.size.saturating_sub(visited))
     }
 
-    /// Refuses a segment that ends inside a batch where the log goes on: a later segment, or batches in the file.
+    /// Refuses a segment that ends inside a batch, or in zeros in place of batches, where the log goes on: a later segment, or
+    /// batches in the file.
     fn check_end(&self, segment: &SourceSegment, reader: &SegmentReader, next_offset: Option<i64>) -> Result<()> {
         let position = reader.position();
-        if position >= segment.size || reader.cut_len()? == 0 {
+        if position >= segment.size {
             return Ok(());
+        }
+        if reader.cut_len()? == 0 {
+            let end_offset = next_offset.unwrap_or(segment.base_offset);
+            let next_base =
+                self.segments.iter().map(|other| other.base_offset).find(|&base| base > segment.base_offset);
+            return match next_base.filter(|&base| base != end_offset) {
+                None => Ok(()),
+                Some(_) => Err(Error::new(ErrorKind::ZeroTail).at(position).in_batch(end_offset)),
+            };
         }
         let is_last = self.segments.last().is_some_and(|last| last.base_offset == segment.base_offset);
         let goes_on =

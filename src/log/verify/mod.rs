@@ -23,7 +23,7 @@ pub use report::{Finding, Report, Severity};
 
 use crate::error::{Error, Result};
 use crate::limits::Limits;
-use crate::log::directory::has_later_segment;
+use crate::log::directory::next_segment_base;
 use crate::log::names::{LogFile, LogFileKind, LogFileState, parse_base_offset, parse_partition_directory};
 use crate::log::progress::Progress;
 use crate::log::recovery::{files_of, name_of};
@@ -59,7 +59,8 @@ fn verify_file(path: &Path, limits: &Limits, progress: &mut Progress<'_>, report
     let mut log = Log { end_offset: base_offset, replayed: base_offset == Some(0), ..Log::default() };
     partition::count(path, report)?;
     // a directory that can't be listed tells of none
-    let is_last = base_offset.is_none_or(|base_offset| !has_later_segment(path, base_offset).unwrap_or(false));
+    let is_last =
+        base_offset.is_none_or(|base_offset| !next_segment_base(path, base_offset).is_ok_and(|next| next.is_some()));
     segment::check(SegmentPlace { path, base_offset, is_last }, &mut log, limits, progress, report)
 }
 
