@@ -184,19 +184,20 @@ def test_errors_inside_a_compressed_set_are_where_the_compressed_bytes_begin(mag
     for value in (b"one", b"two"):
         builder.append(b"key", value, timestamp=1 if magic else -1)
     prefix, whole = before.finish(), builder.finish()
-    value = len(prefix) + (34 if magic else 26)
+    value_position = len(prefix) + (34 if magic else 26)
+    in_set = value_position - len(prefix)
     for inner in (
         b"no gzip at all",
         gzip.compress(b"\0" * 11 + b"\5" + b"12345678"),  # a message of 5 bytes
         gzip.compress(b""),
-        gzip.compress(gzip.decompress(whole[value - len(prefix) :])[:-7] + b"\x7f\0\0\0two"),  # its value's length
+        gzip.compress(gzip.decompress(whole[in_set:])[:-7] + b"\x7f\0\0\0two"),  # its value's length
     ):
-        damaged = prefix + whole[: value - len(prefix) - 4] + len(inner).to_bytes(4, "big") + inner
+        damaged = prefix + whole[: in_set - 4] + len(inner).to_bytes(4, "big") + inner
         length = (len(damaged) - len(prefix) - 12).to_bytes(4, "big")
         damaged = damaged[: len(prefix) + 8] + length + damaged[len(prefix) + 12 :]
         with pytest.raises(kbat.KbatError) as raised:
             [list(batch) for batch in kbat.read_batches(damaged, check_crc=False)]
-        assert raised.value.position == value, raised.value
+        assert raised.value.position == value_position, raised.value
 
 
 def test_errors_of_control_records_are_where_the_record_is(tmp_path: Path) -> None:

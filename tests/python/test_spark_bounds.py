@@ -112,6 +112,8 @@ def test_bounds_wrong_ones_are_refused_with_the_forms(name: str, text: str) -> N
             {"startingOffsetsByTimestamp": '{"a": {"0": 3}}', "endingOffsetsByTimestamp": '{"a": {"0": 2}}'},
             "starting timestamp 3 of a-0 is greater than its ending timestamp 2",
         ),
+        # Spark's Kafka source fails too, once it has the offsets
+        ({"startingTimestamp": "5", "endingTimestamp": "3"}, "startingTimestamp 5 is after endingTimestamp 3"),
     ],
 )
 def test_bounds_of_a_batch_have_rules(given: dict[str, str], message: str) -> None:
@@ -128,7 +130,7 @@ def test_bounds_of_a_batch_have_rules(given: dict[str, str], message: str) -> No
         {"startingOffsets": '{"a": {"0": -2}}', "endingOffsets": '{"a": {"0": 3}}'},
         {"startingOffsets": '{"a": {"0": 3}}', "endingOffsets": '{"a": {"0": 3}}'},
         {"startingOffsets": "earliest", "endingOffsets": '{"a": {"0": 3}}'},
-        {"startingTimestamp": "5", "endingTimestamp": "3"},
+        {"startingTimestamp": "5", "endingTimestamp": "5"},
         {"maxOffsetsPerTrigger": "1", "minOffsetsPerTrigger": "2"},
     ],
 )

@@ -391,3 +391,27 @@ def test_sql_functions_are_inverse(registered: SparkSession) -> None:
     assert batch.compression == "gzip"
     assert scanned(bytes(row.batch)).to_pydict() == expected.to_pydict()
     assert registered.sql("SELECT kbat_decode(value) AS records FROM blobs WHERE id = 2").collect()[0].records is None
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("kbat_decode(1)", "kbat_decode takes a column of binary"),
+        ("kbat_decode('abc')", "kbat_decode takes a column of binary"),
+        ("kbat_encode('a', 'none')", "kbat_encode takes an array of structs, whose fields are some of key, value"),
+        ("kbat_encode(array('a'), 'none')", "kbat_encode takes an array of structs"),
+        (
+            "kbat_encode(transform(sequence(1, 3), x -> if(x = 2, null, struct(nullif(string(x), '9') AS value))))",
+            "element 1 of an array of records is null",
+        ),
+    ],
+)
+def test_sql_functions_refuse_what_they_can_not_take(registered: SparkSession, call: str, message: str) -> None:
+    with pytest.raises(PySparkException, match=message):
+        registered.sql(f"SELECT {call}").collect()
+
+
+def test_sql_encode_needs_no_codec(registered: SparkSession) -> None:
+    (row,) = registered.sql("SELECT kbat_encode(array(struct(binary('v') AS value))) AS batch").collect()
+    (batch,) = kbat.read_batches(bytes(row.batch))
+    assert (batch.compression, [record.value for record in batch]) == ("none", [b"v"])

@@ -128,6 +128,11 @@ def check_batch_bounds(start: Bound, end: Bound) -> None:
     if end == Offset(EARLIEST) or (isinstance(end, Offsets) and EARLIEST in end.of.values()):
         message = "kbat: endingOffsets can't be earliest in a batch read: nothing comes before it; write latest"
         raise ValueError(message)
+    if isinstance(start, Timestamp) and isinstance(end, Timestamp) and start.timestamp > end.timestamp:
+        message = (
+            f"kbat: startingTimestamp {start.timestamp} is after endingTimestamp {end.timestamp}: no record is between"
+        )
+        raise ValueError(message)
     if isinstance(start, Offsets) and isinstance(end, Offsets):
         _check_order(start, end, "offset")
     if isinstance(start, Timestamps) and isinstance(end, Timestamps):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import functions
+from pyspark.sql import Row, functions
 from pyspark.sql.types import ArrayType, BinaryType
 
 import kbat
@@ -34,7 +34,7 @@ _FIELDS = [column_named(name).field for name in _COLUMNS]
 
 
 def register_functions(spark: SparkSession) -> None:
-    """Register `kbat_decode(batches)`, an array of records, and `kbat_encode(records, compression)`, its inverse."""
+    """Register `kbat_decode(batches)`, an array of records, and `kbat_encode(records[, compression])`, its inverse."""
     records = ArrayType(schema_of(_COLUMNS))
     if hasattr(functions, "arrow_udf"):
         decode, encode = functions.arrow_udf(_decode, records), functions.arrow_udf(_encode, BinaryType())
@@ -45,6 +45,8 @@ def register_functions(spark: SparkSession) -> None:
 
 
 def _decode(column: pa.Array) -> pa.Array:  # type: ignore[type-arg]  # Spark reads the hints
+    if not (pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type)):
+        raise ValueError(_takes_bytes(column.type))
     parts = [_records_of(value.as_buffer()) if value.is_valid else None for value in column]
     counts = [0 if part is None else len(part) for part in parts]
     bounds = pa.array(np.concatenate([[0], np.cumsum(counts)]), pa.int32())
@@ -59,8 +61,10 @@ def _records_of(data: Any) -> pa.StructArray:  # noqa: ANN401 -- a buffer
     return pa.StructArray.from_arrays(records.columns, names=list(_COLUMNS))
 
 
-def _encode(column: pa.Array, compression: pa.Array) -> pa.Array:  # type: ignore[type-arg]  # likewise
-    codecs = compression.to_pylist()
+def _encode(column: pa.Array, compression: pa.Array = None) -> pa.Array:  # type: ignore[type-arg, assignment]  # likewise; Spark knows no "| None"
+    if not (pa.types.is_list(column.type) and pa.types.is_struct(column.type.value_type)):
+        raise ValueError(_takes_records(column.type))
+    codecs = [None] * len(column) if compression is None else compression.to_pylist()  # type: ignore[redundant-expr]
     batches = [
         _batches_of(records.values, codec) if records.is_valid else None
         for records, codec in zip(column, codecs, strict=True)
@@ -70,21 +74,44 @@ def _encode(column: pa.Array, compression: pa.Array) -> pa.Array:  # type: ignor
 
 def _batches_of(records: Any, compression: Any) -> bytes:  # noqa: ANN401 -- an array of structs, a word
     check_case((field.name for field in records.type), RECORD_COLUMNS)
+    if records.null_count:
+        raise ValueError(_null_record(records.is_null().to_pylist().index(True)))
     return kbat.encode(pa.RecordBatch.from_struct_array(records), compression=compression or "none", timestamp=-1)
+
+
+def _takes_bytes(given: object) -> str:
+    return f"kbat_decode takes a column of binary, the bytes of record batches, not {given}"
+
+
+def _takes_records(given: object) -> str:
+    fields = ", ".join(RECORD_COLUMNS)
+    return f"kbat_encode takes an array of structs, whose fields are some of {fields}, not {given}"
+
+
+def _null_record(place: int) -> str:
+    return f"kbat_encode: element {place} of an array of records is null; leave it out, or give a struct of nulls"
 
 
 def _decode_one(data: bytes | None) -> list[Sequence[Any]] | None:
     if data is None:
         return None
+    if not isinstance(data, bytes | bytearray):
+        raise ValueError(_takes_bytes(type(data).__name__))  # noqa: TRY004 -- as of the vectorised function
     rows: list[Any] = pa.RecordBatch.from_struct_array(_records_of(data)).to_pylist()
     return [tuple(row[name] for name in _COLUMNS) for row in rows]
 
 
-def _encode_one(records: Any, compression: str) -> bytes | None:  # noqa: ANN401 -- a list of rows
+def _encode_one(records: Any, compression: str | None = None) -> bytes | None:  # noqa: ANN401 -- a list of rows
     if records is None:
         return None
+    if not isinstance(records, list):
+        raise ValueError(_takes_records(type(records).__name__))  # noqa: TRY004 -- as of the vectorised function
     if not records:
         return b""
+    if None in records:
+        raise ValueError(_null_record(records.index(None)))
+    if not isinstance(records[0], Row):
+        raise ValueError(_takes_records(f"an array of {type(records[0]).__name__}"))  # noqa: TRY004 -- likewise
     rows = [record.asDict(recursive=True) for record in records]
     return _batches_of(pa.array(rows, pa.struct(_arrow_fields(rows[0]))), compression)
 

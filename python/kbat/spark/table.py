@@ -64,7 +64,13 @@ def _parse(item: Field[Any], name: str, text: str) -> object:
         raise ValueError(message) from None
 
 
+# What Spark adds to the options of a table.
+_OF_TABLES = ("owner", "location", "provider")
+
+
 def _unknown(name: str, table: type[Any], known: Mapping[str, Field[Any]]) -> str:
     near = difflib.get_close_matches(name.lower(), known, n=1)
     hint = f"; did you mean {known[near[0]].metadata['name']}?" if near else ""
+    if name.lower() in _OF_TABLES:
+        hint = "; Spark sets it for CREATE TABLE, which gives a Python source no options: CREATE TEMPORARY VIEW does"
     return f"kbat: there is no option {name}{hint}; there are: {', '.join(option_names(table))}"
