@@ -15,6 +15,7 @@ use crate::format::header::BatchHeader;
 use crate::log::committed::Committed;
 use crate::log::resync::{Floor, Next, Resync};
 use crate::log::{Input, Lender, next_segment_base};
+use crate::num::u64_of;
 
 /// Walks sources in their order, one open at a time.
 pub(crate) struct Walk {
@@ -152,7 +153,7 @@ impl Walk {
                 return Err(current.source.locate(error));
             }
             Found::Bad { position, size, offsets, error } => {
-                Some(current.fault(position, crate::num::u64_of(size), offsets, error))
+                Some(current.fault(position, u64_of(size), offsets, error))
             }
             Found::Damage { position, error } => Some(current.pass_over(position, error)?),
         };
@@ -269,7 +270,11 @@ impl Current {
             return Found::Damage { position, error };
         }
         if is_enough {
-            return Found::Enough;
+            return match self.damaged_offset(&header) {
+                Ok(None) => Found::Enough,
+                Ok(Some(bad)) => bad,
+                Err(error) => Found::Damage { position: header.position(), error },
+            };
         }
         let is_aborted = !is_trusted && committed.as_ref().is_some_and(|committed| committed.is_aborted(&batch));
         let is_passed_over = position < source.window.0 || bounds.pass_over(&batch) || is_aborted;
@@ -287,6 +292,26 @@ impl Current {
             }
             Err(error) => Found::Damage { position, error },
         }
+    }
+
+    /// A batch that lies behind the bounds because its offset, which no checksum covers, is damaged: it lies behind a gap, and the
+    /// batch after it has a lower offset.
+    fn damaged_offset(&self, header: &BatchHeader) -> Result<Option<Found>> {
+        let base_offset = header.base_offset;
+        let Some(next) = self.floor.next().filter(|next| base_offset > *next) else { return Ok(None) };
+        let behind = match self.input.header_at(header.position().saturating_add(u64_of(header.size()))) {
+            Ok(behind) => behind,
+            Err(error) if matches!(error.kind(), ErrorKind::Io(_)) => return Err(error),
+            Err(_) => return Ok(None),
+        };
+        // zeros are no batch
+        if behind.crc == 0 || !(next..base_offset).contains(&behind.base_offset) {
+            return Ok(None);
+        }
+        let kind = ErrorKind::InvalidValue { value: base_offset, expected: "an offset below that of the batch behind" };
+        let error = Error::new(kind).at(header.position()).in_batch(base_offset).in_field("base_offset");
+        let offsets = (Some(next), Some(behind.base_offset));
+        Ok(Some(Found::Bad { position: header.position(), size: header.size(), offsets, error }))
     }
 
     /// The header of the next batch to look into; what a trusted header leaves out is stepped over. Else, how the walk ends here.

@@ -2,9 +2,10 @@
 //!
 //! A broker answers such a consumer with the aborted transactions of the range and the last stable offset; here they come
 //!
-//! * from the `.txnindex` of the first segment of the range and of those after it, until one says that later ones can't add to it;
-//! * of a segment without such a file, or with a broken one, from one pass over the headers of its batches and its markers. A
-//!   segment in which nothing was aborted has none either, so this is also the way of logs without transactions;
+//! * from one pass over the headers of the batches, and the markers, of the first segment of the range and of those after it,
+//!   until all that began in the range is decided;
+//! * and from the `.txnindex` beside each, which may know of markers that can't be read. It adds to what the log says: one that
+//!   is cut, empty or missing, as after a crash, makes no aborted record a committed one;
 //! * and the last stable offset from the last producer snapshot that can be read and the headers after it: the first offset of
 //!   the earliest transaction still open at the end, else the end offset. A broker also stops at its high watermark, which no
 //!   file beside the log holds exactly.
@@ -13,7 +14,7 @@
 //!
 //! Source: `LogSegment.collectAbortedTxns`, `CompletedFetch` and `ProducerStateManager` of Kafka.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use crate::compression::Scratch;
@@ -42,11 +43,11 @@ pub(crate) fn aborted_transactions(
     let first = segments.partition_point(|segment| segment.base_offset() <= start_offset).saturating_sub(1);
     let mut found = Vec::new();
     for (index, segment) in segments.iter().enumerate().skip(first) {
-        let entries = replay.aborted_in(index, segment)?;
-        let (collected, is_complete) = AbortedTransaction::collect(&entries, start_offset, end_offset);
-        found.extend(collected);
-        if is_complete {
-            break;
+        let (indexed, (marked, stable)) = (indexed_in(segment)?, replay.aborted_in(index, segment)?);
+        let is_asked = |one: &AbortedTransaction| one.last_offset >= start_offset && one.first_offset < end_offset;
+        found.extend(joined(indexed, marked).into_iter().filter(is_asked));
+        if stable >= end_offset {
+            break; // what began before is decided
         }
     }
     Ok(found)
@@ -76,6 +77,24 @@ pub(crate) fn producer_states(segments: &[Segment]) -> Result<ProducerStates> {
     Ok(states)
 }
 
+/// What the transaction index of a segment holds, as far as it can be read.
+fn indexed_in(segment: &Segment) -> Result<Vec<AbortedTransaction>> {
+    match segment.transaction_index().and_then(|index| index.map(|index| index.entries()).transpose()) {
+        Err(error) if matches!(error.kind(), ErrorKind::Io(_)) => Err(error),
+        found => Ok(found.unwrap_or_default().unwrap_or_default()),
+    }
+}
+
+/// What the index and the markers say, by the offsets of the markers, each transaction from its first batch that either knows.
+fn joined(indexed: Vec<AbortedTransaction>, marked: Vec<AbortedTransaction>) -> Vec<AbortedTransaction> {
+    let mut all: BTreeMap<(i64, i64), AbortedTransaction> = BTreeMap::new();
+    for one in indexed.into_iter().chain(marked) {
+        let known = all.entry((one.last_offset, one.producer_id)).or_insert(one);
+        known.first_offset = known.first_offset.min(one.first_offset);
+    }
+    all.into_values().collect()
+}
+
 /// Replays the segments of a partition in order, each once.
 struct Replay<'a> {
     segments: &'a [Segment],
@@ -84,17 +103,14 @@ struct Replay<'a> {
 }
 
 impl Replay<'_> {
-    /// What the transaction index of a segment holds, or should hold.
-    fn aborted_in(&mut self, index: usize, segment: &Segment) -> Result<Vec<AbortedTransaction>> {
-        match segment.transaction_index().and_then(|index| index.map(|index| index.entries()).transpose()) {
-            Ok(Some(entries)) => return Ok(entries),
-            Err(error) if matches!(error.kind(), ErrorKind::Io(_)) => return Err(error),
-            Ok(None) | Err(_) => {}
-        }
+    /// The transactions that the markers of a segment abort, as its transaction index should have them, and the last stable offset
+    /// at its end.
+    fn aborted_in(&mut self, index: usize, segment: &Segment) -> Result<(Vec<AbortedTransaction>, i64)> {
         let mut states = self.states_at(index)?;
         let aborted = pass_over(segment.path(), segment.limits(), &mut states)?;
+        let stable = states.last_stable_offset(states.end_offset());
         self.states = Some((index.saturating_add(1), states));
-        Ok(aborted)
+        Ok((aborted, stable))
     }
 
     /// What is known of producers at the start of a segment.

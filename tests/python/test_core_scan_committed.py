@@ -57,6 +57,20 @@ def test_offsets_are_those_that_the_consumer_got(case: Path, without: tuple[str,
 
 
 @pytest.mark.parametrize("case", CASES, ids=case_id)
+def test_a_cut_transaction_index_commits_nothing(case: Path, tmp_path: Path) -> None:
+    """What is aborted is told by the markers; the index adds to that."""
+    directory = tmp_path / "topic-0"
+    shutil.copytree(case, directory)
+    expected = committed(directory)
+    for path in directory.glob("*.txnindex"):
+        whole = path.read_bytes()
+        for left in (whole[:-34], whole[:-10], b"", whole[34:], bytes(len(whole)), b"\1" + whole[1:]):
+            path.write_bytes(left)
+            assert committed(directory) == expected, left
+        path.write_bytes(whole)
+
+
+@pytest.mark.parametrize("case", CASES, ids=case_id)
 def test_parts_of_segments_give_the_same(case: Path) -> None:
     expected = [offset for offset in answer(case)["offsets"] if offset >= answer(case)["beginningOffset"]]
     for max_bytes in (1, 500, 5000):

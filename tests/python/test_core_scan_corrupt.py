@@ -314,6 +314,29 @@ def test_zeros_in_place_of_batches_are_no_end_of_a_segment_before_the_last(tmp_p
     assert offsets(log) == [15, 16, 17]
 
 
+def test_a_damaged_offset_is_no_end_of_what_is_asked_for(tmp_path: Path) -> None:
+    """No checksum covers a batch's offset: one that is too high looks like the first behind the bounds."""
+    log = tmp_path / "t-0"
+    log.mkdir()
+    path = log / f"{0:020}.log"
+    for byte in (1, 4, 6):
+        data = bytearray(b"".join(FIVE))
+        data[SIZE + byte] ^= 0x10
+        path.write_bytes(data)
+        assert len(offsets(log, "fail")) == 15
+        bounded: list[dict[str, Any]] = [{"end_offset": 12}, {"isolation": "read_committed"}]
+        for bounds in bounded:
+            with pytest.raises(kbat.CorruptError, match="below that of the batch behind") as raised:
+                offsets(log, "fail", **bounds)
+            assert (raised.value.position, raised.value.field) == (SIZE, "base_offset")
+            assert offsets(log, **bounds) == [0, 1, 2, *range(6, bounds.get("end_offset", 15))]
+            [error] = errors(log, **bounds)
+            assert [error[name] for name in ("kind", "first_offset", "last_offset")] == ["invalid_value", 3, 5]
+    # a gap is none, whatever follows
+    path.write_bytes(FIVE[0] + FIVE[4] + bytes(500))
+    assert offsets(log, "fail", end_offset=5) == [0, 1, 2]
+
+
 def test_a_size_that_leads_out_of_the_file_is_an_error_where_batches_follow(tmp_path: Path) -> None:
     log = tmp_path / f"{0:020}.log"
     data = bytearray(b"".join(FIVE))

@@ -163,6 +163,25 @@ def test_log_writer_cuts_a_torn_tail(tmp_path: Path) -> None:
     assert _values(tmp_path) == [b"v"]
 
 
+@pytest.mark.parametrize("place", [9, 80])
+def test_opening_does_not_cut_whole_batches_behind_damage(tmp_path: Path, place: int) -> None:
+    with kbat.LogWriter(tmp_path) as writer:
+        for _ in range(5):
+            writer.append(b"k", b"v" * 50, timestamp=1)
+            writer.flush()
+    log = tmp_path / "00000000000000000000.log"
+    data = bytearray(log.read_bytes())
+    size = len(data) // 5
+    data[2 * size + place] ^= 0x10
+    log.write_bytes(data)
+    with pytest.raises(ValueError, match=f"byte {2 * size} is damaged, and a whole batch follows at byte {3 * size}"):
+        kbat.LogWriter(tmp_path)
+    assert log.read_bytes() == data
+    log.write_bytes(data[: 3 * size])  # without what follows it is a torn write
+    with kbat.LogWriter(tmp_path) as writer:
+        assert (writer.truncated_bytes, writer.end_offset) == (size, 2)
+
+
 @pytest.mark.parametrize(
     "options",
     [{"segment_bytes": 0}, {"sync": "never"}, {"compression": "rar"}, {"topic_id": "x"}, {"leader_epoch": -1}],

@@ -19,9 +19,9 @@ class LogWriter:
     With the files that a broker writes beside them: indexes, producer snapshots, leader epochs.
 
     A directory that is not there is made. Opening one that is continues it: the last segment is looked at batch by
-    batch, what follows the last whole batch is cut, as a broker does on an unclean start, and its indexes are made
-    anew. What ``flush`` or ``close`` returned for is never lost; without them, as after a kill, the last records may
-    be. One writer a directory; threads may share it.
+    batch, half a batch at its end is cut, as a broker does on an unclean start, and its indexes are made anew;
+    damage that whole batches follow is refused. What ``flush`` or ``close`` returned for is never lost; without them,
+    as after a kill, the last records may be. One writer a directory; threads may share it.
 
     Args:
         directory: The partition directory, such as ``orders-0``.
@@ -41,7 +41,8 @@ class LogWriter:
         limits: Bounds on what is read and on batches that are appended.
 
     Raises:
-        ValueError: What Kafka's rules forbid; another writer or a running broker in the directory; another topic id.
+        ValueError: What Kafka's rules forbid; another writer or a running broker in the directory; another topic id;
+            damage in the last segment that whole batches follow.
         OSError: Reading and writing.
 
     Example:

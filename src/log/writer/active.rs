@@ -80,6 +80,11 @@ impl ActiveSegment {
         self.base_offset
     }
 
+    /// Bytes of the batches noted.
+    pub(super) fn size(&self) -> u64 {
+        self.len
+    }
+
     pub(super) fn path(&self) -> &Path {
         &self.path
     }

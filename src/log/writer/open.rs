@@ -9,9 +9,11 @@ use super::state::PartitionState;
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::atomic::sync_directory;
 use crate::log::checkpoint::PartitionMetadata;
+use crate::log::file::PositionedFile;
 use crate::log::names::{LogFileKind, PARTITION_METADATA};
 use crate::log::reader::SegmentReader;
 use crate::log::recovery::{Inventory, refuse_running_broker};
+use crate::log::resync::Resync;
 
 /// A partition that is ready for more batches.
 pub(super) struct Opened {
@@ -41,6 +43,7 @@ pub(super) fn open(directory: &Path, options: &LogWriterOptions) -> Result<Opene
     } else {
         let mut segment = ActiveSegment::reopen(directory, base_offset, options)?;
         let end_offset = walk(&mut segment, &mut state, options)?;
+        check_tail(&segment, end_offset, options)?;
         let truncated_bytes = segment.cut()?;
         segment.restart_indexes(options)?;
         (segment, end_offset, truncated_bytes)
@@ -73,6 +76,22 @@ fn walk(segment: &mut ActiveSegment, state: &mut PartitionState, options: &LogWr
         end_offset = batch.next_offset();
     }
     Ok(end_offset)
+}
+
+/// Refuses to cut whole batches: after a write that was torn there are none, so something else was damaged.
+fn check_tail(segment: &ActiveSegment, end_offset: i64, options: &LogWriterOptions) -> Result<()> {
+    let file = PositionedFile::open(segment.path())?;
+    if segment.size() >= file.len()? {
+        return Ok(());
+    }
+    let mut resync = Resync::new(&options.limits);
+    let Some(next) = resync.find_batch(&file, segment.size(), Some(end_offset))? else { return Ok(()) };
+    let message = format!(
+        "byte {} is damaged, and a whole batch follows at byte {next}: a writer would cut it off; salvage keeps what is whole in \
+         another directory, recover cuts here as a broker does",
+        segment.size()
+    );
+    Err(Error::argument(message).with_path(segment.path()))
 }
 
 /// What says nothing of the bytes.
