@@ -1,11 +1,15 @@
 //! Finding segments: in a log directory, a partition directory, or one by its path.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::log::atomic::directory_of;
-use crate::log::names::{TopicPartition, parse_base_offset, parse_partition_directory};
+use crate::log::names::{
+    LogFile, LogFileKind, LogFileState, TopicPartition, parse_base_offset, parse_partition_directory,
+};
 
 /// A segment's `.log` file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,7 +30,8 @@ pub struct SegmentFile {
 /// segments and directories that are no live partitions are passed over.
 ///
 /// # Errors
-/// A path that can't be read.
+/// A path that can't be read; [`ErrorKind::InvalidFile`] where a broker was stopped while it replaced segments, and some are there
+/// as `.swap` files alone.
 pub fn find_segments(path: &Path) -> Result<Vec<SegmentFile>> {
     let metadata = fs::metadata(path).map_err(|error| Error::from(error).with_path(path))?;
     if !metadata.is_dir() {
@@ -75,8 +80,45 @@ pub(crate) fn next_segment_base(path: &Path, base_offset: i64) -> Result<Option<
 }
 
 fn segments_in(directory: &Path) -> Result<Vec<SegmentFile>> {
+    for _ in 0..SWAP_TRIES {
+        let listed = entries(directory)?;
+        let names = listed.iter().filter_map(|entry| entry.file_name().into_string().ok());
+        if missing_swap(names).is_none() {
+            return live_segments(&listed);
+        }
+        std::thread::sleep(SWAP_WAIT); // a broker is replacing segments just now
+    }
+    let names = entries(directory)?.into_iter().filter_map(|entry| entry.file_name().into_string().ok());
+    let Some(base_offset) = missing_swap(names) else { return live_segments(&entries(directory)?) };
+    let swap = LogFile { state: LogFileState::Swap, ..LogFile::live(base_offset, LogFileKind::Log) };
+    let message = "a broker was stopped while this file replaced segments that are gone now, and a reader would miss its records; \
+                   recover (or a broker's start) puts it in their place";
+    Err(Error::new(ErrorKind::InvalidFile(message.to_owned())).with_path(&directory.join(swap.to_string())))
+}
+
+/// How often a directory is listed in which segments are being replaced, and how long to wait between.
+const SWAP_TRIES: usize = 10;
+const SWAP_WAIT: Duration = Duration::from_millis(50);
+
+/// The base offset of a segment that is there as a `.swap` file alone: all that a broker does not delete when it starts.
+fn missing_swap(names: impl Iterator<Item = String>) -> Option<i64> {
+    let mut of_state: [BTreeSet<i64>; 3] = Default::default();
+    let [live, swap, cleaned] = &mut of_state;
+    for file in names.filter_map(|name| LogFile::parse(&name)).filter(|file| file.kind == LogFileKind::Log) {
+        match file.state {
+            LogFileState::Live => live.insert(file.base_offset),
+            LogFileState::Swap => swap.insert(file.base_offset),
+            LogFileState::Cleaned => cleaned.insert(file.base_offset),
+            LogFileState::Deleted => false,
+        };
+    }
+    let min_cleaned = cleaned.first().copied().unwrap_or(i64::MAX);
+    swap.iter().copied().find(|base_offset| *base_offset < min_cleaned && !live.contains(base_offset))
+}
+
+fn live_segments(listed: &[fs::DirEntry]) -> Result<Vec<SegmentFile>> {
     let mut segments = Vec::new();
-    for entry in entries(directory)? {
+    for entry in listed {
         if entry.file_name().to_str().and_then(parse_base_offset).is_none() {
             continue;
         }

@@ -1,6 +1,7 @@
 """verify, recover, salvage, rebuild_indexes: what Python adds to what tests/rust holds to the corpora."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -304,3 +305,56 @@ def test_verify_names_what_a_killed_spark_write_left(tmp_path: Path) -> None:
         (tmp_path / name / LOG).touch()
     (message,) = [item.message for item in kbat.verify(tmp_path).findings if item.kind == "directory_name"]
     assert message.startswith("of a Spark write that runs, or was killed")
+
+
+def test_segments_that_are_only_there_as_swap_files_are_not_passed_over(tmp_path: Path) -> None:
+    log = copy_of("txn-none", tmp_path)
+    expected = kbat.scan(log).to_pyarrow()
+    segment = sorted(log.glob("*.log"))[2]
+    swap = segment.with_name(segment.name + ".swap")
+    shutil.copy(segment, swap)
+    assert kbat.scan(log).to_pyarrow() == expected  # what it replaces is there still
+    segment.unlink()
+    for read in (kbat.scan, kbat.find_segments, lambda path: kbat.rewrite(path, tmp_path / "rewritten")):
+        with pytest.raises(
+            kbat.CorruptError, match="recover \\(or a broker's start\\) puts it in their place"
+        ) as raised:
+            read(log)
+        assert (raised.value.kind, raised.value.path) == ("invalid_file", str(swap))
+    out = tmp_path / "recovered"
+    kbat.recover(log, out)
+    assert kbat.scan(out, topic="t", partition=0).to_pyarrow()["offset"] == expected["offset"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_verify_of_a_log_directory_goes_on_behind_what_may_not_be_read(tmp_path: Path) -> None:
+    for name in ("a-0", "b-0"):
+        shutil.copytree(data.DATA / "log-dir" / "codec-lz4-0", tmp_path / name)
+    (tmp_path / "a-0").chmod(0)
+    report = kbat.verify(tmp_path)
+    (tmp_path / "a-0").chmod(0o755)
+    assert report.segment_count > 0
+    assert "unreadable" in {finding.kind for finding in report.findings}
+
+
+def test_verify_misses_no_entry_of_a_transaction_whose_data_was_filtered_out(tmp_path: Path) -> None:
+    source, out = tmp_path / "t-0", tmp_path / "out" / "t-0"
+
+    def part(sequence: int, key: bytes) -> bytes:
+        builder = kbat.BatchBuilder(producer_id=3, producer_epoch=0, base_sequence=sequence, transactional=True)
+        builder.append(key, b"v", timestamp=1)
+        return builder.finish()
+
+    def end(*, commit: bool) -> bytes:
+        return kbat.end_transaction_marker(producer_id=3, producer_epoch=0, commit=commit, timestamp=1)
+
+    with kbat.LogWriter(source, segment_bytes=400, start_offset=5) as writer:
+        writer.append_batch(part(0, b"alice"))
+        for value in (b"y" * 300, b"y" * 200):  # each ends a segment
+            writer.append(b"k", value, timestamp=1)
+            writer.flush()
+        for batch in (end(commit=False), part(1, b"bob"), end(commit=True)):
+            writer.append_batch(batch)
+    assert kbat.verify(source).exit_code == 0
+    kbat.filter(source, out, drop_keys=[b"alice"])
+    assert "aborted_transaction_missing" not in {finding.kind for finding in kbat.verify(out).findings}

@@ -11,8 +11,9 @@ use crate::log::log_directory::OFFSET_CHECKPOINTS;
 use crate::log::names::{DirectoryState, PartitionDirectory, parse_partition_directory};
 use crate::log::progress::Progress;
 use crate::log::recovery::name_of;
-use crate::log::verify::partition::check_partition;
+use crate::log::verify::partition::{check_partition, unreadable};
 use crate::log::verify::report::{Finding, Report, Severity};
+use crate::log::verify::segment::Log;
 
 /// Directories that are no partitions.
 const KNOWN: [&str; 2] = ["remote-log-index-cache", "lost+found"];
@@ -50,8 +51,13 @@ pub(crate) fn check_directory(
         let name = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
         match PartitionDirectory::parse(&name) {
             Some(partition) if partition.state == DirectoryState::Live => {
-                if let Some((_, end)) = check_partition(&directory, limits, progress, report)? {
-                    ends.insert((partition.topic, partition.partition), end);
+                match check_partition(&directory, limits, progress, report) {
+                    Ok(Some((_, end))) => {
+                        ends.insert((partition.topic, partition.partition), end);
+                    }
+                    Ok(None) => {}
+                    // one that can't be listed; the others can
+                    Err(error) => unreadable(error, &directory, &mut Log::default(), report)?,
                 }
             }
             Some(_) => {

@@ -84,7 +84,8 @@ fn total_len(path: &Path) -> Result<u64> {
     let mut total = 0_u64;
     let mut folders = directory::directories(path)?;
     folders.push(path.to_path_buf());
-    for file in folders.iter().map(|folder| files_of(folder)).collect::<Result<Vec<_>>>()?.concat() {
+    // one that can't be listed is told of where it is read
+    for file in folders.iter().flat_map(|folder| files_of(folder).unwrap_or_default()) {
         if parse_base_offset(&name_of(&file)).is_some() {
             total = total.saturating_add(len(&file).unwrap_or(0)); // it is told of where it is read
         }

@@ -1,13 +1,13 @@
 //! One segment: every batch and record, and the indexes beside it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::Path;
 
 use crate::compression::Scratch;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Batch;
-use crate::format::header::{NO_PARTITION_LEADER_EPOCH, NO_TIMESTAMP};
+use crate::format::header::{BatchHeader, NO_PARTITION_LEADER_EPOCH, NO_TIMESTAMP};
 use crate::limits::Limits;
 use crate::log::index::{AbortedTransaction, TransactionIndex};
 use crate::log::producer::ProducerStates;
@@ -31,6 +31,21 @@ pub(crate) struct Log {
     pub(crate) compacted: bool,
     /// First offset of each leader epoch.
     pub(crate) epochs: Vec<(i32, i64)>,
+    /// Producers of whose transaction data was met, and no marker since.
+    pub(crate) with_data: HashSet<i64>,
+}
+
+impl Log {
+    /// Takes note of transactional data; of a marker, whether there was any before it.
+    fn met_data(&mut self, header: &BatchHeader) -> bool {
+        if header.is_control() {
+            return self.with_data.remove(&header.producer_id());
+        }
+        if header.is_transactional() && header.record_count().is_none_or(|count| count > 0) {
+            self.with_data.insert(header.producer_id());
+        }
+        false
+    }
 }
 
 /// A segment to check.
@@ -100,7 +115,8 @@ struct SegmentCheck<'a, 'p> {
     /// The first gap between batches.
     gap: Option<(i64, i64)>,
     gap_count: u64,
-    aborted: Vec<AbortedTransaction>,
+    /// What markers abort, and whether data of the transaction was met.
+    aborted: Vec<(AbortedTransaction, bool)>,
     /// Whether the bytes before the next batch are damaged.
     after_damage: bool,
     /// The least offset of the next batch, for where damage is passed over.
@@ -200,7 +216,10 @@ impl SegmentCheck<'_, '_> {
             self.add(Severity::Warning, "leader_epoch_order", place, message);
         }
         match self.log.states.update(batch, &mut self.scratch, self.limits) {
-            Ok(aborted) => self.aborted.extend(aborted),
+            Ok(aborted) => {
+                let has_data = self.log.met_data(batch.header());
+                self.aborted.extend(aborted.map(|aborted| (aborted, has_data)));
+            }
             Err(error) => {
                 let message =
                     format!("the transaction marker can't be read: {}; a broker cuts the log after it", error.kind());
@@ -265,13 +284,15 @@ impl SegmentCheck<'_, '_> {
             let least: &mut i64 = indexed.entry(key(entry)).or_insert(entry.first_offset);
             *least = entry.first_offset.min(*least);
         }
-        for one in &self.aborted {
+        for (one, _) in &self.aborted {
             let largest: &mut i64 = marked.entry(key(one)).or_insert(one.first_offset);
             *largest = one.first_offset.max(*largest);
         }
+        // without data, as where it was filtered out, nobody gets anything
+        let with_data = self.aborted.iter().filter(|(_, has_data)| *has_data).map(|(one, _)| one);
         let is_missing =
             |one: &&AbortedTransaction| indexed.get(&key(one)).is_none_or(|&first| first > one.first_offset);
-        for missing in self.aborted.iter().filter(is_missing) {
+        for missing in with_data.filter(is_missing) {
             let (producer, first) = (missing.producer_id, missing.first_offset);
             let message = format!(
                 "the transaction of producer {producer} that began at offset {first} was aborted, and no entry says so: \
