@@ -4,6 +4,12 @@ use crate::compression::StreamFault;
 
 /// First size of the buffer.
 const INITIAL_LEN: usize = 64 << 10;
+/// Up to here the buffer doubles. A larger one grows by leaps: while it is copied there are two, and what is freed the allocator
+/// may keep for a while.
+const LARGE_LEN: usize = 16 << 20;
+const LEAP: usize = 64;
+/// What codecs lay beside their output, at most, so that a buffer of the bound's length need not be copied for it.
+const BESIDE_LEN: usize = 128 << 10;
 
 /// Decompressed bytes under a bound. The buffer keeps its length between uses, so that only its first growth zeroes memory.
 #[derive(Debug)]
@@ -77,9 +83,15 @@ impl<'b> Output<'b> {
     }
 
     fn lengthen(&mut self, len: usize) {
-        // to the byte: a vector left to itself takes up to twice the bound
-        self.buffer.reserve_exact(len.saturating_sub(self.buffer.len()));
-        self.buffer.resize(len, 0);
+        let leap = self.buffer.len().saturating_mul(LEAP).min(self.limit.saturating_add(BESIDE_LEN));
+        let len = if len > LARGE_LEN { len.max(leap) } else { len };
+        // zeroed by the system, page by page as they are written; to the byte, where a vector left to itself takes up to twice
+        let mut longer = vec![0; len];
+        let filled = self.filled.min(self.buffer.len());
+        if let (Some(to), Some(from)) = (longer.get_mut(..filled), self.buffer.get(..filled)) {
+            to.copy_from_slice(from);
+        }
+        *self.buffer = longer;
     }
 
     /// Counts `len` bytes of the room as produced.

@@ -46,6 +46,20 @@ impl Scratch {
         }
     }
 
+    /// The first `len` bytes that were decompressed last: themselves where they fill much of the memory and more than `kept` bytes,
+    /// else a copy. No more than `kept` bytes stay.
+    #[cfg(feature = "python")]
+    pub(crate) fn take(&mut self, len: usize, kept: usize) -> Vec<u8> {
+        let bytes = if len > kept && len >= self.buffer.len() / 2 {
+            self.buffer.truncate(len);
+            std::mem::take(&mut self.buffer)
+        } else {
+            self.buffer.get(..len).unwrap_or_default().to_vec()
+        };
+        self.shrink_to(kept);
+        bytes
+    }
+
     /// Decompresses `input`, which a batch of that magic holds.
     pub(crate) fn decompress<'s>(
         &'s mut self,

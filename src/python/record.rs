@@ -151,8 +151,7 @@ fn open(batch: &PyBatch) -> Result<Opened> {
     SCRATCH.with_borrow_mut(|scratch| {
         let Payload { bytes, fault } = core.payload(scratch, &settings.limits)?;
         let span = Span { start: 0, len: bytes.len() };
-        let bytes: SharedBytes = Arc::new(bytes.to_vec());
-        scratch.shrink_to(KEPT_SCRATCH_LEN);
+        let bytes: SharedBytes = Arc::new(scratch.take(span.len, KEPT_SCRATCH_LEN));
         Ok((bytes, span, fault, core.is_control()))
     })
 }
