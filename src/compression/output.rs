@@ -41,7 +41,7 @@ impl<'b> Output<'b> {
         let wanted = self.filled.saturating_add(len).min(self.limit);
         if self.buffer.len() < wanted {
             let doubled = self.buffer.len().saturating_mul(2).max(INITIAL_LEN);
-            self.lengthen(wanted.max(doubled.min(self.limit)));
+            self.lengthen(wanted.max(doubled.min(self.limit)), self.limit);
         }
         let end = self.buffer.len().min(self.limit);
         let (before, room) = self.buffer.split_at_mut(self.filled.min(end));
@@ -67,7 +67,7 @@ impl<'b> Output<'b> {
         let end = self.filled.saturating_add(len);
         if self.buffer.len() < end {
             let doubled = self.buffer.len().saturating_mul(2).max(INITIAL_LEN);
-            self.lengthen(end.max(doubled.min(self.limit)));
+            self.lengthen(end.max(doubled.min(self.limit)), self.limit.saturating_add(BESIDE_LEN));
         }
         self.buffer.get_mut(self.filled..end).unwrap_or_default()
     }
@@ -78,12 +78,12 @@ impl<'b> Output<'b> {
         if len >= self.limit {
             return Err(StreamFault::Full);
         }
-        self.lengthen(len.saturating_mul(2).max(INITIAL_LEN).min(self.limit));
+        self.lengthen(len.saturating_mul(2).max(INITIAL_LEN).min(self.limit), self.limit);
         Ok(())
     }
 
-    fn lengthen(&mut self, len: usize) {
-        let leap = self.buffer.len().saturating_mul(LEAP).min(self.limit.saturating_add(BESIDE_LEN));
+    fn lengthen(&mut self, len: usize, most: usize) {
+        let leap = self.buffer.len().saturating_mul(LEAP).min(most);
         let len = if len > LARGE_LEN { len.max(leap) } else { len };
         // zeroed by the system, page by page as they are written; to the byte, where a vector left to itself takes up to twice
         let mut longer = vec![0; len];

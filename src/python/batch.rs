@@ -22,8 +22,9 @@ use crate::python::source::{Source, source};
 
 /// Iterate the batches of a buffer or a file, of every message format and in any order.
 ///
-/// Headers only are read: records are decompressed when a batch is iterated, and their bytes copied when asked for. Bad
-/// records or a bad checksum never end this iteration; they are raised where the batch is iterated.
+/// Headers only are looked at, though a file is read whole, once: ``scan(view="batches")`` reads its headers alone.
+/// Records are decompressed when a batch is iterated, and their bytes copied when asked for. Bad records or a bad
+/// checksum never end this iteration; they are raised where the batch is iterated.
 ///
 /// Args:
 ///     source: A bytes-like object (``bytes`` are used in place, others copied) or the path of a ``.log`` file.

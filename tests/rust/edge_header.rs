@@ -194,3 +194,14 @@ fn header_edits_of_what_can_not_have_them_are_refused() {
     assert!(kbat::set_base_offset(&mut [0; 40], 1).is_err());
     assert!(kbat::set_base_offset(&mut [], 1).is_err());
 }
+
+#[test]
+fn header_edits_of_the_append_time_keep_unknown_attributes_and_take_no_negative_time() {
+    let mut batch = crate::raw::V2 { attributes: 0x80, ..crate::raw::V2::of(&[crate::raw::record(0)]) }.bytes();
+    let before = batch.clone();
+    assert!(kbat::set_log_append_time(&mut batch, -1).is_err());
+    assert_eq!(batch, before);
+    kbat::set_log_append_time(&mut batch, 5).unwrap();
+    assert_eq!(first(&batch).attributes().bits(), 0x88);
+    first(&batch).verify_crc().unwrap();
+}

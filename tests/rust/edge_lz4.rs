@@ -214,6 +214,27 @@ fn lz4_match_of_offset_0_is_refused() {
     assert!(matches!(error.kind(), ErrorKind::Decompression { .. }), "{error}");
 }
 
+/// liblz4 wants five literals at the end of a block, and a match no nearer to it than twelve bytes.
+#[test]
+fn lz4_block_with_few_literals_behind_a_match_is_read() {
+    let mut builder = BatchBuilder::new();
+    builder.append_with_headers(0, None, Some(b"v"), &[(b"h", Some(b"abcdefghabcdefghabcdefgh"))]).unwrap();
+    let mut bytes = Vec::new();
+    builder.finish_into(&mut bytes).unwrap();
+    let records = first(&bytes).stored_records();
+    let (literals, repeated) = records.split_at(records.len() - 16);
+    let long = u8::try_from(literals.len() - 15).unwrap();
+    for few in 0..4 {
+        // token: literals of 15 and more, match of 12 to 16; token: few literals
+        let behind = &repeated[16 - few..];
+        let token = 0xf0 | u8::try_from(12 - few).unwrap();
+        let block = [&[token, long], literals, &[8, 0], &[u8::try_from(few).unwrap() << 4], behind].concat();
+        let stream =
+            [head(&[0x60, 0x40]), (block.len() as u32).to_le_bytes().to_vec(), block, END_MARK.to_vec()].concat();
+        assert_eq!(read(&stream, 1).unwrap(), 1, "{few}");
+    }
+}
+
 /// Edge case 45. A block that holds nothing is read over; Kafka's stream ends for good where it meets one.
 #[test]
 fn lz4_block_of_no_bytes_is_read_over() {

@@ -65,7 +65,8 @@ def scan(
             read the whole batch. Of segments: default all but ``batch_count``, which reads every header.
         view: ``"records"``; ``"batches"``, a row a batch, control batches too, reading headers only;
             ``"segments"``, a row a ``.log`` file.
-        start_offset: First offset to give.
+        start_offset: First offset to give. Without it records come that were deleted and lie in a segment still; those
+            of a partition begin at its ``PartitionLog.start_offset``.
         end_offset: First offset not to give any more.
         start_timestamp: Smallest timestamp to give, in milliseconds since the epoch or as a ``datetime`` with a
             time zone. What lies before it by name, index or header of a batch is not read.
