@@ -46,15 +46,16 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
 ///         read the whole batch. Of segments: default all but ``batch_count``, which reads every header.
 ///     view: ``"records"``; ``"batches"``, a row a batch, control batches too, reading headers only;
 ///         ``"segments"``, a row a ``.log`` file.
-///     start_offset: First offset to give.
+///     start_offset: First offset to give. Without it records come that were deleted and lie in a segment still; those
+///         of a partition begin at its ``PartitionLog.start_offset``.
 ///     end_offset: First offset not to give any more.
 ///     start_timestamp: Smallest timestamp to give, in milliseconds since the epoch or as a ``datetime`` with a
 ///         time zone. What lies before it by name, index or header of a batch is not read.
 ///     end_timestamp: Smallest timestamp not to give any more.
 ///     isolation: ``"read_committed"``: neither records of aborted transactions nor any from the last stable offset
-///         on, as a consumer with that ``isolation.level``. What was aborted is read from the transaction indexes
-///         of the partition, or from the markers in its segments; of a buffer or a file outside a partition
-///         directory, from itself.
+///         on, as a consumer with that ``isolation.level``. What was aborted is told by the markers in the
+///         partition's segments, and their transaction indexes; for a buffer or a file outside a partition
+///         directory, by itself.
 ///     include_control: Whether control records come too.
 ///     check_crc: Whether checksums are checked; not by views, which read headers: their column ``crc_ok`` does it.
 ///     on_corrupt: ``"fail"``: the first fault ends the pass with its exception. ``"skip"``: damaged batches are
@@ -65,7 +66,8 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
 ///     limits: Bounds on untrusted input.
 ///     topic: Topic for files outside a ``topic-partition`` directory, and for buffers.
 ///     partition: Partition likewise.
-///     timestamp_unit: ``"ms"``, Kafka's own, or ``"us"``, Spark's.
+///     timestamp_unit: ``"ms"``, Kafka's own, or ``"us"``, Spark's. Where there is no timestamp, it is -1 ms; its type
+///         is 0 for CreateTime, 1 for LogAppendTime and -1 before v1.
 ///     binary_view: Whether keys, values and the values of headers are ``binary_view``: those of uncompressed batches
 ///         are not copied. The Arrow data then holds the buffer, or the parts of the file that were read.
 ///     max_rows: Rows of an Arrow batch at the most.
