@@ -371,7 +371,7 @@ impl Current {
         self.input.resume(to);
         let length = to.saturating_sub(position);
         let is_end = next_offset.is_none() && self.input.cut_len()? == 0;
-        let next_offset = if is_end { self.source.next_base } else { next_offset };
+        let next_offset = if is_end { self.next_base()? } else { next_offset };
         Ok(self.fault(position, length, (self.floor.next(), next_offset), error))
     }
 
@@ -388,7 +388,8 @@ impl Current {
             return self.pass_over(position, error).map(Some);
         }
         self.input.seek(position.saturating_add(cut_len));
-        let mut fault = self.fault(position, cut_len, (self.floor.next(), self.source.next_base), error);
+        let next_base = self.next_base()?;
+        let mut fault = self.fault(position, cut_len, (self.floor.next(), next_base), error);
         fault.is_cut = true;
         Ok(Some(fault))
     }

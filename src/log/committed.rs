@@ -41,13 +41,17 @@ pub(crate) fn aborted_transactions(
 ) -> Result<Vec<AbortedTransaction>> {
     let mut replay = Replay { segments, states: None };
     let first = segments.partition_point(|segment| segment.base_offset() <= start_offset).saturating_sub(1);
-    let mut found = Vec::new();
+    let (mut found, mut is_decided) = (Vec::new(), false);
     for (index, segment) in segments.iter().enumerate().skip(first) {
-        let (indexed, (marked, stable)) = (indexed_in(segment)?, replay.aborted_in(index, segment)?);
+        let indexed = indexed_in(segment)?;
+        let (_, is_complete) = AbortedTransaction::collect(&indexed, start_offset, end_offset);
+        // once what began in the range is decided, only indexes know of more: of data that compaction removed
+        let (marked, stable) = if is_decided { (Vec::new(), end_offset) } else { replay.aborted_in(index, segment)? };
+        is_decided = stable >= end_offset;
         let is_asked = |one: &AbortedTransaction| one.last_offset >= start_offset && one.first_offset < end_offset;
         found.extend(joined(indexed, marked).into_iter().filter(is_asked));
-        if stable >= end_offset {
-            break; // what began before is decided
+        if is_decided && is_complete {
+            break;
         }
     }
     Ok(found)

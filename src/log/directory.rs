@@ -1,6 +1,7 @@
 //! Finding segments: in a log directory, a partition directory, or one by its path.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,7 +9,8 @@ use std::time::Duration;
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::atomic::directory_of;
 use crate::log::names::{
-    LogFile, LogFileKind, LogFileState, TopicPartition, parse_base_offset, parse_partition_directory,
+    LEADER_EPOCHS, LogFile, LogFileKind, LogFileState, PARTITION_METADATA, TopicPartition, parse_base_offset,
+    parse_partition_directory,
 };
 
 /// A segment's `.log` file.
@@ -30,11 +32,13 @@ pub struct SegmentFile {
 /// segments and directories that are no live partitions are passed over.
 ///
 /// # Errors
-/// A path that can't be read; [`ErrorKind::InvalidFile`] where a broker was stopped while it replaced segments, and some are there
+/// A path that can't be read; [`ErrorKind::InvalidArgument`] for an index or another file beside segments;
+/// [`ErrorKind::InvalidFile`] where a broker was stopped while it replaced segments, and some are there
 /// as `.swap` files alone.
 pub fn find_segments(path: &Path) -> Result<Vec<SegmentFile>> {
     let metadata = fs::metadata(path).map_err(|error| Error::from(error).with_path(path))?;
     if !metadata.is_dir() {
+        refuse_other_files(path)?;
         return Ok(vec![segment(path, metadata.len())]);
     }
     let mut segments = segments_in(path)?;
@@ -54,6 +58,16 @@ pub fn find_segments(path: &Path) -> Result<Vec<SegmentFile>> {
         }
     }
     Ok(segments)
+}
+
+/// Refuses a file that lies beside segments under a name of its own: read as one, most are an end at once.
+fn refuse_other_files(path: &Path) -> Result<()> {
+    let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+    let is_of_segment = LogFile::parse(name).is_some_and(|file| file.kind != LogFileKind::Log);
+    if is_of_segment || name == LEADER_EPOCHS || name == PARTITION_METADATA {
+        return Err(Error::argument("the file lies beside segments and is none: name a .log file").with_path(path));
+    }
+    Ok(())
 }
 
 /// What is known of a path that was listed; `None` if a broker has deleted it since.

@@ -1,5 +1,6 @@
 //! [`StagedFile`]: a file written under a temporary name until it is whole. [`StagedDirectory`]: the same for a directory.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -8,7 +9,9 @@ use std::time::SystemTime;
 
 use crate::error::{Error, Result};
 use crate::log::atomic::{directory_of, sync_directory, sync_directory_of, with_added_extension};
+use crate::log::directory::find_segments;
 use crate::log::lock::DirectoryLock;
+use crate::log::names::parse_partition_directory;
 
 /// What is added to the name of a file or directory that is not whole yet.
 const PARTIAL: &str = ".kbat-partial";
@@ -88,11 +91,29 @@ pub(crate) struct StagedDirectory {
     committed: bool,
 }
 
+/// A directory in a partition's would be written into what is read only.
+fn refuse_in_partition(path: &Path) -> Result<()> {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+    let is_partition = |directory: &Path| {
+        directory.file_name().and_then(OsStr::to_str).and_then(parse_partition_directory).is_some()
+            && find_segments(directory).is_ok_and(|found| !found.is_empty())
+    };
+    match absolute.ancestors().skip(1).find(|directory| is_partition(directory)) {
+        Some(partition) => {
+            let message =
+                format!("the directory to write lies in the partition {}: name one outside", partition.display());
+            Err(Error::argument(message).with_path(path))
+        }
+        None => Ok(()),
+    }
+}
+
 impl StagedDirectory {
     /// Refuses a path that has something in it. Missing directories above it are made.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for such a path; those of making directories.
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for such a path, and for one in a partition's directory;
+    /// those of making directories.
     pub(crate) fn create(path: &Path) -> Result<Self> {
         let is_empty = match fs::read_dir(path) {
             Ok(mut entries) => entries.next().is_none(),
@@ -103,6 +124,7 @@ impl StagedDirectory {
             let message = "the directory to write is not empty: name one that does not exist yet";
             return Err(Error::argument(message).with_path(path));
         }
+        refuse_in_partition(path)?;
         remove_abandoned(path);
         let number = COUNTER.fetch_add(1, Ordering::Relaxed);
         let own = format!("-{}-{number}", std::process::id());

@@ -48,8 +48,8 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
 ///     limits: Bounds on what is read and on batches that are appended.
 ///
 /// Raises:
-///     ValueError: What Kafka's rules forbid; another writer or a running broker in the directory; another topic id;
-///         damage in the last segment that whole batches follow.
+///     ValueError: What Kafka's rules forbid; another writer or a running broker in the directory; another topic id.
+///     CorruptError: Damage in the last segment that whole batches follow.
 ///     OSError: Reading and writing.
 ///
 /// Example:

@@ -188,6 +188,13 @@ def test_find_segments_passes_over_what_is_no_segment(tmp_path: Path) -> None:
     assert (segment.topic, segment.partition, segment.base_offset) == ("orders.v1", 3, 42)
 
 
+@pytest.mark.parametrize("name", ["00000000000000000000.index", "leader-epoch-checkpoint"])
+def test_a_file_beside_segments_is_no_empty_segment(name: str) -> None:
+    for read in (kbat.scan, kbat.find_segments):
+        with pytest.raises(ValueError, match=r"lies beside segments and is none: name a \.log file"):
+            read(LOG_DIR / "codec-lz4-0" / name)
+
+
 @pytest.mark.parametrize("make", [list, tuple])
 def test_source_may_be_a_list(make: Any) -> None:  # noqa: ANN401 -- of two types
     """Paths as str and `Path`, and buffers."""

@@ -174,8 +174,9 @@ def test_opening_does_not_cut_whole_batches_behind_damage(tmp_path: Path, place:
     size = len(data) // 5
     data[2 * size + place] ^= 0x10
     log.write_bytes(data)
-    with pytest.raises(ValueError, match=f"byte {2 * size} is damaged, and a whole batch follows at byte {3 * size}"):
+    with pytest.raises(kbat.CorruptError, match=f"damage is followed by a whole batch at byte {3 * size}") as raised:
         kbat.LogWriter(tmp_path)
+    assert raised.value.position == 2 * size
     assert log.read_bytes() == data
     log.write_bytes(data[: 3 * size])  # without what follows it is a torn write
     with kbat.LogWriter(tmp_path) as writer:

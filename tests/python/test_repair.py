@@ -358,3 +358,12 @@ def test_verify_misses_no_entry_of_a_transaction_whose_data_was_filtered_out(tmp
     assert kbat.verify(source).exit_code == 0
     kbat.filter(source, out, drop_keys=[b"alice"])
     assert "aborted_transaction_missing" not in {finding.kind for finding in kbat.verify(out).findings}
+
+
+def test_nothing_is_written_into_a_partition(tmp_path: Path) -> None:
+    log = copy_of("txn-simple", tmp_path)
+    before = content(log)
+    for write in (kbat.salvage, kbat.recover, kbat.rewrite, kbat.compact):
+        with pytest.raises(ValueError, match=r"lies in the partition .*: name one outside"):
+            write(log, log / "deeper" / "out")
+    assert content(log) == before

@@ -156,6 +156,9 @@ def test_options_wrong_ones_are_refused_with_what_to_do(name: str, text: str, me
         ({"view": "batches", "columns": "offset"}, "there is no column 'offset'; there are topic, partition, segment"),
         ({"view": "segments", "includeHeaders": "true"}, "view=segments has no record headers; leave it out"),
         ({"columns": "offset,error"}, "error is there with onCorrupt=report only"),
+        ({"view": "batches", "includeControl": "true"}, "includeControl is about records, and view=batches shows all"),
+        ({"view": "segments", "isolationLevel": "read_committed"}, "isolationLevel=read_committed is about records"),
+        ({"owner": "me"}, "CREATE TEMPORARY VIEW does"),
     ],
 )
 def test_options_of_views_and_damage_are_checked(given: dict[str, str], message: str) -> None:

@@ -287,7 +287,8 @@ def _partitions_of(path: Path, topics: set[str | None]) -> list[str]:
     """Return the names of the topics' directories, which nobody else writes to."""
     logs = [log for log in kbat.LogDirectory(path).partitions if log.topic in topics]
     for log in logs:
-        with kbat.LogWriter(log.directory):
+        # damage is no matter: what is there is replaced
+        with contextlib.suppress(kbat.CorruptError), kbat.LogWriter(log.directory):
             pass
     return [Path(log.directory).name for log in logs]
 

@@ -276,12 +276,23 @@ def parse_options(given: Mapping[str, str]) -> ReadOptions:
     options = parse_table(ReadOptions, meant)
     _check_strategies(options)
     _check_columns(options)
+    _check_view(options)
     return replace(options, ignored=ignored)
 
 
 def _is_of_a_connection(name: str) -> bool:
     lower = name.lower()
     return lower in _CONNECTION_OPTIONS or (lower.startswith("kafka.") and lower != "kafka.isolation.level")
+
+
+def _check_view(options: ReadOptions) -> None:
+    """Refuse what is about records where batches or segments are asked for."""
+    if options.view != "records" and (options.isolation == "read_committed" or options.include_control):
+        name = "includeControl" if options.include_control else "isolationLevel=read_committed"
+        message = (
+            f"kbat: {name} is about records, and view={options.view} shows all that is stored: leave one of them out"
+        )
+        raise ValueError(message)
 
 
 def _check_strategies(options: ReadOptions) -> None:

@@ -87,11 +87,10 @@ fn check_tail(segment: &ActiveSegment, end_offset: i64, options: &LogWriterOptio
     let mut resync = Resync::new(&options.limits);
     let Some(next) = resync.find_batch(&file, segment.size(), Some(end_offset))? else { return Ok(()) };
     let message = format!(
-        "byte {} is damaged, and a whole batch follows at byte {next}: a writer would cut it off; salvage keeps what is whole in \
-         another directory, recover cuts here as a broker does",
-        segment.size()
+        "damage is followed by a whole batch at byte {next}, which a writer would cut off; salvage keeps what is whole in another \
+         directory, recover cuts here as a broker does"
     );
-    Err(Error::argument(message).with_path(segment.path()))
+    Err(Error::new(ErrorKind::InvalidFile(message)).at(segment.size()).with_path(segment.path()))
 }
 
 /// What says nothing of the bytes.
