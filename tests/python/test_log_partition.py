@@ -53,6 +53,16 @@ def test_start_offset_is_that_of_the_checkpoint_where_that_is_larger(tmp_path: P
     assert at_end.find_offset(40) is None
 
 
+def test_records_that_were_deleted_are_in_the_files_until_their_segment_goes(tmp_path: Path) -> None:
+    log = in_log_directory("log-start", tmp_path / "logs")
+    offsets = kbat.scan(log.directory).to_pyarrow()["offset"].to_pylist()
+    assert (min(offsets), log.start_offset) == (151, 170)
+    kbat.rewrite(log.directory, tmp_path / "copy-0")
+    assert kbat.scan(tmp_path / "copy-0").to_pyarrow()["offset"].to_pylist() == offsets
+    served = kbat.scan(log.directory, start_offset=log.start_offset).to_pyarrow()["offset"].to_pylist()
+    assert served == [offset for offset in offsets if offset >= 170]
+
+
 def test_bounds_of_partitions_without_records(tmp_path: Path) -> None:
     assert (log := in_log_directory("empty", tmp_path)).start_offset == log.end_offset == 0
     retained = in_log_directory("retention-all", tmp_path)

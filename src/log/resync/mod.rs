@@ -29,19 +29,21 @@
 
 mod bytes;
 mod candidate;
+mod checksum;
 mod floor;
 mod payload;
 
 use crate::error::Result;
 use crate::format::crc::Digest;
 use crate::format::frame::is_zeros;
-use crate::format::header::{BatchHeader, CRC_POSITION, HEADER_LEN_UP_TO_MAGIC, LEGACY_CRC_POSITION, LOG_OVERHEAD};
+use crate::format::header::{BatchHeader, HEADER_LEN_UP_TO_MAGIC, LOG_OVERHEAD};
 use crate::limits::Limits;
-use crate::num::{u64_of, usize_from_u64};
+use crate::num::u64_of;
 
 pub(crate) use bytes::ReadAt;
 use bytes::Window;
 use candidate::{Bounds, HEAD_LEN, candidate, crc_start};
+use checksum::{Proof, update};
 pub(crate) use floor::Floor;
 use payload::{Payload, is_counted, len_between};
 
@@ -449,57 +451,6 @@ fn choose(held: &[Held], last: Option<&BatchHeader>) -> Option<u64> {
         }
     }
     chosen.map(|header| header.position)
-}
-
-/// The damaged batch's checksum over ever more bytes: where it is right, the batch ends.
-struct Proof {
-    digest: Digest,
-    stored: u32,
-    position: u64,
-    least: u64,
-}
-
-impl Proof {
-    fn new(source: &dyn ReadAt, damaged: u64) -> Result<Option<Self>> {
-        let mut head = [0; HEAD_LEN];
-        if source.read_bytes_at(&mut head, damaged)? < HEAD_LEN {
-            return Ok(None);
-        }
-        let magic = head.get(16).copied().unwrap_or(2);
-        let place = if magic < 2 { LEGACY_CRC_POSITION } else { CRC_POSITION };
-        let Some(stored) = head.get(place..).and_then(|rest| rest.first_chunk()) else { return Ok(None) };
-        Ok(Some(Self {
-            digest: Digest::of_magic(magic),
-            stored: u32::from_be_bytes(*stored),
-            position: damaged.saturating_add(u64_of(crc_start(magic))),
-            least: damaged.saturating_add(if magic < 2 { SMALLEST_BATCH_LEN } else { u64_of(HEAD_LEN) }),
-        }))
-    }
-
-    /// Positions must not go back from call to call.
-    fn ends_at(&mut self, source: &dyn ReadAt, end: u64) -> Result<bool> {
-        if end < self.least {
-            return Ok(false);
-        }
-        update(&mut self.digest, source, self.position, end)?;
-        self.position = self.position.max(end);
-        Ok(self.digest.value() == self.stored)
-    }
-}
-
-/// Adds the bytes from one position to another to a checksum.
-fn update(digest: &mut Digest, source: &dyn ReadAt, mut position: u64, end: u64) -> Result<()> {
-    let mut chunk = vec![0; len_between(position, end).min(SEARCH_LEN)];
-    while position < end {
-        let wanted = usize_from_u64(end.saturating_sub(position)).min(chunk.len());
-        let count = source.read_bytes_at(chunk.get_mut(..wanted).unwrap_or_default(), position)?;
-        if count == 0 {
-            break;
-        }
-        digest.update(chunk.get(..count).unwrap_or_default());
-        position = position.saturating_add(u64_of(count));
-    }
-    Ok(())
 }
 
 #[cfg(test)]
