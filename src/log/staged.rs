@@ -1,6 +1,5 @@
 //! [`StagedFile`]: a file written under a temporary name until it is whole. [`StagedDirectory`]: the same for a directory.
 
-use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -9,9 +8,7 @@ use std::time::SystemTime;
 
 use crate::error::{Error, Result};
 use crate::log::atomic::{directory_of, sync_directory, sync_directory_of, with_added_extension};
-use crate::log::directory::find_segments;
 use crate::log::lock::DirectoryLock;
-use crate::log::names::parse_partition_directory;
 
 /// What is added to the name of a file or directory that is not whole yet.
 const PARTIAL: &str = ".kbat-partial";
@@ -91,30 +88,24 @@ pub(crate) struct StagedDirectory {
     committed: bool,
 }
 
-/// A directory in a partition's would be written into what is read only.
-fn refuse_in_partition(path: &Path) -> Result<()> {
-    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
-    let is_partition = |directory: &Path| {
-        directory.file_name().and_then(OsStr::to_str).and_then(parse_partition_directory).is_some()
-            && find_segments(directory).is_ok_and(|found| !found.is_empty())
-    };
-    match absolute.ancestors().skip(1).find(|directory| is_partition(directory)) {
-        Some(partition) => {
-            let message =
-                format!("the directory to write lies in the partition {}: name one outside", partition.display());
-            Err(Error::argument(message).with_path(path))
-        }
-        None => Ok(()),
+/// Refuses a path in the directory that is only read.
+fn refuse_inside(source: &Path, path: &Path) -> Result<()> {
+    let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+    if source.is_dir() && absolute(path).starts_with(absolute(source)) {
+        let message =
+            format!("the directory to write lies in {}, which is only read: name one outside", source.display());
+        return Err(Error::argument(message).with_path(path));
     }
+    Ok(())
 }
 
 impl StagedDirectory {
-    /// Refuses a path that has something in it. Missing directories above it are made.
+    /// For what is made of `source`. Refuses a path that has something in it. Missing directories above it are made.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for such a path, and for one in a partition's directory;
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for such a path, and for one in `source`;
     /// those of making directories.
-    pub(crate) fn create(path: &Path) -> Result<Self> {
+    pub(crate) fn create(source: &Path, path: &Path) -> Result<Self> {
         let is_empty = match fs::read_dir(path) {
             Ok(mut entries) => entries.next().is_none(),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => true,
@@ -124,7 +115,7 @@ impl StagedDirectory {
             let message = "the directory to write is not empty: name one that does not exist yet";
             return Err(Error::argument(message).with_path(path));
         }
-        refuse_in_partition(path)?;
+        refuse_inside(source, path)?;
         remove_abandoned(path);
         let number = COUNTER.fetch_add(1, Ordering::Relaxed);
         let own = format!("-{}-{number}", std::process::id());

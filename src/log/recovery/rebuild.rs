@@ -57,7 +57,7 @@ pub fn rebuild_indexes(path: &Path, options: &RebuildOptions, progress: &mut Pro
         refuse_running_broker(&directory)?;
     }
     let _lock = options.out.is_none().then(|| DirectoryLock::acquire(&directory)).transpose()?;
-    let staged = options.out.as_deref().map(StagedDirectory::create).transpose()?;
+    let staged = options.out.as_deref().map(|out| StagedDirectory::create(path, out)).transpose()?;
     let settings = OutputSettings {
         directory: Some(staged.as_ref().map_or(directory.as_path(), StagedDirectory::directory).to_path_buf()),
         write_log: false,

@@ -76,7 +76,8 @@ pub fn recover(path: &Path, options: &RecoverOptions, progress: &mut Progress<'_
         return Err(Error::argument(format!("{} holds no segment", path.display())));
     };
     let _lock = (options.in_place && !options.dry_run).then(|| DirectoryLock::acquire(path)).transpose()?;
-    let staged = options.out.as_deref().filter(|_| !options.dry_run).map(StagedDirectory::create).transpose()?;
+    let staged = options.out.as_deref().filter(|_| !options.dry_run);
+    let staged = staged.map(|out| StagedDirectory::create(path, out)).transpose()?;
     let changes = inventory.changes();
     let in_place = options.in_place && !options.dry_run;
     if in_place {

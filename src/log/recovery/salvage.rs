@@ -61,7 +61,7 @@ pub fn salvage(path: &Path, out: &Path, options: &SalvageOptions, progress: &mut
     let limits = &options.limits;
     let inventory = if path.is_dir() { Inventory::read(path, limits)? } else { Inventory::default() };
     let sources = sources(path, &inventory, limits)?;
-    let staged = StagedDirectory::create(out)?;
+    let staged = StagedDirectory::create(path, out)?;
     let settings = OutputSettings {
         directory: Some(staged.directory().to_path_buf()),
         write_log: true,

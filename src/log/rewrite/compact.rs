@@ -143,7 +143,7 @@ pub fn compact(
     progress: &mut Progress<'_>,
 ) -> Result<CompactReport> {
     let source = Source::open(source, &options.limits, options.check_crc)?;
-    let mut output = Output::create(target, options.index)?;
+    let mut output = Output::create(&source.directory, target, options.index)?;
     progress.expect(source.bytes().saturating_mul(2))?;
     let survey = Survey::make(&source, progress)?;
     let now_ms = options.now_ms.unwrap_or_else(|| millis(SystemTime::now()));

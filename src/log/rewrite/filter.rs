@@ -73,7 +73,7 @@ pub fn filter(
     progress: &mut Progress<'_>,
 ) -> Result<FilterReport> {
     let source = Source::open(source, &options.limits, options.check_crc)?;
-    let output = Output::create(target, options.index)?;
+    let output = Output::create(&source.directory, target, options.index)?;
     progress.expect(source.bytes().saturating_mul(2))?;
     let survey = Survey::make(&source, progress)?;
     let mut sieve = Sieve {

@@ -44,12 +44,12 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// Makes the directory beside the target.
+    /// Makes the directory beside the target, for what is made of `source`.
     ///
     /// # Errors
     /// A target that exists and is no empty directory; those of creating a directory.
-    pub(super) fn create(target: &Path, options: IndexOptions) -> Result<Self> {
-        let staged = StagedDirectory::create(target)?;
+    pub(super) fn create(source: &Path, target: &Path, options: IndexOptions) -> Result<Self> {
+        let staged = StagedDirectory::create(source, target)?;
         Ok(Self { staged, options, segment: None, bases: Vec::new(), written: Counts::default() })
     }
 

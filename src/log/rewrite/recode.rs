@@ -114,7 +114,7 @@ pub fn rewrite(
     let conversion = ConvertOptions { compression: options.compression, level: options.level, first_offset: None };
     conversion.validate(options.magic.unwrap_or(2))?;
     let source = Source::open(source, &options.limits, options.check_crc)?;
-    let output = Output::create(target, options.index)?;
+    let output = Output::create(&source.directory, target, options.index)?;
     progress.expect(source.bytes().saturating_mul(2))?;
     let survey = Survey::make(&source, progress)?;
     let drops_transactions = !options.keep_producer_state || options.magic.is_some_and(|magic| magic < 2);
