@@ -6,7 +6,7 @@ import json
 import os
 import pickle
 import shutil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -55,7 +55,7 @@ def test_start_offset_is_that_of_the_checkpoint_where_that_is_larger(tmp_path: P
 
 def test_records_that_were_deleted_are_in_the_files_until_their_segment_goes(tmp_path: Path) -> None:
     log = in_log_directory("log-start", tmp_path / "logs")
-    offsets = kbat.scan(log.directory).to_pyarrow()["offset"].to_pylist()
+    offsets: list[Any] = kbat.scan(log.directory).to_pyarrow()["offset"].to_pylist()
     assert (min(offsets), log.start_offset) == (151, 170)
     kbat.rewrite(log.directory, tmp_path / "copy-0")
     assert kbat.scan(tmp_path / "copy-0").to_pyarrow()["offset"].to_pylist() == offsets
