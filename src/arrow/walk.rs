@@ -381,6 +381,9 @@ impl Current {
         if cut_len == 0 {
             return self.zero_end();
         }
+        if self.input.is_written_since()? {
+            return Ok(None);
+        }
         let position = self.input.position();
         let error = self.cut_error(ErrorKind::Truncated, position);
         let next = self.input.resync(&mut self.resync, position, self.floor.least());
@@ -402,7 +405,7 @@ impl Current {
             return Ok(None);
         }
         let next_base = self.next_base()?;
-        if next_base.is_none() || next_base == self.floor.next() {
+        if next_base.is_none() || next_base == self.floor.next() || !self.input.is_left_alone()? {
             return Ok(None);
         }
         self.input.seek(position.saturating_add(len));

@@ -240,6 +240,25 @@ impl Input {
         }
     }
 
+    /// Whether a broker has written to what was left of a file when it was read.
+    pub(crate) fn is_written_since(&self) -> Result<bool> {
+        match self {
+            Self::File(reader) => reader.is_written_since(),
+            Self::Memory(_) => Ok(false),
+        }
+    }
+
+    /// Whether what is left of a file is as it was: a broker that rolls a segment meanwhile writes to it and cuts it.
+    pub(crate) fn is_left_alone(&self) -> Result<bool> {
+        match self {
+            Self::File(reader) => {
+                let known = reader.position().saturating_add(reader.remainder_len());
+                Ok(reader.file().len()? == known && reader.cut_len()? == 0)
+            }
+            Self::Memory(_) => Ok(true),
+        }
+    }
+
     /// Whether a file has more bytes than when it was opened.
     pub(crate) fn has_grown(&self) -> Result<bool> {
         match self {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::error::{ErrorKind, Result};
 use crate::format::batch::Batch;
 use crate::format::frame::{Frame, frame, is_zeros, limit_error, trusted_len, unbelievable};
-use crate::format::header::{BATCH_HEADER_LEN, BatchHeader, HEADER_LEN_UP_TO_MAGIC};
+use crate::format::header::{BATCH_HEADER_LEN, BatchHeader, HEADER_LEN_UP_TO_MAGIC, LOG_OVERHEAD};
 use crate::limits::Limits;
 use crate::log::file::PositionedFile;
 use crate::num::{u64_of, usize_from_u64};
@@ -199,6 +199,16 @@ impl SegmentReader {
         let mut head = [0; HEADER_LEN_UP_TO_MAGIC];
         let count = self.file.read_at(&mut head, self.position)?;
         Ok(if is_zeros(head.get(..count).unwrap_or_default()) { 0 } else { left })
+    }
+
+    /// After the end: whether a whole batch lies there by now, in place of the zeros of a preallocated file.
+    #[cfg_attr(not(feature = "arrow"), expect(dead_code, reason = "only scans ask"))]
+    pub(crate) fn is_written_since(&self) -> Result<bool> {
+        let mut head = [0; LOG_OVERHEAD];
+        let count = self.file.read_at(&mut head, self.position)?;
+        let [.., l0, l1, l2, l3] = head;
+        let size = u64::from(u32::from_be_bytes([l0, l1, l2, l3])).saturating_add(u64_of(LOG_OVERHEAD));
+        Ok(count == LOG_OVERHEAD && !is_zeros(&head) && size <= self.remainder_len())
     }
 
     /// After an error: steps over the batch that caused it. `false` where its size can't be trusted, or nothing failed.

@@ -314,6 +314,21 @@ def test_zeros_in_place_of_batches_are_no_end_of_a_segment_before_the_last(tmp_p
     assert offsets(log) == [15, 16, 17]
 
 
+def test_a_segment_that_is_rolled_while_it_is_read_is_no_damage(tmp_path: Path) -> None:
+    """A broker fills a preallocated file, cuts it and begins the next, after a scan has seen its zeros."""
+    log = tmp_path / "t-0"
+    log.mkdir()
+    segment = log / f"{0:020}.log"
+    segment.write_bytes(b"".join(FIVE[:3]) + bytes(SIZE * 4))
+    found = kbat.scan(log, max_rows=1).to_batches()
+    next(found)
+    with segment.open("r+b") as file:
+        file.write(b"".join(FIVE))
+        file.truncate(SIZE * 5)
+    (log / f"{15:020}.log").write_bytes(batch(15))
+    assert sum(arrow_batch.num_rows for arrow_batch in found) == 8
+
+
 def test_a_damaged_offset_is_no_end_of_what_is_asked_for(tmp_path: Path) -> None:
     """No checksum covers a batch's offset: one that is too high looks like the first behind the bounds."""
     log = tmp_path / "t-0"

@@ -27,6 +27,7 @@ impl Floor {
     }
 
     /// The offset after the last batch, as it says.
+    #[cfg_attr(not(feature = "arrow"), expect(dead_code, reason = "only scans ask"))]
     pub(crate) fn next(self) -> Option<i64> {
         self.next
     }
