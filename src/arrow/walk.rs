@@ -422,11 +422,9 @@ impl Current {
             return Ok(());
         }
         match self.cut_end()? {
-            Some(fault) if fault.kind == ErrorKind::ZeroTail.name() => {
-                Err(self.cut_error(ErrorKind::ZeroTail, fault.position))
-            }
-            Some(fault) if !fault.is_cut || self.is_sealed()? => {
-                Err(self.cut_error(ErrorKind::CutBatch, fault.position))
+            Some(fault) if !fault.is_cut || self.next_base()?.is_some() => {
+                let is_zeros = fault.kind == ErrorKind::ZeroTail.name();
+                Err(self.cut_error(if is_zeros { ErrorKind::ZeroTail } else { ErrorKind::CutBatch }, fault.position))
             }
             _ => Ok(()),
         }
@@ -441,13 +439,8 @@ impl Current {
         })
     }
 
-    /// Whether the log goes on behind the source, so that an end inside a batch is no end: only of its last segment the end may be
+    /// Where the log goes on behind the source, so that an end inside a batch is no end: only of its last segment the end may be
     /// written just now, or not at all.
-    fn is_sealed(&self) -> Result<bool> {
-        Ok(self.next_base()?.is_some())
-    }
-
-    /// Where the log goes on behind the source, if it is a segment that nobody appends to.
     fn next_base(&self) -> Result<Option<i64>> {
         let (Some(path), Some(base_offset)) = (self.source.path(), self.source.base_offset) else { return Ok(None) };
         if self.input.has_grown()? {

@@ -40,8 +40,7 @@ impl<'b> Output<'b> {
     pub(crate) fn room(&mut self, len: usize) -> (&[u8], &mut [u8]) {
         let wanted = self.filled.saturating_add(len).min(self.limit);
         if self.buffer.len() < wanted {
-            let doubled = self.buffer.len().saturating_mul(2).max(INITIAL_LEN);
-            self.lengthen(wanted.max(doubled.min(self.limit)), self.limit);
+            self.lengthen(wanted, self.limit);
         }
         let end = self.buffer.len().min(self.limit);
         let (before, room) = self.buffer.split_at_mut(self.filled.min(end));
@@ -66,8 +65,7 @@ impl<'b> Output<'b> {
     pub(crate) fn workspace(&mut self, len: usize) -> &mut [u8] {
         let end = self.filled.saturating_add(len);
         if self.buffer.len() < end {
-            let doubled = self.buffer.len().saturating_mul(2).max(INITIAL_LEN);
-            self.lengthen(end.max(doubled.min(self.limit)), self.limit.saturating_add(BESIDE_LEN));
+            self.lengthen(end, self.limit.saturating_add(BESIDE_LEN));
         }
         self.buffer.get_mut(self.filled..end).unwrap_or_default()
     }
@@ -78,13 +76,15 @@ impl<'b> Output<'b> {
         if len >= self.limit {
             return Err(StreamFault::Full);
         }
-        self.lengthen(len.saturating_mul(2).max(INITIAL_LEN).min(self.limit), self.limit);
+        self.lengthen(len, self.limit);
         Ok(())
     }
 
-    fn lengthen(&mut self, len: usize, most: usize) {
+    /// Makes the buffer `wanted` bytes long at least, and longer by a factor as far as the bound and `most` allow.
+    fn lengthen(&mut self, wanted: usize, most: usize) {
+        let doubled = self.buffer.len().saturating_mul(2).max(INITIAL_LEN).min(self.limit).max(wanted);
         let leap = self.buffer.len().saturating_mul(LEAP).min(most);
-        let len = if len > LARGE_LEN { len.max(leap) } else { len };
+        let len = if doubled > LARGE_LEN { doubled.max(leap) } else { doubled };
         // zeroed by the system, page by page as they are written; to the byte, where a vector left to itself takes up to twice
         let mut longer = vec![0; len];
         let filled = self.filled.min(self.buffer.len());

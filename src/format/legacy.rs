@@ -160,8 +160,10 @@ impl<'s> LegacyRecords<'s> {
 
     #[cold]
     fn message_error(&self, error: Error) -> Error {
-        let error = if self.wrapper.is_some() { error.moved_to(self.position) } else { error };
-        error.in_batch(self.base_offset).in_record(self.index)
+        match self.wrapper {
+            Some(_) => self.place().locate(error), // what it says counts in the decompressed bytes
+            None => error.in_batch(self.base_offset).in_record(self.index),
+        }
     }
 
     fn place(&self) -> Place {
@@ -209,8 +211,7 @@ impl<'s> LegacyRecords<'s> {
         let message = Message::parse(bytes, self.position).map_err(|error| self.message_error(error))?;
         if self.wrapper.is_some() && message.attributes.is_compressed() {
             // a codec that does not exist is refused first, as in Kafka
-            let locate = |error: Error| error.at(self.position).in_batch(self.base_offset).in_record(self.index);
-            message.attributes.compression().map_err(locate)?;
+            message.attributes.compression().map_err(|error| place.locate(error))?;
             let kind = ErrorKind::InvalidWrapper("a message in it is compressed itself");
             return Err(place.error(kind, "attributes"));
         }

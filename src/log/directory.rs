@@ -94,23 +94,24 @@ pub(crate) fn next_segment_base(path: &Path, base_offset: i64) -> Result<Option<
 }
 
 fn segments_in(directory: &Path) -> Result<Vec<SegmentFile>> {
-    for _ in 0..SWAP_TRIES {
+    let mut tries = SWAP_TRIES;
+    let base_offset = loop {
         let listed = entries(directory)?;
         let names = listed.iter().filter_map(|entry| entry.file_name().into_string().ok());
-        if missing_swap(names).is_none() {
-            return live_segments(&listed);
+        let Some(base_offset) = missing_swap(names) else { return live_segments(&listed) };
+        if tries == 0 {
+            break base_offset;
         }
+        tries = tries.saturating_sub(1);
         std::thread::sleep(SWAP_WAIT); // a broker is replacing segments just now
-    }
-    let names = entries(directory)?.into_iter().filter_map(|entry| entry.file_name().into_string().ok());
-    let Some(base_offset) = missing_swap(names) else { return live_segments(&entries(directory)?) };
+    };
     let swap = LogFile { state: LogFileState::Swap, ..LogFile::live(base_offset, LogFileKind::Log) };
     let message = "a broker was stopped while this file replaced segments that are gone now, and a reader would miss its records; \
                    recover (or a broker's start) puts it in their place";
     Err(Error::new(ErrorKind::InvalidFile(message.to_owned())).with_path(&directory.join(swap.to_string())))
 }
 
-/// How often a directory is listed in which segments are being replaced, and how long to wait between.
+/// How often a directory is listed again in which segments are being replaced, and how long to wait before.
 const SWAP_TRIES: usize = 10;
 const SWAP_WAIT: Duration = Duration::from_millis(50);
 

@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 ARROW_LEN = 2 << 20
 
 # What kbat.encode_batches looks at.
-_ARROW_FIELDS: list[pa.Field[Any]] = [
+ARROW_FIELDS: list[pa.Field[Any]] = [
     pa.field("key", pa.binary()),
     pa.field("value", pa.binary()),
     pa.field("timestamp", pa.timestamp("us", "UTC")),
     pa.field("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
     pa.field("offset", pa.int64()),
 ]
-RECORD_COLUMNS = tuple(field.name for field in _ARROW_FIELDS)
+RECORD_COLUMNS = tuple(field.name for field in ARROW_FIELDS)
 
 _BATCH_FIELDS = (
     types.StructField("baseOffset", types.LongType()),
@@ -103,7 +103,7 @@ def encode(
         message = f"kbat: the DataFrame has no column {missing[0]}; it has {', '.join(df.columns)}"
         raise ValueError(message)
     _check_keys(df, keys)
-    kbat.encode(pa.schema(_ARROW_FIELDS).empty_table().select(records), **options)  # checks the options
+    kbat.encode(pa.schema(ARROW_FIELDS).empty_table().select(records), **options)  # checks the options
     if repartition:
         df = df.repartition(*map(quoted, keys)) if keys else df.coalesce(1)
         df = df.sortWithinPartitions(*map(quoted, (*keys, *order))) if keys or order else df

@@ -20,7 +20,7 @@ from pyspark.sql import Row, functions
 from pyspark.sql.types import ArrayType, BinaryType
 
 import kbat
-from kbat.spark.encoding import RECORD_COLUMNS, check_case
+from kbat.spark.encoding import ARROW_FIELDS, RECORD_COLUMNS, check_case
 from kbat.spark.rows import null_headers
 from kbat.spark.schema import column_named, schema_of
 
@@ -113,16 +113,5 @@ def _encode_one(records: Any, compression: str | None = None) -> bytes | None:  
     if not isinstance(records[0], Row):
         raise ValueError(_takes_records(f"an array of {type(records[0]).__name__}"))  # noqa: TRY004 -- likewise
     rows = [record.asDict(recursive=True) for record in records]
-    return _batches_of(pa.array(rows, pa.struct(_arrow_fields(rows[0]))), compression)
-
-
-def _arrow_fields(row: dict[str, Any]) -> list[Any]:
-    header = pa.struct([("key", pa.string()), ("value", pa.binary())])
-    types = {
-        "key": pa.binary(),
-        "value": pa.binary(),
-        "offset": pa.int64(),
-        "timestamp": pa.timestamp("us", "UTC"),
-        "headers": pa.list_(header),
-    }
-    return [pa.field(name, types[name]) for name in row if name in types]
+    fields = [field for field in ARROW_FIELDS if field.name in rows[0]]
+    return _batches_of(pa.array(rows, pa.struct(fields)), compression)

@@ -9,7 +9,7 @@ use crate::limits::Limits;
 use crate::log::Progress;
 use crate::log::directory::find_segments;
 use crate::log::reader::SegmentReader;
-use crate::log::resync::{Next, Resync};
+use crate::log::resync::Resync;
 use crate::num::u64_of;
 
 /// A partition's directory.
@@ -108,19 +108,15 @@ impl Source {
         if position >= segment.size {
             return Ok(());
         }
+        let next_base = self.segments.iter().map(|other| other.base_offset).find(|&base| base > segment.base_offset);
         if reader.cut_len()? == 0 {
             let end_offset = next_offset.unwrap_or(segment.base_offset);
-            let next_base =
-                self.segments.iter().map(|other| other.base_offset).find(|&base| base > segment.base_offset);
-            return match next_base.filter(|&base| base != end_offset) {
-                None => Ok(()),
-                Some(_) => Err(Error::new(ErrorKind::ZeroTail).at(position).in_batch(end_offset)),
-            };
+            let goes_on = next_base.is_some_and(|base| base != end_offset);
+            let error = Error::new(ErrorKind::ZeroTail).at(position).in_batch(end_offset);
+            return if goes_on { Err(error) } else { Ok(()) };
         }
-        let is_last = self.segments.last().is_some_and(|last| last.base_offset == segment.base_offset);
-        let goes_on =
-            !is_last || matches!(Resync::new(&self.limits).find(reader.file(), position, next_offset)?, Next::Batch(_));
-        if !goes_on {
+        let mut resync = Resync::new(&self.limits);
+        if next_base.is_none() && resync.find_batch(reader.file(), position, next_offset)?.is_none() {
             return Ok(());
         }
         let error = Error::new(ErrorKind::CutBatch).at(position).in_field("size");

@@ -13,7 +13,6 @@ use crate::log::progress::Progress;
 use crate::log::recovery::name_of;
 use crate::log::verify::partition::{check_partition, unreadable};
 use crate::log::verify::report::{Finding, Report, Severity};
-use crate::log::verify::segment::Log;
 
 /// Directories that are no partitions.
 const KNOWN: [&str; 2] = ["remote-log-index-cache", "lost+found"];
@@ -57,7 +56,7 @@ pub(crate) fn check_directory(
                     }
                     Ok(None) => {}
                     // one that can't be listed; the others can
-                    Err(error) => unreadable(error, &directory, &mut Log::default(), report)?,
+                    Err(error) => unreadable(error, &directory, report)?,
                 }
             }
             Some(_) => {

@@ -45,7 +45,8 @@ pub(crate) fn check_partition(
         let place = SegmentPlace { path, base_offset: Some(*base_offset), is_last: Some(*base_offset) == last_base };
         let checked = count(path, report).and_then(|()| check(place, &mut log, limits, progress, report));
         if let Err(error) = checked {
-            unreadable(error, path, &mut log, report)?;
+            unreadable(error, path, report)?;
+            (log.replayed, log.end_offset) = (false, None);
         }
     }
     for gap in gaps {
@@ -61,11 +62,10 @@ pub(crate) fn check_partition(
 }
 
 /// Notes a file that can't be opened; the others can.
-pub(crate) fn unreadable(error: Error, path: &Path, log: &mut Log, report: &mut Report) -> Result<()> {
+pub(crate) fn unreadable(error: Error, path: &Path, report: &mut Report) -> Result<()> {
     match error.kind() {
         ErrorKind::Io(io) if matches!(io.kind(), IoErrorKind::PermissionDenied | IoErrorKind::NotFound) => {
             report.about(Severity::Error, "unreadable", path, error.kind().to_string());
-            (log.replayed, log.end_offset) = (false, None);
             Ok(())
         }
         _ => Err(error),
