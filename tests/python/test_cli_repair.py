@@ -15,6 +15,7 @@ import pytest
 
 import kbat
 from command_line import CORPUS, LOG, LOG_DIR, content, copy_of, json_of, process, run
+from kbat.cli import output
 from kbat.cli.verify import next_commands
 from partitions import Log, contents
 
@@ -25,13 +26,16 @@ def test_verify_is_the_report_of_the_api(case: str, tmp_path: Path) -> None:
     report = kbat.verify(place)
     found = json_of("verify", place, exit_code=report.exit_code)
     commands = found.pop("next")
-    assert found == json.loads(json.dumps({**report.to_dict(), "exit_code": report.exit_code}))
+    expected = {**report.to_dict(), "exit_code": report.exit_code, "warnings": []}
+    for finding in expected["findings"]:
+        finding["message"] = output.in_shell(finding["message"])
+    assert found == json.loads(json.dumps(expected))
     assert bool(commands) == (report.exit_code != 0)
     shown = run("verify", place, "--all")
     assert shown.exit_code == report.exit_code
     for finding in report.findings:
         assert f"{finding.severity}: {finding.kind}: {finding.path}" in shown.stdout
-        assert finding.message in shown.stdout
+        assert output.in_shell(finding.message) in shown.stdout
     assert all(f"  {command}" in shown.stdout for command in commands)
 
 
@@ -54,7 +58,9 @@ def test_verify_exits_with_1_for_warnings(tmp_path: Path) -> None:
     assert run("verify", tmp_path).exit_code == 1
 
 
-def test_verify_of_what_can_not_be_read_is_no_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_verify_of_an_unreadable_path_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    copy_of("codec-lz4", tmp_path / "topic-0")
+
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied", str(tmp_path))
 
@@ -62,7 +68,7 @@ def test_verify_of_what_can_not_be_read_is_no_warning(tmp_path: Path, monkeypatc
     done = run("verify", tmp_path)
     assert done.exit_code == 2
     assert "Permission denied" in done.stderr
-    assert "run kbat as a user who may" in done.stderr
+    assert "run kbat as a user with access" in done.stderr
 
 
 def test_verify_names_commands_that_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,7 +113,7 @@ def test_verify_names_no_command_that_would_not_help(tmp_path: Path) -> None:
         assert found["next"] == []
 
 
-def test_verify_of_an_index_that_can_not_be_read_says_to_look_at_it(tmp_path: Path) -> None:
+def test_verify_of_an_unreadable_index_suggests_ls(tmp_path: Path) -> None:
     place = copy_of("codec-lz4", tmp_path / "-topic-0")
     index = place / LOG.replace(".log", ".index")
     index.unlink()
@@ -123,16 +129,14 @@ def test_verify_of_an_index_that_can_not_be_read_says_to_look_at_it(tmp_path: Pa
     assert json_of("verify", place, exit_code=2)["next"] == [f"ls -ld {index}"]
 
 
-def test_verify_of_a_file_that_is_in_no_partition_names_salvage(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_verify_of_a_file_outside_a_partition_suggests_salvage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "dump.bin").write_bytes((CORPUS / "crash-flip" / LOG).read_bytes())
     (command,) = json_of("verify", "dump.bin", exit_code=2)["next"]
     assert command == "kbat salvage dump.bin salvaged/dump"
     assert run(*shlex.split(command)[1:]).exit_code == 0
     assert run("verify", "salvaged/dump").exit_code == 0
-    assert "'kbat salvage dump.bin OUT' keeps what is whole" in run("cat", "dump.bin").stderr
+    assert "'kbat salvage dump.bin OUT' keeps all whole batches" in run("cat", "dump.bin").stderr
 
 
 def test_commands_to_type_take_a_name_with_a_dash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,7 +146,10 @@ def test_commands_to_type_take_a_name_with_a_dash(tmp_path: Path, monkeypatch: p
     assert len(commands) == 3
     for command in commands:
         assert run(*shlex.split(command)[1:]).exit_code == 0, command
-    assert "'kbat verify ./-topic-0' lists all damage, 'kbat salvage ./-topic-0 OUT'" in run("cat", "./-topic-0").stderr
+    assert (
+        "'kbat verify ./-topic-0' lists all corruption, 'kbat salvage ./-topic-0 OUT'"
+        in run("cat", "./-topic-0").stderr
+    )
 
 
 def test_recover_salvage_and_rebuild_are_those_of_the_api(tmp_path: Path) -> None:
@@ -178,7 +185,7 @@ def test_recover_in_place_can_be_tried(tmp_path: Path) -> None:
     assert json_of("recover", place, "--in-place")["dropped"] == dropped
 
 
-def test_dry_run_tells_where_in_place_differs(tmp_path: Path) -> None:
+def test_dry_run_reports_the_difference_of_in_place(tmp_path: Path) -> None:
     """Offsets too far apart for one segment: a copy gets it split, in place it is cut there."""
     log = Log(tmp_path / "t-0")
     log.batch((b"a", b"1"))
@@ -190,8 +197,8 @@ def test_dry_run_tells_where_in_place_differs(tmp_path: Path) -> None:
         done = run("recover", log.directory, *options)
         assert done.exit_code == 0
         assert done.stderr == (
-            f"kbat: {log.directory / LOG} is split at byte {size} in a copy only: --in-place cuts the log there, "
-            "and deletes all after it\n"
+            f"kbat: {log.directory / LOG} is split at byte {size} in a copy only: --in-place truncates the log "
+            "there, and deletes everything after it\n"
         )
     (segment,) = json_of("recover", log.directory, "--in-place")["segments"]
     assert segment["bytes_after"] == size
@@ -203,7 +210,7 @@ def test_recover_wants_one_way_to_do_it(arguments: tuple[str, ...], tmp_path: Pa
     before = content(place)
     done = run("recover", place, *arguments)
     assert done.exit_code == 2
-    assert done.stderr == "kbat: give one of: OUT for a recovered copy, --in-place, or --dry-run\n"
+    assert done.stderr == "kbat: choose one of: OUT for a recovered copy, --in-place, or --dry-run\n"
     assert content(place) == before
     assert not Path("out").exists()
 
@@ -243,7 +250,7 @@ def test_rewrite_and_compact_are_those_of_the_api(tmp_path: Path) -> None:
     assert "35.9 KiB" in text
 
 
-def test_rewrite_takes_producers_out_when_told(tmp_path: Path) -> None:
+def test_rewrite_removes_producers_with_drop_producer_state(tmp_path: Path) -> None:
     place = LOG_DIR / "idempotent-0"
     for options, producers in ((), {1000, 1001, 1002}), (("--drop-producer-state",), {-1}):
         out = tmp_path / "-".join(("out", *options))

@@ -9,10 +9,12 @@ import os
 import sys
 
 _PACKAGES = ("typer", "rich", "pyarrow")
+# Bytes that are collected before a write to a file or a pipe.
+_BUFFER_LEN = 1 << 17
 
 
 def main() -> None:
-    """Run the command line and exit with its code; 2 where its packages are missing."""
+    """Run the command line and exit with its code; 2 if its packages are missing."""
     missing = [name for name in _PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
         sys.stderr.write(f"kbat: the command line needs {', '.join(missing)}: pip install 'kbat[cli]'\n")
@@ -24,14 +26,23 @@ def main() -> None:
 
 
 def _open_output() -> None:
-    """Make both outputs UTF-8, as JSON is, whatever the locale; one that is closed takes what nobody reads."""
+    """Make both outputs UTF-8, as JSON is, in every locale; the text for a closed one is dropped."""
     for name in ("stdout", "stderr"):
-        stream = getattr(sys, name)
-        if stream is None:
+        if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123 - open till the end
-        elif isinstance(stream, io.TextIOWrapper):
-            # names of files that are no UTF-8 become escapes, which JSON reads
-            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    # names of files that are not UTF-8 become escapes, which JSON can represent
+    if isinstance(sys.stderr, io.TextIOWrapper):
+        sys.stderr.reconfigure(encoding="utf-8", errors="backslashreplace")
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.name != os.devnull:
+        # PYTHONUNBUFFERED, which images of containers set, would make each line a system call
+        place = sys.stdout.fileno()
+        raw = io.FileIO(place, "w", closefd=False)
+        sys.stdout = io.TextIOWrapper(
+            io.BufferedWriter(raw, _BUFFER_LEN),
+            encoding="utf-8",
+            errors="backslashreplace",
+            line_buffering=os.isatty(place),
+        )
 
 
 __all__ = ["main"]

@@ -1,4 +1,4 @@
-"""The commands and what they have in common."""
+"""All commands, and the options of `kbat` itself."""
 
 from typing import Annotated
 
@@ -14,7 +14,13 @@ from kbat.cli.repair import rebuild_indexes, recover, salvage
 from kbat.cli.rewriting import compact, rewrite
 from kbat.cli.verify import verify
 
-app = typer.Typer(name="kbat", no_args_is_help=True, rich_markup_mode="markdown", pretty_exceptions_enable=False)
+app = typer.Typer(
+    name="kbat",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 
 app.command()(guarded(ls))
 # 1 means warnings there
@@ -23,13 +29,13 @@ app.command()(guarded(recover))
 app.command()(guarded(salvage))
 app.command("rebuild-indexes")(guarded(rebuild_indexes))
 app.command()(guarded(audit))
-app.command()(guarded(cat, at_damage=", --on-corrupt skip goes on after it"))
+app.command()(guarded(cat, at_damage=", --on-corrupt skip continues after it"))
 app.command()(guarded(compact))
 app.command()(guarded(rewrite))
 
 
-def _version(asked: bool) -> None:  # noqa: FBT001 - typer calls it
-    if asked:
+def _version(is_set: bool) -> None:  # noqa: FBT001 - typer calls it
+    if is_set:
         output.write_line(f"kbat {kbat.__version__}")
         raise typer.Exit
 
@@ -37,17 +43,20 @@ def _version(asked: bool) -> None:  # noqa: FBT001 - typer calls it
 @app.callback()
 def kbat_command(
     *,
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
 ) -> None:
     """Read, verify and repair Kafka's log segments without a broker.
 
-    No command changes what it reads, but `recover --in-place` and `rebuild-indexes` without OUT. Offsets are Kafka's,
-    positions are bytes, times are UTC. In tables sizes have a person's units; with --json they are bytes, and times
-    milliseconds since the epoch. JSON fields, their names and exit codes are stable: later versions only add to them.
+    No command changes its input, except `recover --in-place` and `rebuild-indexes` without OUT. Offsets are Kafka's,
+    positions are bytes, times are UTC. Text has sizes in KiB, MiB or GiB; JSON has bytes, and times in milliseconds
+    since the epoch. JSON fields, their names and exit codes are stable: later versions only add to them.
 
     Example: `kbat ls /var/lib/kafka/data`, then `kbat verify /var/lib/kafka/data/orders-0`
 
-    Exit codes: 0; 1 where damage ends the command and for files that can't be read or written; 2 for wrong arguments;
-    130 after Ctrl-C. Those of `verify` differ: 1 for warnings, 2 for errors. Each command's help has its own.
+    Exit codes: 0; 1 if corruption stops the command, if files can't be read or written, and for an empty directory; 2
+    for wrong arguments and for a PATH that is not a log, such as a text file or a compressed copy; 130 after Ctrl-C.
+    Those of `verify` differ: 1 for warnings, 2 for errors. The help of each command has its own.
     """
     del version

@@ -1,8 +1,7 @@
 """`kbat audit`: what fills a disk, from the headers of batches alone."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,33 +9,54 @@ import typer
 
 import kbat
 from kbat.cli import output
-from kbat.cli.options import Json, PathArgument
-from kbat.cli.place import check_segments
+from kbat.cli.options import Json, Partitions, PathsArgument, Replicas, ReplicasOption, Topics, Wide, selection
+from kbat.cli.place import locate, quiet
 from kbat.cli.progress import ProgressCallback, progress
+from kbat.cli.table import Column, write_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_NAMES = {
+# What a group is called, and its column in the view of batches.
+_GROUPS = {
     "topic": "topic",
-    "compression": "codec",
-    "producer_id": "producer",
+    "codec": "compression",
     "partition": "partition",
+    "producer": "producer_id",
     "magic": "magic",
 }
+_ALWAYS = ("topic", "codec")
+_FIGURES = (
+    Column("batches", rank=3),
+    Column("records", rank=2),
+    Column("size"),
+    Column("mean batch", rank=5),
+    Column("records per batch", rank=4),
+    Column("share", rank=1),
+)
 
 
-class By(StrEnum):
-    """What to tell apart beside topics and codecs."""
+# The default, which scripts may set.
+_UsePageCache = Annotated[bool, typer.Option("--use-page-cache", hidden=True)]
 
-    PARTITION = "partition"
-    PRODUCER = "producer"
-    MAGIC = "magic"
+
+def _groups(value: str) -> str:
+    """Check the names in a list with commas."""
+    names = [name.strip().lower() for name in str(value).split(",")]
+    for name in names:
+        if name not in _GROUPS:
+            message = f"{name!r} is not one of {', '.join(_GROUPS)}"
+            raise typer.BadParameter(message)
+    return ",".join(names)
+
+
+def _complete(incomplete: str) -> list[str]:
+    return [name for name in _GROUPS if name.startswith(incomplete)]
 
 
 @dataclass
 class _Sums:
-    """Sums over the batches of a group. A compressed set of magic 0 or 1 does not tell how many records it has."""
+    """Sums over the batches of a group. The header of a compressed set of magic 0 or 1 has no number of records."""
 
     batches: int = 0
     bytes: int = 0
@@ -58,82 +78,116 @@ class _Sums:
         return self.records / counted if counted else None
 
 
-_Groups = dict[tuple[Any, ...], _Sums]
+_Found = dict[tuple[Any, ...], _Sums]
 
 
-def audit(
-    path: PathArgument,
+def audit(  # noqa: PLR0913 - options
+    paths: PathsArgument,
     *,
+    topic: Topics = None,
+    partition: Partitions = None,
     by: Annotated[
-        list[By] | None, typer.Option(help="Tell these apart too; may be given more than once.", show_default=False)
+        list[str] | None,
+        typer.Option(
+            parser=_groups,
+            metavar="GROUPS",
+            autocompletion=_complete,
+            help=f"More groups beside topic and codec: {', '.join(_GROUPS)}. Separate them with commas or repeat --by.",
+            show_default=False,
+        ),
     ] = None,
+    replicas: ReplicasOption = Replicas.ERROR,
     leave_page_cache: Annotated[
         bool,
         typer.Option(
-            "--leave-page-cache/--use-page-cache",
-            help="Read around the page cache, for the sake of a broker on this machine: a small read from the disk for "
-            "each batch, ten times slower where the files are cached.",
+            "--leave-page-cache",
+            help="Read around the page cache, so that a broker on this machine keeps its cached pages: one small read "
+            "from the disk per batch, ten times slower if the files are cached.",
         ),
-    ] = True,
+    ] = False,
+    use_page_cache: _UsePageCache = False,
     json: Json = False,
+    wide: Wide = False,
 ) -> None:
     """Show what fills a log: batches, records and bytes by topic and codec. Only headers of batches are read.
 
-    Small batches compress badly: look for few records a batch and for codec "none". A producer of -1 is one without
-    idempotence. "≥" stands before records where some batches don't tell their number, as compressed ones of magic 0
-    and 1; records a batch is the mean of the others.
+    Small batches compress badly: look for few records per batch and for codec "none". A producer of -1 is one without
+    idempotence. "≥" precedes a number of records if the headers of some batches have none, as those of compressed sets
+    of magic 0 and 1; records per batch is the mean of the others.
 
-    Where no header can be read, batches are left out, and a line on the standard error says how much that is.
-    Checksums are not looked at: `kbat verify` does that.
+    Batches whose header can't be read are not counted, and a line on the standard error has their size. Checksums are
+    not verified; `kbat verify` does that.
 
-    Examples: `kbat audit /var/lib/kafka/data`, `kbat audit orders-0 --by producer`
+    Examples: `kbat audit /var/lib/kafka/data`, `kbat audit data --topic 'orders*' --by partition,producer`
 
-    JSON: `path`, `groups` (largest first) and `total`: `topic`, `compression`, `producer_id`, `partition` and `magic`
-    as asked for, `batches`, `records` (those of batches that tell), `bytes`, `mean_batch_bytes`, `records_per_batch`,
-    `uncounted_batches` and `uncounted_bytes` (of batches that don't tell their records), `share` (of bytes, 0 to 1);
-    `batches_skipped`, `bytes_lost`: what was damaged.
+    JSON: `path` (null for several paths), `paths`, `groups` (largest first) and `total`: `topic`, `compression`, and
+    `producer_id`, `partition` and `magic` if they are groups; `batches`, `records` (of batches with a number of
+    records), `bytes`, `mean_batch_bytes`, `records_per_batch`, `uncounted_batches` and `uncounted_bytes` (of batches
+    without a number of records), `share` (of bytes, 0 to 1); `batches_skipped`, `bytes_lost`: the corrupt ones.
 
-    Exit codes: 0; 1 for files that can't be read; 2 for wrong arguments.
+    Exit codes: 0; 1 for files that can't be read and for an empty directory; 2 for wrong arguments and for a PATH that
+    is not a log.
     """
-    columns = {By.PRODUCER: "producer_id", By.PARTITION: "partition", By.MAGIC: "magic"}
-    keys = ["topic", "compression", *dict.fromkeys(columns[one] for one in by or ())]
-    # `size` of a magic 0 or 1 set is known, its record count is not
-    scan = kbat.scan(
-        path,
-        view="batches",
-        columns=[*keys, "size", "record_count"],
-        on_corrupt="skip",
-        leave_page_cache=leave_page_cache,
-    )
-    check_segments(scan, path)
+    keys = _keys(by)
+    chosen = selection(topic, partition, replicas)
+    segments, _ = locate(paths, **chosen)
+    with quiet():
+        # `size` of a magic 0 or 1 set is known, its number of records is not
+        scan = kbat.scan(
+            list(paths),
+            view="batches",
+            columns=[*keys, "size", "record_count"],
+            on_corrupt="skip",
+            leave_page_cache=leave_page_cache and not use_page_cache,
+            **chosen,
+        )
     with progress("reading headers") as callback:
-        groups = _group(scan, keys, callback, path)
-    stats = scan.stats
+        groups = _group(scan, keys, callback, sum(segment.size for segment in segments))
+    _report(paths, keys, groups, scan.stats, as_json=json, wide=wide)
+
+
+def _keys(by: list[str] | None) -> list[str]:
+    """Return the columns to group by."""
+    names = [*_ALWAYS, *(name for names in by or () for name in names.split(","))]
+    return [_GROUPS[name] for name in dict.fromkeys(names)]
+
+
+def _report(  # noqa: PLR0913 - the answer and how to show it
+    paths: Sequence[Path], keys: list[str], groups: _Found, stats: kbat.ScanStats | None, *, as_json: bool, wide: bool
+) -> None:
     lost = (stats.batches_skipped, stats.bytes_lost) if stats is not None else (0, 0)
     total = _Sums()
     for sums in groups.values():
         total.add(sums)
     ordered = sorted(groups.items(), key=lambda group: (-group[1].bytes, *map(str, group[0])))
-    if json:
+    if as_json:
+        names = [str(path) for path in paths]
         rows = [{**dict(zip(keys, values, strict=True)), **_figures(sums, total)} for values, sums in ordered]
-        damage = {"batches_skipped": lost[0], "bytes_lost": lost[1]}
-        output.write_json({"path": str(path), "groups": rows, "total": _figures(total, total), **damage})
+        output.write_json(
+            {
+                "path": names[0] if len(names) == 1 else None,
+                "paths": names,
+                "groups": rows,
+                "total": _figures(total, total),
+                "batches_skipped": lost[0],
+                "bytes_lost": lost[1],
+            }
+        )
     else:
-        _show(path, keys, ordered, total)
+        _show(", ".join(map(str, paths)), keys, ordered, total, wide=wide)
     if any(lost):
-        output.note(f"kbat: left out {_damage(*lost)}; 'kbat verify' says where")
+        output.note(f"kbat: not counted: {_corruption(*lost)}; 'kbat verify' lists it")
 
 
-def _damage(faults: int, lost_bytes: int) -> str:
+def _corruption(count: int, lost_bytes: int) -> str:
     size = output.size_text(lost_bytes)
-    if not faults:
-        return f"{size} of a last batch that is cut"
-    return f"{size} in {faults} damaged {'place' if faults == 1 else 'places'}"
+    if not count:
+        return f"{size} of an incomplete last batch"
+    return f"{size} in {output.count_text(count, 'corrupt range')}"
 
 
-def _group(scan: kbat.Scan, keys: list[str], callback: ProgressCallback | None, path: Path) -> _Groups:
-    groups: _Groups = {}
-    all_bytes = sum(segment.size for segment in kbat.find_segments(path)) if callback else 0
+def _group(scan: kbat.Scan, keys: list[str], callback: ProgressCallback | None, all_bytes: int) -> _Found:
+    groups: _Found = {}
     done = 0
     for batch in scan.to_batches():
         for values, sums in _sums(batch, keys):
@@ -145,7 +199,7 @@ def _group(scan: kbat.Scan, keys: list[str], callback: ProgressCallback | None, 
 
 
 def _sums(batch: "pa.RecordBatch", keys: list[str]) -> Iterator[tuple[tuple[Any, ...], _Sums]]:
-    """Add up the rows of an Arrow batch by the values of some columns."""
+    """Sum up the rows of an Arrow batch by the values of some columns."""
     import pyarrow as pa  # noqa: PLC0415 - slow, and other commands need none
     from pyarrow import compute  # noqa: PLC0415
 
@@ -188,15 +242,17 @@ def _figures(sums: _Sums, total: _Sums) -> dict[str, Any]:
     }
 
 
-def _show(path: Path, keys: list[str], ordered: list[tuple[tuple[Any, ...], _Sums]], total: _Sums) -> None:
+def _show(
+    title: str, keys: list[str], ordered: list[tuple[tuple[Any, ...], _Sums]], total: _Sums, *, wide: bool
+) -> None:
     if not total.batches:
-        output.write_line(f"{path}: no batches")
+        output.write_line(f"{title}: no batches")
         return
-    names = [_NAMES[key] for key in keys]
+    names = {column: name for name, column in _GROUPS.items()}
     rows = [(*map(_key, values), *_cells(sums, total)) for values, sums in ordered]
     rows.append(("total", *("" for _ in keys[1:]), *_cells(total, total)))
-    figures = ("batches", "records", "size", "mean batch", "records a batch", "share")
-    output.write_table(str(path), (*names, *figures), rows, left=("topic", "codec"))
+    groups = (Column(names[key], left=names[key] in _ALWAYS) for key in keys)
+    write_table(title, (*groups, *_FIGURES), rows, wide=wide)
 
 
 def _key(value: object) -> str:

@@ -1,21 +1,33 @@
 """`kbat cat`: records as lines."""
 
-import base64
-import json
+import sys
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import Annotated, Any
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Annotated
 
 import typer
 
 import kbat
 from kbat.cli import output
-from kbat.cli.options import MAX, PathArgument, time
-from kbat.cli.place import check_segments
+from kbat.cli.options import (
+    Partitions,
+    PathsOrStdin,
+    Replicas,
+    ReplicasOption,
+    Topics,
+    choice_option,
+    number_option,
+    selection,
+    time,
+)
+from kbat.cli.place import NothingToReadError, foreign, locate, quiet
 
-_COLUMNS = ("topic", "partition", "offset", "timestamp", "timestamp_type", "key", "value", "headers")
-_TIMESTAMP_TYPES = {0: "CreateTime", 1: "LogAppendTime"}
 _MAX_ROWS = 16_384
+_STDIN = Path("-")
+# Bytes in which other formats are recognised.
+_HEAD_LEN = 512
 
 
 class Isolation(StrEnum):
@@ -26,7 +38,7 @@ class Isolation(StrEnum):
 
 
 class OnCorrupt(StrEnum):
-    """What to do at damage."""
+    """What to do at corruption."""
 
     FAIL = "fail"
     SKIP = "skip"
@@ -34,115 +46,138 @@ class OnCorrupt(StrEnum):
 
 
 def cat(  # noqa: PLR0913 - the options of kbat.scan
-    path: PathArgument,
+    paths: PathsOrStdin,
     *,
-    start_offset: Annotated[int | None, typer.Option(min=0, max=MAX, help="First offset to print.")] = None,
-    end_offset: Annotated[int | None, typer.Option(min=0, max=MAX, help="First offset not to print any more.")] = None,
+    topic: Topics = None,
+    partition: Partitions = None,
+    start_offset: Annotated[int | None, number_option(0, help="First offset to print.")] = None,
+    end_offset: Annotated[int | None, number_option(0, help="Offset to stop at; it is not printed.")] = None,
     start_time: Annotated[
-        int | None, typer.Option(metavar="TIME", parser=time, help="Records of this time or later.")
+        int | None, typer.Option(metavar="TIME", parser=time, help="Print records of this time or later.")
     ] = None,
-    end_time: Annotated[int | None, typer.Option(metavar="TIME", parser=time, help="Records before this time.")] = None,
+    end_time: Annotated[
+        int | None, typer.Option(metavar="TIME", parser=time, help="Print records from before this time.")
+    ] = None,
     isolation: Annotated[
-        Isolation, typer.Option(help="read_committed: no records of aborted or open transactions.")
+        Isolation,
+        choice_option(Isolation, help="read_committed: omit records of aborted and open transactions."),
     ] = Isolation.READ_UNCOMMITTED,
     on_corrupt: Annotated[
         OnCorrupt,
-        typer.Option(
-            help="At damage: end (fail), go on at the next whole batch (skip), print a line and go on (report)."
+        choice_option(
+            OnCorrupt,
+            help="At corruption: stop (fail), continue at the next whole batch (skip), also print a line (report).",
         ),
     ] = OnCorrupt.FAIL,
-    limit: Annotated[int | None, typer.Option("--limit", "-n", min=0, help="Records to print at the most.")] = None,
-    as_json: Annotated[bool, typer.Option("--json/--text", help="Lines of JSON, or lines for people.")] = True,
+    replicas: ReplicasOption = Replicas.ERROR,
+    limit: Annotated[int | None, number_option(0, "--limit", "-n", help="Largest number of records to print.")] = None,
+    as_json: Annotated[bool, typer.Option("--json/--text", help="Print lines of JSON, or lines for people.")] = True,
 ) -> None:
-    """Print records, a line each, partition by partition in the order of the log.
+    """Print records, one line per record, partition by partition in the order of the log.
 
-    A TIME is such as `2024-05-01`, `2024-05-01T12:30:00Z` (UTC where no zone is given) or milliseconds since 1970, of
-    12 digits or more; seconds are refused.
+    A TIME is ISO 8601 with a time zone, such as `2024-05-01T12:30:00Z`, or a number of milliseconds since 1970; numbers
+    that look like seconds are refused. The standard input (PATH `-`) is read whole before the first record is printed.
 
-    Examples: `kbat cat orders-0 --limit 10`, `kbat cat data --start-time 2024-05-01 | jq -c .value`
+    Examples: `kbat cat orders-0 --limit 10`, `kbat cat data --topic 'orders*' --start-time 2024-05-01T00:00:00Z`,
+    `kbat cat data | jq -c '.value | fromjson'`
 
-    JSON lines: `topic` and `partition` (null where the directory's name tells none), `offset`, `timestamp`
-    (milliseconds since the epoch, -1 where there is none), `timestamp_type` ("CreateTime", "LogAppendTime", null in
-    message format 0), `key`, `value`, `headers`: pairs of a key and a value.
-    Bytes are a string where they are UTF-8, else `{"base64": "…"}`; null is null. With --on-corrupt report, damage is a
-    line with the one field `error`: `kind`, `message`, `path`, `position`, `length`, `first_offset`, `last_offset`.
+    JSON lines: `topic` and `partition` (null if the name of the directory has none), `offset`, `timestamp`
+    (milliseconds since the epoch, null if the record has none), `timestamp_type` ("CreateTime", "LogAppendTime",
+    null in message format 0), `key`, `value`, `headers`: pairs of a key and a value.
+    Bytes are a string if they are UTF-8, else `{"base64": "…"}`; null is null. With --on-corrupt report, corruption is
+    a line with one field `error`: `kind`, `message`, `path`, `position`, `length`, `first_offset`, `last_offset`.
 
-    Exit codes: 0, also where damage was skipped, which a line on the standard error counts; 1 for damage and for files
-    that can't be read; 2 for wrong arguments; 141 where the reader of a pipe is gone.
+    Exit codes: 0, also if corruption was skipped, which a line on the standard error counts; 1 for corruption, for
+    files that can't be read and for an empty directory; 2 for wrong arguments and for a PATH that is not a log; 141 if
+    the reader of a pipe has closed it.
     """
-    scan = kbat.scan(
-        path,
-        columns=_COLUMNS,
-        start_offset=start_offset,
-        end_offset=end_offset,
-        start_timestamp=start_time,
-        end_timestamp=end_time,
-        isolation=isolation.value,
-        on_corrupt=on_corrupt.value,
-        max_rows=min(limit or _MAX_ROWS, _MAX_ROWS),
-    )
-    check_segments(scan, path)
-    line = _json_line if as_json else _text_line
-    left = limit
-    for row in _rows(scan) if limit != 0 else ():
-        output.write_line(line(row))
-        if row.get("error") is None and left is not None:
-            left -= 1
-            if left == 0:
-                break
-    stats = scan.stats
-    if stats is not None and stats.batches_skipped:
-        output.note(
-            f"kbat: {stats.batches_skipped} faults passed over: {stats.bytes_lost:,} bytes and {stats.offsets_lost:,} "
-            "offsets lost; 'kbat verify' lists them"
+    sources = _sources(paths, topic, partition, replicas)
+    with quiet():
+        scan = kbat.scan(
+            sources,
+            columns=_columns(),
+            start_offset=start_offset,
+            end_offset=end_offset,
+            start_timestamp=start_time,
+            end_timestamp=end_time,
+            isolation=isolation.value,
+            on_corrupt=on_corrupt.value,
+            max_rows=min(limit or _MAX_ROWS, _MAX_ROWS),
+            **selection(topic, partition, replicas),
         )
+    for lines in _lines(scan, limit, as_json=as_json) if limit != 0 else ():
+        output.write_lines(lines)
+    _note_losses(scan.stats)
 
 
-def _rows(scan: kbat.Scan) -> Iterator[dict[str, Any]]:
-    import pyarrow as pa  # noqa: PLC0415 - slow, and other commands need none
+def _columns() -> tuple[str, ...]:
+    from kbat.cli.lines import COLUMNS  # noqa: PLC0415 - imports pyarrow, which is slow
 
+    return COLUMNS
+
+
+def _sources(
+    paths: list[Path], topics: list[str] | None, partitions: list[int] | None, replicas: Replicas
+) -> list[Path | bytes]:
+    """Return what to scan, each path checked."""
+    files = [path for path in paths if path != _STDIN]
+    if len(paths) - len(files) > 1:
+        message = "the standard input (-) can be read only once"
+        raise ValueError(message)
+    if len(files) < len(paths) and (topics or partitions):
+        message = "--topic and --partition choose directories, but the standard input (-) has no topic"
+        raise ValueError(message)
+    if files:
+        locate(files, **selection(topics, partitions, replicas))
+    return [_stdin(is_alone=not files) if path == _STDIN else path for path in paths]
+
+
+def _stdin(*, is_alone: bool) -> bytes:
+    """Return the standard input, if it may be a log."""
+    data = sys.stdin.buffer.read()
+    if not data and is_alone:
+        message = "the standard input is empty: no batch to read"
+        raise NothingToReadError(message)
+    with NamedTemporaryFile() as file:
+        file.write(data[:_HEAD_LEN])
+        file.flush()
+        if reason := foreign(Path(file.name)):
+            raise ValueError(reason.replace(file.name, "the standard input"))
+    return data
+
+
+def _lines(scan: kbat.Scan, limit: int | None, *, as_json: bool) -> Iterator[list[str]]:
+    """Yield the lines of each Arrow batch, up to the limit of records. Lines of corruption are not counted."""
+    from kbat.cli.lines import errors, json_lines, text_lines  # noqa: PLC0415 - imports pyarrow, which is slow
+
+    left = limit
     for batch in scan.to_batches():
-        place = batch.schema.get_field_index("timestamp")
-        # as numbers: times may lie past what Python's datetime can hold
-        yield from batch.set_column(place, "timestamp", batch.column(place).cast(pa.int64())).to_pylist()
+        lines = json_lines(batch) if as_json else text_lines(batch)
+        if left is None:
+            yield lines
+            continue
+        are_records = [error is None for error in errors(batch)] or [True] * len(lines)
+        records = sum(are_records)
+        if records >= left:
+            yield lines[: _end_of(left, are_records)]
+            return
+        left -= records
+        yield lines
 
 
-def _json_line(row: dict[str, Any]) -> str:
-    if row.get("error") is not None:
-        return json.dumps({"error": row["error"]}, ensure_ascii=False)
-    shown = {
-        **{name: row[name] for name in ("topic", "partition", "offset", "timestamp")},
-        "timestamp_type": _TIMESTAMP_TYPES.get(row["timestamp_type"]),
-        "key": _bytes(row["key"]),
-        "value": _bytes(row["value"]),
-        "headers": [[header["key"], _bytes(header["value"])] for header in row["headers"]],
-    }
-    return json.dumps(shown, ensure_ascii=False)
+def _end_of(count: int, are_records: list[bool]) -> int:
+    """Return the number of lines that end with a number of records."""
+    ends = [index for index, is_record in enumerate(are_records, 1) if is_record]
+    return ends[count - 1]
 
 
-def _bytes(value: bytes | None) -> str | dict[str, str] | None:
-    if value is None:
-        return None
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        return {"base64": base64.b64encode(value).decode()}
-
-
-def _text_line(row: dict[str, Any]) -> str:
-    if (error := row.get("error")) is not None:
-        return f"-- damage: {output.text(error['message'])}"
-    time_of_record = output.time_text(row["timestamp"])
-    place = f"{output.text(row['topic'])}-{'?' if row['partition'] is None else row['partition']}@{row['offset']}"
-    headers = "".join(f"  {output.text(header['key'])}={_shown(header['value'])}" for header in row["headers"])
-    return f"{place}  {time_of_record}  {_shown(row['key'])}  {_shown(row['value'])}{headers}"
-
-
-def _shown(value: bytes | None) -> str:
-    """Give a key or value: quoted text or hexadecimal, so that null, empty and a dash are told apart."""
-    if value is None:
-        return "null"
-    try:
-        return f'"{output.text(value.decode())}"'
-    except UnicodeDecodeError:
-        return f"0x{value.hex()}"
+def _note_losses(stats: kbat.ScanStats | None) -> None:
+    if stats is None or not stats.bytes_lost:
+        return
+    lost = output.count_text(stats.bytes_lost, "byte")
+    if stats.batches_skipped:
+        ranges = output.count_text(stats.batches_skipped, "corrupt range")
+        offsets = output.count_text(stats.offsets_lost, "offset")
+        output.note(f"kbat: skipped {ranges}: {lost} and {offsets} lost; 'kbat verify' lists them")
+    else:
+        output.note(f"kbat: skipped {lost} of an incomplete last batch, which is normal while a broker writes")

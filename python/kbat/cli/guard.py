@@ -1,17 +1,18 @@
-"""What a command does when it can't go on: one line that says where and what to do next, and an exit code."""
+"""How a command fails: one line with the location and the next step, and an exit code."""
 
 import functools
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import ParamSpec
+from typing import NoReturn, ParamSpec
 
 import typer
 
 import kbat
 from kbat.cli import output
-from kbat.cli.place import repairable, word
+from kbat.cli.place import NothingToReadError, foreign, repairable, word
 
 P = ParamSpec("P")
 
@@ -22,21 +23,20 @@ BROKEN_PIPE = 141
 
 
 class FailedError(Exception):
-    """A command failed, and its message says all."""
+    """A command failed, and its message is complete."""
 
 
 def guarded(command: Callable[P, None], *, failed: int = FAILED, at_damage: str = "") -> Callable[P, None]:
     """Run a command so that its errors become a line on the standard error and an exit code.
 
     Args:
-        command: The command, whose argument `path` is what it works on.
+        command: The command, with an argument `path` or `paths`.
         failed: Exit code for bytes or files that can't be read or written.
-        at_damage: What else helps with damaged bytes.
+        at_damage: Another way to handle corruption, for the end of the line.
     """
 
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
-        path = kwargs.get("path")
         try:
             command(*args, **kwargs)
             sys.stdout.flush()
@@ -44,42 +44,58 @@ def guarded(command: Callable[P, None], *, failed: int = FAILED, at_damage: str 
             _close_output()
             raise typer.Exit(BROKEN_PIPE) from None
         except KeyboardInterrupt:
-            output.note("kbat: interrupted")
-            raise typer.Exit(INTERRUPTED) from None
+            _fail("interrupted", INTERRUPTED)
         except ModuleNotFoundError as error:
-            output.note(f"kbat: {error}: pip install 'kbat[cli]'")
-            raise typer.Exit(WRONG_ARGUMENT) from error
+            _fail(f"{error}: pip install 'kbat[cli]'", WRONG_ARGUMENT)
+        except NothingToReadError as error:
+            _fail(f"warning: {error}", FAILED)
         except (kbat.KbatError, OSError, FailedError) as error:
-            output.note(f"kbat: {error}{_what_next(error, path, at_damage)}")
-            raise typer.Exit(failed) from error
+            _fail(f"{error}{_what_next(error, kwargs, at_damage)}", failed)
         except (ValueError, OverflowError) as error:
-            output.note(f"kbat: {error}")
-            raise typer.Exit(WRONG_ARGUMENT) from error
+            _fail(str(error), WRONG_ARGUMENT)
 
     return run
 
 
-def _what_next(error: Exception, path: object, at_damage: str) -> str:
-    """Give the end of an error's line: what to do."""
-    place = word(str(path))
+def _fail(message: str, exit_code: int) -> NoReturn:
+    try:
+        # what was printed before comes first if both outputs are one file
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _close_output()
+    output.note(f"kbat: {message}")
+    raise typer.Exit(exit_code)
+
+
+def _what_next(error: Exception, arguments: dict[str, object], at_damage: str) -> str:
+    """Return the end of an error's line: what to do."""
+    paths = arguments.get("paths")
+    path = Path(str(paths[0] if isinstance(paths, list) and paths else arguments.get("path")))
+    place = getattr(error, "path", None)
+    damaged = path if place is None else Path(place)
+    if isinstance(paths, list) and len(paths) > 1:
+        path = repairable(damaged)
+    advice = ""
     match error:
+        case kbat.KbatError() if place is not None and (reason := foreign(damaged)):
+            advice = reason
         case kbat.LimitError():
-            return "; kbat.Limits raises the limit, in Python"
+            advice = "kbat.Limits raises the limit, in Python"
+        case kbat.KbatError() if str(damaged) == "-":
+            advice = "save the standard input to a file: 'kbat verify FILE' lists all corruption"
         case kbat.UnsupportedError():
-            return f"; 'kbat verify {place}' lists what can't be read"
+            advice = f"'kbat verify {word(path)}' lists everything that can't be read"
         case kbat.KbatError():
-            damaged = place if error.path is None else word(repairable(Path(error.path)))
-            return (
-                f"; 'kbat verify {place}' lists all damage, 'kbat salvage {damaged} OUT' keeps what is whole{at_damage}"
-            )
+            salvage = f"kbat salvage {word(repairable(damaged))} OUT"
+            advice = f"'kbat verify {word(path)}' lists all corruption, '{salvage}' keeps all whole batches{at_damage}"
         case PermissionError():
-            return "; run kbat as a user who may, such as the broker's"
-        case _:
-            return ""
+            advice = "run kbat as a user with access to it, such as the broker's"
+    return f"; {advice}" if advice else ""
 
 
 def _close_output() -> None:
-    """Let nothing more be written to a pipe that nobody reads, when Python ends neither."""
+    """Send the rest of the output nowhere: the reader of the pipe is gone, and Python flushes when it exits."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
+    with suppress(OSError):
+        os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)

@@ -1,55 +1,91 @@
-"""`kbat ls`: what lies in a log directory or a partition."""
+"""`kbat ls`: the partitions of a log directory, or the segments of a partition."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import kbat
 from kbat.cli import output
 from kbat.cli.guard import FailedError
-from kbat.cli.options import Json, PathArgument
-from kbat.cli.place import log_directories_in, word
+from kbat.cli.options import Json, Partitions, PathArgument, Topics, Wide, selection
+from kbat.cli.place import NothingToReadError, locate, word
 from kbat.cli.progress import progress
+from kbat.cli.table import Column, write_table
 
-_OFFSETS = ("start offset", "end offset")
 _TIME = "largest timestamp (UTC)"
+_PARTITION_COLUMNS = (
+    Column("topic", left=True),
+    Column("partition"),
+    Column("segments", rank=4),
+    Column("size", rank=1),
+    Column("start offset", rank=3),
+    Column("end offset"),
+    Column("last stable offset", rank=5),
+    Column(_TIME, rank=2),
+)
+_SEGMENT_COLUMNS = (
+    Column("base offset"),
+    Column("end offset"),
+    Column("size"),
+    Column(_TIME, rank=1),
+    Column("files", left=True, rank=2),
+)
 
 
-def ls(path: PathArgument, *, json: Json = False) -> None:
+def ls(
+    path: PathArgument,
+    *,
+    topic: Topics = None,
+    partition: Partitions = None,
+    json: Json = False,
+    wide: Wide = False,
+) -> None:
     """List the partitions of a log directory, or the segments of a partition.
 
     The end offset is the offset that the next record would get. The last stable offset is how far a `read_committed`
-    consumer may read: below the end offset, a transaction is open. A timestamp of -1 means that no record has one.
+    consumer may read: if it is below the end offset, a transaction is open. A dash under "largest timestamp" means that
+    no record has a timestamp, "?" that corruption hides the value.
 
-    Example: `kbat ls /var/lib/kafka/data`
+    Examples: `kbat ls /var/lib/kafka/data`, `kbat ls /var/lib/kafka/data --topic 'orders*'`
 
     JSON of a log directory: `path`, `kind` ("log_directory"), `is_clean_shutdown`, `partitions`: `topic`, `partition`,
     `path`, `segments`, `bytes`, `start_offset`, `end_offset`, `last_stable_offset`, `largest_timestamp`, `error`;
-    `stray`, directories that are no live partition: `path`, `topic`, `partition`, `state`, `error`.
+    `stray`, directories that are not live partitions: `path`, `topic`, `partition`, `state`, `error`.
 
     JSON of a partition: `path`, `kind` ("partition"), `topic`, `partition`, `start_offset`, `end_offset`,
     `last_stable_offset`, `error`, `segments`: `base_offset`, `end_offset`, `bytes`, `largest_timestamp`, `path`,
-    `files`, `error`; `leftovers`, paths of `.deleted`, `.cleaned` and `.swap` files.
+    `files`, `error`; `leftovers`, paths of `.deleted`, `.cleaned` and `.swap` files. A `largest_timestamp` of null
+    means that no record has a timestamp, or that `error` is set.
 
-    JSON of a `.log` file: that of a partition, with nothing but `path`, `kind`, `error` and `segments` filled.
+    JSON of a `.log` file: that of a partition, with only `path`, `kind`, `error` and `segments` set.
 
-    Exit codes: 0; 1 where a partition or segment can't be read (its `error` says why, and what it hides is null, in
-    the table "?"); 2 for wrong arguments.
+    Exit codes: 0; 1 for an empty directory, and if a partition or segment can't be read or its end is corrupt: `error`
+    has the reason, the hidden values are null, and "?" in the table; 2 for wrong arguments and for a PATH that is not a
+    log.
     """
+    chosen = selection(topic, partition)
+    try:
+        segments, _ = locate([path], **chosen)
+    except NothingToReadError:
+        # partitions without a segment, and those that a broker is about to delete, are listed
+        with suppress(ValueError):
+            if _list_partitions(path, kbat.LogDirectory(path, **chosen), as_json=json, wide=wide):
+                return
+        raise
     if path.is_file():
-        _list_segments(path, kbat.Segment(path), as_json=json)
-        return
-    log = kbat.PartitionLog(path)
-    if log.segments:
-        _list_segments(path, log, as_json=json)
+        _list_segments(path, kbat.Segment(path), as_json=json, wide=wide)
+    elif any(Path(segment.path).parent == path for segment in segments):
+        _list_segments(path, kbat.PartitionLog(path), as_json=json, wide=wide)
     else:
-        _list_partitions(path, kbat.LogDirectory(path), as_json=json)
+        _list_partitions(path, kbat.LogDirectory(path, **chosen), as_json=json, wide=wide)
 
 
-def _list_partitions(path: Path, directory: kbat.LogDirectory, *, as_json: bool) -> None:
-    if not directory.partitions and all(one.state == "unknown" for one in directory.stray):
-        raise ValueError(_no_log_directory(path))
+def _list_partitions(path: Path, directory: kbat.LogDirectory, *, as_json: bool, wide: bool) -> bool:
+    """List the partitions; False if there is nothing to list."""
     logs = directory.partitions
+    if not logs and all(one.state == "unknown" for one in directory.stray):
+        return False
     with progress("listing", unit="partitions") as callback:
         partitions = []
         for log in logs:
@@ -66,25 +102,21 @@ def _list_partitions(path: Path, directory: kbat.LogDirectory, *, as_json: bool)
             {"path": str(path), "kind": "log_directory", **clean, "partitions": partitions, "stray": stray}
         )
     else:
-        _show_partitions(path, directory, partitions)
-    _fail_for(path, [f"{one['path']}: {one['error']}" for one in (*partitions, *stray) if one["error"] is not None])
+        _show_partitions(path, directory, partitions, wide=wide)
+    _fail_for(path, [(one["path"], one["error"]) for one in (*partitions, *stray) if one["error"] is not None])
+    return True
 
 
-def _no_log_directory(path: Path) -> str:
-    message = f"{path} holds neither <topic>-<partition> directories nor .log files"
-    for directory in log_directories_in(path):
-        return f"{message}, but {directory} does: 'kbat ls {word(directory)}'"
-    return message
-
-
-def _fail_for(path: Path, errors: list[str]) -> None:
+def _fail_for(path: Path, errors: list[tuple[str, str]]) -> None:
     if errors:
-        message = f"{'; '.join(dict.fromkeys(errors))}; 'kbat verify {word(path)}' says more"
+        # most errors name the file themselves
+        lines = [error if where in error else f"{where}: {error}" for where, error in errors]
+        message = f"{'; '.join(dict.fromkeys(lines))}; 'kbat verify {word(path)}' has the details"
         raise FailedError(message)
 
 
 def _values(one: kbat.PartitionLog | kbat.Segment, names: tuple[str, ...]) -> dict[str, Any]:
-    """Give what can be read up to the first `error`, the rest as None."""
+    """Return the values of some attributes up to the first `error`; None for the others."""
     row: dict[str, Any] = dict.fromkeys((*names, "error"))
     try:
         for name in names:
@@ -94,61 +126,66 @@ def _values(one: kbat.PartitionLog | kbat.Segment, names: tuple[str, ...]) -> di
     return row
 
 
+def _largest(timestamps: list[int | None]) -> int | None:
+    """Return the largest timestamp, None if no record has one."""
+    known = [one for one in timestamps if one is not None and one != output.NO_TIMESTAMP]
+    return max(known, default=None)
+
+
 def _partition(log: kbat.PartitionLog) -> dict[str, Any]:
-    row: dict[str, Any] = {
+    about = _values(log, ("start_offset", "end_offset", "last_stable_offset"))
+    largest = None
+    if about["error"] is None:
+        try:
+            largest = _largest([segment.largest_timestamp for segment in log.segments])
+        except (kbat.KbatError, OSError) as error:
+            about["error"] = str(error)
+    return {
         "topic": log.topic,
         "partition": log.partition,
         "path": log.directory,
         "segments": len(log.segments),
         "bytes": sum(segment.size for segment in log.segments),
-        "start_offset": None,
-        "end_offset": None,
-        "last_stable_offset": None,
-        "largest_timestamp": None,
-        "error": None,
+        "start_offset": about["start_offset"],
+        "end_offset": about["end_offset"],
+        "last_stable_offset": about["last_stable_offset"],
+        "largest_timestamp": largest,
+        "error": about["error"],
     }
-    try:
-        row["start_offset"] = log.start_offset
-        row["end_offset"] = log.end_offset
-        row["last_stable_offset"] = log.last_stable_offset
-        row["largest_timestamp"] = max((segment.largest_timestamp for segment in log.segments), default=-1)
-    except (kbat.KbatError, OSError) as error:
-        row["error"] = str(error)
-    return row
 
 
-def _show_partitions(path: Path, directory: kbat.LogDirectory, partitions: list[dict[str, Any]]) -> None:
-    output.write_table(
-        str(path),
-        ("topic", "partition", "segments", "size", *_OFFSETS, "last stable offset", _TIME),
+def _show_partitions(path: Path, directory: kbat.LogDirectory, partitions: list[dict[str, Any]], *, wide: bool) -> None:
+    offsets = ("start_offset", "end_offset", "last_stable_offset")
+    rows = (
         (
-            (
-                output.text(one["topic"]),
-                str(one["partition"]),
-                str(one["segments"]),
-                output.size_text(one["bytes"]),
-                *(_known(one[name]) for name in ("start_offset", "end_offset", "last_stable_offset")),
-                _known(one["largest_timestamp"], output.time_text),
-            )
-            for one in partitions
-        ),
-        left=("topic",),
+            output.text(one["topic"]),
+            str(one["partition"]),
+            str(one["segments"]),
+            output.size_text(one["bytes"]),
+            *(_known(one[name]) for name in offsets),
+            _time(one),
+        )
+        for one in partitions
     )
+    write_table(str(path), _PARTITION_COLUMNS, rows, wide=wide)
     for one in directory.stray:
-        output.write_line(f"no live partition ({one.state}): {output.text(one.path)}")
+        output.write_line(f"not a live partition ({one.state}): {output.text(one.path)}")
     total = output.size_text(sum(one["bytes"] for one in partitions))
     state = "yes" if directory.is_clean_shutdown else "no (the broker runs, or was killed)"
-    output.write_line(f"{len(partitions)} partitions, {total}; clean shutdown: {state}")
+    output.write_line(f"{output.count_text(len(partitions), 'partition')}, {total}; clean shutdown: {state}")
 
 
-def _list_segments(path: Path, log: kbat.PartitionLog | kbat.Segment, *, as_json: bool) -> None:
+def _list_segments(path: Path, log: kbat.PartitionLog | kbat.Segment, *, as_json: bool, wide: bool) -> None:
     rows = [_segment(one) for one in ([log] if isinstance(log, kbat.Segment) else log.segments)]
     about = _about(log)
     if as_json:
         output.write_json({"path": str(path), "kind": "partition", **about, "segments": rows, **_leftovers(log)})
     else:
-        _show_segments(path, log, rows, about)
-    _fail_for(path, [one["error"] for one in (*rows, about) if one["error"] is not None])
+        _show_segments(path, log, rows, about, wide=wide)
+    errors = [(one["path"], one["error"]) for one in rows if one["error"] is not None]
+    if about["error"] is not None:
+        errors.append((str(path), about["error"]))
+    _fail_for(path, errors)
 
 
 def _segment(segment: kbat.Segment) -> dict[str, Any]:
@@ -157,7 +194,7 @@ def _segment(segment: kbat.Segment) -> dict[str, Any]:
         "base_offset": segment.base_offset,
         "end_offset": found["end_offset"],
         "bytes": segment.size,
-        "largest_timestamp": found["largest_timestamp"],
+        "largest_timestamp": _largest([found["largest_timestamp"]]),
         "path": segment.path,
         "files": sorted(segment.files),
         "error": found["error"],
@@ -165,28 +202,25 @@ def _segment(segment: kbat.Segment) -> dict[str, Any]:
 
 
 def _show_segments(
-    path: Path, log: kbat.PartitionLog | kbat.Segment, rows: list[dict[str, Any]], about: dict[str, Any]
+    path: Path, log: kbat.PartitionLog | kbat.Segment, rows: list[dict[str, Any]], about: dict[str, Any], *, wide: bool
 ) -> None:
-    output.write_table(
-        str(path),
-        ("base offset", "end offset", "size", _TIME, "files"),
+    cells = (
         (
-            (
-                str(one["base_offset"]),
-                _known(one["end_offset"]),
-                output.size_text(one["bytes"]),
-                _known(one["largest_timestamp"], output.time_text),
-                " ".join(one["files"]),
-            )
-            for one in rows
-        ),
-        left=("files",),
+            str(one["base_offset"]),
+            _known(one["end_offset"]),
+            output.size_text(one["bytes"]),
+            _time(one),
+            " ".join(one["files"]),
+        )
+        for one in rows
     )
+    write_table(str(path), _SEGMENT_COLUMNS, cells, wide=wide)
     for leftover in _leftovers(log)["leftovers"]:
-        output.write_line(f"left over: {output.text(leftover)}")
+        output.write_line(f"leftover of a broker: {output.text(leftover)}")
     start, end, stable = (_known(about[name]) for name in ("start_offset", "end_offset", "last_stable_offset"))
-    offsets = "" if isinstance(log, kbat.Segment) else f"; offsets {start} to {end}, last stable {stable}"
-    output.write_line(f"{len(rows)} segments, {output.size_text(sum(one['bytes'] for one in rows))}{offsets}")
+    offsets = "" if isinstance(log, kbat.Segment) else f"; start offset {start}, end offset {end}, last stable {stable}"
+    size = output.size_text(sum(one["bytes"] for one in rows))
+    output.write_line(f"{output.count_text(len(rows), 'segment')}, {size}{offsets}")
 
 
 def _about(log: kbat.PartitionLog | kbat.Segment) -> dict[str, Any]:
@@ -200,3 +234,9 @@ def _leftovers(log: kbat.PartitionLog | kbat.Segment) -> dict[str, list[str]]:
 
 def _known(value: int | None, as_text: Callable[[int], str] = str) -> str:
     return "?" if value is None else as_text(value)
+
+
+def _time(row: dict[str, Any]) -> str:
+    """Return the largest timestamp; "?" if corruption hides it."""
+    hidden = row["largest_timestamp"] is None and row["error"] is not None
+    return "?" if hidden else output.time_text(row["largest_timestamp"])

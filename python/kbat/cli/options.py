@@ -1,64 +1,134 @@
-"""Arguments and options that several commands have."""
+"""Arguments and options that several commands have, and parsers that name a wrong value in plain words."""
 
 import datetime as dt
 import re
+from collections.abc import Callable
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, TypeVar
 
 import typer
 
-# The largest offset, time and size that Kafka and kbat know.
+E = TypeVar("E", bound=StrEnum)
+
+# The largest offset, time and size in Kafka and kbat.
 MAX = (1 << 63) - 1
+MAX_PARTITION = (1 << 31) - 1
 
-_TIMES = "2024-05-01, 2024-05-01T12:30:00Z, or milliseconds since 1970, of 12 digits or more"
-
+# Seconds since the epoch from 2001 on; as milliseconds they would be times before Kafka existed.
+_SECONDS = range(1_000_000_000, 100_000_000_000)
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _SIZE = re.compile(r"(\d+)\s*(?:([kmg])(?:i?b)?|b)?", re.IGNORECASE)
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+
+
+class Replicas(StrEnum):
+    """What to do if several directories hold the same partition."""
+
+    ERROR = "error"
+    LONGEST = "longest"
 
 
 def size(value: str) -> int:
     """Parse a size such as `1048576`, `64k` or `1MiB`; units are powers of 1024."""
     match = _SIZE.fullmatch(str(value).strip())
     if match is None:
-        message = f"{value!r} is no size; give bytes, or such as 64KiB or 1MiB"
+        message = f"{value!r} is not a size; use a number of bytes, 64KiB or 1MiB"
         raise typer.BadParameter(message)
     found = int(match[1]) * _UNITS[(match[2] or "").lower()]
     if found > MAX:
-        message = f"{value!r} is too large; at most {MAX} bytes"
+        message = f"{value!r} is too large; the largest size is {MAX} bytes"
         raise typer.BadParameter(message)
     return found
 
 
 def time(value: str) -> int:
-    """Parse a time, in ISO 8601 or as milliseconds since the epoch, to milliseconds. UTC where no zone is given.
+    """Parse a time to milliseconds since the epoch, by the rule of `kbat.scan`.
 
-    Numbers of fewer than 12 digits are dates such as 20240501, or refused: seconds would lie in January 1970.
+    A time is ISO 8601 text with a time zone, or a number of milliseconds. Numbers that look like seconds are refused.
     """
-    if re.fullmatch(r"-?\d{12,}", value):
-        found = int(value)
-        if abs(found) > MAX:
-            message = f"{value!r} is too large for a time"
-            raise typer.BadParameter(message)
-        return found
+    text = str(value).strip()
+    if re.fullmatch(r"-?\d+", text):
+        return _milliseconds(text)
     try:
-        moment = dt.datetime.fromisoformat(value)
+        moment = dt.datetime.fromisoformat(text)
     except ValueError:
-        message = f"{value!r} is no time; give such as {_TIMES}"
-        if re.fullmatch(r"\d{9,11}", value):
-            message = f"{value!r} is taken for seconds; milliseconds have 12 digits or more, such as {value}000"
+        message = f"{text!r} is not a time; write ISO 8601 with a time zone, such as 2024-05-01T12:30:00Z"
         raise typer.BadParameter(message) from None
     if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=dt.UTC)
-    return (moment - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) // dt.timedelta(milliseconds=1)
+        message = f"{text!r} has no time zone; for UTC write {moment.isoformat()}Z"
+        raise typer.BadParameter(message)
+    return (moment - _EPOCH) // dt.timedelta(milliseconds=1)
+
+
+def _milliseconds(text: str) -> int:
+    number = int(text)
+    message = ""
+    if abs(number) > MAX:
+        message = f"{text!r} is too large for a time"
+    elif number in _SECONDS:
+        message = f"{text!r} looks like seconds since the epoch; write milliseconds, {number * 1000}"
+    elif date := re.fullmatch(r"(19|20)(\d\d)(\d\d)(\d\d)", text):
+        message = f"{text!r} looks like a date; write {date[1]}{date[2]}-{date[3]}-{date[4]}T00:00:00Z"
+    if message:
+        raise typer.BadParameter(message)
+    return number
+
+
+def whole(smallest: int, largest: int) -> Callable[[str], int]:
+    """Return a parser of whole numbers within bounds."""
+
+    def integer(value: str) -> int:
+        text = str(value).strip()
+        if re.fullmatch(r"[+-]?\d+", text) is None:
+            message = f"{text!r} is not a whole number"
+        elif (number := int(text)) < smallest:
+            message = f"{text} is too small; the smallest value is {smallest}"
+        elif number > largest:
+            message = f"{text} is too large; the largest value is {largest}"
+        else:
+            return number
+        raise typer.BadParameter(message)
+
+    return integer
+
+
+def one_of(choices: type[E]) -> Callable[[str], E]:
+    """Return a parser of the values of an enumeration, in any case of letters."""
+
+    def choice(value: str) -> E:
+        try:
+            return choices(str(value).lower())
+        except ValueError:
+            message = f"{str(value)!r} is not one of {', '.join(choices)}"
+            raise typer.BadParameter(message) from None
+
+    return choice
+
+
+def choice_option(choices: type[StrEnum], *names: str, **settings: Any) -> Any:  # noqa: ANN401 - typer's own
+    """Return an option with one of the values of an enumeration, which a shell completes."""
+    values = list(choices)
+
+    def complete(incomplete: str) -> list[str]:
+        return [str(value) for value in values if value.startswith(incomplete)]
+
+    metavar = f"[{'|'.join(values)}]"
+    return typer.Option(*names, parser=one_of(choices), metavar=metavar, autocompletion=complete, **settings)
+
+
+def number_option(smallest: int, *names: str, largest: int = MAX, **settings: Any) -> Any:  # noqa: ANN401 - typer's own
+    """Return an option with a whole number within bounds."""
+    return typer.Option(*names, parser=whole(smallest, largest), **{"metavar": "NUMBER", **settings})
 
 
 def existing(value: str) -> Path:
-    """Return a path where something is. A URL is told from a path that is wrong."""
+    """Return an existing path. A URL gets a message of its own."""
     path = Path(value)
     if not path.exists():
-        message = f"path {value!r} does not exist."
-        if re.match(r"[A-Za-z0-9]+://", value):
-            message = f"{value} is a URL, and kbat takes paths: mount it, or copy the files."
+        message = f"path {str(value)!r} does not exist"
+        if re.match(r"[A-Za-z0-9]+://", str(value)):
+            message = f"{value} is a URL, but kbat reads local files: mount the storage, or copy the files"
         raise typer.BadParameter(message)
     return path
 
@@ -67,14 +137,31 @@ def existing_directory(value: str) -> Path:
     """Return the path of a directory."""
     path = existing(value)
     if not path.is_dir():
-        message = f"{value!r} is a file; give the partition directory."
+        message = f"{str(value)!r} is a file; name the partition directory"
         raise typer.BadParameter(message)
     return path
+
+
+def existing_or_stdin(value: str) -> Path:
+    """Return an existing path, or the path `-` for the standard input."""
+    return Path(value) if str(value) == "-" else existing(value)
 
 
 PathArgument = Annotated[
     Path,
     typer.Argument(metavar="PATH", parser=existing, help="A log directory, a partition directory or a .log file."),
+]
+PathsArgument = Annotated[
+    list[Path],
+    typer.Argument(metavar="PATH", parser=existing, help="Log directories, partition directories or .log files."),
+]
+PathsOrStdin = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="PATH",
+        parser=existing_or_stdin,
+        help="Log directories, partition directories or .log files; - is the standard input.",
+    ),
 ]
 PartitionArgument = Annotated[
     Path,
@@ -83,10 +170,48 @@ PartitionArgument = Annotated[
 OutArgument = Annotated[
     Path, typer.Argument(metavar="OUT", help="Directory to write; missing or empty. It appears when it is complete.")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text; fields as above.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text, with the fields above.")]
+Wide = Annotated[bool, typer.Option("--wide", help="Show all columns, also if the terminal is too narrow for them.")]
 IndexInterval = Annotated[
     int,
     typer.Option(
         metavar="SIZE", parser=size, help="Bytes between two index entries, the topic's index.interval.bytes."
     ),
 ]
+Topics = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--topic",
+        metavar="NAME",
+        help="Read only this topic: a name, or a quoted pattern with *, ? and [...]. Repeat it for more topics.",
+        show_default=False,
+    ),
+]
+Partitions = Annotated[
+    list[int] | None,
+    number_option(
+        0,
+        "--partition",
+        largest=MAX_PARTITION,
+        help="Read only partitions with this number. Repeat it for more partitions.",
+        show_default=False,
+    ),
+]
+ReplicasOption = Annotated[
+    Replicas,
+    choice_option(
+        Replicas,
+        "--replicas",
+        help="If several directories hold one partition: stop (error), or read the one with most offsets (longest).",
+    ),
+]
+
+
+def selection(
+    topics: list[str] | None, partitions: list[int] | None, replicas: Replicas = Replicas.ERROR
+) -> dict[str, Any]:
+    """Return the keyword arguments of `kbat.scan` and its relatives that choose partitions; defaults are omitted."""
+    chosen: dict[str, Any] = {"topics": topics or None, "partitions": partitions or None}
+    if replicas is not Replicas.ERROR:
+        chosen["replicas"] = replicas.value
+    return {name: value for name, value in chosen.items() if value is not None}

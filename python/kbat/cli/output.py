@@ -1,81 +1,90 @@
 """What the commands print: tables for people, JSON for programs.
 
-Answers go to the standard output, all else to the standard error. In tables sizes have a person's units and times are
-UTC; in JSON sizes are bytes and timestamps milliseconds since the epoch.
+Results go to the standard output, everything else to the standard error. Text has sizes in KiB, MiB or GiB and times in
+UTC; JSON has sizes in bytes and timestamps in milliseconds since the epoch.
 """
 
 import datetime as dt
+import functools
 import json
+import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import NoReturn
 
-from rich.cells import cell_len
 from rich.console import Console
-from rich.text import Text
+
+#: What Kafka stores for a record without a timestamp.
+NO_TIMESTAMP = -1
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
-# Columns of a table that goes to a file or a pipe: nothing is cut there.
+# Columns of a table that goes to a file or a pipe: nothing is hidden or shortened there.
 _PIPE_WIDTH = 10_000
-# Between the columns of a table.
-_GAP = "  "
 _UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB")
 _UNIT = 1024
+# Messages of the package name Python's functions and arguments.
+_SHELL_WORDS = (
+    (re.compile(r"(?<![\w.'/-])rebuild_indexes\b"), "kbat rebuild-indexes"),
+    (re.compile(r"(?<=; )(salvage|recover)(?= \w)"), r"kbat \1"),
+    (re.compile(r"\bset (?=replicas=)"), "add "),
+    (re.compile(r"\b(replicas|on_corrupt|compression|magic)=\"?(\w+)\"?"), lambda match: _option(match[1], match[2])),
+)
+
+
+def _option(name: str, value: str) -> str:
+    return f"--{name.replace('_', '-')} {value}"
 
 
 class _Console(Console):
-    """A console that leaves a broken pipe to whoever runs the command."""
+    """A console that raises an error for a broken pipe, for the command to handle."""
 
     def on_broken_pipe(self) -> NoReturn:
         raise BrokenPipeError
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Give a console on today's standard output or error."""
+    """Return a console on the current standard output or error."""
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() else _PIPE_WIDTH
     return _Console(stderr=stderr, width=width, highlight=False, soft_wrap=True)
 
 
 def write_line(text: str) -> None:
-    """Write a line to the standard output as it is."""
+    """Write a line to the standard output unchanged."""
     sys.stdout.write(f"{text}\n")
 
 
+def write_lines(lines: Iterable[str]) -> None:
+    """Write lines to the standard output in one piece."""
+    if joined := "\n".join(lines):
+        sys.stdout.write(f"{joined}\n")
+
+
 def write_json(value: object) -> None:
-    """Write a document of JSON."""
+    """Write a JSON document."""
     write_line(json.dumps(value, indent=2, ensure_ascii=False))
 
 
-def write_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, left: Sequence[str] = ()) -> None:
-    """Write a table; columns that are not in `left` stand to the right. A narrow terminal wraps its lines."""
-    # a table of rich's takes a second for 3000 rows, and cuts cells where the terminal is narrow
-    lines = [tuple(columns), *map(tuple, rows)]
-    widths = [max(map(cell_len, cells)) for cells in zip(*lines, strict=True)]
-    is_left = [column in left for column in columns]
-    head, *body = (_table_line(cells, widths, is_left) for cells in lines)
-    shown = console()
-    write_line(f"{text(title)}\n")
-    shown.print(Text(head, style="bold"))
-    write_line("─" * min(sum(widths) + len(_GAP) * (len(widths) - 1), shown.width))
-    write_line("\n".join([*body, ""]))
-
-
-def _table_line(cells: Sequence[str], widths: Sequence[int], is_left: Sequence[bool]) -> str:
-    padded = []
-    for cell, width, at_left in zip(cells, widths, is_left, strict=True):
-        space = " " * (width - cell_len(cell))
-        padded.append(cell + space if at_left else space + cell)
-    return _GAP.join(padded).rstrip()
-
-
 def note(text: str) -> None:
-    """Write a line to the standard error."""
-    sys.stderr.write(f"{' '.join(text.split())}\n")
+    """Write a line to the standard error, in the words of a shell, after everything printed before."""
+    sys.stdout.flush()
+    sys.stderr.write(f"{in_shell(' '.join(text.split()))}\n")
+
+
+def in_shell(message: str) -> str:
+    """Return a message of the package with commands and options instead of Python's functions and arguments."""
+    for pattern, words in _SHELL_WORDS:
+        message = pattern.sub(words, message)
+    return message
+
+
+def count_text(count: int, singular: str, plural: str | None = None) -> str:
+    """Return a number and its noun, such as `1 segment` or `2 segments`."""
+    return f"{count:,} {singular if count == 1 else plural or singular + 's'}"
 
 
 def size_text(size: float) -> str:
-    """Give bytes in a person's units."""
+    """Return a size in bytes, KiB, MiB or larger units."""
     if size < _UNIT:
         return f"{size:.0f} B"
     for unit in _UNITS:
@@ -86,21 +95,27 @@ def size_text(size: float) -> str:
 
 
 def time_text(timestamp: int | None) -> str:
-    """Give milliseconds since the epoch as a time in UTC; as they are where no calendar has them, such as -1."""
-    if timestamp is None:
+    """Return milliseconds since the epoch as a time in UTC, a dash for none, the number if no calendar has it."""
+    if timestamp is None or timestamp == NO_TIMESTAMP:
         return "-"
     if timestamp < 0:
         return str(timestamp)
     try:
-        time = _EPOCH + dt.timedelta(milliseconds=timestamp)
+        return f"{_second_text(timestamp // 1000)}.{timestamp % 1000:03}Z"
     except OverflowError:
         return str(timestamp)
-    return f"{time:%Y-%m-%d %H:%M:%S}.{timestamp % 1000:03}Z"
+
+
+@functools.lru_cache(maxsize=1024)
+def _second_text(seconds: int) -> str:
+    return f"{_EPOCH + dt.timedelta(seconds=seconds):%Y-%m-%d %H:%M:%S}"
 
 
 def text(value: object) -> str:
-    """Give a value on one line that is safe on a terminal: null as a dash, what can't be printed escaped."""
+    """Return a value on one line that is safe on a terminal: null as a dash, unprintable characters escaped."""
     if value is None:
         return "-"
     shown = f"{value:,}" if isinstance(value, int) else str(value)
+    if shown.isprintable():
+        return shown
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in shown)

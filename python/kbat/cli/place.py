@@ -1,50 +1,89 @@
-"""What a command works on, and how a command to type names a file."""
+"""The paths that a command works on, and how a suggested command names them."""
 
+import re
 import shlex
-from collections.abc import Iterator
-from contextlib import suppress
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import kbat
+from kbat._core.files import discover
+from kbat.cli import output
 
 _SUFFIXES = {".log", ".index", ".timeindex", ".txnindex", ".snapshot"}
-_CHECKPOINT = "leader-epoch-checkpoint"
+CHECKPOINT = "leader-epoch-checkpoint"
+_LOG_FILE = re.compile(r"\d{20}\.log(\.deleted|\.cleaned|\.swap)?")
+
+
+class NothingToReadError(Exception):
+    """A path is right, but it holds no segment. Its message is a warning."""
 
 
 def word(path: Path | str) -> str:
-    """Give a path as a word of a command: quoted, and no option where it begins with a dash."""
+    """Return a path as a word of a command: quoted, and never an option."""
     name = str(path)
     return shlex.quote(f"./{name}" if name.startswith("-") else name)
 
 
 def repairable(path: Path) -> Path:
-    """Give what to repair for a damaged file: its partition, or itself where no partition has such a file."""
-    is_of_partition = (path.suffix in _SUFFIXES and path.stem.isdecimal()) or path.name == _CHECKPOINT
+    """Return the path to repair for a damaged file: its partition, or the file itself outside a partition."""
+    is_of_partition = (path.suffix in _SUFFIXES and path.stem.isdecimal()) or path.name == CHECKPOINT
     return path.parent if is_of_partition else path
 
 
+class Located(NamedTuple):
+    """The segments under some paths, and what a reader should know about the paths."""
+
+    segments: list[kbat.SegmentFile]
+    warnings: list[str]
+
+
+def locate(paths: Sequence[Path], **chosen: Any) -> Located:  # noqa: ANN401 - those of kbat.scan
+    """Find the segments under some paths. Partitions that hold something else are a note on the standard error.
+
+    Raises:
+        ValueError: A path that holds something else than segments; a topic or partition that does not exist.
+        NothingToReadError: There is no segment, as in an empty directory.
+    """
+    segments, warned = discover(list(paths), **chosen)
+    messages = list(dict.fromkeys(warned))
+    if not segments:
+        raise NothingToReadError("; ".join(messages) or f"no segment under {', '.join(map(str, paths))}")
+    for message in messages:
+        output.note(f"kbat: warning: {message}")
+    return Located(segments, messages)
+
+
+def foreign(path: Path) -> str:
+    """Return why a file is plainly not a log, such as a text file or a compressed copy; nothing for others."""
+    try:
+        discover([path])
+    except ValueError as error:
+        return "" if isinstance(error, kbat.KbatError) else str(error)
+    except (kbat.KbatError, OSError):
+        pass
+    return ""
+
+
 def check_partition(path: Path) -> None:
-    """Refuse a log directory where a partition is wanted."""
-    if not path.is_dir() or any(path.glob("*.log*")):
+    """Refuse a path that is not a partition directory or a file of one."""
+    if path.is_dir() and any(_LOG_FILE.fullmatch(one.name) for one in path.iterdir()):
+        reasons = [foreign(log) for log in sorted(path.glob("*.log"))]
+        if reasons and all(reasons):
+            raise ValueError(reasons[0])
         return
-    for log in kbat.LogDirectory(path).partitions:
-        message = f"{path} is a log directory; name one of its partitions, such as {log.directory}"
+    first, *_ = locate([path]).segments
+    partition = Path(first.path).parent
+    if path.is_dir() and partition != path:
+        message = f"{path} is a log directory; name one of its partitions, such as {partition}"
         raise ValueError(message)
 
 
-def check_segments(scan: kbat.Scan, path: Path) -> None:
-    """Refuse a path under which no segment lies."""
-    if not scan.topic_partitions:
-        message = f"no segments under {path}"
-        for directory in log_directories_in(path):
-            message += f"; {directory} is a log directory"
-            break
-        raise ValueError(message)
-
-
-def log_directories_in(path: Path) -> Iterator[Path]:
-    """Yield the sub-directories of a directory in which partitions lie."""
-    for directory in sorted(path.iterdir()):
-        with suppress(kbat.KbatError, OSError):
-            if directory.is_dir() and any(log.segments for log in kbat.LogDirectory(directory).partitions):
-                yield directory
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Ignore warnings of the package that `locate` showed before."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        yield

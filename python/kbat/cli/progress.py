@@ -1,4 +1,4 @@
-"""Progress on the standard error, where that is a terminal."""
+"""Progress on the standard error, if it is a terminal."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -24,7 +24,8 @@ ProgressCallback = Callable[[int, int], object]
 def progress(what: str, unit: str = "") -> Iterator[ProgressCallback | None]:
     """Show a bar of bytes, or of things that `unit` names, while the block runs.
 
-    The callback takes how many are done and how many are to do; there is none where nobody looks.
+    The callback takes the number of bytes or things done, and of all. There is no callback if the standard error is
+    not a terminal.
     """
     if not sys.stderr.isatty():
         yield None

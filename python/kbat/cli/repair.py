@@ -1,4 +1,4 @@
-"""`kbat recover`, `kbat salvage`, `kbat rebuild-indexes`: what to do with a damaged log."""
+"""`kbat recover`, `kbat salvage`, `kbat rebuild-indexes`: commands for a corrupt log."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -23,13 +23,17 @@ _Out = Annotated[
 _InPlace = Annotated[bool, typer.Option("--in-place", help="Change PATH itself. Refused while a broker runs on it.")]
 _DryRun = Annotated[bool, typer.Option("--dry-run", help="Change nothing; show what would be dropped and written.")]
 
+# What happens to a file, and what a dry run says of it.
+_WOULD = {"written": "would write", "deleted": "would delete", "truncated": "would truncate", "renamed": "would rename"}
+
 _REPORT = """
     JSON: `path`, `out`, `dry_run`, `is_complete` (every byte of the input is in the result), `start_offset`,
     `end_offset`, `segments`: `base_offset`, `path`, `bytes_before`, `bytes_after`, `batch_count`; `dropped`: `path`,
     `position`, `length`, `first_offset`, `last_offset`, `reason` (a stable name), `message`; `files`: pairs of a name
     and "written", "deleted", "truncated" or "renamed".
 
-    Exit codes: 0, also where something was dropped; 1 for files that can't be read or written; 2 for wrong arguments.
+    Exit codes: 0, also if something was dropped; 1 for files that can't be read or written, and for an empty directory;
+    2 for wrong arguments, for a PATH that is not a log, and if nothing can be kept.
 """
 
 
@@ -44,16 +48,17 @@ def recover(  # noqa: PLR0913 - the options of kbat.recover
 ) -> None:
     """Recover a partition as a broker does when it starts after an unclean shutdown.
 
-    The log is cut at the first batch that is broken; all after it is gone, indexes, snapshots and leader epochs are
-    made from what is left. With OUT the result is a copy. To keep what lies after the fault, use `kbat salvage`.
+    The log is truncated at the first broken batch, and everything after it is lost; indexes, snapshots and leader
+    epochs are made from the rest. With OUT the result is a copy. To keep the batches after the corruption, use
+    `kbat salvage`.
 
-    A dry run tells what both ways would do. They differ where the offsets of a segment lie too far apart: a copy gets
-    it split, in place it is cut there; a line on the standard error says so.
+    A dry run shows the result of both. They differ if the offsets of a segment are too far apart: in a copy the segment
+    is split, with --in-place it is truncated there; a line on the standard error reports it.
 
     Examples: `kbat recover orders-0 --dry-run`, then `kbat recover orders-0 recovered/orders-0`
     """
     if (out is not None) == (in_place or dry_run):
-        message = "give one of: OUT for a recovered copy, --in-place, or --dry-run"
+        message = "choose one of: OUT for a recovered copy, --in-place, or --dry-run"
         raise ValueError(message)
     check_partition(path)
     with progress("recovering") as callback:
@@ -69,8 +74,8 @@ def _note_split(report: kbat.RepairReport) -> None:
     for part, rest in pairwise(report.segments):
         if part.path == rest.path:
             output.note(
-                f"kbat: {part.path} is split at byte {part.bytes_after} in a copy only: --in-place cuts the log there, "
-                "and deletes all after it"
+                f"kbat: {part.path} is split at byte {part.bytes_after} in a copy only: --in-place truncates the log "
+                "there, and deletes everything after it"
             )
             return
 
@@ -78,9 +83,9 @@ def _note_split(report: kbat.RepairReport) -> None:
 def salvage(
     path: _SegmentOrPartition, out: OutArgument, *, index_interval_bytes: IndexInterval = 4096, json: Json = False
 ) -> None:
-    """Keep every whole batch of a damaged segment or partition, also those after the damage.
+    """Keep every whole batch of a corrupt segment or partition, also those after the corruption.
 
-    PATH is only read. The result has the offsets as they were, valid indexes, and a list of the holes in `holes.jsonl`.
+    PATH is only read. The result has the original offsets, valid indexes, and a list of the holes in `holes.jsonl`.
 
     Example: `kbat salvage orders-0 salvaged/orders-0`
     """
@@ -93,7 +98,7 @@ def salvage(
 def rebuild_indexes(
     path: _SegmentOrPartition, out: _Out = None, *, index_interval_bytes: IndexInterval = 4096, json: Json = False
 ) -> None:
-    """Make indexes and missing producer snapshots anew from the log. No byte of a `.log` file is changed.
+    """Rebuild indexes and missing producer snapshots from the log. No byte of a `.log` file is changed.
 
     Without OUT the new files replace those beside the log; that is refused while a broker runs on them.
 
@@ -102,15 +107,48 @@ def rebuild_indexes(
     check_partition(path)
     with progress("indexing") as callback:
         report = kbat.rebuild_indexes(path, out, index_interval_bytes=index_interval_bytes, progress=callback)
-    _show(report, as_json=json)
+    _show(report, as_json=json, indexes_only=True)
 
 
 for _command in (recover, salvage, rebuild_indexes):
     _command.__doc__ = f"{_command.__doc__}{_REPORT}"
 
 
-def _show(report: kbat.RepairReport, *, as_json: bool) -> None:
+def _show(report: kbat.RepairReport, *, as_json: bool, indexes_only: bool = False) -> None:
     if as_json:
         output.write_json(report.to_dict())
-    else:
-        output.write_line(str(report))
+        return
+    segments = output.count_text(len(report.segments), "segment")
+    end = " (dry run: nothing was changed)" if report.dry_run else ""
+    output.write_line(
+        f"{report.path}: {segments}, start offset {report.start_offset}, end offset {report.end_offset}{end}"
+    )
+    for one in report.segments:
+        batches = output.count_text(one.batch_count, "batch", "batches")
+        output.write_line(f"  {one.base_offset:020}.log: {batches}, {one.bytes_after:,} of {one.bytes_before:,} bytes")
+    verb = "not indexed" if indexes_only else "would drop" if report.dry_run else "dropped"
+    for hole in report.dropped:
+        output.write_line(f"  {verb}: {_hole(hole)}")
+    for name, action in report.files:
+        output.write_line(f"  {_WOULD.get(action, action) if report.dry_run else action} {name}")
+    output.write_line(_verdict(report, verb))
+
+
+def _hole(hole: kbat.DroppedRange) -> str:
+    where = f"{output.count_text(hole.length, 'byte')} of {Path(hole.path).name} at byte {hole.position}"
+    offsets = ""
+    if hole.first_offset is not None:
+        last = hole.last_offset
+        offsets = f"; offset {hole.first_offset} is lost"
+        if last is None:
+            offsets = f"; offsets from {hole.first_offset} on are lost"
+        elif last != hole.first_offset:
+            offsets = f"; offsets {hole.first_offset} to {last} are lost"
+    return f"{where}: {output.in_shell(output.text(hole.message))}{offsets}"
+
+
+def _verdict(report: kbat.RepairReport, verb: str) -> str:
+    if not report.dropped:
+        return "nothing would be lost" if report.dry_run else "nothing lost"
+    size = output.count_text(sum(hole.length for hole in report.dropped), "byte")
+    return f"{size} {verb}; they are still in the log" if verb == "not indexed" else f"{verb} {size}"

@@ -1,5 +1,7 @@
-"""`kbat compact` and `kbat rewrite`: a partition written anew."""
+"""`kbat compact` and `kbat rewrite`: a new copy of a partition."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -7,9 +9,22 @@ import typer
 
 import kbat
 from kbat.cli import output
-from kbat.cli.options import MAX, IndexInterval, Json, OutArgument, PartitionArgument, size, time
+from kbat.cli.options import (
+    IndexInterval,
+    Json,
+    OutArgument,
+    PartitionArgument,
+    choice_option,
+    number_option,
+    size,
+    time,
+)
 from kbat.cli.place import check_partition
 from kbat.cli.progress import progress
+from kbat.cli.table import Column, write_table
+
+# The first message format with zstd.
+_ZSTD_MAGIC = 2
 
 
 class Codec(StrEnum):
@@ -28,38 +43,33 @@ def compact(  # noqa: PLR0913 - the options of kbat.compact
     *,
     include_active: Annotated[bool, typer.Option("--include-active", help="Compact the last segment too.")] = False,
     delete_retention_ms: Annotated[
-        int,
-        typer.Option(min=0, max=MAX, help="How long tombstones stay after their first compaction, in milliseconds."),
+        int, number_option(0, help="How long tombstones stay after their first compaction, in milliseconds.")
     ] = 86_400_000,
     min_compaction_lag_ms: Annotated[
-        int,
-        typer.Option(
-            min=0, max=MAX, help="Segments with a record younger than this, and all after them, stay as they are."
-        ),
+        int, number_option(0, help="Segments with a record younger than this, and all after them, are not compacted.")
     ] = 0,
     first_dirty_offset: Annotated[
         int | None,
-        typer.Option(
-            min=0, max=MAX, help="Where the part begins that was not compacted before. Default: the log's start."
-        ),
+        number_option(0, help="First offset of the part that was never compacted. Default: the log's start."),
     ] = None,
     now: Annotated[
         int | None,
         typer.Option(
             metavar="TIME",
             parser=time,
-            help="The time to go by, ISO 8601 or milliseconds, of 12 digits or more. Default: now.",
+            help="The current time for both limits: ISO 8601 with a time zone, or milliseconds since 1970.",
         ),
     ] = None,
     max_map_bytes: Annotated[
-        int, typer.Option(metavar="SIZE", parser=size, help="Memory for keys; past it, temporary files beside OUT.")
+        int,
+        typer.Option(metavar="SIZE", parser=size, help="Memory for keys; more of them use temporary files beside OUT."),
     ] = 134_217_728,
     index_interval_bytes: IndexInterval = 4096,
     json: Json = False,
 ) -> None:
-    """Compact a partition into a new directory, as a broker's cleaner does: of each key the last record stays.
+    """Compact a partition into a new directory, as a broker's cleaner does: the last record of each key stays.
 
-    The last segment is copied as it is unless --include-active is given.
+    The last segment is copied unchanged, unless --include-active is set.
 
     Example: `kbat compact orders-0 compacted/orders-0 --include-active`
 
@@ -68,7 +78,8 @@ def compact(  # noqa: PLR0913 - the options of kbat.compact
     `delete_horizons_set`, `emptied_batches`, `first_dirty_offset`, `first_uncleanable_offset`, `last_stable_offset`,
     `end_offset`, `key_parts`, `tail_bytes`.
 
-    Exit codes: 0; 1 for a damaged log or files that can't be read or written; 2 for wrong arguments.
+    Exit codes: 0; 1 for a corrupt log, for files that can't be read or written, and for an empty directory; 2 for wrong
+    arguments and for a PATH that is not a log.
     """
     check_partition(path)
     with progress("compacting") as callback:
@@ -89,7 +100,7 @@ def compact(  # noqa: PLR0913 - the options of kbat.compact
         output.write_json(found)
         return
     _show(found)
-    output.write_line(f"segments after the compacted part, copied as they are: {report.untouched_segments}")
+    output.write_line(f"segments after the compacted part, copied unchanged: {report.untouched_segments}")
 
 
 def rewrite(  # noqa: PLR0913 - the options of kbat.rewrite
@@ -97,37 +108,44 @@ def rewrite(  # noqa: PLR0913 - the options of kbat.rewrite
     out: OutArgument,
     *,
     compression: Annotated[
-        Codec | None, typer.Option(help="Codec to write with. Default: each batch's own.", show_default=False)
+        Codec | None,
+        choice_option(Codec, help="Codec to write with. Default: each batch's own.", show_default=False),
     ] = None,
     level: Annotated[
-        int | None, typer.Option(min=-131_072, max=22, help="Level of that codec, as Kafka counts: zstd -131072 to 22.")
+        int | None,
+        number_option(-131_072, largest=22, help="Level of that codec, as Kafka counts: zstd -131072 to 22."),
     ] = None,
     batch_bytes: Annotated[
         int | None,
         typer.Option(metavar="SIZE", parser=size, help="Bytes of a batch before compression, such as 1MiB."),
     ] = None,
     magic: Annotated[
-        int | None, typer.Option(min=0, max=2, help="Message format. Default: each batch's own.", show_default=False)
+        int | None,
+        number_option(0, largest=2, help="Message format. Default: each batch's own.", show_default=False),
     ] = None,
     drop_producer_state: Annotated[
-        bool, typer.Option("--drop-producer-state", help="Take out producer ids, sequences and transactions.")
+        bool, typer.Option("--drop-producer-state", help="Remove producer ids, sequences and transactions.")
     ] = False,
     index_interval_bytes: IndexInterval = 4096,
     json: Json = False,
 ) -> None:
-    """Write a partition anew, with another codec, batch size or message format. Offsets and timestamps stay.
+    """Copy a partition with another codec, batch size or message format. Offsets and timestamps stay.
 
-    Batches of idempotent producers keep their boundaries unless --drop-producer-state is given.
+    Batches of idempotent producers keep their boundaries, unless --drop-producer-state is set. Message formats 0 and 1
+    do not support zstd.
 
-    Example: `kbat rewrite orders-0 small/orders-0 --compression zstd --level 3`
+    Examples: `kbat rewrite orders-0 small/orders-0 --compression zstd --level 3`,
+    `kbat rewrite orders-0 old/orders-0 --magic 1 --compression lz4`
 
     JSON: `path`, `out`, `read` and `written`: `segments`, `batches`, `records`, `bytes`; `dropped`: records by reason
-    (`aborted`, `control`); `losses`: names of what the message format has no room for; `end_offset`, `tail_bytes`.
+    (`aborted`, `control`); `losses`: names of the properties that the message format lacks; `end_offset`, `tail_bytes`.
 
-    Exit codes: 0; 1 for a damaged log or files that can't be read or written; 2 for wrong arguments.
+    Exit codes: 0; 1 for a corrupt log, for files that can't be read or written, and for an empty directory; 2 for wrong
+    arguments and for a PATH that is not a log.
     """
+    _check_codec(magic, compression)
     check_partition(path)
-    with progress("rewriting") as callback:
+    with progress("rewriting") as callback, _zstd_of_old_magic(magic):
         report = kbat.rewrite(
             path,
             out,
@@ -145,14 +163,32 @@ def rewrite(  # noqa: PLR0913 - the options of kbat.rewrite
         return
     _show(found)
     if report.losses:
-        output.write_line(f"lost, for the message format has no room for it: {', '.join(report.losses)}")
+        output.write_line(f"lost, because the message format lacks it: {', '.join(report.losses)}")
+
+
+def _check_codec(magic: int | None, compression: Codec | None) -> None:
+    if magic is not None and magic < _ZSTD_MAGIC and compression is Codec.ZSTD:
+        message = f"message format {magic} does not support zstd; choose --compression lz4 or gzip"
+        raise ValueError(message)
+
+
+@contextmanager
+def _zstd_of_old_magic(magic: int | None) -> Iterator[None]:
+    """Name the option that helps if batches with zstd get a message format without it."""
+    try:
+        yield
+    except kbat.UnsupportedError as error:
+        if magic is None or magic >= _ZSTD_MAGIC or "zstd compression is not supported" not in str(error):
+            raise
+        message = f"message format {magic} does not support the zstd of this log; choose --compression lz4 or gzip"
+        raise ValueError(message) from error
 
 
 def _show(found: dict[str, Any]) -> None:
     read, written = found["read"], found["written"]
-    output.write_table(
+    write_table(
         f"{found['path']} to {found['out']}",
-        ("", "segments", "batches", "records", "size", "of before"),
+        [Column("", left=True), *map(Column, ("segments", "batches", "records", "size", "of before"))],
         (
             (
                 name,
@@ -162,10 +198,10 @@ def _show(found: dict[str, Any]) -> None:
             )
             for name, counts in (("read", read), ("written", written))
         ),
-        left=("",),
+        wide=True,
     )
     dropped = [f"{reason} {count:,}" for reason, count in found["dropped"].items() if count]
     if dropped:
         output.write_line(f"records dropped: {', '.join(dropped)}")
     if found["tail_bytes"]:
-        output.write_line(f"bytes at the ends of segments that are no batch, not copied: {found['tail_bytes']:,}")
+        output.write_line(f"bytes after the last whole batch of a segment, not copied: {found['tail_bytes']:,}")

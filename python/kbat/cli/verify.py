@@ -10,8 +10,8 @@ from rich.text import Text
 
 import kbat
 from kbat.cli import output
-from kbat.cli.options import Json, PathArgument
-from kbat.cli.place import repairable, word
+from kbat.cli.options import Json, Partitions, PathArgument, Topics, selection
+from kbat.cli.place import CHECKPOINT, NothingToReadError, foreign, locate, repairable, word
 from kbat.cli.progress import progress
 
 _ORDER = ("error", "warning", "info")
@@ -19,7 +19,8 @@ _STYLES = {"error": "bold red", "warning": "yellow", "info": "dim"}
 _INDEXES = {".index", ".timeindex", ".txnindex", ".snapshot"}
 # A broker deletes such files, does not see them, or wants them moved away.
 _NO_HELP = {"orphan_index", "snapshot_beyond_end", "file_name", "directory_name"}
-# Findings of one kind in one file that are shown unasked.
+WARNING = 1
+# Findings of one kind in one file that are shown without --all.
 _SHOWN = 3
 
 All = Annotated[bool, typer.Option("--all", help="Show every finding, not only the first three of a kind in a file.")]
@@ -34,44 +35,61 @@ class _Help(Enum):
     INDEX = auto()
 
 
-def verify(path: PathArgument, *, show_all: All = False, json: Json = False) -> None:
+def verify(
+    path: PathArgument, *, topic: Topics = None, partition: Partitions = None, show_all: All = False, json: Json = False
+) -> None:
     """Verify a log directory, a partition or a segment with its indexes. Nothing is changed.
 
-    All that a broker's recovery and `kafka-dump-log` check, and more. At the end stand the commands to type next.
+    Everything that a broker's recovery and `kafka-dump-log` check, and more. The last lines are the commands to type
+    next.
 
-    Example: `kbat verify /var/lib/kafka/data/orders-0`
+    Examples: `kbat verify /var/lib/kafka/data/orders-0`, `kbat verify /var/lib/kafka/data --topic orders`
 
-    Exit codes: 0 where nothing is wrong (there may be findings of severity "info"), 1 for warnings, 2 for errors, for a
-    path that can't be read and for wrong arguments.
+    Exit codes: 0 if nothing is wrong (there may be findings of severity "info"); 1 for warnings and for an empty
+    directory; 2 for errors, for a path that can't be read or is not a log, and for wrong arguments.
 
     JSON: `path`, `ok`, `exit_code`, `segment_count`, `batch_count`, `record_count`, `byte_count`, `omitted_count`,
     `findings`: `severity` ("info", "warning", "error"), `kind` (a stable name), `path`, `position` (byte), `offset`,
-    `message`; `next`: commands to type.
+    `message`; `warnings`: texts about directories that hold something else than segments; `next`: commands to type.
     """
+    chosen = selection(topic, partition)
+    nothing, warnings = None, []
+    try:
+        warnings = locate([path], **chosen).warnings
+    except NothingToReadError as error:
+        nothing = error
     with progress("verifying") as callback:
-        report = kbat.verify(path, progress=callback)
+        report = kbat.verify(path, progress=callback, **chosen)
+    if nothing is not None:
+        if report.exit_code == 0 or not any(path.iterdir()):
+            raise nothing
+        output.note(f"kbat: warning: {nothing}")
     commands = next_commands(path, report)
+    exit_code = max(report.exit_code, WARNING if warnings else 0)
     if json:
-        output.write_json({**report.to_dict(), "exit_code": report.exit_code, "next": list(commands)})
+        found = report.to_dict()
+        for finding in found["findings"]:
+            finding["message"] = output.in_shell(finding["message"])
+        output.write_json({**found, "exit_code": exit_code, "warnings": warnings, "next": list(commands)})
     else:
         _show(report, commands, show_all=show_all)
-    raise typer.Exit(report.exit_code)
+    raise typer.Exit(exit_code)
 
 
 def next_commands(path: Path, report: kbat.Report) -> dict[str, str]:
-    """Give the commands that help with what was found, each with what it is for; the first ones change nothing."""
+    """Return the commands that help with the findings, each with its purpose; the first ones change nothing."""
     # keys alone, in the order of the findings
     found: dict[_Help, dict[Path, None]] = {what: {} for what in _Help}
     for finding in report.findings:
         place = Path(finding.path)
-        what = _help_for(finding, path)
+        what = _help_for(finding, path, report)
         if what is not None:
             found[what][place if what in {_Help.ACCESS, _Help.DUMP} else place.parent] = None
     unread = {place.parent for place in found[_Help.ACCESS] if place.suffix == ".log"}
     logs = [directory for directory in found[_Help.LOG] if directory not in unread]
     commands: dict[str, str] = {}
     for place in found[_Help.ACCESS]:
-        commands[f"ls -ld {word(place)}"] = "what it is and who may read it; then verify as such a user"
+        commands[f"ls -ld {word(place)}"] = "its kind and permissions; then verify as a user with access"
     for place in found[_Help.DUMP]:
         commands[f"kbat salvage {word(place)} {word(f'salvaged/{place.stem}')}"] = "a segment with every whole batch"
     for directory in logs:
@@ -80,26 +98,38 @@ def next_commands(path: Path, report: kbat.Report) -> dict[str, str]:
         commands[f"kbat recover {quoted} {word(f'recovered/{name}')}"] = "a copy as a broker would leave it"
         commands[f"kbat salvage {quoted} {word(f'salvaged/{name}')}"] = "a copy with every whole batch"
     for directory in found[_Help.INDEX]:
-        if directory not in unread and directory not in logs:
+        if directory not in unread and directory not in logs and not _is_foreign(directory):
             quoted = word(path if path.is_file() else directory)
-            commands[f"kbat rebuild-indexes {quoted}"] = "new indexes in the place of the old ones"
+            commands[f"kbat rebuild-indexes {quoted}"] = "new indexes that replace the old ones"
     return commands
 
 
-def _help_for(finding: kbat.Finding, path: Path) -> _Help | None:
+def _is_lost(place: Path, report: kbat.Report) -> bool:
+    """Return whether no command would keep anything: the segments are text files, compressed copies or noise."""
+    if place.suffix != ".log":
+        return place.name != CHECKPOINT and (report.batch_count == 0 or bool(foreign(place)))
+    return report.batch_count == 0 or _is_foreign(place.parent)
+
+
+def _is_foreign(directory: Path) -> bool:
+    """Return whether all segments of a directory are plainly not logs."""
+    logs = list(directory.glob("*.log"))
+    return bool(logs) and all(map(foreign, logs))
+
+
+def _help_for(finding: kbat.Finding, path: Path, report: kbat.Report) -> _Help | None:
     place = Path(finding.path)
-    is_log = place.suffix == ".log" or place.name == "leader-epoch-checkpoint"
+    is_log = place.suffix == ".log" or place.name == CHECKPOINT
     is_index = place.suffix in _INDEXES
     if finding.kind == "unreadable":
-        # an index on a bad sector can be made anew
+        # an index on a bad sector can be rebuilt
         is_replaced = is_index and not place.is_dir() and "Permission denied" not in finding.message
         return _Help.INDEX if is_replaced else _Help.ACCESS
     if finding.kind in _NO_HELP or finding.severity == "info":
         return None
-    if finding.severity == "error" and place == path == repairable(path):
-        return _Help.DUMP
-    if finding.severity == "error" and is_log:
-        return _Help.LOG
+    is_dump = place == path == repairable(path)
+    if finding.severity == "error" and (is_dump or is_log):
+        return None if _is_lost(place, report) else _Help.DUMP if is_dump else _Help.LOG
     return _Help.INDEX if is_index else None
 
 
@@ -113,12 +143,18 @@ def _show(report: kbat.Report, commands: dict[str, str], *, show_all: bool) -> N
     hidden = report.omitted_count + (0 if show_all else sum(max(0, count - _SHOWN) for count in seen.values()))
     if hidden:
         more = "" if show_all else "; --all shows more"
-        output.write_line(f"{hidden:,} more findings of the same kinds in the same files{more}")
+        output.write_line(f"{output.count_text(hidden, 'more finding')} of the same kinds in the same files{more}")
     counts = Counter(finding.severity for finding in report.findings)
-    output.write_line(
-        f"{report.path}: {report.segment_count:,} segments, {report.batch_count:,} batches, {report.record_count:,} "
-        f"records, {output.size_text(report.byte_count)}: {counts['error']} errors, {counts['warning']} warnings"
+    numbers = ", ".join(
+        (
+            output.count_text(report.segment_count, "segment"),
+            output.count_text(report.batch_count, "batch", "batches"),
+            output.count_text(report.record_count, "record"),
+            output.size_text(report.byte_count),
+        )
     )
+    verdict = f"{output.count_text(counts['error'], 'error')}, {output.count_text(counts['warning'], 'warning')}"
+    output.write_line(f"{report.path}: {numbers}: {verdict}")
     if commands:
         output.write_line("next:")
         width = max(map(len, commands))
@@ -133,4 +169,4 @@ def _line(finding: kbat.Finding) -> Text:
     if finding.offset is not None:
         place += f", offset {finding.offset}"
     name = (f"{finding.severity}: {finding.kind}", _STYLES[finding.severity])
-    return Text.assemble(name, f": {place}: {output.text(finding.message)}")
+    return Text.assemble(name, f": {place}: {output.in_shell(output.text(finding.message))}")

@@ -1,0 +1,123 @@
+"""Tables that fit a narrow terminal: less important columns are hidden first, then long names are shortened."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+from rich.text import Text
+
+from kbat.cli.output import console, text, write_line
+
+# Between the columns of a table.
+_GAP = "  "
+_ELLIPSIS = "…"
+# A name is shortened to this width before a column is hidden, and never below the second one.
+_SHORT = 20
+_SHORTEST = 8
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: its name, whether it is aligned to the left, and how early a narrow terminal hides it.
+
+    Rank 0 is always shown; the column with the largest rank is hidden first.
+    """
+
+    name: str
+    left: bool = False
+    rank: int = 0
+
+
+def write_table(title: str, columns: Sequence[Column], rows: Iterable[Sequence[str]], *, wide: bool = False) -> None:
+    """Write a table. On a terminal it has the terminal's width, unless `wide` is set."""
+    # a table of rich takes a second for 3000 rows
+    body = [tuple(row) for row in rows]
+    shown = console()
+    indexes, heads, widths = _layout(columns, body, None if wide else shown.width)
+    write_line(f"{text(title)}\n")
+    for head in heads:
+        shown.print(Text(_line(head, columns, indexes, widths), style="bold"))
+    write_line("─" * min(_width(widths), shown.width))
+    for row in body:
+        cells = (_shortened(row[index], width) for index, width in zip(indexes, widths, strict=True))
+        write_line(_line(list(cells), columns, indexes, widths))
+    write_line("")
+    if hidden := [column.name for index, column in enumerate(columns) if index not in indexes]:
+        write_line(f"hidden in this narrow terminal: {', '.join(hidden)}; --wide shows all columns\n")
+
+
+def _layout(
+    columns: Sequence[Column], body: list[tuple[str, ...]], limit: int | None
+) -> tuple[list[int], list[list[str]], list[int]]:
+    """Choose the columns to show, the lines of their names, and their widths."""
+    indexes = list(range(len(columns)))
+    heads, widths = _measured(columns, body, indexes, lines=1)
+    if limit is None or _width(widths) <= limit:
+        return indexes, heads, widths
+    cells = _measured(columns, body, indexes, lines=2)[1]
+    by_rank = sorted(indexes, key=lambda index: columns[index].rank)
+    shown: list[int] = []
+    names = max((cells[index] for index in indexes if columns[index].left), default=0)
+    spare = max(0, names - _SHORT)
+    for index in by_rank:
+        # a long name gives way to a column of figures, until it is short
+        if columns[index].rank == 0 or _width([cells[one] for one in (*shown, index)]) <= limit + spare:
+            shown.append(index)
+    shown.sort()
+    heads, widths = _measured(columns, body, shown, lines=2)
+    _narrow([columns[index].left for index in shown], widths, _width(widths) - limit)
+    return shown, heads, widths
+
+
+def _measured(
+    columns: Sequence[Column], body: list[tuple[str, ...]], indexes: list[int], lines: int
+) -> tuple[list[list[str]], list[int]]:
+    """Return the lines of the names of some columns, and the widths of the columns."""
+    names = [_head(columns[index].name, lines) for index in indexes]
+    widths = [
+        max([*map(cell_len, name), *(cell_len(row[index]) for row in body)])
+        for index, name in zip(indexes, names, strict=True)
+    ]
+    return [list(line) for line in zip(*names, strict=True) if any(line)], widths
+
+
+def _width(widths: Sequence[int]) -> int:
+    return sum(widths) + len(_GAP) * (len(widths) - 1)
+
+
+def _narrow(are_names: list[bool], widths: list[int], excess: int) -> None:
+    """Take the excess from the widest column of names."""
+    named = [place for place, is_name in enumerate(are_names) if is_name]
+    if named and excess > 0:
+        widest = max(named, key=lambda place: widths[place])
+        widths[widest] = max(_SHORTEST, widths[widest] - excess)
+
+
+def _head(name: str, lines: int) -> list[str]:
+    """Split the name of a column into lines, the first one empty if one is enough."""
+    words = name.split(" ")
+    if lines == 1:
+        return [name]
+    splits = [(" ".join(words[:at]), " ".join(words[at:])) for at in range(len(words))]
+    return list(min(splits, key=lambda two: max(map(cell_len, two))))
+
+
+def _line(cells: Sequence[str], columns: Sequence[Column], indexes: list[int], widths: list[int]) -> str:
+    padded = []
+    for cell, index, width in zip(cells, indexes, widths, strict=True):
+        space = " " * (width - cell_len(cell))
+        padded.append(cell + space if columns[index].left else space + cell)
+    return _GAP.join(padded).rstrip()
+
+
+def _shortened(cell: str, width: int) -> str:
+    """Take characters from the middle of a cell that is too long."""
+    if cell_len(cell) <= width:
+        return cell
+    start, end = cell[: len(cell) // 2], cell[len(cell) // 2 :]
+    while cell_len(start) + cell_len(end) + len(_ELLIPSIS) > width:
+        if cell_len(start) > cell_len(end):
+            start = start[:-1]
+        else:
+            end = end[1:]
+    return f"{start}{_ELLIPSIS}{end}"
