@@ -1,4 +1,4 @@
-"""Progress bars of long passes: with `rich`, where it is installed; else none."""
+"""Progress bars of long passes, if `rich` is installed."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from typing import Any
 
 
 class Bar:
-    """A bar of bytes done; stops showing when it is full, or gone."""
+    """A bar of bytes done, which disappears when it is full or deleted."""
 
     def __init__(self, progress: Any) -> None:  # noqa: ANN401 -- rich may not be there to name its type
-        """Take a `rich.progress.Progress` that was not started."""
+        """Start a `rich.progress.Progress`."""
         self._progress = progress
         self._task = progress.add_task("reading", total=None)
         progress.start()
 
     def __call__(self, done: int, total: int) -> None:
-        """Show how far the pass is."""
+        """Show the progress of the pass."""
         self._progress.update(self._task, completed=done, total=total)
         if done >= total:
             self._progress.stop()
 
     def __del__(self) -> None:
-        """Stop showing: the pass was dropped, or failed."""
+        """Remove the bar: the pass was dropped, or failed."""
         self._progress.stop()
 
 
 def bar() -> Bar | None:
-    """Give a bar, or None where `rich` is not installed."""
+    """Return a bar, or None if `rich` is not installed."""
     try:
         rich = import_module("rich.progress")
     except ImportError:

@@ -125,10 +125,11 @@ def test_unknown_arguments_are_refused() -> None:
 
 
 INTERRUPTED = """
-import sys, kbat
+import os, sys, kbat
 import pyarrow.dataset as ds
 path, how = sys.argv[1:]
-found = kbat.dataset([path] * 100_000)
+size = os.path.getsize(path)
+found = kbat.dataset([(path, 0, size)] * 100_000)
 nothing = ds.field("key") == b"nothing"
 print("go", flush=True)
 try:

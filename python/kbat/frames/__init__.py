@@ -1,6 +1,6 @@
-"""The frames people use, fed by :func:`kbat.scan`: polars, PyArrow's datasets, DuckDB.
+"""polars frames, PyArrow datasets and DuckDB views over :func:`kbat.scan`.
 
-Each module imports the library it is about; ``import kbat`` imports none of them.
+Each module imports its own library; ``import kbat`` does not import them.
 """
 
 from __future__ import annotations
@@ -26,21 +26,23 @@ __all__ = ["dataset", "register_duckdb", "scan_polars"]
 def scan_polars(source: Source, **options: Any) -> pl.LazyFrame:  # noqa: ANN401 -- those of kbat.scan
     """Batches of a buffer, of files or of directories as a ``polars.LazyFrame``.
 
-    The query's columns, predicate and row limit reach the scan: columns nobody asks for are not built; bounds on
-    ``offset``, ``timestamp``, ``topic`` and ``partition`` that follow from the predicate pass over files and batches
-    unread. polars applies the predicate itself to what comes. Arrow batches are streamed, each query is a fresh pass,
-    and no data is read for the schema.
+    The query's columns, predicate and row limit reach the scan: columns that the query does not use are not built;
+    files and batches outside the predicate's bounds on ``offset``, ``timestamp``, ``topic`` and ``partition`` are not
+    read. polars applies the predicate itself to the rows of the scan. Arrow batches are streamed, each query is a new
+    pass, and no data is read for the schema.
 
     Args:
         source: As for :func:`kbat.scan`, or a :class:`kbat.Scan`.
-        options: Keyword arguments of :func:`kbat.scan`; none with a :class:`kbat.Scan`.
+        options: Keyword arguments of :func:`kbat.scan`, such as ``topics``, ``partitions`` and ``replicas``. A
+            :class:`kbat.Scan` has its own.
 
     Raises:
         TypeError: An option that :func:`kbat.scan` does not have, or options for a :class:`kbat.Scan`.
+        ValueError: As for :func:`kbat.scan`, such as a topic that does not exist.
 
     Example:
-        >>> orders = kbat.scan_polars("/var/lib/kafka/data").filter(pl.col("topic") == "orders")
-        >>> orders.select("offset", "value").collect()
+        >>> orders = kbat.scan_polars("/var/lib/kafka/data", topics=["orders"])
+        >>> orders.filter(pl.col("offset") >= 1000).select("offset", "value").collect()
 
     """
     from kbat.frames.lazy import lazy_frame  # noqa: PLC0415 -- imports polars
@@ -49,21 +51,23 @@ def scan_polars(source: Source, **options: Any) -> pl.LazyFrame:  # noqa: ANN401
 
 
 def dataset(source: Source, **options: Any) -> Dataset:  # noqa: ANN401 -- those of kbat.scan
-    """Batches of a buffer, of files or of directories as a ``pyarrow.dataset.Dataset``, read as often as you like.
+    """Batches of a buffer, of files or of directories as a ``pyarrow.dataset.Dataset``, which can be read repeatedly.
 
     Its ``scanner``, ``to_table``, ``to_batches``, ``head``, ``count_rows`` and ``filter`` push columns and the
     filter's bounds into the scan, as :func:`kbat.scan_polars` does. DuckDB reads it by the name of its variable, with
     both pushed. ``to_table``, ``to_batches``, ``head``, ``take`` and ``count_rows`` stop at Ctrl-C and raise kbat's own
-    exceptions; a ``scanner`` has only the text of them. Where PyArrow reads it by itself (``join``, ``join_asof``,
-    ``sort_by``, a union, ``Scanner.from_dataset``, acero) it is taken into memory whole. It has no fragments, and a
-    schema of its own that can't be replaced.
+    exceptions; a ``scanner`` raises PyArrow's, with the same text. If PyArrow reads it by itself (``join``,
+    ``join_asof``, ``sort_by``, a union, ``Scanner.from_dataset``, acero) all rows are held in memory. It has no
+    fragments, and its schema can't be replaced.
 
     Args:
         source: As for :func:`kbat.scan`, or a :class:`kbat.Scan`.
-        options: Keyword arguments of :func:`kbat.scan`; none with a :class:`kbat.Scan`.
+        options: Keyword arguments of :func:`kbat.scan`, such as ``topics``, ``partitions`` and ``replicas``. A
+            :class:`kbat.Scan` has its own.
 
     Raises:
         TypeError: An option that :func:`kbat.scan` does not have, or options for a :class:`kbat.Scan`.
+        ValueError: As for :func:`kbat.scan`, such as a topic that does not exist.
 
     Example:
         >>> import pyarrow.dataset as ds
@@ -76,19 +80,21 @@ def dataset(source: Source, **options: Any) -> Dataset:  # noqa: ANN401 -- those
 
 
 def register_duckdb(connection: duckdb.DuckDBPyConnection, name: str, source: Source, **options: Any) -> None:  # noqa: ANN401 -- those of kbat.scan
-    """Make ``SELECT … FROM name`` read batches in a DuckDB connection; each query is a fresh pass.
+    """Make ``SELECT … FROM name`` read batches in a DuckDB connection; each query is a new pass.
 
     The query's columns and filters reach the scan as they do for :func:`kbat.dataset`. ``connection.unregister(name)``
     undoes it.
 
     Args:
-        connection: What ``duckdb.connect()`` gave, or the module ``duckdb`` itself for its default connection.
+        connection: The result of ``duckdb.connect()``, or the module ``duckdb`` itself for its default connection.
         name: Name of the view.
         source: As for :func:`kbat.scan`, or a :class:`kbat.Scan`.
-        options: Keyword arguments of :func:`kbat.scan`; none with a :class:`kbat.Scan`.
+        options: Keyword arguments of :func:`kbat.scan`, such as ``topics``, ``partitions`` and ``replicas``. A
+            :class:`kbat.Scan` has its own.
 
     Raises:
         TypeError: An option that :func:`kbat.scan` does not have, or options for a :class:`kbat.Scan`.
+        ValueError: As for :func:`kbat.scan`, such as a topic that does not exist.
 
     Example:
         >>> kbat.register_duckdb(duckdb, "orders", "/var/lib/kafka/data/orders-0")
@@ -102,6 +108,6 @@ def _scan(source: Source, options: dict[str, Any]) -> Scan:
     if not isinstance(source, Scan):
         return scan(source, **options)
     if options:
-        message = f"a Scan has its options already; they can't be given again: {', '.join(options)}"
+        message = f"a Scan has its own options; pass {', '.join(options)} to kbat.scan instead"
         raise TypeError(message)
     return source

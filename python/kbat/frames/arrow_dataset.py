@@ -1,12 +1,12 @@
-"""PyArrow: a scan as a dataset, and what its filters say of offsets and times.
+"""PyArrow: a scan as a dataset, and the bounds on offsets and times in its filters.
 
-PyArrow's expressions can't be looked into from Python. But a dataset drops fragments of which a filter can't be true,
-by what is known of their rows. So the bounds of a filter are found by asking: could it be true of rows with an offset
-below x? PyArrow's own simplifier answers.
+PyArrow's expressions are opaque in Python. But a dataset drops fragments for which a filter can't be true, according
+to the known bounds of their rows. So the bounds of a filter are found by questions: could it be true of rows with an
+offset below x? PyArrow's own simplifier answers.
 
 The dataset is a subclass of PyArrow's, because DuckDB pushes filters into nothing else. What PyArrow does with a
-dataset in C++ (joins, sorting, unions, acero) never sees a method of a subclass. So there is a real dataset below it,
-of one file that is made of the scan's rows when PyArrow opens it.
+dataset in C++ (joins, sorting, unions, acero) never sees a method of a subclass. So it wraps a real dataset of one
+file, which is made of the scan's rows when PyArrow opens it.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 FORMAT = ds.IpcFileFormat()
 NOWHERE = LocalFileSystem()
 
-#: Arguments of PyArrow's that a pass hands on, and those about reading files, which mean nothing here.
+#: Arguments of PyArrow that a pass uses, and those about reading files, which have no effect here.
 HEEDED = {"batch_size", "use_threads", "memory_pool"}
 OF_FILES = {"batch_readahead", "fragment_readahead", "fragment_scan_options", "cache_metadata"}
 
-#: Arrow batches that PyArrow filters and projects in one go, at the most.
+#: Largest number of Arrow batches that PyArrow filters and projects in one step.
 TOGETHER = 16
 
 
@@ -43,10 +43,10 @@ class Dataset(ds.UnionDataset):
     """A scan as a ``pyarrow.dataset.Dataset``; see :func:`kbat.dataset`."""
 
     def __init__(self, scan: Scan, where: ds.Expression | None = None) -> None:
-        """Take the scan."""
-        files = PyFileSystem(_Rows(scan, where))  # type: ignore[abstract]  # PyArrow's stub lacks what is there
+        """Wrap the scan."""
+        files = PyFileSystem(_Rows(scan, where))  # type: ignore[abstract]  # missing in PyArrow's stub
         rows = ds.FileSystemDataset([FORMAT.make_fragment("rows", files)], scan.schema, FORMAT, files)
-        super().__init__(scan.schema, [rows])  # type: ignore[call-arg]  # likewise
+        super().__init__(scan.schema, [rows])  # type: ignore[call-arg]  # missing in PyArrow's stub
         self._scan = scan
         self._where = where
 
@@ -56,42 +56,42 @@ class Dataset(ds.UnionDataset):
         return self._scan.schema
 
     def filter(self, expression: ds.Expression) -> Dataset:
-        """Give the dataset of the rows for which the expression holds, too."""
+        """Return the dataset of the rows for which the expression is also true."""
         return Dataset(self._scan, _and(self._where, expression))
 
-    # PyArrow's stub lacks expressions as columns
+    # expressions as columns are missing in PyArrow's stub
     def scanner(  # type: ignore[override]
         self,
         columns: list[str] | dict[str, ds.Expression] | None = None,
         filter: ds.Expression | None = None,  # noqa: A002 -- PyArrow's name
         **options: Any,  # noqa: ANN401 -- those of PyArrow
     ) -> ds.Scanner:
-        """Start a pass. Of PyArrow's other options, those that make sense for a stream are heeded."""
+        """Start a pass. PyArrow's other options are used if they apply to a stream."""
         # the scan's own stream: a thread of PyArrow's that draws from Python keeps the interpreter from ending
         return _Pass(self._scan, columns, _and(self._where, filter), options).over_stream()
 
     def to_batches(self, columns: Any = None, filter: Any = None, **options: Any) -> Iterator[pa.RecordBatch]:  # type: ignore[override]  # noqa: A002, ANN401 -- PyArrow's
-        """Iterate a pass, in this thread: it hears Ctrl-C and raises kbat's own exceptions."""
+        """Iterate a pass in this thread, which stops at Ctrl-C and raises kbat's own exceptions."""
         return _Pass(self._scan, columns, _and(self._where, filter), options).batches()
 
     def to_table(self, columns: Any = None, filter: Any = None, **options: Any) -> pa.Table:  # type: ignore[override]  # noqa: A002, ANN401 -- PyArrow's
-        """Give all rows, as ``to_batches`` does."""
+        """Return all rows, as ``to_batches`` does."""
         reading = _Pass(self._scan, columns, _and(self._where, filter), options)
         return pa.Table.from_batches(reading.batches(), reading.schema)
 
     def head(self, num_rows: int, columns: Any = None, filter: Any = None, **options: Any) -> pa.Table:  # type: ignore[override]  # noqa: A002, ANN401 -- PyArrow's
-        """Give the first rows, as ``to_batches`` does."""
+        """Return the first rows, as ``to_batches`` does."""
         reading = _Pass(self._scan, columns, _and(self._where, filter), options)
         return pa.Table.from_batches(_first(num_rows, reading.batches()), reading.schema)
 
     def take(self, indices: Any, columns: Any = None, filter: Any = None, **options: Any) -> pa.Table:  # type: ignore[override]  # noqa: A002, ANN401 -- PyArrow's
-        """Give the rows at these places, in this order, as ``to_batches`` does; no others are kept."""
+        """Return the rows with these indices, in this order, as ``to_batches`` does; other rows are not kept."""
         reading = _Pass(self._scan, columns, _and(self._where, filter), options)
         places = pa.array(indices, pa.int64())
         order = pc.sort_indices(places)
         rows = pa.Table.from_batches(_at(places.take(order), reading.batches()), reading.schema)
         if len(rows) < len(places):
-            message = f"place {pc.max(places)} is beyond the last row"
+            message = f"index {pc.max(places)} is beyond the last row"
             raise IndexError(message)
         return rows.take(pc.sort_indices(order))
 
@@ -100,23 +100,23 @@ class Dataset(ds.UnionDataset):
         return sum(batch.num_rows for batch in self.to_batches([], filter, **options))
 
     def get_fragments(self, filter: ds.Expression | None = None) -> Iterator[ds.Fragment]:  # noqa: A002 -- PyArrow's name
-        """Not to be had: files of batches are no format of PyArrow's."""
+        """Unsupported: PyArrow does not read files of batches."""
         raise NotImplementedError("a kbat dataset has no fragments")  # noqa: EM101 -- one sentence
 
-    def replace_schema(self, schema: pa.Schema) -> Dataset:  # type: ignore[override]  # likewise
-        """Not to be had, but for the schema it has, which a union asks for."""
+    def replace_schema(self, schema: pa.Schema) -> Dataset:  # type: ignore[override]  # a narrower result
+        """Unsupported, except with the same schema, which a union passes."""
         if schema == self.schema:
             return self
         raise NotImplementedError("a kbat dataset keeps its schema")  # noqa: EM101 -- one sentence
 
     def __reduce__(self) -> Any:  # noqa: ANN401 -- pickle's own
-        """Not to be had."""
+        """Unsupported."""
         message = "a kbat dataset can't be pickled: pickle its path and options"
         raise TypeError(message)
 
 
 class _Pass:
-    """A pass over what a query needs of a scan, with PyArrow's filter and projection behind it."""
+    """A pass over the part of a scan that a query needs, then PyArrow's filter and projection."""
 
     def __init__(self, scan: Scan, columns: Any, where: ds.Expression | None, options: dict[str, Any]) -> None:  # noqa: ANN401 -- names or expressions
         wanted = _columns_of(columns, where, scan.schema)
@@ -134,16 +134,16 @@ class _Pass:
 
     @property
     def schema(self) -> pa.Schema:
-        """That of the rows given."""
+        """The schema of the rows after the projection."""
         return self._over([]).projected_schema
 
     def over_stream(self) -> ds.Scanner:
-        """Let PyArrow draw from the scan."""
+        """Let PyArrow read from the scan."""
         return ds.Scanner.from_batches(pa.RecordBatchReader.from_stream(self._scan), **self._asked)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Read the scan here, and hand PyArrow what is there already."""
-        self._over([])  # raises for a column that is not there
+        """Read the scan in this thread, and pass PyArrow whole Arrow batches."""
+        self._over([])  # raises for a missing column
         return self._read()
 
     def _read(self) -> Iterator[pa.RecordBatch]:
@@ -189,7 +189,7 @@ class _Rows(FSSpecHandler):
         return "kbat"
 
     def open_input_file(self, path: str) -> pa.NativeFile:  # noqa: ARG002 -- there is one
-        # PyArrow opens a file anew while it has it open, to see its schema first
+        # PyArrow opens the file twice at the same time, first for its schema
         made = self._made()
         if made is None:
             sink = pa.BufferOutputStream()
@@ -208,7 +208,7 @@ def _and(one: ds.Expression | None, other: ds.Expression | None) -> ds.Expressio
 
 
 def _columns_of(columns: Any, where: ds.Expression | None, schema: pa.Schema) -> list[str]:  # noqa: ANN401 -- names or expressions
-    """Give the columns that a query reads: those whose absence it would not survive."""
+    """Return the columns that a query reads: it fails without each of them."""
     expressions = [where, *(columns.values() if isinstance(columns, dict) else [])]
     if columns is None or any("FieldPath(" in str(one) for one in expressions):  # a place means another without some
         return list(schema.names)
@@ -224,7 +224,7 @@ def _columns_of(columns: Any, where: ds.Expression | None, schema: pa.Schema) ->
 
 
 def _without_views(data_type: pa.DataType) -> pa.DataType:
-    """Give the type without binary views, which PyArrow can't filter."""
+    """Return the type without binary views, which PyArrow can't filter."""
     if pa.types.is_binary_view(data_type):
         return pa.binary()
     if pa.types.is_list(data_type):
@@ -235,7 +235,7 @@ def _without_views(data_type: pa.DataType) -> pa.DataType:
 
 
 def bounds_of(where: ds.Expression, scan: Scan, schema: pa.Schema) -> Bounds:
-    """Give the bounds that all rows are within for which the filter holds."""
+    """Return the bounds that all rows are within for which the filter holds."""
     ask = _Question(where, schema)
     offsets = timestamps = Range()
     if "offset" in schema.names:
@@ -275,7 +275,7 @@ def _range(ask: _Question, name: str, schema: pa.Schema) -> Range:
         return ds.scalar(pa.scalar(value * per, pa.int64()).cast(data_type))
 
     field = ds.field(name)
-    if ask.possible(field.is_null()):  # rows of faults have nulls
+    if ask.possible(field.is_null()):  # rows of corruption have nulls
         return Range()
     # the largest x with nothing below it, the smallest with nothing from it on
     start = _bisect(lowest, highest, lambda x: not ask.possible(field < scalar(x)))
@@ -284,7 +284,7 @@ def _range(ask: _Question, name: str, schema: pa.Schema) -> Range:
 
 
 def _bisect(low: int, high: int, holds: Any) -> int:  # noqa: ANN401 -- a function of a number
-    """Give the largest number found for which it holds, ``low`` where none was."""
+    """Return the largest number found for which it holds, or ``low``."""
     while low < high:
         middle = (low + high + 1) // 2
         if holds(middle):

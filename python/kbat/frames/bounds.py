@@ -1,7 +1,7 @@
-"""What a predicate leaves of offsets, timestamps, topics and partitions: bounds that every matching row is within.
+"""Bounds on offsets, timestamps, topics and partitions that follow from a predicate; every matching row is within.
 
-Bounds are made of parts that were understood; a part that was not is :data:`EVERYTHING`. So they may let rows through
-that don't match, never keep one out that does, and whoever asked still applies the predicate.
+Bounds are made of the parts of a predicate that kbat understands; other parts are :data:`EVERYTHING`. So rows within
+them may not match, but no matching row is outside, and the caller still applies the predicate.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ class Range:
         return self.start >= self.end
 
     def __and__(self, other: Range) -> Range:
-        """Give what is within both."""
+        """Return the intersection."""
         return Range(max(self.start, other.start), min(self.end, other.end))
 
     def __or__(self, other: Range) -> Range:
-        """Give a range that both are within."""
+        """Return a range that both are within."""
         return Range(min(self.start, other.start), max(self.end, other.end))
 
 
@@ -58,7 +58,7 @@ class Bounds:
         )
 
     def __and__(self, other: Bounds) -> Bounds:
-        """Give what is within both."""
+        """Return the intersection."""
         return Bounds(
             self.offsets & other.offsets,
             self.timestamps & other.timestamps,
@@ -67,7 +67,7 @@ class Bounds:
         )
 
     def __or__(self, other: Bounds) -> Bounds:
-        """Give bounds that both are within."""
+        """Return bounds that both are within."""
         if self.empty or other.empty:
             return other if self.empty else self
         return Bounds(
@@ -78,9 +78,9 @@ class Bounds:
         )
 
     def narrow(self, scan: Scan, columns: list[str] | None = None) -> Scan:
-        """Give the scan within the bounds. A column ``error`` comes last, asked for or not."""
+        """Return the scan within the bounds. A column ``error`` is always included, as the last one."""
         names = None if columns is None else [name for name in columns if name != "error"]
-        if self.offsets.empty or self.timestamps.empty:  # whose ends may be numbers that are none of Kafka's
+        if self.offsets.empty or self.timestamps.empty:  # the ends may be outside of int64
             return scan.narrow(columns=names, start_offset=0, end_offset=0)
         return scan.narrow(
             columns=names,

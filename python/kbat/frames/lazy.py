@@ -1,8 +1,7 @@
-"""polars: a scan as a lazy frame, and what its predicates say of offsets and times.
+"""polars: a scan as a lazy frame, and the bounds on offsets and times in its predicates.
 
-A predicate comes as a polars expression. Its parts are told apart by the JSON that polars writes of expressions,
-whose form polars does not promise: what looks otherwise than known is not understood, and gives no bound. Values of
-literals are asked of polars itself.
+A predicate is a polars expression. Its parts are read from the JSON that polars writes of expressions, whose form is
+not stable: an unknown form has no bounds. The values of literals are computed by polars itself.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ MILLISECONDS = {"ms": 1, "us": 1000, "ns": 1_000_000}
 
 
 def lazy_frame(scan: Scan) -> pl.LazyFrame:
-    """Give the scan as a lazy frame."""
+    """Return the scan as a lazy frame."""
     schema = pl.DataFrame(scan._empty()).schema  # noqa: SLF001 -- no public need
 
     def frames(
@@ -47,7 +46,7 @@ def lazy_frame(scan: Scan) -> pl.LazyFrame:
         batches = bounds.narrow(scan, read).to_batches()
         while (batch := batches._next()) is not None:  # noqa: SLF001 -- without pyarrow
             frame = pl.DataFrame(batch)
-            if read is not None:  # a column error comes unasked
+            if read is not None:  # the column error is always included
                 frame = frame.select(read)
             if left is not None:
                 frame = frame.head(left)
@@ -62,13 +61,13 @@ def lazy_frame(scan: Scan) -> pl.LazyFrame:
 
 
 def _cheapest(schema: pl.Schema, predicate: pl.Expr | None) -> list[str]:
-    """Give the columns of which the rows are counted where none is wanted."""
+    """Return columns to count the rows of, if the query uses no column."""
     asked = [] if predicate is None else [name for name in schema if name in predicate.meta.root_names()]
     return asked or ["offset" if "offset" in schema else next(iter(schema))]
 
 
 def bounds_of(predicate: pl.Expr) -> Bounds:
-    """Give the bounds that all rows are within for which the predicate holds."""
+    """Return the bounds that all rows are within for which the predicate holds."""
     try:
         return _bounds(json.loads(predicate.meta.serialize(format="json")))
     except Exception:  # noqa: BLE001 -- a form that this polars does not write or read: no bound
