@@ -1,4 +1,4 @@
-"""Partition directories that tests make and let grow: batches of records that tell their own offset."""
+"""Partition directories that tests make and let grow: batches of records whose values are their own offsets."""
 
 from __future__ import annotations
 
@@ -11,8 +11,17 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+# The timestamp of the record at offset 0; smaller numbers of milliseconds are refused as seconds.
+FIRST_TIME = 1_700_000_000_000
+
+
+def time_of(offset: float) -> int:
+    """Return the timestamp of the record at an offset; between two offsets, a time between their timestamps."""
+    return FIRST_TIME + int(1000 * offset)
+
+
 class GrowingLog:
-    """A partition directory. The record at offset n has the timestamp 1000 * n and the value `<directory>:n`."""
+    """A partition directory. The record at offset n has the timestamp `time_of(n)` and the value `<directory>:n`."""
 
     def __init__(self, directory: Path, start_offset: int = 0) -> None:
         self.directory = directory
@@ -37,7 +46,7 @@ class GrowingLog:
         """Build the batch that would come next."""
         builder = kbat.BatchBuilder(base_offset=self.end_offset, **settings)
         for offset in range(self.end_offset, self.end_offset + count):
-            builder.append(None, f"{self.directory.name}:{offset}".encode(), timestamp=1000 * offset)
+            builder.append(None, f"{self.directory.name}:{offset}".encode(), timestamp=time_of(offset))
         return builder.finish()
 
     def end_transaction(self, producer_id: int, *, commit: bool) -> None:
@@ -46,7 +55,7 @@ class GrowingLog:
             producer_id=producer_id,
             producer_epoch=0,
             commit=commit,
-            timestamp=1000 * self.end_offset,
+            timestamp=time_of(self.end_offset),
             base_offset=self.end_offset,
         )
         self._write(marker)

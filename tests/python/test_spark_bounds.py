@@ -37,15 +37,15 @@ def test_bounds_offsets_have_three_forms(name: str) -> None:
 def test_bounds_precedence_is_timestamp_then_timestamps_then_offsets() -> None:
     given = {
         "startingOffsets": "earliest",
-        "startingOffsetsByTimestamp": '{"a": {"0": 7}}',
+        "startingOffsetsByTimestamp": '{"a": {"0": 1700000000007}}',
         "startingTimestamp": "0",
         "endingOffsets": "latest",
-        "endingOffsetsByTimestamp": '{"a": {"0": 8}}',
-        "endingTimestamp": " 9 ",
+        "endingOffsetsByTimestamp": '{"a": {"0": 1700000000008}}',
+        "endingTimestamp": " 1700000000009 ",
     }
     expected = [
-        (Timestamp(0), Timestamp(9)),
-        (Timestamps(((A0, 7),)), Timestamps(((A0, 8),))),
+        (Timestamp(0), Timestamp(1700000000009)),
+        (Timestamps(((A0, 1700000000007),)), Timestamps(((A0, 1700000000008),))),
         (Offset(EARLIEST), Offset(LATEST)),
         (None, None),
     ]
@@ -81,6 +81,7 @@ def test_bounds_precedence_is_timestamp_then_timestamps_then_offsets() -> None:
         ("startingTimestamp", "2026-01-01"),
         ("startingTimestamp", "-1"),
         ("endingTimestamp", ""),
+        ("endingTimestamp", "2026-13-01T00:00:00Z"),
     ],
 )
 def test_bounds_wrong_ones_are_refused_with_the_forms(name: str, text: str) -> None:
@@ -91,6 +92,45 @@ def test_bounds_wrong_ones_are_refused_with_the_forms(name: str, text: str) -> N
     form = forms["Offsets" if name.endswith("Offsets") else "Timestamp"]
     with pytest.raises(ValueError, match=re.escape(f"kbat: option {name}={text!r}: ") + ".*" + re.escape(form)):
         parse_options({name: text})
+
+
+@pytest.mark.parametrize(
+    ("text", "milliseconds"),
+    [
+        ("0", 0),
+        ("100000000000", 100_000_000_000),
+        ("2026-11-22T00:00:00Z", 1_795_305_600_000),
+        ("2026-11-22T01:00:00.250+01:00", 1_795_305_600_250),
+        (" 2026-11-22 00:00:00+00:00 ", 1_795_305_600_000),
+        ("1970-01-01T00:00:01Z", 1000),
+    ],
+)
+def test_bounds_times_are_milliseconds_or_text_with_a_zone(text: str, milliseconds: int) -> None:
+    assert parse_options({"startingTimestamp": text}).start == Timestamp(milliseconds)
+    assert parse_options({"endingTimestamp": text}).end == Timestamp(milliseconds)
+    value = text if not text.isdecimal() else int(text)
+    by_partition = parse_options({"startingOffsetsByTimestamp": json.dumps({"a": {"0": value}})})
+    assert by_partition.start == Timestamps(((A0, milliseconds),))
+
+
+@pytest.mark.parametrize("text", ["1", "1700000000", "99999999999"])
+def test_bounds_times_that_look_like_seconds_are_refused(text: str) -> None:
+    message = f"{text} looks like seconds, and the unit is milliseconds: write {text}000"
+    for name in ("startingTimestamp", "endingTimestamp"):
+        with pytest.raises(ValueError, match=f"option {name}='{text}': {message}"):
+            parse_options({name: text})
+    for name in ("startingOffsetsByTimestamp", "endingOffsetsByTimestamp"):
+        with pytest.raises(ValueError, match=message):
+            parse_options({name: f'{{"a": {{"0": {text}}}}}'})
+
+
+@pytest.mark.parametrize("text", ["2026-11-22T00:00:00", "2026-11-22"])
+def test_bounds_times_without_a_zone_are_refused(text: str) -> None:
+    message = "it has no time zone; write 2026-11-22T00:00:00Z if it is in UTC"
+    with pytest.raises(ValueError, match=f"option endingTimestamp='{text}': {message}"):
+        parse_options({"endingTimestamp": text})
+    with pytest.raises(ValueError, match=message):
+        parse_options({"endingOffsetsByTimestamp": json.dumps({"a": {"0": text}})})
 
 
 @pytest.mark.parametrize(
@@ -109,11 +149,17 @@ def test_bounds_wrong_ones_are_refused_with_the_forms(name: str, text: str) -> N
             "starting offset 3 of a-0 is greater than its ending offset 2",
         ),
         (
-            {"startingOffsetsByTimestamp": '{"a": {"0": 3}}', "endingOffsetsByTimestamp": '{"a": {"0": 2}}'},
-            "starting timestamp 3 of a-0 is greater than its ending timestamp 2",
+            {
+                "startingOffsetsByTimestamp": '{"a": {"0": 1700000000003}}',
+                "endingOffsetsByTimestamp": '{"a": {"0": 1700000000002}}',
+            },
+            "starting timestamp 1700000000003 of a-0 is greater than its ending timestamp 1700000000002",
         ),
         # Spark's Kafka source fails too, once it has the offsets
-        ({"startingTimestamp": "5", "endingTimestamp": "3"}, "startingTimestamp 5 is after endingTimestamp 3"),
+        (
+            {"startingTimestamp": "1700000000005", "endingTimestamp": "1700000000003"},
+            "startingTimestamp 1700000000005 is after endingTimestamp 1700000000003",
+        ),
     ],
 )
 def test_bounds_of_a_batch_have_rules(given: dict[str, str], message: str) -> None:
@@ -125,12 +171,12 @@ def test_bounds_of_a_batch_have_rules(given: dict[str, str], message: str) -> No
     "given",
     [
         {},
-        {"startingOffsets": "latest", "startingTimestamp": "5"},  # the timestamp comes first
+        {"startingOffsets": "latest", "startingTimestamp": "1700000000005"},  # the timestamp comes first
         {"startingOffsets": '{"a": {"0": 3}}', "endingOffsets": '{"a": {"0": -1}}'},
         {"startingOffsets": '{"a": {"0": -2}}', "endingOffsets": '{"a": {"0": 3}}'},
         {"startingOffsets": '{"a": {"0": 3}}', "endingOffsets": '{"a": {"0": 3}}'},
         {"startingOffsets": "earliest", "endingOffsets": '{"a": {"0": 3}}'},
-        {"startingTimestamp": "5", "endingTimestamp": "5"},
+        {"startingTimestamp": "1700000000005", "endingTimestamp": "1700000000005"},
         {"maxOffsetsPerTrigger": "1", "minOffsetsPerTrigger": "2"},
     ],
 )
@@ -141,9 +187,12 @@ def test_bounds_of_a_batch_that_fit_pass(given: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"endingOffsets": "latest"}, "endingOffsets means nothing for a stream"),
-        ({"endingTimestamp": "5"}, "an ending timestamp means nothing for a stream"),
-        ({"endingOffsetsByTimestamp": '{"a": {"0": 5}}'}, "an ending timestamp means nothing for a stream"),
+        ({"endingOffsets": "latest"}, "endingOffsets has no effect on a stream"),
+        ({"endingTimestamp": "1700000000005"}, "an ending timestamp has no effect on a stream"),
+        (
+            {"endingOffsetsByTimestamp": '{"a": {"0": 1700000000005}}'},
+            "an ending timestamp has no effect on a stream",
+        ),
         (
             {"minOffsetsPerTrigger": "11", "maxOffsetsPerTrigger": "10"},
             "minOffsetsPerTrigger=11 is higher than maxOffsetsPerTrigger=10",
@@ -188,7 +237,7 @@ def test_subscription_by_partition_takes_these() -> None:
 
 
 def test_subscription_of_what_is_not_there_is_an_error() -> None:
-    with pytest.raises(ValueError, match="c, d is not under the path; topics there: a, b;"):
+    with pytest.raises(ValueError, match="c, d are not under the path; topics there: a, b;"):
         Subscription(topics=("a", "c", "d")).check([A0, A1, B0])
     with pytest.raises(ValueError, match="a-2 is not under the path"):
         Subscription(partitions=(A0, TopicPartition("a", 2))).check([A0, A1, B0])

@@ -13,7 +13,7 @@ from pyspark.sql import datasource
 
 import kbat
 from data import with_right_crc
-from growing_log import GrowingLog
+from growing_log import GrowingLog, time_of
 from kbat.spark.filters import RowFilter
 from kbat.spark.options import ReadOptions, parse_options
 from kbat.spark.plan import plan
@@ -112,10 +112,10 @@ JSON = '{"a": {"0": %d}}'
         ({"startingOffsets": JSON % 25, "maxRecordsPerPartition": 4}, span(30, 70)),
         ({"endingOffsets": JSON % 35}, span(0, 20, 30, 35)),
         ({"endingOffsets": JSON % 25}, span(0, 20)),
-        ({"startingTimestamp": "35000"}, span(35, 70)),
-        ({"startingTimestamp": "22000"}, span(30, 70)),
-        ({"startingTimestamp": "15000", "endingTimestamp": "42000"}, span(15, 20, 30, 42)),
-        ({"endingTimestamp": "60000"}, span(0, 20, 30, 60)),
+        ({"startingTimestamp": time_of(35)}, span(35, 70)),
+        ({"startingTimestamp": time_of(22)}, span(30, 70)),
+        ({"startingTimestamp": time_of(15), "endingTimestamp": time_of(42)}, span(15, 20, 30, 42)),
+        ({"endingTimestamp": time_of(60)}, span(0, 20, 30, 60)),
     ],
 )
 def test_damage_skipped_costs_no_good_row(
@@ -140,8 +140,8 @@ def test_damage_skipped_in_the_last_segment_costs_no_good_row(active: Path, give
 
     assert found() == span(0, 20, 30, 50)
     assert found(startingOffsets=JSON % 35) == span(35, 50)
-    assert found(startingTimestamp="41000") == span(41, 50)
-    assert found(endingTimestamp="42000") == span(0, 20, 30, 42)
+    assert found(startingTimestamp=time_of(41)) == span(41, 50)
+    assert found(endingTimestamp=time_of(42)) == span(0, 20, 30, 42)
     found_by_stream = stream(active, 7, onCorrupt="skip", columns="offset")
     assert [offset for rows in found_by_stream for offset in offsets(rows)] == span(0, 20, 30, 50)
 
@@ -180,7 +180,7 @@ def test_damage_of_a_last_offset_costs_no_good_row(tmp_path: Path, number: int) 
         {"maxPartitionBytes": "100"},
         {"startingOffsets": JSON % 35},
         {"endingOffsets": JSON % 35},
-        {"startingTimestamp": "35000", "startingOffsetsByTimestampStrategy": "latest"},
+        {"startingTimestamp": time_of(35)},
         {"view": "batches"},
     ],
 )
@@ -188,9 +188,10 @@ def test_damage_that_hides_batches_of_a_sealed_segment_fails(damaged: Path, give
     with pytest.raises(kbat.TruncatedError, match="its length leads beyond the end of the file") as raised:
         read(damaged, **given)
     assert raised.value.path == str(damaged / "a-0" / f"{0:020}.log")
-    # where a task meets it, the offset is known, where the plan does, it is not
-    lost = ["offsets 20 to 29 can't be read"] if given.keys() <= {"maxPartitionBytes", "view"} else []
-    assert raised.value.__notes__ == [*lost, "option onCorrupt=skip leaves the batch out, report tells of it"]
+    # the plan that meets it does not know the offsets, the task does
+    lost = [] if given.keys() & {"startingOffsets", "endingOffsets"} else ["offsets 20 to 29 can't be read"]
+    advice = "option onCorrupt=skip omits the batch, onCorrupt=report adds a row that describes it"
+    assert raised.value.__notes__ == [*lost, advice]
 
 
 @pytest.mark.parametrize("most", [7, 45, 100])
@@ -212,7 +213,7 @@ def test_damage_is_none_where_a_log_ends_with_a_part_of_a_batch_or_zeros(tmp_pat
             for most in (7, 100):
                 given = {"onCorrupt": on_corrupt, "maxRecordsPerPartition": most, "columns": "offset"}
                 assert offsets(read(log.directory, **given)) == span(0, log.end_offset)
-            found = read(log.directory, startingTimestamp="15000", onCorrupt=on_corrupt, columns="offset")
+            found = read(log.directory, startingTimestamp=time_of(15), onCorrupt=on_corrupt, columns="offset")
             assert offsets(found) == span(15, log.end_offset)
 
 
@@ -243,8 +244,9 @@ def test_damage_is_not_an_empty_batch_with_the_largest_timestamp(tmp_path: Path,
     log.segment.write_bytes(log.segment.read_bytes()[: -len(last)] + with_right_crc(empty))
     log.roll()
     log.append(10)
-    given = {"startingTimestamp": "15000", "startingOffsetsByTimestampStrategy": "latest", "onCorrupt": on_corrupt}
-    assert read(tmp_path, columns="offset", **given) == []  # as a broker answers: in no later segment
+    given = {"startingTimestamp": time_of(15), "onCorrupt": on_corrupt}
+    # a broker answers that there is none, because the first segment's largest timestamp is that of the empty batch
+    assert offsets(read(tmp_path, columns="offset", **given)) == span(20, 30)
 
 
 @pytest.mark.parametrize("most", [1, 3, 10, 25, 100])
@@ -273,7 +275,11 @@ def test_filter_on_time_leaves_out_no_good_row_behind_damage(active: Path, on_co
     names = ["offset", "timestamp"] + ["error"] * (on_corrupt == "report")
     options = options_of(active, onCorrupt=on_corrupt, columns=",".join(names))
     reader = FilteringReader(schema_of(options.column_names), options)
-    list(reader.pushFilters([datasource.GreaterThanOrEqual(("timestamp",), datetime.fromtimestamp(41, UTC))]))
+    list(
+        reader.pushFilters(
+            [datasource.GreaterThanOrEqual(("timestamp",), datetime.fromtimestamp(time_of(41) / 1000, UTC))]
+        )
+    )
     rows = [row for task in reader.partitions() for batch in reader.read(task) for row in batch.to_pylist()]
     assert [offset for offset in offsets(rows) if offset >= 41] == span(41, 50)
 
@@ -282,7 +288,7 @@ def batch_of(log: GrowingLog, offsets: list[int]) -> bytes:
     """Return the batch that comes next, damaged, of records with these offsets."""
     builder = kbat.BatchBuilder(base_offset=offsets[0])
     for offset in offsets:
-        builder.append(None, b"value", timestamp=1000 * offset, offset=offset)
+        builder.append(None, b"value", timestamp=time_of(offset), offset=offset)
     batch = bytearray(builder.finish())
     batch[-1] ^= 1
     log.end_offset = offsets[-1] + 1

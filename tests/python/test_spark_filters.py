@@ -31,9 +31,10 @@ from pyspark.sql.datasource import (
 )
 
 from data import build, with_wrapper_timestamp
-from growing_log import GrowingLog
+from growing_log import FIRST_TIME, GrowingLog, time_of
 from kbat.spark import KbatDataSource, register
-from kbat.spark.filters import Interval, RowFilter, row_filter
+from kbat.spark.filters import RowFilter, row_filter
+from kbat.spark.intervals import Interval
 from kbat.spark.options import parse_options
 from kbat.spark.plan import plan
 from kbat.spark.topics import TopicPartition
@@ -159,16 +160,16 @@ def test_plan_leaves_out_what_cannot_match(logs: Path) -> None:
     assert planned(logs, EqualTo(TOPIC, "b")) == {"b-0/0000.log", "b-0/0020.log", "b-0/0040.log"}
     assert planned(logs, EqualTo(PARTITION, 1), GreaterThanOrEqual(OFFSET, 25)) == {"a-1/0020.log", "a-1/0040.log"}
     assert planned(logs, EqualTo(TOPIC, "b"), LessThan(OFFSET, 10)) == {"b-0/0000.log"}
-    assert planned(logs, EqualTo(TOPIC, "b"), GreaterThan(TIME, at(39_500))) == {"b-0/0040.log"}
+    assert planned(logs, EqualTo(TOPIC, "b"), GreaterThan(TIME, at(time_of(39.5)))) == {"b-0/0040.log"}
     assert planned(logs, EqualTo(TOPIC, "c")) == set()
 
 
 def test_plan_keeps_sets_whose_wrapper_has_what_its_client_wrote(tmp_path: Path) -> None:
-    message = with_wrapper_timestamp(build([(50_000, b"k", b"v")], magic=1, compression="gzip"), 0)
+    message = with_wrapper_timestamp(build([(time_of(50), b"k", b"v")], magic=1, compression="gzip"), 0)
     for name, data in (("v1-0", message), ("v2-0", build([(10, b"k", b"v")]))):
         (tmp_path / name).mkdir()
         (tmp_path / name / f"{0:020}.log").write_bytes(data)
-    assert planned(tmp_path, GreaterThan(TIME, at(39_500))) == {"v1-0/0000.log"}
+    assert planned(tmp_path, GreaterThan(TIME, at(time_of(39.5)))) == {"v1-0/0000.log"}
 
 
 @pytest.fixture(scope="module")
@@ -191,7 +192,7 @@ def predicate(chance: random.Random) -> str:
             f"offset {comparison} {offset}",
             f"offset BETWEEN {offset} AND {offset + chance.randint(-1, 30)}",
             f"offset IN ({offset}, {offset + 7}, NULL)",
-            f"timestamp {comparison} timestamp_micros({int(time * 1000)})",
+            f"timestamp {comparison} timestamp_micros({int((FIRST_TIME + time) * 1000)})",
             f"partition {comparison} {chance.randint(-1, 2)}",
             f"topic {comparison} '{chance.choice('abc')}'",
             chance.choice(

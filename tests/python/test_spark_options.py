@@ -63,6 +63,7 @@ GOOD = {
     "minOffsetsPerTrigger": ("5", "min_offsets_per_trigger", 5),
     "maxTriggerDelay": ("2m", "max_trigger_delay", 120_000),
     "startingOffsetsByTimestampStrategy": ("Latest", "timestamp_strategy", "latest"),
+    "replicas": ("Longest", "replicas", "longest"),
     "view": ("Batches", "view", "batches"),
     "metricsPath": ("file:///m/n", "metrics_path", "/m/n"),
     "columns": ("offset", "columns", ("offset",)),
@@ -136,9 +137,11 @@ def test_options_good_value_is_parsed(name: str) -> None:
         ("isolationLevel", "serializable", "it is read_uncommitted or read_committed"),
         ("kafka.isolation.level", "2", "option kafka.isolation.level='2': it is read_uncommitted or read_committed"),
         ("startingOffsetsByTimestampStrategy", "earliest", "it is error or latest"),
-        ("includeHeader", "true", "there is no option includeHeader; did you mean includeHeaders"),
-        ("nonsense", "true", f"there is no option nonsense; there are: {', '.join(OPTION_NAMES)}"),
-        ("kafka.auto.offset.reset", "latest", "is not supported, nor by Spark's Kafka source; where to start is said"),
+        ("includeHeader", "true", "unknown option includeHeader; did you mean includeHeaders?"),
+        ("includeheader", "true", "unknown option includeheader (Spark lower-cased it); did you mean includeHeaders?"),
+        ("nonsenses", "true", f"; the options are: {', '.join(OPTION_NAMES)}"),
+        ("replicas", "all", "option replicas='all': it is error or longest"),
+        ("kafka.auto.offset.reset", "latest", "is not supported, as in Spark's Kafka source; set startingOffsets"),
         ("kafka.key.deserializer", "x", r"CAST(key AS STRING)"),
     ],
 )
@@ -154,11 +157,14 @@ def test_options_wrong_ones_are_refused_with_what_to_do(name: str, text: str, me
         ({"onCorrupt": "ignore"}, "option onCorrupt='ignore': it is fail, skip or report"),
         ({"view": "rows"}, "option view='rows': it is records, batches or segments"),
         ({"view": "batches", "columns": "offset"}, "there is no column 'offset'; there are topic, partition, segment"),
-        ({"view": "segments", "includeHeaders": "true"}, "view=segments has no record headers; leave it out"),
-        ({"columns": "offset,error"}, "error is there with onCorrupt=report only"),
-        ({"view": "batches", "includeControl": "true"}, "includeControl is about records, and view=batches shows all"),
-        ({"view": "segments", "isolationLevel": "read_committed"}, "isolationLevel=read_committed is about records"),
-        ({"owner": "me"}, "CREATE TEMPORARY VIEW does"),
+        ({"view": "segments", "includeHeaders": "true"}, "view=segments has no record headers; remove it"),
+        ({"columns": "offset,error"}, "the column error requires onCorrupt=report"),
+        (
+            {"view": "batches", "includeControl": "true"},
+            "includeControl applies to records, and view=batches shows everything",
+        ),
+        ({"view": "segments", "isolationLevel": "read_committed"}, "isolationLevel=read_committed applies to records"),
+        ({"owner": "me"}, "use CREATE TEMPORARY VIEW"),
     ],
 )
 def test_options_of_views_and_damage_are_checked(given: dict[str, str], message: str) -> None:
@@ -179,11 +185,11 @@ def test_options_isolation_level_under_kafkas_name_is_the_same() -> None:
     assert parse_options({"kafka.Isolation.level": "read_committed"}).isolation == "read_committed"
     both = {"kafka.isolation.level": "read_committed", "isolationLevel": "read_committed"}
     assert parse_options(both).isolation == "read_committed"
-    with pytest.raises(ValueError, match="says otherwise than isolationLevel: leave one out"):
+    with pytest.raises(ValueError, match=r"options isolationLevel and .* conflict: set only one of them"):
         parse_options(both | {"isolationLevel": "read_uncommitted"})
 
 
-def test_options_of_a_connection_are_passed_over_with_one_warning() -> None:
+def test_options_of_a_connection_are_ignored_with_one_warning() -> None:
     given = {
         "kafka.bootstrap.servers": "host:9092",
         "kafka.fetch.max.bytes": "1",
@@ -202,7 +208,8 @@ def test_options_of_a_connection_are_passed_over_with_one_warning() -> None:
     )
     assert options.ignored == tuple(given)[:6]
     with pytest.warns(
-        UserWarning, match="these options do nothing: kafka.bootstrap.servers, .*fetchOffset.ret"
+        UserWarning,
+        match="these options have no effect, because there is no broker: kafka.bootstrap.servers, .*fetchOffset.ret",
     ) as warned:
         options.warn_ignored()
     assert len(warned) == 1
@@ -222,7 +229,7 @@ def test_options_nothing_ignored_is_no_warning() -> None:
 )
 def test_options_two_ways_to_name_topics_are_refused(given: dict[str, str]) -> None:
     first, second = given
-    with pytest.raises(ValueError, match=f"options {first} and {second} are both given"):
+    with pytest.raises(ValueError, match=f"options {first} and {second} exclude each other"):
         parse_options(given)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import kbat
 from data import DATA
-from growing_log import GrowingLog
+from growing_log import GrowingLog, time_of
 from kbat.spark.filters import RowFilter
 from kbat.spark.options import ReadOptions, parse_options
 from kbat.spark.plan import Piece, ReadPartition, pack, plan
@@ -88,7 +88,7 @@ def test_plan_leaves_empty_segments_out() -> None:
 
 
 def test_plan_of_an_empty_directory_is_one_idle_task(tmp_path: Path) -> None:
-    with pytest.warns(UserWarning, match=f"no segments of what is asked for at {tmp_path}: the read has no rows"):
+    with pytest.warns(UserWarning, match=f"{tmp_path} is empty: no segment to read; the read has no rows of it"):
         assert plan(ReadOptions(path=(os.fspath(tmp_path),))) == [ReadPartition(())]
 
 
@@ -129,9 +129,23 @@ def test_plan_of_a_glob_leaves_out_what_a_log_directory_leaves_out(tmp_path: Pat
     assert names(f"d/{left_out[0]}") == left_out[:1]  # by its name, it is read
 
 
+def test_plan_of_a_location_without_a_recognised_segment_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "orders-0").mkdir()
+    (tmp_path / "orders-0" / f"{0:020}.log.gz").write_bytes(b"\x1f\x8b")
+    for path in (tmp_path, tmp_path / "orders-0"):
+        with pytest.raises(ValueError, match=r"no log segment is recognized"):
+            plan(ReadOptions(path=(os.fspath(path),)))
+
+
+def test_plan_of_a_pattern_that_matches_no_topic_warns(log_dir: Path) -> None:
+    options = parse_options({"path": os.fspath(log_dir), "subscribePattern": "^nothing"})
+    with pytest.warns(UserWarning, match=f"no topic at {log_dir} matches subscribePattern; the read has no rows"):
+        assert plan(options) == [ReadPartition(())]
+
+
 @pytest.mark.parametrize("name", ["nothing", "nothing-*"])
 def test_plan_of_a_path_where_nothing_is_is_an_error(tmp_path: Path, name: str) -> None:
-    with pytest.raises(FileNotFoundError, match=r"kbat: nothing is at .*nothing"):
+    with pytest.raises(FileNotFoundError, match=r"kbat: nothing (is at|matches) .*nothing"):
         plan(ReadOptions(path=(os.fspath(tmp_path / name),)))
 
 
@@ -147,8 +161,8 @@ def large_batch(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("large-batch")
     limits = kbat.Limits(batch_len=1 << 30)
     with kbat.LogWriter(path / "a-0", limits=limits) as log:
-        log.append(None, b"small", timestamp=1000)
-        log.append(None, bytes(kbat.Limits().batch_len + 1), timestamp=2000)
+        log.append(None, b"small", timestamp=time_of(1))
+        log.append(None, bytes(kbat.Limits().batch_len + 1), timestamp=time_of(2))
     return path
 
 
@@ -159,7 +173,7 @@ def large_batch(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ({"isolationLevel": "read_committed"}, 2),
         ({"startingOffsets": '{"a": {"0": 1}}'}, 1),
         ({"endingOffsets": '{"a": {"0": 2}}'}, 2),
-        ({"startingTimestamp": "2000"}, 1),
+        ({"startingTimestamp": str(time_of(2))}, 1),
         ({"maxRecordsPerPartition": "1"}, 2),
     ],
 )
@@ -186,7 +200,7 @@ def test_plan_of_a_stream_goes_by_the_limits_of_the_options(large_batch: Path) -
         ({}, [0, 5, 9]),
         ({"startingOffsets": '{"a": {"0": 5}}'}, [5, 9]),
         ({"startingOffsets": '{"a": {"0": 4}}', "endingOffsets": '{"a": {"0": 5}}'}, [0]),
-        ({"startingTimestamp": "6000", "endingTimestamp": "8000"}, [5]),
+        ({"startingTimestamp": str(time_of(6)), "endingTimestamp": str(time_of(8))}, [5]),
     ],
 )
 def test_plan_of_segments_has_those_within_the_bounds(tmp_path: Path, given: dict[str, str], bases: list[int]) -> None:

@@ -11,7 +11,7 @@ import pytest
 import kbat
 from data import DATA, name_of
 from expected import case_directories
-from growing_log import GrowingLog
+from growing_log import GrowingLog, time_of
 from kbat.spark.options import parse_options
 from kbat.spark.plan import plan
 from kbat.spark.rows import RowReader, null_headers
@@ -36,7 +36,7 @@ def read(source: Path, **given: object) -> pa.Table:
 
 
 def scanned(source: Path) -> pa.Table:
-    scan = kbat.scan(source, columns=list(COLUMNS), include_control=True, timestamp_unit="us")
+    scan = kbat.scan(source, columns=list(COLUMNS), include_control=True, timestamp_unit="us", missing_timestamp=-1)
     return pa.Table.from_batches(
         map(null_headers, scan.to_pyarrow().to_batches()), scan.to_pyarrow().schema
     ).combine_chunks()
@@ -81,7 +81,7 @@ def test_splits_cut_a_window_of_offsets_too(tmp_path: Path) -> None:
     log = GrowingLog(tmp_path / "a-0")
     log.append(*[3] * 40)
     for size in (1, 300, 1000):
-        given = {"startingTimestamp": 10_000, "endingTimestamp": 100_000, "maxPartitionBytes": size}
+        given = {"startingTimestamp": time_of(10), "endingTimestamp": time_of(100), "maxPartitionBytes": size}
         assert read(tmp_path, **given).column("offset").to_pylist() == list(range(10, 100))
     assert len(plan(parse_options({"path": str(tmp_path), "maxPartitionBytes": "300"}))) > 10
 

@@ -183,5 +183,5 @@ def test_stream_deleted_segments_fail_the_query_unless_told(spark: SparkSession,
 
 def test_stream_options_that_end_it_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     GrowingLog(tmp_path / "a-0").append(1)
-    with pytest.raises(StreamingQueryException, match="endingOffsets means nothing for a stream"):
+    with pytest.raises(StreamingQueryException, match="endingOffsets has no effect on a stream"):
         finish(start(spark, tmp_path, Sink(), tmp_path / "checkpoint", endingOffsets="latest"))

@@ -91,7 +91,7 @@ def damaged(tmp_path: Path) -> Path:
 
 
 def test_damage_fails_the_job_and_the_message_names_the_way_on(spark: SparkSession, damaged: Path) -> None:
-    with pytest.raises(PySparkException, match="option onCorrupt=skip leaves the batch out"):
+    with pytest.raises(PySparkException, match="option onCorrupt=skip omits the batch"):
         read(spark, damaged).collect()
 
 

@@ -5,8 +5,10 @@ startingTimestamp  before  startingOffsetsByTimestamp  before  startingOffsets  
 endingTimestamp    before  endingOffsetsByTimestamp    before  endingOffsets    before  latest
 ```
 
-An offset for a time is the earliest offset whose timestamp is not before it. In JSON of offsets, -2 is earliest and -1
-latest. JSON names every partition that is read.
+In a batch read, `startingTimestamp` and `endingTimestamp` filter rows: a read returns the records with starting <=
+timestamp < ending, and those without a timestamp are in no such range. Times in JSON, and the start of a stream, become
+offsets: that of the first record, in the order of the log, whose timestamp is not before the time. In JSON of offsets,
+-2 is earliest and -1 latest. JSON names every partition that is read.
 """
 
 from __future__ import annotations
@@ -17,16 +19,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from kbat.spark.topics import TopicPartition
-from kbat.spark.values import parse_timestamp
+from kbat.spark.values import checked_milliseconds, parse_timestamp
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+
+    from typing_extensions import TypeIs
 
 EARLIEST: Final = -2
 LATEST: Final = -1
 
 _OFFSET_FORM = 'earliest, latest, or JSON like {"orders": {"0": 23, "1": -2}} with -2 for earliest and -1 for latest'
-_TIMESTAMP_FORM = 'JSON like {"orders": {"0": 1700000000000}} in milliseconds since 1970, UTC'
+_TIMESTAMP_FORM = (
+    'JSON like {"orders": {"0": 1700000000000}} in milliseconds since 1970, UTC, '
+    'or with text that has a zone, like {"orders": {"0": "2026-11-22T00:00:00Z"}}'
+)
 
 
 @dataclass(frozen=True)
@@ -71,12 +78,12 @@ def parse_offsets(text: str) -> Offset | Offsets:
         return Offset(EARLIEST)
     if word == "latest":
         return Offset(LATEST)
-    return Offsets(_parse_json(text, EARLIEST, f"it is {_OFFSET_FORM}"))
+    return Offsets(_parse_json(text, _as_offset, f"it is {_OFFSET_FORM}"))
 
 
 def parse_timestamps(text: str) -> Timestamps:
     """Parse `startingOffsetsByTimestamp` or `endingOffsetsByTimestamp`."""
-    return Timestamps(_parse_json(text, 0, f"it is {_TIMESTAMP_FORM}"))
+    return Timestamps(_parse_json(text, _as_timestamp, f"it is {_TIMESTAMP_FORM}"))
 
 
 def parse_bound_timestamp(text: str) -> Timestamp:
@@ -84,23 +91,40 @@ def parse_bound_timestamp(text: str) -> Timestamp:
     return Timestamp(parse_timestamp(text))
 
 
-def _parse_json(text: str, smallest: int, form: str) -> tuple[tuple[TopicPartition, int], ...]:
+def _parse_json(text: str, parse: Callable[[object], int | None], form: str) -> tuple[tuple[TopicPartition, int], ...]:
+    """Parse one value per partition. `parse` returns None for a value that does not have the form."""
     try:
         topics = json.loads(text)
-        found = {
+        values = {
             TopicPartition(topic, int(number)): value
             for topic, numbers in topics.items()
             for number, value in numbers.items()
         }
     except (ValueError, AttributeError):
         raise ValueError(form) from None
-    if not found or not all(_is_number(value, smallest) for value in found.values()):
+    found = {}
+    for partition, value in values.items():
+        number = parse(value)
+        if number is None:
+            raise ValueError(form)
+        found[partition] = number
+    if not found:
         raise ValueError(form)
     return tuple(sorted(found.items()))
 
 
-def _is_number(value: object, smallest: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and smallest <= value < 1 << 63
+def _as_offset(value: object) -> int | None:
+    return value if _is_number(value) and EARLIEST <= value < 1 << 63 else None
+
+
+def _as_timestamp(value: object) -> int | None:
+    if isinstance(value, str):
+        return parse_timestamp(value)
+    return checked_milliseconds(value) if _is_number(value) and 0 <= value < 1 << 63 else None
+
+
+def _is_number(value: object) -> TypeIs[int]:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def offsets_json(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:

@@ -59,16 +59,23 @@ def read(
 
 
 def planned(
-    source: _Path | Sequence[_Path], options: Mapping[str, object], schema: StructType | str | None = None
+    source: _Path | Sequence[_Path],
+    options: Mapping[str, object],
+    schema: StructType | str | None = None,
+    *,
+    splits: bool = True,
 ) -> tuple[RowReader, list[ReadPartition], StructType]:
-    """Return the reader, the tasks that have anything to read, and the schema. Raises as `read` does."""
+    """Return the reader, the tasks with at least one piece, and the schema; `splits` as for `plan`.
+
+    Raises the errors of `read`.
+    """
     sources = [source] if isinstance(source, str | os.PathLike) else source
     given = {"paths": json.dumps([os.fspath(path) for path in sources])}
     parsed = parse_options(given | {name: _text(value) for name, value in options.items() if value is not None})
     parsed.check_batch()
     parsed.warn_ignored()
     wanted = schema_of(parsed.column_names, parsed.view) if schema is None else _struct(schema)
-    return RowReader.of(parsed, wanted), [task for task in plan(parsed) if task.pieces], wanted
+    return RowReader.of(parsed, wanted), [task for task in plan(parsed, splits=splits) if task.pieces], wanted
 
 
 class PackedTasks:

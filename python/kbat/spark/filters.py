@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark.sql import datasource
 
+from kbat.spark.intervals import Interval
+from kbat.spark.values import LEAST_MILLISECONDS
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -20,20 +23,6 @@ if TYPE_CHECKING:
 Value = TypeVar("Value")
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-@dataclass(frozen=True)
-class Interval:
-    """Whole numbers from `start`, and before `end`; None where there is no bound."""
-
-    start: int | None = None
-    end: int | None = None
-
-    def intersect(self, other: Interval) -> Interval:
-        """Return what is in both."""
-        starts = [start for start in (self.start, other.start) if start is not None]
-        ends = [end for end in (self.end, other.end) if end is not None]
-        return Interval(max(starts, default=None), min(ends, default=None))
 
 
 @dataclass(frozen=True)
@@ -57,6 +46,18 @@ class RowFilter:
     def timestamps(self) -> Interval:
         """The timestamps that rows may have, in milliseconds since the epoch."""
         return self._interval("timestamp", _timestamp_interval)
+
+    @property
+    def scannable_times(self) -> Interval:
+        """The timestamps as bounds of a scan, which has no rows without a timestamp if it has any such bound.
+
+        Spark sees -1 ms where a record has no timestamp. A filter that -1 ms passes bounds no scan.
+        """
+        times = self.timestamps
+        if times.start is None or times.start < 0 or times.is_empty:
+            return Interval()
+        start = 0 if times.start < LEAST_MILLISECONDS else times.start  # a scan refuses small numbers
+        return Interval(start, None if times.end is None else max(times.end, LEAST_MILLISECONDS))
 
     def _interval(self, column: str, interval_of: Any) -> Interval:  # noqa: ANN401 -- one of the two functions below
         interval = Interval()

@@ -1,13 +1,16 @@
-"""What lies under the paths of a read: partitions and their segments, listed once, on the driver."""
+"""The partitions and segments under the paths of a read, listed once, on the driver."""
 
 from __future__ import annotations
 
+import errno
 import functools
 import os
+import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import kbat
+from kbat._core.files import discover
 from kbat.spark.topics import TopicPartition
 
 if TYPE_CHECKING:
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Segment:
-    """A segment file as the driver found it: absolute path, bytes, and the base offset if its name tells one."""
+    """A segment file as the driver found it: absolute path, bytes, and the base offset if its name has one."""
 
     path: str
     size: int
@@ -27,74 +30,138 @@ class Segment:
 
 @dataclass(frozen=True)
 class Log:
-    """The segments of one partition in one directory, in their order, and the limits to look things up with."""
+    """The segments of one partition in one directory, in their order, and the limits for reading them.
+
+    With `is_labelled`, topic and partition are those of options, not of the directory's name.
+    """
 
     partition: TopicPartition
     directory: str
     segments: tuple[Segment, ...]
     limits: kbat.Limits | None = None
+    is_labelled: bool = False
 
     @property
     def is_named(self) -> bool:
-        """Whether all segments are named after base offsets, so that offsets and times can be looked up."""
+        """Whether all segments are named after base offsets, so that offsets and times can be searched."""
         return all(segment.base_offset is not None for segment in self.segments)
 
     @functools.cached_property
     def on_disk(self) -> kbat.PartitionLog:
-        """The directory, opened for looking things up. Raises `OSError` if it is gone."""
+        """The directory, opened for searches. Raises `OSError` if it no longer exists."""
         return kbat.PartitionLog(self.directory, limits=self.limits)
 
     def __getstate__(self) -> dict[str, object]:
-        """Pickle without what was opened."""
+        """Pickle without the opened directory."""
         return {name: value for name, value in self.__dict__.items() if name != "on_disk"}
 
 
-def list_logs(options: ReadOptions, *, is_complete: bool = True) -> list[Log]:
-    """List the partitions that a read is about, with their segments: each file once, by base offset.
+def list_logs(options: ReadOptions, *, is_complete: bool = True, is_stream: bool = False) -> list[Log]:
+    """List the partitions of a read with their segments: each file once, by base offset.
 
     Args:
-        options: Paths, topics and partitions, limits.
-        is_complete: Whether every topic and partition that is named has to be there.
+        options: Paths, topics and partitions, replicas, limits.
+        is_complete: Whether a topic or partition that is named but not found is an error.
+        is_stream: Whether no warning is raised for a location without segments, because they may come later.
 
-    Raises `FileNotFoundError` for a path where nothing is, `ValueError` for one that is not in a local file system and
-    for topics and partitions that were asked for and are not there.
+    Raises:
+        FileNotFoundError: A path that does not exist.
+        ValueError: A path that is not in a local file system or has no segments but other content, a partition in two
+            directories, an option `topic` or `partition` without effect, a topic or partition that is not found.
     """
     found: dict[tuple[TopicPartition, str], dict[str, Segment]] = {}
+    labelled: set[tuple[TopicPartition, str]] = set()
     directories: dict[tuple[TopicPartition, str], str] = {}
     resolved = functools.cache(os.path.realpath)
-    for path in options.all_paths:
-        for file in _segment_files(path):
-            topic = options.topic if file.topic is None else file.topic
-            partition = options.partition if file.partition is None else file.partition
-            directory, name = os.path.split(os.fspath(file.path))
-            key = TopicPartition(topic, partition), resolved(directory)
-            directory = directories.setdefault(key, directory)
-            segment = Segment(os.path.join(directory, name), file.size, file.base_offset)  # noqa: PTH118 -- strings in, strings out
-            found.setdefault(key, {}).setdefault(name, segment)
+    files, texts = _segment_files(options, is_complete=is_complete)
+    for text in () if is_stream else texts:
+        warnings.warn(f"kbat: {text}; the read has no rows of it", stacklevel=3)
+    for file in files:
+        directory, name = os.path.split(os.fspath(file.path))
+        key = _partition_of(file, options), resolved(directory)
+        directory = directories.setdefault(key, directory)
+        if file.topic is None:
+            labelled.add(key)
+        segment = Segment(os.path.join(directory, name), file.size, file.base_offset)  # noqa: PTH118 -- strings in, strings out
+        found.setdefault(key, {}).setdefault(name, segment)
     limits = options.limits
-    logs = [Log(key[0], directories[key], _in_order(segments.values()), limits) for key, segments in found.items()]
+    return [
+        Log(key[0], directories[key], _in_order(segments.values()), limits, key in labelled)
+        for key, segments in found.items()
+    ]
+
+
+def _segment_files(options: ReadOptions, *, is_complete: bool) -> tuple[list[kbat.SegmentFile], list[str]]:
+    """Return the files of the partitions that are read, and warnings."""
+    paths = [local_path(path) for path in options.all_paths]
     subscription = options.subscription
+    try:
+        files, texts = _discover(paths, options.replicas)
+    except ValueError:
+        if not subscription:
+            raise
+        files, texts = _discover(paths, "longest")
+        topics = {file.topic for file in files if file.topic and subscription.takes(_partition_of(file, options))}
+        _check_replicas(paths, sorted(topics))
+    _check_effect(files, options)
     if is_complete:
-        subscription.check(log.partition for log in logs)
-    return [log for log in logs if subscription.takes(log.partition)]
+        subscription.check(_partition_of(file, options) for file in files)
+    chosen = [file for file in files if subscription.takes(_partition_of(file, options))]
+    if files and not chosen:
+        texts = [*texts, f"no topic at {', '.join(paths)} matches subscribePattern"]
+    return chosen, texts
+
+
+def _discover(
+    paths: list[str], replicas: str, topics: list[str] | None = None
+) -> tuple[list[kbat.SegmentFile], list[str]]:
+    try:
+        return discover(paths, topics=topics, replicas=cast("Any", replicas))
+    except OSError as error:
+        if error.errno not in {None, errno.ENOENT}:
+            raise
+        what = f"nothing is at {error.filename}" if error.filename else str(error)
+        message = f"kbat: {what}; a path is a .log file, a partition directory, a log directory or a glob of them"
+        raise FileNotFoundError(message) from None
+
+
+def _check_replicas(paths: list[str], topics: list[str]) -> None:
+    """Raise `ValueError` if a partition of these topics is in two directories; other topics do not matter."""
+    try:
+        _discover(paths, "error", topics) if topics else None
+    except ValueError as error:
+        if "several directories" in str(error):  # and not: a location has none of these topics
+            raise
+
+
+def _partition_of(file: kbat.SegmentFile, options: ReadOptions) -> TopicPartition:
+    topic = options.topic if file.topic is None else file.topic
+    return TopicPartition(topic, options.partition if file.partition is None else file.partition)
+
+
+def _check_effect(files: list[kbat.SegmentFile], options: ReadOptions) -> None:
+    """Raise `ValueError` for the options `topic` and `partition` if every file has a topic and a partition."""
+    if not files or any(file.topic is None for file in files):
+        return
+    for name, value, instead in (
+        ("topic", options.topic, f"subscribe={options.topic} to read one topic"),
+        ("partition", options.partition, f'assign={{"{files[0].topic}": [{options.partition}]}} to read one partition'),
+    ):
+        if value is not None:
+            message = (
+                f"kbat: option {name} has no effect: it sets the {name} of files outside a <topic>-<partition> "
+                f"directory, and every file found is in one; use {instead}"
+            )
+            raise ValueError(message)
 
 
 def _in_order(segments: Iterable[Segment]) -> tuple[Segment, ...]:
-    """Return segments by base offset, whatever order their paths were given in; those without one come last."""
+    """Return segments by base offset; those without one are last."""
     return tuple(sorted(segments, key=lambda segment: (segment.base_offset is None, segment.base_offset or 0)))
 
 
-def _segment_files(path: str) -> list[kbat.SegmentFile]:
-    local = local_path(path)
-    try:
-        return kbat.find_segments(local)
-    except FileNotFoundError as error:
-        message = f"kbat: nothing is at {local}; a path is a .log file, a partition directory or a log directory"
-        raise FileNotFoundError(message) from error
-
-
 def local_path(path: str) -> str:
-    """Return the absolute path that a path or `file:` URL means."""
+    """Return the absolute path of a path or `file:` URL."""
     scheme, colon, rest = path.partition(":")
     if colon and scheme.lower() == "file":
         path = "/" + rest.lstrip("/")

@@ -1,9 +1,9 @@
 """The options of a read: one table, the fields of [ReadOptions][kbat.spark.options.ReadOptions].
 
-Names are Spark's: `includeHeaders` in a notebook, in any case. The options of Spark's own Kafka source are here with
-its meaning, so that a read of `format("kafka")` becomes one of `format("kbat")` by that word and a path. Those that
-only concern a broker's connection are passed over, and a warning names them. Any other name is refused: reading other
-rows than the ones asked for is worse than an error.
+Names are written as Spark writes its own, like `includeHeaders`, and match in any case. The options of Spark's own
+Kafka source have the same meaning here, so that a read of `format("kafka")` becomes one of `format("kbat")` with a
+path. Options that only concern a broker's connection are ignored with a warning that names them. Any other name is
+refused: wrong rows are worse than an error.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from kbat.spark.bounds import (
     parse_offsets,
     parse_timestamps,
 )
+from kbat.spark.intervals import Interval
 from kbat.spark.listing import local_path
 from kbat.spark.schema import column_named, default_columns
 from kbat.spark.table import option, option_names, parse_table
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ReadOptions:
-    """What one `spark.read.format("kbat")` asks for. A field's metadata has the option's name, parser and text."""
+    """The options of one `spark.read.format("kbat")`. A field's metadata has the option's name, parser and text."""
 
     path: tuple[str, ...] = option(
         "path", values.parse_path, "a .log file, a partition directory, a log directory, or a glob of them", default=()
@@ -48,7 +49,7 @@ class ReadOptions:
         "paths", values.parse_paths, "several of them, as a JSON list; load([...]) sets it", default=()
     )
     subscribe: tuple[str, ...] | None = option(
-        "subscribe", parse_topics, "the topics to read, separated by commas; all there are without it"
+        "subscribe", parse_topics, "the topics to read, separated by commas; default: all"
     )
     subscribe_pattern: re.Pattern[str] | None = option(
         "subscribePattern", parse_pattern, "a regular expression found in the names of the topics to read"
@@ -59,109 +60,144 @@ class ReadOptions:
     starting_offsets: Offset | Offsets | None = option(
         "startingOffsets",
         parse_offsets,
-        "where to start: earliest, or JSON by partition; latest for streams, where it is the default",
+        "where to start: earliest (the default of a batch read), latest (the default of a stream, and only for "
+        "streams) or JSON by partition",
     )
     ending_offsets: Offset | Offsets | None = option(
-        "endingOffsets", parse_offsets, "where a batch read ends: latest, or JSON by partition"
+        "endingOffsets", parse_offsets, "where a batch read ends: latest (the default) or JSON by partition"
     )
     starting_timestamp: Timestamp | None = option(
-        "startingTimestamp", parse_bound_timestamp, "start at the first record that is not older, in milliseconds"
+        "startingTimestamp",
+        parse_bound_timestamp,
+        "batch reads: only records with this timestamp or a later one; streams: start at the first such record; "
+        "milliseconds since 1970, or text with a zone like 2026-11-22T00:00:00Z",
     )
     ending_timestamp: Timestamp | None = option(
-        "endingTimestamp", parse_bound_timestamp, "end before the first record that is not older, in milliseconds"
+        "endingTimestamp",
+        parse_bound_timestamp,
+        "batch reads: only records with an earlier timestamp than this; same forms as startingTimestamp",
     )
     starting_offsets_by_timestamp: Timestamps | None = option(
-        "startingOffsetsByTimestamp", parse_timestamps, "startingTimestamp by partition, as JSON"
+        "startingOffsetsByTimestamp",
+        parse_timestamps,
+        "start each partition at the offset of its first record with this timestamp or a later one, as JSON",
     )
     ending_offsets_by_timestamp: Timestamps | None = option(
-        "endingOffsetsByTimestamp", parse_timestamps, "endingTimestamp by partition, as JSON"
+        "endingOffsetsByTimestamp",
+        parse_timestamps,
+        "end each partition before the offset of its first record with this timestamp or a later one, as JSON",
     )
-    timestamp_strategy: str = option(
+    timestamp_strategy: str | None = option(
         "startingOffsetsByTimestampStrategy",
         values.one_of("error", "latest"),
-        "what a partition does that has no record for its starting time: error, or latest: start at its end",
-        default="error",
+        "a partition without a record since its starting time: error raises, latest starts at its end, without rows; "
+        "default: latest for startingTimestamp of a batch read, else error",
     )
     fail_on_data_loss: bool = option(
-        "failOnDataLoss", values.parse_bool, "offsets that were asked for and are gone are an error", default=True
+        "failOnDataLoss",
+        values.parse_bool,
+        "true raises an error if requested offsets no longer exist, false reads the existing ones",
+        default=True,
+    )
+    replicas: str = option(
+        "replicas",
+        values.one_of("error", "longest"),
+        "if two directories hold the same partition: error raises, longest reads the more complete one",
+        default="error",
     )
     isolation: str = option(
         "isolationLevel",
         values.one_of("read_uncommitted", "read_committed"),
-        "read_uncommitted, or read_committed: no records of aborted or open transactions",
+        "read_uncommitted: all records; read_committed: none of aborted or open transactions",
         default="read_uncommitted",
         aliases=("kafka.isolation.level",),
     )
     min_partitions: int | None = option(
-        "minPartitions", values.parse_positive_count, "about how many tasks there are at least"
+        "minPartitions", values.parse_positive_count, "the read has at least about this many tasks"
     )
     max_records_per_partition: int | None = option(
-        "maxRecordsPerPartition", values.parse_positive_count, "offsets that one task reads at the most"
+        "maxRecordsPerPartition", values.parse_positive_count, "the largest number of offsets that one task reads"
     )
     max_partition_bytes: int = option(
         "maxPartitionBytes",
         values.parse_positive_len,
-        "bytes that one task reads, about: larger segments are split between batches, small ones read together",
+        "about how many bytes one task reads: larger segments are split between batches, small ones are combined",
         default=384 << 20,
     )
     max_offsets_per_trigger: int | None = option(
-        "maxOffsetsPerTrigger", values.parse_positive_count, "offsets of one micro-batch of a stream at the most"
+        "maxOffsetsPerTrigger",
+        values.parse_positive_count,
+        "the largest number of offsets in one micro-batch of a stream",
     )
     min_offsets_per_trigger: int | None = option(
-        "minOffsetsPerTrigger", values.parse_positive_count, "offsets that a micro-batch of a stream waits for"
+        "minOffsetsPerTrigger",
+        values.parse_positive_count,
+        "a micro-batch of a stream waits until there are this many new offsets",
     )
     max_trigger_delay: int = option(
-        "maxTriggerDelay", values.parse_duration, "how long it waits for them, as 15m", default=15 * 60_000
+        "maxTriggerDelay",
+        values.parse_duration,
+        "the longest wait for minOffsetsPerTrigger, like 15m",
+        default=15 * 60_000,
     )
     view: str = option(
         "view",
         values.one_of("records", "batches", "segments"),
-        "records; batches: a row a batch, by its header; segments: a row a segment file",
+        "records; batches: one row per batch, from its header; segments: one row per segment file",
         default="records",
     )
     columns: tuple[str, ...] = option(
-        "columns", values.parse_names, "the columns to read, separated by commas; others cost nothing", default=()
+        "columns",
+        values.parse_names,
+        "the columns to read, separated by commas; the others are not decoded",
+        default=(),
     )
     include_headers: bool = option("includeHeaders", values.parse_bool, "adds the column headers", default=False)
     include_control: bool = option(
-        "includeControl", values.parse_bool, "transaction markers and KRaft control records come too", default=False
+        "includeControl", values.parse_bool, "includes transaction markers and KRaft control records", default=False
     )
     check_crc: bool = option(
         "checkCrc",
         values.parse_bool,
-        "checksums are checked; not by view=batches, whose column crcOk does it",
+        "verifies checksums; view=batches has the column crcOk instead",
         default=True,
     )
     on_corrupt: str = option(
         "onCorrupt",
         values.one_of("fail", "skip", "report"),
-        "a damaged batch ends the job, is left out, or is left out and told of in a row with the column error",
+        "a corrupt batch: fail ends the job, skip omits the batch, report omits it and adds a row with column error",
         default="fail",
     )
     leave_page_cache: bool = option(
         "leavePageCache",
         values.parse_bool,
-        "pages that reading brings into the page cache are dropped again, for machines that brokers work on",
+        "drops the pages again that a read brings into the page cache, for machines that run a broker",
         default=False,
     )
     metrics_path: str | None = option(
         "metricsPath",
         lambda text: local_path(values.parse_text(text)),
-        "a directory where each task leaves what it read; kbat.spark.metrics sums it",
+        "a directory into which each task writes its counts; kbat.spark.metrics adds them up",
     )
-    topic: str | None = option("topic", values.parse_text, "topic of files outside a <topic>-<partition> directory")
+    topic: str | None = option(
+        "topic",
+        values.parse_text,
+        "sets the topic of files outside a <topic>-<partition> directory; to read one topic, use subscribe",
+    )
     partition: int | None = option(
-        "partition", values.parse_count, "partition of files outside a <topic>-<partition> directory"
+        "partition",
+        values.parse_count,
+        "sets the partition of files outside a <topic>-<partition> directory; to read one partition, use assign",
     )
     batch_len: int | None = option("maxBatchLen", values.parse_len, "bytes of one batch")
     decompressed_len: int | None = option(
         "maxDecompressedLen", values.parse_len, "bytes of one batch's records after decompression"
     )
     ratio: int | None = option(
-        "maxRatio", values.parse_count, "how many times larger records may become, past ratioFreeLen"
+        "maxRatio", values.parse_count, "how many times larger decompressed records may be, beyond ratioFreeLen"
     )
     ratio_free_len: int | None = option(
-        "ratioFreeLen", values.parse_len, "decompressed bytes up to which maxRatio is not looked at"
+        "ratioFreeLen", values.parse_len, "maxRatio does not apply up to this many decompressed bytes"
     )
     record_count: int | None = option("maxRecordCount", values.parse_count, "records of one batch")
     header_count: int | None = option("maxHeaderCount", values.parse_count, "headers of one record")
@@ -184,17 +220,23 @@ class ReadOptions:
 
     @property
     def start(self) -> Bound | None:
-        """Where to start, by precedence; None where nothing says."""
+        """Where to start, by precedence; None if no option sets it."""
         return self.starting_timestamp or self.starting_offsets_by_timestamp or self.starting_offsets
 
     @property
     def end(self) -> Bound | None:
-        """Where to end, by precedence; None where nothing says."""
+        """Where to end, by precedence; None if no option sets it."""
         return self.ending_timestamp or self.ending_offsets_by_timestamp or self.ending_offsets
 
     @property
+    def times(self) -> Interval:
+        """The timestamps of the rows of a batch read, in milliseconds since the epoch."""
+        start, end = self.starting_timestamp, self.ending_timestamp
+        return Interval(None if start is None else start.timestamp, None if end is None else end.timestamp)
+
+    @property
     def column_names(self) -> tuple[str, ...]:
-        """The columns of a read without a schema of its own: those of `columns`, else those that come unasked."""
+        """The columns of a read without a schema of its own: those of the option `columns`, or the default ones."""
         names = self.columns or default_columns(self.view)
         added = ("headers",) * self.include_headers + ("error",) * (self.on_corrupt == "report")
         there = {column_named(name, self.view).name for name in names}
@@ -202,7 +244,7 @@ class ReadOptions:
 
     @property
     def limits(self) -> kbat.Limits:
-        """The bounds on untrusted input: kbat's defaults where no option says otherwise."""
+        """The bounds on untrusted input: kbat's defaults, unless an option sets them."""
         return kbat.Limits(
             batch_len=self.batch_len,
             decompressed_len=self.decompressed_len,
@@ -213,14 +255,14 @@ class ReadOptions:
         )
 
     def check_batch(self) -> None:
-        """Check what only a batch read has rules for. Raises `ValueError`."""
+        """Check the rules of a batch read. Raises `ValueError`."""
         check_batch_bounds(self.start or Offset(EARLIEST), self.end or Offset(LATEST))
 
     def check_stream(self) -> None:
-        """Check what only a stream has rules for. Raises `ValueError`."""
+        """Check the rules of a stream. Raises `ValueError`."""
         if self.end is not None:
             name = "endingOffsets" if isinstance(self.end, Offset | Offsets) else "an ending timestamp"
-            message = f"kbat: {name} means nothing for a stream: it has no end; leave it out, or read a batch"
+            message = f"kbat: {name} has no effect on a stream, which has no end; remove it, or use spark.read"
             raise ValueError(message)
         least, most = self.min_offsets_per_trigger, self.max_offsets_per_trigger
         if least is not None and most is not None and least > most:
@@ -228,15 +270,15 @@ class ReadOptions:
             raise ValueError(message)
 
     def warn_ignored(self) -> None:
-        """Warn of the options that were passed over, once for all of them."""
+        """Warn about the ignored options, once for all of them."""
         warn_of_broker_options(self.ignored)
 
 
 def warn_of_broker_options(names: Collection[str]) -> None:
-    """Warn of options that were passed over because they concern a broker, once for all of them."""
+    """Warn about options that are ignored because they concern a broker, once for all of them."""
     if names:
-        shown = ", ".join(names)
-        warnings.warn(f"kbat: there is no broker here, so these options do nothing: {shown}", stacklevel=3)
+        shown = ", ".join(_CONNECTION_OPTIONS.get(name.lower(), name) for name in names)
+        warnings.warn(f"kbat: these options have no effect, because there is no broker: {shown}", stacklevel=3)
 
 
 OPTION_NAMES = option_names(ReadOptions)
@@ -244,17 +286,20 @@ OPTION_NAMES = option_names(ReadOptions)
 # The options that set a field of kbat.Limits.
 LIMIT_OPTIONS = ("maxBatchLen", "maxDecompressedLen", "maxRatio", "ratioFreeLen", "maxRecordCount", "maxHeaderCount")
 
-# Options of Spark's Kafka source that concern its connection only, in lower case.
+# Options of Spark's Kafka source that concern its connection only, by their names in lower case.
 _CONNECTION_OPTIONS = {
-    "groupidprefix",
-    "kafkaconsumer.polltimeoutms",
-    "fetchoffset.numretries",
-    "fetchoffset.retryintervalms",
+    name.lower(): name
+    for name in (
+        "groupIdPrefix",
+        "kafkaConsumer.pollTimeoutMs",
+        "fetchOffset.numRetries",
+        "fetchOffset.retryIntervalMs",
+    )
 }
 
 # Options that Spark's Kafka source refuses too, and why.
 _REFUSED = {
-    "kafka.auto.offset.reset": "where to start is said by startingOffsets: earliest or latest",
+    "kafka.auto.offset.reset": "set startingOffsets=earliest or latest",
     "kafka.key.deserializer": "keys are bytes; convert the column: CAST(key AS STRING)",
     "kafka.value.deserializer": "values are bytes; convert the column: CAST(value AS STRING)",
     "kafka.enable.auto.commit": "nothing is committed to Kafka",
@@ -265,11 +310,11 @@ _REFUSED = {
 def parse_options(given: Mapping[str, str]) -> ReadOptions:
     """Parse the options of a read, whatever the case of their names.
 
-    Raises `ValueError` that names the option and says what it can be, or what to use in its place.
+    Raises `ValueError` that names the option and its possible values, or the option to use instead.
     """
     for name in given:
         if name.lower() in _REFUSED:
-            message = f"kbat: option {name} is not supported, nor by Spark's Kafka source; {_REFUSED[name.lower()]}"
+            message = f"kbat: option {name} is not supported, as in Spark's Kafka source; {_REFUSED[name.lower()]}"
             raise ValueError(message)
     ignored = tuple(name for name in given if _is_of_a_connection(name))
     meant = {name: text for name, text in given.items() if name not in ignored}
@@ -286,11 +331,11 @@ def _is_of_a_connection(name: str) -> bool:
 
 
 def _check_view(options: ReadOptions) -> None:
-    """Refuse what is about records where batches or segments are asked for."""
+    """Refuse options about records for the other views."""
     if options.view != "records" and (options.isolation == "read_committed" or options.include_control):
         name = "includeControl" if options.include_control else "isolationLevel=read_committed"
         message = (
-            f"kbat: {name} is about records, and view={options.view} shows all that is stored: leave one of them out"
+            f"kbat: {name} applies to records, and view={options.view} shows everything stored: remove one of them"
         )
         raise ValueError(message)
 
@@ -304,7 +349,7 @@ def _check_strategies(options: ReadOptions) -> None:
     names = [name for name, value in given.items() if value is not None]
     if len(names) > 1:
         message = (
-            f"kbat: options {' and '.join(names)} are both given: write one of subscribe, subscribePattern, assign"
+            f"kbat: options {' and '.join(names)} exclude each other: use one of subscribe, subscribePattern, assign"
         )
         raise ValueError(message)
 
@@ -322,8 +367,8 @@ def _check_columns(options: ReadOptions) -> None:
             raise ValueError(message)
         seen.add(column.name)
     if "error" in seen and options.on_corrupt != "report":
-        message = "kbat: option columns: error is there with onCorrupt=report only"
+        message = "kbat: option columns: the column error requires onCorrupt=report"
         raise ValueError(message)
     if options.include_headers and options.view != "records":
-        message = f"kbat: option includeHeaders: view={options.view} has no record headers; leave it out"
+        message = f"kbat: option includeHeaders: view={options.view} has no record headers; remove it"
         raise ValueError(message)

@@ -113,7 +113,7 @@ def to_parquet(  # noqa: PLR0913 -- all but three by keyword
         >>> spark.read.parquet("/lake/raw").where("topic = 'orders'")
     """
     _check(partition_by or (), mode)
-    rows, tasks, _ = planned(source, options)
+    rows, tasks, _ = planned(source, options, splits=False)
     keys = ("topic",) * ("topic" in rows.fields.values()) if partition_by is None else tuple(partition_by)
     directory = Path(local_path(os.fspath(target)))
     if mode != "append" and directory.is_dir() and any(not path.name.startswith(".") for path in directory.iterdir()):

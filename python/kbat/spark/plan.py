@@ -5,8 +5,8 @@ paths ──► logs by topic and partition ──► offset ranges ──► wi
                                                             ──► runs of neighbours of about equal size ──► one task each
 ```
 
-A Python task costs some 50 ms before its first row, so small segments go together; a task's size is bound by
-`maxPartitionBytes` so that many machines get work. Listings are taken once, on the driver, and travel in the tasks.
+A Python task costs some 50 ms before its first row, so small segments are read together; `maxPartitionBytes` limits a
+task's size, so that many machines get work. The driver lists the segments once, and the tasks carry that list.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from __future__ import annotations
 import itertools
 import os
 import sys
-import warnings
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import InputPartition
 
 import kbat
-from kbat.spark.filters import Interval, RowFilter
+from kbat.spark.cuts import Counter
+from kbat.spark.intervals import EVERYTHING, Interval
 from kbat.spark.listing import list_logs
 from kbat.spark.places import SegmentPlaces
 from kbat.spark.ranges import LogRange, resolve
@@ -31,24 +31,29 @@ from kbat.spark.topics import NO_PARTITION, TopicPartition
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from kbat.spark.filters import RowFilter
     from kbat.spark.listing import Segment
     from kbat.spark.options import ReadOptions
 
 # Below this many bytes a task is mostly its own start.
 MIN_TASK_LEN = 4 << 20
-# How much more a task takes on that reads headers only.
+# How many times more bytes a task gets that reads headers only.
 HEADERS_ONLY = 16
-# Files of which little is read.
+# Files per task of the view segments, which reads little of each.
 FILES_IN_A_TASK = 500
-# Segments are cut to give every core work, but not into less than this.
+# Segments are cut to give every core work, but not into windows smaller than this.
 MIN_CUT_LEN = 32 << 20
-# A segment a tenth larger than a core's share is not worth a cut: as Hadoop has it for its splits.
+# A segment up to a tenth larger than a core's share is not cut, as in Hadoop's splits.
 SLOP = 10
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A window of a segment, from a batch to a batch, and the offsets wanted of it; None where there is no bound."""
+    """A window of a segment, in bytes, and the offsets to read of it; None if there is no bound; labels as in `Log`.
+
+    `part` narrows a window of one batch to a part of its records, because other pieces read the rest. Faults in the
+    window belong to the piece with the last part.
+    """
 
     path: str
     start: int
@@ -57,8 +62,10 @@ class Piece:
     start_offset: int | None = None
     end_offset: int | None = None
     offset_count: int = 0
-    # where the batches and faults begin that belong to the next window; None if all in this one belong to it
+    # batches and faults from here on belong to the next window; None if all in this one belong to it
     own_end: int | None = None
+    part: Interval = EVERYTHING
+    is_labelled: bool = False
 
     @property
     def size(self) -> int:
@@ -74,7 +81,7 @@ class Piece:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is wanted of it."""
+        """Whether there is nothing to read of it."""
         return self.end_offset is not None and (self.start_offset or 0) >= self.end_offset
 
 
@@ -92,32 +99,31 @@ class ReadPartition(InputPartition):
     def scans(self) -> Iterator[list[Piece]]:
         """Yield runs of pieces that one scan reads: those with the same partition and bounds."""
         for _, run in itertools.groupby(
-            self.pieces, lambda piece: (piece.partition, piece.start_offset, piece.end_offset)
+            self.pieces, lambda piece: (piece.partition, piece.start_offset, piece.end_offset, piece.part)
         ):
             yield list(run)
 
 
 @advising()
-def plan(options: ReadOptions, wanted: RowFilter | None = None) -> list[ReadPartition]:
-    """List the segments of all paths and share them out. The list is never empty: no rows are read by one idle task.
+def plan(options: ReadOptions, wanted: RowFilter | None = None, *, splits: bool = True) -> list[ReadPartition]:
+    """List the segments of all paths and distribute them to tasks.
 
-    What `wanted` says can't match is left out.
+    The list is never empty: one idle task reads no rows. Partitions, segments and offsets that `wanted` excludes are
+    omitted. Without `splits`, one task reads a batch that has more than `maxRecordsPerPartition` offsets.
 
-    Raises `FileNotFoundError` for a path where nothing is, `ValueError` for one that is not in a local file system, and
-    what `resolve` raises; `kbat.CorruptError` for a segment that ends before an offset it should have, with
-    `onCorrupt=fail`.
+    Raises `FileNotFoundError` for a path that does not exist, `ValueError` for one that is not in a local file system,
+    and the errors of `resolve`; with `onCorrupt=fail`, `kbat.CorruptError` for a segment that ends before an offset
+    that it should have.
     """
     logs = list_logs(options)
-    if not logs:
-        where = ", ".join(options.all_paths)
-        warnings.warn(f"kbat: no segments of what is asked for at {where}: the read has no rows", stacklevel=2)
     ranges = resolve(logs, options)
     if options.view == "segments":
         return plan_files(ranges)
-    if wanted is None:
-        return plan_ranges(ranges, options)
-    left = [_filtered(a_range, wanted) for a_range in ranges if wanted.takes(a_range.log.partition)]
-    return plan_ranges(left, options, wanted.timestamps.start)
+    times = options.times
+    if wanted is not None:
+        ranges = [_filtered(a_range, wanted) for a_range in ranges if wanted.takes(a_range.log.partition)]
+        times = times.intersect(wanted.scannable_times)
+    return plan_ranges(ranges, options, times.start, splits=splits)
 
 
 def _filtered(a_range: LogRange, wanted: RowFilter) -> LogRange:
@@ -126,9 +132,16 @@ def _filtered(a_range: LogRange, wanted: RowFilter) -> LogRange:
 
 
 def plan_files(ranges: Sequence[LogRange]) -> list[ReadPartition]:
-    """Share out whole files that may hold what is wanted, to read little of each."""
+    """Distribute whole files within the ranges, of which tasks read little."""
     files = [
-        Piece(segment.path, 0, segment.size, a_range.log.partition, is_whole=True)
+        Piece(
+            segment.path,
+            0,
+            segment.size,
+            a_range.log.partition,
+            is_whole=True,
+            is_labelled=a_range.log.is_labelled,
+        )
         for a_range in ranges
         for segment, _ in _segments_within(a_range)
     ]
@@ -138,9 +151,9 @@ def plan_files(ranges: Sequence[LogRange]) -> list[ReadPartition]:
 
 
 def plan_ranges(
-    ranges: Sequence[LogRange], options: ReadOptions, start_timestamp: int | None = None
+    ranges: Sequence[LogRange], options: ReadOptions, start_timestamp: int | None = None, *, splits: bool = True
 ) -> list[ReadPartition]:
-    """Share out what was resolved, but for segments all of whose records are older than `start_timestamp`."""
+    """Distribute ranges to tasks, except segments whose records are all older than `start_timestamp`."""
     whole = [found for a_range in ranges for found in _whole_segments(a_range)]
     if start_timestamp is not None:
         whole = [found for found in whole if not found.is_older(start_timestamp, options)]
@@ -152,7 +165,7 @@ def plan_ranges(
     if options.min_partitions:
         max_len = min(max_len, max(-(-total // options.min_partitions), 1))
     max_count = options.max_records_per_partition
-    cutter = _Cutter(max_len, options)
+    cutter = _Cutter(max_len, options, splits and options.view == "records")
     pieces = [part for found in whole for part in cutter.cut(found)]
     return list(pack(pieces, max_len, cores, max_count)) or [ReadPartition(())]
 
@@ -162,8 +175,8 @@ def pack(
 ) -> Iterator[ReadPartition]:
     """Group neighbours into tasks of about equal size, at most `max_len` bytes; a larger piece is a task of its own.
 
-    There are as many tasks as that takes, or one for each core if each then has `MIN_TASK_LEN` bytes. No task has more
-    than `max_offset_count` offsets, if that is given.
+    There are as many tasks as that requires, or one for each core if each then has `MIN_TASK_LEN` bytes. No task has
+    more than `max_offset_count` offsets.
     """
     total = sum(piece.size for piece in pieces)
     count = max(-(-total // max_len), min(cores, total // MIN_TASK_LEN), 1)
@@ -187,34 +200,48 @@ def pack(
 
 @dataclass(frozen=True)
 class _Whole:
-    """A segment that may hold what is wanted, its base offset and that of the next one; `goes_on` as in `LogRange`."""
+    """A segment to read, its base offset and that of the next one; `continues` as in `LogRange`."""
 
     piece: Piece
     base: int | None
     next_base: int | None
-    goes_on: bool
+    continues: bool
 
     def has_inside(self, offset: int) -> bool:
         """Whether there may be batches of the segment on both sides of an offset."""
         return self.base is not None and self.base < offset and (self.next_base is None or offset < self.next_base)
 
     def is_older(self, timestamp: int, options: ReadOptions) -> bool:
-        """Whether all its records are known to be older than a time."""
-        if self.base is None:
+        """Whether all its records are older than a time, as the scan in a task would find too.
+
+        In a large segment without a time index that requires a walk over many headers, which is left to the tasks.
+        """
+        path = self.piece.path
+        if self.base is None or (self.piece.size > MIN_TASK_LEN and not _has_time_index(path)):
             return False
-        return SegmentPlaces(self.piece.path, self.piece.end, self.next_base, options).is_older(timestamp)
+        try:
+            return kbat.Segment(path, limits=options.limits).is_older(timestamp)
+        except kbat.KbatError:
+            return False
+
+
+def _has_time_index(path: str) -> bool:
+    return os.path.exists(path.removesuffix(".log") + ".timeindex")  # noqa: PTH110 -- strings in, strings out
 
 
 def _whole_segments(a_range: LogRange) -> Iterator[_Whole]:
-    """Yield the segments that may hold what is wanted and that are not empty."""
+    """Yield the segments in a range that are not empty."""
     for segment, next_base in _segments_within(a_range):
         if segment.size:
-            piece = Piece(segment.path, 0, segment.size, a_range.log.partition, a_range.start, a_range.end)
-            yield _Whole(piece, segment.base_offset, next_base, a_range.goes_on)
+            log = a_range.log
+            piece = Piece(
+                segment.path, 0, segment.size, log.partition, a_range.start, a_range.end, is_labelled=log.is_labelled
+            )
+            yield _Whole(piece, segment.base_offset, next_base, a_range.continues)
 
 
 def _segments_within(a_range: LogRange) -> Iterator[tuple[Segment, int | None]]:
-    """Yield the segments whose offsets, by their names, lie in a range, each with the base offset of the next one."""
+    """Yield the segments whose names show that they overlap a range, each with the base offset of the next one."""
     segments, start, end = a_range.log.segments, a_range.start, a_range.end
     nexts = [segment.base_offset for segment in segments[1:]]
     for segment, next_base in itertools.zip_longest(segments, nexts):
@@ -227,60 +254,44 @@ def _segments_within(a_range: LogRange) -> Iterator[tuple[Segment, int | None]]:
 
 @dataclass(frozen=True)
 class _Cutter:
-    """Cuts segments into windows of at most `max_len` bytes, and of the offsets that the options let one task read."""
+    """Cuts segments into windows of at most `max_len` bytes, and of at most `maxRecordsPerPartition` offsets."""
 
     max_len: int
     options: ReadOptions
+    splits: bool
 
     def cut(self, found: _Whole) -> Iterator[Piece]:
-        """Cut a segment down to the offsets wanted, then into windows; a batch and a fault belong to one of them.
+        """Narrow a segment to the offsets that are read, then cut it; each batch and fault is in one window.
 
-        Raises `kbat.CorruptError` where the segment ends before an offset that is asked for, with `onCorrupt=fail`.
+        Raises `kbat.CorruptError` with `onCorrupt=fail` if the segment ends before an offset that it must have.
         """
         piece = found.piece
+        if piece.is_idle:
+            return
         if found.base is None:
-            yield from () if piece.is_idle else self._by_size(piece)
+            yield from self._by_size(piece)
             return
         places = SegmentPlaces(piece.path, piece.end, found.next_base, self.options)
-        edges = self._edges(found, places)
-        bounds = [piece.start_offset, *edges[1:-1], piece.end_offset]
-        most = self.options.max_records_per_partition or 0
-        counts = [min(after - first, most) for first, after in itertools.pairwise(edges)] or [0]
-        goes_on = [*(True for _ in edges[1:-1]), found.goes_on]
-        for first, after, count, is_cut in zip(bounds, bounds[1:], counts, goes_on, strict=False):
-            window = replace(piece, start_offset=first, end_offset=after, offset_count=count)
-            if not window.is_idle:
-                yield from self._by_size(self._narrow(window, found, places, is_cut=is_cut))
+        piece = self._narrow(piece, found, places)
+        most = self.options.max_records_per_partition
+        if most is None or piece.size <= 0:
+            yield from self._by_size(piece)
+            return
+        first = max(found.base, found.piece.start_offset or 0)
+        for part in Counter(places, piece.start, piece.end, most, self.splits).pieces(piece, first):
+            yield from self._by_size(part)
 
-    def _edges(self, found: _Whole, places: SegmentPlaces) -> list[int]:
-        """Return the first offset, those that `maxRecordsPerPartition` cuts at, and the last one; none without it."""
-        piece, max_count = found.piece, self.options.max_records_per_partition
-        if found.base is None or max_count is None:
-            return []
-        try:
-            last = places.end_offset if found.next_base is None else found.next_base
-        except kbat.KbatError:  # the task that reads it says what is wrong
-            return []
-        start = max(found.base, found.base if piece.start_offset is None else piece.start_offset)
-        end = max(min(last, last if piece.end_offset is None else piece.end_offset), start)
-        count = max(-(-(end - start) // max_count), 1)
-        step = -(-(end - start) // count)
-        edges = [start]
-        while (edge := edges[-1] + step) < end and (edge := places.past_gap(edge)) < end:
-            edges.append(edge)
-        return [*edges, end]
+    def _narrow(self, piece: Piece, found: _Whole, places: SegmentPlaces) -> Piece:
+        """Return the window from the batch with the first offset to the one with the last.
 
-    def _narrow(self, piece: Piece, found: _Whole, places: SegmentPlaces, *, is_cut: bool) -> Piece:
-        """Return the window from the batch with the first offset wanted to that with the last.
-
-        Where a window `is_cut` at its end, the batch there belongs to the next one. A row of the view `batches` is
-        given by the window that its batch belongs to, so that no offset is looked at any more.
+        If the range continues in another read, the batch at its end belongs to that one. In the view `batches`, the
+        window alone decides which rows there are.
         """
         first, after = piece.start_offset, piece.end_offset
         if first is not None and found.has_inside(first):
             piece = replace(piece, start=places.start_of(first))
         if after is not None and found.has_inside(after):
-            own_end = places.start_of(after) if is_cut else None
+            own_end = places.start_of(after) if found.continues else None
             piece = replace(piece, end=places.end_of(after), own_end=own_end)
         if self.options.view == "batches":
             end = piece.end if piece.own_end is None else piece.own_end
@@ -290,13 +301,13 @@ class _Cutter:
     def _by_size(self, piece: Piece) -> Iterator[Piece]:
         if piece.size <= 0:
             return
-        if piece.size <= self.max_len:
+        if piece.size <= self.max_len or piece.part != EVERYTHING:
             yield piece
             return
         try:
             parts = kbat.split((piece.path, piece.start, piece.end), self.max_len, limits=self.options.limits)
-        except kbat.KbatError:  # the task that reads it says what is wrong
+        except kbat.KbatError:  # the task that reads it raises the error
             yield piece
             return
-        for _, start, end in parts:
-            yield replace(piece, start=start, end=end)
+        for number, (_, start, end) in enumerate(parts):
+            yield replace(piece, start=start, end=end, offset_count=0 if number else piece.offset_count)

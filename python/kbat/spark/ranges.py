@@ -1,16 +1,19 @@
-"""From bounds to offsets: which offsets of each partition a read gives.
+"""From bounds to offsets: which offsets of each partition are read.
 
 ```
 earliest            the log's start offset
 latest              its end, in read_committed its last stable offset
 an offset           itself; outside of the log it is lost data: an error, or with failOnDataLoss=false the nearest one
-a time              the first record that is not older; without one the strategy (start) or latest (end)
+a time by JSON      the offset of the first record since then; if there is none, the strategy (start) or latest (end)
+the time of a read  no offset: the tasks filter rows by it
 ```
+
+The first record since a time is the first in a full scan of the log whose timestamp is not before it. A broker answers
+differently for segments without timestamps, by the time of their files' last modification.
 """
 
 from __future__ import annotations
 
-import itertools
 import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -30,26 +33,32 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LogRange:
-    """A log and the offsets to read of it: from `start`, and before `end`; None where there is no bound.
+    """A log and the offsets to read of it, from `start` up to but not including `end`; None if there is no bound.
 
-    With `goes_on`, as in a stream, a later read starts at `end`.
+    With `continues`, as in a stream, a later read starts at `end`.
     """
 
     log: Log
     start: int | None = None
     end: int | None = None
-    goes_on: bool = False
+    continues: bool = False
 
 
 def resolve(logs: Sequence[Log], options: ReadOptions) -> list[LogRange]:
-    """Return the offsets to read of each log.
+    """Return the offsets to read of each log in a batch read.
 
-    Raises `ValueError` where JSON does not name the partitions there are, where a partition lies in two directories and
-    bounds are asked for, where no record is as new as a starting time, and for offsets that are gone.
+    Raises `ValueError` if JSON does not name exactly the partitions that are read, if a partition is in two directories
+    and bounds apply, if a partition has no record since a starting time and the strategy is error, and for offsets that
+    no longer exist.
     """
-    if options.view != "records" and options.start is None and options.end is None:
-        return [LogRange(log) for log in logs]  # all that is on disk
     start, end = options.start or Offset(EARLIEST), options.end or Offset(LATEST)
+    if isinstance(start, Timestamp):
+        _check_starting_time(logs, start, options)
+        start = Offset(EARLIEST)
+    if isinstance(end, Timestamp):
+        end = Offset(LATEST)
+    if options.view != "records" and isinstance(start, Offset) and isinstance(end, Offset):
+        return [LogRange(log) for log in logs]  # everything on disk
     for name, bound in (("starting", start), ("ending", end)):
         check_names_all(name, bound, [log.partition for log in logs])
     if not (isinstance(start, Offset) and isinstance(end, Offset)):
@@ -57,15 +66,30 @@ def resolve(logs: Sequence[Log], options: ReadOptions) -> list[LogRange]:
     return [LogRange(log, _start_of(log, start, options), _end_of(log, end, options)) for log in logs]
 
 
+def _check_starting_time(logs: Sequence[Log], start: Timestamp, options: ReadOptions) -> None:
+    """Raise `ValueError` for a log without a record since a time, if the options set the strategy error."""
+    if options.timestamp_strategy == "error":
+        for log in logs:
+            if _find_timestamp(log, start.timestamp, options) is None:
+                raise ValueError(_no_record_since(log, start.timestamp))
+
+
+def _no_record_since(log: Log, timestamp: int) -> str:
+    return (
+        f"kbat: {log.partition} has no record with the timestamp {timestamp} or a later one; "
+        "with startingOffsetsByTimestampStrategy=latest it is read without rows"
+    )
+
+
 def check_no_copies(logs: Sequence[Log]) -> None:
-    """Raise `ValueError` where a partition lies in two directories, of two brokers say."""
+    """Raise `ValueError` if a partition is in two directories: the option `topic` names files of any directory."""
     seen: dict[TopicPartition, str] = {}
     for log in logs:
         other = seen.setdefault(log.partition, log.directory)
         if other != log.directory:
             message = (
-                f"kbat: partition {log.partition} is in {other} and in {log.directory}, copies of one log; "
-                "load one of them, or leave the bounds out to read both"
+                f"kbat: partition {log.partition} is in {other} and in {log.directory}, and offsets are of one log; "
+                "load one directory, or remove the bounds to read both"
             )
             raise ValueError(message)
 
@@ -78,13 +102,15 @@ def check_names_all(name: str, bound: Bound, partitions: Sequence[TopicPartition
     missing = [partition for partition in partitions if partition not in bound.of]
     extra = [partition for partition in bound.of if partition not in read]
     if missing or extra:
-        parts = ([f"{some_of(missing)} is missing"] if missing else []) + (
-            [f"{some_of(extra)} is not read"] if extra else []
-        )
+        parts = [
+            f"{some_of(names)} {'is' if len(names) == 1 else 'are'} {what}"
+            for names, what in ((missing, "missing"), (extra, "not read"))
+            if names
+        ]
         unset = "-2 is earliest and -1 latest" if isinstance(bound, Offsets) else "0 is before all records"
         message = (
-            f"kbat: JSON of {name} {'offsets' if isinstance(bound, Offsets) else 'timestamps'} names every partition "
-            f"that is read, and no other: {'; '.join(parts)} ({unset})"
+            f"kbat: JSON of {name} {'offsets' if isinstance(bound, Offsets) else 'timestamps'} must name every "
+            f"partition that is read, and no other: {'; '.join(parts)} ({unset})"
         )
         raise ValueError(message)
 
@@ -93,12 +119,8 @@ def starting_offset(log: Log, bound: Bound, options: ReadOptions) -> int:
     """Return the offset at which a read of a log starts."""
     wanted = _offset_of(log, bound, options)
     if wanted is None:
-        if options.timestamp_strategy == "error":
-            message = (
-                f"kbat: no record of {log.partition} is as new as the starting timestamp {_time_of(log, bound)}; "
-                "with startingOffsetsByTimestampStrategy=latest that partition gives no rows"
-            )
-            raise ValueError(message)
+        if options.timestamp_strategy != "latest":
+            raise ValueError(_no_record_since(log, _time_of(log, bound)))
         return latest_offset(log, options)
     if wanted == EARLIEST:
         return log.on_disk.start_offset
@@ -111,7 +133,7 @@ def _start_of(log: Log, bound: Bound, options: ReadOptions) -> int | None:
     if not log.is_named:
         return _unchecked(log, bound, options)
     start = starting_offset(log, bound, options)
-    # most logs start with their first segment, and then nothing has to be looked up or left out
+    # most logs start with their first segment, and then no search is necessary
     return start if any((segment.base_offset or 0) < start for segment in log.segments) else None
 
 
@@ -136,7 +158,7 @@ def latest_offset(log: Log, options: ReadOptions) -> int:
 
 
 def end_offset(log: Log, options: ReadOptions) -> int:
-    """Return the offset after the last one of a log; with `onCorrupt=skip` and `report` behind damage too."""
+    """Return the offset after the last one of a log; with `onCorrupt=skip` and `report` also after corruption."""
     segments = log.on_disk.segments
     if options.on_corrupt == "fail" or not segments:
         return log.on_disk.end_offset
@@ -144,34 +166,37 @@ def end_offset(log: Log, options: ReadOptions) -> int:
 
 
 def _find_timestamp(log: Log, timestamp: int, options: ReadOptions) -> int | None:
-    """Return the offset of the first record that is not older than a time, as a broker tells it; None for none.
+    """Return the offset of the first record since a time, as a full scan of the log finds it; None if there is none.
 
-    Where damage hides records from that answer it is an error, or with `onCorrupt=skip` and `report` the first one that
-    can be read.
+    Control records count, as they do for a broker. Raises the errors of the scan; with `onCorrupt=skip` and `report`
+    corrupt batches are skipped.
     """
-    try:
-        found = log.on_disk.find_timestamp(timestamp)
-    except kbat.KbatError:
-        if options.on_corrupt == "fail":
-            raise
-        found = None
-    start, segments = log.on_disk.start_offset, log.on_disk.segments
-    nexts = [segment.base_offset for segment in segments[1:]]
-    for segment, next_base in itertools.zip_longest(segments, nexts):
-        if found is not None and found.offset < segment.base_offset:
-            break
-        if next_base is not None and next_base <= start:
-            continue
-        places = SegmentPlaces(segment.path, segment.size, next_base, options)
-        if places.hides(timestamp, start):
-            offset = places.find_timestamp(timestamp, start)
-            if offset is not None:
-                return offset
-    return None if found is None else found.offset
+    scan = kbat.scan(
+        [segment.path for segment in log.segments],
+        columns=["offset", "position", "segment"],
+        start_offset=log.on_disk.start_offset,
+        start_timestamp=timestamp,
+        include_control=True,
+        check_crc=options.check_crc,
+        on_corrupt="fail" if options.on_corrupt == "fail" else "skip",
+        limits=options.limits,
+        max_rows=1,
+        leave_page_cache=options.leave_page_cache,
+    )
+    for arrow_batch in scan.to_batches():
+        for row in arrow_batch.to_pylist():
+            return _places_of(log, row["segment"], options).sound_offset(row["position"], row["offset"])
+    return None
+
+
+def _places_of(log: Log, path: str, options: ReadOptions) -> SegmentPlaces:
+    number = next(number for number, segment in enumerate(log.segments) if segment.path == path)
+    segment, later = log.segments[number], log.segments[number + 1 :]
+    return SegmentPlaces(path, segment.size, later[0].base_offset if later else None, options)
 
 
 def _offset_of(log: Log, bound: Bound, options: ReadOptions) -> int | None:
-    """Return the offset that a bound means, perhaps `EARLIEST` or `LATEST`; None if no record is as new as its time."""
+    """Return the offset of a bound, perhaps `EARLIEST` or `LATEST`; None if there is no record since its time."""
     if isinstance(bound, Offset):
         return bound.offset
     if isinstance(bound, Offsets):
@@ -186,11 +211,11 @@ def _time_of(log: Log, bound: Bound) -> int:
 
 
 def _unchecked(log: Log, bound: Bound, options: ReadOptions) -> int | None:
-    """Return the offset of a file that is not named after its base offset: there is nothing to look it up in."""
+    """Return the offset of a bound for a file that is not named after its base offset, without a search."""
     if isinstance(bound, Timestamp | Timestamps):
         message = (
-            f"kbat: {log.segments[0].path} is not named after its base offset, so times can't be looked up; "
-            "filter the column: .where(\"timestamp >= '2026-01-01 00:00:00'\")"
+            f"kbat: {log.segments[0].path} is not named after its base offset, so a time has no offset in it; "
+            "filter its rows with startingTimestamp and endingTimestamp"
         )
         raise ValueError(message)  # noqa: TRY004 -- the value is the user's
     wanted = _offset_of(log, bound, options)
@@ -198,7 +223,7 @@ def _unchecked(log: Log, bound: Bound, options: ReadOptions) -> int | None:
 
 
 def _within(log: Log, wanted: int, options: ReadOptions) -> int:
-    """Return the offset wanted, or what `failOnDataLoss` says of one that the log does not reach to."""
+    """Return an offset, or the nearest one of the log if it is outside and `failOnDataLoss` is false."""
     first, last = log.on_disk.start_offset, end_offset(log, options)
     if first <= wanted <= last:
         return wanted
@@ -209,8 +234,8 @@ def _within(log: Log, wanted: int, options: ReadOptions) -> int:
 
 
 def report_data_loss(what: str, options: ReadOptions) -> None:
-    """Raise `ValueError` or warn, as `failOnDataLoss` says."""
+    """Raise `ValueError`, or warn with `failOnDataLoss=false`."""
     if options.fail_on_data_loss:
-        message = f"kbat: {what}; option failOnDataLoss=false goes on with what is there"
+        message = f"kbat: {what}; option failOnDataLoss=false reads the existing records"
         raise ValueError(message)
-    warnings.warn(f"kbat: {what}; reading what is there, as failOnDataLoss=false says", stacklevel=2)
+    warnings.warn(f"kbat: {what}; reading the existing records, because of failOnDataLoss=false", stacklevel=2)

@@ -1,17 +1,22 @@
-"""Reading in a task: the Arrow batches of what was planned, for every way that rows get into Spark."""
+"""Reading in a task: the Arrow batches of its pieces, for every way that rows get into Spark."""
 
 from __future__ import annotations
 
 import contextlib
+import functools
+import importlib
+import inspect
 import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import kbat
+from kbat.spark.intervals import EVERYTHING, Interval
 from kbat.spark.options import LIMIT_OPTIONS, ReadOptions
 from kbat.spark.ranges import report_data_loss
 from kbat.spark.schema import ERROR_COLUMN, columns_of
 from kbat.spark.tally import Tally
+from kbat.spark.topics import NO_PARTITION
 from kbat.spark.worker import settle
 
 if TYPE_CHECKING:
@@ -29,36 +34,40 @@ _ERROR_DDL = f"error {ERROR_COLUMN.data_type.simpleString()}"
 
 @dataclass(frozen=True)
 class RowReader:
-    """Reads tasks' pieces; pickled with what it needs: the options, and for each name of a column our column."""
+    """Reads tasks' pieces. It is pickled: options, pairs of a column's name in Spark and in `kbat.scan`, and times."""
 
     options: ReadOptions
     columns: tuple[tuple[str, str], ...]
-    start_timestamp: int | None = None
-    end_timestamp: int | None = None
+    times: Interval = EVERYTHING
 
     @classmethod
     def of(cls, options: ReadOptions, schema: StructType) -> RowReader:
-        """Return a reader of the columns that a schema has. Raises `ValueError` for one that does not fit."""
+        """Return a reader of a schema's columns, for a batch read. Raises `ValueError` for a wrong schema."""
         columns = columns_of(schema, options.view)
         if options.on_corrupt == "report" and ERROR_COLUMN not in columns:
             message = f"kbat: the schema has no column error, which onCorrupt=report fills: add {_ERROR_DDL}"
             raise ValueError(message)
         if options.on_corrupt != "report" and ERROR_COLUMN in columns:
-            message = "kbat: the column error is there with onCorrupt=report only"
+            message = "kbat: the column error requires onCorrupt=report"
             raise ValueError(message)
-        return cls(options, tuple((name, column.field) for name, column in zip(schema.names, columns, strict=True)))
+        pairs = tuple((name, column.field) for name, column in zip(schema.names, columns, strict=True))
+        return cls(options, pairs, options.times)
 
     @property
     def fields(self) -> dict[str, str]:
-        """For a column's name in Spark that in `kbat.scan`."""
+        """The names of columns in `kbat.scan`, by their names in Spark."""
         return dict(self.columns)
 
     def within(self, wanted: RowFilter) -> RowReader:
-        """Return a reader that may leave out rows that are not wanted."""
+        """Return a reader that may omit rows that the filters of a query exclude."""
         if self.options.on_corrupt != "fail":
-            return self  # what a scan passes over by time it passes over by headers, which damage may have changed
-        times = wanted.timestamps
-        return replace(self, start_timestamp=times.start, end_timestamp=times.end)
+            return self  # a scan within times does not report corruption outside of them
+        times = self.times.intersect(wanted.scannable_times)
+        return self if times.is_empty else replace(self, times=times)
+
+    def unbounded(self) -> RowReader:
+        """Return a reader of rows with any timestamp, for streams."""
+        return replace(self, times=EVERYTHING)
 
     def read(self, partition: ReadPartition) -> Iterator[pa.RecordBatch]:
         """Yield the Arrow batches of one task, straight from Rust. Raises what `kbat.scan` raises."""
@@ -68,28 +77,32 @@ class RowReader:
             with advising():
                 for pieces in partition.scans():
                     for arrow_batch in tally.over(self.scan(pieces)):
-                        yield self._in_order(self._without_others_faults(arrow_batch, pieces))
-                    check_sizes(pieces)  # it may have been cut meanwhile
+                        own = self._own_part(self._own_faults(arrow_batch, pieces), pieces[0].part)
+                        yield self._in_order(own)
+                    check_sizes(pieces)  # the file may have been truncated during the read
         finally:
             tally.write()
 
     def scan(self, pieces: Sequence[Piece]) -> kbat.Scan:
-        """Return the scan of a run of pieces: columns in their order, but `error` last, under their names there.
+        """Return the scan of a run of pieces: columns in their order under their names in `kbat.scan`, `error` last.
 
-        Raises `OSError` for a file that has become shorter than it was planned, and for one that is gone, if
-        `failOnDataLoss` does not say to go on without it.
+        A piece that is a part of a batch gets the column `offset` too. Raises `OSError` for a file that is shorter than
+        at planning, and for one that no longer exists unless `failOnDataLoss=false`.
         """
         options = self.options
         check_sizes(pieces)
-        topic, partition = pieces[0].partition
+        topic, partition = pieces[0].partition if pieces[0].is_labelled else NO_PARTITION
+        columns = [field for _, field in self.columns if field != "error"]
+        if pieces[0].part != EVERYTHING and "offset" not in columns:
+            columns.append("offset")
         return kbat.scan(
             [piece.source for piece in pieces if _is_there(piece, options)],
-            columns=[field for _, field in self.columns if field != "error"],
+            columns=columns,
             view=cast("Any", options.view),
             start_offset=pieces[0].start_offset,
             end_offset=pieces[0].end_offset,
-            start_timestamp=self.start_timestamp,
-            end_timestamp=self.end_timestamp,
+            start_timestamp=self.times.start,
+            end_timestamp=self.times.end,
             isolation=cast("Any", options.isolation),
             include_control=options.include_control,
             check_crc=options.check_crc,
@@ -99,10 +112,11 @@ class RowReader:
             partition=partition,
             timestamp_unit="us",
             leave_page_cache=options.leave_page_cache,
+            **(missing_timestamps() if options.view == "records" else {}),
         )
 
-    def _without_others_faults(self, arrow_batch: pa.RecordBatch, pieces: Sequence[Piece]) -> pa.RecordBatch:
-        """Leave out faults that a neighbour tells of: a batch that several windows read is damaged once."""
+    def _own_faults(self, arrow_batch: pa.RecordBatch, pieces: Sequence[Piece]) -> pa.RecordBatch:
+        """Omit faults that another window reports: several windows may read one batch."""
         if self.options.on_corrupt != "report" or all(piece.own_end is None for piece in pieces):
             return arrow_batch
         errors = arrow_batch.column(ERROR_COLUMN.field)
@@ -116,18 +130,35 @@ class RowReader:
         ]
         return arrow_batch.filter(is_own)
 
+    def _own_part(self, arrow_batch: pa.RecordBatch, part: Interval) -> pa.RecordBatch:
+        """Omit the rows outside a part of a batch; its faults belong to the last part.
+
+        A scan with offset bounds would not find a batch whose stored offset is corrupt.
+        """
+        if part == EVERYTHING:
+            return arrow_batch
+        compute: Any = importlib.import_module("pyarrow.compute")  # slow, and only needed here
+        if part.start is not None:
+            is_after = compute.greater_equal(arrow_batch.column("offset"), part.start)
+            arrow_batch = arrow_batch.filter(compute.fill_null(is_after, fill_value=True))
+        if part.end is not None:
+            is_before = compute.less(arrow_batch.column("offset"), part.end)
+            arrow_batch = arrow_batch.filter(compute.fill_null(is_before, fill_value=False))
+        return arrow_batch
+
     def _in_order(self, arrow_batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Give the columns their order and names; the scan puts `error` last, and has an empty list for no headers."""
-        if arrow_batch.num_columns and self.columns[-1][1] != "error" and arrow_batch.schema.names[-1] == "error":
-            arrow_batch = arrow_batch.select([field for _, field in self.columns])
+        """Return the columns in the schema's order under its names; the scan has an empty list for no headers."""
+        fields = [field for _, field in self.columns]
+        if arrow_batch.schema.names != fields:
+            arrow_batch = arrow_batch.select(fields)
         return null_headers(arrow_batch).rename_columns([name for name, _ in self.columns])
 
 
 def check_sizes(pieces: Sequence[Piece]) -> None:
-    """Raise `OSError` for a file that ends before a piece of it does.
+    """Raise `OSError` for a file that ends before one of the pieces does.
 
-    A scan would take the end of the file for the end of the log, and the rows behind it would be missing in silence.
-    One that is gone is not missed after it was read: what is open stays.
+    A scan would stop at the end of the file without an error, and the rows after it would be missing. A file that was
+    deleted during the read is no error: its open handle stays valid.
     """
     for piece in pieces:
         try:
@@ -137,21 +168,21 @@ def check_sizes(pieces: Sequence[Piece]) -> None:
         if size < piece.end and not piece.is_whole:
             message = (
                 f"kbat: {piece.path} has {size} bytes, and had {piece.end} or more when the read was planned: it was "
-                "truncated or replaced meanwhile; read again what is there, or a copy that nobody writes to"
+                "truncated or replaced since; run the query again, or read a copy that is not written to"
             )
             raise OSError(message)
 
 
 def _is_there(piece: Piece, options: ReadOptions) -> bool:
-    """Whether the file of a piece is there still; retention may have come between the plan and the task."""
+    """Whether the file of a piece still exists; retention may have deleted it after planning."""
     is_there = os.path.exists(piece.path)  # noqa: PTH110 -- strings in, strings out
     if not is_there:
-        report_data_loss(f"{piece.path} is gone since the read was planned", options)
+        report_data_loss(f"{piece.path} was deleted after the read was planned", options)
     return is_there
 
 
 def null_headers(arrow_batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Make `headers` null where a record has none, as Spark's Kafka source does."""
+    """Make `headers` null for records without headers, as Spark's Kafka source does."""
     place = arrow_batch.schema.get_field_index("headers")
     if place < 0:
         return arrow_batch
@@ -165,16 +196,25 @@ def null_headers(arrow_batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=arrow_batch.schema)
 
 
+@functools.cache
+def missing_timestamps() -> dict[str, Any]:
+    """Return the argument of `kbat.scan` with which records without a timestamp have -1 ms, as in Spark's Kafka source.
+
+    Empty for a compiled module that has -1 anyway.
+    """
+    return {"missing_timestamp": -1} if "missing_timestamp" in inspect.signature(kbat.scan).parameters else {}
+
+
 @dataclass(frozen=True)
 class Advice:
-    """What lets a job go on after an error, in the words of who gets it."""
+    """The options that let a job continue after an error, as text for the kind of call that raised it."""
 
     skip: str
     read_on: str
     raise_limit: str
 
     def add_to(self, error: kbat.KbatError) -> None:
-        """Add it to an error, which names file, byte and offset, after the offsets that the damage takes."""
+        """Add it to an error, after the offsets that the corruption affects."""
         if isinstance(error, kbat.CorruptError) and (lost := _lost_offsets(error)):
             error.add_note(lost)
         if isinstance(error, kbat.CrcError):
@@ -186,14 +226,14 @@ class Advice:
 
 
 _OPTIONS = Advice(
-    skip="option onCorrupt=skip leaves the batch out, report tells of it",
-    read_on="checkCrc=false reads on",
+    skip="option onCorrupt=skip omits the batch, onCorrupt=report adds a row that describes it",
+    read_on="checkCrc=false reads its records all the same",
     raise_limit=f"for files you trust, raise the limit with one of the options {', '.join(LIMIT_OPTIONS)}",
 )
 
 
 def _lost_offsets(error: kbat.CorruptError) -> str | None:
-    """Say which offsets a damaged batch of a file takes with it, as a scan that goes on reports them."""
+    """Return which offsets a corrupt batch of a file affects, as a scan with `on_corrupt="report"` reports them."""
     first = error.base_offset
     if error.path is None or first is None or first < 0:
         return None
@@ -202,13 +242,17 @@ def _lost_offsets(error: kbat.CorruptError) -> str | None:
         for arrow_batch in scan.to_batches():
             for fault in arrow_batch.column(ERROR_COLUMN.field).to_pylist():
                 if fault is not None and None not in (fault["first_offset"], fault["last_offset"]):
-                    return f"offsets {fault['first_offset']} to {fault['last_offset']} can't be read"
+                    return _offsets_text(fault["first_offset"], fault["last_offset"])
     return None
+
+
+def _offsets_text(first: int, last: int) -> str:
+    return f"offset {first} can't be read" if first == last else f"offsets {first} to {last} can't be read"
 
 
 @contextlib.contextmanager
 def advising(advice: Advice = _OPTIONS) -> Iterator[None]:
-    """Add advice to the errors of what is done within."""
+    """Add advice to the errors of the block."""
     try:
         yield
     except kbat.KbatError as error:

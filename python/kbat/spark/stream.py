@@ -69,7 +69,7 @@ class KbatStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 "read it as a batch, or stream view=batches"
             )
             raise ValueError(message)
-        self.rows = RowReader.of(options, schema)
+        self.rows = RowReader.of(options, schema).unbounded()
         self.options = options
         self.latest: Mapping[TopicPartition, int] = {}
         self.last: Mapping[TopicPartition, int] | None = None
@@ -132,7 +132,7 @@ class KbatStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             yield from self.rows.read(partition)
 
     def _logs(self, *, is_complete: bool = False) -> list[Log]:
-        logs = list_logs(self.options, is_complete=is_complete)
+        logs = list_logs(self.options, is_complete=is_complete, is_stream=True)
         for log in logs:
             if not log.is_named or log.partition.topic is None or log.partition.partition is None:
                 message = (
@@ -199,7 +199,7 @@ class KbatStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if end > end_offset(log, self.options):
             report_data_loss(f"{partition} ends before offset {end}", self.options)
         start = first if start is None else max(start, first)
-        return LogRange(log, start, end, goes_on=True) if start < end else None
+        return LogRange(log, start, end, continues=True) if start < end else None
 
 
 def share(

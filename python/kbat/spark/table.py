@@ -1,7 +1,7 @@
 """A table of options: a frozen dataclass whose fields know an option's name, parser and text.
 
 ```
-option name in any case ──► its field ──► its parser ──► its value, or a ValueError that names option and alternatives
+option name in any case ──► its field ──► its parser ──► its value, or a ValueError that names option and values
 ```
 """
 
@@ -21,7 +21,7 @@ Options = TypeVar("Options")
 def option(
     name: str, parse: Callable[[str], object], doc: str, *, default: object = None, aliases: tuple[str, ...] = ()
 ) -> Any:  # noqa: ANN401 -- as dataclasses.field
-    """Return a field for the option `name`, which `aliases` name too."""
+    """Return a field for the option `name` and its `aliases`."""
     return field(default=default, metadata={"name": name, "parse": parse, "doc": doc, "aliases": aliases})
 
 
@@ -31,9 +31,9 @@ def option_names(table: type[Any]) -> tuple[str, ...]:
 
 
 def parse_table(table: type[Options], given: Mapping[str, str]) -> Options:
-    """Parse the options given, whatever the case of their names.
+    """Parse options, whatever the case of their names.
 
-    Raises `ValueError` that names the option and says what it can be.
+    Raises `ValueError` that names the option and its possible values.
     """
     known = {
         name.lower(): item for item in _fields(table) for name in (item.metadata["name"], *item.metadata["aliases"])
@@ -45,7 +45,7 @@ def parse_table(table: type[Options], given: Mapping[str, str]) -> Options:
             raise ValueError(_unknown(name, table, known))
         value = _parse(item, name, text)
         if values.setdefault(item.name, value) != value:
-            message = f"kbat: option {name}={text!r} says otherwise than {item.metadata['name']}: leave one out"
+            message = f"kbat: options {item.metadata['name']} and {name}={text!r} conflict: set only one of them"
             raise ValueError(message)
     return table(**values)
 
@@ -64,13 +64,16 @@ def _parse(item: Field[Any], name: str, text: str) -> object:
         raise ValueError(message) from None
 
 
-# What Spark adds to the options of a table.
+# Options that Spark adds for a table.
 _OF_TABLES = ("owner", "location", "provider")
 
 
 def _unknown(name: str, table: type[Any], known: Mapping[str, Field[Any]]) -> str:
     near = difflib.get_close_matches(name.lower(), known, n=1)
-    hint = f"; did you mean {known[near[0]].metadata['name']}?" if near else ""
+    # Spark passes the names on in lower case
+    shown = f"kbat: unknown option {name}" + (" (Spark lower-cased it)" if name.islower() else "")
     if name.lower() in _OF_TABLES:
-        hint = "; Spark sets it for CREATE TABLE, which gives a Python source no options: CREATE TEMPORARY VIEW does"
-    return f"kbat: there is no option {name}{hint}; there are: {', '.join(option_names(table))}"
+        return f"{shown}: Spark sets it for CREATE TABLE, which passes no options on; use CREATE TEMPORARY VIEW"
+    if near:
+        return f"{shown}; did you mean {known[near[0]].metadata['name']}?"
+    return f"{shown}; the options are: {', '.join(option_names(table))}"

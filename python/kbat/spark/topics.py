@@ -1,7 +1,7 @@
-"""Which topics and partitions a read is about: `subscribe`, `subscribePattern` and `assign` of Spark's Kafka source.
+"""The topics and partitions of a read: `subscribe`, `subscribePattern` and `assign` of Spark's Kafka source.
 
-Differences from there: a topic or partition that is not among the paths is an error for all three; a pattern is a Java
-expression that is also one of Python's, after the translation of the few constructs that are only written differently.
+Differences from that source: a topic or partition that is named and not found is an error; a pattern must be a regular
+expression of both Java and Python, after the translation of the few constructs that only differ in their notation.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 _LEGAL_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
-# Kafka's own topics, which a pattern never matches; one that wants them names them.
+# Kafka's own topics, which a pattern never matches; to read them, name them.
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"})
 
 _PARTITION_FORM = 'it is JSON like {"orders": [0, 1], "payments": [0]}'
@@ -63,26 +63,30 @@ def some_of(names: Sequence[object], most: int = 10) -> str:
 
 @dataclass(frozen=True)
 class Subscription:
-    """What `subscribe`, `subscribePattern` or `assign` asked for; all of it if None was given."""
+    """The partitions that `subscribe`, `subscribePattern` or `assign` selects; all if none of them is set."""
 
     topics: tuple[str, ...] | None = None
     pattern: re.Pattern[str] | None = None
     partitions: tuple[TopicPartition, ...] | None = None
 
+    def __bool__(self) -> bool:
+        """Whether one of the options is set."""
+        return self.topics is not None or self.pattern is not None or self.partitions is not None
+
     def check(self, found: Iterable[TopicPartition]) -> None:
-        """Raise `ValueError` unless all that was asked for by its name is among the partitions found."""
+        """Raise `ValueError` for a topic or partition that is named and not among those found."""
         there = frozenset(found)
         missing = self._missing(there)
         if missing:
             names = some_of(sorted({partition.topic for partition in there if partition.topic})) or "none"
             message = (
-                f"kbat: {some_of(missing)} is not under the path; topics there: {names}; "
-                "a partition lies in a directory <topic>-<partition>, perhaps of another broker or disk"
+                f"kbat: {some_of(missing)} {'is' if len(missing) == 1 else 'are'} not under the path; topics there: "
+                f"{names}; a partition is a directory <topic>-<partition>, perhaps of another broker or disk"
             )
             raise ValueError(message)
 
     def takes(self, partition: TopicPartition) -> bool:
-        """Whether a partition is asked for."""
+        """Whether a partition is selected."""
         if self.partitions is not None:
             return partition in self._names
         if self.topics is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -14,6 +15,12 @@ Value = TypeVar("Value")
 _SIZES = {"": 1, "b": 1, "k": 1 << 10, "kb": 1 << 10, "m": 1 << 20, "mb": 1 << 20, "g": 1 << 30, "gb": 1 << 30}
 _TIMES = {"": 1, "ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 _INT64_MAX = (1 << 63) - 1
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# Smaller numbers are taken for seconds: as milliseconds they are times before March 1973.
+LEAST_MILLISECONDS = 100_000_000_000
+_EXAMPLE = "2026-11-22T00:00:00Z"
+_TIME_FORM = f"it is a time: milliseconds since 1970, UTC, like 1700000000000, or text with a zone, like {_EXAMPLE}"
 
 
 def parse_bool(text: str) -> bool:
@@ -90,11 +97,35 @@ def parse_duration(text: str) -> int:
 
 
 def parse_timestamp(text: str) -> int:
-    """Parse milliseconds since the epoch."""
-    if not text.strip().isdecimal() or int(text) > _INT64_MAX:
-        message = "it is a number of milliseconds since 1970, UTC, like 1700000000000"
+    """Parse a time into milliseconds since the epoch: a whole number of them, or ISO 8601 with a time zone."""
+    number = text.strip()
+    if number.isdecimal():
+        return checked_milliseconds(int(number))
+    try:
+        moment = datetime.fromisoformat(number)
+    except ValueError:
+        raise ValueError(_TIME_FORM) from None
+    if moment.tzinfo is None:
+        message = f"it has no time zone; write {moment.isoformat()}Z if it is in UTC; {_TIME_FORM}"
         raise ValueError(message)
-    return int(text)
+    milliseconds = (moment - _EPOCH) // timedelta(milliseconds=1)
+    if milliseconds < 0:
+        message = f"it is before 1970; {_TIME_FORM}"
+        raise ValueError(message)
+    return milliseconds
+
+
+def checked_milliseconds(number: int) -> int:
+    """Return a number of milliseconds since the epoch. Raises `ValueError` for one that is probably in seconds."""
+    if not 0 <= number <= _INT64_MAX:
+        raise ValueError(_TIME_FORM)
+    if 0 < number < LEAST_MILLISECONDS:
+        message = (
+            f"{number} looks like seconds, and the unit is milliseconds: write {number * 1000}, or the time as text "
+            f"with a zone, like {_EXAMPLE}"
+        )
+        raise ValueError(message)
+    return number
 
 
 def parse_text(text: str) -> str:

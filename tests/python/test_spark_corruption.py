@@ -1,0 +1,154 @@
+"""Random corruption: Spark's tasks together return the rows and faults of one scan, without Spark.
+
+The base offset of a batch is outside its checksum, so a flipped bit there moves its records far forward or back, and
+nothing in the batch shows it.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import kbat
+from growing_log import GrowingLog, time_of
+from kbat.spark.options import parse_options
+from kbat.spark.plan import plan
+from kbat.spark.rows import RowReader
+from kbat.spark.schema import schema_of
+from kbat.spark.stream import KbatStreamReader
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Found = tuple[list[tuple[int, bytes]], list[tuple[str, int]]]
+
+# Byte ranges of a batch: the base offset, the length, the leader epoch, the checksum, the header, and the records.
+PARTS = {
+    "offset": (0, 8),
+    "length": (8, 12),
+    "epoch": (12, 16),
+    "crc": (17, 21),
+    "header": (21, 61),
+    "records": (61, None),
+}
+
+
+def read(path: Path, **given: object) -> list[Found]:
+    """Return for each task its records and its faults."""
+    texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in given.items()}
+    options = parse_options({"path": str(path), "columns": "value,offset,segment"} | texts)
+    options.check_batch()
+    reader = RowReader.of(options, schema_of(options.column_names))
+    return [found([row for batch in reader.read(task) for row in batch.to_pylist()]) for task in plan(options)]
+
+
+def scanned(path: Path, on_corrupt: str, **bounds: Any) -> Found:  # noqa: ANN401 -- those of kbat.scan
+    scan = kbat.scan(path, columns=["value", "offset", "segment"], on_corrupt=on_corrupt, **bounds)
+    return found(scan.to_pyarrow().to_pylist())
+
+
+def found(rows: list[dict[str, Any]]) -> Found:
+    records = [(row["offset"], row["value"]) for row in rows if row.get("error") is None]
+    return records, [(row["error"]["path"], row["error"]["position"]) for row in rows if row.get("error") is not None]
+
+
+def joined(tasks: list[Found]) -> Found:
+    return [record for records, _ in tasks for record in records], [fault for _, faults in tasks for fault in faults]
+
+
+def corrupt(segment: Path, chance: random.Random, count: int, parts: list[str]) -> None:
+    """Flip a bit in each of several batches that are close to each other."""
+    batches = list(kbat.read_batches(segment, check_crc=False))
+    content = bytearray(segment.read_bytes())
+    first = chance.randrange(len(batches))
+    for batch in chance.sample(batches[first : first + count + 2], min(count, len(batches) - first)):
+        start, end = PARTS[chance.choice(parts)]
+        place = chance.randrange(start, batch.size if end is None else end)
+        content[batch.position + place] ^= 1 << chance.randrange(8)
+    segment.write_bytes(content)
+
+
+def make_log(path: Path, chance: random.Random) -> GrowingLog:
+    log = GrowingLog(path / "a-0", chance.choice([0, 0, 1000]))
+    for _ in range(chance.randint(1, 3)):
+        log.append(*[chance.choice([1, 3, 10, 12]) for _ in range(8)], compression=chance.choice(["none", "lz4"]))
+        log.roll()
+    return log
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_corruption_costs_no_task_a_row_or_a_fault(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)  # noqa: S311 -- no secret
+    log = make_log(tmp_path, chance)
+    if seed % 3 == 0:
+        kbat.rebuild_indexes(log.directory)
+    parts = ["offset"] if seed % 2 else list(PARTS)
+    corrupt(chance.choice(sorted(log.directory.glob("*.log"))[:-1]), chance, chance.randint(1, 4), parts)
+    for on_corrupt in ("report", "skip"):
+        expected = scanned(tmp_path, on_corrupt)
+        for most in (1, 2, 4, 7, 11, 25, 1000):
+            tasks = read(tmp_path, onCorrupt=on_corrupt, maxRecordsPerPartition=most)
+            assert joined(tasks) == expected, (on_corrupt, most)
+            # in a corrupt segment, a batch that can't be split may be in a window of its own
+            assert max(len(records) for records, _ in tasks) <= max(most, 12), most
+        for size in (1, 300, 1000):
+            given = {"maxPartitionBytes": size, "maxRecordsPerPartition": chance.randint(1, 15)}
+            assert joined(read(tmp_path, onCorrupt=on_corrupt, **given)) == expected, (on_corrupt, given)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_corrupt_offsets_alone_are_no_error_and_cost_no_task_a_row(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)  # noqa: S311 -- no secret
+    log = make_log(tmp_path, chance)
+    corrupt(chance.choice(sorted(log.directory.glob("*.log"))[:-1]), chance, chance.randint(1, 4), ["offset"])
+    expected = scanned(tmp_path, "fail")
+    for most in (1, 4, 7, 25):
+        assert joined(read(tmp_path, maxRecordsPerPartition=most)) == expected, most
+
+
+@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("on_corrupt", ["fail", "report"])
+def test_corrupt_offsets_are_not_where_a_time_starts(tmp_path: Path, seed: int, on_corrupt: str) -> None:
+    chance = random.Random(seed)  # noqa: S311 -- no secret
+    log = GrowingLog(tmp_path / "a-0")
+    log.append(*[5] * 10)
+    log.roll()
+    log.append(5)
+    (segment, _) = sorted(log.directory.glob("*.log"))
+    if seed % 2:
+        kbat.rebuild_indexes(log.directory)
+    number = chance.randrange(1, 9)
+    content = bytearray(segment.read_bytes())
+    position = list(kbat.read_batches(segment))[number].position
+    content[position + chance.randrange(8)] ^= 1 << chance.randrange(8)
+    segment.write_bytes(content)
+    given = {"onCorrupt": on_corrupt, "columns": "value,offset,segment"}
+    for first in (number * 5 - 2, number * 5, number * 5 + 2, number * 5 + 5):
+        start = {"a": {"0": time_of(first)}}
+        values = Counter(value for _, value in joined(read(tmp_path, startingOffsetsByTimestamp=start, **given))[0])
+        sound = [offset for offset in range(first, 55) if not number * 5 <= offset < number * 5 + 5]
+        missing = [offset for offset in sound if f"a-0:{offset}".encode() not in values]
+        assert not missing, first
+        assert max(values.values()) == 1
+        rows = [value for _, value in joined(read(tmp_path, startingTimestamp=time_of(first), **given))[0]]
+        assert rows == [f"a-0:{offset}".encode() for offset in range(first, 55)]
+        options = parse_options({"path": str(tmp_path), "startingTimestamp": str(time_of(first))})
+        begins = KbatStreamReader(schema_of(["offset"]), options).initialOffset()["a"]["0"]
+        # inside the corrupt batch, the offset after the batch before it
+        assert begins in ({first, number * 5} if number * 5 <= first < number * 5 + 5 else {first})
+
+
+def test_corrupt_last_offset_of_the_log_does_not_make_more_tasks(tmp_path: Path) -> None:
+    log = GrowingLog(tmp_path / "a-0")
+    log.append(*[5] * 4)
+    content = bytearray(log.segment.read_bytes())
+    content[list(kbat.read_batches(log.segment))[-1].position] ^= 0x20
+    log.segment.write_bytes(content)
+    for on_corrupt in ("fail", "report"):
+        tasks = read(tmp_path, onCorrupt=on_corrupt, maxRecordsPerPartition=4)
+        assert joined(tasks) == scanned(tmp_path, on_corrupt)
+        assert len(tasks) <= 8
