@@ -1,8 +1,12 @@
-"""The documentation names what there is."""
+"""The documentation agrees with the code: names, tables, figures, links."""
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -10,7 +14,12 @@ import kbat
 import spark_page
 from data import DATA
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 ROOT = DATA.parents[1]
+EDGE_CASES = "tests/edge-cases.md"
+FORMAT_TESTS = "tests/format-tests.md"
 
 
 def all_names() -> set[str]:
@@ -19,9 +28,9 @@ def all_names() -> set[str]:
     return {name for path in sources for name in re.findall(r"\b(?:fn|def) (\w+)", path.read_text(encoding="utf-8"))}
 
 
-@pytest.mark.parametrize("page", ["edge-cases.md", "differences.md", "format-tests.md"])
+@pytest.mark.parametrize("page", [EDGE_CASES, "docs/differences.md", FORMAT_TESTS])
 def test_pages_name_tests_that_exist(page: str) -> None:
-    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    text = (ROOT / page).read_text(encoding="utf-8")
     named = {name for name in re.findall(r"`([a-z0-9_]{12,})`", text) if "_" in name}
     assert len(named) > 20
     no_tests = {"partition_leader_epoch", "estimated_size", "decompressed_len", "read_committed"}
@@ -29,7 +38,7 @@ def test_pages_name_tests_that_exist(page: str) -> None:
 
 
 def test_every_edge_case_has_a_test_or_a_reason() -> None:
-    text = (ROOT / "docs" / "edge-cases.md").read_text(encoding="utf-8")
+    text = (ROOT / EDGE_CASES).read_text(encoding="utf-8")
     lines = [line.split("|") for line in text.splitlines() if re.match(r"\| \d+ \|", line)]
     rows = {int(cells[1]): "".join(cells[3:]).strip() for cells in lines}
     assert sorted(rows) == list(range(1, 93))
@@ -37,7 +46,7 @@ def test_every_edge_case_has_a_test_or_a_reason() -> None:
 
 
 def test_every_rule_of_the_format_has_a_test_or_a_reason() -> None:
-    text = (ROOT / "docs" / "format-tests.md").read_text(encoding="utf-8")
+    text = (ROOT / FORMAT_TESTS).read_text(encoding="utf-8")
     exercised, surprising = text.split("\n## ")[1:]
     for part, last in (exercised, 109), (surprising, 30):
         lines = [line.split("|") for line in part.splitlines() if re.match(r"\| \d", line)]
@@ -74,3 +83,52 @@ def test_what_verify_finds_in_the_corpora_is_named() -> None:
     found = {finding.kind for path in places for finding in kbat.verify(path).findings}
     assert len(found) > 5
     assert found - named == set()
+
+
+def test_the_api_pages_have_every_public_name_once() -> None:
+    pages = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "api").glob("*.md"))
+    names = re.findall(r"^::: kbat\.(\w+)$", pages, flags=re.MULTILINE)
+    assert sorted(names) == sorted(set(kbat.__all__) - {"__version__"})
+
+
+def test_the_benchmark_table_has_the_figures_of_the_result_file() -> None:
+    result: dict[str, Any] = json.loads((ROOT / "benches" / "results" / "decode.json").read_text(encoding="utf-8"))
+    page = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    rows = [[cell.strip(" *") for cell in line.strip("|").split("|")] for line in page.splitlines() if line[:1] == "|"]
+    titles = rows[0][1:]
+    found = {row[0]: row[1:] for row in rows[2:]}
+    for file in result["files"]:
+        rates = [file["rates"][title] for title in titles]
+        assert [None if cell == "no v1" else float(cell) for cell in found[file["file"]]] == rates
+    assert result["date"] in page
+
+
+def test_the_chart_is_that_of_the_result_file(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    subprocess.run([sys.executable, ROOT / "benches" / "python" / "chart.py", tmp_path], check=True)  # noqa: S603 - ours
+    for name in ("speed.svg", "speed-dark.svg"):
+        drawn, kept = (tmp_path / name).read_bytes(), (ROOT / "docs" / "images" / name).read_bytes()
+        assert drawn == kept, "run python benches/python/chart.py"
+
+
+def test_the_site_builds_strictly_and_its_links_lead_somewhere(tmp_path: Path) -> None:
+    pytest.importorskip("mkdocs")
+    site = tmp_path / "site"
+    built = subprocess.run(  # noqa: S603 - ours
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", site],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert built.returncode == 0, built.stderr
+    # `make docs` puts the Rust documentation beside it
+    (site / "rust" / "kbat").mkdir(parents=True)
+    (site / "rust" / "kbat" / "index.html").touch()
+    links = subprocess.run([ROOT / ".ci" / "check-links", site], capture_output=True, text=True, check=False)  # noqa: S603 - ours
+    assert links.returncode == 0, links.stdout
+    page = site / "index.html"
+    page.write_text(page.read_text(encoding="utf-8") + '<a href="names.html#no-such-name">x</a>', encoding="utf-8")
+    links = subprocess.run([ROOT / ".ci" / "check-links", site], capture_output=True, text=True, check=False)  # noqa: S603 - ours
+    assert links.returncode == 1
+    assert "no-such-name: no such anchor" in links.stdout
