@@ -10,7 +10,7 @@ SHELL := bash
 .NOTPARALLEL:
 MAKEFLAGS += --no-print-directory
 
-# The sample log directory that a real broker wrote; give your own: make demo LOG_DIR=/var/lib/kafka/data
+# The sample log directory that a real broker wrote. For your own: make demo LOG_DIR=/var/lib/kafka/data
 LOG_DIR ?= tests/data/log-dir
 # The interpreter that .venv is made with.
 PYTHON ?= python3
@@ -29,8 +29,12 @@ help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: demo
-demo: tools-demo $(VENV)/.made-kbat ## read a broker's log directory with Spark: rows, a table, Parquet [LOG_DIR=/path]
+demo: tools-demo $(VENV)/.made-demo ## read a broker's log directory with Spark: rows, a table, Parquet [LOG_DIR=/path]
 	@$(BIN)/python -m kbat.spark.demo "$(LOG_DIR)" --output demo-output
+	@printf '%s\n' '' 'Next:' \
+	    '  make demo LOG_DIR=/path/to/log.dirs   # the same for your own logs, which are only read' \
+	    '  .venv/bin/python                      # then: import kbat; kbat.scan("$(LOG_DIR)").to_pandas()' \
+	    '  make wheel                            # prints the line that installs kbat into your environment'
 
 .PHONY: test
 test: tools-test clippy check-python test-rust test-python ## check and test everything, from nothing
@@ -48,9 +52,13 @@ matrix: ## run the Python tests with other versions of Python and Spark [PAIRS="
 	.ci/matrix $(PAIRS)
 
 .PHONY: lint
-lint: clippy check-python ## check the code without running it, formatting included
+lint: clippy check-python check-words ## check the code and its English without running it, formatting included
 	cargo fmt --check
 	$(BIN)/ruff format --check
+
+.PHONY: check-words
+check-words: $(VENV)/.made-tools
+	$(BIN)/python tests/python/words.py
 
 .PHONY: clippy
 clippy: $(VENV)/.made-tools
@@ -68,9 +76,14 @@ bench: $(VENV)/.made-kbat ## run the benchmarks, Rust's and Python's
 	$(BIN)/python benches/python/bench.py
 
 .PHONY: docs
-docs: ## build the Rust documentation and say where it is
-	cargo doc --no-deps --features parquet
-	@echo "open target/doc/kbat/index.html"
+docs: tools-docs $(VENV)/.made-docs ## build the documentation, Python's and Rust's, and check every link
+	rm -rf site target/doc
+	$(BIN)/python benches/python/chart.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --features parquet --quiet
+	cp -R target/doc site/rust
+	.ci/check-links site
+	@echo "open site/index.html"
 
 .PHONY: fuzz
 fuzz: ## fuzz one target for a minute; needs a nightly Rust and cargo-fuzz [TARGET=name] [FUZZ_TIME=60]
@@ -79,18 +92,22 @@ fuzz: ## fuzz one target for a minute; needs a nightly Rust and cargo-fuzz [TARG
 	cargo +nightly fuzz run $(or $(TARGET),$$(cargo +nightly fuzz list | head -n 1)) -- -max_total_time=$(or $(FUZZ_TIME),60)
 
 .PHONY: wheel
-wheel: tools-wheel dist/.built ## build the release wheel into dist/
-	@ls dist/*.whl
+wheel: tools-wheel dist/.built ## build the release wheel into dist/ and print the line that installs it
+	@echo "built $$(ls dist/*.whl); install it with:"
+	@echo "  pip install '$(CURDIR)/$$(ls dist/*.whl)[spark]'"
+	@echo "  # or [polars], [duckdb], [pandas], [cli], also several: [polars,cli]"
 
 .PHONY: clean
 clean: ## remove everything that the other commands made
-	rm -rf $(VENV) dist target demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse
+	rm -rf $(VENV) dist target site demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse
 
-.PHONY: tools-wheel tools-demo tools-test
+.PHONY: tools-wheel tools-demo tools-test tools-docs
 tools-wheel:
 	@.ci/check-tools cargo cc python >/dev/null
 tools-demo:
 	@.ci/check-tools cargo cc python java >/dev/null
+tools-docs:
+	@.ci/check-tools cargo cc python >/dev/null
 tools-test:
 	@.ci/check-tools cargo clippy cc python java >/dev/null
 
@@ -104,8 +121,24 @@ $(VENV)/.made-tools: constraints.txt
 dist/.built: $(VENV)/.made-tools $(RUST_SOURCES) $(PYTHON_SOURCES)
 	@echo "building the release wheel; the first time takes some minutes" >&2
 	@rm -rf target/wheel
-	@$(BIN)/maturin build --release --quiet --interpreter $(BIN)/python --out target/wheel
+	@mkdir -p target
+	@$(BIN)/maturin build --release --quiet --interpreter $(BIN)/python --out target/wheel >target/wheel.log 2>&1 || { \
+	    cat target/wheel.log >&2; exit 1; }
 	@rm -rf dist && mv target/wheel dist
+	@touch $@
+
+# The demo needs Spark and pyarrow, but no tools of the tests.
+$(VENV)/.made-demo: dist/.built
+	@echo "installing kbat and Spark into $(VENV)" >&2
+	@$(PIP) install -c constraints.txt "$$(ls dist/*.whl)[spark]"
+	@$(PIP) install --no-deps --force-reinstall dist/*.whl
+	@touch $@
+
+# The site is made from the sources: no wheel is needed.
+$(VENV)/.made-docs: $(VENV)/.made-tools pyproject.toml
+	@echo "installing the tools of the documentation into $(VENV)" >&2
+	@$(PIP) install -c constraints.txt $$($(BIN)/python -c "import tomllib; \
+	    print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['docs'])")
 	@touch $@
 
 $(VENV)/.made-kbat: dist/.built
