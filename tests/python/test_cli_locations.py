@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 import kbat
 from command_line import LOG, LOG_DIR, copy_of, environment, json_of, lines_of, run
+from kbat._core.files import discover
 from kbat.cli.app import app
 from partitions import Log
 
@@ -149,7 +150,8 @@ def test_empty_directory_is_a_warning_with_exit_code_1(command: str, name: str, 
     out = [] if command in READERS else [tmp_path / "out"]
     done = run(command, place, *out)
     assert (done.exit_code, done.stdout) == (1, "")
-    assert done.stderr == f"kbat: warning: {place} is empty: no segment to read\n"
+    _, (warning,) = discover(place)
+    assert done.stderr == f"kbat: warning: {warning}\n"
     assert [path.name for path in tmp_path.iterdir()] == [name]
     assert "empty directory" in " ".join(run(command, "--help").stdout.split())
 
@@ -179,8 +181,8 @@ def _text_file(root: Path) -> Path:
 
 
 def _gzip_file(root: Path) -> Path:
-    (root / LOG).write_bytes(gzip.compress(b"x" * 100))
-    return root / LOG
+    (root / f"{LOG}.gz").write_bytes(gzip.compress(b"x" * 100))
+    return root / f"{LOG}.gz"
 
 
 UNRECOGNISED = [
@@ -237,6 +239,18 @@ def test_partition_of_text_files_gets_no_command_that_would_not_help(tmp_path: P
     assert [command for command in json_of("verify", tmp_path / "good-0", exit_code=2)["next"] if "salvage" in command]
 
 
+@pytest.mark.parametrize("command", ["recover", "salvage"])
+def test_nothing_to_keep_is_a_wrong_argument(command: str, tmp_path: Path) -> None:
+    place = tmp_path / "noise-0"
+    place.mkdir()
+    (place / LOG).write_bytes(bytes(range(1, 255)) * 40)
+    done = run(command, place, tmp_path / "out")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "nothing to keep" in done.stderr
+    assert "kbat salvage" not in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
 def test_verify_suggests_no_salvage_if_no_batch_is_whole(tmp_path: Path) -> None:
     place = tmp_path / "noise-0"
     place.mkdir()
@@ -274,6 +288,7 @@ def test_the_holes_of_a_sparse_segment_are_not_read(command: str, tmp_path: Path
     os.truncate(place / LOG, 2 << 30)
     script = """
 import sys
+from kbat._core.files import discover
 from kbat.cli.app import app
 try:
     app()

@@ -4,7 +4,6 @@ import sys
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Annotated
 
 import typer
@@ -22,12 +21,10 @@ from kbat.cli.options import (
     selection,
     time,
 )
-from kbat.cli.place import NothingToReadError, foreign, locate, quiet
+from kbat.cli.place import NothingToReadError, foreign_bytes, locate, quiet
 
 _MAX_ROWS = 16_384
 _STDIN = Path("-")
-# Bytes in which other formats are recognised.
-_HEAD_LEN = 512
 
 
 class Isolation(StrEnum):
@@ -138,11 +135,8 @@ def _stdin(*, is_alone: bool) -> bytes:
     if not data and is_alone:
         message = "the standard input is empty: no batch to read"
         raise NothingToReadError(message)
-    with NamedTemporaryFile() as file:
-        file.write(data[:_HEAD_LEN])
-        file.flush()
-        if reason := foreign(Path(file.name)):
-            raise ValueError(reason.replace(file.name, "the standard input"))
+    if reason := foreign_bytes(data, "the standard input"):
+        raise ValueError(reason)
     return data
 
 

@@ -61,7 +61,8 @@ def _fail(message: str, exit_code: int) -> NoReturn:
     try:
         # what was printed before comes first if both outputs are one file
         sys.stdout.flush()
-    except BrokenPipeError:
+    except (BrokenPipeError, KeyboardInterrupt):
+        # the second Ctrl-C, while the reader of the pipe pauses
         _close_output()
     output.note(f"kbat: {message}")
     raise typer.Exit(exit_code)

@@ -1,6 +1,6 @@
 """`kbat ls`: the partitions of a log directory, or the segments of a partition."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -66,7 +66,7 @@ def ls(
     """
     chosen = selection(topic, partition)
     try:
-        segments, _ = locate([path], **chosen)
+        segments, warned = locate([path], **chosen)
     except NothingToReadError:
         # partitions without a segment, and those that a broker is about to delete, are listed
         with suppress(ValueError):
@@ -78,11 +78,13 @@ def ls(
     elif any(Path(segment.path).parent == path for segment in segments):
         _list_segments(path, kbat.PartitionLog(path), as_json=json, wide=wide)
     else:
-        _list_partitions(path, kbat.LogDirectory(path, **chosen), as_json=json, wide=wide)
+        _list_partitions(path, kbat.LogDirectory(path, **chosen), as_json=json, wide=wide, warned=warned)
 
 
-def _list_partitions(path: Path, directory: kbat.LogDirectory, *, as_json: bool, wide: bool) -> bool:
-    """List the partitions; False if there is nothing to list."""
+def _list_partitions(
+    path: Path, directory: kbat.LogDirectory, *, as_json: bool, wide: bool, warned: Sequence[str] = ()
+) -> bool:
+    """List the partitions; False if there is nothing to list. Errors that were warnings before are not repeated."""
     logs = directory.partitions
     if not logs and all(one.state == "unknown" for one in directory.stray):
         return False
@@ -103,7 +105,9 @@ def _list_partitions(path: Path, directory: kbat.LogDirectory, *, as_json: bool,
         )
     else:
         _show_partitions(path, directory, partitions, wide=wide)
-    _fail_for(path, [(one["path"], one["error"]) for one in (*partitions, *stray) if one["error"] is not None])
+    _fail_for(
+        path, [(one["path"], one["error"]) for one in (*partitions, *stray) if one["error"] not in (None, *warned)]
+    )
     return True
 
 

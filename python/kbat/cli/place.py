@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any, NamedTuple
 
 import kbat
@@ -14,6 +15,8 @@ from kbat.cli import output
 
 _SUFFIXES = {".log", ".index", ".timeindex", ".txnindex", ".snapshot"}
 CHECKPOINT = "leader-epoch-checkpoint"
+# Bytes in which other formats are recognized.
+_HEAD_LEN = 512
 _LOG_FILE = re.compile(r"\d{20}\.log(\.deleted|\.cleaned|\.swap)?")
 
 
@@ -59,11 +62,22 @@ def locate(paths: Sequence[Path], **chosen: Any) -> Located:  # noqa: ANN401 - t
 def foreign(path: Path) -> str:
     """Return why a file is plainly not a log, such as a text file or a compressed copy; nothing for others."""
     try:
-        discover([path])
-    except ValueError as error:
-        return "" if isinstance(error, kbat.KbatError) else str(error)
-    except (kbat.KbatError, OSError):
-        pass
+        with path.open("rb") as file:
+            return foreign_bytes(file.read(_HEAD_LEN), str(path))
+    except OSError:
+        return ""
+
+
+def foreign_bytes(data: bytes, name: str) -> str:
+    """Return why bytes are plainly not those of a log; nothing for others."""
+    # a file of another name: one that is named like a segment is read as such, whatever it holds
+    with NamedTemporaryFile(suffix=".bin") as file:
+        file.write(data[:_HEAD_LEN])
+        file.flush()
+        try:
+            discover([file.name])
+        except ValueError as error:
+            return str(error).replace(file.name, name)
     return ""
 
 

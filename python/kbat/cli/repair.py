@@ -1,5 +1,7 @@
 """`kbat recover`, `kbat salvage`, `kbat rebuild-indexes`: commands for a corrupt log."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated
@@ -61,7 +63,7 @@ def recover(  # noqa: PLR0913 - the options of kbat.recover
         message = "choose one of: OUT for a recovered copy, --in-place, or --dry-run"
         raise ValueError(message)
     check_partition(path)
-    with progress("recovering") as callback:
+    with progress("recovering") as callback, _nothing_kept():
         report = kbat.recover(
             path, out, dry_run, in_place=in_place, index_interval_bytes=index_interval_bytes, progress=callback
         )
@@ -80,6 +82,17 @@ def _note_split(report: kbat.RepairReport) -> None:
             return
 
 
+@contextmanager
+def _nothing_kept() -> Iterator[None]:
+    """Take a path of which nothing can be kept for a wrong argument."""
+    try:
+        yield
+    except kbat.CorruptError as error:
+        if "nothing to keep" in str(error):
+            raise ValueError(str(error)) from error
+        raise
+
+
 def salvage(
     path: _SegmentOrPartition, out: OutArgument, *, index_interval_bytes: IndexInterval = 4096, json: Json = False
 ) -> None:
@@ -90,7 +103,7 @@ def salvage(
     Example: `kbat salvage orders-0 salvaged/orders-0`
     """
     check_partition(path)
-    with progress("salvaging") as callback:
+    with progress("salvaging") as callback, _nothing_kept():
         report = kbat.salvage(path, out, index_interval_bytes=index_interval_bytes, progress=callback)
     _show(report, as_json=json)
 
