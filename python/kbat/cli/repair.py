@@ -84,7 +84,7 @@ def _note_split(report: kbat.RepairReport) -> None:
 
 @contextmanager
 def _nothing_kept() -> Iterator[None]:
-    """Take a path of which nothing can be kept for a wrong argument."""
+    """Turn the error about a path with nothing to keep into one about a wrong argument."""
     try:
         yield
     except kbat.CorruptError as error:

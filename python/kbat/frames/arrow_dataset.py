@@ -116,7 +116,7 @@ class Dataset(ds.UnionDataset):
 
 
 class _Pass:
-    """A pass over the part of a scan that a query needs, then PyArrow's filter and projection."""
+    """Reads the part of a scan that a query needs, and applies PyArrow's filter and projection."""
 
     def __init__(self, scan: Scan, columns: Any, where: ds.Expression | None, options: dict[str, Any]) -> None:  # noqa: ANN401 -- names or expressions
         wanted = _columns_of(columns, where, scan.schema)
