@@ -227,8 +227,15 @@ struct Inner {
 /// assert_eq!(error.position().byte, Some(8));
 /// assert_eq!(error.position().base_offset, Some(42));
 /// ```
-#[derive(Debug)]
+///
+/// `{:?}` shows the same message as `{}`, as `main` prints it when it returns an error; `{:#?}` shows the parts.
 pub struct Error(Box<Inner>);
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if f.alternate() { fmt::Debug::fmt(&self.0, f) } else { fmt::Display::fmt(self, f) }
+    }
+}
 
 impl Error {
     #[cold]

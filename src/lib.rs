@@ -84,12 +84,14 @@ mod error;
 mod format;
 #[doc(hidden)]
 pub mod fuzzing;
+mod io;
 mod limits;
 mod log;
 mod num;
 #[cfg(feature = "parquet")]
 pub mod parquet;
 mod partitioner;
+mod plan;
 #[cfg(feature = "python")]
 mod python;
 // what notebooks show needs no Python, and its tests run without one
@@ -97,6 +99,7 @@ mod python;
 #[allow(dead_code, reason = "not all of it has a test")]
 #[path = "python/html.rs"]
 mod html;
+mod store;
 
 pub use compression::{Compression, Scratch};
 pub use error::{Error, ErrorKind, Position, Result};
@@ -120,14 +123,17 @@ pub use format::validate::{
 pub use limits::Limits;
 pub use log::rewrite;
 pub use log::{
-    AbortedTransaction, Checkpoint, CleanShutdown, DEFAULT_INDEX_INTERVAL_BYTES, DEFAULT_MAX_INDEX_BYTES,
-    DirectoryState, DroppedRange, EpochEntry, FileAction, FileChange, Finding, HeaderReader, IndexEntries, IndexUse,
-    LeaderEpochs, LogDirectory, LogFile, LogFileKind, LogFileState, LogWriter, LogWriterOptions, MetaProperties,
-    OFFSET_CHECKPOINTS, OffsetCheckpoint, OffsetEntry, OffsetIndex, OffsetPlace, OffsetPolicy, PartitionDirectory,
-    PartitionLog, PartitionMetadata, PartitionOffset, ProducerEntry, ProducerSnapshot, ProducerStates, Progress,
-    RebuildOptions, RecoverOptions, RepairReport, RepairedSegment, Report, SalvageOptions, Segment, SegmentFile,
-    SegmentIndexer, SegmentReader, Severity, SnapshotFile, StrayDirectory, SyncPolicy, TimeEntry, TimeIndex,
-    TimestampPlace, TopicPartition, TransactionIndex, Uuid, find_segments, parse_base_offset,
-    parse_partition_directory, rebuild_indexes, recover, salvage, split_points, validate_after, verify,
+    AbortedTransaction, Checkpoint, CleanShutdown, DEFAULT_INDEX_INTERVAL_BYTES, DEFAULT_MAX_INDEX_BYTES, DroppedRange,
+    EpochEntry, FileAction, FileChange, Finding, HeaderReader, IndexEntries, IndexUse, LeaderEpochs, LogDirectory,
+    LogWriter, LogWriterOptions, MetaProperties, OFFSET_CHECKPOINTS, OffsetCheckpoint, OffsetEntry, OffsetIndex,
+    OffsetPlace, OffsetPolicy, PartitionLog, PartitionMetadata, PartitionOffset, ProducerEntry, ProducerSnapshot,
+    ProducerStates, Progress, RebuildOptions, RecoverOptions, RepairReport, RepairedSegment, Report, SalvageOptions,
+    Segment, SegmentIndexer, SegmentReader, Severity, StrayDirectory, SyncPolicy, TimeEntry, TimeIndex, TimestampPlace,
+    TransactionIndex, Uuid, rebuild_indexes, recover, salvage, split_points, validate_after, verify,
 };
 pub use partitioner::{murmur2, partition_for_key};
+pub use plan::{Discovery, Replicas, Selection, discover, find_segments};
+pub use store::{
+    DirectoryState, LogFile, LogFileKind, LogFileState, PartitionDirectory, SegmentFile, SnapshotFile, TopicPartition,
+    parse_base_offset, parse_partition_directory,
+};

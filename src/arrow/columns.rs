@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow_array::{
     ArrayRef, Int32Array, Int64Array, ListArray, StructArray, TimestampMicrosecondArray, TimestampMillisecondArray,
 };
-use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
+use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 
 use crate::arrow::binary_views::{Blocks, Memory};
 use crate::arrow::options::ScanOptions;
@@ -17,6 +17,7 @@ use crate::arrow::values::{Bytes, Values, take};
 use crate::compression::Compression;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Batch;
+use crate::format::header::NO_TIMESTAMP;
 use crate::format::record::Record;
 
 /// What all records of one file or buffer share.
@@ -32,7 +33,8 @@ enum Builder {
     Key(Values),
     Value(Values),
     Offset(Vec<i64>),
-    Timestamp(Vec<i64>, TimestampUnit),
+    /// With the value of missing timestamps, in the unit of the column; `None` for null.
+    Timestamp(Vec<i64>, TimestampUnit, Option<i64>),
     Sequence(Vec<i32>),
     Headers {
         lists: Vec<i32>,
@@ -57,7 +59,9 @@ impl Builder {
             Column::Key => Self::Key(Values::new(binary_view)),
             Column::Value => Self::Value(Values::new(binary_view)),
             Column::Offset => Self::Offset(Vec::new()),
-            Column::Timestamp => Self::Timestamp(Vec::new(), unit),
+            Column::Timestamp => {
+                Self::Timestamp(Vec::new(), unit, options.missing_timestamp.map(|value| unit.of_milliseconds(value)))
+            }
             Column::Sequence => Self::Sequence(Vec::new()),
             Column::Headers => Self::Headers { lists: vec![0], keys: Bytes::new(), values: Values::new(binary_view) },
             Column::BaseOffset | Column::Position | Column::ProducerId => Self::BatchInt64(column, Runs::new()),
@@ -79,8 +83,10 @@ impl Builder {
             Self::Key(bytes) => bytes.push_all(records, Record::key, blocks, memory),
             Self::Value(bytes) => bytes.push_all(records, Record::value, blocks, memory),
             Self::Offset(values) => values.extend(records.iter().map(Record::offset)),
-            Self::Timestamp(values, TimestampUnit::Millisecond) => values.extend(records.iter().map(Record::timestamp)),
-            Self::Timestamp(values, TimestampUnit::Microsecond) => {
+            Self::Timestamp(values, TimestampUnit::Millisecond, _) => {
+                values.extend(records.iter().map(Record::timestamp))
+            }
+            Self::Timestamp(values, TimestampUnit::Microsecond, _) => {
                 for record in records {
                     values.push(record.timestamp().checked_mul(1000).ok_or_else(|| timestamp_error(record))?);
                 }
@@ -136,7 +142,7 @@ impl Builder {
     fn truncate(&mut self, rows: usize) {
         match self {
             Self::Key(bytes) | Self::Value(bytes) => bytes.truncate(rows),
-            Self::Offset(values) | Self::Timestamp(values, _) => values.truncate(rows),
+            Self::Offset(values) | Self::Timestamp(values, _, _) => values.truncate(rows),
             Self::Sequence(values) => values.truncate(rows),
             Self::BatchInt64(_, values) => values.truncate(rows),
             Self::BatchInt32(_, values) => values.truncate(rows),
@@ -176,12 +182,7 @@ impl Builder {
         Ok(match self {
             Self::Key(bytes) | Self::Value(bytes) => bytes.finish(blocks)?,
             Self::Offset(values) => Arc::new(Int64Array::from(take(values))),
-            Self::Timestamp(values, TimestampUnit::Millisecond) => {
-                Arc::new(TimestampMillisecondArray::from(take(values)).with_timezone("UTC"))
-            }
-            Self::Timestamp(values, TimestampUnit::Microsecond) => {
-                Arc::new(TimestampMicrosecondArray::from(take(values)).with_timezone("UTC"))
-            }
+            Self::Timestamp(values, unit, missing) => timestamps(take(values), *unit, *missing),
             Self::Sequence(values) => Arc::new(Int32Array::from(take(values))),
             Self::BatchInt64(_, values) => values.finish()?,
             Self::BatchInt32(_, values) => values.finish()?,
@@ -201,6 +202,23 @@ impl Builder {
                 Arc::new(list.map_err(invalid)?)
             }
         })
+    }
+}
+
+/// A column of timestamps; missing ones are null or the value that stands for them.
+fn timestamps(mut values: Vec<i64>, unit: TimestampUnit, missing: Option<i64>) -> ArrayRef {
+    let none = unit.of_milliseconds(NO_TIMESTAMP);
+    let mut nulls = None;
+    if values.contains(&none) {
+        match missing {
+            Some(missing) => values.iter_mut().filter(|value| **value == none).for_each(|value| *value = missing),
+            None => nulls = Some(values.iter().map(|value| *value != none).collect::<NullBuffer>()),
+        }
+    }
+    let values = ScalarBuffer::from(values);
+    match unit {
+        TimestampUnit::Millisecond => Arc::new(TimestampMillisecondArray::new(values, nulls).with_timezone("UTC")),
+        TimestampUnit::Microsecond => Arc::new(TimestampMicrosecondArray::new(values, nulls).with_timezone("UTC")),
     }
 }
 

@@ -4,7 +4,7 @@ use arrow_schema::SchemaRef;
 
 use crate::arrow::schema::{Column, TimestampUnit, schema_of, with_error};
 use crate::format::attributes::TimestampType;
-use crate::format::header::BatchHeader;
+use crate::format::header::{BatchHeader, NO_TIMESTAMP};
 use crate::format::record::Record;
 use crate::limits::Limits;
 use crate::log::Segment;
@@ -53,10 +53,12 @@ pub struct ScanOptions {
     pub start_offset: Option<i64>,
     /// First offset not to give any more.
     pub end_offset: Option<i64>,
-    /// Smallest timestamp to give, in milliseconds since the epoch. Records without one (v0) count as −1.
+    /// Smallest timestamp to return, in milliseconds since the epoch. A record without a timestamp is in no time range.
     pub start_timestamp: Option<i64>,
-    /// Smallest timestamp not to give any more.
+    /// Return records before, but not at, this timestamp.
     pub end_timestamp: Option<i64>,
+    /// Value of the timestamp column, in milliseconds, for records without a timestamp (v0, or −1 as stored). Default null.
+    pub missing_timestamp: Option<i64>,
     /// Whether control records come too. Default no.
     pub include_control: bool,
     /// Whether checksums are checked. Default yes.
@@ -85,6 +87,7 @@ impl Default for ScanOptions {
             end_offset: None,
             start_timestamp: None,
             end_timestamp: None,
+            missing_timestamp: None,
             include_control: false,
             check_crc: true,
             on_corrupt: OnCorrupt::default(),
@@ -142,11 +145,17 @@ impl Bounds {
         [start_offset, end_offset, start_timestamp, end_timestamp].iter().any(|bound| bound.is_some())
     }
 
+    /// Whether only records of a time range are wanted.
+    fn has_times(&self) -> bool {
+        self.start_timestamp.is_some() || self.end_timestamp.is_some()
+    }
+
     /// Whether a batch has nothing that is asked for, by its header.
     pub(crate) fn pass_over(&self, header: &BatchHeader) -> bool {
         (header.is_control() && !self.include_control)
             || self.start_offset.is_some_and(|start| header.last_offset() < start)
             || self.end_before(header)
+            || (header.magic() == 0 && self.has_times())
             || self
                 .start_timestamp
                 .is_some_and(|start| largest_timestamp(header).is_some_and(|largest| largest < start))
@@ -163,6 +172,7 @@ impl Bounds {
         let (offset, timestamp) = (record.offset(), record.timestamp());
         self.start_offset.is_none_or(|start| offset >= start)
             && self.end_offset.is_none_or(|end| offset < end)
+            && (timestamp != NO_TIMESTAMP || !self.has_times())
             && self.start_timestamp.is_none_or(|start| timestamp >= start)
             && self.end_timestamp.is_none_or(|end| timestamp < end)
     }

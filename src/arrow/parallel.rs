@@ -77,6 +77,8 @@ pub struct ParallelScan {
     schema: SchemaRef,
     look: Option<Look>,
     ended: bool,
+    /// The process whose threads decode: a forked child has none of them.
+    process: u32,
 }
 
 struct Shared {
@@ -326,7 +328,7 @@ impl ParallelScan {
             taken: Condvar::new(),
             stopped: AtomicBool::new(false),
         };
-        Self { shared: Arc::new(shared), started: false, schema, look, ended: false }
+        Self { shared: Arc::new(shared), started: false, schema, look, ended: false, process: std::process::id() }
     }
 
     /// Schema of the Arrow batches.
@@ -338,14 +340,22 @@ impl ParallelScan {
     /// What was read and lost so far, that in Arrow batches that are ready included.
     #[must_use]
     pub fn stats(&self) -> ScanStats {
+        if self.is_forked() {
+            return ScanStats::default();
+        }
         let state = self.shared.state();
         state.lanes.iter().fold(state.stats, |sum, lane| sum.plus(&lane.stats))
+    }
+
+    /// Whether this is a child of the process whose threads decode. Locks may be held for ever there.
+    fn is_forked(&self) -> bool {
+        self.process != std::process::id()
     }
 
     /// Bytes of the parts that were given to their end.
     #[cfg(feature = "python")]
     pub(crate) fn walked(&self) -> u64 {
-        self.shared.state().walked
+        if self.is_forked() { 0 } else { self.shared.state().walked }
     }
 
     /// Starts the threads. Fewer than asked for are enough.
@@ -362,6 +372,10 @@ impl ParallelScan {
     }
 
     fn advance(&mut self) -> Result<Option<arrow_array::RecordBatch>> {
+        if self.is_forked() {
+            let message = "this scan was started by the parent of this process: start a new one after forking";
+            return Err(Error::argument(message));
+        }
         if !std::mem::replace(&mut self.started, true) {
             self.start()?;
         }
@@ -396,6 +410,9 @@ impl Iterator for ParallelScan {
 
 impl Drop for ParallelScan {
     fn drop(&mut self) {
+        if self.is_forked() {
+            return;
+        }
         // under the lock, so that no thread is between its look at it and its wait
         let state = self.shared.state();
         self.shared.stopped.store(true, Ordering::Relaxed);

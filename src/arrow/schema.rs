@@ -22,7 +22,7 @@ pub enum Column {
     Partition,
     /// `int64`: offset of the record.
     Offset,
-    /// `timestamp[ms or us, UTC]`: timestamp of the record; −1 ms where it has none, as in Spark's Kafka source.
+    /// `timestamp[ms or us, UTC]`: timestamp of the record; null if it has none.
     Timestamp,
     /// `int32`: 0 `CreateTime`, 1 `LogAppendTime`, −1 none (v0), as in Spark's Kafka source.
     TimestampType,
@@ -203,6 +203,16 @@ pub enum TimestampUnit {
     Millisecond,
     /// Spark's: a timestamp more than 292,000 years from 1970 does not fit and is an error.
     Microsecond,
+}
+
+impl TimestampUnit {
+    /// A time in this unit; the largest or smallest one if it does not fit.
+    pub(crate) fn of_milliseconds(self, milliseconds: i64) -> i64 {
+        match self {
+            Self::Millisecond => milliseconds,
+            Self::Microsecond => milliseconds.saturating_mul(1000),
+        }
+    }
 }
 
 impl From<TimestampUnit> for TimeUnit {

@@ -9,8 +9,9 @@ use crate::error::{Error, Result};
 use crate::format::frame::batches;
 use crate::limits::Limits;
 use crate::log::committed::Committed;
-use crate::log::{Input, SegmentFile, SegmentReader, split_points};
+use crate::log::{Input, SegmentReader, split_points};
 use crate::num::u64_of;
+use crate::store::SegmentFile;
 
 /// Something to scan: a file or a buffer, and what is known of it.
 #[derive(Clone)]

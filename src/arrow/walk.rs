@@ -14,8 +14,9 @@ use crate::format::batch::Batch;
 use crate::format::header::BatchHeader;
 use crate::log::committed::Committed;
 use crate::log::resync::{Floor, Next, Resync};
-use crate::log::{Input, Lender, next_segment_base};
+use crate::log::{Input, Lender};
 use crate::num::u64_of;
+use crate::store::listing::next_segment_base;
 
 /// Walks sources in their order, one open at a time.
 pub(crate) struct Walk {
@@ -246,6 +247,11 @@ impl Current {
         self.source.base_offset.is_some()
     }
 
+    /// The least offset of a batch after corruption. Outside a segment offsets may fall: each produce request begins with 0.
+    fn least_offset(&self) -> Option<i64> {
+        self.floor.least().filter(|_| self.is_sorted())
+    }
+
     fn find(
         &mut self,
         options: &ScanOptions,
@@ -363,7 +369,8 @@ impl Current {
 
     /// Goes on at the next batch after damage.
     fn pass_over(&mut self, position: u64, error: Error) -> Result<Fault> {
-        let next = self.input.resync(&mut self.resync, position, self.floor.least());
+        let least = self.least_offset();
+        let next = self.input.resync(&mut self.resync, position, least);
         let (to, next_offset) = match next.map_err(|error| self.source.locate(error))? {
             Next::Batch(to) => (to, self.input.header_at(to)?.base_offset()),
             Next::End(to) => (to, None),
@@ -386,7 +393,8 @@ impl Current {
         }
         let position = self.input.position();
         let error = self.cut_error(ErrorKind::Truncated, position);
-        let next = self.input.resync(&mut self.resync, position, self.floor.least());
+        let least = self.least_offset();
+        let next = self.input.resync(&mut self.resync, position, least);
         if let Next::Batch(_) = next.map_err(|error| self.source.locate(error))? {
             return self.pass_over(position, error).map(Some);
         }

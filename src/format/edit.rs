@@ -26,7 +26,15 @@ fn first(bytes: &[u8]) -> Result<Batch<'_>> {
 /// Bytes that do not begin with a batch; a compressed set of magic 0, whose offsets lie in the compressed bytes.
 pub fn set_base_offset(bytes: &mut [u8], base_offset: i64) -> Result<()> {
     let batch = first(bytes)?;
+    let too_large = || {
+        let message = format!("base offset {base_offset} is too large: the batch would end past 2^63 - 1");
+        Error::argument(message)
+    };
     let stored = match (batch.is_legacy_wrapper(), batch.magic()) {
+        (false, 2) => {
+            let delta = i64::from(batch.header().last_offset_delta);
+            base_offset.checked_add(delta).map(|_| base_offset).ok_or_else(too_large)?
+        }
         (false, _) => base_offset,
         (true, 0) => {
             return Err(Error::argument("a compressed set of magic 0 keeps its offsets inside: build it anew"));
@@ -35,7 +43,7 @@ pub fn set_base_offset(bytes: &mut [u8], base_offset: i64) -> Result<()> {
             let (mut scratch, limits) = (Scratch::new(), Limits::default());
             let first = batch.first_offset(&mut scratch, &limits)?;
             let last = batch.records(&mut scratch, &limits)?.last().transpose()?.map_or(first, |last| last.offset());
-            base_offset.wrapping_add(last.wrapping_sub(first))
+            last.checked_sub(first).and_then(|delta| base_offset.checked_add(delta)).ok_or_else(too_large)?
         }
     };
     put(bytes, 0, &stored.to_be_bytes());

@@ -7,6 +7,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
+use crate::store::listing::directory_of;
 
 /// Replaces a file's content: `<name>.tmp`, fsync, rename, fsync of the directory. After a crash the file has the old
 /// content or the new.
@@ -33,11 +34,6 @@ pub(crate) fn sync_directory(directory: &Path) -> io::Result<()> {
 /// Makes a name last.
 pub(crate) fn sync_directory_of(path: &Path) -> io::Result<()> {
     sync_directory(directory_of(path))
-}
-
-/// The directory that a path lies in; that of a bare name is the current one.
-pub(crate) fn directory_of(path: &Path) -> &Path {
-    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// A path with more text after its name.

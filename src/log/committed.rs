@@ -24,10 +24,10 @@ use crate::format::header::{BatchHeader, NO_PRODUCER_ID};
 use crate::limits::Limits;
 use crate::log::headers::HeaderReader;
 use crate::log::index::AbortedTransaction;
-use crate::log::names::LogFileKind;
 use crate::log::producer::{ProducerSnapshot, ProducerStates};
 use crate::log::resync::{Floor, Resync};
 use crate::log::segment::Segment;
+use crate::store::names::LogFileKind;
 
 /// The aborted transactions that a reader of offsets from `start_offset` up to but excluding `end_offset` must know, in the
 /// order of their markers. `segments` are all of a partition, by base offset.

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Batch;
-use crate::format::frame::{Frame, frame, is_zeros, limit_error, trusted_len};
+use crate::format::frame::{Frame, frame, limit_error, trusted_len};
 use crate::format::header::{BATCH_HEADER_LEN, BatchHeader, HEADER_LEN_UP_TO_MAGIC};
+use crate::io::{ChunkCache, PositionedFile, is_zero_to_the_end};
 use crate::limits::Limits;
-use crate::log::file::PositionedFile;
 use crate::num::{u64_of, usize_from_u64};
 
 /// Bytes read at a time while batches are larger than this: a header and little more.
@@ -27,11 +27,10 @@ pub struct HeaderReader {
     len: u64,
     /// Where the next batch begins.
     position: u64,
-    chunk: Vec<u8>,
-    /// Where in the file `chunk` was read.
-    chunk_position: u64,
+    chunk: ChunkCache,
     read_len: usize,
-    bytes_read: u64,
+    /// Bytes of whole batches that were read.
+    batch_bytes_read: u64,
     ended: bool,
     /// After an error, the size of the batch if it can be trusted.
     failed: Option<usize>,
@@ -42,7 +41,8 @@ impl HeaderReader {
     ///
     /// # Errors
     /// Those of opening a file.
-    pub fn open(path: &Path, limits: &Limits) -> Result<Self> {
+    pub fn open(path: impl AsRef<Path>, limits: &Limits) -> Result<Self> {
+        let path = path.as_ref();
         let file = PositionedFile::open(path)?;
         let len = file.len()?;
         Ok(Self {
@@ -50,10 +50,9 @@ impl HeaderReader {
             limits: limits.clone(),
             len,
             position: 0,
-            chunk: Vec::new(),
-            chunk_position: 0,
+            chunk: ChunkCache::new(SMALL_READ),
             read_len: SMALL_READ,
-            bytes_read: 0,
+            batch_bytes_read: 0,
             ended: false,
             failed: None,
         })
@@ -112,7 +111,7 @@ impl HeaderReader {
     /// Bytes read from the file so far.
     #[must_use]
     pub fn bytes_read(&self) -> u64 {
-        self.bytes_read
+        self.chunk.bytes_read().saturating_add(self.batch_bytes_read)
     }
 
     /// The next batch's header; `None` at the end and after an error.
@@ -167,7 +166,7 @@ impl HeaderReader {
         out.clear();
         out.resize(header.size(), 0);
         let count = self.file.read_at(out, header.position())?;
-        self.bytes_read = self.bytes_read.saturating_add(u64_of(count));
+        self.batch_bytes_read = self.batch_bytes_read.saturating_add(u64_of(count));
         if count < header.size() {
             let error = Error::new(ErrorKind::Truncated).at(header.position()).in_batch(header.base_offset);
             return Err(error.with_path(self.file.path()));
@@ -193,7 +192,7 @@ impl HeaderReader {
             }
             Ok(Frame::End | Frame::Partial) => Ok(None),
             Err(error) if matches!(error.kind(), ErrorKind::BatchLength { length: 0, .. }) => {
-                if self.is_zero_to_the_end()? { Ok(None) } else { Err(error) }
+                if is_zero_to_the_end(&self.file, position, self.len)? { Ok(None) } else { Err(error) }
             }
             Err(error) => Err(error),
         }
@@ -201,35 +200,13 @@ impl HeaderReader {
 
     /// Up to `wanted` bytes at a position.
     fn bytes_at(&mut self, position: u64, wanted: usize) -> Result<&[u8]> {
-        let start = position.checked_sub(self.chunk_position).map_or(usize::MAX, usize_from_u64);
-        if start.checked_add(wanted).is_none_or(|end| end > self.chunk.len()) {
-            let close = start <= self.chunk.len() && !self.chunk.is_empty();
-            self.read_len = if close { self.read_len.saturating_mul(4).min(LARGE_READ) } else { SMALL_READ };
-            let left = usize_from_u64(self.len.saturating_sub(position));
-            self.chunk.resize(self.read_len.max(wanted).min(left), 0);
-            let count = self.file.read_at(&mut self.chunk, position)?;
-            self.chunk.truncate(count);
-            self.chunk_position = position;
-            self.bytes_read = self.bytes_read.saturating_add(u64_of(count));
-            return Ok(self.chunk.get(..wanted.min(count)).unwrap_or_default());
+        if !self.chunk.has(position, wanted) {
+            let is_near = self.chunk.is_near(position);
+            self.read_len = if is_near { self.read_len.saturating_mul(4).min(LARGE_READ) } else { SMALL_READ };
+            // not past the length at opening: what was written since is another reader's
+            self.chunk.set_read_len(self.read_len.min(usize_from_u64(self.len.saturating_sub(position))));
         }
-        Ok(self.chunk.get(start..start.saturating_add(wanted)).unwrap_or_default())
-    }
-
-    fn is_zero_to_the_end(&mut self) -> Result<bool> {
-        let mut position = self.position;
-        let mut chunk = vec![0_u8; usize_from_u64(self.remainder_len()).min(LARGE_READ)];
-        while position < self.len {
-            let count = self.file.read_at(&mut chunk, position)?;
-            self.bytes_read = self.bytes_read.saturating_add(u64_of(count));
-            if count == 0 {
-                break;
-            }
-            if !is_zeros(chunk.get(..count).unwrap_or_default()) {
-                return Ok(false);
-            }
-            position = position.saturating_add(u64_of(count));
-        }
-        Ok(true)
+        let bytes = self.chunk.bytes_from(&self.file, position, wanted)?;
+        Ok(bytes.get(..wanted.min(bytes.len())).unwrap_or_default())
     }
 }

@@ -8,9 +8,10 @@ use crate::error::Result;
 use crate::format::batch::Batch;
 use crate::format::frame::{Batches, batches, is_zeros};
 use crate::format::header::{BATCH_HEADER_LEN, BatchHeader, HEADER_LEN_UP_TO_MAGIC};
+use crate::io::ReadAt;
 use crate::limits::Limits;
 use crate::log::reader::SegmentReader;
-use crate::log::resync::{Next, ReadAt, Resync};
+use crate::log::resync::{Next, Resync};
 use crate::num::{u64_of, usize_from_u64};
 
 /// Bytes that somebody else may own.

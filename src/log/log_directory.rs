@@ -16,8 +16,9 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, Result};
 use crate::limits::Limits;
 use crate::log::checkpoint::{MetaProperties, OffsetCheckpoint};
-use crate::log::names::{DirectoryState, PartitionDirectory, TopicPartition};
 use crate::log::partition::{PartitionLog, log_starts};
+use crate::store::listing::metadata_if_there;
+use crate::store::names::{DirectoryState, PartitionDirectory, TopicPartition, parse_base_offset};
 
 /// The offset checkpoints that a broker keeps.
 pub const OFFSET_CHECKPOINTS: [&str; 4] = [
@@ -71,8 +72,9 @@ impl LogDirectory {
     /// Lists a log directory and its partitions. What is no partition is in [`LogDirectory::stray`], never an error.
     ///
     /// # Errors
-    /// A directory that can't be read.
-    pub fn open(path: &Path) -> Result<Self> {
+    /// A directory that can't be read, or that is a partition directory.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
         Self::open_with(path, &Limits::default())
     }
 
@@ -80,7 +82,8 @@ impl LogDirectory {
     ///
     /// # Errors
     /// A directory that can't be read.
-    pub fn open_with(path: &Path, limits: &Limits) -> Result<Self> {
+    pub fn open_with(path: impl AsRef<Path>, limits: &Limits) -> Result<Self> {
+        let path = path.as_ref();
         let entries = || fs::read_dir(path)?.collect::<std::io::Result<Vec<_>>>();
         let entries = entries().map_err(|error| Error::from(error).with_path(path))?;
         let mut directory = Self {
@@ -89,10 +92,24 @@ impl LogDirectory {
             stray: Vec::new(),
             clean_shutdown: path.join(CLEAN_SHUTDOWN).exists(),
         };
+        if entries.iter().any(|entry| entry.file_name().to_str().and_then(parse_base_offset).is_some()) {
+            let message =
+                "this is a partition directory, not a log directory: use PartitionLog, or the directory above";
+            return Err(Error::argument(message).with_path(path));
+        }
         let starts = log_starts(path);
-        for entry in entries.iter().filter(|entry| entry.path().is_dir()) {
+        for entry in &entries {
             let name = entry.file_name();
             let name = name.to_string_lossy();
+            if let Err(error) = metadata_if_there(&entry.path())
+                && let Some(partition) = PartitionDirectory::parse(&name)
+            {
+                directory.add(entry.path(), Some(partition), Some(Err(error)));
+                continue;
+            }
+            if !entry.path().is_dir() {
+                continue;
+            }
             if !OTHER_DIRECTORIES.contains(&name.as_ref()) && !name.starts_with('.') {
                 let partition = PartitionDirectory::parse(&name);
                 let live = partition.as_ref().is_some_and(|partition| partition.state == DirectoryState::Live);
@@ -103,6 +120,12 @@ impl LogDirectory {
         directory.partitions.sort_by(|a, b| a.topic_partition().cmp(&b.topic_partition()));
         directory.stray.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(directory)
+    }
+
+    /// Drops the partitions that a caller does not want.
+    #[cfg_attr(not(feature = "python"), expect(dead_code, reason = "only Python selects partitions"))]
+    pub(crate) fn retain(&mut self, wanted: impl Fn(&TopicPartition) -> bool) {
+        self.partitions.retain(|log| log.topic_partition().is_some_and(&wanted));
     }
 
     /// `log` is what a live partition's directory holds.

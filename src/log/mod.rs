@@ -3,16 +3,12 @@
 mod atomic;
 mod checkpoint;
 pub(crate) mod committed;
-mod directory;
-mod file;
 mod headers;
 mod index;
 #[cfg(feature = "arrow")]
 mod input;
 mod lock;
 mod log_directory;
-mod names;
-mod page_cache;
 mod partition;
 mod producer;
 mod progress;
@@ -30,9 +26,6 @@ pub use checkpoint::{
     Checkpoint, CleanShutdown, EpochEntry, LeaderEpochs, MetaProperties, OffsetCheckpoint, PartitionMetadata,
     PartitionOffset,
 };
-#[cfg(feature = "arrow")]
-pub(crate) use directory::next_segment_base;
-pub use directory::{SegmentFile, find_segments};
 pub use headers::HeaderReader;
 pub use index::{
     AbortedTransaction, DEFAULT_INDEX_INTERVAL_BYTES, DEFAULT_MAX_INDEX_BYTES, IndexEntries, OffsetEntry, OffsetIndex,
@@ -43,10 +36,6 @@ pub(crate) use input::SharedBatch;
 #[cfg(feature = "arrow")]
 pub(crate) use input::{Input, Lender, SharedBytes};
 pub use log_directory::{LogDirectory, OFFSET_CHECKPOINTS, StrayDirectory};
-pub use names::{
-    DirectoryState, LogFile, LogFileKind, LogFileState, PartitionDirectory, SnapshotFile, TopicPartition,
-    parse_base_offset, parse_partition_directory,
-};
 pub use partition::PartitionLog;
 pub use producer::{ProducerEntry, ProducerSnapshot, ProducerStates, validate_after};
 pub use progress::Progress;
@@ -57,5 +46,7 @@ pub use recovery::{
 };
 pub use segment::{IndexUse, OffsetPlace, Segment, TimestampPlace, split_points};
 pub use uuid::Uuid;
+#[cfg(feature = "python")]
+pub(crate) use verify::verify_selected;
 pub use verify::{Finding, Report, Severity, verify};
 pub use writer::{LogWriter, LogWriterOptions, OffsetPolicy, SyncPolicy};

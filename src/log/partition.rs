@@ -12,13 +12,14 @@ use crate::format::header::NO_TIMESTAMP;
 use crate::limits::Limits;
 use crate::log::checkpoint::{LeaderEpochs, OffsetCheckpoint, PartitionMetadata};
 use crate::log::committed;
-use crate::log::directory::metadata_if_there;
 use crate::log::index::AbortedTransaction;
-use crate::log::names::{
-    LEADER_EPOCHS, LogFile, LogFileKind, LogFileState, PARTITION_METADATA, TopicPartition, parse_partition_directory,
-};
 use crate::log::producer::ProducerStates;
 use crate::log::segment::{OffsetPlace, Segment, TimestampPlace};
+use crate::store::listing::metadata_if_there;
+use crate::store::names::{
+    LEADER_EPOCHS, LogFile, LogFileKind, LogFileState, PARTITION_METADATA, TopicPartition, parse_partition_directory,
+};
+use crate::store::refuse_foreign_directory;
 
 /// A partition directory: its live segments in order, and what lies beside them.
 ///
@@ -41,8 +42,9 @@ impl PartitionLog {
     /// Lists a partition directory. Its name need not be that of a partition.
     ///
     /// # Errors
-    /// A directory that can't be read.
-    pub fn open(directory: &Path) -> Result<Self> {
+    /// A directory that can't be read, that is a log directory, or that holds something but no segment.
+    pub fn open(directory: impl AsRef<Path>) -> Result<Self> {
+        let directory = directory.as_ref();
         Self::open_with(directory, &Limits::default())
     }
 
@@ -50,7 +52,8 @@ impl PartitionLog {
     ///
     /// # Errors
     /// A directory that can't be read.
-    pub fn open_with(directory: &Path, limits: &Limits) -> Result<Self> {
+    pub fn open_with(directory: impl AsRef<Path>, limits: &Limits) -> Result<Self> {
+        let directory = directory.as_ref();
         let absolute = std::path::absolute(directory).unwrap_or_else(|_| directory.to_path_buf());
         Self::list(directory, absolute.parent().and_then(log_starts).as_ref(), limits)
     }
@@ -70,9 +73,14 @@ impl PartitionLog {
             limits: limits.clone(),
         };
         let entries = || fs::read_dir(directory)?.collect::<std::io::Result<Vec<_>>>();
+        let mut has_partitions = false;
         for entry in entries().map_err(|error| Error::from(error).with_path(directory))? {
             let name = entry.file_name();
-            let Some(file) = name.to_str().and_then(LogFile::parse) else { continue };
+            let Some(file) = name.to_str().and_then(LogFile::parse) else {
+                let is_partition = name.to_str().and_then(parse_partition_directory).is_some();
+                has_partitions |= is_partition && entry.path().is_dir();
+                continue;
+            };
             match (file.kind, file.state) {
                 (LogFileKind::Log, LogFileState::Live) => match Segment::open_with(&entry.path(), limits) {
                     Ok(segment) => log.segments.push(segment),
@@ -85,6 +93,14 @@ impl PartitionLog {
                 (_, LogFileState::Live) => {}
                 _ => log.leftovers.push(entry.path()),
             }
+        }
+        if log.segments.is_empty() {
+            if has_partitions {
+                let message =
+                    "this is a log directory, not a partition directory: use LogDirectory, or name a partition";
+                return Err(Error::argument(message).with_path(directory));
+            }
+            refuse_foreign_directory(directory)?;
         }
         log.segments.sort_by_key(Segment::base_offset);
         log.snapshots.sort();

@@ -1,11 +1,14 @@
 //! [`Progress`]: how far a long work is, and whether its caller wants it to end.
 
+use std::time::{Duration, Instant};
+
 use crate::error::{Error, Result};
 
-/// Bytes between two reports.
+/// Bytes and time between two reports, whichever comes first: a few megabytes can take a minute to compress.
 const STEP: u64 = 4 << 20;
+const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Tells a caller how many bytes of how many are done, every few megabytes, and lets it end the work.
+/// Reports to a caller how many bytes of how many are done, every few megabytes or 100 ms, and lets it end the work.
 ///
 /// ```
 /// let mut seen = Vec::new();
@@ -22,6 +25,8 @@ pub struct Progress<'a> {
     done: u64,
     total: u64,
     reported: u64,
+    /// When that was.
+    reported_at: Option<Instant>,
 }
 
 impl<'a> Progress<'a> {
@@ -51,7 +56,9 @@ impl<'a> Progress<'a> {
     /// That many bytes more are done.
     pub(crate) fn advance(&mut self, bytes: u64) -> Result<()> {
         self.done = self.done.saturating_add(bytes);
-        if self.done.saturating_sub(self.reported) >= STEP { self.report() } else { Ok(()) }
+        let is_due = self.done.saturating_sub(self.reported) >= STEP
+            || self.report.is_some() && self.reported_at.is_none_or(|at| at.elapsed() >= INTERVAL);
+        if is_due { self.report() } else { Ok(()) }
     }
 
     /// All is done.
@@ -62,6 +69,9 @@ impl<'a> Progress<'a> {
 
     fn report(&mut self) -> Result<()> {
         self.reported = self.done;
+        if self.report.is_some() {
+            self.reported_at = Some(Instant::now());
+        }
         let go_on = self.report.as_mut().is_none_or(|report| report(self.done, self.total));
         if go_on { Ok(()) } else { Err(Error::from(std::io::Error::from(std::io::ErrorKind::Interrupted))) }
     }

@@ -11,8 +11,8 @@ use crate::error::{ErrorKind, Result};
 use crate::format::batch::Batch;
 use crate::format::frame::{Frame, frame, is_zeros, limit_error, trusted_len, unbelievable};
 use crate::format::header::{BATCH_HEADER_LEN, BatchHeader, HEADER_LEN_UP_TO_MAGIC, LOG_OVERHEAD};
+use crate::io::{PositionedFile, is_zero_to_the_end};
 use crate::limits::Limits;
-use crate::log::file::PositionedFile;
 use crate::num::{u64_of, usize_from_u64};
 
 /// Bytes read at a time in a walk that is under way: stays in a second-level cache and makes system calls rare.
@@ -38,7 +38,7 @@ const AGAIN_PER_BYTE: u64 = 16;
 ///
 /// ```no_run
 /// # fn main() -> kbat::Result<()> {
-/// let mut reader = kbat::SegmentReader::open("topic-0/00000000000000000000.log".as_ref())?;
+/// let mut reader = kbat::SegmentReader::open("topic-0/00000000000000000000.log")?;
 /// while let Some(batch) = reader.next_batch() {
 ///     println!("{:?}", batch?.record_count());
 /// }
@@ -88,7 +88,8 @@ impl SegmentReader {
     ///
     /// # Errors
     /// Those of opening a file.
-    pub fn open(path: &Path) -> Result<Self> {
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
         Self::open_with(path, &Limits::default())
     }
 
@@ -96,7 +97,8 @@ impl SegmentReader {
     ///
     /// # Errors
     /// Those of opening a file.
-    pub fn open_with(path: &Path, limits: &Limits) -> Result<Self> {
+    pub fn open_with(path: impl AsRef<Path>, limits: &Limits) -> Result<Self> {
+        let path = path.as_ref();
         let file = PositionedFile::open(path)?;
         let len = file.len()?;
         Ok(Self {
@@ -332,7 +334,8 @@ impl SegmentReader {
                 }
                 Ok(Frame::End | Frame::Partial) => return Ok(Found::End),
                 Err(error) if matches!(error.kind(), ErrorKind::BatchLength { length: 0, .. }) => {
-                    return if self.is_zero_to_the_end()? { Ok(Found::End) } else { Err(error) };
+                    let (file, position, len) = (&self.file, self.position, self.len);
+                    return if is_zero_to_the_end(file, position, len)? { Ok(Found::End) } else { Err(error) };
                 }
                 Err(error) => return Err(error),
             }
@@ -377,27 +380,6 @@ impl SegmentReader {
     #[cfg(feature = "arrow")]
     pub(crate) fn last(&self, len: usize) -> (&[u8], &Arc<Vec<u8>>) {
         (self.window.get(self.start.saturating_sub(len)..self.start).unwrap_or_default(), &self.window)
-    }
-
-    /// Looks at all that is left of the file, without moving on.
-    fn is_zero_to_the_end(&mut self) -> Result<bool> {
-        if !is_zeros(self.window.get(self.start..self.end).unwrap_or_default()) {
-            return Ok(false);
-        }
-        let mut position = self.position.saturating_add(u64_of(self.end.saturating_sub(self.start)));
-        let mut chunk = vec![0_u8; usize_from_u64(self.len.saturating_sub(position)).min(WINDOW_LEN)];
-        while position < self.len {
-            let count = self.file.read_at(&mut chunk, position)?;
-            self.bytes_read = self.bytes_read.saturating_add(u64_of(count));
-            if count == 0 {
-                break;
-            }
-            if !is_zeros(chunk.get(..count).unwrap_or_default()) {
-                return Ok(false);
-            }
-            position = position.saturating_add(u64_of(count));
-        }
-        Ok(true)
     }
 }
 

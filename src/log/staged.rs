@@ -7,11 +7,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use crate::error::{Error, Result};
-use crate::log::atomic::{directory_of, sync_directory, sync_directory_of, with_added_extension};
+use crate::log::atomic::{sync_directory, sync_directory_of, with_added_extension};
 use crate::log::lock::DirectoryLock;
+use crate::store::listing::directory_of;
 
-/// What is added to the name of a file or directory that is not whole yet.
+/// Added to the name of a file or directory that is not complete yet.
 const PARTIAL: &str = ".kbat-partial";
+/// Ends the name of a directory that is not complete yet. Kafka uses it for partitions that are about to be deleted, so neither
+/// kbat nor a broker takes the directory for a live partition, and a broker that starts removes what a killed tool left.
+const NOT_LIVE: &str = "-delete";
 /// Tells the directories of one process from each other.
 static COUNTER: AtomicU64 = AtomicU64::new(0);
 
@@ -120,7 +124,7 @@ impl StagedDirectory {
         let number = COUNTER.fetch_add(1, Ordering::Relaxed);
         let own = format!("-{}-{number}", std::process::id());
         let mut directory = Self {
-            staged: with_added_extension(path, &format!("{PARTIAL}{own}")),
+            staged: with_added_extension(path, &format!("{PARTIAL}{own}{NOT_LIVE}")),
             path: path.to_path_buf(),
             made: Vec::new(),
             lock: None,
@@ -140,8 +144,8 @@ impl StagedDirectory {
         for parent in self.made.iter().rev() {
             fs::create_dir(parent).map_err(|error| Error::from(error).with_path(parent))?;
         }
-        // it gets the name that tells others what it is when it is locked
-        let unlocked = with_added_extension(&self.path, &format!(".kbat-begun{own}"));
+        // it gets its name when it is locked, so that other runs do not take it for abandoned
+        let unlocked = with_added_extension(&self.path, &format!(".kbat-begun{own}{NOT_LIVE}"));
         fs::create_dir(&unlocked).map_err(|error| Error::from(error).with_path(&unlocked))?;
         // not all file systems have locks, and Windows renames no directory with an open file in it
         self.lock = if cfg!(unix) { DirectoryLock::acquire(&unlocked).ok() } else { None };

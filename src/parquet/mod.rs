@@ -50,9 +50,9 @@ pub struct ParquetFile {
 /// # fn main() -> kbat::Result<()> {
 /// use kbat::arrow::{ArrowScan, ScanOptions, ScanSource};
 /// use kbat::parquet::{ParquetOptions, ParquetWriter};
-/// let segments = kbat::find_segments("/var/lib/kafka/data/orders-0".as_ref())?;
+/// let segments = kbat::find_segments("/var/lib/kafka/data/orders-0")?;
 /// let scan = ArrowScan::new(segments.iter().map(ScanSource::file).collect(), ScanOptions::default());
-/// let mut writer = ParquetWriter::new("orders.parquet".as_ref(), &scan.schema(), ParquetOptions::default())?;
+/// let mut writer = ParquetWriter::new("orders.parquet", &scan.schema(), ParquetOptions::default())?;
 /// for arrow_batch in scan {
 ///     writer.write(&arrow_batch?)?;
 /// }
@@ -81,7 +81,8 @@ impl ParquetWriter {
     /// # Errors
     /// A column to partition by that the schema lacks or that can't be a directory's name, names that are not as many as the
     /// columns, a compression level that does not exist.
-    pub fn new(target: &Path, schema: &Schema, options: ParquetOptions) -> Result<Self> {
+    pub fn new(target: impl AsRef<Path>, schema: &Schema, options: ParquetOptions) -> Result<Self> {
+        let target = target.as_ref();
         options.check_stem()?;
         let keys = Keys::new(schema, &options.partition_by)?;
         let kept = schema.project(keys.kept()).map_err(|error| Error::argument(error.to_string()))?;

@@ -1,10 +1,12 @@
 //! `kbat.read_batches`, `kbat.Batch` and the iterator between them.
 
+use std::ffi::OsString;
+use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use crate::compression::{Compression, Scratch};
 use crate::error::{Error, Result};
@@ -137,7 +139,9 @@ impl PyBatchIterator {
 /// A batch of records. Only its header has been read; iterate it for its records, as often as you like.
 ///
 /// For magic 0 and 1 every uncompressed message is a batch of one record, and a compressed message set one batch.
-#[pyclass(frozen, name = "Batch", module = "kbat")]
+///
+/// Batches are equal if their bytes and positions are. They can be hashed and pickled.
+#[pyclass(frozen, eq, hash, name = "Batch", module = "kbat")]
 pub(crate) struct PyBatch {
     batch: SharedBatch,
     settings: Arc<Settings>,
@@ -146,14 +150,30 @@ pub(crate) struct PyBatch {
     first_offset: OnceLock<i64>,
 }
 
+impl PartialEq for PyBatch {
+    fn eq(&self, other: &Self) -> bool {
+        self.batch.position == other.batch.position && self.bytes() == other.bytes()
+    }
+}
+
+impl Hash for PyBatch {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.batch.position, self.bytes()).hash(state);
+    }
+}
+
 impl PyBatch {
-    fn new(batch: SharedBatch, settings: &Arc<Settings>, path: Option<PathBuf>) -> Self {
+    pub(crate) fn new(batch: SharedBatch, settings: &Arc<Settings>, path: Option<PathBuf>) -> Self {
         Self { batch, settings: Arc::clone(settings), path, first_offset: OnceLock::new() }
     }
 
     pub(crate) fn core(&self) -> Result<Batch<'_>> {
-        let SharedBatch { bytes, range, position } = &self.batch;
-        Batch::parse((**bytes).as_ref().get(range.clone()).unwrap_or_default(), *position)
+        Batch::parse(self.bytes(), self.batch.position)
+    }
+
+    fn bytes(&self) -> &[u8] {
+        let SharedBatch { bytes, range, .. } = &self.batch;
+        (**bytes).as_ref().get(range.clone()).unwrap_or_default()
     }
 
     pub(crate) fn settings(&self) -> &Settings {
@@ -351,6 +371,44 @@ impl PyBatch {
     #[getter]
     fn delete_horizon_ms(&self, py: Python<'_>) -> PyResult<Option<i64>> {
         self.with(py, |batch| batch.delete_horizon_ms())
+    }
+
+    /// Return the fields of the header as a dictionary.
+    ///
+    /// ``base_offset`` is None for compressed sets of magic 0 and 1, which show it only when decompressed.
+    fn asdict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let core = self.core().map_err(|error| self.raise(py, error))?;
+        let fields = PyDict::new(py);
+        fields.set_item("position", self.position())?;
+        fields.set_item("size", self.size())?;
+        fields.set_item("magic", core.magic())?;
+        fields.set_item("base_offset", core.base_offset())?;
+        fields.set_item("last_offset", core.last_offset())?;
+        fields.set_item("record_count", core.record_count())?;
+        fields.set_item("partition_leader_epoch", core.partition_leader_epoch())?;
+        fields.set_item("compression", self.compression(py)?)?;
+        fields.set_item("timestamp_type", self.timestamp_type(py)?)?;
+        fields.set_item("base_timestamp", self.base_timestamp(py)?)?;
+        fields.set_item("max_timestamp", core.max_timestamp())?;
+        fields.set_item("producer_id", core.producer_id())?;
+        fields.set_item("producer_epoch", core.producer_epoch())?;
+        fields.set_item("base_sequence", core.base_sequence())?;
+        fields.set_item("is_transactional", core.is_transactional())?;
+        fields.set_item("is_control", core.is_control())?;
+        fields.set_item("delete_horizon_ms", core.delete_horizon_ms())?;
+        Ok(fields)
+    }
+
+    /// For pickling.
+    #[expect(clippy::type_complexity, reason = "the arguments of a function")]
+    fn __reduce__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>, u64, bool, PyLimits, Option<OsString>))> {
+        let Settings { check_crc, limits } = self.settings();
+        let path = self.path.as_ref().map(|path| path.as_os_str().to_owned());
+        let state = (PyBytes::new(py, self.bytes()), self.position(), *check_crc, PyLimits(limits.clone()), path);
+        Ok((py.import("kbat._core")?.getattr("_batch")?, state))
     }
 
     /// All bytes of the batch, a copy.

@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString};
+use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
 use crate::compression::Compression;
 use crate::format::attributes::TimestampType;
@@ -14,6 +14,7 @@ use crate::format::size::NewHeader;
 use crate::log::SharedBytes;
 use crate::python::errors::OrRaise;
 use crate::python::source::shared_bytes;
+use crate::python::time::milliseconds;
 
 /// Builds a batch, record by record, by the rules of Kafka's own builder.
 ///
@@ -121,11 +122,10 @@ impl PyBatchBuilder {
 
     /// Append a record.
     ///
-    /// Args:
-    ///     key: Bytes-like, or None for null.
-    ///     value: Bytes-like, or None for null.
-    ///     timestamp: Milliseconds since the epoch, -1 for none.
-    ///     headers: ``(key, value)`` pairs: keys ``str`` or bytes-like, values bytes-like or None.
+    /// Args: key: Bytes-like, or None for null. value: Bytes-like, or None for null. timestamp: Milliseconds since the
+    ///     epoch, -1 for none; a ``datetime`` or ISO 8601 text with a time zone. headers: A dictionary, or pairs of
+    ///     key and value as tuples, lists, or dictionaries with ``key`` and ``value``.
+    ///         Keys are ``str`` or bytes-like, values bytes-like or None.
     ///     offset: Offset above the last one; the next one by default.
     ///
     /// Raises:
@@ -136,11 +136,11 @@ impl PyBatchBuilder {
         &self,
         key: &Bound<'_, PyAny>,
         value: &Bound<'_, PyAny>,
-        timestamp: i64,
+        timestamp: &Bound<'_, PyAny>,
         headers: Option<&Bound<'_, PyAny>>,
         offset: Option<i64>,
     ) -> PyResult<()> {
-        let py = key.py();
+        let (py, timestamp) = (key.py(), milliseconds(timestamp)?);
         let Some(headers) = headers else {
             return borrowed(key, "key", |key| {
                 borrowed(value, "value", |value| self.append_core(py, offset, timestamp, key, value, &[]))
@@ -249,8 +249,12 @@ impl OwnedHeader {
 
 pub(crate) fn own_headers(headers: &Bound<'_, PyAny>) -> PyResult<Vec<OwnedHeader>> {
     let mut owned = Vec::new();
-    for pair in headers.try_iter()? {
-        let (key, value) = pair?.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()?;
+    let pairs = match headers.cast::<PyDict>() {
+        Ok(dictionary) => dictionary.items().into_any(),
+        Err(_) => headers.clone(),
+    };
+    for pair in pairs.try_iter()? {
+        let (key, value) = header_pair(&pair?)?;
         let key: SharedBytes = match key.cast::<PyString>() {
             Ok(text) => std::sync::Arc::new(text.to_str()?.as_bytes().to_vec()),
             Err(_) => shared_bytes(&key)?.ok_or_else(|| wrong_type("header key", "str or bytes-like", &key))?,
@@ -263,6 +267,26 @@ pub(crate) fn own_headers(headers: &Bound<'_, PyAny>) -> PyResult<Vec<OwnedHeade
         owned.push(OwnedHeader { key, value });
     }
     Ok(owned)
+}
+
+/// Key and value of a header: a tuple or list of two, or a dictionary as Arrow's `to_pylist` returns it.
+fn header_pair<'py>(pair: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+    if let Ok(dictionary) = pair.cast::<PyDict>()
+        && let (Some(key), Some(value)) = (dictionary.get_item("key")?, dictionary.get_item("value")?)
+        && dictionary.len() == 2
+    {
+        return Ok((key, value));
+    }
+    if !(pair.is_instance_of::<PyTuple>() || pair.is_instance_of::<PyList>()) {
+        return Err(wrong_type("a header", "a pair of key and value", pair));
+    }
+    if pair.len()? != 2 {
+        return Err(PyValueError::new_err(format!(
+            "a header must be a pair of key and value, not {} items",
+            pair.len()?
+        )));
+    }
+    Ok((pair.get_item(0)?, pair.get_item(1)?))
 }
 
 fn wrong_type(what: &str, wanted: &str, object: &Bound<'_, PyAny>) -> PyErr {
@@ -288,8 +312,8 @@ pub(crate) fn batch_size(records: &Bound<'_, PyAny>, magic: i64, compression: &s
     for record in records.try_iter()? {
         let record = record?;
         let headers = if record.len()? > 3 { Some(record.get_item(3)?) } else { None };
-        let timestamp = record.get_item(0)?.extract::<i64>()?;
-        builder.get().append(&record.get_item(1)?, &record.get_item(2)?, timestamp, headers.as_ref(), None)?;
+        let timestamp = record.get_item(0)?;
+        builder.get().append(&record.get_item(1)?, &record.get_item(2)?, &timestamp, headers.as_ref(), None)?;
     }
     builder.get().estimated_size()
 }

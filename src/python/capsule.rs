@@ -14,6 +14,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
+use crate::error::Error;
 use crate::python::scan_pass::Pass;
 
 #[expect(clippy::needless_pass_by_value, reason = "the signature that map_err wants")]
@@ -49,14 +50,14 @@ impl Iterator for Reader {
 
     fn next(&mut self) -> Option<Self::Item> {
         if let Some(raised) = raised_by_signals() {
-            return Some(Err(ArrowError::ComputeError(format!("interrupted: {raised}"))));
+            return Some(Err(ArrowError::ExternalError(Box::new(Error::other(raised)))));
         }
         self.0.next().map(|next| next.map_err(|error| ArrowError::ExternalError(Box::new(error))))
     }
 }
 
-/// What Ctrl-C, or another signal, raised, as far as the thread that is asked for a batch is the one that learns of it: Python's
-/// main thread. The others may not wait for the GIL, which who waits for them may have.
+/// What Ctrl-C, or another signal, raised, as far as the thread that is asked for a batch is the one that learns of
+/// it: Python's main thread. The others may not wait for the GIL, which who waits for them may have.
 #[expect(clippy::redundant_closure_for_method_calls, reason = "the method itself is of one lifetime only")]
 fn raised_by_signals() -> Option<PyErr> {
     if MAIN_THREAD.get() != Some(&thread::current().id()) {
@@ -68,8 +69,8 @@ fn raised_by_signals() -> Option<PyErr> {
 /// Python's main thread, if that has made a stream.
 static MAIN_THREAD: OnceLock<ThreadId> = OnceLock::new();
 
-/// Notes the thread that asks for a stream, if it is Python's main thread. Not when the module is imported: `threading` takes a fifth
-/// of the time that all of kbat takes.
+/// Notes the thread that asks for a stream, if it is Python's main thread. Not when the module is imported:
+/// `threading` takes a fifth of the time that all of kbat takes.
 fn note_main_thread(py: Python<'_>) -> PyResult<()> {
     if MAIN_THREAD.get().is_none() {
         let threading = py.import("threading")?;

@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 
-use crate::log::{Checkpoint, EpochEntry, LogFile, PartitionOffset, ProducerEntry, ProducerSnapshot};
+use crate::log::{Checkpoint, EpochEntry, PartitionOffset, ProducerEntry, ProducerSnapshot};
 use crate::python::errors::OrRaise;
+use crate::store::LogFile;
 
 /// What a broker knew of a producer.
 #[pyclass(frozen, eq, hash, get_all, name = "ProducerEntry", module = "kbat")]

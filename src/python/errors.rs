@@ -21,7 +21,11 @@ pub(crate) fn raise(py: Python<'_>, error: &Error) -> PyErr {
     let class = match error.kind() {
         ErrorKind::InvalidArgument(_) => return PyValueError::new_err(error.to_string()),
         ErrorKind::Io(io) => return os_error(error, io),
-        ErrorKind::Other(_) => return PyRuntimeError::new_err(error.to_string()),
+        ErrorKind::Other(other) => {
+            // an exception of Python's that passed through code that knows none
+            let raised = other.downcast_ref::<PyErr>().map(|raised| raised.clone_ref(py));
+            return raised.unwrap_or_else(|| PyRuntimeError::new_err(error.to_string()));
+        }
         ErrorKind::Crc { .. } => "CrcError",
         ErrorKind::Truncated | ErrorKind::CutBatch | ErrorKind::ZeroTail | ErrorKind::MissingRecords { .. } => {
             "TruncatedError"

@@ -6,8 +6,8 @@ use std::thread::{self, ThreadId};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
-/// A value behind a lock that is waited for without the GIL. Work on it may call Python (a progress callback, a signal handler, an
-/// Arrow producer); if that comes back for the same value, waiting would never end, so it is an error.
+/// A value behind a lock that is waited for without the GIL. Work on it may call Python (a progress callback, a signal
+/// handler, an Arrow producer); if that comes back for the same value, waiting would never end, so it is an error.
 pub(crate) struct Exclusive<T> {
     value: Mutex<T>,
     worker: Mutex<Option<ThreadId>>,

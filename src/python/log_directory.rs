@@ -11,6 +11,7 @@ use crate::python::errors::OrRaise;
 use crate::python::html::{self, Table};
 use crate::python::limits::{PyLimits, or_default};
 use crate::python::partition::PyPartitionLog;
+use crate::python::segments::selection;
 
 /// The entries of a checkpoint.
 type Offsets = HashMap<(String, i32), i64>;
@@ -19,10 +20,13 @@ type Offsets = HashMap<(String, i32), i64>;
 ///
 /// Args:
 ///     path: The directory, one of the broker's ``log.dirs``.
+///     topics: Only these topics: names, or patterns with ``*``, ``?`` and ``[...]``. Default: all.
+///     partitions: Only partitions with these numbers. Default: all.
 ///     limits: Bounds on untrusted input, for everything that is read from it.
 ///
 /// Raises:
-///     OSError: The directory can't be read. What in it is no partition is in ``stray``, never an error.
+///     OSError: The directory can't be read. Directories in it that are not live partitions are in ``stray``.
+///     ValueError: The path is a partition directory; a topic or partition does not exist.
 ///
 /// Example:
 ///     >>> for log in kbat.LogDirectory("/var/lib/kafka/data").partitions:
@@ -33,10 +37,25 @@ pub(crate) struct PyLogDirectory(LogDirectory);
 #[pymethods]
 impl PyLogDirectory {
     #[new]
-    #[pyo3(signature = (path, *, limits=None))]
-    fn new(py: Python<'_>, path: PathBuf, limits: Option<PyLimits>) -> PyResult<Self> {
-        let limits = or_default(limits);
-        py.detach(|| LogDirectory::open_with(&path, &limits)).map(Self).or_raise(py)
+    #[pyo3(signature = (path, *, topics=None, partitions=None, limits=None))]
+    fn new(
+        py: Python<'_>,
+        path: PathBuf,
+        topics: Option<&Bound<'_, PyAny>>,
+        partitions: Option<&Bound<'_, PyAny>>,
+        limits: Option<PyLimits>,
+    ) -> PyResult<Self> {
+        let (limits, selection) = (or_default(limits), selection(py, topics, partitions, "error")?);
+        let is_selected = topics.is_some() || partitions.is_some();
+        let open = || {
+            let mut directory = LogDirectory::open_with(&path, &limits)?;
+            if is_selected {
+                selection.check(directory.partitions().iter().filter_map(PartitionLog::topic_partition))?;
+                directory.retain(|partition| selection.includes(partition));
+            }
+            Ok(directory)
+        };
+        py.detach(open).map(Self).or_raise(py)
     }
 
     /// The directory.

@@ -27,6 +27,7 @@ mod log_directory;
 mod parquet;
 mod partition;
 mod partitioner;
+mod pickle;
 mod places;
 mod progress;
 mod record;
@@ -40,6 +41,7 @@ mod scan_source;
 mod segment;
 mod segments;
 mod source;
+mod time;
 mod validate;
 mod writer;
 
@@ -59,6 +61,9 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<segments::PySegmentFile>()?;
     module.add_function(wrap_pyfunction!(batch::read_batches, module)?)?;
     module.add_function(wrap_pyfunction!(segments::find_segments, module)?)?;
+    // not through add_function, which would make them public
+    module.setattr("_record", wrap_pyfunction!(pickle::record, module)?)?;
+    module.setattr("_batch", wrap_pyfunction!(pickle::batch, module)?)?;
     build::register(module)?;
     files::register(module)?;
     scan::register(module)?;

@@ -13,6 +13,7 @@ use crate::python::indexes::PyAbortedTransaction;
 use crate::python::limits::{PyLimits, limits_argument, or_default};
 use crate::python::places::{PyOffsetPlace, PyTimestampPlace};
 use crate::python::segment::{PySegment, scan_of};
+use crate::python::time::instant;
 
 /// Timestamp of a `ListOffsets` request that asks for the end of the log.
 pub(crate) const LATEST: i64 = -1;
@@ -162,8 +163,8 @@ impl PyPartitionLog {
 
     /// Answer a timestamp as a broker answers a ``ListOffsets`` request.
     ///
-    /// Args:
-    ///     timestamp: Milliseconds since the epoch, or ``kbat.EARLIEST``, ``kbat.LATEST``, ``kbat.MAX_TIMESTAMP``.
+    /// Args: timestamp: Milliseconds since the epoch, a ``datetime`` or ISO 8601 text with a time zone, or
+    ///     ``kbat.EARLIEST``, ``kbat.LATEST``, ``kbat.MAX_TIMESTAMP``.
     ///
     /// Returns:
     ///     The first record that is not older, from the first segment whose largest timestamp is not; None where there
@@ -172,7 +173,8 @@ impl PyPartitionLog {
     /// Raises:
     ///     CorruptError: A log or records that can't be read up to the record.
     ///     OSError: A file that can't be read.
-    fn find_timestamp(&self, py: Python<'_>, timestamp: i64) -> PyResult<Option<PyTimestampPlace>> {
+    fn find_timestamp(&self, py: Python<'_>, timestamp: &Bound<'_, PyAny>) -> PyResult<Option<PyTimestampPlace>> {
+        let timestamp = instant(timestamp)?;
         let place = py.detach(|| match timestamp {
             EARLIEST => self.bound(self.0.start_offset()).map(Some),
             LATEST => self.0.end_offset().and_then(|end| self.bound(end)).map(Some),

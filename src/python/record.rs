@@ -4,11 +4,12 @@
 //! an iteration share. They are parsed a chunk at a time with the GIL released; their bytes are copied when asked for.
 
 use std::cell::RefCell;
+use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyString};
+use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
 use crate::compression::{Payload, Scratch};
 use crate::error::{Error, Result};
@@ -20,9 +21,10 @@ use crate::log::SharedBytes;
 use crate::python::batch::PyBatch;
 use crate::python::control::PyControlRecord;
 use crate::python::errors::OrRaise;
+use crate::python::pickle::{RecordState, record_state};
 
-/// Records parsed at a time: enough to make releasing the GIL worth it, little memory where one record is kept and the others
-/// are not.
+/// Records parsed at a time: enough to make releasing the GIL worth it, little memory where one record is kept and the
+/// others are not.
 const CHUNK: usize = 128;
 
 /// A part of the shared bytes.
@@ -58,19 +60,6 @@ struct Spans {
 }
 
 impl Spans {
-    /// Stands where there is no record, which cannot be.
-    const NONE: Self = Self {
-        offset: -1,
-        timestamp: -1,
-        timestamp_type: None,
-        sequence: -1,
-        key: None,
-        value: None,
-        headers: Span { start: 0, len: 0 },
-        header_count: 0,
-        place: Place { position: 0, base_offset: -1, index: 0 },
-    };
-
     fn of(record: &Record<'_>, whole: &[u8]) -> Self {
         let (headers, header_count) = match record.extra {
             Extra::Headers { bytes, count } => (Span::of(bytes, whole), count),
@@ -267,16 +256,43 @@ impl PyRecordIterator {
     }
 }
 
-/// A record. Its key, value and headers are copied out of the batch when asked for.
-#[pyclass(frozen, name = "Record", module = "kbat")]
+/// The fields of a record, for one that is made apart from a batch. Headers are as stored.
+pub(crate) struct RecordParts<'r> {
+    pub(crate) offset: i64,
+    pub(crate) timestamp: i64,
+    pub(crate) timestamp_type: Option<TimestampType>,
+    pub(crate) sequence: i32,
+    pub(crate) key: Option<&'r [u8]>,
+    pub(crate) value: Option<&'r [u8]>,
+    pub(crate) headers: &'r [u8],
+    pub(crate) header_count: u32,
+    pub(crate) is_control: bool,
+}
+
+/// A record. Its key, value and headers are copied out of the batch on access.
+///
+/// Records are equal if all their fields are. They can be hashed and pickled.
+#[pyclass(frozen, eq, hash, name = "Record", module = "kbat")]
 pub(crate) struct PyRecord {
     chunk: Arc<Chunk>,
     index: usize,
 }
 
+impl PartialEq for PyRecord {
+    fn eq(&self, other: &Self) -> bool {
+        self.value() == other.value()
+    }
+}
+
+impl Hash for PyRecord {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.value().hash(state);
+    }
+}
+
 impl PyRecord {
-    /// The record of a small v0 or v1 message, which is a batch of its own and needs no iterator of ours; `None` for every other
-    /// batch.
+    /// The record of a small v0 or v1 message, which is a batch of its own and needs no iterator of ours; `None` for
+    /// every other batch.
     pub(crate) fn of_message(batch: &PyBatch) -> Result<Option<Self>> {
         let core = batch.core()?;
         if core.magic() >= 2 || core.attributes().is_compressed() || batch.len() > SMALL_BATCH_LEN {
@@ -295,31 +311,64 @@ impl PyRecord {
 
     /// A record of data that outlives its batch.
     pub(crate) fn copied(record: &Record<'_>) -> Self {
-        let headers = match record.extra {
-            Extra::Headers { bytes, .. } => bytes,
-            Extra::Message(_) => &[],
+        let (headers, header_count) = match record.extra {
+            Extra::Headers { bytes, count } => (bytes, count),
+            Extra::Message(_) => (&[][..], 0),
         };
-        let (key, value) = (record.key.unwrap_or_default(), record.value.unwrap_or_default());
-        let bytes = [key, value, headers].concat();
+        Self::of_parts(&RecordParts {
+            offset: record.offset,
+            timestamp: record.timestamp,
+            timestamp_type: record.timestamp_type,
+            sequence: record.sequence,
+            key: record.key,
+            value: record.value,
+            headers,
+            header_count,
+            is_control: false,
+        })
+    }
+
+    /// A record with bytes of its own.
+    pub(crate) fn of_parts(parts: &RecordParts<'_>) -> Self {
+        let (key, value) = (parts.key.unwrap_or_default(), parts.value.unwrap_or_default());
+        let bytes = [key, value, parts.headers].concat();
         let span = |start: usize, part: &[u8]| Span { start, len: part.len() };
         let value_start = key.len();
-        let spans = Spans {
-            key: record.key.map(|key| span(0, key)),
-            value: record.value.map(|value| span(value_start, value)),
-            headers: span(value_start.saturating_add(value.len()), headers),
-            ..Spans::of(record, &[])
-        };
-        let (bytes, spans) = (Arc::new(bytes), vec![spans]);
-        Self { chunk: Arc::new(Chunk { bytes, spans, is_control: false, path: None }), index: 0 }
+        let spans = vec![Spans {
+            offset: parts.offset,
+            timestamp: parts.timestamp,
+            timestamp_type: parts.timestamp_type,
+            sequence: parts.sequence,
+            key: parts.key.map(|key| span(0, key)),
+            value: parts.value.map(|value| span(value_start, value)),
+            headers: span(value_start.saturating_add(value.len()), parts.headers),
+            header_count: parts.header_count,
+            place: Place { position: 0, base_offset: parts.offset, index: 0 },
+        }];
+        let chunk = Chunk { bytes: Arc::new(bytes), spans, is_control: parts.is_control, path: None };
+        Self { chunk: Arc::new(chunk), index: 0 }
+    }
+
+    /// What makes two records equal.
+    fn value(&self) -> impl PartialEq + Hash + '_ {
+        let (core, spans) = (self.core(), self.spans());
+        (
+            (core.offset, core.timestamp, core.timestamp_type, core.sequence),
+            (core.key, core.value, spans.headers.get(self.whole()), spans.header_count),
+            self.chunk.is_control,
+        )
     }
 
     fn whole(&self) -> &[u8] {
         (*self.chunk.bytes).as_ref()
     }
 
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "a record is made for an index of its chunk; any other one must not pass for a record"
+    )]
     fn spans(&self) -> &Spans {
-        static NONE: Spans = Spans::NONE;
-        self.chunk.spans.get(self.index).unwrap_or(&NONE)
+        &self.chunk.spans[self.index]
     }
 
     fn core(&self) -> Record<'_> {
@@ -369,8 +418,8 @@ impl PyRecord {
     }
 
     /// The value; None is Kafka's null, a tombstone in compacted topics.
-    #[getter]
-    fn value<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+    #[getter(value)]
+    fn value_bytes<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
         self.copy(py, self.spans().value)
     }
 
@@ -418,6 +467,27 @@ impl PyRecord {
             None => error,
         });
         control.map(PyControlRecord).map(Some).or_raise(py)
+    }
+
+    /// Return the fields as a dictionary: ``offset timestamp timestamp_type key value headers sequence``.
+    fn asdict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let fields = PyDict::new(py);
+        fields.set_item("offset", self.offset())?;
+        fields.set_item("timestamp", self.timestamp())?;
+        fields.set_item("timestamp_type", self.timestamp_type())?;
+        fields.set_item("key", self.key(py))?;
+        fields.set_item("value", self.value_bytes(py))?;
+        fields.set_item("headers", self.headers(py)?)?;
+        fields.set_item("sequence", self.sequence())?;
+        Ok(fields)
+    }
+
+    /// For pickling.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, RecordState<'py>)> {
+        let (spans, is_control) = (self.spans(), self.chunk.is_control);
+        let headers = spans.headers.get(self.whole());
+        let state = record_state(py, &self.core(), headers, spans.header_count, is_control);
+        Ok((py.import("kbat._core")?.getattr("_record")?, state))
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {

@@ -2,11 +2,11 @@
 
 use std::str::FromStr;
 
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyInt, PyString};
+use pyo3::types::{PyString, PyTuple};
 
-use crate::arrow::{BatchColumn, Column, Isolation, OnCorrupt, ScanOptions, SegmentColumn, TimestampUnit};
+use crate::arrow::{BatchColumn, Column, Isolation, OnCorrupt, ScanOptions, ScanSource, SegmentColumn, TimestampUnit};
 use crate::python::encode;
 use crate::python::errors::OrRaise;
 use crate::python::limits::{PyLimits, or_default};
@@ -14,6 +14,8 @@ use crate::python::log::add_submodule;
 use crate::python::scan_class::PyScan;
 use crate::python::scan_pass::{PyArrowBatchIterator, PyScanStats};
 use crate::python::scan_source::{self, sources};
+use crate::python::segments::selection;
+use crate::python::time::milliseconds;
 
 /// Makes the submodule and everything in it.
 pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -31,58 +33,69 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     Ok(())
 }
 
-/// Batches of a buffer, of files or of directories as Arrow columns.
+/// Read records, batches or segments of buffers, files and directories as Arrow columns.
 ///
-/// Nothing is read yet. Each use of the result is a fresh pass, in Rust, with the GIL released; memory holds one Arrow
-/// batch.
+/// Nothing is read until the result is used. Each use starts a new pass, in Rust, with the GIL released; memory holds
+/// one Arrow batch per thread.
 ///
-/// Args:
-///     source: A bytes-like object, or the path of a ``.log`` file, a partition directory or a log directory, a
-///         pattern such as ``/data/orders-*``, a part of a file as :func:`split` gives them, or a list of these.
-///     columns: Names, in the order wanted. Columns that are left out cost nothing. Of records: default ``key value
-///         topic partition offset timestamp timestamp_type headers``; also ``base_offset position
-///         partition_leader_epoch producer_id producer_epoch sequence is_transactional compression magic batch_size
-///         segment``. Of batches: default all that the header tells; also ``crc_ok uncompressed_size ratio``, which
-///         read the whole batch. Of segments: default all but ``batch_count``, which reads every header.
-///     view: ``"records"``; ``"batches"``, a row a batch, control batches too, reading headers only;
-///         ``"segments"``, a row a ``.log`` file.
-///     start_offset: First offset to give. Without it records come that were deleted and lie in a segment still; those
-///         of a partition begin at its ``PartitionLog.start_offset``.
-///     end_offset: First offset not to give any more.
-///     start_timestamp: Smallest timestamp to give, in milliseconds since the epoch or as a ``datetime`` with a
-///         time zone. What lies before it by name, index or header of a batch is not read.
-///     end_timestamp: Smallest timestamp not to give any more.
-///     isolation: ``"read_committed"``: neither records of aborted transactions nor any from the last stable offset
-///         on, as a consumer with that ``isolation.level``. What was aborted is told by the markers in the
-///         partition's segments, and their transaction indexes; for a buffer or a file outside a partition
-///         directory, by itself.
-///     include_control: Whether control records come too.
-///     check_crc: Whether checksums are checked; not by views, which read headers: their column ``crc_ok`` does it.
-///     on_corrupt: ``"fail"``: the first fault ends the pass with its exception. ``"skip"``: damaged batches are
-///         left out whole, the next batch is looked for, and ``Scan.stats`` counts what was lost. ``"report"``: as
-///         ``"skip"``, and each fault is a row of nulls with a last column ``error``, a struct of ``kind message
-///         path position length first_offset last_offset``. What bounds leave out by its header is not checked with
-///         ``"fail"``, as nobody reads it.
+/// Args: source: A bytes-like object, the path of a ``.log`` file, a partition directory or a log directory, a pattern
+///     such
+///         as ``/data/orders-*``, a part of a file as returned by :func:`split`, or a list of these. A segment that is
+///         listed twice is read once.
+///     columns: Names of the columns, in order. Other columns cost nothing. Records: default ``key value topic
+///         partition offset timestamp timestamp_type headers``; also ``base_offset position partition_leader_epoch
+///         producer_id producer_epoch sequence is_transactional compression magic batch_size segment``. Batches:
+///         default all fields of the header; also ``crc_ok uncompressed_size ratio``, which read the whole batch.
+///         Segments: default all except ``batch_count``, which reads every header.
+///     view: ``"records"``: one row per record. ``"batches"``: one row per batch, control batches included, from
+///         headers only. ``"segments"``: one row per ``.log`` file.
+///     topics: Read only these topics: names, or patterns with ``*``, ``?`` and ``[...]``. Default: all.
+///     partitions: Read only partitions with these numbers. Default: all.
+///     replicas: What to do if a partition lies in several directories, as in the log directories of several brokers:
+///         ``"error"`` refuses them, ``"longest"`` reads the directory with the largest range of offsets.
+///     start_offset: First offset to read. By default records are included that a broker has deleted but whose segment
+///         still exists; start at ``PartitionLog.start_offset`` to skip them.
+///     end_offset: Read up to, but not including, this offset.
+///     start_timestamp: Read records with this timestamp or a later one: milliseconds since the epoch, a ``datetime``
+///         with a time zone, or ISO 8601 text with one. Segments and batches that are older according to their name,
+///         index or header are not read. Records without a timestamp are in no time range.
+///     end_timestamp: Read records with a timestamp before this one.
+///     isolation: ``"read_committed"`` skips records of aborted transactions and everything from the last stable offset
+///         on, as a consumer with that ``isolation.level`` does. Aborted transactions are found from the partition's
+///         control records and ``.txnindex`` files; for a buffer or a stand-alone file, from its own control records.
+///     include_control: Whether control records are included.
+///     check_crc: Whether checksums are verified. Views read headers only: their column ``crc_ok`` verifies checksums.
+///     on_corrupt: ``"fail"`` raises at the first corruption. ``"skip"`` drops corrupt batches, continues at the next
+///         batch, and counts the losses in ``Scan.stats``. ``"report"`` also emits one row per corruption, with nulls
+///         and a last column ``error``: a struct of ``kind message path position length first_offset last_offset``.
+///         With ``"fail"``, batches excluded by the bounds are not checksummed.
 ///     limits: Bounds on untrusted input.
-///     topic: Topic for files outside a ``topic-partition`` directory, and for buffers.
-///     partition: Partition likewise.
-///     timestamp_unit: ``"ms"``, Kafka's own, or ``"us"``, Spark's. Where there is no timestamp, it is -1 ms; its type
-///         is 0 for CreateTime, 1 for LogAppendTime and -1 before v1.
-///     binary_view: Whether keys, values and the values of headers are ``binary_view``: those of uncompressed batches
-///         are not copied. The Arrow data then holds the buffer, or the parts of the file that were read.
-///     max_rows: Rows of an Arrow batch at the most.
-///     max_bytes: Bytes of keys, values and headers after which an Arrow batch ends with the Kafka batch.
-///     leave_page_cache: Whether pages that reading brings into the page cache are dropped again, for a machine that a
-///         broker works on. What was cached stays. It is slower; on systems other than Linux without effect.
+///     topic: Topic of buffers, and of files outside a ``<topic>-<partition>`` directory. It does not select topics:
+///         use ``topics`` for that.
+///     partition: Partition number of buffers, and of files outside a ``<topic>-<partition>`` directory.
+///     timestamp_unit: ``"ms"`` as in Kafka, or ``"us"`` as in Spark.
+///     missing_timestamp: Value of the column ``timestamp``, in milliseconds, for records without a timestamp. Default:
+///         null. Column ``timestamp_type`` is 0 for CreateTime, 1 for LogAppendTime, -1 for magic 0, which has none.
+///     binary_view: Whether keys, values and header values are ``binary_view``. Those of uncompressed batches are then
+///         not copied, and the Arrow data keeps the buffers that were read.
+///     max_rows: Maximum rows of an Arrow batch.
+///     max_bytes: Target size of an Arrow batch in bytes of key, value and header data. An Arrow batch ends at the next
+///         Kafka batch boundary.
+///     leave_page_cache: Whether to drop pages from the page cache that reading brings in, for machines on which a
+///         broker runs. Pages that were cached before stay. Slower; no effect outside Linux.
 ///
 /// Raises:
 ///     OSError: The path can't be read.
-///     ValueError: A column that does not exist, or an argument that can't be.
+///     ValueError: An unknown column, topic or partition, an argument without effect, replicas, a location that holds
+///         something but no segment.
 ///
 /// Example:
 ///     >>> kbat.scan("topic-0/", columns=["offset", "timestamp", "value"]).to_polars()
 #[pyfunction]
-#[pyo3(signature = (source, *, columns=None, view="records", start_offset=None, end_offset=None, start_timestamp=None, end_timestamp=None, isolation="read_uncommitted", include_control=false, check_crc=true, on_corrupt="fail", limits=None, topic=None, partition=None, timestamp_unit="ms", binary_view=false, max_rows=16384, max_bytes=1_048_576, leave_page_cache=false))]
+#[pyo3(
+    signature = (source, *extra, columns=None, view="records", topics=None, partitions=None, replicas="error", start_offset=None, end_offset=None, start_timestamp=None, end_timestamp=None, isolation="read_uncommitted", include_control=false, check_crc=true, on_corrupt="fail", limits=None, topic=None, partition=None, timestamp_unit="ms", missing_timestamp=None, binary_view=false, max_rows=16384, max_bytes=1_048_576, leave_page_cache=false),
+    text_signature = "(source, *, columns=None, view='records', topics=None, partitions=None, replicas='error', start_offset=None, end_offset=None, start_timestamp=None, end_timestamp=None, isolation='read_uncommitted', include_control=False, check_crc=True, on_corrupt='fail', limits=None, topic=None, partition=None, timestamp_unit='ms', missing_timestamp=None, binary_view=False, max_rows=16384, max_bytes=1048576, leave_page_cache=False)"
+)]
 #[expect(
     clippy::too_many_arguments,
     clippy::fn_params_excessive_bools,
@@ -90,8 +103,12 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
 )]
 pub(crate) fn scan(
     source: &Bound<'_, PyAny>,
+    extra: &Bound<'_, PyTuple>,
     columns: Option<&Bound<'_, PyAny>>,
     view: &str,
+    topics: Option<&Bound<'_, PyAny>>,
+    partitions: Option<&Bound<'_, PyAny>>,
+    replicas: &str,
     start_offset: Option<i64>,
     end_offset: Option<i64>,
     start_timestamp: Option<&Bound<'_, PyAny>>,
@@ -104,11 +121,17 @@ pub(crate) fn scan(
     topic: Option<&str>,
     partition: Option<i32>,
     timestamp_unit: &str,
+    missing_timestamp: Option<i64>,
     binary_view: bool,
     max_rows: usize,
     max_bytes: usize,
     leave_page_cache: bool,
 ) -> PyResult<PyScan> {
+    if !extra.is_empty() {
+        let message = "scan() takes one positional argument, the source; name the others, such as columns=[\"offset\"]; \
+                       several sources are a list";
+        return Err(PyTypeError::new_err(message));
+    }
     if max_rows == 0 {
         return Err(PyValueError::new_err("max_rows must be 1 or more"));
     }
@@ -135,16 +158,61 @@ pub(crate) fn scan(
             &[("fail", OnCorrupt::Fail), ("skip", OnCorrupt::Skip), ("report", OnCorrupt::Report)],
         )?,
         limits: or_default(limits),
+        missing_timestamp,
         binary_view,
         max_rows,
         max_bytes,
         leave_page_cache,
         ..ScanOptions::default()
     };
+    check_bounds(&options)?;
     let (options, view) = with_columns(options, view, columns)?;
-    let sources = sources(source)?;
+    let sources = sources(source, &selection(source.py(), topics, partitions, replicas)?)?;
+    check_names(&sources, topic, partition)?;
     let sources = sources.into_iter().map(|source| source.or_topic_partition(topic, partition)).collect();
     Ok(PyScan::new(sources, view, options))
+}
+
+/// Refuses bounds that can't be meant.
+fn check_bounds(options: &ScanOptions) -> PyResult<()> {
+    for (name, offset) in [("start_offset", options.start_offset), ("end_offset", options.end_offset)] {
+        if let Some(offset) = offset.filter(|offset| *offset < 0) {
+            let message = format!("{name} {offset} is negative: leave it out to read from the start or to the end");
+            return Err(PyValueError::new_err(message));
+        }
+    }
+    let ranges = [
+        ("start_offset", options.start_offset, "end_offset", options.end_offset),
+        ("start_timestamp", options.start_timestamp, "end_timestamp", options.end_timestamp),
+    ];
+    for (start_name, start, end_name, end) in ranges {
+        if let Some((start, end)) = start.zip(end).filter(|(start, end)| start > end) {
+            return Err(PyValueError::new_err(format!("{start_name} {start} is after {end_name} {end}")));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses names that would have no effect, as the caller may have meant a filter.
+fn check_names(sources: &[ScanSource], topic: Option<&str>, partition: Option<i32>) -> PyResult<()> {
+    if sources.is_empty() {
+        return Ok(());
+    }
+    if let Some(topic) = topic.filter(|_| sources.iter().all(|source| source.origin.topic.is_some())) {
+        let message = format!(
+            "topic={topic:?} has no effect: every directory already names its topic; to read one topic, write \
+             topics=[{topic:?}]"
+        );
+        return Err(PyValueError::new_err(message));
+    }
+    if let Some(partition) = partition.filter(|_| sources.iter().all(|source| source.origin.partition.is_some())) {
+        let message = format!(
+            "partition={partition} has no effect: every directory already names its partition; to read one partition, \
+             write partitions=[{partition}]"
+        );
+        return Err(PyValueError::new_err(message));
+    }
+    Ok(())
 }
 
 /// The rows of a scan, with their columns; those of records are in the options.
@@ -185,26 +253,6 @@ fn choice<T: Copy>(argument: &str, name: &str, choices: &[(&str, T)]) -> PyResul
     }
     let names: Vec<String> = choices.iter().map(|(known, _)| format!("{known:?}")).collect();
     Err(PyValueError::new_err(format!("{argument} must be {}, not {name:?}", names.join(" or "))))
-}
-
-/// Milliseconds since the epoch of an int or a datetime; a part of a millisecond counts as a whole one.
-pub(crate) fn milliseconds(object: &Bound<'_, PyAny>) -> PyResult<i64> {
-    if object.is_instance_of::<PyInt>() || object.hasattr("__index__")? {
-        return object.extract();
-    }
-    let module = object.py().import("datetime")?;
-    if !object.is_instance(&module.getattr("datetime")?)? {
-        let message = "a timestamp must be an int in milliseconds since the epoch or a datetime";
-        return Err(pyo3::exceptions::PyTypeError::new_err(message));
-    }
-    if object.getattr("tzinfo")?.is_none() {
-        return Err(PyValueError::new_err("a datetime without a time zone is no instant: give it a tzinfo"));
-    }
-    let utc = module.getattr("timezone")?.getattr("utc")?;
-    let epoch = module.getattr("datetime")?.call1((1970, 1, 1, 0, 0, 0, 0, utc))?;
-    let millisecond = module.getattr("timedelta")?.call1((0, 0, 0, 1))?;
-    let before: i64 = epoch.sub(object)?.floor_div(millisecond)?.extract()?;
-    Ok(before.saturating_neg())
 }
 
 pub(crate) fn parse_columns<C>(columns: &Bound<'_, PyAny>) -> PyResult<Vec<C>>

@@ -6,13 +6,16 @@ use arrow_schema::{DataType, SchemaRef};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 
-use crate::arrow::{ArrowScan, BatchScan, OnCorrupt, ParallelScan, Parallelism, ScanOptions, ScanSource, SegmentScan};
+use crate::arrow::{
+    ArrowScan, BatchScan, Column, OnCorrupt, ParallelScan, Parallelism, ScanOptions, ScanSource, SegmentScan,
+};
 use crate::python::arrow_input::requested;
 use crate::python::capsule::{self, PyArrowBatches};
 use crate::python::html::Table;
-use crate::python::scan::{Rows, milliseconds, parse_columns};
+use crate::python::scan::{Rows, parse_columns};
 use crate::python::scan_pass::{Pass, PyArrowBatchIterator, PyScanStats, SharedStats, View};
 use crate::python::scan_progress::{Progress, Waiting};
+use crate::python::time::instant;
 
 /// Threads of a pass that gives a whole table, if the caller does not say how many, at the most.
 const MOST_THREADS: usize = 8;
@@ -146,6 +149,58 @@ impl PyScan {
         slf.py().import("pyarrow")?.call_method1("schema", (slf,))
     }
 
+    /// Names of the columns, in order.
+    #[getter]
+    fn columns(&self) -> Vec<String> {
+        self.arrow_schema().fields().iter().map(|field| field.name().clone()).collect()
+    }
+
+    /// Count the rows. Of the columns, only one is decoded.
+    ///
+    /// Args:
+    ///     threads: As for ``to_pyarrow()``.
+    #[pyo3(signature = (*, threads=None))]
+    fn count(&self, py: Python<'_>, threads: Option<usize>) -> PyResult<usize> {
+        let threads = threads.unwrap_or_else(|| py.detach(|| self.threads_worth_it()));
+        let mut options = self.options.clone();
+        if matches!(self.view, Rows::Records) {
+            options.columns = vec![Column::Offset];
+        }
+        let own =
+            Self { sources: self.sources.clone(), view: self.view.clone(), options, stats: Arc::clone(&self.stats) };
+        let (mut pass, mut count) = (own.watched(py, threads, None, None)?, 0_usize);
+        while let Some(batch) = pass.advance(py)? {
+            count = count.saturating_add(batch.num_rows());
+        }
+        Ok(count)
+    }
+
+    /// Read the first rows as a ``pyarrow.Table``.
+    ///
+    /// Args:
+    ///     rows: Maximum number of rows.
+    #[pyo3(signature = (rows=10))]
+    fn head<'py>(&self, py: Python<'py>, rows: usize) -> PyResult<Bound<'py, PyAny>> {
+        let options = ScanOptions { max_rows: rows.clamp(1, self.options.max_rows), ..self.options.clone() };
+        let own =
+            Self { sources: self.sources.clone(), view: self.view.clone(), options, stats: Arc::clone(&self.stats) };
+        let (mut pass, mut batches, mut left) = (own.watched(py, 1, None, None)?, Vec::new(), rows);
+        while left > 0
+            && let Some(batch) = pass.advance(py)?
+        {
+            let batch = batch.slice(0, left.min(batch.num_rows()));
+            left = left.saturating_sub(batch.num_rows());
+            batches.push(batch);
+        }
+        let all = PyArrowBatches { schema: self.arrow_schema(), batches };
+        py.import("pyarrow")?.call_method1("table", (all,))
+    }
+
+    /// Iterate a new pass, one ``pyarrow.RecordBatch`` at a time, like ``to_batches()``.
+    fn __iter__(&self, py: Python<'_>) -> PyResult<PyArrowBatchIterator> {
+        self.to_batches(py, 1, None, None)
+    }
+
     /// What the pass that went on last read and lost so far; None before the first.
     #[getter]
     fn stats(&self) -> Option<PyScanStats> {
@@ -193,8 +248,8 @@ impl PyScan {
         let (mut options, mut view) = (self.options.clone(), self.view.clone());
         options.start_offset = later(options.start_offset, start_offset);
         options.end_offset = earlier(options.end_offset, end_offset);
-        options.start_timestamp = later(options.start_timestamp, start_timestamp.map(milliseconds).transpose()?);
-        options.end_timestamp = earlier(options.end_timestamp, end_timestamp.map(milliseconds).transpose()?);
+        options.start_timestamp = later(options.start_timestamp, start_timestamp.map(instant).transpose()?);
+        options.end_timestamp = earlier(options.end_timestamp, end_timestamp.map(instant).transpose()?);
         if let Some(columns) = columns {
             match &mut view {
                 Rows::Records => options.columns = parse_columns(columns)?,
@@ -218,8 +273,8 @@ impl PyScan {
 
     /// A fresh pass for the Arrow PyCapsule interface, on one thread.
     ///
-    /// Of a requested schema, the columns it names are given, in its order, and ``binary_view`` where it asks for that or not. Other
-    /// types are not heeded, which the interface allows.
+    /// Of a requested schema, the columns it names are given, in its order, and ``binary_view`` where it asks for that
+    /// or not. Other types are not heeded, which the interface allows.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,

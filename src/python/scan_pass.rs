@@ -204,7 +204,8 @@ impl PyArrowBatchIterator {
         }
     }
 
-    /// The next Arrow batch as an object with `__arrow_c_array__`, for consumers that do without pyarrow; None at the end.
+    /// The next Arrow batch as an object with `__arrow_c_array__`, for consumers that do without pyarrow; None at the
+    /// end.
     #[pyo3(name = "_next")]
     fn next_for_anyone(&self, py: Python<'_>) -> PyResult<Option<PyArrowBatch>> {
         // attached inside: `advance` is without the GIL but for what it does with Python

@@ -8,34 +8,61 @@ use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyList, PyTuple};
 
 use crate::arrow::ScanSource;
-use crate::log::find_segments;
+use crate::plan::{Discovery, Selection, find_segments};
 use crate::python::errors::OrRaise;
 use crate::python::limits::{PyLimits, or_default};
-use crate::python::segments::segments_of;
+use crate::python::segments::{discovered, warn};
 use crate::python::source::{Source, source};
 
-/// Sources of a `source` argument.
-pub(crate) fn sources(object: &Bound<'_, PyAny>) -> PyResult<Vec<ScanSource>> {
+/// Sources of a `source` argument, in their order. All paths of a list are looked up together, so that no segment
+/// comes twice.
+pub(crate) fn sources(object: &Bound<'_, PyAny>, selection: &Selection) -> PyResult<Vec<ScanSource>> {
+    let py = object.py();
+    let mut parts = Vec::new();
+    flatten(object, &mut parts)?;
+    let paths: Vec<PathBuf> = parts.iter().filter_map(|part| part.path().cloned()).collect();
+    let mut discovery = if paths.is_empty() { Discovery::default() } else { discovered(py, &paths, selection)? };
+    warn(py, &discovery)?;
+    let mut locations = std::mem::take(&mut discovery.locations).into_iter();
+    let mut all = Vec::new();
+    for part in parts {
+        match part {
+            Part::Source(source) => all.push(*source),
+            Part::Path(_) => all.extend(ScanSource::files(&locations.next().unwrap_or_default())),
+        }
+    }
+    Ok(all)
+}
+
+/// One item of a `source` argument.
+enum Part {
+    Source(Box<ScanSource>),
+    Path(PathBuf),
+}
+
+impl Part {
+    fn path(&self) -> Option<&PathBuf> {
+        match self {
+            Self::Source(_) => None,
+            Self::Path(path) => Some(path),
+        }
+    }
+}
+
+fn flatten(object: &Bound<'_, PyAny>, parts: &mut Vec<Part>) -> PyResult<()> {
     if let Some(part) = file_part(object)? {
-        return Ok(vec![part]);
-    }
-    if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
-        let mut all = Vec::new();
-        for part in object.try_iter()? {
-            all.extend(sources(&part?)?);
+        parts.push(Part::Source(Box::new(part)));
+    } else if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
+        for item in object.try_iter()? {
+            flatten(&item?, parts)?;
         }
-        return Ok(all);
+    } else {
+        parts.push(match source(object)? {
+            Source::Bytes(bytes) => Part::Source(Box::new(ScanSource::memory(bytes))),
+            Source::Path(path) => Part::Path(path),
+        });
     }
-    match source(object)? {
-        Source::Bytes(bytes) => Ok(vec![ScanSource::memory(bytes)]),
-        Source::Path(path) => {
-            let mut all = Vec::new();
-            for segments in segments_of(object.py(), path)? {
-                all.extend(ScanSource::files(&segments));
-            }
-            Ok(all)
-        }
-    }
+    Ok(())
 }
 
 /// A tuple of a path and the bytes in which a batch must begin, as :func:`split` gives them.
@@ -80,7 +107,7 @@ pub(crate) fn split(
     }
     let (py, limits) = (source.py(), or_default(limits));
     let mut parts = Vec::new();
-    for source in sources(source)? {
+    for source in sources(source, &Selection::default())? {
         let Some(path) = source.path().map(Path::to_path_buf) else {
             return Err(PyValueError::new_err("only files can be cut into parts"));
         };

@@ -6,12 +6,14 @@ use std::path::PathBuf;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::log::{LogFileKind, Segment};
+use crate::log::Segment;
 use crate::python::batch::PyBatchIterator;
 use crate::python::errors::OrRaise;
 use crate::python::html::{self, Table};
 use crate::python::limits::{PyLimits, limits_argument, or_default};
 use crate::python::places::{PyOffsetPlace, PyTimestampPlace};
+use crate::python::time::instant;
+use crate::store::LogFileKind;
 
 /// A segment: a ``.log`` file with the indexes beside it.
 ///
@@ -123,9 +125,10 @@ impl PySegment {
     fn find_timestamp(
         &self,
         py: Python<'_>,
-        timestamp: i64,
+        timestamp: &Bound<'_, PyAny>,
         starting_offset: Option<i64>,
     ) -> PyResult<Option<PyTimestampPlace>> {
+        let timestamp = instant(timestamp)?;
         let place = py.detach(|| self.0.find_timestamp(timestamp, starting_offset)).or_raise(py)?;
         Ok(place.map(PyTimestampPlace))
     }
@@ -142,7 +145,8 @@ impl PySegment {
     /// Raises:
     ///     CorruptError: A log that can't be walked to its end.
     ///     OSError: A file that can't be read.
-    fn is_older(&self, py: Python<'_>, timestamp: i64) -> PyResult<bool> {
+    fn is_older(&self, py: Python<'_>, timestamp: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let timestamp = instant(timestamp)?;
         py.detach(|| self.0.is_older(timestamp)).or_raise(py)
     }
 

@@ -1,14 +1,15 @@
 //! `kbat.find_segments` and `kbat.SegmentFile`.
 
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::ffi::{CString, OsString};
+use std::path::PathBuf;
 
-use pyo3::exceptions::PyFileNotFoundError;
+use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::{PyList, PyTuple};
 
-use crate::log::{DirectoryState, PartitionDirectory, SegmentFile, parse_base_offset};
+use crate::plan::{Discovery, Selection};
 use crate::python::errors::OrRaise;
+use crate::store::SegmentFile;
 
 /// A segment's ``.log`` file, as :func:`find_segments` found it.
 #[pyclass(frozen, name = "SegmentFile", module = "kbat")]
@@ -51,61 +52,97 @@ impl PySegmentFile {
     }
 }
 
-/// Find the segments of a ``.log`` file, a partition directory, a log directory, or a pattern that matches such.
+/// Find segments: of a ``.log`` file, a partition directory, a log directory, or a pattern that matches such.
+///
+/// A file is read whatever its name is, unless it is plainly something else, such as a gzip file. In directories, files
+/// that are not segments and directories that are not live partitions are skipped.
 ///
 /// Args:
-///     path: A file is taken whatever its name is. In directories, and among what a pattern matches, files that are no
-///         segments and directories that are no live partitions are passed over.
+///     path: A path, a pattern such as ``/data/orders-*``, or a list of these.
+///     topics: Only these topics: names, or patterns with ``*``, ``?`` and ``[...]``. Default: all.
+///     partitions: Only partitions with these numbers. Default: all.
+///     replicas: What to do if a partition lies in several directories: ``"error"``, or ``"longest"`` to take the
+///         directory that holds the largest range of offsets.
 ///
 /// Returns:
-///     Sorted by topic, partition and base offset; with a pattern, first by what it matches.
+///     Each segment once, sorted by topic, partition and base offset within each path. Nothing, with a warning, for a
+///     directory that is empty.
 ///
 /// Raises:
-///     OSError: The path can't be read, or nothing matches.
+///     OSError: The path can't be read, or nothing matches the pattern.
+///     ValueError: The path holds something but no segment, a topic or partition does not exist, or replicas.
 #[pyfunction]
-pub(crate) fn find_segments(py: Python<'_>, path: PathBuf) -> PyResult<Vec<PySegmentFile>> {
-    Ok(segments_of(py, path)?.into_iter().flatten().map(PySegmentFile).collect())
+#[pyo3(signature = (path, *, topics=None, partitions=None, replicas="error"))]
+pub(crate) fn find_segments(
+    path: &Bound<'_, PyAny>,
+    topics: Option<&Bound<'_, PyAny>>,
+    partitions: Option<&Bound<'_, PyAny>>,
+    replicas: &str,
+) -> PyResult<Vec<PySegmentFile>> {
+    let py = path.py();
+    let discovery = discovered(py, &paths(path)?, &selection(py, topics, partitions, replicas)?)?;
+    warn(py, &discovery)?;
+    Ok(discovery.into_segments().into_iter().map(PySegmentFile).collect())
 }
 
-/// The segments of a path, or of each path that a pattern matches.
-pub(crate) fn segments_of(py: Python<'_>, path: PathBuf) -> PyResult<Vec<Vec<SegmentFile>>> {
-    let paths = expanded(py, path)?;
-    py.detach(|| paths.iter().map(|path| crate::find_segments(path)).collect::<crate::Result<_>>()).or_raise(py)
+/// As ``kbat.find_segments``, with the warnings as a list of texts in place of Python's warnings.
+#[pyfunction]
+#[pyo3(signature = (paths, *, topics=None, partitions=None, replicas="error"))]
+pub(crate) fn discover(
+    paths: &Bound<'_, PyAny>,
+    topics: Option<&Bound<'_, PyAny>>,
+    partitions: Option<&Bound<'_, PyAny>>,
+    replicas: &str,
+) -> PyResult<(Vec<PySegmentFile>, Vec<String>)> {
+    let py = paths.py();
+    let mut discovery = discovered(py, &self::paths(paths)?, &selection(py, topics, partitions, replicas)?)?;
+    let warnings = std::mem::take(&mut discovery.warnings);
+    Ok((discovery.into_segments().into_iter().map(PySegmentFile).collect(), warnings))
 }
 
-/// The paths that a pattern means; a path that exists is taken as it is.
-fn expanded(py: Python<'_>, path: PathBuf) -> PyResult<Vec<PathBuf>> {
-    let is_pattern = path.to_str().is_some_and(|text| text.contains(['*', '?', '[']));
-    if !is_pattern || path.exists() {
-        return Ok(vec![path]);
+/// A path or a list of paths.
+fn paths(object: &Bound<'_, PyAny>) -> PyResult<Vec<PathBuf>> {
+    if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
+        return object.extract();
     }
-    let text = PyString::new(py, &path.to_string_lossy());
-    let mut found: Vec<PathBuf> = py.import("glob")?.call_method1("glob", (text,))?.extract()?;
-    if found.is_empty() {
-        return Err(PyFileNotFoundError::new_err(format!("nothing matches {}", path.display())));
-    }
-    found.retain(|path| is_of_a_log(path));
-    if found.is_empty() {
-        let message = format!("nothing that matches {} is a segment, a partition or a log directory", path.display());
-        return Err(PyFileNotFoundError::new_err(message));
-    }
-    found.sort();
-    Ok(found)
+    Ok(vec![object.extract()?])
 }
 
-/// Whether a path that was not named but matched is taken: what a log directory would leave out is left out here too.
-fn is_of_a_log(path: &Path) -> bool {
-    if path.is_dir() {
-        return is_no_dead_partition(path);
+/// The segments of some paths, found with the GIL released.
+pub(crate) fn discovered(py: Python<'_>, paths: &[PathBuf], selection: &Selection) -> PyResult<Discovery> {
+    py.detach(|| crate::discover(paths, selection)).or_raise(py)
+}
+
+/// Python's warnings for what a reader should know.
+pub(crate) fn warn(py: Python<'_>, discovery: &Discovery) -> PyResult<()> {
+    for text in &discovery.warnings {
+        let text = CString::new(format!("kbat: {text}"))?;
+        PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)?;
     }
-    name_of(path).and_then(parse_base_offset).is_some() && path.parent().is_none_or(is_no_dead_partition)
+    Ok(())
 }
 
-fn is_no_dead_partition(directory: &Path) -> bool {
-    let parsed = name_of(directory).and_then(PartitionDirectory::parse);
-    parsed.is_none_or(|parsed| parsed.state == DirectoryState::Live)
-}
-
-fn name_of(path: &Path) -> Option<&str> {
-    path.file_name()?.to_str()
+/// The arguments that select partitions. A topic or a number may stand for a list of one.
+pub(crate) fn selection(
+    py: Python<'_>,
+    topics: Option<&Bound<'_, PyAny>>,
+    partitions: Option<&Bound<'_, PyAny>>,
+    replicas: &str,
+) -> PyResult<Selection> {
+    let mut selection = Selection::default().replicas(replicas.parse().or_raise(py)?);
+    if let Some(topics) = topics {
+        let names: Vec<String> = match topics.extract::<String>() {
+            Ok(name) => vec![name],
+            Err(_) => topics.try_iter()?.map(|name| name?.extract()).collect::<PyResult<_>>()?,
+        };
+        selection = selection.topics(&names).or_raise(py)?;
+    }
+    if let Some(partitions) = partitions {
+        let numbers: Vec<i32> = match partitions.extract::<i32>() {
+            Ok(number) => vec![number],
+            Err(_) => partitions.try_iter()?.map(|number| number?.extract()).collect::<PyResult<_>>()?,
+        };
+        selection = selection.partitions(&numbers).or_raise(py)?;
+    }
+    Ok(selection)
 }

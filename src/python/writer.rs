@@ -15,6 +15,7 @@ use crate::python::builder::{OwnedHeader, borrowed, own_headers};
 use crate::python::errors::OrRaise;
 use crate::python::limits::{PyLimits, or_default};
 use crate::python::log::add_submodule;
+use crate::python::time::milliseconds;
 
 /// Makes the submodule `kbat._core.writer`.
 pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -151,11 +152,10 @@ impl PyLogWriter {
 
     /// Append a record, to be written with others as a batch.
     ///
-    /// Args:
-    ///     key: Bytes-like, or None for null.
-    ///     value: Bytes-like, or None for null.
-    ///     timestamp: Milliseconds since the epoch, -1 for none.
-    ///     headers: ``(key, value)`` pairs: keys ``str`` or bytes-like, values bytes-like or None.
+    /// Args: key: Bytes-like, or None for null. value: Bytes-like, or None for null. timestamp: Milliseconds since the
+    ///     epoch, -1 for none; a ``datetime`` or ISO 8601 text with a time zone. headers: A dictionary, or pairs of
+    ///     key and value as tuples, lists, or dictionaries with ``key`` and ``value``.
+    ///         Keys are ``str`` or bytes-like, values bytes-like or None.
     ///
     /// Returns:
     ///     Its offset. The record is there to stay once ``flush`` or ``close`` returned.
@@ -168,10 +168,10 @@ impl PyLogWriter {
         &self,
         key: &Bound<'_, PyAny>,
         value: &Bound<'_, PyAny>,
-        timestamp: i64,
+        timestamp: &Bound<'_, PyAny>,
         headers: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<i64> {
-        let py = key.py();
+        let (py, timestamp) = (key.py(), milliseconds(timestamp)?);
         let owned = headers.map(own_headers).transpose()?.unwrap_or_default();
         let headers: Vec<NewHeader<'_>> = owned.iter().map(OwnedHeader::as_new).collect();
         borrowed(key, "key", |key| {
@@ -248,7 +248,8 @@ impl PyLogWriter {
 }
 
 impl PyLogWriter {
-    /// Runs `work` on the open writer. The lock is taken without the GIL, which another thread may need to let go of it.
+    /// Runs `work` on the open writer. The lock is taken without the GIL, which another thread may need to let go of
+    /// it.
     fn with<T: Send>(
         &self,
         py: Python<'_>,

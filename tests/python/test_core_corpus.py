@@ -172,7 +172,7 @@ def rows_by_reading(path: Path) -> list[Line]:
                 "topic": None,
                 "partition": None,
                 "offset": record.offset,
-                "timestamp": record.timestamp,
+                "timestamp": None if record.timestamp == -1 else record.timestamp,
                 "timestamp_type": TIMESTAMP_TYPE_IDS[record.timestamp_type],
                 "headers": [{"key": key, "value": value} for key, value in record.headers],
                 "base_offset": batch.base_offset,

@@ -21,6 +21,16 @@ fn salvaged(name: &str, bytes: &[u8]) -> (Vec<u8>, RepairReport) {
     (fs::read(out.join(LOG)).unwrap(), report)
 }
 
+/// The message of the error with which a salvage ends.
+fn refused(name: &str, bytes: &[u8]) -> String {
+    let directory = TempDir::new(&format!("salvage-{name}"));
+    let (path, out) = (directory.join(LOG), directory.join("out"));
+    fs::write(&path, bytes).unwrap();
+    let error = salvage(&path, &out, &SalvageOptions::default(), &mut Progress::none()).unwrap_err();
+    assert!(!out.exists());
+    error.to_string()
+}
+
 /// Start of each batch, and the end.
 fn positions(bytes: &[u8]) -> Vec<usize> {
     let mut positions: Vec<usize> = kbat::batches(bytes).map(|batch| batch.unwrap().position() as usize).collect();
@@ -118,8 +128,42 @@ fn salvage_cut_inserted_and_doubled_bytes() {
     assert!(found == bytes);
     assert_eq!(holes(&report)[0].2, "zero_tail");
 
-    let (found, report) = salvaged(&name_of("nothing"), &garbage);
-    assert!(found.is_empty() && report.end_offset == 0 && !report.is_complete());
+    assert!(refused(&name_of("nothing"), &garbage).contains("no complete batch was found"));
+    assert!(
+        refused(&name_of("gzip"), b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03abcdefghijk").contains("gzip-compressed")
+    );
+}
+
+/// No checksum covers a stored offset: wherever a bit of one flips, at most its batch is lost.
+#[test]
+fn salvage_keeps_all_but_the_batch_whose_stored_offset_is_corrupt() {
+    let batches: Vec<Vec<u8>> = (0..12)
+        .map(|number| {
+            let mut builder = kbat::BatchBuilder::new().base_offset(1000 + 3 * number);
+            for _ in 0..3 {
+                builder.append(1_700_000_000_000 + number, Some(b"key"), Some(b"value")).unwrap();
+            }
+            let mut bytes = Vec::new();
+            builder.finish_into(&mut bytes).unwrap();
+            bytes
+        })
+        .collect();
+    let bytes = batches.concat();
+    let at = positions(&bytes);
+    let directory = TempDir::new("salvage-flipped-offsets");
+    for flipped in [0, 1, 5, 11] {
+        for bit in 0..64 {
+            let name = format!("{flipped}x{bit}-0");
+            let (partition, out) = (directory.join(&format!("f{name}")), directory.join(&format!("o{name}")));
+            fs::create_dir_all(&partition).unwrap();
+            let mut corrupt = bytes.clone();
+            corrupt[at[flipped] + bit / 8] ^= 1 << (bit % 8);
+            fs::write(partition.join("00000000000000001000.log"), &corrupt).unwrap();
+            let report = salvage(&partition, &out, &SalvageOptions::default(), &mut Progress::none()).unwrap();
+            let kept: u64 = report.segments.iter().map(|segment| segment.batch_count).sum();
+            assert!(kept >= 11, "bit {bit} of batch {flipped}: {kept} of 12 batches kept");
+        }
+    }
 }
 
 #[test]

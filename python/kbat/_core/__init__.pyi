@@ -1,8 +1,9 @@
 # ruff: noqa: PYI021 -- editors show these docstrings; the compiled module has them too
 """Kafka's record format, read and written without a broker: the compiled half of the package `kbat`."""
 
+import datetime as dt
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, Self, TypeAlias, final
 
 from typing_extensions import Buffer
@@ -10,6 +11,15 @@ from typing_extensions import Buffer
 _Source: TypeAlias = Buffer | str | os.PathLike[str]
 _Compression: TypeAlias = Literal["none", "gzip", "snappy", "lz4", "zstd"]
 _TimestampType: TypeAlias = Literal["CreateTime", "LogAppendTime"]
+_Time: TypeAlias = int | dt.datetime | str  # noqa: PYI047 -- the submodules use it
+_HeaderKey: TypeAlias = str | Buffer
+_HeaderValue: TypeAlias = Buffer | None
+_Header: TypeAlias = (
+    tuple[_HeaderKey, _HeaderValue] | Sequence[_HeaderKey | _HeaderValue] | Mapping[str, _HeaderKey | _HeaderValue]
+)
+_Headers: TypeAlias = (  # noqa: PYI047 -- the submodules use it
+    Mapping[str, _HeaderValue] | Mapping[bytes, _HeaderValue] | Iterable[_Header]
+)
 
 __all__ = [
     "Batch",
@@ -75,11 +85,22 @@ class Batch:
     """A batch of records. Only its header has been read; iterate it for its records, as often as you like.
 
     For magic 0 and 1 every uncompressed message is a batch of one record, and a compressed message set one batch.
+
+    Batches are equal if their bytes and positions are. They can be hashed and pickled.
     """
 
     def __iter__(self) -> Iterator[Record]:
         """Iterate the records."""
 
+    def asdict(self) -> dict[str, Any]:
+        """Return the fields of the header as a dictionary.
+
+        ``base_offset`` is None for compressed sets of magic 0 and 1, which show it only when decompressed.
+        """
+
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
     def __bytes__(self) -> bytes:
         """All bytes of the batch, a copy."""
 
@@ -198,7 +219,10 @@ class RecordIterator:
 
 @final
 class Record:
-    """A record. Its key, value and headers are copied out of the batch when asked for."""
+    """A record. Its key, value and headers are copied out of the batch on access.
+
+    Records are equal if all their fields are. They can be hashed and pickled.
+    """
 
     @property
     def offset(self) -> int:
@@ -242,6 +266,13 @@ class Record:
         Raises:
             CorruptError: A control record whose key or value can't be read.
         """
+
+    def asdict(self) -> dict[str, Any]:
+        """Return the fields as a dictionary: ``offset timestamp timestamp_type key value headers sequence``."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
 
 @final
 class ControlRecord:
@@ -348,16 +379,30 @@ class SegmentFile:
     def size(self) -> int:
         """Bytes when it was found."""
 
-def find_segments(path: str | os.PathLike[str]) -> list[SegmentFile]:
-    """Find the segments of a ``.log`` file, a partition directory, a log directory, or a pattern that matches such.
+def find_segments(
+    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    *,
+    topics: str | Iterable[str] | None = None,
+    partitions: int | Iterable[int] | None = None,
+    replicas: Literal["error", "longest"] = "error",
+) -> list[SegmentFile]:
+    """Find segments: of a ``.log`` file, a partition directory, a log directory, or a pattern that matches such.
+
+    A file is read whatever its name is, unless it is plainly something else, such as a gzip file. In directories, files
+    that are not segments and directories that are not live partitions are skipped.
 
     Args:
-        path: A file is taken whatever its name is. In directories, and among what a pattern matches, files that are no
-            segments and directories that are no live partitions are passed over.
+        path: A path, a pattern such as ``/data/orders-*``, or a list of these.
+        topics: Only these topics: names, or patterns with ``*``, ``?`` and ``[...]``. Default: all.
+        partitions: Only partitions with these numbers. Default: all.
+        replicas: What to do if a partition lies in several directories: ``"error"``, or ``"longest"`` to take the
+            directory that holds the largest range of offsets.
 
     Returns:
-        Sorted by topic, partition and base offset; with a pattern, first by what it matches.
+        Each segment once, sorted by topic, partition and base offset within each path. Nothing, with a warning, for a
+        directory that is empty.
 
     Raises:
-        OSError: The path can't be read, or nothing matches.
+        OSError: The path can't be read, or nothing matches the pattern.
+        ValueError: The path holds something but no segment, a topic or partition does not exist, or replicas.
     """

@@ -1,7 +1,6 @@
 # ruff: noqa: PYI021 -- editors show these docstrings; the compiled module has them too
 """Records, batches and segments as Arrow columns, and Arrow data as batches."""
 
-import datetime as dt
 import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, Protocol, Self, TypeAlias, final
@@ -11,7 +10,7 @@ import polars as pl
 import pyarrow as pa
 from typing_extensions import Buffer
 
-from kbat._core import Limits, _Compression, _TimestampType
+from kbat._core import Limits, _Compression, _Time, _TimestampType
 
 _Path: TypeAlias = str | os.PathLike[str]
 _Part: TypeAlias = tuple[_Path, int, int]
@@ -33,70 +32,82 @@ def scan(
     *,
     columns: Iterable[str] | None = None,
     view: Literal["records", "batches", "segments"] = "records",
+    topics: str | Iterable[str] | None = None,
+    partitions: int | Iterable[int] | None = None,
+    replicas: Literal["error", "longest"] = "error",
     start_offset: int | None = None,
     end_offset: int | None = None,
-    start_timestamp: int | dt.datetime | None = None,
-    end_timestamp: int | dt.datetime | None = None,
+    start_timestamp: _Time | None = None,
+    end_timestamp: _Time | None = None,
     isolation: Literal["read_uncommitted", "read_committed"] = "read_uncommitted",
     include_control: bool = False,
     check_crc: bool = True,
-    on_corrupt: str = "fail",
+    on_corrupt: Literal["fail", "skip", "report"] = "fail",
     limits: Limits | None = None,
     topic: str | None = None,
     partition: int | None = None,
     timestamp_unit: Literal["ms", "us"] = "ms",
+    missing_timestamp: int | None = None,
     binary_view: bool = False,
     max_rows: int = 16384,
     max_bytes: int = 1048576,
     leave_page_cache: bool = False,
 ) -> Scan:
-    """Batches of a buffer, of files or of directories as Arrow columns.
+    """Read records, batches or segments of buffers, files and directories as Arrow columns.
 
-    Nothing is read yet. Each use of the result is a fresh pass, in Rust, with the GIL released; memory holds one Arrow
-    batch.
+    Nothing is read until the result is used. Each use starts a new pass, in Rust, with the GIL released; memory holds
+    one Arrow batch per thread.
 
-    Args:
-        source: A bytes-like object, or the path of a ``.log`` file, a partition directory or a log directory, a
-            pattern such as ``/data/orders-*``, a part of a file as :func:`split` gives them, or a list of these.
-        columns: Names, in the order wanted. Columns that are left out cost nothing. Of records: default ``key value
-            topic partition offset timestamp timestamp_type headers``; also ``base_offset position
-            partition_leader_epoch producer_id producer_epoch sequence is_transactional compression magic batch_size
-            segment``. Of batches: default all that the header tells; also ``crc_ok uncompressed_size ratio``, which
-            read the whole batch. Of segments: default all but ``batch_count``, which reads every header.
-        view: ``"records"``; ``"batches"``, a row a batch, control batches too, reading headers only;
-            ``"segments"``, a row a ``.log`` file.
-        start_offset: First offset to give. Without it records come that were deleted and lie in a segment still; those
-            of a partition begin at its ``PartitionLog.start_offset``.
-        end_offset: First offset not to give any more.
-        start_timestamp: Smallest timestamp to give, in milliseconds since the epoch or as a ``datetime`` with a
-            time zone. What lies before it by name, index or header of a batch is not read.
-        end_timestamp: Smallest timestamp not to give any more.
-        isolation: ``"read_committed"``: neither records of aborted transactions nor any from the last stable offset
-            on, as a consumer with that ``isolation.level``. What was aborted is told by the markers in the
-            partition's segments, and their transaction indexes; for a buffer or a file outside a partition
-            directory, by itself.
-        include_control: Whether control records come too.
-        check_crc: Whether checksums are checked; not by views, which read headers: their column ``crc_ok`` does it.
-        on_corrupt: ``"fail"``: the first fault ends the pass with its exception. ``"skip"``: damaged batches are
-            left out whole, the next batch is looked for, and ``Scan.stats`` counts what was lost. ``"report"``: as
-            ``"skip"``, and each fault is a row of nulls with a last column ``error``, a struct of ``kind message
-            path position length first_offset last_offset``. What bounds leave out by its header is not checked with
-            ``"fail"``, as nobody reads it.
+    Args: source: A bytes-like object, the path of a ``.log`` file, a partition directory or a log directory, a pattern
+        such
+            as ``/data/orders-*``, a part of a file as returned by :func:`split`, or a list of these. A segment that is
+            listed twice is read once.
+        columns: Names of the columns, in order. Other columns cost nothing. Records: default ``key value topic
+            partition offset timestamp timestamp_type headers``; also ``base_offset position partition_leader_epoch
+            producer_id producer_epoch sequence is_transactional compression magic batch_size segment``. Batches:
+            default all fields of the header; also ``crc_ok uncompressed_size ratio``, which read the whole batch.
+            Segments: default all except ``batch_count``, which reads every header.
+        view: ``"records"``: one row per record. ``"batches"``: one row per batch, control batches included, from
+            headers only. ``"segments"``: one row per ``.log`` file.
+        topics: Read only these topics: names, or patterns with ``*``, ``?`` and ``[...]``. Default: all.
+        partitions: Read only partitions with these numbers. Default: all.
+        replicas: What to do if a partition lies in several directories, as in the log directories of several brokers:
+            ``"error"`` refuses them, ``"longest"`` reads the directory with the largest range of offsets.
+        start_offset: First offset to read. By default records are included that a broker has deleted but whose segment
+            still exists; start at ``PartitionLog.start_offset`` to skip them.
+        end_offset: Read up to, but not including, this offset.
+        start_timestamp: Read records with this timestamp or a later one: milliseconds since the epoch, a ``datetime``
+            with a time zone, or ISO 8601 text with one. Segments and batches that are older according to their name,
+            index or header are not read. Records without a timestamp are in no time range.
+        end_timestamp: Read records with a timestamp before this one.
+        isolation: ``"read_committed"`` skips records of aborted transactions and everything from the last stable offset
+            on, as a consumer with that ``isolation.level`` does. Aborted transactions are found from the partition's
+            control records and ``.txnindex`` files; for a buffer or a stand-alone file, from its own control records.
+        include_control: Whether control records are included.
+        check_crc: Whether checksums are verified. Views read headers only: their column ``crc_ok`` verifies checksums.
+        on_corrupt: ``"fail"`` raises at the first corruption. ``"skip"`` drops corrupt batches, continues at the next
+            batch, and counts the losses in ``Scan.stats``. ``"report"`` also emits one row per corruption, with nulls
+            and a last column ``error``: a struct of ``kind message path position length first_offset last_offset``.
+            With ``"fail"``, batches excluded by the bounds are not checksummed.
         limits: Bounds on untrusted input.
-        topic: Topic for files outside a ``topic-partition`` directory, and for buffers.
-        partition: Partition likewise.
-        timestamp_unit: ``"ms"``, Kafka's own, or ``"us"``, Spark's. Where there is no timestamp, it is -1 ms; its type
-            is 0 for CreateTime, 1 for LogAppendTime and -1 before v1.
-        binary_view: Whether keys, values and the values of headers are ``binary_view``: those of uncompressed batches
-            are not copied. The Arrow data then holds the buffer, or the parts of the file that were read.
-        max_rows: Rows of an Arrow batch at the most.
-        max_bytes: Bytes of keys, values and headers after which an Arrow batch ends with the Kafka batch.
-        leave_page_cache: Whether pages that reading brings into the page cache are dropped again, for a machine that a
-            broker works on. What was cached stays. It is slower; on systems other than Linux without effect.
+        topic: Topic of buffers, and of files outside a ``<topic>-<partition>`` directory. It does not select topics:
+            use ``topics`` for that.
+        partition: Partition number of buffers, and of files outside a ``<topic>-<partition>`` directory.
+        timestamp_unit: ``"ms"`` as in Kafka, or ``"us"`` as in Spark.
+        missing_timestamp: Value of the column ``timestamp``, in milliseconds, for records without a timestamp. Default:
+            null. Column ``timestamp_type`` is 0 for CreateTime, 1 for LogAppendTime, -1 for magic 0, which has none.
+        binary_view: Whether keys, values and header values are ``binary_view``. Those of uncompressed batches are then
+            not copied, and the Arrow data keeps the buffers that were read.
+        max_rows: Maximum rows of an Arrow batch.
+        max_bytes: Target size of an Arrow batch in bytes of key, value and header data. An Arrow batch ends at the next
+            Kafka batch boundary.
+        leave_page_cache: Whether to drop pages from the page cache that reading brings in, for machines on which a
+            broker runs. Pages that were cached before stay. Slower; no effect outside Linux.
 
     Raises:
         OSError: The path can't be read.
-        ValueError: A column that does not exist, or an argument that can't be.
+        ValueError: An unknown column, topic or partition, an argument without effect, replicas, a location that holds
+            something but no segment.
 
     Example:
         >>> kbat.scan("topic-0/", columns=["offset", "timestamp", "value"]).to_polars()
@@ -154,14 +165,33 @@ class Scan:
     def topic_partitions(self) -> list[tuple[str | None, int | None]]:
         """Topics and partitions of the sources, each once, in their order; None where they are not known."""
 
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns, in order."""
+
+    def count(self, *, threads: int | None = None) -> int:
+        """Count the rows. Of the columns, only one is decoded.
+
+        Args:
+            threads: As for ``to_pyarrow()``.
+        """
+
+    def head(self, rows: int = 10) -> pa.Table:
+        """Read the first rows as a ``pyarrow.Table``.
+
+        Args:
+            rows: Maximum number of rows.
+        """
+
+    def __iter__(self) -> ArrowBatchIterator: ...
     def narrow(
         self,
         *,
         columns: Iterable[str] | None = None,
         start_offset: int | None = None,
         end_offset: int | None = None,
-        start_timestamp: int | dt.datetime | None = None,
-        end_timestamp: int | dt.datetime | None = None,
+        start_timestamp: _Time | None = None,
+        end_timestamp: _Time | None = None,
         topics: Sequence[str] | None = None,
         partitions: Sequence[int] | None = None,
     ) -> Scan:

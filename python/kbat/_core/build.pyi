@@ -6,7 +6,7 @@ from typing import Literal, Self, TypeAlias, final
 
 from typing_extensions import Buffer
 
-from kbat._core import Limits, _Compression, _TimestampType
+from kbat._core import Limits, _Compression, _Headers, _Time, _TimestampType
 from kbat._core.log import PartitionLog
 
 _Loss: TypeAlias = Literal[
@@ -33,7 +33,6 @@ _ErrorCode: TypeAlias = Literal[
     "INVALID_TXN_STATE",
     "INVALID_RECORD",
 ]
-_Headers: TypeAlias = Iterable[tuple[str | Buffer, Buffer | None]]
 
 __all__ = [
     "BatchBuilder",
@@ -101,17 +100,16 @@ class BatchBuilder:
         key: Buffer | None,
         value: Buffer | None,
         *,
-        timestamp: int,
+        timestamp: _Time,
         headers: _Headers | None = None,
         offset: int | None = None,
     ) -> None:
         """Append a record.
 
-        Args:
-            key: Bytes-like, or None for null.
-            value: Bytes-like, or None for null.
-            timestamp: Milliseconds since the epoch, -1 for none.
-            headers: ``(key, value)`` pairs: keys ``str`` or bytes-like, values bytes-like or None.
+        Args: key: Bytes-like, or None for null. value: Bytes-like, or None for null. timestamp: Milliseconds since the
+            epoch, -1 for none; a ``datetime`` or ISO 8601 text with a time zone. headers: A dictionary, or pairs of
+            key and value as tuples, lists, or dictionaries with ``key`` and ``value``.
+                Keys are ``str`` or bytes-like, values bytes-like or None.
             offset: Offset above the last one; the next one by default.
 
         Raises:

@@ -2,7 +2,12 @@
 """The files beside a segment: indexes, producer snapshots, checkpoints."""
 
 import os
-from typing import Literal, Self, final
+from collections.abc import Iterable, Sequence
+from typing import Literal, Self, TypeAlias, final
+
+from kbat._core import SegmentFile
+
+_Path: TypeAlias = str | os.PathLike[str]
 
 __all__ = [
     "AbortedTransaction",
@@ -14,6 +19,7 @@ __all__ = [
     "ProducerSnapshot",
     "TimeIndex",
     "TransactionIndex",
+    "discover",
 ]
 
 @final
@@ -340,3 +346,12 @@ class Checkpoint:
         """
 
     def __len__(self) -> int: ...
+
+def discover(
+    paths: _Path | Sequence[_Path],
+    *,
+    topics: str | Iterable[str] | None = None,
+    partitions: int | Iterable[int] | None = None,
+    replicas: Literal["error", "longest"] = "error",
+) -> tuple[list[SegmentFile], list[str]]:
+    """As ``kbat.find_segments``, with the warnings as a list of texts in place of Python's warnings."""

@@ -2,9 +2,10 @@
 """Segments, their indexes, partitions and log directories."""
 
 import os
+from collections.abc import Iterable
 from typing import Any, Final, Literal, Self, final
 
-from kbat._core import BatchIterator, Limits
+from kbat._core import BatchIterator, Limits, _Time
 from kbat._core.arrow import Scan
 from kbat._core.files import AbortedTransaction
 
@@ -143,7 +144,7 @@ class Segment:
             OSError: A file that can't be read.
         """
 
-    def find_timestamp(self, timestamp: int, starting_offset: int | None = None) -> TimestampPlace | None:
+    def find_timestamp(self, timestamp: _Time, starting_offset: int | None = None) -> TimestampPlace | None:
         """Find the first record, in the order of the log, that is not older than a time.
 
         Args:
@@ -158,7 +159,7 @@ class Segment:
             OSError: A file that can't be read.
         """
 
-    def is_older(self, timestamp: int) -> bool:
+    def is_older(self, timestamp: _Time) -> bool:
         """Tell whether all records are known to be older than a time, by the time index and headers.
 
         Args:
@@ -292,11 +293,11 @@ class PartitionLog:
             OSError: A file that can't be read.
         """
 
-    def find_timestamp(self, timestamp: int) -> TimestampPlace | None:
+    def find_timestamp(self, timestamp: _Time) -> TimestampPlace | None:
         """Answer a timestamp as a broker answers a ``ListOffsets`` request.
 
-        Args:
-            timestamp: Milliseconds since the epoch, or ``kbat.EARLIEST``, ``kbat.LATEST``, ``kbat.MAX_TIMESTAMP``.
+        Args: timestamp: Milliseconds since the epoch, a ``datetime`` or ISO 8601 text with a time zone, or
+            ``kbat.EARLIEST``, ``kbat.LATEST``, ``kbat.MAX_TIMESTAMP``.
 
         Returns:
             The first record that is not older, from the first segment whose largest timestamp is not; None where there
@@ -320,17 +321,27 @@ class LogDirectory:
 
     Args:
         path: The directory, one of the broker's ``log.dirs``.
+        topics: Only these topics: names, or patterns with ``*``, ``?`` and ``[...]``. Default: all.
+        partitions: Only partitions with these numbers. Default: all.
         limits: Bounds on untrusted input, for everything that is read from it.
 
     Raises:
-        OSError: The directory can't be read. What in it is no partition is in ``stray``, never an error.
+        OSError: The directory can't be read. Directories in it that are not live partitions are in ``stray``.
+        ValueError: The path is a partition directory; a topic or partition does not exist.
 
     Example:
         >>> for log in kbat.LogDirectory("/var/lib/kafka/data").partitions:
         ...     print(log.topic, log.partition, log.start_offset, log.end_offset)
     """
 
-    def __new__(cls, path: str | os.PathLike[str], *, limits: Limits | None = None) -> Self: ...
+    def __new__(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        topics: str | Iterable[str] | None = None,
+        partitions: int | Iterable[int] | None = None,
+        limits: Limits | None = None,
+    ) -> Self: ...
     @property
     def path(self) -> str:
         """The directory."""

@@ -2,7 +2,7 @@
 """Damaged logs: verifying, recovering, salvaging, rebuilding indexes."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Literal, TypeAlias, final
 
 from kbat._core import Limits
@@ -25,6 +25,8 @@ __all__ = [
 def verify(
     path: _Path,
     *,
+    topics: str | Iterable[str] | None = None,
+    partitions: int | Iterable[int] | None = None,
     limits: Limits | None = None,
     progress: _ProgressCallback | None = None,
 ) -> Report:
@@ -35,12 +37,15 @@ def verify(
 
     Args:
         path: The file or directory.
+        topics: Of a log directory, only these topics: names, or patterns with ``*``, ``?`` and ``[...]``. Default: all.
+        partitions: Of a log directory, only partitions with these numbers. Default: all.
         limits: Bounds on untrusted input.
         progress: Called with the bytes done and the bytes to do, every few megabytes.
 
     Raises:
-        LimitError: A batch is longer than ``limits.batch_len``; what is over the others is a finding ``limit``.
+        LimitError: A batch is longer than ``limits.batch_len``. A record over another limit is a finding ``limit``.
         OSError: A file can't be read.
+        ValueError: The path holds something but no segment, or a topic or partition does not exist.
 
     Example:
         >>> report = kbat.verify("/var/lib/kafka/data")

@@ -2,13 +2,12 @@
 """Writing partitions."""
 
 import os
-from collections.abc import Iterable
 from types import TracebackType
 from typing import Literal, Self, final
 
 from typing_extensions import Buffer
 
-from kbat._core import Limits
+from kbat._core import Limits, _Headers, _Time
 
 __all__ = ["LogWriter"]
 
@@ -107,16 +106,15 @@ class LogWriter:
         key: Buffer | None,
         value: Buffer | None,
         *,
-        timestamp: int,
-        headers: Iterable[tuple[str | Buffer, Buffer | None]] | None = None,
+        timestamp: _Time,
+        headers: _Headers | None = None,
     ) -> int:
         """Append a record, to be written with others as a batch.
 
-        Args:
-            key: Bytes-like, or None for null.
-            value: Bytes-like, or None for null.
-            timestamp: Milliseconds since the epoch, -1 for none.
-            headers: ``(key, value)`` pairs: keys ``str`` or bytes-like, values bytes-like or None.
+        Args: key: Bytes-like, or None for null. value: Bytes-like, or None for null. timestamp: Milliseconds since the
+            epoch, -1 for none; a ``datetime`` or ISO 8601 text with a time zone. headers: A dictionary, or pairs of
+            key and value as tuples, lists, or dictionaries with ``key`` and ``value``.
+                Keys are ``str`` or bytes-like, values bytes-like or None.
 
         Returns:
             Its offset. The record is there to stay once ``flush`` or ``close`` returned.

@@ -1,6 +1,7 @@
 //! Bytes out of every Arrow type that has some.
 
 use arrow_array::cast::AsArray;
+use arrow_array::types::{Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
 use arrow_array::{
     Array, BinaryArray, BinaryViewArray, FixedSizeBinaryArray, LargeBinaryArray, LargeStringArray, StringArray,
     StringViewArray,
@@ -27,24 +28,48 @@ pub(super) enum Bytes<'a> {
 
 /// Rows that name one of some values: what pandas calls a category, polars and DuckDB an enum.
 pub(super) struct Dictionary<'a> {
-    array: &'a dyn Array,
-    keys: Vec<usize>,
+    /// Which value each row has; `None` for null.
+    keys: Vec<Option<usize>>,
     values: Bytes<'a>,
 }
 
 impl<'a> Dictionary<'a> {
-    /// `None` without values: then all rows are null.
+    /// `None` without values and with nulls only.
     fn of(array: &'a dyn Array, column: &str) -> Result<Option<Self>> {
-        let Some(dictionary) = array.as_any_dictionary_opt().filter(|dictionary| !dictionary.values().is_empty())
-        else {
+        let Some(dictionary) = array.as_any_dictionary_opt() else { return Ok(None) };
+        let (count, keys) = (dictionary.values().len(), key_numbers(dictionary.keys()));
+        if let Some(wrong) = keys.iter().flatten().find(|key| usize::try_from(**key).map_or(true, |key| key >= count)) {
+            let message =
+                format!("column {column} has dictionary index {wrong}, but the dictionary has {count} values");
+            return Err(Error::argument(message));
+        }
+        if count == 0 {
             return Ok(None);
-        };
-        let values = Bytes::of(dictionary.values().as_ref(), column)?;
-        Ok(Some(Self { array, keys: dictionary.normalized_keys(), values }))
+        }
+        let keys = keys.into_iter().map(|key| key.and_then(|key| usize::try_from(key).ok())).collect();
+        Ok(Some(Self { keys, values: Bytes::of(dictionary.values().as_ref(), column)? }))
     }
 
     fn get(&self, row: usize) -> Option<&'a [u8]> {
-        self.keys.get(row).filter(|_| !self.array.is_null(row)).and_then(|&key| self.values.get(key))
+        self.keys.get(row).copied().flatten().and_then(|key| self.values.get(key))
+    }
+}
+
+/// The indexes of a dictionary array, of whatever integer type they are.
+fn key_numbers(keys: &dyn Array) -> Vec<Option<i128>> {
+    macro_rules! numbers {
+        ($($variant:ident => $native:ty),*) => {
+            match keys.data_type() {
+                $(DataType::$variant => {
+                    keys.as_primitive::<$native>().iter().map(|key| key.map(i128::from)).collect()
+                })*
+                _ => Vec::new(),
+            }
+        };
+    }
+    numbers! {
+        Int8 => Int8Type, Int16 => Int16Type, Int32 => Int32Type, Int64 => Int64Type,
+        UInt8 => UInt8Type, UInt16 => UInt16Type, UInt32 => UInt32Type, UInt64 => UInt64Type
     }
 }
 

@@ -13,7 +13,8 @@ use crate::arrow::source::ScanSource;
 use crate::arrow::stats::ScanStats;
 use crate::arrow::views::{Outbox, Values, arrow_batch, schema, time_type};
 use crate::error::{Error, ErrorKind, Result};
-use crate::log::{HeaderReader, LogFileKind, Segment};
+use crate::log::{HeaderReader, Segment};
+use crate::store::LogFileKind;
 
 /// A column of a scan that gives a row a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::{LeaderEpochs, OffsetCheckpoint, VERSION, fields, lines, read_text};
 use crate::error::Result;
-use crate::log::names::LEADER_EPOCHS;
+use crate::store::names::LEADER_EPOCHS;
 
 /// A checkpoint of either kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,7 +21,8 @@ impl Checkpoint {
     ///
     /// # Errors
     /// [`ErrorKind::InvalidFile`](crate::ErrorKind::InvalidFile) where the text is malformed; those of reading.
-    pub fn read(path: &Path) -> Result<Self> {
+    pub fn read(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
         let text = read_text(path)?;
         let named = || path.file_name().is_some_and(|name| name == LEADER_EPOCHS);
         let parsed = match lines(&text).nth(2).map(|line| fields(line).len()) {

@@ -38,7 +38,7 @@ pub use shutdown::CleanShutdown;
 use std::path::Path;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::log::file::PositionedFile;
+use crate::io::PositionedFile;
 
 /// Most bytes that such a file may have.
 const MAX_LEN: usize = 1 << 26;

@@ -45,7 +45,8 @@ impl OffsetCheckpoint {
     ///
     /// # Errors
     /// [`ErrorKind::InvalidFile`](crate::ErrorKind::InvalidFile) where the text is malformed; those of reading.
-    pub fn read(path: &Path) -> Result<Self> {
+    pub fn read(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
         Self::parse(&read_text(path)?).map_err(|error| error.with_path(path))
     }
 
@@ -75,7 +76,8 @@ impl OffsetCheckpoint {
     /// # Errors
     /// [`ErrorKind::InvalidFile`](crate::ErrorKind::InvalidFile) where a topic's name would not be read back; those of
     /// writing.
-    pub fn write(&self, path: &Path) -> Result<()> {
+    pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref();
         match self.entries.iter().find(|entry| entry.topic.is_empty() || entry.topic.contains(char::is_whitespace)) {
             Some(entry) => Err(fault(format!("{:?} is no name of a topic", entry.topic)).with_path(path)),
             None => write_atomically(path, self.encode().as_bytes()),

@@ -37,7 +37,8 @@ impl PartitionMetadata {
     ///
     /// # Errors
     /// [`ErrorKind::InvalidFile`](crate::ErrorKind::InvalidFile) where the text is malformed; those of reading.
-    pub fn read(path: &Path) -> Result<Self> {
+    pub fn read(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
         Self::parse(&read_text(path)?).map_err(|error| error.with_path(path))
     }
 
@@ -70,7 +71,8 @@ impl PartitionMetadata {
     ///
     /// # Errors
     /// Those of writing.
-    pub fn write(&self, path: &Path) -> Result<()> {
+    pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref();
         write_atomically(path, self.encode().as_bytes())
     }
 }

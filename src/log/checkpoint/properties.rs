@@ -41,7 +41,8 @@ impl MetaProperties {
     ///
     /// # Errors
     /// Those of [`MetaProperties::parse`] and of reading.
-    pub fn read(path: &Path) -> Result<Self> {
+    pub fn read(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
         Self::parse(&read_text(path)?).map_err(|error| error.with_path(path))
     }
 
@@ -79,7 +80,8 @@ impl MetaProperties {
     ///
     /// # Errors
     /// Those of writing.
-    pub fn write(&self, path: &Path) -> Result<()> {
+    pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref();
         write_atomically(path, self.encode().as_bytes())
     }
 }

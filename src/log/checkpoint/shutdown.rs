@@ -11,8 +11,8 @@
 use std::path::Path;
 
 use crate::error::{ErrorKind, Result};
+use crate::io::PositionedFile;
 use crate::log::atomic::write_atomically;
-use crate::log::file::PositionedFile;
 
 /// Name of the file.
 pub(crate) const FILE_NAME: &str = ".kafka_cleanshutdown";
@@ -31,7 +31,8 @@ impl CleanShutdown {
     ///
     /// # Errors
     /// Those of reading, other than that there is no file.
-    pub fn read(log_directory: &Path) -> Result<Option<Self>> {
+    pub fn read(log_directory: impl AsRef<Path>) -> Result<Option<Self>> {
+        let log_directory = log_directory.as_ref();
         match PositionedFile::read_small(&log_directory.join(FILE_NAME), MAX_LEN) {
             Ok(bytes) => Ok(Some(Self::parse(&bytes))),
             Err(error) if matches!(error.kind(), ErrorKind::InvalidFile(_)) => Ok(Some(Self::default())),
@@ -56,7 +57,8 @@ impl CleanShutdown {
     ///
     /// # Errors
     /// Those of writing.
-    pub fn write(&self, log_directory: &Path) -> Result<()> {
+    pub fn write(&self, log_directory: impl AsRef<Path>) -> Result<()> {
+        let log_directory = log_directory.as_ref();
         let content = format!("{{\"version\":0,\"brokerEpoch\":{}}}", self.broker_epoch.unwrap_or(-1));
         write_atomically(&log_directory.join(FILE_NAME), content.as_bytes())
     }

@@ -31,9 +31,9 @@ use std::cmp::Ordering;
 use std::path::Path;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::log::file::PositionedFile;
-use crate::log::names::base_offset_of_name;
+use crate::io::PositionedFile;
 use crate::num::{u64_of, usize_from_u64};
+use crate::store::names::base_offset_of_name;
 
 /// Entries read at a time where all are read.
 const CHUNK_COUNT: usize = 4096;

@@ -53,7 +53,7 @@ impl OffsetEntry {
 ///
 /// ```no_run
 /// # fn main() -> kbat::Result<()> {
-/// let index = kbat::OffsetIndex::open("topic-0/00000000000000000042.index".as_ref(), None)?;
+/// let index = kbat::OffsetIndex::open("topic-0/00000000000000000042.index", None)?;
 /// let entry = index.lookup(1000)?;
 /// println!("a batch with offsets up to {} begins at byte {}", entry.offset, entry.position);
 /// # Ok(()) }
@@ -70,7 +70,8 @@ impl OffsetIndex {
     ///
     /// # Errors
     /// Those of reading; [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where neither tells the base offset.
-    pub fn open(path: &Path, base_offset: Option<i64>) -> Result<Self> {
+    pub fn open(path: impl AsRef<Path>, base_offset: Option<i64>) -> Result<Self> {
+        let path = path.as_ref();
         let entries = EntryFile::open(path)?;
         let base_offset = base_offset_for(path, base_offset)?;
         let entry_count = entries.count_before_zeros(|entry| OffsetEntry::parse(entry, 0).offset == 0)?;

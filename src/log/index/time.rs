@@ -63,7 +63,8 @@ impl TimeIndex {
     ///
     /// # Errors
     /// Those of reading; [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where neither tells the base offset.
-    pub fn open(path: &Path, base_offset: Option<i64>) -> Result<Self> {
+    pub fn open(path: impl AsRef<Path>, base_offset: Option<i64>) -> Result<Self> {
+        let path = path.as_ref();
         let entries = EntryFile::open(path)?;
         let base_offset = base_offset_for(path, base_offset)?;
         let entry_count = entries.count_before_zeros(|entry| TimeEntry::parse(entry, 0).offset == 0)?;

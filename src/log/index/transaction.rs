@@ -106,7 +106,8 @@ impl TransactionIndex {
     ///
     /// # Errors
     /// Those of reading.
-    pub fn open(path: &Path) -> Result<Self> {
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
         Ok(Self { entries: EntryFile::open(path)? })
     }
 

@@ -25,8 +25,8 @@ use std::path::Path;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::crc::crc32c;
 use crate::format::cursor::Cursor;
+use crate::io::PositionedFile;
 use crate::log::atomic::write_atomically;
-use crate::log::file::PositionedFile;
 use crate::num::u64_of;
 
 const VERSION: i16 = 1;
@@ -118,7 +118,8 @@ impl ProducerSnapshot {
     ///
     /// # Errors
     /// Those of [`ProducerSnapshot::parse`] and of reading.
-    pub fn read(path: &Path) -> Result<Self> {
+    pub fn read(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
         Self::parse(&PositionedFile::read_small(path, MAX_LEN)?).map_err(|error| error.with_path(path))
     }
 
@@ -171,7 +172,8 @@ impl ProducerSnapshot {
     ///
     /// # Errors
     /// Those of [`ProducerSnapshot::encode`] and of writing.
-    pub fn write(&self, path: &Path) -> Result<()> {
+    pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref();
         write_atomically(path, &self.encode()?)
     }
 }

@@ -8,7 +8,7 @@ use crate::format::crc::Digest;
 use crate::format::header::{
     BATCH_HEADER_LEN, BatchHeader, CRC_START, HEADER_LEN_UP_TO_MAGIC, LEGACY_CRC_START, LOG_OVERHEAD,
 };
-use crate::log::file::PositionedFile;
+use crate::io::PositionedFile;
 use crate::log::reader::SegmentReader;
 use crate::log::recovery::output::Refusal;
 use crate::num::{u64_of, usize_from_u64, usize_of};

@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 use crate::limits::Limits;
-use crate::log::directory::metadata_if_there;
 use crate::log::headers::HeaderReader;
-use crate::log::names::{LogFile, LogFileKind, LogFileState};
 use crate::log::recovery::report::{FileAction, FileChange};
+use crate::store::listing::metadata_if_there;
+use crate::store::names::{LogFile, LogFileKind, LogFileState};
 
 /// The files of a partition that count, and what has to be done to the directory for that.
 #[derive(Debug, Default)]

@@ -13,11 +13,11 @@ use crate::limits::Limits;
 use crate::log::atomic::sync_directory;
 use crate::log::checkpoint::LeaderEpochs;
 use crate::log::index::{DEFAULT_INDEX_INTERVAL_BYTES, SegmentIndexer};
-use crate::log::names::{LEADER_EPOCHS, LogFile, LogFileKind, MAX_SEGMENT_LEN};
 use crate::log::producer::ProducerStates;
 use crate::log::recovery::report::{FileAction, FileChange};
 use crate::log::staged::StagedFile;
 use crate::num::u64_of;
+use crate::store::names::{LEADER_EPOCHS, LogFile, LogFileKind, MAX_SEGMENT_LEN};
 
 /// Where a partition's files go, and how.
 #[derive(Debug, Clone)]

@@ -6,11 +6,9 @@ use std::path::{Path, PathBuf};
 use crate::compression::Scratch;
 use crate::error::{Error, Result};
 use crate::limits::Limits;
-use crate::log::atomic::directory_of;
 use crate::log::checkpoint::LeaderEpochs;
 use crate::log::index::DEFAULT_INDEX_INTERVAL_BYTES;
 use crate::log::lock::DirectoryLock;
-use crate::log::names::{LogFile, LogFileKind};
 use crate::log::producer::{ProducerSnapshot, ProducerStates};
 use crate::log::progress::Progress;
 use crate::log::reader::SegmentReader;
@@ -21,6 +19,8 @@ use crate::log::recovery::report::{DroppedRange, FileAction, FileChange, RepairR
 use crate::log::recovery::running::refuse_running_broker;
 use crate::log::staged::StagedDirectory;
 use crate::num::u64_of;
+use crate::store::listing::directory_of;
+use crate::store::names::{LogFile, LogFileKind};
 
 /// How to [`rebuild_indexes`].
 #[derive(Debug, Clone)]
@@ -48,7 +48,12 @@ impl Default for RebuildOptions {
 /// # Errors
 /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where there is no segment, `out` is not empty, or the
 /// files would be replaced while a broker holds the log directory's `.lock` or a [`LogWriter`](crate::LogWriter) is at work. Those of reading and writing.
-pub fn rebuild_indexes(path: &Path, options: &RebuildOptions, progress: &mut Progress<'_>) -> Result<RepairReport> {
+pub fn rebuild_indexes(
+    path: impl AsRef<Path>,
+    options: &RebuildOptions,
+    progress: &mut Progress<'_>,
+) -> Result<RepairReport> {
+    let path = path.as_ref();
     let Sources { directory, logs, inventory } = sources(path)?;
     let Some((start_offset, _)) = logs.first().cloned() else {
         return Err(Error::argument(format!("{} holds no segment", path.display())));

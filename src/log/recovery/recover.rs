@@ -5,12 +5,12 @@ use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
+use crate::io::PositionedFile;
 use crate::limits::Limits;
 use crate::log::checkpoint::LeaderEpochs;
 use crate::log::headers::HeaderReader;
 use crate::log::index::DEFAULT_INDEX_INTERVAL_BYTES;
 use crate::log::lock::DirectoryLock;
-use crate::log::names::{LEADER_EPOCHS, LogFile, LogFileKind, MAX_SEGMENT_LEN, stops_a_broker};
 use crate::log::progress::Progress;
 use crate::log::reader::SegmentReader;
 use crate::log::recovery::fault::Fault;
@@ -19,8 +19,12 @@ use crate::log::recovery::output::{OutputSettings, PartitionOutput, Refusal, Seg
 use crate::log::recovery::rebuild::states_at;
 use crate::log::recovery::report::{DroppedRange, FileAction, FileChange, RepairReport, RepairedSegment};
 use crate::log::recovery::running::refuse_running_broker;
+use crate::log::recovery::salvage::refuse_nothing_kept;
+use crate::log::resync::Resync;
 use crate::log::staged::StagedDirectory;
 use crate::num::u64_of;
+use crate::store::names::{LEADER_EPOCHS, LogFile, LogFileKind, MAX_SEGMENT_LEN, stops_a_broker};
+use crate::store::refuse_foreign_directory;
 
 /// How to [`recover`].
 #[derive(Debug, Clone)]
@@ -69,10 +73,12 @@ impl Default for RecoverOptions {
 /// has no segment, a segment is over 2³¹ − 1 bytes, or, in place, a broker holds the log directory's `.lock` (seen on Linux only)
 /// or a [`LogWriter`](crate::LogWriter) or another repair is at work.
 /// [`ErrorKind::Limit`](crate::ErrorKind::Limit) at a batch over [`Limits::batch_len`]. Those of reading and writing.
-pub fn recover(path: &Path, options: &RecoverOptions, progress: &mut Progress<'_>) -> Result<RepairReport> {
+pub fn recover(path: impl AsRef<Path>, options: &RecoverOptions, progress: &mut Progress<'_>) -> Result<RepairReport> {
+    let path = path.as_ref();
     check(path, options)?;
     let mut inventory = Inventory::read(path, &options.limits)?;
     let Some((start_offset, _)) = inventory.of_kind(LogFileKind::Log).next() else {
+        refuse_foreign_directory(path)?;
         return Err(Error::argument(format!("{} holds no segment", path.display())));
     };
     let _lock = (options.in_place && !options.dry_run).then(|| DirectoryLock::acquire(path)).transpose()?;
@@ -104,6 +110,9 @@ pub fn recover(path: &Path, options: &RecoverOptions, progress: &mut Progress<'_
         snapshots: BTreeSet::new(),
     };
     recovery.segments(&inventory, progress)?;
+    if !options.dry_run {
+        recovery.refuse_no_log(&options.limits)?;
+    }
     let mut report = recovery.finish(&inventory, in_place)?;
     report.files.splice(0..0, changes);
     progress.finish()?;
@@ -183,6 +192,17 @@ impl Recovery {
             faulty = self.segment((base_offset, path, size), has_index, progress)?;
         }
         self.snapshot(self.end_offset)
+    }
+
+    /// Refuses to cut everything where not one batch is complete: the files are not a log. A broker would empty them.
+    fn refuse_no_log(&self, limits: &Limits) -> Result<()> {
+        for dropped in &self.report.dropped {
+            let file = PositionedFile::open(&dropped.path)?;
+            if Resync::new(limits).any_batch(&file, dropped.position)?.is_some() {
+                return Ok(());
+            }
+        }
+        refuse_nothing_kept(&self.report)
     }
 
     /// What a broker writes when it comes to a new offset.

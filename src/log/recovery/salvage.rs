@@ -13,7 +13,6 @@ use crate::limits::Limits;
 use crate::log::atomic::write_atomically;
 use crate::log::checkpoint::LeaderEpochs;
 use crate::log::index::DEFAULT_INDEX_INTERVAL_BYTES;
-use crate::log::names::{LogFile, LogFileKind};
 use crate::log::progress::Progress;
 use crate::log::reader::SegmentReader;
 use crate::log::recovery::fault::Fault;
@@ -25,6 +24,8 @@ use crate::log::recovery::report::{DroppedRange, RepairReport, RepairedSegment};
 use crate::log::recovery::walk::{Visitor, walk};
 use crate::log::staged::StagedDirectory;
 use crate::num::u64_of;
+use crate::store::names::{LogFile, LogFileKind};
+use crate::store::{foreign_file, refuse_foreign_directory};
 
 /// The file that lists the holes.
 const HOLES: &str = "holes.jsonl";
@@ -57,7 +58,13 @@ impl Default for SalvageOptions {
 /// # Errors
 /// [`ErrorKind::InvalidArgument`] where `out` is not empty or there is no segment, [`ErrorKind::Limit`] at a whole batch that
 /// is over the limits, those of reading and writing.
-pub fn salvage(path: &Path, out: &Path, options: &SalvageOptions, progress: &mut Progress<'_>) -> Result<RepairReport> {
+pub fn salvage(
+    path: impl AsRef<Path>,
+    out: impl AsRef<Path>,
+    options: &SalvageOptions,
+    progress: &mut Progress<'_>,
+) -> Result<RepairReport> {
+    let (path, out) = (path.as_ref(), out.as_ref());
     let limits = &options.limits;
     let inventory = if path.is_dir() { Inventory::read(path, limits)? } else { Inventory::default() };
     let sources = sources(path, &inventory, limits)?;
@@ -86,6 +93,7 @@ pub fn salvage(path: &Path, out: &Path, options: &SalvageOptions, progress: &mut
     };
     salvage.sources(&sources)?;
     let report = salvage.finish(path.is_dir())?;
+    refuse_nothing_kept(&report)?;
     copy_others(&inventory, staged.directory())?;
     if !report.dropped.is_empty() {
         write_atomically(&staged.directory().join(HOLES), holes(&report.dropped).as_bytes())?;
@@ -93,6 +101,17 @@ pub fn salvage(path: &Path, out: &Path, options: &SalvageOptions, progress: &mut
     progress.finish()?;
     staged.commit()?;
     Ok(report)
+}
+
+/// Refuses a result without a batch, unless nothing but zeros was dropped: the input is not a log, or not one of it is readable.
+pub(crate) fn refuse_nothing_kept(report: &RepairReport) -> Result<()> {
+    let lost = report.dropped.iter().find(|dropped| dropped.reason != "zero_tail");
+    let Some(lost) = lost.filter(|_| report.segments.iter().all(|segment| segment.batch_count == 0)) else {
+        return Ok(());
+    };
+    let what = foreign_file(&lost.path)?.map_or_else(String::new, |what| format!("; the file is {what}"));
+    let message = format!("no complete batch was found, so there is nothing to keep: {}{what}", lost.message);
+    Err(Error::new(ErrorKind::InvalidFile(message)).at(lost.position).with_path(&lost.path))
 }
 
 /// A file to read.
@@ -111,6 +130,7 @@ fn sources(path: &Path, inventory: &Inventory, limits: &Limits) -> Result<Vec<So
         inventory.of_kind(LogFileKind::Log).map(|(offset, path)| (Some(offset), path.to_path_buf())).collect();
     if files.is_empty() {
         if path.is_dir() {
+            refuse_foreign_directory(path)?;
             return Err(Error::argument(format!("{} holds no segment", path.display())));
         }
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -118,25 +138,45 @@ fn sources(path: &Path, inventory: &Inventory, limits: &Limits) -> Result<Vec<So
     }
     let mut sources = Vec::new();
     let mut bound = i64::MAX;
-    for (name, path) in files.into_iter().rev() {
+    let count = files.len();
+    for (index, (name, path)) in files.into_iter().enumerate().rev() {
         let size = fs::metadata(&path).map_err(|error| Error::from(error).with_path(&path))?.len();
-        let first = first_offset(&path, limits)?;
-        let base_offset = name.map(|name| first.map_or(name, |first| first.min(name)));
+        let firsts = first_offsets(&path, limits)?;
+        let is_only = index == 0 && count == 1;
+        let base_offset = name.map(|name| believable_base(name, &firsts, is_only));
         sources.push(Source { path, base_offset, bound, size });
-        // an empty file, by its name alone, is no reason to leave batches out
+        // the name of an empty file is no reason to drop batches
+        let first = firsts.first().copied().max(base_offset.filter(|_| !firsts.is_empty()));
         bound = first.or(base_offset.filter(|_| size > 0)).map_or(bound, |start| start.min(bound));
     }
     sources.reverse();
     Ok(sources)
 }
 
-/// The offset at which a file's first batch begins, if that is whole.
-fn first_offset(path: &Path, limits: &Limits) -> Result<Option<i64>> {
+/// The offsets at which a file's first two batches begin, as far as they are whole.
+fn first_offsets(path: &Path, limits: &Limits) -> Result<Vec<i64>> {
     let mut reader = SegmentReader::open_with(path, limits)?;
-    match reader.next_batch() {
-        Some(Ok(batch)) if batch.verify_crc().is_ok() => Ok(batch.first_offset(&mut Scratch::new(), limits).ok()),
-        Some(Err(error)) if matches!(error.kind(), ErrorKind::Io(_)) => Err(error),
-        _ => Ok(None),
+    let mut firsts = Vec::new();
+    while firsts.len() < 2 {
+        match reader.next_batch() {
+            Some(Ok(batch)) if batch.verify_crc().is_ok() => match batch.first_offset(&mut Scratch::new(), limits) {
+                Ok(first) => firsts.push(first),
+                Err(_) => break,
+            },
+            Some(Err(error)) if matches!(error.kind(), ErrorKind::Io(_)) => return Err(error),
+            _ => break,
+        }
+    }
+    Ok(firsts)
+}
+
+/// Where a segment begins: at the offset in its name, or lower if its first two batches say so. One batch alone may have a corrupt
+/// offset, which no checksum covers; in the only file of a log it is still the better guess.
+fn believable_base(name: i64, firsts: &[i64], is_only: bool) -> i64 {
+    match firsts {
+        [first, second] if *first < name && *second < name && first < second => *first,
+        [first] if is_only => (*first).min(name).max(0),
+        _ => name,
     }
 }
 
@@ -286,10 +326,17 @@ impl Salvage<'_, '_> {
         Ok(self.report)
     }
 
+    /// The offset of the next batch if there is no gap before it; `None` before the first batch of a file without a name.
+    fn expected_offset(&self) -> Option<i64> {
+        self.end_offset.or(self.source.as_ref().and_then(|source| source.base_offset))
+    }
+
     /// Why the offsets of a batch can't be right.
     fn out_of_place(&self, first_offset: i64, last_offset: i64) -> Option<String> {
+        let source = self.source.as_ref();
+        let base_offset = source.and_then(|source| source.base_offset);
         let (least, bound) =
-            (self.end_offset.unwrap_or(0), self.source.as_ref().map_or(i64::MAX, |source| source.bound));
+            (self.end_offset.or(base_offset).unwrap_or(0), source.map_or(i64::MAX, |source| source.bound));
         if last_offset < first_offset {
             return Some(format!("a batch ends at offset {last_offset}, before its first, {first_offset}"));
         }
@@ -297,6 +344,9 @@ impl Salvage<'_, '_> {
             return Some(format!(
                 "a batch begins at offset {first_offset}, below {least} where the one before it ends"
             ));
+        }
+        if let Some(base) = base_offset.filter(|base| last_offset.saturating_sub(*base) > i64::from(i32::MAX)) {
+            return Some(format!("a batch ends at offset {last_offset}, too far from {base} where its segment begins"));
         }
         // without a gap before it, a batch is where it belongs, and what overlaps comes after it
         let follows = self.end_offset == Some(first_offset);
@@ -331,7 +381,7 @@ impl Visitor for Salvage<'_, '_> {
                 self.hole(Fault::new(held.position, "offset_order", message), u64_of(held.bytes.len()));
             }
         }
-        if self.end_offset.is_some_and(|end| first > end) {
+        if self.expected_offset().is_none_or(|expected| first > expected) {
             self.held = Some(Held { bytes: batch.bytes().to_vec(), position: batch.position() });
             return Ok(());
         }
@@ -345,7 +395,7 @@ impl Visitor for Salvage<'_, '_> {
     }
 
     fn next_offset(&self) -> Option<i64> {
-        self.end_offset.or(self.source.as_ref().and_then(|source| source.base_offset))
+        self.expected_offset()
     }
 }
 

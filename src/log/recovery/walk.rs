@@ -4,8 +4,8 @@ use std::path::Path;
 
 use crate::error::Result;
 use crate::format::batch::Batch;
+use crate::io::PositionedFile;
 use crate::limits::Limits;
-use crate::log::file::PositionedFile;
 use crate::log::reader::SegmentReader;
 use crate::log::recovery::fault::Fault;
 use crate::log::resync::{Next, Resync};

@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::format::crc::Digest;
 use crate::format::header::{CRC_POSITION, LEGACY_CRC_POSITION};
-use crate::log::resync::bytes::ReadAt;
+use crate::io::ReadAt;
 use crate::log::resync::candidate::{HEAD_LEN, crc_start};
 use crate::log::resync::payload::len_between;
 use crate::log::resync::{SEARCH_LEN, SMALLEST_BATCH_LEN};

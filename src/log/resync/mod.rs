@@ -27,7 +27,6 @@
 //! Time is linear in the bytes passed: checksums and look-ahead have budgets that grow with the bytes passed. When a crafted
 //! input has used them up, candidates that would cost more are passed over, and batches are believed without look-ahead.
 
-mod bytes;
 mod candidate;
 mod checksum;
 mod floor;
@@ -37,11 +36,10 @@ use crate::error::Result;
 use crate::format::crc::Digest;
 use crate::format::frame::is_zeros;
 use crate::format::header::{BatchHeader, HEADER_LEN_UP_TO_MAGIC, LOG_OVERHEAD};
+use crate::io::{ChunkCache, ReadAt, is_zero_to_the_end};
 use crate::limits::Limits;
 use crate::num::u64_of;
 
-pub(crate) use bytes::ReadAt;
-use bytes::Window;
 use candidate::{Bounds, HEAD_LEN, candidate, crc_start};
 use checksum::{Proof, update};
 pub(crate) use floor::Floor;
@@ -93,9 +91,17 @@ impl Resync {
     /// # Errors
     /// Those of reading.
     pub(crate) fn find(&mut self, source: &dyn ReadAt, damaged: u64, next_offset: Option<i64>) -> Result<Next> {
+        let mut search = self.search(source, damaged, next_offset)?;
+        match search.by_length()? {
+            Some(next) => search.or_before(next),
+            None => search.byte_by_byte(),
+        }
+    }
+
+    fn search<'s>(&'s mut self, source: &'s dyn ReadAt, damaged: u64, next_offset: Option<i64>) -> Result<Search<'s>> {
         let end = source.byte_len()?;
         self.free = self.free.max(end.min(u64_of(self.batch_len)).saturating_mul(2));
-        let mut search = Search {
+        Ok(Search {
             budget: self,
             source,
             damaged,
@@ -103,15 +109,12 @@ impl Resync {
             floor: next_offset.unwrap_or(0).max(0),
             is_floor_known: next_offset.is_some(),
             goal: None,
-            pieces: Window::new(SEARCH_LEN),
-            hops: Window::new(HOP_LEN),
+            pieces: ChunkCache::new(SEARCH_LEN),
+            hops: ChunkCache::new(HOP_LEN),
             payload: Payload::new(damaged),
-            is_cut: false,
-        };
-        match search.by_length()? {
-            Some(next) => search.or_before(next),
-            None => search.byte_by_byte(),
-        }
+            cut: None,
+            is_cautious: false,
+        })
     }
 
     /// As [`Resync::find`], and on behind a batch that only seems to be cut by the end of the input, because its size is damaged
@@ -133,6 +136,20 @@ impl Resync {
                 Next::End(end) if end > at && source.read_bytes_at(&mut head, end)? > 0 && !is_zeros(&head) => at = end,
                 Next::End(_) => return Ok(None),
             }
+        }
+    }
+
+    /// Whether any batch with a correct checksum may follow at or after a position, whatever its offset; the first such batch. A batch
+    /// counts unless the bytes before it say that a value of exactly its length begins there.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub(crate) fn any_batch(&mut self, source: &dyn ReadAt, damaged: u64) -> Result<Option<u64>> {
+        let mut search = self.search(source, damaged, None)?;
+        search.is_cautious = true;
+        match search.byte_by_byte()? {
+            Next::Batch(position) => Ok(Some(position)),
+            Next::End(_) => Ok(None),
         }
     }
 
@@ -158,11 +175,13 @@ struct Search<'a> {
     is_floor_known: bool,
     /// Where a chain may end, because it is known what follows.
     goal: Option<u64>,
-    pieces: Window,
-    hops: Window,
+    pieces: ChunkCache,
+    hops: ChunkCache,
     payload: Payload,
-    /// Whether the damaged batch may be a sane one that the end of the input cuts.
-    is_cut: bool,
+    /// The damaged batch, if it may be a sane one that the end of the input cuts.
+    cut: Option<BatchHeader>,
+    /// Whether a batch counts although it may lie in a value of the damaged one.
+    is_cautious: bool,
 }
 
 /// How the batches after a candidate end.
@@ -207,7 +226,7 @@ impl Search<'_> {
 
     /// Follows sizes from the damaged batch on; `None` where they lead to nothing.
     fn by_length(&mut self) -> Result<Option<Next>> {
-        let head = self.hops.from(self.source, self.damaged, HEADER_LEN_UP_TO_MAGIC)?;
+        let head = self.hops.bytes_from(self.source, self.damaged, HEADER_LEN_UP_TO_MAGIC)?;
         let Some(length) = head.get(8..).and_then(|rest| rest.first_chunk()) else { return Ok(None) };
         let Ok(length) = u64::try_from(i32::from_be_bytes(*length)) else { return Ok(None) };
         if length.saturating_add(u64_of(LOG_OVERHEAD)) < SMALLEST_BATCH_LEN {
@@ -222,7 +241,7 @@ impl Search<'_> {
                 return Ok(Some(Next::End(at)));
             }
             let bounds = self.bounds(self.floor, true);
-            let Some(header) = candidate(self.hops.from(self.source, at, HEAD_LEN)?, at, &bounds) else {
+            let Some(header) = candidate(self.hops.bytes_from(self.source, at, HEAD_LEN)?, at, &bounds) else {
                 return Ok(None);
             };
             let after = at.saturating_add(u64_of(header.size));
@@ -274,8 +293,8 @@ impl Search<'_> {
         let mut at = self.damaged.saturating_add(1);
         self.payload = Payload::new(self.damaged);
         let bounds = self.bounds(self.floor, true);
-        self.is_cut = candidate(self.hops.from(self.source, self.damaged, HEAD_LEN)?, self.damaged, &bounds)
-            .is_some_and(|header| u64_of(header.size) > self.end.saturating_sub(self.damaged));
+        self.cut = candidate(self.hops.bytes_from(self.source, self.damaged, HEAD_LEN)?, self.damaged, &bounds)
+            .filter(|header| u64_of(header.size) > self.end.saturating_sub(self.damaged));
         while let Some(header) = self.next_candidate(&mut at, self.end, !held.is_empty())? {
             match self.judge(&header, &mut proof)? {
                 Verdict::Take => return Ok(Next::Batch(choose(&held, Some(&header)).unwrap_or(header.position))),
@@ -301,7 +320,7 @@ impl Search<'_> {
                 return Ok(None);
             }
             // one byte more than is kept, so that each piece has a place to look at
-            let piece = self.pieces.from(self.source, *at, HEAD_LEN.saturating_add(1))?;
+            let piece = self.pieces.bytes_from(self.source, *at, HEAD_LEN.saturating_add(1))?;
             let is_last = at.saturating_add(u64_of(piece.len())) >= self.end;
             let keep = if is_last { 0 } else { HEAD_LEN };
             let starts = piece.len().saturating_sub(keep).min(len_between(*at, until));
@@ -331,7 +350,10 @@ impl Search<'_> {
         if is_counted(self.source, &mut self.hops, header.position, chain.position)? {
             return Ok(Verdict::Refuse { go_on: chain.position });
         }
-        if chain.end == ChainEnd::Exact && !self.is_cut {
+        if self.is_cautious {
+            return Ok(Verdict::Take);
+        }
+        if chain.end == ChainEnd::Exact && self.continues_log(header) {
             return Ok(Verdict::Take);
         }
         if self.payload.holds(self.source, &mut self.hops, header.position)? {
@@ -342,6 +364,13 @@ impl Search<'_> {
             return Ok(Verdict::Refuse { go_on: chain.position });
         }
         Ok(if chain.end == ChainEnd::Broken { Verdict::Hold(chain) } else { Verdict::Take })
+    }
+
+    /// Whether batches that lead to the end of the input are the log's own. If the damaged batch claims more bytes than are left, it
+    /// may be a batch that was never written completely, with copies of batches in a value; or bytes of it are missing, and then the
+    /// next batch has a later offset.
+    fn continues_log(&self, header: &BatchHeader) -> bool {
+        self.cut.is_none_or(|cut| header.base_offset >= cut.next_offset())
     }
 
     /// Walks the headers after a candidate.
@@ -361,7 +390,7 @@ impl Search<'_> {
                 break ChainEnd::Exact;
             }
             let (bounds, lower) = (self.bounds(next_offset, true), self.bounds(before, true));
-            let head = self.hops.from(self.source, position, HEAD_LEN)?;
+            let head = self.hops.bytes_from(self.source, position, HEAD_LEN)?;
             let mut header = candidate(head, position, &bounds);
             if header.is_none() {
                 header = candidate(head, position, &lower);
@@ -395,7 +424,7 @@ impl Search<'_> {
     /// Whether zeros begin at a position, more than the start of a header has. Not all up to the end are looked at.
     fn is_zero_from(&mut self, position: u64) -> Result<bool> {
         let left = len_between(position, self.end).min(HOP_LEN);
-        let bytes = self.hops.from(self.source, position, left)?;
+        let bytes = self.hops.bytes_from(self.source, position, left)?;
         let bytes = bytes.get(..left.min(bytes.len())).unwrap_or_default();
         Ok(bytes.len() > HEADER_LEN_UP_TO_MAGIC && is_zeros(bytes))
     }
@@ -404,14 +433,9 @@ impl Search<'_> {
         if self.budget.not_zero.is_some_and(|known| position <= known) {
             return Ok(false);
         }
-        let mut at = position;
-        while at < self.end {
-            let piece = self.pieces.from(self.source, at, 1)?;
-            if !is_zeros(piece) {
-                self.budget.not_zero = self.budget.not_zero.max(Some(at));
-                return Ok(false);
-            }
-            at = at.saturating_add(u64_of(piece.len().max(1)));
+        if !is_zero_to_the_end(self.source, position, self.end)? {
+            self.budget.not_zero = self.budget.not_zero.max(Some(position));
+            return Ok(false);
         }
         Ok(position < self.end)
     }

@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::format::header::{BATCH_HEADER_LEN, HEADER_LEN_UP_TO_MAGIC, MAGIC_POSITION};
 use crate::format::varint::{MAX_VARINT_LEN, read_varint, read_varlong, write_unsigned_varint, write_varint};
-use crate::log::resync::bytes::{ReadAt, Window};
+use crate::io::{ChunkCache, ReadAt};
 use crate::num::{u64_of, usize_from_u64};
 
 /// Bytes that hold the lengths at the start of a record.
@@ -22,8 +22,8 @@ impl Payload {
     }
 
     /// Whether a record of the damaged batch goes on past `position`. Positions must not go back from call to call.
-    pub(super) fn holds(&mut self, source: &dyn ReadAt, window: &mut Window, position: u64) -> Result<bool> {
-        let magic = window.from(source, self.damaged, HEADER_LEN_UP_TO_MAGIC)?.get(MAGIC_POSITION).copied();
+    pub(super) fn holds(&mut self, source: &dyn ReadAt, window: &mut ChunkCache, position: u64) -> Result<bool> {
+        let magic = window.bytes_from(source, self.damaged, HEADER_LEN_UP_TO_MAGIC)?.get(MAGIC_POSITION).copied();
         // where the magic itself is damaged, it may have been any
         let may_be = |known: u8| magic.is_none_or(|magic| magic == known || magic > 2);
         let key_of = |known: u8, key: u64| may_be(known).then(|| self.damaged.saturating_add(key));
@@ -36,7 +36,7 @@ impl Payload {
             return Ok(false);
         }
         while let Some(start) = self.record.filter(|record| *record < position) {
-            let record = Record::parse(window.from(source, start, RECORD_HEAD_LEN)?, start);
+            let record = Record::parse(window.bytes_from(source, start, RECORD_HEAD_LEN)?, start);
             if let Some(record) = &record
                 && record.end > position
             {
@@ -48,16 +48,16 @@ impl Payload {
     }
 
     /// The same of a v0 or v1 message, whose key's length is at `key`.
-    fn message_holds(&self, source: &dyn ReadAt, window: &mut Window, key: u64, position: u64) -> Result<bool> {
-        let Some(key_length) = length_at(window.from(source, key, 4)?) else { return Ok(false) };
+    fn message_holds(&self, source: &dyn ReadAt, window: &mut ChunkCache, key: u64, position: u64) -> Result<bool> {
+        let Some(key_length) = length_at(window.bytes_from(source, key, 4)?) else { return Ok(false) };
         let Ok(key_len) = u64::try_from(key_length.max(0)) else { return Ok(false) };
         let value = key.saturating_add(4).saturating_add(key_len);
         if key_length < -1 || value.saturating_add(4) > position {
             return Ok(false);
         }
-        let Some(value_length) = length_at(window.from(source, value, 4)?) else { return Ok(false) };
+        let Some(value_length) = length_at(window.bytes_from(source, value, 4)?) else { return Ok(false) };
         let end = value.saturating_add(4).saturating_add(u64::try_from(value_length).unwrap_or(0));
-        let size = length_at(window.from(source, self.damaged.saturating_add(8), 4)?).unwrap_or(0);
+        let size = length_at(window.bytes_from(source, self.damaged.saturating_add(8), 4)?).unwrap_or(0);
         let frame_end = self.damaged.saturating_add(12).saturating_add(u64::try_from(size).unwrap_or(0));
         Ok(end > position && (end <= source.byte_len()? || end == frame_end))
     }
@@ -90,15 +90,16 @@ impl Record {
     }
 
     /// Whether the value and the number of headers agree with the record's length.
-    fn is_whole(&self, source: &dyn ReadAt, window: &mut Window) -> Result<bool> {
-        let Some((length, value)) = varint_at(window.from(source, self.value, MAX_VARINT_LEN)?, self.value) else {
+    fn is_whole(&self, source: &dyn ReadAt, window: &mut ChunkCache) -> Result<bool> {
+        let Some((length, value)) = varint_at(window.bytes_from(source, self.value, MAX_VARINT_LEN)?, self.value)
+        else {
             return Ok(false);
         };
         let headers = value.saturating_add(u64::try_from(length).unwrap_or(0));
         if length < -1 || headers >= self.end {
             return Ok(false);
         }
-        let rest = window.from(source, headers, MAX_VARINT_LEN)?;
+        let rest = window.bytes_from(source, headers, MAX_VARINT_LEN)?;
         if rest.is_empty() {
             return Ok(true); // the input ends inside the value
         }
@@ -121,7 +122,7 @@ fn varint_at(bytes: &[u8], position: u64) -> Option<(i32, u64)> {
 
 /// Whether the bytes before `position` say that a value of exactly the bytes up to `end` begins there: as a zigzag varint
 /// (a v2 record, Avro), a varint (protobuf) or an `i32` (a v0 or v1 message).
-pub(super) fn is_counted(source: &dyn ReadAt, window: &mut Window, position: u64, end: u64) -> Result<bool> {
+pub(super) fn is_counted(source: &dyn ReadAt, window: &mut ChunkCache, position: u64, end: u64) -> Result<bool> {
     let Ok(len) = i32::try_from(end.saturating_sub(position)) else { return Ok(false) };
     let mut zigzag = Vec::new();
     write_varint(&mut zigzag, len);
@@ -130,7 +131,7 @@ pub(super) fn is_counted(source: &dyn ReadAt, window: &mut Window, position: u64
     for encoded in [zigzag.as_slice(), plain.as_slice(), &len.to_be_bytes()] {
         // one byte alone is there by chance too often
         if let Some(at) = position.checked_sub(u64_of(encoded.len())).filter(|_| encoded.len() > 1)
-            && window.from(source, at, encoded.len())?.starts_with(encoded)
+            && window.bytes_from(source, at, encoded.len())?.starts_with(encoded)
         {
             return Ok(true);
         }

@@ -146,17 +146,52 @@ fn batches_in_the_value_of_the_last_batch_are_never_taken() {
     for (inner_offset, inner_count) in [(100, 1), (101, 3), (5000, 2)] {
         let (bytes, place, next) = with_a_segment_in_a_value(inner_offset, inner_count);
         let bytes = &bytes[..next];
+        let inner = batch(inner_offset, b"inner inner inner").len();
+        let first = (place..next).rev().find(|at| bytes[*at..].starts_with(&inner_offset.to_be_bytes())).unwrap();
         for len in [1, 4, 20, 61] {
             let mut damaged = bytes.to_vec();
             damaged[place + 8..place + 8 + len].fill(0x5a);
             assert!(matches!(find(&damaged, place, Some(100)), Next::End(_)), "{inner_offset}: {len}");
             // and where the value is cut, at any byte
             for end in (place + 80..next).step_by(7) {
-                let torn = &bytes[..end];
-                assert!(matches!(find(torn, place, Some(100)), Next::End(_)), "{inner_offset}: cut at {end}");
+                // right behind an inner batch, nothing tells it from a batch of the log after missing bytes
+                // unless the value's own length says that it ends there
+                let whole = first + inner * usize::try_from(inner_count).unwrap();
+                let ends_with_inner = end > first && (end - first) % inner == 0 && end < whole && inner_offset > 100;
+                let found = find(&bytes[..end], place, Some(100));
+                assert_eq!(matches!(found, Next::End(_)), !ends_with_inner, "{inner_offset}: cut at {end}");
             }
         }
     }
+}
+
+#[test]
+fn a_good_batch_after_missing_bytes_is_found() {
+    for value_len in [500, 2000, 20_000] {
+        for missing in [1, 50, 300, value_len / 2, value_len - 100] {
+            for after in 1..4_usize {
+                let before = [batch(0, b"a"), batch(1, b"b")].concat();
+                let large = batch(2, &(0..value_len).map(|i| u8::try_from(i * 7 % 251).unwrap()).collect::<Vec<_>>());
+                let good: Vec<u8> = (0..after).flat_map(|i| batch(3 + i64::try_from(i).unwrap(), b"good")).collect();
+                let cut = [&large[..90], &large[90 + missing..]].concat();
+                let bytes = [before.clone(), cut, good.clone()].concat();
+                let expected = Next::Batch(u64_of(bytes.len() - good.len()));
+                assert_eq!(find(&bytes, before.len(), Some(2)), expected, "{missing} of {value_len}, {after} after");
+            }
+        }
+    }
+}
+
+#[test]
+fn any_batch_is_found_whatever_comes_before_it() {
+    let torn = batch(5, &[9; 3000]);
+    for offset in [0, 3, 6, 1 << 40] {
+        let good = batch(offset, b"good");
+        let bytes = [&torn[..1500], &good[..], &torn[..80]].concat();
+        let found = Resync::new(&Limits::default()).any_batch(&&bytes[..], 0).unwrap();
+        assert_eq!(found, Some(1500), "offset {offset}");
+    }
+    assert_eq!(Resync::new(&Limits::default()).any_batch(&&torn[..1500], 0).unwrap(), None);
 }
 
 #[test]
@@ -298,7 +333,7 @@ fn work_is_bounded_by_the_bytes() {
 fn a_file_is_searched_like_its_bytes() {
     let path = Path::new(DATA).join("corpus/segments-default-interval/00000000000000000000.log");
     let bytes = std::fs::read(&path).unwrap();
-    let file = crate::log::file::PositionedFile::open(&path).unwrap();
+    let file = crate::io::PositionedFile::open(&path).unwrap();
     for damaged in (0..bytes.len()).step_by(997) {
         let mut resync = Resync::new(&Limits::default());
         assert_eq!(resync.find(&file, u64_of(damaged), None).unwrap(), find(&bytes, damaged, None), "{damaged}");

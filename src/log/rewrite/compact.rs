@@ -137,11 +137,12 @@ pub struct CompactReport {
 /// A `target` that is not empty, a source without segments; reading and writing; batches, records or checksums that are
 /// wrong in what is read; keys that do not fit 256 times `max_map_bytes`. There is no target then.
 pub fn compact(
-    source: &Path,
-    target: &Path,
+    source: impl AsRef<Path>,
+    target: impl AsRef<Path>,
     options: &CompactOptions,
     progress: &mut Progress<'_>,
 ) -> Result<CompactReport> {
+    let (source, target) = (source.as_ref(), target.as_ref());
     let source = Source::open(source, &options.limits, options.check_crc)?;
     let mut output = Output::create(&source.directory, target, options.index)?;
     progress.expect(source.bytes().saturating_mul(2))?;

@@ -66,12 +66,13 @@ pub struct FilterReport {
 /// A `target` that is not empty, a source without segments; reading and writing; batches, records or checksums that are
 /// wrong; what `keep` returns. There is no target then.
 pub fn filter(
-    source: &Path,
-    target: &Path,
+    source: impl AsRef<Path>,
+    target: impl AsRef<Path>,
     options: &FilterOptions,
     keep: &mut dyn FnMut(&Record<'_>) -> Result<bool>,
     progress: &mut Progress<'_>,
 ) -> Result<FilterReport> {
+    let (source, target) = (source.as_ref(), target.as_ref());
     let source = Source::open(source, &options.limits, options.check_crc)?;
     let output = Output::create(&source.directory, target, options.index)?;
     progress.expect(source.bytes().saturating_mul(2))?;

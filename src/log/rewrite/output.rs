@@ -12,13 +12,14 @@ use crate::error::{Error, Result};
 use crate::format::batch::Batch;
 use crate::format::frame::batches;
 use crate::format::header::BatchHeader;
+use crate::io::PositionedFile;
 use crate::log::Progress;
 use crate::log::checkpoint::{LeaderEpochs, PartitionMetadata};
-use crate::log::file::PositionedFile;
-use crate::log::names::{LEADER_EPOCHS, MAX_SEGMENT_LEN, PARTITION_METADATA};
 use crate::log::staged::StagedDirectory;
-use crate::log::{AbortedTransaction, LogFile, LogFileKind, SegmentIndexer};
+use crate::log::{AbortedTransaction, SegmentIndexer};
 use crate::num::u64_of;
+use crate::store::names::{LEADER_EPOCHS, MAX_SEGMENT_LEN, PARTITION_METADATA};
+use crate::store::{LogFile, LogFileKind};
 
 /// Most bytes of a file beside the log that is copied: as a producer snapshot may have.
 const MAX_COPIED_LEN: usize = 1 << 28;

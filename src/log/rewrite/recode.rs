@@ -106,11 +106,12 @@ pub struct RewriteReport {
 /// transactions can't be kept; reading and writing; batches, records or checksums that are wrong; what the target's format
 /// can't hold. There is no target then.
 pub fn rewrite(
-    source: &Path,
-    target: &Path,
+    source: impl AsRef<Path>,
+    target: impl AsRef<Path>,
     options: &RewriteOptions,
     progress: &mut Progress<'_>,
 ) -> Result<RewriteReport> {
+    let (source, target) = (source.as_ref(), target.as_ref());
     let conversion = ConvertOptions { compression: options.compression, level: options.level, first_offset: None };
     conversion.validate(options.magic.unwrap_or(2))?;
     let source = Source::open(source, &options.limits, options.check_crc)?;

@@ -7,10 +7,10 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Batch;
 use crate::limits::Limits;
 use crate::log::Progress;
-use crate::log::directory::find_segments;
 use crate::log::reader::SegmentReader;
 use crate::log::resync::Resync;
 use crate::num::u64_of;
+use crate::store::listing::list_location;
 
 /// A partition's directory.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ impl Source {
     /// Those of reading it; [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where it holds no segment.
     pub(super) fn open(directory: &Path, limits: &Limits, check_crc: bool) -> Result<Self> {
         let mut segments = Vec::new();
-        for found in find_segments(directory)? {
+        for found in list_location(directory, &|_| true)?.segments {
             let Some(base_offset) = found.base_offset.filter(|_| found.path.parent() == Some(directory)) else {
                 break;
             };

@@ -7,9 +7,8 @@ use crate::compression::Scratch;
 use crate::error::Result;
 use crate::format::header::NO_TIMESTAMP;
 use crate::log::Progress;
-use crate::log::{
-    AbortedTransaction, LogFile, LogFileKind, ProducerEntry, ProducerSnapshot, ProducerStates, TransactionIndex,
-};
+use crate::log::{AbortedTransaction, ProducerEntry, ProducerSnapshot, ProducerStates, TransactionIndex};
+use crate::store::{LogFile, LogFileKind};
 
 /// Producers, transactions and ends of a log.
 #[derive(Debug)]

@@ -1,11 +1,14 @@
 //! Offset to position, timestamp to offset, the end of a segment and its largest timestamp.
 
 use crate::compression::Scratch;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Batch;
-use crate::format::header::{BatchHeader, NO_PARTITION_LEADER_EPOCH, NO_TIMESTAMP};
+use crate::format::frame::is_zeros;
+use crate::format::header::{BatchHeader, HEADER_LEN_UP_TO_MAGIC, NO_PARTITION_LEADER_EPOCH, NO_TIMESTAMP};
+use crate::io::PositionedFile;
 use crate::log::headers::HeaderReader;
 use crate::log::index::TimeEntry;
+use crate::log::resync::Resync;
 use crate::log::segment::Segment;
 
 /// Whether an index could be used to find a place.
@@ -124,11 +127,40 @@ impl Segment {
     /// The offset after the last batch; the base offset of a segment without batches.
     ///
     /// # Errors
-    /// A log that can't be walked to its end, reading.
+    /// Corruption that complete batches follow, a last offset that the segment can't have, reading.
     pub fn end_offset(&self) -> Result<i64> {
-        let mut end = self.base_offset();
-        self.walk_tail(|header| end = end.max(header.next_offset()))?;
-        Ok(end)
+        let (mut last, mut end) = (None, self.base_offset());
+        let bytes_left = self.walk_tail(|header| {
+            (last, end) = (Some(*header), header.next_offset());
+        })?;
+        if let Some(last) = last.filter(|_| end.saturating_sub(self.base_offset()) > 1 << 31) {
+            let kind =
+                ErrorKind::InvalidValue { value: last.base_offset, expected: "an offset within 2^31 of the segment's" };
+            let error = Error::new(kind).at(last.position()).in_batch(last.base_offset).in_field("base_offset");
+            return Err(error.with_path(self.path()));
+        }
+        if bytes_left > 0 {
+            self.check_end(bytes_left, end)?;
+        }
+        Ok(end.max(self.base_offset()))
+    }
+
+    /// Refuses bytes after the last batch if complete batches follow in them. Half a batch or zeros are an end.
+    fn check_end(&self, bytes_left: u64, end_offset: i64) -> Result<()> {
+        let file = PositionedFile::open(self.path())?;
+        let position = file.len()?.saturating_sub(bytes_left);
+        let mut head = [0; HEADER_LEN_UP_TO_MAGIC];
+        file.read_at(&mut head, position)?;
+        if is_zeros(&head) {
+            return Ok(());
+        }
+        match Resync::new(self.limits()).find_batch(&file, position, Some(end_offset))? {
+            Some(_) => {
+                let error = Error::new(ErrorKind::CutBatch).at(position).in_batch(end_offset).in_field("size");
+                Err(error.with_path(self.path()))
+            }
+            None => Ok(()),
+        }
     }
 
     /// The largest timestamp of the segment's records and the last offset of the first batch that has it; −1 and the base

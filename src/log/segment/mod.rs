@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::limits::Limits;
 use crate::log::headers::HeaderReader;
 use crate::log::index::{OffsetIndex, TimeIndex, TransactionIndex};
-use crate::log::names::{LogFile, LogFileKind, LogFileState};
+use crate::store::names::{LogFile, LogFileKind, LogFileState};
 
 /// A segment: a `.log` file, and what lies beside it under the same base offset.
 ///
@@ -37,7 +37,8 @@ impl Segment {
     ///
     /// # Errors
     /// A name that tells no base offset, a file that can't be read.
-    pub fn open(path: &Path) -> Result<Self> {
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
         Self::open_with(path, &Limits::default())
     }
 
@@ -45,7 +46,8 @@ impl Segment {
     ///
     /// # Errors
     /// A name that tells no base offset, a file that can't be read.
-    pub fn open_with(path: &Path, limits: &Limits) -> Result<Self> {
+    pub fn open_with(path: impl AsRef<Path>, limits: &Limits) -> Result<Self> {
+        let path = path.as_ref();
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let Some(file) = LogFile::parse(name).filter(|file| file.kind == LogFileKind::Log) else {
             return Err(Error::argument(format!(

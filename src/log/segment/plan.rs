@@ -7,8 +7,8 @@ use crate::error::Result;
 use crate::limits::Limits;
 use crate::log::headers::HeaderReader;
 use crate::log::index::OffsetIndex;
-use crate::log::names::LogFileState;
 use crate::log::segment::Segment;
+use crate::store::names::LogFileState;
 
 #[cfg_attr(not(feature = "arrow"), expect(dead_code, reason = "only scans begin in the middle of a segment"))]
 impl Segment {
@@ -67,7 +67,8 @@ impl Segment {
 ///
 /// # Errors
 /// Those of reading.
-pub fn split_points(path: &Path, window: Range<u64>, max_bytes: u64, limits: &Limits) -> Result<Vec<u64>> {
+pub fn split_points(path: impl AsRef<Path>, window: Range<u64>, max_bytes: u64, limits: &Limits) -> Result<Vec<u64>> {
+    let path = path.as_ref();
     let segment = Segment::open_with(path, limits).ok().filter(|segment| segment.state() == LogFileState::Live);
     let index = segment.as_ref().map_or(Ok(None), Segment::offset_index)?;
     let mut reader = HeaderReader::open(path, limits)?;

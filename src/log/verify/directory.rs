@@ -8,11 +8,11 @@ use crate::error::{Error, Result};
 use crate::limits::Limits;
 use crate::log::checkpoint::{MetaProperties, OffsetCheckpoint};
 use crate::log::log_directory::OFFSET_CHECKPOINTS;
-use crate::log::names::{DirectoryState, PartitionDirectory, parse_partition_directory};
 use crate::log::progress::Progress;
 use crate::log::recovery::name_of;
 use crate::log::verify::partition::{check_partition, unreadable};
 use crate::log::verify::report::{Finding, Report, Severity};
+use crate::store::names::{DirectoryState, PartitionDirectory, TopicPartition, parse_partition_directory};
 
 /// Directories that are no partitions.
 const KNOWN: [&str; 2] = ["remote-log-index-cache", "lost+found"];
@@ -40,6 +40,7 @@ pub(crate) fn directories(path: &Path) -> Result<Vec<PathBuf>> {
 /// Checks a log directory and all partitions in it.
 pub(crate) fn check_directory(
     path: &Path,
+    wanted: &dyn Fn(&TopicPartition) -> bool,
     limits: &Limits,
     progress: &mut Progress<'_>,
     report: &mut Report,
@@ -49,7 +50,11 @@ pub(crate) fn check_directory(
     for directory in directories(path)? {
         let name = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
         match PartitionDirectory::parse(&name) {
-            Some(partition) if partition.state == DirectoryState::Live => {
+            Some(PartitionDirectory { topic, partition, state: DirectoryState::Live }) => {
+                let partition = TopicPartition { topic, partition };
+                if !wanted(&partition) {
+                    continue;
+                }
                 match check_partition(&directory, limits, progress, report) {
                     Ok(Some((_, end))) => {
                         ends.insert((partition.topic, partition.partition), end);

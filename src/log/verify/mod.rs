@@ -23,10 +23,13 @@ pub use report::{Finding, Report, Severity};
 
 use crate::error::{Error, Result};
 use crate::limits::Limits;
-use crate::log::directory::next_segment_base;
-use crate::log::names::{LogFile, LogFileKind, LogFileState, parse_base_offset, parse_partition_directory};
 use crate::log::progress::Progress;
 use crate::log::recovery::{files_of, name_of};
+use crate::store::listing::next_segment_base;
+use crate::store::names::{
+    LogFile, LogFileKind, LogFileState, TopicPartition, parse_base_offset, parse_partition_directory,
+};
+use crate::store::{refuse_foreign_directory, refuse_foreign_file};
 use segment::{Log, SegmentPlace};
 
 /// Verifies a `.log` file with the indexes beside it, a partition directory, or a log directory with all its partitions.
@@ -35,7 +38,20 @@ use segment::{Log, SegmentPlace};
 ///
 /// # Errors
 /// A path that can't be read, a batch whose checksum is right but which is over [`Limits::batch_len`], an end by the caller.
-pub fn verify(path: &Path, limits: &Limits, progress: &mut Progress<'_>) -> Result<Report> {
+pub fn verify(path: impl AsRef<Path>, limits: &Limits, progress: &mut Progress<'_>) -> Result<Report> {
+    verify_selected(path.as_ref(), &|_| true, limits, progress)
+}
+
+/// Like [`verify`], for some partitions of a log directory.
+///
+/// # Errors
+/// Those of [`verify`].
+pub(crate) fn verify_selected(
+    path: &Path,
+    wanted: &dyn Fn(&TopicPartition) -> bool,
+    limits: &Limits,
+    progress: &mut Progress<'_>,
+) -> Result<Report> {
     let mut report = Report::new(path);
     progress.expect(total_len(path)?)?;
     if !path.is_dir() {
@@ -43,9 +59,12 @@ pub fn verify(path: &Path, limits: &Limits, progress: &mut Progress<'_>) -> Resu
     } else if is_partition(path)? {
         partition::check_partition(path, limits, progress, &mut report)?;
     } else {
-        directory::check_directory(path, limits, progress, &mut report)?;
+        directory::check_directory(path, wanted, limits, progress, &mut report)?;
     }
     progress.finish()?;
+    if report.segment_count == 0 && path.is_dir() {
+        refuse_foreign_directory(path)?;
+    }
     Ok(report)
 }
 
@@ -54,6 +73,9 @@ fn verify_file(path: &Path, limits: &Limits, progress: &mut Progress<'_>, report
     if file.is_some_and(|file| file.kind != LogFileKind::Log) {
         let message = format!("{} is checked together with its log: name the .log file", path.display());
         return Err(Error::argument(message));
+    }
+    if file.is_none() {
+        refuse_foreign_file(path)?;
     }
     let base_offset = file.filter(|file| file.state == LogFileState::Live).map(|file| file.base_offset);
     let mut log = Log { end_offset: base_offset, replayed: base_offset == Some(0), ..Log::default() };

@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::Limits;
 use crate::log::checkpoint::{LeaderEpochs, PartitionMetadata};
-use crate::log::names::{
-    LEADER_EPOCHS, LogFile, LogFileKind, LogFileState, PARTITION_METADATA, SnapshotFile, stops_a_broker,
-};
 use crate::log::producer::{ProducerSnapshot, ProducerStates};
 use crate::log::progress::Progress;
 use crate::log::recovery::{Inventory, name_of};
 use crate::log::verify::report::{Finding, Report, Severity};
 use crate::log::verify::segment::{Log, SegmentPlace, check};
+use crate::store::names::{
+    LEADER_EPOCHS, LogFile, LogFileKind, LogFileState, PARTITION_METADATA, SnapshotFile, stops_a_broker,
+};
 
 /// Files that a partition directory may hold beside those of segments.
 const KNOWN: [&str; 3] = [LEADER_EPOCHS, PARTITION_METADATA, "quorum-state"];

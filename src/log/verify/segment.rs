@@ -112,8 +112,8 @@ struct SegmentCheck<'a, 'p> {
     end: u64,
     /// A batch after a gap, and the offset that was expected there: the next batch tells whether its offset is wrong.
     suspect: Option<(u64, i64)>,
-    /// The first gap between batches.
-    gap: Option<(i64, i64)>,
+    /// The first gap between batches: the expected offset, the offset of the next batch and its position.
+    gap: Option<(i64, i64, u64)>,
     gap_count: u64,
     /// What markers abort, and whether data of the transaction was met.
     aborted: Vec<(AbortedTransaction, bool)>,
@@ -164,8 +164,11 @@ impl SegmentCheck<'_, '_> {
             self.add(Severity::Error, "offset_order", (at, offset), message);
             self.suspect = None;
         } else if first > expected && self.last_offset.is_some() {
-            self.gap.get_or_insert((expected, first));
-            self.gap_count = self.gap_count.saturating_add(1);
+            // a gap after corruption is what was lost
+            if !self.after_damage {
+                self.gap.get_or_insert((expected, first, position));
+                self.gap_count = self.gap_count.saturating_add(1);
+            }
             self.suspect = Some((position, expected));
         } else {
             self.suspect = None;
@@ -229,14 +232,16 @@ impl SegmentCheck<'_, '_> {
     }
 
     fn finish(mut self) -> Result<()> {
-        if let Some((expected, first)) = self.gap {
+        if let Some((expected, first, position)) = self.gap {
             self.log.compacted = true;
-            let message = format!(
-                "{} gaps between batches, the first from offset {expected} to {}: normal in a compacted log",
-                self.gap_count,
-                first.saturating_sub(1)
-            );
-            self.add(Severity::Info, "offset_gap", (0, Some(expected)), message);
+            let last = first.saturating_sub(1);
+            let message = match self.gap_count {
+                1 => format!("offsets {expected} to {last} are missing between batches: normal in a compacted log"),
+                count => format!(
+                    "{count} gaps between batches, the first from offset {expected} to {last}: normal in a compacted log"
+                ),
+            };
+            self.add(Severity::Info, "offset_gap", (position, Some(expected)), message);
         }
         if let Some(check) = self.indexes.offset.take() {
             check.finish(self.end, self.report)?;

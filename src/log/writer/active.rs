@@ -9,8 +9,8 @@ use super::options::LogWriterOptions;
 use crate::error::{Error, Result};
 use crate::format::batch::Batch;
 use crate::log::index::{AbortedTransaction, SegmentIndexer};
-use crate::log::names::{LogFile, LogFileKind};
 use crate::num::u64_of;
+use crate::store::names::{LogFile, LogFileKind};
 
 /// A segment's files, open for more. Batches go to the `.log` at once; index entries wait in memory until they are asked for,
 /// since an unclean end makes them anew anyway.

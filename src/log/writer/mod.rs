@@ -56,7 +56,7 @@ pub enum OffsetPolicy {
 /// ```no_run
 /// # fn main() -> kbat::Result<()> {
 /// let options = kbat::LogWriterOptions { compression: kbat::Compression::Zstd, ..Default::default() };
-/// let mut writer = kbat::LogWriter::open("orders-0".as_ref(), options)?;
+/// let mut writer = kbat::LogWriter::open("orders-0", options)?;
 /// let offset = writer.append(1_700_000_000_000, Some(b"key"), Some(b"value"), &[])?;
 /// writer.flush()?; // offset is there to stay
 /// writer.close()?;
@@ -78,7 +78,7 @@ pub struct LogWriter {
     truncated_bytes: u64,
     /// A write failed: what the files hold is not known.
     failed: bool,
-    _lock: DirectoryLock,
+    lock: DirectoryLock,
 }
 
 impl LogWriter {
@@ -89,7 +89,8 @@ impl LogWriter {
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument): options that Kafka's rules forbid, another writer or
     /// a broker in the directory, another topic id, a last segment whose offsets do not rise. A leader epoch checkpoint that
     /// can't be read; a batch over [`Limits::batch_len`]; reading and writing.
-    pub fn open(directory: &Path, options: LogWriterOptions) -> Result<Self> {
+    pub fn open(directory: impl AsRef<Path>, options: LogWriterOptions) -> Result<Self> {
+        let directory = directory.as_ref();
         options.validate()?;
         open::create_directory(directory)?;
         let lock = DirectoryLock::acquire(directory)?;
@@ -107,7 +108,7 @@ impl LogWriter {
             buffer: Vec::new(),
             truncated_bytes: opened.truncated_bytes,
             failed: false,
-            _lock: lock,
+            lock,
         })
     }
 
@@ -303,6 +304,10 @@ impl LogWriter {
     }
 
     fn check_usable(&self) -> Result<()> {
+        if !self.lock.is_own() {
+            let message = "the LogWriter was opened by the parent of this process: open the directory after forking";
+            return Err(Error::argument(message).with_path(&self.directory));
+        }
         if self.failed {
             let message = "a write failed before: open the directory again, which cuts what is not whole";
             return Err(Error::argument(message).with_path(&self.directory));

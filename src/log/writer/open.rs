@@ -7,13 +7,13 @@ use super::active::ActiveSegment;
 use super::options::LogWriterOptions;
 use super::state::PartitionState;
 use crate::error::{Error, ErrorKind, Result};
+use crate::io::PositionedFile;
 use crate::log::atomic::sync_directory;
 use crate::log::checkpoint::PartitionMetadata;
-use crate::log::file::PositionedFile;
-use crate::log::names::{LogFileKind, PARTITION_METADATA};
 use crate::log::reader::SegmentReader;
 use crate::log::recovery::{Inventory, refuse_running_broker};
 use crate::log::resync::Resync;
+use crate::store::names::{LogFileKind, PARTITION_METADATA};
 
 /// A partition that is ready for more batches.
 pub(super) struct Opened {
@@ -67,28 +67,29 @@ fn walk(segment: &mut ActiveSegment, state: &mut PartitionState, options: &LogWr
         if batch.verify_crc().is_err() {
             break;
         }
-        let aborted = match state.note(&batch) {
-            Ok(aborted) => aborted,
-            Err(error) if is_limit_or_io(&error) => return Err(error),
-            Err(_) => break,
-        };
+        // its checksum is correct: whatever is wrong with it, it is not half a write, and must not be cut
+        let aborted = state.note(&batch)?;
         segment.note(&batch, aborted)?;
         end_offset = batch.next_offset();
     }
     Ok(end_offset)
 }
 
-/// Refuses to cut whole batches: after a write that was torn there are none, so something else was damaged.
+/// Refuses to cut complete batches. None follow a write that was interrupted, so something else corrupted the log.
 fn check_tail(segment: &ActiveSegment, end_offset: i64, options: &LogWriterOptions) -> Result<()> {
     let file = PositionedFile::open(segment.path())?;
     if segment.size() >= file.len()? {
         return Ok(());
     }
     let mut resync = Resync::new(&options.limits);
-    let Some(next) = resync.find_batch(&file, segment.size(), Some(end_offset))? else { return Ok(()) };
+    let mut next = resync.find_batch(&file, segment.size(), Some(end_offset))?;
+    if next.is_none() {
+        next = resync.any_batch(&file, segment.size())?;
+    }
+    let Some(next) = next else { return Ok(()) };
     let message = format!(
-        "damage is followed by a whole batch at byte {next}, which a writer would cut off; salvage keeps what is whole in another \
-         directory, recover cuts here as a broker does"
+        "corruption is followed by a complete batch at byte {next}, which opening the log for writing would delete; salvage copies \
+         all complete batches to another directory, recover truncates the log here as a broker does"
     );
     Err(Error::new(ErrorKind::InvalidFile(message)).at(segment.size()).with_path(segment.path()))
 }

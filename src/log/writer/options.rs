@@ -5,9 +5,9 @@ use crate::error::{Error, Result};
 use crate::format::builder::BatchBuilder;
 use crate::limits::Limits;
 use crate::log::index::{DEFAULT_INDEX_INTERVAL_BYTES, DEFAULT_MAX_INDEX_BYTES};
-use crate::log::names::MAX_SEGMENT_LEN;
 use crate::log::uuid::Uuid;
 use crate::num::u64_of;
+use crate::store::names::MAX_SEGMENT_LEN;
 
 /// Room for one entry and the last one in a time index.
 const MIN_INDEX_BYTES: u64 = 24;

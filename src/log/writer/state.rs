@@ -9,9 +9,9 @@ use crate::format::batch::Batch;
 use crate::limits::Limits;
 use crate::log::checkpoint::LeaderEpochs;
 use crate::log::index::AbortedTransaction;
-use crate::log::names::{LEADER_EPOCHS, LogFile, LogFileKind};
 use crate::log::producer::{ProducerSnapshot, ProducerStates};
 use crate::log::reader::SegmentReader;
+use crate::store::names::{LEADER_EPOCHS, LogFile, LogFileKind};
 
 /// Producers and leader epochs, and where they are written.
 #[derive(Debug)]

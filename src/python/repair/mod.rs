@@ -9,12 +9,14 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::log::{
-    RebuildOptions, RecoverOptions, SalvageOptions, rebuild_indexes as rebuild_partition, recover as recover_partition,
-    salvage as salvage_partition, verify as verify_path,
+    Progress, RebuildOptions, RecoverOptions, SalvageOptions, rebuild_indexes as rebuild_partition,
+    recover as recover_partition, salvage as salvage_partition, verify_selected,
 };
 use crate::python::limits::{PyLimits, or_default};
 use crate::python::log::add_submodule;
 use crate::python::progress::run;
+use crate::python::segments::selection;
+use crate::store::listing::list_location;
 use findings::{PyFinding, PyReport};
 use reports::{PyDroppedRange, PyRepairReport, PyRepairedSegment};
 
@@ -41,22 +43,39 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
 ///
 /// Args:
 ///     path: The file or directory.
+///     topics: Of a log directory, only these topics: names, or patterns with ``*``, ``?`` and ``[...]``. Default: all.
+///     partitions: Of a log directory, only partitions with these numbers. Default: all.
 ///     limits: Bounds on untrusted input.
 ///     progress: Called with the bytes done and the bytes to do, every few megabytes.
 ///
 /// Raises:
-///     LimitError: A batch is longer than ``limits.batch_len``; what is over the others is a finding ``limit``.
+///     LimitError: A batch is longer than ``limits.batch_len``. A record over another limit is a finding ``limit``.
 ///     OSError: A file can't be read.
+///     ValueError: The path holds something but no segment, or a topic or partition does not exist.
 ///
 /// Example:
 ///     >>> report = kbat.verify("/var/lib/kafka/data")
 ///     >>> print(report)
 ///     >>> sys.exit(report.exit_code)
 #[pyfunction]
-#[pyo3(signature = (path, *, limits=None, progress=None))]
-fn verify(py: Python<'_>, path: PathBuf, limits: Option<PyLimits>, progress: Option<Py<PyAny>>) -> PyResult<PyReport> {
-    let limits = or_default(limits);
-    run(py, progress, |_, progress| verify_path(&path, &limits, progress)).map(PyReport)
+#[pyo3(signature = (path, *, topics=None, partitions=None, limits=None, progress=None))]
+fn verify(
+    py: Python<'_>,
+    path: PathBuf,
+    topics: Option<&Bound<'_, PyAny>>,
+    partitions: Option<&Bound<'_, PyAny>>,
+    limits: Option<PyLimits>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<PyReport> {
+    let (limits, is_selected) = (or_default(limits), topics.is_some() || partitions.is_some());
+    let selection = selection(py, topics, partitions, "error")?;
+    let verify = |progress: &mut Progress<'_>| {
+        if is_selected {
+            selection.check(list_location(&path, &|_| false)?.partitions.iter())?;
+        }
+        verify_selected(&path, &|partition| selection.includes(partition), &limits, progress)
+    };
+    run(py, progress, |_, progress| verify(progress)).map(PyReport)
 }
 
 /// Recover a partition directory as a broker does when it starts after an unclean shutdown.

@@ -141,7 +141,7 @@ mod tests {
     use std::process::Command;
 
     use super::{PAGE_LEN, drop_pages, expect_scattered_reads, read_some};
-    use crate::log::file::PositionedFile;
+    use crate::io::PositionedFile;
     use crate::num::{u64_of, usize_from_u64};
 
     /// Pages of a file that are cached, as fincore of util-linux counts them.

@@ -5,7 +5,7 @@ use std::io::{Error as IoError, ErrorKind as IoErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::log::page_cache;
+use crate::io::page_cache;
 use crate::num::u64_of;
 
 /// An open file and its path. Errors name the path.
@@ -77,6 +77,11 @@ impl PositionedFile {
         Ok(done)
     }
 
+    /// The first position, not before `position`, that does not lie in a hole of a sparse file; the length if all the rest is a hole.
+    pub(crate) fn next_data(&self, position: u64) -> Result<u64> {
+        next_data(&self.file, position).map_or_else(|| Ok(position), |found| found.map_or_else(|| self.len(), Ok))
+    }
+
     /// The whole file, if it has no more than `max_len` bytes.
     pub(crate) fn read_small(path: &Path, max_len: usize) -> Result<Vec<u8>> {
         let file = Self::open(path)?;
@@ -94,6 +99,25 @@ impl PositionedFile {
     fn locate(&self, error: IoError) -> Error {
         Error::from(error).with_path(&self.path)
     }
+}
+
+/// Where data begins; `Some(None)` if only a hole is left, `None` if the system can't tell.
+#[cfg(target_os = "linux")]
+fn next_data(file: &File, position: u64) -> Option<Option<u64>> {
+    use rustix::fs::{SeekFrom, seek};
+    use rustix::io::Errno;
+
+    // nothing reads at the file's own position, so that it may move
+    match seek(file, SeekFrom::Data(position)) {
+        Ok(found) => Some(Some(found)),
+        Err(Errno::NXIO) => Some(None),
+        Err(_) => None,
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn next_data(_file: &File, _position: u64) -> Option<Option<u64>> {
+    None
 }
 
 #[cfg(unix)]

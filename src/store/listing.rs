@@ -1,4 +1,4 @@
-//! Finding segments: in a log directory, a partition directory, or one by its path.
+//! Listing segments: those of a log directory, of a partition directory, or one by its path.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::log::atomic::directory_of;
-use crate::log::names::{
+use crate::store::contents::refuse_foreign_file;
+use crate::store::names::{
     LEADER_EPOCHS, LogFile, LogFileKind, LogFileState, PARTITION_METADATA, TopicPartition, parse_base_offset,
     parse_partition_directory,
 };
@@ -26,48 +26,68 @@ pub struct SegmentFile {
     pub size: u64,
 }
 
-/// The segments of a path: a `.log` file, a partition directory, or a log directory (all partition directories in it).
+/// What lies under one location.
+#[derive(Debug, Default)]
+pub(crate) struct Location {
+    /// By topic, partition and base offset.
+    pub(crate) segments: Vec<SegmentFile>,
+    /// Every live partition, wanted or not.
+    pub(crate) partitions: Vec<TopicPartition>,
+    /// Directories of wanted partitions in which there is no segment.
+    pub(crate) without_segments: Vec<PathBuf>,
+}
+
+/// Lists a location: a `.log` file, a partition directory, or a log directory (all partition directories in it).
 ///
-/// Sorted by topic, partition and base offset. A file is taken whatever its name is. In directories, files that are no
-/// segments and directories that are no live partitions are passed over.
+/// Only the directories of partitions that are `wanted` are opened.
 ///
 /// # Errors
-/// A path that can't be read; [`ErrorKind::InvalidArgument`] for an index or another file beside segments;
-/// [`ErrorKind::InvalidFile`] where a broker was stopped while it replaced segments, and some are there
-/// as `.swap` files alone.
-pub fn find_segments(path: &Path) -> Result<Vec<SegmentFile>> {
+/// Those of [`find_segments`](crate::store::find_segments).
+pub(crate) fn list_location(path: &Path, wanted: &dyn Fn(&TopicPartition) -> bool) -> Result<Location> {
     let metadata = fs::metadata(path).map_err(|error| Error::from(error).with_path(path))?;
     if !metadata.is_dir() {
         refuse_other_files(path)?;
-        return Ok(vec![segment(path, metadata.len())]);
+        return Ok(Location { segments: vec![segment(path, metadata.len())], ..Location::default() });
     }
-    let mut segments = segments_in(path)?;
-    if segments.is_empty() {
-        let mut partitions = Vec::new();
-        for entry in entries(path)? {
-            let name = entry.file_name();
-            if let Some(partition) = name.to_str().and_then(parse_partition_directory)
-                && metadata_if_there(&entry.path())?.is_some_and(|metadata| metadata.is_dir())
-            {
-                partitions.push((partition, entry.path()));
+    let own = segments_in(path)?;
+    if !own.is_empty() {
+        return Ok(Location { segments: own, ..Location::default() });
+    }
+    let mut location = Location::default();
+    let mut directories = Vec::new();
+    for entry in entries(path)? {
+        let name = entry.file_name();
+        let Some(partition) = name.to_str().and_then(parse_partition_directory) else { continue };
+        // a link whose target is missing is an error, unless the partition is not wanted
+        if wanted(&partition) && metadata_if_there(&entry.path())?.is_none_or(|metadata| !metadata.is_dir()) {
+            continue;
+        }
+        directories.push((partition, entry.path()));
+    }
+    directories.sort();
+    for (partition, directory) in directories {
+        if wanted(&partition) {
+            let segments = segments_in(&directory)?;
+            if segments.is_empty() {
+                location.without_segments.push(directory);
             }
+            location.segments.extend(segments);
         }
-        partitions.sort();
-        for (_, directory) in partitions {
-            segments.extend(segments_in(&directory)?);
-        }
+        location.partitions.push(partition);
     }
-    Ok(segments)
+    Ok(location)
 }
 
-/// Refuses a file that lies beside segments under a name of its own: read as one, most are an end at once.
+/// Refuses an index or another file of a segment or partition, and a file that is plainly something else. Read as a segment, most
+/// of them would be empty.
 fn refuse_other_files(path: &Path) -> Result<()> {
     let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
     let is_of_segment = LogFile::parse(name).is_some_and(|file| file.kind != LogFileKind::Log);
     if is_of_segment || name == LEADER_EPOCHS || name == PARTITION_METADATA {
-        return Err(Error::argument("the file lies beside segments and is none: name a .log file").with_path(path));
+        let message = "the file belongs to a segment but holds no records: name the .log file";
+        return Err(Error::argument(message).with_path(path));
     }
-    Ok(())
+    if parse_base_offset(name).is_some() { Ok(()) } else { refuse_foreign_file(path) }
 }
 
 /// What is known of a path that was listed; `None` if a broker has deleted it since.
@@ -87,7 +107,12 @@ fn entries(directory: &Path) -> Result<Vec<fs::DirEntry>> {
     read().map_err(|error| Error::from(error).with_path(directory))
 }
 
-/// Where the next segment in the directory of a segment begins.
+/// The directory that a path lies in; that of a bare name is the current one.
+pub(crate) fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Base offset of the next segment in the directory of a segment.
 pub(crate) fn next_segment_base(path: &Path, base_offset: i64) -> Result<Option<i64>> {
     let later = |name: &str| parse_base_offset(name).filter(|other| *other > base_offset);
     Ok(entries(directory_of(path))?.iter().filter_map(|entry| entry.file_name().to_str().and_then(later)).min())

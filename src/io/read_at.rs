@@ -1,0 +1,146 @@
+//! [`ReadAt`]: the one way in which kbat reads bytes at a position. [`ChunkCache`]: its reads, a chunk at a time.
+
+use crate::error::Result;
+use crate::format::frame::is_zeros;
+use crate::io::PositionedFile;
+use crate::num::{u64_of, usize_from_u64};
+
+/// A buffer or a file, read by position.
+pub(crate) trait ReadAt {
+    /// Current length in bytes.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    fn byte_len(&self) -> Result<u64>;
+
+    /// Reads at a position until `out` is full or the bytes end. Returns how many bytes were read.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    fn read_bytes_at(&self, out: &mut [u8], position: u64) -> Result<usize>;
+
+    /// The first position, not before `position`, whose byte may be something else than zero; the length if there is none. Holes of
+    /// sparse files are found without reading them.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    fn next_data(&self, position: u64) -> Result<u64> {
+        Ok(position)
+    }
+}
+
+impl ReadAt for &[u8] {
+    fn byte_len(&self) -> Result<u64> {
+        Ok(u64_of(self.len()))
+    }
+
+    fn read_bytes_at(&self, out: &mut [u8], position: u64) -> Result<usize> {
+        let rest = self.get(usize_from_u64(position)..).unwrap_or_default();
+        let count = rest.len().min(out.len());
+        if let (Some(to), Some(from)) = (out.get_mut(..count), rest.get(..count)) {
+            to.copy_from_slice(from);
+        }
+        Ok(count)
+    }
+}
+
+impl ReadAt for PositionedFile {
+    fn byte_len(&self) -> Result<u64> {
+        self.len()
+    }
+
+    fn read_bytes_at(&self, out: &mut [u8], position: u64) -> Result<usize> {
+        self.read_at(out, position)
+    }
+
+    fn next_data(&self, position: u64) -> Result<u64> {
+        PositionedFile::next_data(self, position)
+    }
+}
+
+/// Bytes read at a time to find out whether they are zeros.
+const ZERO_CHUNK_LEN: usize = 1 << 18;
+
+/// Whether all bytes from `position` up to `end` are zeros, or there are none.
+///
+/// # Errors
+/// Those of reading.
+pub(crate) fn is_zero_to_the_end(source: &dyn ReadAt, position: u64, end: u64) -> Result<bool> {
+    first_not_zero(source, position, end).map(|found| found.is_none())
+}
+
+/// A position in the chunk of the first byte that is not zero.
+fn first_not_zero(source: &dyn ReadAt, mut position: u64, end: u64) -> Result<Option<u64>> {
+    let mut chunk = Vec::new();
+    while position < end {
+        position = source.next_data(position)?;
+        let wanted = usize_from_u64(end.saturating_sub(position)).min(ZERO_CHUNK_LEN);
+        chunk.resize(wanted, 0);
+        let count = source.read_bytes_at(&mut chunk, position)?;
+        if count == 0 {
+            break;
+        }
+        if !is_zeros(chunk.get(..count).unwrap_or_default()) {
+            return Ok(Some(position));
+        }
+        position = position.saturating_add(u64_of(count));
+    }
+    Ok(None)
+}
+
+/// The chunk of a [`ReadAt`] that was read last.
+#[derive(Debug)]
+pub(crate) struct ChunkCache {
+    chunk: Vec<u8>,
+    position: u64,
+    /// Bytes to read at a time.
+    read_len: usize,
+    bytes_read: u64,
+}
+
+impl ChunkCache {
+    pub(crate) fn new(read_len: usize) -> Self {
+        Self { chunk: Vec::new(), position: 0, read_len, bytes_read: 0 }
+    }
+
+    /// Bytes to read at a time from now on.
+    pub(crate) fn set_read_len(&mut self, read_len: usize) {
+        self.read_len = read_len;
+    }
+
+    /// Bytes read so far.
+    pub(crate) fn bytes_read(&self) -> u64 {
+        self.bytes_read
+    }
+
+    /// Whether a position lies in the chunk or right behind it.
+    pub(crate) fn is_near(&self, position: u64) -> bool {
+        let end = self.position.saturating_add(u64_of(self.chunk.len()));
+        !self.chunk.is_empty() && (self.position..=end).contains(&position)
+    }
+
+    /// The bytes from a position on: at least `wanted`, or all that there are.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub(crate) fn bytes_from(&mut self, source: &dyn ReadAt, position: u64, wanted: usize) -> Result<&[u8]> {
+        if !self.has(position, wanted) {
+            self.chunk.resize(self.read_len.max(wanted), 0);
+            let count = source.read_bytes_at(&mut self.chunk, position)?;
+            self.chunk.truncate(count);
+            self.position = position;
+            self.bytes_read = self.bytes_read.saturating_add(u64_of(count));
+            return Ok(&self.chunk);
+        }
+        Ok(self.chunk.get(self.start_of(position)..).unwrap_or_default())
+    }
+
+    /// Whether the chunk holds so many bytes from a position on.
+    pub(crate) fn has(&self, position: u64, wanted: usize) -> bool {
+        self.start_of(position).checked_add(wanted).is_some_and(|end| end <= self.chunk.len())
+    }
+
+    fn start_of(&self, position: u64) -> usize {
+        position.checked_sub(self.position).map_or(usize::MAX, usize_from_u64)
+    }
+}

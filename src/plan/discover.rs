@@ -1,0 +1,335 @@
+//! [`discover`]: the segments of several locations, each once and of one replica.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use glob::{MatchOptions, Pattern};
+
+use crate::error::{Error, Result};
+use crate::limits::Limits;
+use crate::log::Segment;
+use crate::store::listing::{Location, list_location};
+use crate::store::{
+    DirectoryState, PartitionDirectory, SegmentFile, TopicPartition, parse_base_offset, refuse_foreign_directory,
+};
+
+/// What to do about replicas: directories of the same partition under different paths, as from the log directories of several
+/// brokers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Replicas {
+    /// Refuse them, since every record would be read twice.
+    #[default]
+    Error,
+    /// Read the one that holds the largest range of offsets.
+    Longest,
+}
+
+impl FromStr for Replicas {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        match name {
+            "error" => Ok(Self::Error),
+            "longest" => Ok(Self::Longest),
+            _ => Err(Error::argument(format!("replicas must be \"error\" or \"longest\", not {name:?}"))),
+        }
+    }
+}
+
+/// Which partitions to read. Default: all.
+#[derive(Debug, Clone, Default)]
+pub struct Selection {
+    topics: Option<Vec<Pattern>>,
+    partitions: Option<Vec<i32>>,
+    replicas: Replicas,
+}
+
+impl Selection {
+    /// Only these topics: names, or patterns with `*`, `?` and `[...]`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for a malformed pattern or an empty list.
+    pub fn topics<T: AsRef<str>>(mut self, topics: &[T]) -> Result<Self> {
+        let parse = |text: &T| {
+            let text = text.as_ref();
+            Pattern::new(text).map_err(|error| Error::argument(format!("topic pattern {text:?}: {error}")))
+        };
+        self.topics = Some(topics.iter().map(parse).collect::<Result<_>>()?);
+        if topics.is_empty() {
+            return Err(Error::argument("topics is empty: name a topic, or leave the argument out to read all"));
+        }
+        Ok(self)
+    }
+
+    /// Only partitions with these numbers.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for a negative number or an empty list.
+    pub fn partitions(mut self, partitions: &[i32]) -> Result<Self> {
+        if partitions.is_empty() {
+            return Err(Error::argument("partitions is empty: name one, or leave the argument out to read all"));
+        }
+        if let Some(negative) = partitions.iter().find(|number| **number < 0) {
+            return Err(Error::argument(format!("partition {negative} is negative")));
+        }
+        self.partitions = Some(partitions.to_vec());
+        Ok(self)
+    }
+
+    /// What to do about replicas.
+    #[must_use]
+    pub fn replicas(mut self, replicas: Replicas) -> Self {
+        self.replicas = replicas;
+        self
+    }
+
+    /// Whether a partition is selected.
+    #[must_use]
+    pub fn includes(&self, partition: &TopicPartition) -> bool {
+        self.includes_topic(&partition.topic)
+            && self.partitions.as_ref().is_none_or(|numbers| numbers.contains(&partition.partition))
+    }
+
+    fn includes_topic(&self, topic: &str) -> bool {
+        self.topics.as_ref().is_none_or(|patterns| patterns.iter().any(|pattern| pattern.matches(topic)))
+    }
+
+    fn is_everything(&self) -> bool {
+        self.topics.is_none() && self.partitions.is_none()
+    }
+
+    /// Refuses a topic or pattern that nothing matches, and a selection that is empty.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) that names the topics that exist.
+    pub fn check<'p>(&self, found: impl Iterator<Item = &'p TopicPartition> + Clone) -> Result<()> {
+        let topics: BTreeSet<&str> = found.clone().map(|partition| partition.topic.as_str()).collect();
+        let missing = self.topics.iter().flatten().find(|pattern| !topics.iter().any(|topic| pattern.matches(topic)));
+        if let Some(pattern) = missing {
+            let message = format!("no topic matches {:?}; topics found: {}", pattern.as_str(), some_of(&topics));
+            return Err(Error::argument(message));
+        }
+        if self.partitions.is_some() && !found.clone().any(|partition| self.includes(partition)) {
+            let numbers: BTreeSet<String> = found
+                .filter(|partition| self.includes_topic(&partition.topic))
+                .map(|partition| partition.partition.to_string())
+                .collect();
+            let message = format!("none of the partitions exists; partitions found: {}", some_of(&numbers));
+            return Err(Error::argument(message));
+        }
+        Ok(())
+    }
+}
+
+/// Names in a message, the first of many and how many more there are.
+fn some_of<T: AsRef<str>>(names: &BTreeSet<T>) -> String {
+    const MOST: usize = 10;
+    let shown: Vec<&str> = names.iter().take(MOST).map(AsRef::as_ref).collect();
+    match names.len().checked_sub(MOST) {
+        _ if names.is_empty() => "none".to_owned(),
+        Some(more) if more > 0 => format!("{} and {more} more", shown.join(", ")),
+        _ => shown.join(", "),
+    }
+}
+
+/// The segments of some locations.
+#[derive(Debug, Default)]
+pub struct Discovery {
+    /// The segments of each location, by topic, partition and base offset. A segment under several locations is listed with the
+    /// first of them.
+    pub locations: Vec<Vec<SegmentFile>>,
+    /// What a reader should know: locations that are empty, partitions without a segment that hold something else.
+    pub warnings: Vec<String>,
+}
+
+impl Discovery {
+    /// The segments of all locations.
+    #[must_use]
+    pub fn into_segments(self) -> Vec<SegmentFile> {
+        self.locations.into_iter().flatten().collect()
+    }
+}
+
+/// The segments of a `.log` file, of a partition directory, of a log directory (all partition directories in it), or of all of
+/// these that a pattern matches, by topic, partition and base offset.
+///
+/// A file is read whatever its name is, unless it is plainly something else. In directories, files that are not segments and
+/// directories that are not live partitions are skipped. An empty directory has no segments.
+///
+/// # Errors
+/// A path that can't be read; [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for an index or another file beside
+/// segments, and for a location that holds something but no segment;
+/// [`ErrorKind::InvalidFile`](crate::ErrorKind::InvalidFile) if a broker was stopped while it replaced segments, and some exist as
+/// `.swap` files only.
+pub fn find_segments(path: impl AsRef<Path>) -> Result<Vec<SegmentFile>> {
+    discover(&[path.as_ref().to_path_buf()], &Selection::default()).map(Discovery::into_segments)
+}
+
+/// The segments of several locations: each segment once, and one replica of each partition.
+///
+/// # Errors
+/// Those of [`find_segments`]; replicas, if the selection refuses them; a topic that no partition has.
+pub fn discover(locations: &[PathBuf], selection: &Selection) -> Result<Discovery> {
+    let mut discovery = Discovery::default();
+    let mut partitions = Vec::new();
+    let mut unnamed = false;
+    for location in locations {
+        let mut segments = Vec::new();
+        for path in expand(location)? {
+            let Location { segments: found, partitions: named, without_segments } =
+                list_location(&path, &|partition| selection.includes(partition))?;
+            let is_filtered = !named.is_empty() && !named.iter().any(|partition| selection.includes(partition));
+            if found.is_empty() && !is_filtered {
+                judge_empty(&path, &named, &mut discovery.warnings)?;
+            } else {
+                warn_of_foreign(&without_segments, &mut discovery.warnings);
+            }
+            partitions.extend(named);
+            partitions.extend(found.iter().filter_map(|segment| segment.partition.clone()));
+            unnamed |= found.iter().any(|segment| segment.partition.is_none());
+            segments.extend(found);
+        }
+        discovery.locations.push(segments);
+    }
+    if !selection.is_everything() && !(unnamed && partitions.is_empty()) {
+        selection.check(partitions.iter())?;
+    }
+    let is_selected = |segment: &SegmentFile| segment.partition.as_ref().is_none_or(|one| selection.includes(one));
+    discovery.locations.iter_mut().for_each(|segments| segments.retain(is_selected));
+    let all = discovery.locations.iter().map(Vec::len).fold(0_usize, usize::saturating_add);
+    if all > 1 && (locations.len() > 1 || is_pattern(locations)) {
+        keep_each_once(&mut discovery.locations);
+        judge_replicas(&mut discovery.locations, selection.replicas)?;
+    }
+    Ok(discovery)
+}
+
+/// A location without segments that are selected: fine if nothing was written yet, or if other partitions lie there.
+fn judge_empty(path: &Path, partitions: &[TopicPartition], warnings: &mut Vec<String>) -> Result<()> {
+    refuse_foreign_directory(path)?;
+    warnings.push(if partitions.is_empty() {
+        format!("{} is empty: there is no segment to read", path.display())
+    } else {
+        format!("no partition in {} has a segment to read", path.display())
+    });
+    Ok(())
+}
+
+/// Partitions among others that hold something but no segment.
+fn warn_of_foreign(directories: &[PathBuf], warnings: &mut Vec<String>) {
+    warnings.extend(
+        directories.iter().filter_map(|directory| refuse_foreign_directory(directory).err()).map(|e| e.to_string()),
+    );
+}
+
+fn is_pattern(locations: &[PathBuf]) -> bool {
+    locations.iter().any(|path| has_wildcard(path))
+}
+
+fn has_wildcard(path: &Path) -> bool {
+    path.to_str().is_some_and(|text| text.contains(['*', '?', '['])) && !path.exists()
+}
+
+/// The paths that a pattern matches; a path that exists is taken as it is.
+fn expand(path: &Path) -> Result<Vec<PathBuf>> {
+    if !has_wildcard(path) {
+        return Ok(vec![path.to_path_buf()]);
+    }
+    let options = MatchOptions { require_literal_leading_dot: true, ..MatchOptions::default() };
+    let paths = glob::glob_with(&path.to_string_lossy(), options)
+        .map_err(|error| Error::argument(format!("pattern {}: {error}", path.display())))?;
+    let mut found =
+        paths.map(|path| path.map_err(|error| Error::from(std::io::Error::from(error)))).collect::<Result<Vec<_>>>()?;
+    if found.is_empty() {
+        return Err(not_found(path, "nothing matches the pattern"));
+    }
+    found.retain(|path| is_of_a_log(path));
+    if found.is_empty() {
+        return Err(not_found(path, "nothing that matches the pattern is a segment, a partition or a log directory"));
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn not_found(path: &Path, message: &str) -> Error {
+    Error::from(std::io::Error::new(std::io::ErrorKind::NotFound, message)).with_path(path)
+}
+
+/// Whether a path that was not named but matched is read: what a log directory skips is skipped here too.
+fn is_of_a_log(path: &Path) -> bool {
+    if path.is_dir() {
+        return is_no_dead_partition(path);
+    }
+    name_of(path).and_then(parse_base_offset).is_some() && path.parent().is_none_or(is_no_dead_partition)
+}
+
+fn is_no_dead_partition(directory: &Path) -> bool {
+    let parsed = name_of(directory).and_then(PartitionDirectory::parse);
+    parsed.is_none_or(|parsed| parsed.state == DirectoryState::Live)
+}
+
+fn name_of(path: &Path) -> Option<&str> {
+    path.file_name()?.to_str()
+}
+
+/// Drops segments that were listed before, under another name perhaps.
+fn keep_each_once(locations: &mut [Vec<SegmentFile>]) {
+    let mut seen = HashSet::new();
+    for segments in locations {
+        segments.retain(|segment| seen.insert(resolved(&segment.path)));
+    }
+}
+
+fn resolved(path: &Path) -> PathBuf {
+    fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf())
+}
+
+/// Refuses partitions that lie in several directories, or keeps one directory of each.
+fn judge_replicas(locations: &mut [Vec<SegmentFile>], replicas: Replicas) -> Result<()> {
+    let mut directories: BTreeMap<&TopicPartition, BTreeMap<PathBuf, Vec<&SegmentFile>>> = BTreeMap::new();
+    for segment in locations.iter().flatten() {
+        if let (Some(partition), Some(directory)) = (&segment.partition, segment.path.parent()) {
+            directories.entry(partition).or_default().entry(resolved(directory)).or_default().push(segment);
+        }
+    }
+    let mut kept = Vec::new();
+    for (partition, copies) in directories.into_iter().filter(|(_, copies)| copies.len() > 1) {
+        let names: Vec<String> = copies.keys().take(3).map(|path| path.display().to_string()).collect();
+        if replicas == Replicas::Error {
+            let message = format!(
+                "partition {}-{} lies in several directories: {}; read one of them, or set replicas=\"longest\" to read the \
+                 more complete one",
+                partition.topic,
+                partition.partition,
+                names.join(" and ")
+            );
+            return Err(Error::argument(message));
+        }
+        let longest =
+            copies.iter().max_by_key(|(path, segments)| (extent(segments), std::cmp::Reverse((*path).clone())));
+        kept.extend(longest.map(|(path, _)| (partition.clone(), path.clone())));
+    }
+    for segments in locations {
+        segments.retain(|segment| {
+            let replica = kept.iter().find(|(partition, _)| Some(partition) == segment.partition.as_ref());
+            replica.is_none_or(|(_, path)| segment.path.parent().is_some_and(|parent| resolved(parent) == *path))
+        });
+    }
+    Ok(())
+}
+
+/// How complete a replica is: the offsets from its first segment's base offset to its end, then its end, then its bytes.
+fn extent(segments: &[&SegmentFile]) -> (i64, i64, u64) {
+    let start = segments.iter().filter_map(|segment| segment.base_offset).min().unwrap_or(0);
+    let last = segments.iter().max_by_key(|segment| segment.base_offset);
+    let end = last.map_or(start, |last| {
+        let end = Segment::open_with(&last.path, &Limits::default()).and_then(|segment| segment.end_offset());
+        // a replica that ends in corruption reaches at least to its last segment
+        end.ok().or(last.base_offset).unwrap_or(start)
+    });
+    let bytes = segments.iter().map(|segment| segment.size).fold(0, u64::saturating_add);
+    (end.saturating_sub(start), end, bytes)
+}

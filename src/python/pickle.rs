@@ -1,0 +1,95 @@
+//! Records and batches as values: what `pickle` stores of them and how they are made again.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::format::record::Record;
+use crate::log::SharedBatch;
+use crate::python::batch::{PyBatch, Settings};
+use crate::python::limits::{PyLimits, or_default};
+use crate::python::record::{PyRecord, RecordParts};
+
+/// The pure data of a record, in the order of [`record`]'s arguments.
+pub(crate) type RecordState<'py> = (
+    i64,
+    i64,
+    Option<&'static str>,
+    i32,
+    Option<Bound<'py, PyBytes>>,
+    Option<Bound<'py, PyBytes>>,
+    Bound<'py, PyBytes>,
+    u32,
+    bool,
+);
+
+/// What `pickle` stores of a record.
+pub(crate) fn record_state<'py>(
+    py: Python<'py>,
+    record: &Record<'_>,
+    headers: &[u8],
+    count: u32,
+    is_control: bool,
+) -> RecordState<'py> {
+    (
+        record.offset,
+        record.timestamp,
+        record.timestamp_type.map(crate::TimestampType::name),
+        record.sequence,
+        record.key.map(|key| PyBytes::new(py, key)),
+        record.value.map(|value| PyBytes::new(py, value)),
+        PyBytes::new(py, headers),
+        count,
+        is_control,
+    )
+}
+
+/// Makes a record from what `pickle` stored of it.
+#[pyfunction(name = "_record")]
+#[expect(clippy::too_many_arguments, reason = "the fields of a record")]
+pub(crate) fn record(
+    offset: i64,
+    timestamp: i64,
+    timestamp_type: Option<&str>,
+    sequence: i32,
+    key: Option<&[u8]>,
+    value: Option<&[u8]>,
+    headers: &[u8],
+    header_count: u32,
+    is_control: bool,
+) -> PyResult<PyRecord> {
+    let timestamp_type = timestamp_type.map(crate::python::builder::timestamp_type).transpose()?;
+    Ok(PyRecord::of_parts(&RecordParts {
+        offset,
+        timestamp,
+        timestamp_type,
+        sequence,
+        key,
+        value,
+        headers,
+        header_count,
+        is_control,
+    }))
+}
+
+/// Makes a batch from what `pickle` stored of it.
+#[pyfunction(name = "_batch")]
+#[pyo3(signature = (bytes, position, check_crc, limits, path))]
+pub(crate) fn batch(
+    bytes: Vec<u8>,
+    position: u64,
+    check_crc: bool,
+    limits: Option<PyLimits>,
+    path: Option<OsString>,
+) -> PyResult<PyBatch> {
+    let range = 0..bytes.len();
+    let settings = Arc::new(Settings { check_crc, limits: or_default(limits) });
+    let batch =
+        PyBatch::new(SharedBatch { bytes: Arc::new(bytes), range, position }, &settings, path.map(PathBuf::from));
+    batch.core().map_err(|error| PyValueError::new_err(error.to_string()))?;
+    Ok(batch)
+}

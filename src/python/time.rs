@@ -1,0 +1,68 @@
+//! Times as arguments: milliseconds, a `datetime` with a time zone, or ISO 8601 text with one.
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyInt, PyString};
+
+/// Numbers that are seconds since the epoch from 2001 on. As milliseconds they would be times before March 1973, when
+/// there was no Kafka.
+const SECONDS: std::ops::Range<i64> = 1_000_000_000..100_000_000_000;
+
+/// Milliseconds since the epoch of a time; a fraction of a millisecond counts as a whole one. Refuses what looks like
+/// seconds.
+pub(crate) fn milliseconds(object: &Bound<'_, PyAny>) -> PyResult<i64> {
+    not_seconds(instant(object)?)
+}
+
+/// Like [`milliseconds`], for values that a filter computed: any number is milliseconds.
+pub(crate) fn instant(object: &Bound<'_, PyAny>) -> PyResult<i64> {
+    if object.is_instance_of::<PyInt>() || object.hasattr("__index__")? {
+        return object.extract();
+    }
+    let module = object.py().import("datetime")?;
+    let class = module.getattr("datetime")?;
+    if object.is_instance_of::<PyString>() {
+        if object.call_method0("isdigit")?.is_truthy()? {
+            return Err(PyTypeError::new_err("a timestamp in milliseconds must be an int, not text"));
+        }
+        let parsed = class.call_method1("fromisoformat", (object,)).map_err(|_| {
+            let text = object.repr().map_or_else(|_| String::new(), |text| text.to_string());
+            let message =
+                format!("{text} is not a time: write ISO 8601 with a time zone, such as 2026-11-22T10:00:00Z");
+            PyValueError::new_err(message)
+        })?;
+        return of_datetime(&parsed, &module);
+    }
+    if !object.is_instance(&class)? {
+        let message = format!(
+            "a timestamp must be an int in milliseconds since the epoch, a datetime, or ISO 8601 text, not {}",
+            object.get_type().name()?
+        );
+        return Err(PyTypeError::new_err(message));
+    }
+    of_datetime(object, &module)
+}
+
+fn of_datetime(datetime: &Bound<'_, PyAny>, module: &Bound<'_, PyModule>) -> PyResult<i64> {
+    if datetime.getattr("tzinfo")?.is_none() {
+        let message = "a time without a time zone is ambiguous: add one, such as Z, +02:00 or tzinfo=timezone.utc";
+        return Err(PyValueError::new_err(message));
+    }
+    let utc = module.getattr("timezone")?.getattr("utc")?;
+    let epoch = module.getattr("datetime")?.call1((1970, 1, 1, 0, 0, 0, 0, utc))?;
+    let millisecond = module.getattr("timedelta")?.call1((0, 0, 0, 1))?;
+    let before: i64 = epoch.sub(datetime)?.floor_div(millisecond)?.extract()?;
+    Ok(before.saturating_neg())
+}
+
+/// Refuses seconds in place of milliseconds.
+fn not_seconds(number: i64) -> PyResult<i64> {
+    if SECONDS.contains(&number) {
+        let message = format!(
+            "timestamp {number} looks like seconds since the epoch: write milliseconds, {}",
+            number.saturating_mul(1000)
+        );
+        return Err(PyValueError::new_err(message));
+    }
+    Ok(number)
+}

@@ -1,0 +1,235 @@
+//! Naming what is not a log: compressed copies, text, objects of tiered storage, log directories further down.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::store::names::{
+    DirectoryState, LEADER_EPOCHS, LogFile, LogFileKind, LogFileState, PARTITION_METADATA, PartitionDirectory,
+    SnapshotFile, parse_base_offset, parse_partition_directory,
+};
+
+/// Bytes by which a file is recognized.
+const HEAD_LEN: u64 = 512;
+/// How deep a location without segments is searched, and through how many entries, to say what it holds.
+const SEARCH_DEPTH: usize = 5;
+const SEARCH_ENTRIES: usize = 2000;
+
+/// First bytes of other formats. None of them is the start of a batch whose base offset is below 2^57.
+const SIGNATURES: [(&[u8], &str); 11] = [
+    (b"\x1f\x8b\x08", "gzip-compressed"),
+    (b"\x28\xb5\x2f\xfd", "zstd-compressed"),
+    (b"\x04\x22\x4d\x18", "an LZ4 frame"),
+    (b"\xfd7zXZ\x00", "xz-compressed"),
+    (b"BZh", "bzip2-compressed"),
+    (b"PK\x03\x04", "a zip archive"),
+    (b"PAR1", "a Parquet file"),
+    (b"Obj\x01", "an Avro file"),
+    (b"ARROW1\x00\x00", "an Arrow file"),
+    (b"\x89PNG", "an image"),
+    (b"\x7fELF", "a program"),
+];
+
+/// What a file is that is plainly not a segment, by its first bytes; `None` for everything that may be one.
+///
+/// # Errors
+/// Those of reading.
+pub(crate) fn foreign_file(path: &Path) -> Result<Option<&'static str>> {
+    let mut head = Vec::new();
+    // a pipe can be read only once
+    let read = |head: &mut Vec<u8>| {
+        if fs::metadata(path)?.is_file() {
+            File::open(path)?.take(HEAD_LEN).read_to_end(head)?;
+        }
+        Ok(())
+    };
+    read(&mut head).map_err(|error: std::io::Error| Error::from(error).with_path(path))?;
+    if let Some((_, what)) = SIGNATURES.iter().find(|(signature, _)| head.starts_with(signature)) {
+        return Ok(Some(what));
+    }
+    Ok(is_text(&head).then_some("a text file"))
+}
+
+/// Refuses a file that is plainly not a segment.
+///
+/// # Errors
+/// [`ErrorKind::InvalidArgument`] for such a file; those of reading.
+pub(crate) fn refuse_foreign_file(path: &Path) -> Result<()> {
+    match foreign_file(path)? {
+        Some(what) => Err(Error::argument(format!("not a Kafka log segment: {}", advice_on(what))).with_path(path)),
+        None => Ok(()),
+    }
+}
+
+fn advice_on(what: &str) -> String {
+    if what.ends_with("-compressed") || what == "an LZ4 frame" {
+        return format!("the file is {what}; decompress it first");
+    }
+    format!("the file is {what}")
+}
+
+/// Printable ASCII from the start. A batch begins with an offset, whose first bytes are zero in every real log.
+fn is_text(head: &[u8]) -> bool {
+    let is_printable = |byte: &u8| matches!(byte, b'\t' | b'\n' | b'\r' | 0x20..=0x7e) || *byte >= 0x80;
+    !head.is_empty() && head.first().is_some_and(u8::is_ascii) && head.iter().all(is_printable)
+}
+
+/// Refuses a directory in which there is no segment but something else.
+///
+/// # Errors
+/// [`ErrorKind::InvalidArgument`] that names what lies there; those of listing.
+pub(crate) fn refuse_foreign_directory(path: &Path) -> Result<()> {
+    let Some(found) = Search::default().directory(path, SEARCH_DEPTH)? else { return Ok(()) };
+    Err(Error::argument(format!("no log segment is recognized: {}", found.describe(path))).with_path(path))
+}
+
+/// Something that is neither a segment nor one of the files that Kafka keeps beside segments.
+#[derive(Debug)]
+enum Foreign {
+    /// A directory with segments, further down than a log directory has them.
+    Log(PathBuf),
+    /// A segment named `<offset>-<id>.log`, as tiered storage does.
+    Tiered(PathBuf),
+    /// An object that Aiven's tiered storage plugin wrote.
+    Manifest(PathBuf),
+    /// Indexes of a segment that is missing.
+    Index(PathBuf),
+    /// Any other file, and what it is if that is known.
+    Other(PathBuf, Option<&'static str>),
+}
+
+impl Foreign {
+    fn describe(&self, location: &Path) -> String {
+        let name = |path: &Path| path.strip_prefix(location).unwrap_or(path).display().to_string();
+        match self {
+            Self::Log(path) => format!("segments lie further down, in {}; name that directory", path.display()),
+            Self::Tiered(path) => format!(
+                "{} is a segment of tiered storage, whose name ends in an id; name the .log files themselves",
+                name(path)
+            ),
+            Self::Manifest(path) => {
+                format!("{} belongs to Aiven's tiered storage plugin, which kbat does not read", name(path))
+            }
+            Self::Index(path) => format!("{} is an index whose .log file is missing", name(path)),
+            Self::Other(path, Some(what)) => format!("{}: {}", name(path), advice_on(what)),
+            Self::Other(path, None) => format!(
+                "it holds {}; segments are named <20 digits>.log and lie in directories named <topic>-<partition>",
+                name(path)
+            ),
+        }
+    }
+}
+
+/// A bounded search for something foreign.
+#[derive(Debug, Default)]
+struct Search {
+    entries: usize,
+}
+
+impl Search {
+    /// The most telling thing in a directory; `None` if there is nothing but what Kafka keeps beside segments.
+    fn directory(&mut self, path: &Path, depth: usize) -> Result<Option<Foreign>> {
+        let listed = || fs::read_dir(path)?.collect::<std::io::Result<Vec<_>>>();
+        let mut entries = listed().map_err(|error| Error::from(error).with_path(path))?;
+        entries.sort_by_key(fs::DirEntry::file_name);
+        let (mut best, mut directories) = (None::<Foreign>, Vec::new());
+        for entry in entries {
+            self.entries = self.entries.saturating_add(1);
+            if self.entries > SEARCH_ENTRIES {
+                break;
+            }
+            let path = entry.path();
+            if path.is_dir() {
+                directories.push(path);
+            } else if let Some(found) = foreign(&path, depth == SEARCH_DEPTH) {
+                best = Some(more_telling(best, found));
+            }
+        }
+        for path in directories.into_iter().filter(|_| depth > 0) {
+            let state = name_of(&path).and_then(PartitionDirectory::parse).map(|parsed| parsed.state);
+            let is_hidden = name_of(&path).is_some_and(|name| name.starts_with('.') || name == "lost+found");
+            if is_hidden || state.is_some_and(|state| state != DirectoryState::Live) {
+                continue;
+            }
+            match self.directory(&path, depth.saturating_sub(1)) {
+                Ok(Some(found)) => best = Some(more_telling(best, found)),
+                Ok(None) => {}
+                // what can't be listed says nothing of the rest
+                Err(error) if matches!(error.kind(), ErrorKind::Io(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(best)
+    }
+}
+
+fn more_telling(one: Option<Foreign>, other: Foreign) -> Foreign {
+    let rank = |found: &Foreign| match found {
+        Foreign::Manifest(_) => 0,
+        Foreign::Log(_) => 1,
+        Foreign::Tiered(_) => 2,
+        Foreign::Other(_, Some(what)) if *what != "a text file" => 3,
+        Foreign::Index(_) => 4,
+        Foreign::Other(_, _) => 5,
+    };
+    match one {
+        Some(one) if rank(&one) <= rank(&other) => one,
+        _ => other,
+    }
+}
+
+/// What a file is; `None` for the files that Kafka keeps beside segments.
+fn foreign(path: &Path, is_top: bool) -> Option<Foreign> {
+    let name = name_of(path).unwrap_or_default();
+    if parse_base_offset(name).is_some() {
+        // a segment right here would have been found
+        let directory = path.parent()?;
+        let log = match name_of(directory).and_then(parse_partition_directory) {
+            Some(_) => directory.parent()?,
+            None => directory,
+        };
+        return (!is_top).then(|| Foreign::Log(log.to_path_buf()));
+    }
+    if name.ends_with(".rsm-manifest") || name.ends_with(".indexes") {
+        return Some(Foreign::Manifest(path.to_path_buf()));
+    }
+    if is_tiered_segment(name) {
+        return Some(Foreign::Tiered(path.to_path_buf()));
+    }
+    if let Some(file) = LogFile::parse(name) {
+        let is_index = file.kind != LogFileKind::ProducerSnapshot && file.state == LogFileState::Live;
+        return is_index.then(|| Foreign::Index(path.to_path_buf()));
+    }
+    if is_of_kafka(name) || is_empty_file(path) {
+        return None;
+    }
+    Some(Foreign::Other(path.to_path_buf(), foreign_file(path).ok().flatten()))
+}
+
+fn is_empty_file(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.len() == 0)
+}
+
+/// Whether a name is `<digits>-<id>.log`, with an id of 22 characters of base64url.
+fn is_tiered_segment(name: &str) -> bool {
+    let Some((offset, id)) = name.strip_suffix(".log").and_then(|stem| stem.split_once('-')) else { return false };
+    let is_id = id.len() == 22 && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
+    is_id && offset.len() == 20 && offset.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Files that a broker keeps in log and partition directories, and its own temporary ones.
+fn is_of_kafka(name: &str) -> bool {
+    let known = [LEADER_EPOCHS, PARTITION_METADATA, "meta.properties", "quorum-state", "bootstrap.checkpoint"];
+    known.contains(&name)
+        || name.starts_with('.')
+        || name.ends_with("-checkpoint")
+        || name.ends_with(".tmp")
+        || name.contains(".kbat-")
+        || SnapshotFile::parse(name).is_some()
+}
+
+fn name_of(path: &Path) -> Option<&str> {
+    path.file_name().and_then(OsStr::to_str)
+}

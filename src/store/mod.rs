@@ -1,0 +1,12 @@
+//! What lies where: the partitions, segments and other files under a location, and what they are called.
+
+mod contents;
+pub(crate) mod listing;
+pub(crate) mod names;
+
+pub(crate) use contents::{foreign_file, refuse_foreign_directory, refuse_foreign_file};
+pub use listing::SegmentFile;
+pub use names::{
+    DirectoryState, LogFile, LogFileKind, LogFileState, PartitionDirectory, SnapshotFile, TopicPartition,
+    parse_base_offset, parse_partition_directory,
+};
