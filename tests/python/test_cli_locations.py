@@ -220,9 +220,10 @@ def test_partition_of_text_files_is_refused(command: str, tmp_path: Path) -> Non
     place = tmp_path / "text-0"
     place.mkdir()
     (place / LOG).write_text(TEXT)
-    done = run(command, place, tmp_path / "out")
-    assert (done.exit_code, done.stdout) == (2, "")
-    assert done.stderr == f"kbat: not a Kafka log segment: the file is a text file ({place / LOG})\n"
+    for path in (place, place / LOG) if command in {"salvage", "rebuild-indexes"} else (place,):
+        done = run(command, path, tmp_path / "out")
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert done.stderr == f"kbat: not a Kafka log segment: the file is a text file ({place / LOG})\n"
     assert not (tmp_path / "out").exists()
 
 

@@ -88,6 +88,8 @@ def check_partition(path: Path) -> None:
         if reasons and all(reasons):
             raise ValueError(reasons[0])
         return
+    if path.is_file() and (reason := foreign(path)):
+        raise ValueError(reason)
     first, *_ = locate([path]).segments
     partition = Path(first.path).parent
     if path.is_dir() and partition != path:
