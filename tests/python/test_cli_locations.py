@@ -233,6 +233,10 @@ def test_partition_of_text_files_gets_no_command_that_would_not_help(tmp_path: P
     (place / LOG).write_text(TEXT)
     found = json_of("verify", place, exit_code=2)
     assert found["next"] == []
+    shown = run("verify", place).stdout
+    assert "the file is a text file" in shown
+    assert "salvage" not in shown
+    assert [one["message"] in shown for one in found["findings"]] == [True] * len(found["findings"])
     assert "the file is a text file" in run("cat", place).stderr
     assert "salvage" not in run("cat", place).stderr
     copy_of("codec-lz4", tmp_path / "good-0")
@@ -259,6 +263,7 @@ def test_verify_suggests_no_salvage_if_no_batch_is_whole(tmp_path: Path) -> None
     found = json_of("verify", place, exit_code=2)
     assert found["batch_count"] == 0
     assert not [command for command in found["next"] if "salvage" in command or "recover" in command]
+    assert "salvage" not in run("verify", place).stdout
 
 
 def test_partitions_with_something_else_are_a_warning_beside_the_others(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """`kbat verify`: what is wrong, and the next command to type."""
 
+import re
 from collections import Counter
 from enum import Enum, auto
 from pathlib import Path
@@ -20,6 +21,7 @@ _INDEXES = {".index", ".timeindex", ".txnindex", ".snapshot"}
 # A broker deletes such files, does not see them, or wants them moved away.
 _NO_HELP = {"orphan_index", "snapshot_beyond_end", "file_name", "directory_name"}
 WARNING = 1
+_SALVAGE = re.compile(r"; kbat salvage [^;]*")
 # Findings of one kind in one file that are shown without --all.
 _SHOWN = 3
 
@@ -68,12 +70,24 @@ def verify(
     exit_code = max(report.exit_code, WARNING if warnings else 0)
     if json:
         found = report.to_dict()
-        for finding in found["findings"]:
-            finding["message"] = output.in_shell(finding["message"])
+        for shown, finding in zip(found["findings"], report.findings, strict=True):
+            shown["message"] = message_of(finding, report)
         output.write_json({**found, "exit_code": exit_code, "warnings": warnings, "next": list(commands)})
     else:
         _show(report, commands, show_all=show_all)
     raise typer.Exit(exit_code)
+
+
+def message_of(finding: kbat.Finding, report: kbat.Report) -> str:
+    """Return a finding's message in the words of a shell, without salvage for a file that is not a log."""
+    message = output.in_shell(finding.message)
+    place = Path(finding.path)
+    if finding.severity != "error" or place.name == CHECKPOINT or place.suffix in _INDEXES:
+        return message
+    reason = foreign(place)
+    if reason or not report.batch_count:
+        message = _SALVAGE.sub("", message)
+    return f"{message}; {reason}" if reason else message
 
 
 def next_commands(path: Path, report: kbat.Report) -> dict[str, str]:
@@ -139,7 +153,7 @@ def _show(report: kbat.Report, commands: dict[str, str], *, show_all: bool) -> N
     for finding in sorted(report.findings, key=lambda one: _ORDER.index(one.severity)):
         seen[finding.path, finding.kind] += 1
         if show_all or seen[finding.path, finding.kind] <= _SHOWN:
-            console.print(_line(finding))
+            console.print(_line(finding, message_of(finding, report)))
     hidden = report.omitted_count + (0 if show_all else sum(max(0, count - _SHOWN) for count in seen.values()))
     if hidden:
         more = "" if show_all else "; --all shows more"
@@ -162,11 +176,11 @@ def _show(report: kbat.Report, commands: dict[str, str], *, show_all: bool) -> N
             output.write_line(f"  {command:{width}}  # {purpose}")
 
 
-def _line(finding: kbat.Finding) -> Text:
+def _line(finding: kbat.Finding, message: str) -> Text:
     place = output.text(finding.path)
     if finding.position is not None:
         place += f", byte {finding.position}"
     if finding.offset is not None:
         place += f", offset {finding.offset}"
     name = (f"{finding.severity}: {finding.kind}", _STYLES[finding.severity])
-    return Text.assemble(name, f": {place}: {output.in_shell(output.text(finding.message))}")
+    return Text.assemble(name, f": {place}: {output.text(message)}")
