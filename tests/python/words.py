@@ -153,19 +153,35 @@ def hashes(text: str) -> Iterator[Paragraph]:
             yield [(number, comment)]
 
 
+# From Python 3.12 on, an f-string is several tokens.
+_FSTRING_START = getattr(tokenize, "FSTRING_START", -1)
+_FSTRING_END = getattr(tokenize, "FSTRING_END", -1)
+
+
 def python(text: str) -> Iterator[Paragraph]:
     """Yield comments, adjacent ones together, and string literals, docstrings among them."""
-    comments = Paragraph()
+    lines, comments, starts = text.splitlines(), Paragraph(), list[tuple[int, int]]()
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        first = token.start[0]
         if token.type == tokenize.COMMENT:
-            comments.append((first, token.string.lstrip("# ")))
-        elif token.type in (tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", -1)):
-            yield [(first + index, line) for index, line in enumerate(token.string.splitlines())]
+            comments.append((token.start[0], token.string.lstrip("# ")))
+        elif token.type == _FSTRING_START:
+            starts.append(token.start)
+        elif token.type == _FSTRING_END or (token.type == tokenize.STRING and not starts):
+            start = starts.pop() if token.type == _FSTRING_END else token.start
+            if not starts:
+                yield _between(lines, start, token.end)
         elif token.type not in (tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT):
             yield comments
             comments = []
     yield comments
+
+
+def _between(lines: Sequence[str], start: tuple[int, int], end: tuple[int, int]) -> Paragraph:
+    (first, begin), (last, stop) = start, end
+    part = list(lines[first - 1 : last])
+    part[-1] = part[-1][:stop]
+    part[0] = part[0][begin:]
+    return list(enumerate(part, start=first))
 
 
 _RUST = re.compile(
