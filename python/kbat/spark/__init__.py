@@ -4,8 +4,8 @@
 df = spark.read.format("kbat").load("/var/lib/kafka/data")
 ```
 
-Spark finds the source by itself where kbat is installed for the driver's Python. [register][kbat.spark.register] makes
-it known to a session that does not look.
+Spark finds the source by itself if kbat is installed for the Python of its workers, which `PYSPARK_PYTHON` sets.
+[register][kbat.spark.register] registers it in a session that did not find it.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import AnalysisException
 from pyspark.sql.datasource import DataSourceReader
 
+from kbat.spark.interpreter import check_interpreter
 from kbat.spark.source import FilteringDataSource, KbatDataSource
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SETTINGS", "KbatDataSource", "decode", "encode", "metrics", "read", "register", "to_parquet"]
 
-# Spark imports this package at the start of every session: what needs pyarrow and numpy is imported when it is used.
+# Spark imports this package at the start of every session; modules with pyarrow and numpy are imported on first use.
 _MODULES = {"decode": "decoding", "encode": "encoding", "metrics": "tally", "read": "fast", "to_parquet": "parquet"}
 
 
@@ -49,9 +50,9 @@ def __dir__() -> list[str]:
 
 _JAVA_OPTIONS = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
 
-# A session that is started with these, `SparkSession.builder.config(map=dict(kbat.spark.SETTINGS))`, takes rows from
-# kbat up to one and a half times as fast (docs/tuning.md): a Unix socket between Python and the JVM, where Spark knows
-# it (from 4.1 on), and none of Arrow's checks of each access in the JVM. All of them are Spark's and Arrow's own.
+# A session that is built with these settings, `SparkSession.builder.config(map=dict(kbat.spark.SETTINGS))`, reads rows
+# from kbat up to 1.5 times as fast (docs/tuning.md): a Unix socket between Python and the JVM, from Spark 4.1 on, and
+# no checks by Arrow of each access in the JVM. All of them are settings of Spark and Arrow.
 SETTINGS: Mapping[str, str] = MappingProxyType(
     {
         "spark.python.unix.domain.socket.enabled": "true",
@@ -63,25 +64,30 @@ _PUSH_FILTERS = "spark.sql.python.filterPushdown.enabled"
 
 
 def register(spark: SparkSession, *, push_filters: bool = False) -> None:
-    """Make `format("kbat")` known to a session, and SQL functions `kbat_decode` and `kbat_encode`; twice does no harm.
+    """Register `format("kbat")` and the SQL functions `kbat_decode` and `kbat_encode` in a session.
 
-    With `push_filters`, filters on `topic`, `partition`, `offset` and `timestamp` leave out files, segments and batches
-    before they are read. It is off by default because of a fault of Spark (4.1 to 4.3 at least): a DataFrame whose
-    source takes filters keeps what its last query with filters left out, and a later query on the same DataFrame or
-    view, or another branch of the same query, misses those rows. So switch it on only where every query loads anew.
-    The options `subscribe`, `assign`, `startingOffsets`, `startingTimestamp` and their like do the same without it.
+    Registering twice has no effect. With `push_filters`, filters on `topic`, `partition`, `offset` and `timestamp`
+    exclude files, segments and batches before they are read. It is off by default because of a bug in Spark (at least
+    4.1 to 4.3): a DataFrame whose source accepts filters keeps the tasks that its last query with filters left, and a
+    later query on the same DataFrame or view, or another branch of the same query, misses rows. So set it only if every
+    query loads its DataFrame again. The options `subscribe`, `assign`, `startingOffsets`, `startingTimestamp` and their
+    counterparts do the same without that risk.
 
     Args:
         spark: The session, classic or Connect.
-        push_filters: Whether the source takes filters, from Spark 4.1 on; sets
+        push_filters: Whether the source accepts filters, from Spark 4.1 on; sets
             `spark.sql.python.filterPushdown.enabled=true` in the session, without which Spark refuses such a source.
+
+    Raises:
+        RuntimeError: Spark's workers run a Python on this machine that can't import kbat.
     """
+    check_interpreter(spark)
     takes_filters = push_filters and hasattr(DataSourceReader, "pushFilters")
     if takes_filters:
         spark.conf.set(_PUSH_FILTERS, "true")
     try:
         spark.dataSource.register(FilteringDataSource if takes_filters else KbatDataSource)
-    except AnalysisException as error:  # Spark 4.0 refuses what it has found by itself
+    except AnalysisException as error:  # Spark 4.0 refuses a source that it has found by itself
         if "DATA_SOURCE_ALREADY_EXISTS" not in str(error):
             raise
     import_module(f"{__name__}.sql").register_functions(spark)
