@@ -274,6 +274,26 @@ def test_backfill_changes_one_word_and_a_path(spark: SparkSession, tmp_path: Pat
     assert found == committed + [("orders", 1, offset) for offset in range(11, 15)]
 
 
+@pytest.mark.parametrize(
+    ("path", "options", "message"),
+    [
+        ("", {"includeHeader": "true"}, "kbat: unknown option includeheader (Spark lower-cased it); did you mean"),
+        ("", {"startingOffsets": "latest"}, "kbat: startingOffsets can't be latest in a batch read"),
+        ("", {"topic": "orders"}, "kbat: option topic has no effect"),
+        ("nowhere", {}, "kbat: nothing is at "),
+    ],
+)
+def test_error_of_an_option_has_no_frames_of_kbat_before_it(
+    spark: SparkSession, log_dir: Path, path: str, options: dict[str, str], message: str
+) -> None:
+    with pytest.raises(PySparkException) as raised:
+        read(spark, log_dir / path, **options).count()
+    lines = str(raised.value).splitlines()
+    number = next(number for number, line in enumerate(lines) if message in line)
+    assert number <= 3
+    assert lines[number].split(": ", 1)[1].startswith(message)
+
+
 def test_package_that_spark_imports_at_every_start_imports_nothing_heavy() -> None:
     # what Spark's own module brings is there anyway: numpy before 4.2
     script = """if True:

@@ -336,7 +336,7 @@ def test_stream_with_a_limit_goes_back_with_the_log_too(tmp_path: Path, logs: li
 
 
 def test_stream_of_what_is_available_judges_a_new_partition_that_goes(tmp_path: Path, logs: list[GrowingLog]) -> None:
-    source = reader(tmp_path, maxOffsetsPerTrigger="100")
+    source = reader(tmp_path, maxOffsetsPerTrigger="100", startingOffsets="latest")
     start = source.initialOffset()
     new = GrowingLog(tmp_path / "b-0")
     new.append(3)
@@ -359,3 +359,26 @@ def test_stream_segments_that_go_before_their_task_are_lost_data(tmp_path: Path)
     with pytest.warns(UserWarning, match=r"0\.log was deleted after"):
         found = [offset for arrow_batch in lenient.read(task) for offset in arrow_batch.column("offset").to_pylist()]
     assert found == list(range(10, 20))
+
+
+def test_stream_that_ends_where_it_starts_warns_once(tmp_path: Path, logs: list[GrowingLog]) -> None:
+    assert len(logs) == 2
+    source = reader(tmp_path)
+    source.prepareForTriggerAvailableNow()
+    with pytest.warns(UserWarning, match="reads no existing record; set startingOffsets=earliest") as warned:
+        source.initialOffset()
+    source.prepareForTriggerAvailableNow()
+    assert len(warned) == 1
+    for given in ({"startingOffsets": "latest"}, {"startingOffsets": "earliest"}, {"startingTimestamp": time_of(2)}):
+        chosen = reader(tmp_path, **given)
+        chosen.prepareForTriggerAvailableNow()
+        chosen.initialOffset()
+    restarted = reader(tmp_path)  # from a checkpoint: Spark does not call initialOffset
+    restarted.prepareForTriggerAvailableNow()
+    restarted.latestOffset()
+
+
+def test_stream_of_locations_without_segments_is_silent(tmp_path: Path) -> None:
+    assert reader(tmp_path).initialOffset() == {}
+    (tmp_path / "a-0").mkdir()
+    assert reader(tmp_path / "a-0").initialOffset() == {}

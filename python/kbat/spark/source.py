@@ -17,6 +17,7 @@ from kbat.spark.options import ReadOptions, parse_options
 from kbat.spark.plan import ReadPartition, plan
 from kbat.spark.rows import RowReader
 from kbat.spark.schema import schema_of
+from kbat.spark.shallow import shallow
 from kbat.spark.stream import KbatStreamReader
 
 if TYPE_CHECKING:
@@ -37,27 +38,31 @@ class KbatDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """Return the name that `format` knows this source by."""
+        """Return the name of this source for `format`."""
         return "kbat"
 
+    @shallow
     def schema(self) -> StructType:
-        """Return the schema of a read that brings none of its own."""
+        """Return the schema of a read without a schema of its own."""
         options = parse_options(self.options)
         options.warn_ignored()
         return schema_of(options.column_names, options.view)
 
+    @shallow
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return the reader of the columns that `schema` has."""
+        """Return the reader of a schema's columns."""
         return KbatReader(schema, parse_options(self.options))
 
+    @shallow
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001 -- Spark's signature
-        """Return the writer of rows that have the columns of `schema`."""
+        """Return the writer of rows with a schema's columns."""
         from kbat.spark.writer import KbatWriter, parse_write_options  # noqa: PLC0415 -- needs numpy and pyarrow
 
         return KbatWriter(schema, parse_write_options(self.options), overwrite=overwrite)
 
+    @shallow
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 -- Spark's name
-        """Return the reader of a stream of the columns that `schema` has."""
+        """Return the reader of a stream with a schema's columns."""
         return KbatStreamReader(schema, parse_options(self.options))
 
 
@@ -65,12 +70,13 @@ class KbatReader(DataSourceReader):
     """Plans the tasks on the driver and reads in each of them; pickled in between."""
 
     def __init__(self, schema: StructType, options: ReadOptions) -> None:
-        """Check schema and options. Raises `ValueError` where they ask for something that is not there."""
+        """Check schema and options. Raises `ValueError`."""
         options.check_batch()
         self.rows = RowReader.of(options, schema)
         self.options = options
         self.wanted = row_filter((), {})
 
+    @shallow
     def partitions(self) -> list[ReadPartition]:
         """Return the tasks."""
         return plan(self.options, self.wanted)
@@ -82,22 +88,23 @@ class KbatReader(DataSourceReader):
 
 
 class FilteringDataSource(KbatDataSource):
-    """The source that takes filters, for sessions that have them pushed down; see `register` for what that costs."""
+    """The source that accepts filters, for sessions that push them down; `register` explains the risk."""
 
+    @shallow
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return the reader of the columns that `schema` has."""
+        """Return the reader of a schema's columns."""
         return FilteringReader(schema, parse_options(self.options))
 
 
 class FilteringReader(KbatReader):
-    """A reader that leaves out what the query's filters can't match. Spark filters the rows all the same.
+    """A reader that omits rows that the query's filters exclude. Spark still filters all rows.
 
-    Spark refuses every read of a reader with `pushFilters` while it has the pushing down switched off, as it has by
-    default; so `KbatReader` has none.
+    Spark refuses to read from a reader with `pushFilters` unless the session pushes filters down to Python, which is
+    off by default; so `KbatReader` does not have it.
     """
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802 -- Spark's name
-        """Take note of the filters and give all of them back."""
+        """Remember the filters, and return all of them: Spark has to apply each."""
         self.wanted = row_filter(filters, self.rows.fields)
         self.rows = self.rows.within(self.wanted)
         return filters

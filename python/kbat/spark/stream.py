@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -34,6 +35,7 @@ from kbat.spark.ranges import (
     starting_offset,
 )
 from kbat.spark.rows import RowReader, advising
+from kbat.spark.shallow import shallow
 from kbat.spark.topics import some_of
 
 try:
@@ -75,11 +77,15 @@ class KbatStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.last: Mapping[TopicPartition, int] | None = None
         self.target: Mapping[TopicPartition, int] | None = None
         self.last_trigger = -math.inf
+        self.is_new = False
 
+    @shallow
     def initialOffset(self) -> Offsets:  # noqa: N802 -- Spark's name
         """Return the offsets at which a new query starts."""
         logs = self._logs(is_complete=True)
         bound = self.options.start or Offset(LATEST)
+        self.is_new = True
+        self._warn_of_no_rows()
         check_names_all("starting", bound, [log.partition for log in logs])
         self.last = {log.partition: starting_offset(log, bound, self.options) for log in logs}
         return offsets_json(self.last)
@@ -92,6 +98,7 @@ class KbatStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return ReadMinRows(self.options.min_offsets_per_trigger)
         return ReadAllAvailable()
 
+    @shallow
     def latestOffset(self, *start_and_limit: Any) -> Offsets:  # noqa: ANN401, N802 -- no arguments before Spark 4.2
         """Return the end of the next micro-batch, which is its start if there is nothing to read yet.
 
@@ -109,10 +116,23 @@ class KbatStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return the ends of all logs as last seen, for the progress of the query."""
         return offsets_json(self.latest) if self.latest else None
 
+    @shallow
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 -- Spark's name
-        """Take note of the ends of all logs: the query goes up to there and no further."""
+        """Remember the ends of all logs: the query reads up to them."""
         self.target = self._ends(self._logs())
+        self._warn_of_no_rows()
 
+    def _warn_of_no_rows(self) -> None:
+        """Warn once if a new query with `availableNow` starts and ends at the ends of all logs."""
+        if self.is_new and self.target is not None and self.options.start is None:
+            self.is_new = False
+            warnings.warn(
+                "kbat: a stream starts at the latest offsets unless startingOffsets is set, so this new query with "
+                "trigger(availableNow=True) reads no existing record; set startingOffsets=earliest to read them",
+                stacklevel=2,
+            )
+
+    @shallow
     @advising()
     def partitions(self, start: Offsets, end: Offsets) -> list[ReadPartition]:
         """Return the tasks of a micro-batch."""
