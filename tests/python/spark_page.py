@@ -1,4 +1,4 @@
-"""Writes docs/spark-options.md from the tables that the data source itself works by.
+"""Writes docs/spark-options.md from the tables that the data source itself uses.
 
 python tests/python/spark_page.py
 """
@@ -22,39 +22,48 @@ PAGE = DATA.parents[1] / "docs" / "spark-options.md"
 
 _HEAD = """# Options and columns of the Spark source and sink
 
-Written by `python tests/python/spark_page.py` from the tables that kbat works by; a test holds the two together.
+`python tests/python/spark_page.py` writes this page from the tables that kbat uses, and a test compares them.
 
-Names of options are understood in any case. One that is not here is an error that names those that are; options of
-Spark's Kafka source and sink that concern a broker's connection only (`kafka.…`) are passed over with a warning.
+Names of options match in any case. An unknown option is an error that suggests the closest name. Options of Spark's
+Kafka source and sink that only concern a broker's connection (`kafka.…`) are ignored with a warning.
 """
 _READ = """
 ## Reading
 
-`spark.read.format("kbat")`, `spark.readStream.format("kbat")`, and as keyword arguments of `kbat.spark.read` and
-`kbat.spark.to_parquet`. The precedence of bounds is that of Spark's Kafka source: `startingTimestamp`, then
-`startingOffsetsByTimestamp`, then `startingOffsets`.
+These are options of `spark.read.format("kbat")` and `spark.readStream.format("kbat")`, and keyword arguments of
+`kbat.spark.read` and `kbat.spark.to_parquet`. The precedence of bounds is that of Spark's Kafka source:
+`startingTimestamp`, then `startingOffsetsByTimestamp`, then `startingOffsets`; the same for ending bounds. A starting
+and an ending bound of different kinds are combined.
+
+In a batch read, `startingTimestamp` and `endingTimestamp` filter rows: the read returns the records with starting <=
+timestamp < ending, in any order of timestamps, and those without a timestamp are in no such range. In a stream,
+`startingTimestamp` sets the starting offsets, as `startingOffsetsByTimestamp` does: those of the first record, in the
+order of the log, with the timestamp or a later one. No result depends on the modification time of a file.
+
+A time is a whole number of milliseconds since 1970, UTC, or text in ISO 8601 with a time zone, like
+`2026-11-22T00:00:00Z`. Numbers below 100000000000, except 0, are refused because they look like seconds.
 """
 _WRITE = """
 ## Writing
 
-`df.write.format("kbat").mode("append")`, or `"overwrite"`; Spark asks for one of them. The columns are those of Spark's
-Kafka sink: `value`, and if there are any `key`, `headers`, `timestamp`, `topic`, `partition`.
+These are options of `df.write.format("kbat").mode("append")`, or `"overwrite"`; Spark requires one of these modes. The
+columns are those of Spark's Kafka sink: `value`, and optionally `key`, `headers`, `timestamp`, `topic`, `partition`.
 """
 _COLUMNS = """
 ## Columns
 
-The option `columns`, or a schema, chooses among all of a view; those marked come unasked (`headers` with
-`includeHeaders`, `error` with `onCorrupt=report`). A name is understood with and without underscores.
+The option `columns`, or a schema, selects columns of a view. Those marked are read by default; `includeHeaders` adds
+`headers`, and `onCorrupt=report` adds `error`. A name matches with and without underscores.
 """
 
 
 def page() -> str:
-    """Return what the page should say."""
+    """Return the text of the page."""
     return "".join([_HEAD, _READ, *_options(ReadOptions), _WRITE, *_options(WriteOptions), _COLUMNS, *_columns()])
 
 
 def _options(table: type[Any]) -> Iterator[str]:
-    yield "\n| option | default | what |\n|---|---|---|\n"
+    yield "\n| option | default | meaning |\n|---|---|---|\n"
     for item in fields(table):
         if item.metadata:
             names = ", ".join(f"`{name}`" for name in (item.metadata["name"], *item.metadata["aliases"]))
@@ -62,7 +71,7 @@ def _options(table: type[Any]) -> Iterator[str]:
 
 
 def _default(item: Field[Any]) -> object:
-    """The default of an option; of a limit that of `kbat.Limits`."""
+    """Return the default of an option; for a limit, that of `kbat.Limits`."""
     return getattr(kbat.Limits(), item.name) if item.metadata["name"] in LIMIT_OPTIONS else item.default
 
 
@@ -78,7 +87,7 @@ def _shown(default: object) -> str:
 
 def _columns() -> Iterator[str]:
     for view, (columns, unasked) in VIEWS.items():
-        yield f'\n### view="{view}"\n\n| column | type | unasked | what |\n|---|---|---|---|\n'
+        yield f'\n### view="{view}"\n\n| column | type | default | content |\n|---|---|---|---|\n'
         for place, column in enumerate((*columns, ERROR_COLUMN)):
             mark = "✓" if place < unasked else ""
             yield f"| `{column.name}` | {column.data_type.simpleString()} | {mark} | {_escaped(column.doc)} |\n"

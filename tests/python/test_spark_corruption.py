@@ -46,8 +46,8 @@ def read(path: Path, **given: object) -> list[Found]:
     return [found([row for batch in reader.read(task) for row in batch.to_pylist()]) for task in plan(options)]
 
 
-def scanned(path: Path, on_corrupt: str, **bounds: Any) -> Found:  # noqa: ANN401 -- those of kbat.scan
-    scan = kbat.scan(path, columns=["value", "offset", "segment"], on_corrupt=on_corrupt, **bounds)
+def scanned(path: Path, on_corrupt: Any) -> Found:  # noqa: ANN401 -- one of the words of kbat.scan
+    scan = kbat.scan(path, columns=["value", "offset", "segment"], on_corrupt=on_corrupt)
     return found(scan.to_pyarrow().to_pylist())
 
 

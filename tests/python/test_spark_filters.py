@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 import random
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -37,6 +38,8 @@ from kbat.spark.filters import RowFilter, row_filter
 from kbat.spark.intervals import Interval
 from kbat.spark.options import parse_options
 from kbat.spark.plan import plan
+from kbat.spark.schema import schema_of
+from kbat.spark.source import FilteringReader
 from kbat.spark.topics import TopicPartition
 
 if TYPE_CHECKING:
@@ -153,6 +156,55 @@ def planned(path: Path, *given: Any) -> set[str]:  # noqa: ANN401 -- Spark's fil
     return {
         piece.path.removeprefix(f"{path}/").replace("0000000000000000", "") for task in tasks for piece in task.pieces
     }
+
+
+@pytest.mark.parametrize(
+    ("given", "times"),
+    [
+        ([GreaterThanOrEqual(TIME, at(time_of(1)))], (time_of(1), None)),
+        ([GreaterThanOrEqual(TIME, at(time_of(1))), LessThan(TIME, at(time_of(2)))], (time_of(1), time_of(2) + 1)),
+        # Spark shows -1 ms for records without a timestamp, which these filters keep
+        ([LessThan(TIME, at(time_of(2)))], (None, None)),
+        ([GreaterThan(TIME, at(-5)), LessThan(TIME, at(time_of(2)))], (None, None)),
+        ([EqualTo(TIME, at(-1))], (None, None)),
+        # a scan refuses times that look like seconds
+        ([GreaterThan(TIME, at(1000)), LessThan(TIME, at(5000))], (0, 100_000_000_000)),
+        ([GreaterThan(TIME, at(5000)), LessThan(TIME, at(1000))], (None, None)),
+    ],
+)
+def test_filters_bound_a_scan_only_if_they_exclude_records_without_a_timestamp(
+    given: list[Any], times: tuple[int | None, int | None]
+) -> None:
+    assert filters(*given).scannable_times == Interval(*times)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        [LessThan(TIME, at(time_of(1_000_000)))],
+        [GreaterThanOrEqual(TIME, at(-1)), LessThan(TIME, at(0))],
+        [GreaterThan(TIME, at(0))],
+        [GreaterThan(TIME, at(500))],
+        [GreaterThan(TIME, at(5000)), LessThan(TIME, at(1000))],
+    ],
+)
+def test_filters_on_time_keep_records_without_a_timestamp_as_spark_sees_them(log_dir: Path, given: list[Any]) -> None:
+    path = log_dir / "k0822-java0822-snappy-0"
+    options = parse_options({"path": str(path)})
+    reader = FilteringReader(schema_of(options.column_names), options)
+    everything = rows_of(reader)
+    assert {row["timestamp"] for row in everything} == {at(-1)}
+    list(reader.pushFilters(given))
+    compared = {LessThan: operator.lt, GreaterThan: operator.gt, GreaterThanOrEqual: operator.ge}
+
+    def matching(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [row for row in rows if all(compared[type(some)](row["timestamp"], some.value) for some in given)]
+
+    assert matching(rows_of(reader)) == matching(everything)
+
+
+def rows_of(reader: FilteringReader) -> list[dict[str, Any]]:
+    return [row for task in reader.partitions() for batch in reader.read(task) for row in batch.to_pylist()]
 
 
 def test_plan_leaves_out_what_cannot_match(logs: Path) -> None:

@@ -105,7 +105,7 @@ def test_parquet_without_topics_goes_into_one_directory(spark: SparkSession, tmp
 def test_parquet_of_no_rows_is_no_file(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "logs").mkdir()
     GrowingLog(tmp_path / "some" / "a-0").append(3)
-    with pytest.warns(UserWarning, match="/logs is empty: no segment to read; the read has no rows of it"):
+    with pytest.warns(UserWarning, match="/logs is empty: .*; the read has no rows of it"):
         nothing = kbat.spark.to_parquet(spark, tmp_path / "logs", tmp_path / "out")
     at_two = {"a": {"0": 2}}  # in the middle of a batch, so that there is a task
     bounded = kbat.spark.to_parquet(

@@ -81,11 +81,9 @@ class SegmentPlaces:
         """Return where the first batch begins whose last offset is `offset` or larger.
 
         The result depends on nothing else, so that two reads meet if one ends at an offset and the other starts there.
-        Raises `kbat.CorruptError` with `onCorrupt=fail` if the segment ends before an offset that it must have.
+        Raises `kbat.CorruptError` with `onCorrupt=fail` if corruption hides the offset.
         """
         if not self._knows(offset):
-            if self._fails:
-                return 0  # the task reads from there and raises the error
             number = self._number_of(offset)
             return self.sound_batches[number - 1].end if number else 0
         place = self.segment.find_offset(offset)
@@ -100,8 +98,8 @@ class SegmentPlaces:
         Raises the errors of `start_of`.
         """
         if not self._knows(offset):
-            number = None if self._fails else self._number_of(offset)
-            if number is None or number == len(self.sound_batches):
+            number = self._number_of(offset)
+            if number == len(self.sound_batches):
                 return self.size
             batch = self.sound_batches[number]
             return batch.end if batch.base_offset is None or batch.base_offset < offset else batch.position
@@ -210,26 +208,30 @@ class SegmentPlaces:
         return self.options.on_corrupt == "fail"
 
     def _knows(self, offset: int) -> bool:
-        """Whether the segment's answer for an offset counts."""
+        """Whether the segment's answer for an offset counts. Raises `kbat.CorruptError` with `onCorrupt=fail`."""
         if offset not in self._known:
-            self._known[offset] = self._can_answer(offset)
+            try:
+                self._known[offset] = self._can_answer(offset)
+            except kbat.KbatError:
+                if self._fails:
+                    raise
+                self._known[offset] = False
         return self._known[offset]
 
     def _can_answer(self, offset: int) -> bool:
-        try:
-            place = self.segment.find_offset(offset)
-            if place is not None:
-                return self.is_right(place)
-        except kbat.KbatError:
-            return False
-        walk = self._walk
-        if walk is not None and offset >= walk.end_offset:
-            is_last = self.next_base is None if self._fails else offset == walk.end_offset
-            if walk.is_whole or is_last:
+        place = self.segment.find_offset(offset)
+        if place is not None:
+            return self.is_right(place)
+        if offset >= self.segment.end_offset:
+            walk = self._walk
+            if walk is not None and (walk.is_whole or self._is_end(offset, walk)):
                 return True
         if self._fails:
             raise _ends_early(self.path)
         return False
+
+    def _is_end(self, offset: int, walk: _Walk) -> bool:
+        return self.next_base is None if self._fails else offset == walk.end_offset
 
     @functools.cached_property
     def _walk(self) -> _Walk | None:

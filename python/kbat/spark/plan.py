@@ -112,8 +112,7 @@ def plan(options: ReadOptions, wanted: RowFilter | None = None, *, splits: bool 
     omitted. Without `splits`, one task reads a batch that has more than `maxRecordsPerPartition` offsets.
 
     Raises `FileNotFoundError` for a path that does not exist, `ValueError` for one that is not in a local file system,
-    and the errors of `resolve`; with `onCorrupt=fail`, `kbat.CorruptError` for a segment that ends before an offset
-    that it should have.
+    and the errors of `resolve`.
     """
     logs = list_logs(options)
     ranges = resolve(logs, options)
@@ -263,7 +262,8 @@ class _Cutter:
     def cut(self, found: _Whole) -> Iterator[Piece]:
         """Narrow a segment to the offsets that are read, then cut it; each batch and fault is in one window.
 
-        Raises `kbat.CorruptError` with `onCorrupt=fail` if the segment ends before an offset that it must have.
+        Raises `kbat.CorruptError` with `onCorrupt=fail` for a segment of which another read has the rest, if corruption
+        hides where the reads meet.
         """
         piece = found.piece
         if piece.is_idle:
@@ -272,7 +272,11 @@ class _Cutter:
             yield from self._by_size(piece)
             return
         places = SegmentPlaces(piece.path, piece.end, found.next_base, self.options)
-        piece = self._narrow(piece, found, places)
+        try:
+            piece = self._narrow(piece, found, places)
+        except kbat.KbatError:
+            if found.continues:
+                raise  # otherwise the task raises the error, unless the offsets that it reads are sound
         most = self.options.max_records_per_partition
         if most is None or piece.size <= 0:
             yield from self._by_size(piece)

@@ -1,10 +1,9 @@
 """The columns of the Spark data source, and how a schema chooses among them.
 
-Of records, the first seven are those of Spark's own Kafka source, with its names and types; `headers` comes with
-`includeHeaders`, as there. The rest come when the option `columns` or a schema names them. The option `view` gives a
-row a batch or a row a segment, with columns of their own. A name is understood in any case and with or without
-underscores, so that both `baseOffset` and `base_offset` name one column, and the column keeps the spelling it was asked
-by.
+Of records, the first seven are those of Spark's own Kafka source, with its names and types; `includeHeaders` adds
+`headers`, as in that source. The option `columns` or a schema names any others. The option `view` selects one row per
+batch or one row per segment, with columns of their own. A name matches in any case and with or without underscores, so
+that both `baseOffset` and `base_offset` name one column, and the column keeps the spelling of the request.
 """
 
 from __future__ import annotations
@@ -60,10 +59,16 @@ COLUMNS = (
         "partition, from the directory's name or the option partition; else null",
     ),
     _column("offset", LongType(), "offset of the record"),
-    _column("timestamp", TimestampType(), "timestamp of the record; -1 ms where format v0 has none"),
+    _column(
+        "timestamp",
+        TimestampType(),
+        "timestamp of the record; -1 ms, as in Spark's Kafka source, for records without one (format v0)",
+    ),
     _column("timestamp_type", IntegerType(), "0 CreateTime, 1 LogAppendTime, -1 none (format v0)"),
     _column(
-        "headers", HEADERS, "record headers, in their order; null where there are none, as in Spark's Kafka source"
+        "headers",
+        HEADERS,
+        "record headers, in their order; null for a record without headers, as in Spark's Kafka source",
     ),
     _column(
         "base_offset",
@@ -100,7 +105,7 @@ BATCH_COLUMNS = (
     _column("compression", StringType(), "codec: none, gzip, snappy, lz4 or zstd; unknown for the codec bits 5 to 7"),
     _column("stored_size", IntegerType(), "bytes after the header: the records as stored"),
     _column("timestamp_type", StringType(), "CreateTime or LogAppendTime; null in format v0"),
-    _column("base_timestamp", TimestampType(), "base timestamp; null where there is none"),
+    _column("base_timestamp", TimestampType(), "base timestamp; null for none"),
     _column("max_timestamp", TimestampType(), "largest timestamp of the records; null for none"),
     _column("delete_horizon", TimestampType(), "when compaction may drop its tombstones or markers; null if not set"),
     _column("partition_leader_epoch", IntegerType(), "leader epoch; -1 for none"),
@@ -126,9 +131,9 @@ SEGMENT_COLUMNS = (
     _column("size", LongType(), "bytes of the .log file"),
     _column("first_timestamp", TimestampType(), "base timestamp of the first batch; null for none"),
     _column("largest_timestamp", TimestampType(), "largest timestamp; null for none"),
-    _column("index_size", LongType(), "bytes of the .index; null where there is none"),
-    _column("time_index_size", LongType(), "bytes of the .timeindex; null where there is none"),
-    _column("txn_index_size", LongType(), "bytes of the .txnindex; null where there is none"),
+    _column("index_size", LongType(), "bytes of the .index; null without one"),
+    _column("time_index_size", LongType(), "bytes of the .timeindex; null without one"),
+    _column("txn_index_size", LongType(), "bytes of the .txnindex; null without one"),
     _column("has_snapshot", BooleanType(), "whether there is a producer snapshot for the base offset"),
     _column("batch_count", LongType(), "batches; reads every header"),
 )
@@ -138,14 +143,18 @@ _ERROR = StructType(
     [StructField(name, StringType()) for name in _ERROR_FIELDS[0]]
     + [StructField(name, LongType()) for name in _ERROR_FIELDS[1]]
 )
-ERROR_COLUMN = _column("error", _ERROR, "of a row of nulls, with onCorrupt=report: what is damaged, and what it took")
+ERROR_COLUMN = _column(
+    "error",
+    _ERROR,
+    "in a row of nulls, with onCorrupt=report: the corruption, and the bytes and offsets that it affects",
+)
 
-# The columns of each view, and how many of them come unasked: those that cost little.
+# The columns of each view, and how many of them are read by default: those that are cheap.
 VIEWS = {"records": (COLUMNS, 7), "batches": (BATCH_COLUMNS, 23), "segments": (SEGMENT_COLUMNS, 13)}
 
 
 def default_columns(view: str) -> tuple[str, ...]:
-    """Return the names of the columns that come unasked; of records, those of Spark's Kafka source."""
+    """Return the names of the default columns; of records, those of Spark's Kafka source."""
     columns, count = VIEWS[view]
     return tuple(column.name for column in columns[:count])
 
@@ -155,7 +164,7 @@ def _plain(name: str) -> str:
 
 
 def column_named(name: str, view: str = "records") -> Column:
-    """Return the column that `name` means.
+    """Return the column with a name.
 
     Raises `ValueError`, naming every column, if there is none.
     """
@@ -174,13 +183,14 @@ def schema_of(names: Iterable[str], view: str = "records") -> StructType:
 
 
 def columns_of(schema: StructType, view: str = "records") -> tuple[Column, ...]:
-    """Return the columns that a schema, maybe a user's own, asks for.
+    """Return the columns of a schema, perhaps a user's own.
 
-    Raises `ValueError` for a schema of no column, a column that does not exist, stands twice, or has another type here.
+    Raises `ValueError` for a schema without columns, and for a column that does not exist, is repeated, or has another
+    type here.
     """
     columns = tuple(_column_of(field, view) for field in schema.fields)
     if not columns:
-        message = "kbat: the schema has no column; the cheapest one to count rows by is offset"
+        message = "kbat: the schema has no column; the cheapest column for counting rows is offset"
         raise ValueError(message)
     for place, column in enumerate(columns):
         if column in columns[:place]:
