@@ -3,6 +3,7 @@
 python tests/python/words.py            # what `make lint` runs
 python tests/python/words.py src/log    # list every phrase in these files or directories
 python tests/python/words.py --update   # lower the numbers in words_baseline.txt to the current ones
+python tests/python/words.py --sample   # print fifty sentences at random, for a reader to judge
 
 The pages in `CLEAN` must contain none of the phrases. Comments, docstrings and messages below `COUNTED` still contain
 some: words_baseline.txt has a number for each directory, and that number may only go down.
@@ -11,6 +12,7 @@ some: words_baseline.txt has a number for each directory, and that number may on
 from __future__ import annotations
 
 import io
+import random
 import re
 import sys
 import tokenize
@@ -277,10 +279,26 @@ def _update(current: Counter[str], allowed: dict[str, int]) -> None:
     BASELINE.write_text(head + "".join(f"{name} {count}\n" for name, count in lowered.items()), encoding="utf-8")
 
 
+def sample(count: int) -> list[str]:
+    """Pick sentences of six words or more from everything that is checked, each with its position."""
+    found = []
+    for path in files((*CLEAN, *COUNTED)):
+        read = _READERS.get(path.suffix, hashes)
+        for paragraph in read(path.read_text(encoding="utf-8")):
+            text = " ".join(line.strip() for _, line in paragraph)
+            sentences = re.split(r"(?<=[.!?])\s+|\s\|\s", text.strip("\"' "))
+            name = path.relative_to(ROOT)
+            found += [f"{name}:{paragraph[0][0]}: {one}" for one in sentences if len(re.findall(r"[a-z]{2,}", one)) > 5]
+    return random.sample(found, count)
+
+
 def main(arguments: Sequence[str]) -> int:
     """Check the pages and directories of the project, or list the phrases of some paths. Returns the exit code."""
     if arguments == ["--update"]:
         _update(counts(), baseline() if BASELINE.exists() else {})
+        return 0
+    if arguments == ["--sample"]:
+        sys.stdout.write("".join(f"{sentence}\n" for sentence in sample(50)))
         return 0
     found = [hit for path in files(arguments) for hit in check(path)] if arguments else unclean()
     complaints = [*map(str, found), *([] if arguments else exceeded(counts(), baseline()))]
