@@ -36,6 +36,8 @@ CLEAN = (
     "docs",
     "examples",
     "mkdocs.yml",
+    "tests/edge-cases.md",
+    "tests/format-tests.md",
     ".github",
 )
 COUNTED = ("src", "python", "Makefile", ".ci")
