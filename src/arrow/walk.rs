@@ -372,7 +372,8 @@ impl Current {
         let least = self.least_offset();
         let next = self.input.resync(&mut self.resync, position, least);
         let (to, next_offset) = match next.map_err(|error| self.source.locate(error))? {
-            Next::Batch(to) => (to, self.input.header_at(to)?.base_offset()),
+            // a file that is truncated while it is read may end before its header by now
+            Next::Batch(to) => (to, self.input.header_at(to).ok().and_then(|header| header.base_offset())),
             Next::End(to) => (to, None),
         };
         self.input.resume(to);
@@ -423,12 +424,9 @@ impl Current {
         Ok(Some(fault))
     }
 
-    /// Refuses a segment that ends inside a batch, if it is not the end of the log: batches follow in the file, or other segments.
-    /// A buffer may end anywhere, as what a consumer fetches does.
+    /// Refuses input that ends inside a batch if complete batches follow in it, or other segments. Otherwise it may end anywhere: the
+    /// last segment of a log that is being written does, and a buffer that a consumer fetched.
     fn check_end(&mut self) -> Result<()> {
-        if self.source.base_offset.is_none() || self.source.path().is_none() {
-            return Ok(());
-        }
         match self.cut_end()? {
             Some(fault) if !fault.is_cut || self.next_base()?.is_some() => {
                 let is_zeros = fault.kind == ErrorKind::ZeroTail.name();

@@ -77,6 +77,16 @@ impl PositionedFile {
         Ok(done)
     }
 
+    /// Refuses a file that is shorter by now than what was read of it.
+    pub(crate) fn check_not_truncated(&self, read_to: u64) -> Result<()> {
+        let len = self.len()?;
+        if len >= read_to {
+            return Ok(());
+        }
+        let message = format!("the file was truncated to {len} bytes while it was read");
+        Err(Error::new(ErrorKind::InvalidFile(message)).at(len).with_path(&self.path))
+    }
+
     /// The first position, not before `position`, that does not lie in a hole of a sparse file; the length if all the rest is a hole.
     pub(crate) fn next_data(&self, position: u64) -> Result<u64> {
         next_data(&self.file, position).map_or_else(|| Ok(position), |found| found.map_or_else(|| self.len(), Ok))

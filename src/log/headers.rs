@@ -181,7 +181,8 @@ impl HeaderReader {
         let wanted = usize_from_u64(available).min(BATCH_HEADER_LEN);
         let bytes = self.bytes_at(position, wanted)?;
         if bytes.len() < wanted {
-            return Ok(None); // the file got shorter
+            self.file.check_not_truncated(position)?;
+            return Ok(None);
         }
         match frame(bytes, position, available) {
             Ok(Frame::Whole(len)) if len > limit => Err(limit_error(bytes, len, position, limit)),

@@ -62,6 +62,8 @@ pub struct SegmentReader {
     /// Bytes to read next, if no more are needed.
     read_len: usize,
     bytes_read: u64,
+    /// Whether the file became shorter since it was opened.
+    is_shorter: bool,
     /// Bytes of batches that were given and found damaged, and that are walked again.
     again: u64,
     /// The unread part of the window.
@@ -111,6 +113,7 @@ impl SegmentReader {
             lent: Vec::new(),
             read_len: FIRST_WINDOW_LEN,
             bytes_read: 0,
+            is_shorter: false,
             again: 0,
             start: 0,
             end: 0,
@@ -332,10 +335,17 @@ impl SegmentReader {
                     // a file that got shorter makes it a partial batch in the next round
                     self.fill(len)?;
                 }
-                Ok(Frame::End | Frame::Partial) => return Ok(Found::End),
+                Ok(Frame::End | Frame::Partial) => {
+                    if self.is_shorter {
+                        self.file.check_not_truncated(self.position)?;
+                    }
+                    return Ok(Found::End);
+                }
                 Err(error) if matches!(error.kind(), ErrorKind::BatchLength { length: 0, .. }) => {
-                    let (file, position, len) = (&self.file, self.position, self.len);
-                    return if is_zero_to_the_end(file, position, len)? { Ok(Found::End) } else { Err(error) };
+                    // a broker may write to what was zeros when it was read
+                    let read_to = self.position.saturating_add(u64_of(rest.len()));
+                    let is_end = is_zeros(rest) && is_zero_to_the_end(&self.file, read_to, self.len)?;
+                    return if is_end { Ok(Found::End) } else { Err(error) };
                 }
                 Err(error) => return Err(error),
             }
@@ -371,6 +381,7 @@ impl SegmentReader {
         self.bytes_read = self.bytes_read.saturating_add(u64_of(count));
         if count < room.len() {
             self.len = self.position.saturating_add(u64_of(have)).saturating_add(u64_of(count));
+            self.is_shorter = true;
         }
         self.end = have.saturating_add(count);
         Ok(self.end)

@@ -13,7 +13,7 @@ use crate::python::indexes::PyAbortedTransaction;
 use crate::python::limits::{PyLimits, limits_argument, or_default};
 use crate::python::places::{PyOffsetPlace, PyTimestampPlace};
 use crate::python::segment::{PySegment, scan_of};
-use crate::python::time::instant;
+use crate::python::time::milliseconds;
 
 /// Timestamp of a `ListOffsets` request that asks for the end of the log.
 pub(crate) const LATEST: i64 = -1;
@@ -174,7 +174,7 @@ impl PyPartitionLog {
     ///     CorruptError: A log or records that can't be read up to the record.
     ///     OSError: A file that can't be read.
     fn find_timestamp(&self, py: Python<'_>, timestamp: &Bound<'_, PyAny>) -> PyResult<Option<PyTimestampPlace>> {
-        let timestamp = instant(timestamp)?;
+        let timestamp = milliseconds(timestamp)?;
         let place = py.detach(|| match timestamp {
             EARLIEST => self.bound(self.0.start_offset()).map(Some),
             LATEST => self.0.end_offset().and_then(|end| self.bound(end)).map(Some),

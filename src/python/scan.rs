@@ -181,15 +181,6 @@ fn check_bounds(options: &ScanOptions) -> PyResult<()> {
             return Err(PyValueError::new_err(message));
         }
     }
-    let ranges = [
-        ("start_offset", options.start_offset, "end_offset", options.end_offset),
-        ("start_timestamp", options.start_timestamp, "end_timestamp", options.end_timestamp),
-    ];
-    for (start_name, start, end_name, end) in ranges {
-        if let Some((start, end)) = start.zip(end).filter(|(start, end)| start > end) {
-            return Err(PyValueError::new_err(format!("{start_name} {start} is after {end_name} {end}")));
-        }
-    }
     Ok(())
 }
 

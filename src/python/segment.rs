@@ -12,7 +12,7 @@ use crate::python::errors::OrRaise;
 use crate::python::html::{self, Table};
 use crate::python::limits::{PyLimits, limits_argument, or_default};
 use crate::python::places::{PyOffsetPlace, PyTimestampPlace};
-use crate::python::time::instant;
+use crate::python::time::{instant, milliseconds};
 use crate::store::LogFileKind;
 
 /// A segment: a ``.log`` file with the indexes beside it.
@@ -128,7 +128,7 @@ impl PySegment {
         timestamp: &Bound<'_, PyAny>,
         starting_offset: Option<i64>,
     ) -> PyResult<Option<PyTimestampPlace>> {
-        let timestamp = instant(timestamp)?;
+        let timestamp = milliseconds(timestamp)?;
         let place = py.detach(|| self.0.find_timestamp(timestamp, starting_offset)).or_raise(py)?;
         Ok(place.map(PyTimestampPlace))
     }

@@ -137,7 +137,8 @@ def test_url_is_told_to_be_no_path(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert raised.value.filename == "s3://bucket/orders-0"
     (tmp_path / "s3:" / "bucket").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
-    assert kbat.find_segments("s3://bucket") == []  # a path that looks like one
+    with pytest.warns(UserWarning, match="s3://bucket is empty"):
+        assert kbat.find_segments("s3://bucket") == []  # a path that looks like one
 
 
 def test_directory_is_no_file(tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ def test_no_columns_still_count_rows() -> None:
         (119, 120, range(119, 120)),
         (120, None, range(0)),
         (None, 100, range(0)),
-        (-5, 2**63 - 1, range(100, 120)),
+        (0, 2**63 - 1, range(100, 120)),
     ],
 )
 def test_offsets_bound_the_rows(start: int | None, end: int | None, expected: range) -> None:
@@ -139,10 +139,20 @@ def test_topic_and_partition_of_buffers_and_loose_files(tmp_path: Path) -> None:
             assert scan.to_pyarrow().to_pylist() == [{"topic": topic, "partition": partition}] * 10
 
 
-def test_topic_and_partition_of_a_directory_win() -> None:
-    table = kbat.scan(PARTITION, topic="other", partition=7).to_pyarrow()
-    assert set(table["topic"].to_pylist()) == {"segments-default-interval"}
-    assert set(table["partition"].to_pylist()) == {0}
+def test_topic_and_partition_of_named_directories_are_refused() -> None:
+    """They would have no effect, and look like filters."""
+    with pytest.raises(ValueError, match=r'topic="other" has no effect.*topics=\["other"\]'):
+        kbat.scan(PARTITION, topic="other")
+    with pytest.raises(ValueError, match=r"partition=7 has no effect.*partitions=\[7\]"):
+        kbat.scan(PARTITION, partition=7)
+    mixed = kbat.scan([PARTITION, TEN], topic="other", columns=["topic"]).to_pyarrow()["topic"].to_pylist()
+    assert set(mixed) == {"segments-default-interval", "other"}
+
+
+@pytest.mark.parametrize("bound", ["start_offset", "end_offset"])
+def test_negative_offsets_are_refused(bound: str) -> None:
+    with pytest.raises(ValueError, match=f"{bound} -1 is negative"):
+        kbat.scan(TWENTY, **{bound: -1})  # type: ignore[arg-type]
 
 
 def test_partition_directory_gives_its_segments_in_order() -> None:
@@ -191,7 +201,7 @@ def test_find_segments_passes_over_what_is_no_segment(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["00000000000000000000.index", "leader-epoch-checkpoint"])
 def test_a_file_beside_segments_is_no_empty_segment(name: str) -> None:
     for read in (kbat.scan, kbat.find_segments):
-        with pytest.raises(ValueError, match=r"lies beside segments and is none: name a \.log file"):
+        with pytest.raises(ValueError, match=r"holds no records: name the \.log file"):
             read(LOG_DIR / "codec-lz4-0" / name)
 
 
@@ -209,11 +219,13 @@ def test_timestamps_are_instants() -> None:
     extremes = [-1, 0, 1700000000123, 2**63 - 1]
     data = build([(timestamp, None, None) for timestamp in extremes])
     timestamps = kbat.scan(data).to_pyarrow()["timestamp"]
-    assert timestamps.cast(pa.int64()).to_pylist() == extremes
+    assert timestamps.cast(pa.int64()).to_pylist() == [None, *extremes[1:]]
+    shown = kbat.scan(data, missing_timestamp=-1).to_pyarrow()["timestamp"]
+    assert shown.cast(pa.int64()).to_pylist() == extremes
     fitting = build([(timestamp, None, None) for timestamp in extremes[:3]])
     micros = kbat.scan(fitting, timestamp_unit="us").to_pyarrow()["timestamp"]
     assert micros.type == pa.timestamp("us", "UTC")
-    assert micros.cast(pa.int64()).to_pylist() == [timestamp * 1000 for timestamp in extremes[:3]]
+    assert micros.cast(pa.int64()).to_pylist() == [None, *(extreme * 1000 for extreme in extremes[1:3])]
 
 
 @pytest.mark.parametrize(("timestamp", "fits"), [((2**63 - 1) // 1000, True), ((2**63 - 1) // 1000 + 1, False)])

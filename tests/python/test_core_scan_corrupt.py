@@ -6,7 +6,7 @@ import os
 import random
 import struct
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pytest
@@ -38,7 +38,7 @@ FIVE = [batch(base_offset) for base_offset in range(0, 15, 3)]
 SIZE = len(FIVE[0])
 
 
-def offsets(source: Any, on_corrupt: str = "skip", **options: Any) -> list[Any]:  # noqa: ANN401 -- those of kbat.scan
+def offsets(source: Any, on_corrupt: Literal["fail", "skip", "report"] = "skip", **options: Any) -> list[Any]:  # noqa: ANN401 -- those of kbat.scan
     found: list[Any] = kbat.scan(source, on_corrupt=on_corrupt, **options).to_pyarrow()["offset"].to_pylist()
     return found
 

@@ -22,7 +22,9 @@ LEGACY = ["k0100-kp202-lz4", "k0102-times", "k0102-times-snappy", "k0102-logappe
 
 def rows(source: Any, **options: Any) -> list[tuple[int, int]]:  # noqa: ANN401 -- those of kbat.scan
     table = kbat.scan(source, columns=["offset", "timestamp"], **options).to_pyarrow()
+    # without a timestamp a record is in no time range
     times: list[Any] = table["timestamp"].cast(pa.int64()).to_pylist()
+    times = [-(2**63) if time is None else time for time in times]
     offsets: list[Any] = table["offset"].to_pylist()
     return list(zip(offsets, times, strict=True))
 
@@ -36,7 +38,7 @@ def test_timestamps_bound_the_rows(case: str, suffixes: tuple[str, ...], tmp_pat
         if path.suffix in suffixes:
             path.unlink()
     whole = rows(directory)
-    times = sorted({time for _, time in whole})
+    times = sorted({time for _, time in whole if time > -(2**63)}) or [1_700_000_000_000]
     picked = [times[0] - 1, *times[:: max(1, len(times) // 6)], times[-1], times[-1] + 1]
     for start in picked:
         assert rows(directory, start_timestamp=start) == [row for row in whole if row[1] >= start]
@@ -73,8 +75,30 @@ def test_timestamps_may_be_datetimes() -> None:
     later = start + dt.timedelta(microseconds=1)
     assert next(offset for offset, _ in rows(data, start_timestamp=later)) == 4
     assert [offset for offset, _ in rows(data, end_timestamp=later)][-1] == 3
+    assert [offset for offset, _ in rows(data, start_timestamp="2023-11-14T22:13:20.003Z")] == found
+    assert [offset for offset, _ in rows(data, start_timestamp="2023-11-15T00:13:20.003+02:00")] == found
     with pytest.raises(TypeError, match="datetime"):
-        kbat.scan(data, start_timestamp="2023-11-14")  # type: ignore[arg-type]
+        kbat.scan(data, start_timestamp=1.5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("time", ["2023-11-14", "2023-11-14T22:13:20", "yesterday", dt.datetime(2023, 11, 14)])  # noqa: DTZ001 -- without a zone
+def test_times_without_a_zone_and_other_text_are_refused(time: Any) -> None:  # noqa: ANN401 -- of two types
+    with pytest.raises(ValueError, match="time zone"):
+        kbat.scan(b"", start_timestamp=time)
+    with pytest.raises(ValueError, match="time zone"):
+        kbat.BatchBuilder().append(b"", b"", timestamp=time)
+
+
+def test_seconds_in_place_of_milliseconds_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"1700000000 looks like seconds.*1700000000000"):
+        kbat.scan(b"", start_timestamp=1_700_000_000)
+    with pytest.raises(ValueError, match="looks like seconds"):
+        kbat.scan(b"", end_timestamp=1_700_000_000)
+    with pytest.raises(ValueError, match="looks like seconds"):
+        kbat.BatchBuilder().append(b"", b"", timestamp=1_700_000_000)
+    with kbat.LogWriter(tmp_path / "t-0") as writer, pytest.raises(ValueError, match="looks like seconds"):
+        writer.append(b"", b"", timestamp=1_700_000_000)
+    assert kbat.scan(b"", start_timestamp=0, end_timestamp=1).count() == 0
 
 
 def test_batches_that_are_too_old_are_not_read(tmp_path: Path) -> None:

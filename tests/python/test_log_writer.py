@@ -174,7 +174,7 @@ def test_opening_does_not_cut_whole_batches_behind_damage(tmp_path: Path, place:
     size = len(data) // 5
     data[2 * size + place] ^= 0x10
     log.write_bytes(data)
-    with pytest.raises(kbat.CorruptError, match=f"damage is followed by a whole batch at byte {3 * size}") as raised:
+    with pytest.raises(kbat.CorruptError, match=f"followed by a complete batch at byte {3 * size}") as raised:
         kbat.LogWriter(tmp_path)
     assert raised.value.position == 2 * size
     assert log.read_bytes() == data

@@ -167,11 +167,12 @@ def test_progress_bar_needs_rich_only_when_it_is_there(monkeypatch: pytest.Monke
 INTERRUPTED = """
 import sys, kbat
 path, how, threads = sys.argv[1], sys.argv[2], int(sys.argv[3])
-scan = kbat.scan([path] * 100_000, **({} if how == "rows" else {"start_offset": 10**9}))
+data = open(path, "rb").read()
+scan = kbat.scan([data] * 100_000, **({} if how == "rows" else {"start_offset": 10**9}))
 print("go", flush=True)
 try:
     if how == "batches":
-        kbat.scan([path] * 100_000, view="batches", start_offset=10**9).to_pyarrow()
+        kbat.scan([data] * 100_000, view="batches", start_offset=10**9).to_pyarrow()
     elif how == "rows":
         for batch in scan.to_batches(threads=threads): pass
     else:

@@ -56,6 +56,8 @@ const HOPS: usize = 16;
 /// Work for each byte passed, and the work of following one header.
 const WORK_PER_BYTE: u64 = 16;
 const HOP_WORK: u64 = 64;
+/// Largest offset of a v0 or v1 message that is believed where the offset before it is not known.
+const MAX_GUESSED_OFFSET: i64 = 1 << 48;
 /// Candidates that are remembered while a better one is looked for.
 const HELD_COUNT: usize = 64;
 
@@ -348,6 +350,10 @@ impl Search<'_> {
         }
         let chain = self.follow(header)?;
         if is_counted(self.source, &mut self.hops, header.position, chain.position)? {
+            return Ok(Verdict::Refuse { go_on: chain.position });
+        }
+        // bytes of a compressed set that look like a message have any offset
+        if header.magic < 2 && !self.is_floor_known && header.base_offset > MAX_GUESSED_OFFSET {
             return Ok(Verdict::Refuse { go_on: chain.position });
         }
         if self.is_cautious {
