@@ -128,8 +128,10 @@ def cases() -> Iterator[Case]:
     for isolation in ("read_uncommitted", "read_committed"):
         asked: dict[str, object] = {"kafka.isolation.level": isolation}
         yield Case("all topics", {"subscribe": everything, "includeHeaders": True, **asked})
-        yield Case("times in transactions", {"subscribe": "transactions", "startingTimestamp": at, **asked})
-        yield Case("until a time", {"subscribe": "transactions", "endingTimestamp": at, **asked})
+        # not startingTimestamp and endingTimestamp: of a batch read of kbat these are filters of rows
+        both = f'{{"transactions": {{"0": {at}, "1": {at}}}}}'
+        yield Case("times in transactions", {"subscribe": "transactions", "startingOffsetsByTimestamp": both, **asked})
+        yield Case("until a time", {"subscribe": "transactions", "endingOffsetsByTimestamp": both, **asked})
         ends: dict[str, object] = {"startingOffsets": '{"transactions": {"0": 7, "1": -2}}', "includeHeaders": True}
         yield Case("offsets in transactions", {"subscribe": "transactions", **ends, **asked})
         yield Case("small tasks", {"subscribe": "transactions", "minPartitions": 7, "includeHeaders": True, **asked})

@@ -1,4 +1,4 @@
-"""`kbat.spark.read`: the rows of the source by a shorter way, `mapInArrow` over a row a task.
+"""`kbat.spark.read`: the rows of the source by a shorter way, `mapInArrow` over one row per task.
 
 ```
 plan, on the driver ──► range(tasks), a row and a partition each ──► mapInArrow: each row reads its task
@@ -39,7 +39,7 @@ def read(
 ) -> DataFrame:
     """Read log segments, as `spark.read.format("kbat")` does, but faster where tasks read more than a few megabytes.
 
-    What is there is listed at this call, once: every use of the DataFrame reads the same offsets.
+    This call lists the segments, once: every use of the DataFrame reads the same offsets.
 
     Args:
         spark: The session, classic or Connect.
@@ -49,8 +49,8 @@ def read(
             `columns=["offset", "value"]`, `startingTimestamp=1700000000000`. None leaves an option out, as Spark does.
 
     Raises:
-        ValueError: An option that is not there or has a wrong value, or bounds that do not fit what is there.
-        FileNotFoundError: Nothing is at a path.
+        ValueError: An unknown option, a wrong value, or bounds that do not fit the existing partitions.
+        FileNotFoundError: A path does not exist.
     """
     rows, tasks, wanted = planned(source, options, schema)
     if not tasks:

@@ -1,7 +1,7 @@
-"""What the filters of a query say of topics, partitions, offsets and times before anything is read.
+"""Which topics, partitions, offsets and times the filters of a query exclude before anything is read.
 
-Filters only leave out what can't match; Spark still looks at every row. So each function here may be as rough as it
-likes, but never leaves out a row that matches.
+Spark still applies the filters to every row. So a function here may keep rows that do not match, but never omits one
+that does.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class RowFilter:
         path: tuple[str, ...] = getattr(item, "attribute", ())
         return dict(self.columns).get(path[0].lower()) if len(path) == 1 else None
 
-    def _truth(self, item: Any, constants: dict[str, Any]) -> bool | None:  # noqa: ANN401 -- likewise
+    def _truth(self, item: Any, constants: dict[str, Any]) -> bool | None:  # noqa: ANN401 -- see above
         """Return what a filter says of topic and partition: False if no row matches, None if that is not known."""
         if isinstance(item, datasource.Not):
             child = item.child
@@ -87,7 +87,7 @@ class RowFilter:
         return None if column not in constants else _matches(item, constants[column])
 
 
-def _matches(item: Any, value: Any) -> bool | None:  # noqa: ANN401 -- likewise
+def _matches(item: Any, value: Any) -> bool | None:  # noqa: ANN401 -- see above
     """Whether a filter is true of a constant; None for a filter that is not known."""
     null_tests = {datasource.IsNull: value is None, datasource.IsNotNull: value is not None}
     if type(item) in null_tests:
@@ -111,12 +111,12 @@ def _matches(item: Any, value: Any) -> bool | None:  # noqa: ANN401 -- likewise
     return None if test is None else bool(test())
 
 
-def _offset_interval(item: Any) -> Interval:  # noqa: ANN401 -- likewise
+def _offset_interval(item: Any) -> Interval:  # noqa: ANN401 -- see above
     values = _values(item, int)
     return _interval(item, min(values), max(values)) if values else Interval()
 
 
-def _timestamp_interval(item: Any) -> Interval:  # noqa: ANN401 -- likewise
+def _timestamp_interval(item: Any) -> Interval:  # noqa: ANN401 -- see above
     values = _values(item, datetime)
     if not values:
         return Interval()
@@ -124,14 +124,14 @@ def _timestamp_interval(item: Any) -> Interval:  # noqa: ANN401 -- likewise
     return _interval(item, min(micros) // 1000, -(-max(micros) // 1000))
 
 
-def _values(item: Any, kind: type[Value]) -> list[Value]:  # noqa: ANN401 -- likewise
+def _values(item: Any, kind: type[Value]) -> list[Value]:  # noqa: ANN401 -- see above
     """Return the literals of a filter, or none if one is of another type."""
     values = list(item.value) if isinstance(item, datasource.In) else [getattr(item, "value", None)]
     there = [value for value in values if isinstance(value, kind)]
     return there if len(there) == len([value for value in values if value is not None]) else []
 
 
-def _interval(item: Any, floor: int, ceiling: int) -> Interval:  # noqa: ANN401 -- likewise
+def _interval(item: Any, floor: int, ceiling: int) -> Interval:  # noqa: ANN401 -- see above
     """Return the whole numbers that a comparison may take, given its smallest literal rounded down, its largest up."""
     intervals: dict[type[Any], Interval] = {
         datasource.In: Interval(floor, ceiling + 1),

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-# How often what is left of a job is removed before it is left to lie.
+# The number of attempts to remove a job's files.
 _CLEAR_COUNT = 100
 
 
 def remove_job(directory: Path) -> None:
-    """Remove a job's directory, into which a task may make a file meanwhile."""
+    """Remove a job's directory, in which a running task may still create files."""
     for _ in range(_CLEAR_COUNT):
         shutil.rmtree(directory, ignore_errors=True)
         if not directory.exists():

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 PARTITION_KEYS = ("topic", "partition", "date", "hour")
 
 _ROW_OF_A_FILE = "directory string, name string, row_count bigint, size bigint"
-# An empty file in the job's directory for as long as the job goes on.
+# An empty file in the job's directory while the job runs.
 _OPEN = "open"
 
 
@@ -99,11 +99,11 @@ def to_parquet(  # noqa: PLR0913 -- all but three by keyword
         options: The options of the data source by their names, as `kbat.spark.read` takes them.
 
     Returns:
-        The files with their rows and bytes. No rows are no files.
+        The files with their rows and bytes; without rows there are no files.
 
     Raises:
-        ValueError: An option that is not there or has a wrong value, a key, column or codec that does not fit.
-        FileNotFoundError: Nothing is at a path.
+        ValueError: An unknown option, or a wrong value of an option, key, column or codec.
+        FileNotFoundError: A path does not exist.
         FileExistsError: Something is in `target`.
         pyspark.errors.PySparkException: What a task raised.
 
@@ -158,7 +158,7 @@ class PartWriter:
                         yield str(directory), file
         finally:
             tally.write()
-            if not (self.job / _OPEN).exists():  # the job failed meanwhile
+            if not (self.job / _OPEN).exists():  # the job has failed
                 shutil.rmtree(self.job, ignore_errors=True)
 
     def _write_pieces(
@@ -248,7 +248,7 @@ def _clear(job: Path) -> None:
 
 
 def _move(directory: Path, found: Sequence[tuple[str, WrittenFile]]) -> WrittenFiles:
-    """Move the files in place; what was moved is removed again if one can't be."""
+    """Move the files in place; if moving one fails, the moved files are removed again."""
     files: list[WrittenFile] = []
     try:
         for attempt, file in found:

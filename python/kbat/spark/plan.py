@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 MIN_TASK_LEN = 4 << 20
 # How many times more bytes a task gets that reads headers only.
 HEADERS_ONLY = 16
-# Files per task of the view segments, which reads little of each.
+# Files that one task of the view segments reads.
 FILES_IN_A_TASK = 500
 # Segments are cut to give every core work, but not into windows smaller than this.
 MIN_CUT_LEN = 32 << 20

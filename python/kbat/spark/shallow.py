@@ -1,4 +1,4 @@
-"""Errors without the frames of kbat: Spark shows a traceback before the message, and the message is what helps."""
+"""Errors without the frames of kbat: Spark shows the traceback before the message, which is the useful part."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Result = TypeVar("Result")
 
 
 def shallow(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """Raise the errors that a function means for its caller without the frames below it; others are unchanged."""
+    """Raise errors about options and files without the frames below the function; other errors are unchanged."""
 
     @functools.wraps(function)
     def call(*args: Arguments.args, **options: Arguments.kwargs) -> Result:

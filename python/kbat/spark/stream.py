@@ -6,11 +6,11 @@ latestOffset  ──► the ends of all logs, within the limits   only whole bat
 partitions    ──► from start to end of a micro-batch        partitions that are new start at their first record
 ```
 
-Offsets are the next ones to read, in Kafka's JSON form. A micro-batch is made of offsets alone, so that one that is run
-again after a restart has the same rows. Deleted segments and partitions are lost data, for `failOnDataLoss` to judge.
+Offsets are the next ones to read, in Kafka's JSON form. A micro-batch consists of offsets only, so that it has the same
+rows if it runs again after a restart. Deleted segments and partitions are lost data: see `failOnDataLoss`.
 
-Spark hands over the start of a micro-batch and its limit from 4.2 on. Before that, the reader goes by the last offsets
-that it saw; the first micro-batch after a restart then has no limit.
+From 4.2 on, Spark passes the start of a micro-batch and its limit. Before that, the reader uses the last offsets that
+it saw; then the first micro-batch after a restart has no limit.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ class KbatStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {log.partition: latest_offset(log, self.options) for log in logs}
 
     def _latest(self, start: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """Return the ends of all logs; a log that is gone keeps its place, should it come back."""
+        """Return the ends of all logs; a log that no longer exists keeps its offset, in case it returns."""
         logs = self._logs()
         ends = self._ends(logs) if self.target is None else dict(self.target)
         there = {log.partition for log in logs}
@@ -206,7 +206,7 @@ class KbatStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {log.partition: log.on_disk.start_offset for log in logs if log.partition in partitions}
 
     def _range(self, partition: TopicPartition, log: Log | None, start: int | None, end: int) -> LogRange | None:
-        """Return what to read of a log, having judged what is lost of it; None for nothing."""
+        """Return the range to read of a log, None for nothing. Reports lost data first."""
         if log is None:
             if start is None or start < end:
                 report_data_loss(f"{partition} is gone, and its offsets before {end} with it", self.options)
@@ -227,7 +227,7 @@ def share(
 ) -> dict[TopicPartition, int]:
     """Share `most` offsets among partitions by how many each has, at least one each, as Spark's Kafka source does.
 
-    What has none goes to its end, which is behind its start where a log went back.
+    A partition without offsets ends at its latest offset, which is before its start if the log became shorter.
     """
     total = sum(counts.values())
     ends = {}

@@ -1,4 +1,4 @@
-"""What tasks read, for those who ask: the option `metricsPath` names a directory, `metrics` sums what lies there.
+"""Counts of the rows and bytes that tasks read: each writes a file into `metricsPath`, and `metrics` adds them up.
 
 Spark gives a Python data source no way to count: accumulators don't reach it, and its metrics are those of the JVM. So
 each task leaves a small file, named after what it read, which a second run of the task replaces.
@@ -26,7 +26,7 @@ _SUFFIX = ".kbat-metrics.json"
 
 
 class Tally:
-    """Counts what one task reads, and leaves it in a file."""
+    """Counts what one task reads, and writes it to a file."""
 
     def __init__(self, directory: str | None, partition: ReadPartition) -> None:
         self.directory = directory
@@ -47,7 +47,7 @@ class Tally:
             self.counts[name] = self.counts.get(name, 0) + count
 
     def write(self) -> None:
-        """Leave the counts, if they were asked for."""
+        """Write the counts, if the option `metricsPath` is set."""
         if self.directory is None:
             return
         path = Path(self.directory)
@@ -58,7 +58,7 @@ class Tally:
 
 
 def metrics(path: str | os.PathLike[str]) -> dict[str, int]:
-    """Sum what the tasks left under the directory that the option `metricsPath` named.
+    """Add up the counts in a directory that the option `metricsPath` named.
 
     Returns:
         `tasks`, and by the names of `kbat.ScanStats`: `batches`, `records`, `bytes_read`, `batches_skipped`,

@@ -1,4 +1,4 @@
-"""What the text of an option may be: each parser gives a value or a `ValueError` that says what it takes."""
+"""Parsers of option values: each returns a value or raises a `ValueError` that names the accepted forms."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TIMES = {"": 1, "ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000,
 _INT64_MAX = (1 << 63) - 1
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# Smaller numbers are taken for seconds: as milliseconds they are times before March 1973.
+# Smaller numbers look like seconds: as milliseconds they are times before March 1973.
 LEAST_MILLISECONDS = 100_000_000_000
 _EXAMPLE = "2026-11-22T00:00:00Z"
 _TIME_FORM = f"it is a time: milliseconds since 1970, UTC, like 1700000000000, or text with a zone, like {_EXAMPLE}"

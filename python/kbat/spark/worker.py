@@ -10,7 +10,7 @@ import gc
 def settle() -> None:
     """Keep what the worker has loaded out of Spark's collections of garbage; nothing outside a task.
 
-    Spark's daemon makes a full collection after each task. It looks at every object of every module, 30 to 100 ms long,
+    Spark's daemon makes a full collection after each task. It visits every object of every module, 30 to 100 ms long,
     while the next task of that worker waits. Modules stay anyway; what is made from now on is collected as ever.
     """
     from pyspark import TaskContext  # noqa: PLC0415 -- there are tasks only where Spark runs them

@@ -70,55 +70,55 @@ _COLUMN_TYPES: dict[str, tuple[type[DataType], ...]] = {
 }
 # Columns of the source that a sink has no use for, as Spark's Kafka sink: what was read can be written as it is.
 _PASSED_OVER = ("offset", "timestampType")
-# What kbat.encode looks at.
+# The columns that kbat.encode reads.
 _RECORD_COLUMNS = ("key", "value", "headers", "timestamp")
 
 
 @dataclass(frozen=True, kw_only=True)
 class WriteOptions:
-    """What one `df.write.format("kbat")` asks for."""
+    """The options of one `df.write.format("kbat")`."""
 
-    path: str | None = option("path", values.parse_text, "the directory that the partition directories go into")
-    topic: str | None = option("topic", parse_topic, "topic of all rows; else the column topic")
+    path: str | None = option("path", values.parse_text, "the directory for the partition directories")
+    topic: str | None = option("topic", parse_topic, "the topic of all rows, instead of the column topic")
     num_partitions: int | None = option(
         "numPartitions",
         values.at_most(_INT32_MAX, values.parse_positive_count),
-        "partitions of each topic, needed for new ones where there is no column partition",
+        "the number of partitions of each new topic, required without a column partition",
     )
     compression: str = option(
         "compression",
         values.one_of("none", "gzip", "snappy", "lz4", "zstd"),
-        "codec of the batches",
+        "the codec of the batches",
         default="none",
         aliases=("kafka.compression.type",),
     )
-    level: int | None = option("level", values.parse_number, "its level, as Kafka counts")
+    level: int | None = option("level", values.parse_number, "the codec's level, with Kafka's numbers")
     batch_size: int = option(
         "batchSize",
         values.parse_positive_len,
-        "bytes of a batch before compression",
+        "the size of a batch before compression, in bytes",
         default=128 << 10,
         aliases=("kafka.batch.size",),
     )
     segment_bytes: int = option(
         "segmentBytes",
         values.at_most(_INT32_MAX, values.parse_positive_len),
-        "bytes of a segment at the most",
+        "the largest size of a segment",
         default=1 << 30,
     )
     leader_epoch: int | None = option(
-        "leaderEpoch", values.at_most(_INT32_MAX, values.parse_count), "leader epoch of the batches"
+        "leaderEpoch", values.at_most(_INT32_MAX, values.parse_count), "the leader epoch of the batches"
     )
     has_metadata: bool = option(
         "partitionMetadata",
         values.parse_bool,
-        "new partitions get a partition.metadata",
+        "writes a partition.metadata into new partitions",
         default=False,
     )
 
 
 def parse_write_options(given: Mapping[str, str]) -> WriteOptions:
-    """Parse the options of a write. Raises `ValueError` that names the option and says what it can be."""
+    """Parse the options of a write. Raises `ValueError` that names the option and its values."""
     known = ("kafka.compression.type", "kafka.batch.size")
     ignored = [name for name in given if name.lower().startswith("kafka.") and name.lower() not in known]
     warn_of_broker_options(ignored)
