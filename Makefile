@@ -16,6 +16,8 @@ LOG_DIR ?= tests/data/log-dir
 PYTHON ?= python3
 
 VENV := .venv
+# Cargo.lock with the versions of constraints-cargo.txt.
+LOCK := target/.made-lock
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 RUST_SOURCES := Cargo.toml $(shell find src -name '*.rs')
@@ -40,7 +42,7 @@ demo: tools-demo $(VENV)/.made-demo ## read a broker's log directory with Spark:
 test: tools-test clippy check-python test-rust test-python ## check and test everything, from nothing
 
 .PHONY: test-rust
-test-rust: ## test the Rust crate
+test-rust: $(LOCK) ## test the Rust crate
 	cargo test --features parquet
 
 .PHONY: test-python
@@ -61,7 +63,7 @@ check-words: $(VENV)/.made-tools
 	$(BIN)/python tests/python/words.py
 
 .PHONY: clippy
-clippy: $(VENV)/.made-tools
+clippy: $(VENV)/.made-tools $(LOCK)
 	cargo clippy --all-targets --all-features -- -D warnings
 
 .PHONY: check-python
@@ -76,7 +78,7 @@ bench: $(VENV)/.made-kbat ## run the benchmarks, Rust's and Python's
 	$(BIN)/python benches/python/bench.py
 
 .PHONY: docs
-docs: tools-docs $(VENV)/.made-docs ## build the documentation, Python's and Rust's, and check every link
+docs: tools-docs $(VENV)/.made-docs $(LOCK) ## build the documentation, Python's and Rust's, and check every link
 	rm -rf site target/doc
 	$(BIN)/python benches/python/chart.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
@@ -118,7 +120,12 @@ $(VENV)/.made-tools: constraints.txt
 	@$(PIP) install -c constraints.txt maturin
 	@touch $@
 
-dist/.built: $(VENV)/.made-tools $(RUST_SOURCES) $(PYTHON_SOURCES)
+$(LOCK): Cargo.toml constraints-cargo.txt .ci/pin-crates
+	@.ci/pin-crates
+	@mkdir -p target
+	@touch $@
+
+dist/.built: $(VENV)/.made-tools $(LOCK) $(RUST_SOURCES) $(PYTHON_SOURCES)
 	@echo "building the release wheel; the first time takes some minutes" >&2
 	@rm -rf target/wheel
 	@mkdir -p target

@@ -216,6 +216,8 @@ struct Inner {
     kind: ErrorKind,
     position: Position,
     path: Option<PathBuf>,
+    /// What explains the error, for people.
+    note: Option<String>,
 }
 
 /// A kind and a place, in one pointer.
@@ -240,7 +242,7 @@ impl fmt::Debug for Error {
 impl Error {
     #[cold]
     pub(crate) fn new(kind: ErrorKind) -> Self {
-        Self(Box::new(Inner { kind, position: Position::default(), path: None }))
+        Self(Box::new(Inner { kind, position: Position::default(), path: None, note: None }))
     }
 
     #[cold]
@@ -297,6 +299,13 @@ impl Error {
         self
     }
 
+    /// Adds an explanation to the message.
+    #[must_use]
+    pub(crate) fn with_note(mut self, note: impl Into<String>) -> Self {
+        self.0.note.get_or_insert_with(|| note.into());
+        self
+    }
+
     /// What went wrong.
     #[must_use]
     pub fn kind(&self) -> &ErrorKind {
@@ -333,11 +342,12 @@ impl fmt::Display for Error {
         write!(f, "{}", self.0.kind)?;
         let place = self.0.position != Position::default();
         match (&self.0.path, place) {
-            (Some(path), true) => write!(f, " ({}: {})", path.display(), self.0.position),
-            (Some(path), false) => write!(f, " ({})", path.display()),
-            (None, true) => write!(f, " ({})", self.0.position),
-            (None, false) => Ok(()),
+            (Some(path), true) => write!(f, " ({}: {})", path.display(), self.0.position)?,
+            (Some(path), false) => write!(f, " ({})", path.display())?,
+            (None, true) => write!(f, " ({})", self.0.position)?,
+            (None, false) => {}
         }
+        self.0.note.as_ref().map_or(Ok(()), |note| write!(f, "; {note}"))
     }
 }
 

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use crate::arrow::columns::Origin;
 use crate::arrow::options::ScanOptions;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::format::frame::batches;
 use crate::format::header::HEADER_LEN_UP_TO_MAGIC;
 use crate::limits::Limits;
 use crate::log::committed::Committed;
 use crate::log::{Input, SegmentReader, split_points};
 use crate::num::u64_of;
-use crate::store::{SegmentFile, refuse_foreign_file};
+use crate::store::{SegmentFile, foreign_file};
 
 /// Something to scan: a file or a buffer, and what is known of it.
 #[derive(Clone)]
@@ -166,13 +166,13 @@ impl ScanSource {
     /// Names the file in an error; for one at its start, what the file is if it is plainly not a log.
     pub(crate) fn locate(&self, error: Error) -> Error {
         let Place::File(path) = &self.place else { return error };
-        if error.position().byte.is_some_and(|byte| byte < u64_of(HEADER_LEN_UP_TO_MAGIC))
-            && let Err(foreign) = refuse_foreign_file(path)
-            && matches!(foreign.kind(), ErrorKind::InvalidArgument(_))
-        {
-            return foreign;
+        let is_at_start = error.position().byte.is_some_and(|byte| byte < u64_of(HEADER_LEN_UP_TO_MAGIC));
+        match is_at_start.then(|| foreign_file(path)) {
+            Some(Ok(Some(what))) => {
+                error.with_path(path).with_note(format!("the file is {what}, not a Kafka log segment"))
+            }
+            _ => error.with_path(path),
         }
-        error.with_path(path)
     }
 }
 

@@ -424,9 +424,12 @@ impl Current {
         Ok(Some(fault))
     }
 
-    /// Refuses input that ends inside a batch if complete batches follow in it, or other segments. Otherwise it may end anywhere: the
-    /// last segment of a log that is being written does, and a buffer that a consumer fetched.
+    /// Refuses a segment that ends inside a batch if complete batches follow in it, or other segments. The last segment of a log that
+    /// is being written may end anywhere. So may a buffer, as in Kafka: a broker cuts what a consumer fetches at any byte.
     fn check_end(&mut self) -> Result<()> {
+        if self.source.base_offset.is_none() || self.source.path().is_none() {
+            return Ok(());
+        }
         match self.cut_end()? {
             Some(fault) if !fault.is_cut || self.next_base()?.is_some() => {
                 let is_zeros = fault.kind == ErrorKind::ZeroTail.name();

@@ -100,6 +100,21 @@ pub(crate) fn discover(
     Ok((discovery.into_segments().into_iter().map(PySegmentFile).collect(), warnings))
 }
 
+/// What a file is that is plainly not a log segment, by its first bytes, such as ``"gzip-compressed"``.
+///
+/// Args:
+///     path: The file.
+///
+/// Returns:
+///     None for a file that may be a segment.
+///
+/// Raises:
+///     OSError: The file can't be read.
+#[pyfunction]
+pub(crate) fn foreign_file(py: Python<'_>, path: PathBuf) -> PyResult<Option<&'static str>> {
+    crate::store::foreign_file(&path).or_raise(py)
+}
+
 /// A path or a list of paths.
 fn paths(object: &Bound<'_, PyAny>) -> PyResult<Vec<PathBuf>> {
     if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {

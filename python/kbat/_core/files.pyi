@@ -20,6 +20,7 @@ __all__ = [
     "TimeIndex",
     "TransactionIndex",
     "discover",
+    "foreign_file",
 ]
 
 @final
@@ -355,3 +356,16 @@ def discover(
     replicas: Literal["error", "longest"] = "error",
 ) -> tuple[list[SegmentFile], list[str]]:
     """As ``kbat.find_segments``, with the warnings as a list of texts in place of Python's warnings."""
+
+def foreign_file(path: _Path) -> str | None:
+    """What a file is that is plainly not a log segment, by its first bytes, such as ``"gzip-compressed"``.
+
+    Args:
+        path: The file.
+
+    Returns:
+        None for a file that may be a segment.
+
+    Raises:
+        OSError: The file can't be read.
+    """
