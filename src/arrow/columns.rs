@@ -84,7 +84,7 @@ impl Builder {
             Self::Value(bytes) => bytes.push_all(records, Record::value, blocks, memory),
             Self::Offset(values) => values.extend(records.iter().map(Record::offset)),
             Self::Timestamp(values, TimestampUnit::Millisecond, _) => {
-                values.extend(records.iter().map(Record::timestamp))
+                values.extend(records.iter().map(Record::timestamp));
             }
             Self::Timestamp(values, TimestampUnit::Microsecond, _) => {
                 for record in records {

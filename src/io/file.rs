@@ -89,7 +89,11 @@ impl PositionedFile {
 
     /// The first position, not before `position`, that does not lie in a hole of a sparse file; the length if all the rest is a hole.
     pub(crate) fn next_data(&self, position: u64) -> Result<u64> {
-        next_data(&self.file, position).map_or_else(|| Ok(position), |found| found.map_or_else(|| self.len(), Ok))
+        match next_data(&self.file, position) {
+            Data::At(found) => Ok(found),
+            Data::None => self.len(),
+            Data::Unknown => Ok(position),
+        }
     }
 
     /// The whole file, if it has no more than `max_len` bytes.
@@ -111,23 +115,32 @@ impl PositionedFile {
     }
 }
 
-/// Where data begins; `Some(None)` if only a hole is left, `None` if the system can't tell.
+/// Where the data of a sparse file continues.
+#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux is asked"))]
+enum Data {
+    At(u64),
+    /// Only a hole is left.
+    None,
+    /// The system can't tell.
+    Unknown,
+}
+
 #[cfg(target_os = "linux")]
-fn next_data(file: &File, position: u64) -> Option<Option<u64>> {
+fn next_data(file: &File, position: u64) -> Data {
     use rustix::fs::{SeekFrom, seek};
     use rustix::io::Errno;
 
     // nothing reads at the file's own position, so that it may move
     match seek(file, SeekFrom::Data(position)) {
-        Ok(found) => Some(Some(found)),
-        Err(Errno::NXIO) => Some(None),
-        Err(_) => None,
+        Ok(found) => Data::At(found),
+        Err(Errno::NXIO) => Data::None,
+        Err(_) => Data::Unknown,
     }
 }
 
 #[cfg(not(target_os = "linux"))]
-fn next_data(_file: &File, _position: u64) -> Option<Option<u64>> {
-    None
+fn next_data(_file: &File, _position: u64) -> Data {
+    Data::Unknown
 }
 
 #[cfg(unix)]

@@ -133,7 +133,7 @@ impl Replay<'_> {
     /// The last segment up to `index` whose snapshot can be read, and what that says.
     fn last_snapshot(&self, index: usize) -> (usize, ProducerStates) {
         for (at, segment) in self.segments.iter().enumerate().take(index.saturating_add(1)).rev() {
-            if let Ok(snapshot) = ProducerSnapshot::read(&segment.file(LogFileKind::ProducerSnapshot)) {
+            if let Ok(snapshot) = ProducerSnapshot::read(segment.file(LogFileKind::ProducerSnapshot)) {
                 return (at, ProducerStates::from_snapshot(&snapshot, segment.base_offset()));
             }
         }

@@ -178,7 +178,7 @@ impl LogDirectory {
     /// # Errors
     /// A file that is malformed or can't be read.
     pub fn meta(&self) -> Result<Option<MetaProperties>> {
-        match MetaProperties::read(&self.path.join(META_PROPERTIES)) {
+        match MetaProperties::read(self.path.join(META_PROPERTIES)) {
             Ok(meta) => Ok(Some(meta)),
             Err(error) if error.is_not_found() => Ok(None),
             Err(error) => Err(error),
@@ -190,7 +190,7 @@ impl LogDirectory {
     /// # Errors
     /// A file that is malformed or can't be read.
     pub fn checkpoint(&self, name: &str) -> Result<Option<OffsetCheckpoint>> {
-        match OffsetCheckpoint::read(&self.path.join(name)) {
+        match OffsetCheckpoint::read(self.path.join(name)) {
             Ok(checkpoint) => Ok(Some(checkpoint)),
             Err(error) if error.is_not_found() => Ok(None),
             Err(error) => Err(error),

@@ -82,7 +82,7 @@ impl PartitionLog {
                 continue;
             };
             match (file.kind, file.state) {
-                (LogFileKind::Log, LogFileState::Live) => match Segment::open_with(&entry.path(), limits) {
+                (LogFileKind::Log, LogFileState::Live) => match Segment::open_with(entry.path(), limits) {
                     Ok(segment) => log.segments.push(segment),
                     Err(error) if error.is_not_found() && metadata_if_there(&entry.path())?.is_none() => {}
                     Err(error) => return Err(error),
@@ -165,7 +165,7 @@ impl PartitionLog {
     /// # Errors
     /// A file that is malformed or can't be read.
     pub fn leader_epochs(&self) -> Result<LeaderEpochs> {
-        match LeaderEpochs::read(&self.directory.join(LEADER_EPOCHS)) {
+        match LeaderEpochs::read(self.directory.join(LEADER_EPOCHS)) {
             Err(error) if error.is_not_found() => Ok(LeaderEpochs::default()),
             read => read,
         }
@@ -176,7 +176,7 @@ impl PartitionLog {
     /// # Errors
     /// A file that is malformed or can't be read.
     pub fn metadata(&self) -> Result<Option<PartitionMetadata>> {
-        match PartitionMetadata::read(&self.directory.join(PARTITION_METADATA)) {
+        match PartitionMetadata::read(self.directory.join(PARTITION_METADATA)) {
             Ok(metadata) => Ok(Some(metadata)),
             Err(error) if error.is_not_found() => Ok(None),
             Err(error) => Err(error),
@@ -285,5 +285,5 @@ fn modified(segment: &Segment) -> Result<i64> {
 
 /// What a log directory says of its partitions' starts. A checkpoint that can't be read says nothing, as in a broker.
 pub(crate) fn log_starts(log_directory: &Path) -> Option<OffsetCheckpoint> {
-    OffsetCheckpoint::read(&log_directory.join(LOG_START_CHECKPOINT)).ok()
+    OffsetCheckpoint::read(log_directory.join(LOG_START_CHECKPOINT)).ok()
 }

@@ -97,7 +97,9 @@ impl Selection {
         self.topics.as_ref().is_none_or(|patterns| patterns.iter().any(|pattern| pattern.matches(topic)))
     }
 
-    fn is_everything(&self) -> bool {
+    /// Whether neither topics nor partitions are selected.
+    #[must_use]
+    pub fn is_everything(&self) -> bool {
         self.topics.is_none() && self.partitions.is_none()
     }
 
@@ -175,7 +177,6 @@ pub fn find_segments(path: impl AsRef<Path>) -> Result<Vec<SegmentFile>> {
 pub fn discover(locations: &[PathBuf], selection: &Selection) -> Result<Discovery> {
     let mut discovery = Discovery::default();
     let mut partitions = Vec::new();
-    let mut unnamed = false;
     for location in locations {
         let mut segments = Vec::new();
         for path in expand(location)? {
@@ -189,16 +190,15 @@ pub fn discover(locations: &[PathBuf], selection: &Selection) -> Result<Discover
             }
             partitions.extend(named);
             partitions.extend(found.iter().filter_map(|segment| segment.partition.clone()));
-            unnamed |= found.iter().any(|segment| segment.partition.is_none());
             segments.extend(found);
         }
         discovery.locations.push(segments);
     }
-    if !selection.is_everything() && !(unnamed && partitions.is_empty()) {
+    if !selection.is_everything() {
         selection.check(partitions.iter())?;
+        let is_selected = |segment: &SegmentFile| segment.partition.as_ref().is_some_and(|one| selection.includes(one));
+        discovery.locations.iter_mut().for_each(|segments| segments.retain(is_selected));
     }
-    let is_selected = |segment: &SegmentFile| segment.partition.as_ref().is_none_or(|one| selection.includes(one));
-    discovery.locations.iter_mut().for_each(|segments| segments.retain(is_selected));
     let all = discovery.locations.iter().map(Vec::len).fold(0_usize, usize::saturating_add);
     if all > 1 && (locations.len() > 1 || is_pattern(locations)) {
         keep_each_once(&mut discovery.locations);

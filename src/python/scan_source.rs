@@ -21,6 +21,10 @@ pub(crate) fn sources(object: &Bound<'_, PyAny>, selection: &Selection) -> PyRes
     let mut parts = Vec::new();
     flatten(object, &mut parts)?;
     let paths: Vec<PathBuf> = parts.iter().filter_map(|part| part.path().cloned()).collect();
+    if paths.is_empty() && !parts.is_empty() && !selection.is_everything() {
+        let message = "topics and partitions select directories, and have no effect on buffers and parts of files";
+        return Err(PyValueError::new_err(message));
+    }
     let mut discovery = if paths.is_empty() { Discovery::default() } else { discovered(py, &paths, selection)? };
     warn(py, &discovery)?;
     let mut locations = std::mem::take(&mut discovery.locations).into_iter();

@@ -225,7 +225,7 @@ fn is_of_kafka(name: &str) -> bool {
     known.contains(&name)
         || name.starts_with('.')
         || name.ends_with("-checkpoint")
-        || name.ends_with(".tmp")
+        || name.strip_suffix(".tmp").is_some()
         || name.contains(".kbat-")
         || SnapshotFile::parse(name).is_some()
 }

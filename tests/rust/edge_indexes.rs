@@ -71,7 +71,7 @@ fn offset_index_fetch_upper_bound_is_the_first_entry_beyond() {
     for (from, size) in [(3, 1), (0, 200), (1, 200), (0, u32::MAX)] {
         assert_eq!(bound(from, size), None, "{from} {size}");
     }
-    let empty = OffsetIndex::open(&folder.file("b", ""), Some(45)).unwrap();
+    let empty = OffsetIndex::open(folder.file("b", ""), Some(45)).unwrap();
     assert!(empty.fetch_upper_bound(OffsetEntry { offset: 0, position: 0 }, 5).unwrap().is_none());
 }
 
@@ -92,11 +92,11 @@ fn offset_index_base_offset_comes_from_any_segment_file_name() {
     let content = offsets(0, &[(7, 100)]);
     for name in ["00000000000000000042.index", "42.index.deleted", "42.index.swap", "42.index.cleaned", "42_AAAA.index"]
     {
-        let index = OffsetIndex::open(&folder.file(name, &content), None).unwrap();
+        let index = OffsetIndex::open(folder.file(name, &content), None).unwrap();
         assert_eq!(pair(index.last_entry().unwrap().unwrap()), (49, 100), "{name}");
         assert_eq!(pair(OffsetIndex::open(index.path(), Some(1000)).unwrap().lookup(5000).unwrap()), (1007, 100));
     }
-    let error = OffsetIndex::open(&folder.file("index", &content), None).unwrap_err();
+    let error = OffsetIndex::open(folder.file("index", &content), None).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::InvalidArgument(message) if message.contains("base_offset")), "{error}");
     assert!(matches!(TimeIndex::open(folder.path(), None).unwrap_err().kind(), ErrorKind::Io(_)));
 }
@@ -109,7 +109,7 @@ fn offset_index_of_a_running_broker_ends_at_its_zeros() {
         for zeros in [0, 8, 16, 24, 80, 8000] {
             let mut content = offsets(0, &entries[..count]);
             content.resize(content.len() + zeros, 0);
-            let index = OffsetIndex::open(&folder.file("0.index", content), None).unwrap();
+            let index = OffsetIndex::open(folder.file("0.index", content), None).unwrap();
             // one entry of zeros may be one
             let lone = count == 0 && zeros == 8;
             assert_eq!(index.entry_count(), if lone { 1 } else { count as u64 }, "{count} {zeros}");
@@ -124,7 +124,7 @@ fn offset_index_of_a_running_broker_ends_at_its_zeros() {
 #[test]
 fn offset_index_first_entry_may_be_of_the_base_offset() {
     let folder = Folder::new("offset-first");
-    let index = OffsetIndex::open(&folder.file("5.index", offsets(5, &[(5, 0), (6, 70), (9, 140)])), None).unwrap();
+    let index = OffsetIndex::open(folder.file("5.index", offsets(5, &[(5, 0), (6, 70), (9, 140)])), None).unwrap();
     assert_eq!(index.entries().unwrap().into_iter().map(pair).collect::<Vec<_>>(), [(5, 0), (6, 70), (9, 140)]);
     index.sanity_check().unwrap();
 }
@@ -148,7 +148,7 @@ fn index_with_a_cut_entry_works_on_the_whole_ones() {
     let folder = Folder::new("cut");
     let whole = offsets(0, &[(3, 100), (6, 200), (9, 300)]);
     for len in 0..whole.len() {
-        let index = OffsetIndex::open(&folder.file("0.index", &whole[..len]), None).unwrap();
+        let index = OffsetIndex::open(folder.file("0.index", &whole[..len]), None).unwrap();
         let count = len / 8;
         assert_eq!(index.entries().unwrap().len(), count);
         assert_eq!(index.lookup(100).unwrap().position, count as i32 * 100);
@@ -158,7 +158,7 @@ fn index_with_a_cut_entry_works_on_the_whole_ones() {
     }
     let whole = times(0, &[(30, 3), (60, 6), (90, 9)]);
     for len in 0..whole.len() {
-        let index = TimeIndex::open(&folder.file("0.timeindex", &whole[..len]), None).unwrap();
+        let index = TimeIndex::open(folder.file("0.timeindex", &whole[..len]), None).unwrap();
         assert_eq!(index.entries().unwrap().len(), len / 12);
         assert_eq!(index.lookup(100).unwrap().offset, (len / 12) as i64 * 3);
         assert_eq!(index.sanity_check().is_ok(), len % 12 == 0, "{len}");
@@ -180,9 +180,9 @@ fn index_damaged_anyhow_gives_an_answer() {
         if round % 2 == 0 {
             content.iter_mut().filter(|byte| **byte < 200).for_each(|byte| *byte = 0);
         }
-        let index = OffsetIndex::open(&folder.file("7.index", &content), None).unwrap();
+        let index = OffsetIndex::open(folder.file("7.index", &content), None).unwrap();
         assert!(index.entries().unwrap().len() as u64 <= index.entry_count());
-        let time_index = TimeIndex::open(&folder.file("7.timeindex", &content), None).unwrap();
+        let time_index = TimeIndex::open(folder.file("7.timeindex", &content), None).unwrap();
         for target in [i64::MIN, -1, 0, 7, 8, random() as i64, i64::MAX] {
             index.lookup(target).unwrap();
             time_index.lookup(target).unwrap();
@@ -209,12 +209,12 @@ fn index_that_gets_shorter_while_open_ends_there() {
 fn time_index_lookup_is_the_floor() {
     let folder = Folder::new("time-floor");
     let entries: Vec<(i64, i64)> = (1..=30).map(|i| (i * 10, 45 + i * 10)).collect();
-    let index = TimeIndex::open(&folder.file("45.timeindex", times(45, &entries)), None).unwrap();
+    let index = TimeIndex::open(folder.file("45.timeindex", times(45, &entries)), None).unwrap();
     for (timestamp, found) in [(9, (-1, 45)), (10, (10, 55)), (25, (20, 65)), (30, (30, 75)), (9999, (300, 345))] {
         assert_eq!(time_pair(index.lookup(timestamp).unwrap()), found, "{timestamp}");
     }
     assert_eq!(time_pair(index.last_entry().unwrap()), (300, 345));
-    let empty = TimeIndex::open(&folder.file("46.timeindex", ""), None).unwrap();
+    let empty = TimeIndex::open(folder.file("46.timeindex", ""), None).unwrap();
     assert_eq!(time_pair(empty.last_entry().unwrap()), (-1, 46));
     assert_eq!(time_pair(empty.lookup(5).unwrap()), (-1, 46));
     let mut truncated = index.entries().unwrap();
@@ -225,8 +225,8 @@ fn time_index_lookup_is_the_floor() {
 #[test]
 fn index_sanity_check_says_what_kafkas_says() {
     let folder = Folder::new("sanity");
-    let time = |content: Vec<u8>| TimeIndex::open(&folder.file("45.timeindex", content), None).unwrap().sanity_check();
-    let offset = |content: Vec<u8>| OffsetIndex::open(&folder.file("45.index", content), None).unwrap().sanity_check();
+    let time = |content: Vec<u8>| TimeIndex::open(folder.file("45.timeindex", content), None).unwrap().sanity_check();
+    let offset = |content: Vec<u8>| OffsetIndex::open(folder.file("45.index", content), None).unwrap().sanity_check();
     let negative = (-1_i32).to_be_bytes();
     time(times(45, &[(10, 46), (20, 50)])).unwrap();
     assert!(time(times(45, &[(10, 46), (9, 50)])).unwrap_err().to_string().contains("timestamp"));
@@ -245,7 +245,7 @@ fn aborted() -> Vec<AbortedTransaction> {
 
 fn transaction_index(folder: &Folder, entries: &[AbortedTransaction]) -> TransactionIndex {
     let content: Vec<u8> = entries.iter().flat_map(AbortedTransaction::encode).collect();
-    TransactionIndex::open(&folder.file("0.txnindex", content)).unwrap()
+    TransactionIndex::open(folder.file("0.txnindex", content)).unwrap()
 }
 
 #[test]
@@ -283,7 +283,7 @@ fn transaction_index_reads_one_byte_of_the_version() {
     let with = |place: usize, byte: u8| {
         let mut content = whole.clone();
         content[place] = byte;
-        TransactionIndex::open(&folder.file("0.txnindex", content)).unwrap().entries()
+        TransactionIndex::open(folder.file("0.txnindex", content)).unwrap().entries()
     };
     assert_eq!(with(1, 9).unwrap()[0].version, 9);
     assert_eq!(with(34, 0xff).unwrap()[1].version, -256);
@@ -296,7 +296,7 @@ fn transaction_index_cut_entry_is_not_looked_at() {
     let folder = Folder::new("txn-cut");
     let whole: Vec<u8> = aborted().iter().flat_map(AbortedTransaction::encode).collect();
     for len in 0..=whole.len() {
-        let index = TransactionIndex::open(&folder.file("0.txnindex", &whole[..len])).unwrap();
+        let index = TransactionIndex::open(folder.file("0.txnindex", &whole[..len])).unwrap();
         assert_eq!(index.entries().unwrap(), aborted()[..len / 34], "{len}");
         assert_eq!(index.entry_count(), (len / 34) as u64);
     }

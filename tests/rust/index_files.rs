@@ -163,7 +163,7 @@ fn every_offset_lookup_gives_kafkas_answer() {
     let mut seen = 0;
     for (segment, lines) in lookups("offset") {
         let place = segment.display();
-        let index = OffsetIndex::open(&segment.with_extension("index"), None).unwrap();
+        let index = OffsetIndex::open(segment.with_extension("index"), None).unwrap();
         for line in lines {
             let found = index.lookup(line["target"].as_i64().unwrap()).unwrap();
             assert_eq!(Some(found.offset), line["indexOffset"].as_i64(), "{place} {line}");
@@ -179,7 +179,7 @@ fn every_time_lookup_gives_kafkas_answer() {
     let mut seen = 0;
     for (segment, lines) in lookups("time") {
         let place = segment.display();
-        let index = TimeIndex::open(&segment.with_extension("timeindex"), None).unwrap();
+        let index = TimeIndex::open(segment.with_extension("timeindex"), None).unwrap();
         for line in lines {
             let found = index.lookup(line["target"].as_i64().unwrap()).unwrap();
             assert_eq!(Some(found.timestamp), line["timeIndexTimestamp"].as_i64(), "{place} {line}");
@@ -244,13 +244,13 @@ fn the_files_of_a_log_directory_are_told() {
                 assert_eq!(checkpoint.offset("log-start", 0), Some(170), "{place}");
             }
         }
-        let properties = MetaProperties::read(&folder.join("meta.properties")).unwrap();
+        let properties = MetaProperties::read(folder.join("meta.properties")).unwrap();
         assert_eq!((properties.version, properties.node_id), (1, Some(1)));
         assert!(properties.cluster_id.is_some() && properties.directory_id.is_some());
     }
-    let shutdown = kbat::CleanShutdown::read(&data_dir().join("log-dir")).unwrap();
+    let shutdown = kbat::CleanShutdown::read(data_dir().join("log-dir")).unwrap();
     assert_eq!(shutdown.unwrap().broker_epoch, Some(106));
-    assert!(kbat::CleanShutdown::read(&data_dir()).unwrap().is_none());
+    assert!(kbat::CleanShutdown::read(data_dir()).unwrap().is_none());
 }
 
 /// `index.interval.bytes` of a case of the corpus; `recovered/` is of the same case.
@@ -278,14 +278,14 @@ fn compare(index: &Path) -> (Same, Same) {
     let interval_bytes = index_interval_bytes(index.parent().unwrap());
     let mut indexer = SegmentIndexer::new(base_offset, interval_bytes, kbat::DEFAULT_MAX_INDEX_BYTES);
     let (mut offsets, mut times) = (Vec::new(), Vec::new());
-    let mut headers = HeaderReader::open(&index.with_extension("log"), &Limits::default()).unwrap();
+    let mut headers = HeaderReader::open(index.with_extension("log"), &Limits::default()).unwrap();
     while let Some(header) = headers.next_header() {
         let entries = indexer.observe(&header.unwrap()).unwrap();
         offsets.extend(entries.offset);
         times.extend(entries.time);
     }
     let same_offsets = OffsetIndex::open(index, None).unwrap().entries().unwrap() == offsets;
-    let found = TimeIndex::open(&index.with_extension("timeindex"), None).unwrap().entries().unwrap();
+    let found = TimeIndex::open(index.with_extension("timeindex"), None).unwrap().entries().unwrap();
     let not_closed = found == times;
     times.extend(indexer.finish());
     let same_times = if found == times { Same::Yes } else { [Same::No, Same::NotClosed][usize::from(not_closed)] };

@@ -90,7 +90,7 @@ fn rows_of_log_directories_are_those_of_the_sequential_scan() {
     let bounded = ScanOptions { start_offset: Some(50), end_offset: Some(700), ..all_columns() };
     assert_same("bounded", &sources, &bounded, &[500, 1 << 30]);
     for name in ["txn-lz4-0", "txn-none-0"] {
-        let Ok(segments) = find_segments(&root.join(name)) else { continue };
+        let Ok(segments) = find_segments(root.join(name)) else { continue };
         let committed = ScanOptions { isolation: Isolation::ReadCommitted, ..all_columns() };
         assert_same(name, &ScanSource::files(&segments), &committed, &[500]);
     }

@@ -91,7 +91,7 @@ fn reader_of_batches_across_windows_gives_them_whole() {
     bytes.extend_from_slice(&record(&vec![9; 3 << 20]));
     bytes.resize(bytes.len() + 3_000_000, 0);
     let file = Temporary::holding("windows", &bytes);
-    let walk = by_windows(SegmentReader::open(&file.path()).unwrap());
+    let walk = by_windows(SegmentReader::open(file.path()).unwrap());
     assert_eq!(walk, in_memory(&bytes));
     assert_eq!((walk.0.len(), walk.2), (61, 3_000_000));
 }
@@ -112,7 +112,7 @@ fn reader_of_a_file_past_4_gib_has_its_positions() {
     out.set_len(count * batch.len() as u64).unwrap();
     drop(out);
     assert!(count * batch.len() as u64 > 4 << 30);
-    let (seen, error, remainder) = by_windows(SegmentReader::open(&file.path()).unwrap());
+    let (seen, error, remainder) = by_windows(SegmentReader::open(file.path()).unwrap());
     assert_eq!((seen.len() as u64, error, remainder), (count, None, 0));
     assert!(seen.iter().enumerate().all(|(i, &(position, ..))| position == (i * batch.len()) as u64));
 }
@@ -122,7 +122,7 @@ fn reader_of_a_file_past_4_gib_has_its_positions() {
 fn reader_of_a_file_that_gets_shorter_ends_there() {
     let one = record(&vec![5; 2 << 20]);
     let file = Temporary::holding("shorter", &one.repeat(3));
-    let mut reader = SegmentReader::open(&file.path()).unwrap();
+    let mut reader = SegmentReader::open(file.path()).unwrap();
     assert!(reader.next_batch().unwrap().is_ok());
     OpenOptions::new().write(true).open(file.path()).unwrap().set_len(one.len() as u64 + 100).unwrap();
     assert!(reader.next_batch().is_none());
@@ -136,7 +136,7 @@ fn reader_steps_over_a_batch_that_it_refuses() {
     unknown[16] = 9;
     let file = Temporary::holding("skip", &[&small[..], &large, &unknown, &small].concat());
     let limits = Limits { batch_len: 1000, ..Limits::default() };
-    let mut reader = SegmentReader::open_with(&file.path(), &limits).unwrap();
+    let mut reader = SegmentReader::open_with(file.path(), &limits).unwrap();
     assert!(reader.next_batch().unwrap().is_ok());
     let error = reader.next_batch().unwrap().unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Limit { name: "batch_len", .. }), "{error}");
@@ -154,7 +154,7 @@ fn reader_steps_over_a_batch_that_it_refuses() {
 #[test]
 fn reader_of_what_is_no_file_says_so() {
     let file = Temporary::new("none");
-    let missing = SegmentReader::open(&file.path()).unwrap_err();
+    let missing = SegmentReader::open(file.path()).unwrap_err();
     assert!(matches!(missing.kind(), ErrorKind::Io(_)), "{missing}");
     assert!(missing.to_string().contains("00000000000000000000.log"), "{missing}");
     assert!(SegmentReader::open(&file.0).is_err());

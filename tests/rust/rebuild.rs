@@ -66,7 +66,7 @@ fn rebuilt_indexes_give_every_lookup_the_same_answer() {
             (offsets, times) = (offsets + seen.0, times + seen.1);
             let index = segment.path.with_extension("index");
             OffsetIndex::open(&index, None).unwrap().sanity_check().unwrap();
-            TimeIndex::open(&segment.path.with_extension("timeindex"), None).unwrap().sanity_check().unwrap();
+            TimeIndex::open(segment.path.with_extension("timeindex"), None).unwrap().sanity_check().unwrap();
             entries += OffsetIndex::open(&index, None).unwrap().entry_count();
         }
         fs::remove_dir_all(&place).unwrap();

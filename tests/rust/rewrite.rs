@@ -61,7 +61,7 @@ fn compact_drops_what_is_superseded_and_copies_the_active_segment() {
     assert_eq!((report.dropped.superseded, report.tombstones_retained, report.untouched_segments), (1, 1, 1));
     assert_eq!((report.first_uncleanable_offset, report.end_offset, report.delete_horizons_set), (4, 6, 1));
     let options = CompactOptions { now_ms: Some(5010), include_active: true, ..options };
-    compact(&out, &folder.path().join("again"), &options, &mut Progress::none()).unwrap();
+    compact(&out, folder.path().join("again"), &options, &mut Progress::none()).unwrap();
     assert_eq!(offsets_of(&folder.path().join("again")), [3, 5]);
     assert_eq!(offsets_of(&source), [0, 1, 2, 3, 4, 5]);
 }
@@ -103,7 +103,7 @@ fn rewrite_that_its_caller_ends_leaves_nothing() {
     let source = two_segments(&folder);
     let mut refuse = |_, _| false;
     let result =
-        compact(&source, &folder.path().join("out"), &CompactOptions::default(), &mut Progress::new(&mut refuse));
+        compact(&source, folder.path().join("out"), &CompactOptions::default(), &mut Progress::new(&mut refuse));
     assert!(
         matches!(result.unwrap_err().kind(), kbat::ErrorKind::Io(error) if error.kind() == std::io::ErrorKind::Interrupted)
     );

@@ -236,7 +236,7 @@ fn is_partial(path: &Path) -> bool {
 fn salvage_of_what_a_broker_cut_is_more_than_the_broker_kept() {
     let directory = TempDir::new("salvage-flip");
     let case = data_dir().join("corpus/crash-flip");
-    let report = salvage(&case, &directory.join("out"), &SalvageOptions::default(), &mut Progress::none()).unwrap();
+    let report = salvage(&case, directory.join("out"), &SalvageOptions::default(), &mut Progress::none()).unwrap();
     let recovered = fs::read(case.join("recovered").join(LOG)).unwrap();
     let found = fs::read(directory.join("out").join(LOG)).unwrap();
     assert!(found.starts_with(&recovered) && found.len() > recovered.len());

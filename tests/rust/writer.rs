@@ -37,7 +37,7 @@ fn options_of(folder: &Path) -> LogWriterOptions {
         segment_ms: number("segment.ms").or(Some(7 * 24 * 3600 * 1000)),
         index_interval_bytes: number("index.interval.bytes").unwrap_or(defaults.index_interval_bytes),
         segment_index_bytes: number("segment.index.bytes").unwrap_or(defaults.segment_index_bytes),
-        topic_id: Some(PartitionMetadata::read(&folder.join("partition.metadata")).unwrap().topic_id),
+        topic_id: Some(PartitionMetadata::read(folder.join("partition.metadata")).unwrap().topic_id),
         ..defaults
     }
 }

@@ -42,13 +42,13 @@ fn assert_indexes(directory: &Path) {
         let path = |kind| directory.join(LogFile::live(base_offset, kind).to_string());
         let log = fs::read(path(LogFileKind::Log)).unwrap();
         let batches: Vec<_> = kbat::batches(&log).map(Result::unwrap).collect();
-        let index = OffsetIndex::open(&path(LogFileKind::OffsetIndex), None).unwrap();
+        let index = OffsetIndex::open(path(LogFileKind::OffsetIndex), None).unwrap();
         index.sanity_check().unwrap();
         for entry in index.entries().unwrap() {
             let found = batches.iter().find(|batch| batch.position() == entry.position as u64).unwrap();
             assert_eq!(found.last_offset(), entry.offset);
         }
-        let index = TimeIndex::open(&path(LogFileKind::TimeIndex), None).unwrap();
+        let index = TimeIndex::open(path(LogFileKind::TimeIndex), None).unwrap();
         index.sanity_check().unwrap();
         for entry in index.entries().unwrap() {
             let found = batches.iter().find(|batch| batch.last_offset() == entry.offset).unwrap();
@@ -112,16 +112,13 @@ fn batches_get_their_offsets_and_the_leader_epoch() {
         .collect();
     assert_eq!(found, [100, 103, 105, 106, 109].map(|offset| (Some(offset), 5)));
     assert!(kbat::batches(&bytes).all(|batch| batch.unwrap().verify_crc().is_ok()));
-    let epochs = LeaderEpochs::read(&directory.join("leader-epoch-checkpoint")).unwrap();
+    let epochs = LeaderEpochs::read(directory.join("leader-epoch-checkpoint")).unwrap();
     assert_eq!(epochs.encode(), "0\n1\n5 100\n");
     assert!(LogWriter::open(&directory, LogWriterOptions { leader_epoch: Some(4), ..options.clone() }).is_err());
     let mut writer = open(&directory, &LogWriterOptions { leader_epoch: Some(6), ..options });
     writer.append(1, None, None, &[]).unwrap();
     writer.close().unwrap();
-    assert_eq!(
-        LeaderEpochs::read(&directory.join("leader-epoch-checkpoint")).unwrap().encode(),
-        "0\n2\n5 100\n6 111\n"
-    );
+    assert_eq!(LeaderEpochs::read(directory.join("leader-epoch-checkpoint")).unwrap().encode(), "0\n2\n5 100\n6 111\n");
 }
 
 #[test]
@@ -246,7 +243,7 @@ fn options_that_kafka_forbids_are_refused() {
         LogWriterOptions { level: Some(99), compression: Compression::Gzip, ..defaults.clone() },
     ];
     for options in cases {
-        let error = LogWriter::open(&folder.path().join("new"), options).unwrap_err();
+        let error = LogWriter::open(folder.path().join("new"), options).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::InvalidArgument(_)), "{error}");
     }
     assert!(!folder.path().join("new").exists());
@@ -375,7 +372,7 @@ fn a_damaged_batch_is_cut_with_its_leader_epoch() {
         writer.append_batches(&batch(0, 1000, 4), OffsetPolicy::Assign).unwrap();
         writer.close().unwrap();
     }
-    let epochs = || LeaderEpochs::read(&folder.path().join("leader-epoch-checkpoint")).unwrap().encode();
+    let epochs = || LeaderEpochs::read(folder.path().join("leader-epoch-checkpoint")).unwrap().encode();
     assert_eq!(epochs(), "0\n2\n0 0\n3 4\n");
     let log = folder.path().join("00000000000000000000.log");
     let mut bytes = fs::read(&log).unwrap();

@@ -228,7 +228,7 @@ impl PartitionOutput {
     pub(crate) fn write_snapshot(&mut self, offset: i64) -> Result<()> {
         let file = LogFile::live(offset, LogFileKind::ProducerSnapshot);
         if let Some(directory) = &self.settings.directory {
-            self.states.to_snapshot().write(&directory.join(file.to_string()))?;
+            self.states.to_snapshot().write(directory.join(file.to_string()))?;
         }
         self.written(file.to_string());
         Ok(())
@@ -237,7 +237,7 @@ impl PartitionOutput {
     /// Writes the leader epochs.
     pub(crate) fn write_epochs(&mut self) -> Result<()> {
         if let Some(directory) = &self.settings.directory {
-            self.epochs.write(&directory.join(LEADER_EPOCHS))?;
+            self.epochs.write(directory.join(LEADER_EPOCHS))?;
         }
         self.written(LEADER_EPOCHS.to_owned());
         Ok(())

@@ -193,7 +193,7 @@ impl Rebuild<'_> {
     /// Takes over the snapshot at an offset, or makes it where it is missing or damaged.
     fn snapshot(&mut self, offset: i64) -> Result<()> {
         let file = LogFile::live(offset, LogFileKind::ProducerSnapshot);
-        if let Some(Ok(snapshot)) = self.inventory.files.get(&file).map(|path| ProducerSnapshot::read(path)) {
+        if let Some(Ok(snapshot)) = self.inventory.files.get(&file).map(ProducerSnapshot::read) {
             self.output.states = ProducerStates::from_snapshot(&snapshot, offset);
             return Ok(());
         }

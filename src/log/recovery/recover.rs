@@ -140,7 +140,7 @@ fn check(path: &Path, options: &RecoverOptions) -> Result<()> {
 
 /// The leader epochs of a partition; none where the file is missing or damaged: the batches tell them too.
 pub(crate) fn read_epochs(directory: &Path) -> LeaderEpochs {
-    LeaderEpochs::read(&directory.join(LEADER_EPOCHS)).unwrap_or_default()
+    LeaderEpochs::read(directory.join(LEADER_EPOCHS)).unwrap_or_default()
 }
 
 /// Copies what is no segment file and was not written anew, but for what a broker would not start with.
@@ -320,7 +320,7 @@ impl Recovery {
     fn finish(mut self, inventory: &Inventory, in_place: bool) -> Result<RepairReport> {
         self.output.epochs.truncate_from_end(self.end_offset);
         let has_file = inventory.others.iter().any(|path| name_of(path) == LEADER_EPOCHS);
-        let before = LeaderEpochs::read(&self.report.path.join(LEADER_EPOCHS)).ok();
+        let before = LeaderEpochs::read(self.report.path.join(LEADER_EPOCHS)).ok();
         // a file that says the same stays as it is
         if before.map_or(has_file, |before| before != self.output.epochs)
             || (!has_file && !self.output.epochs.entries().is_empty())

@@ -127,8 +127,8 @@ impl Output {
     ) -> Result<()> {
         self.end_segment()?;
         // a broker does not start with what is malformed
-        checked(LeaderEpochs::read(&source.directory.join(LEADER_EPOCHS)))?;
-        checked(PartitionMetadata::read(&source.directory.join(PARTITION_METADATA)))?;
+        checked(LeaderEpochs::read(source.directory.join(LEADER_EPOCHS)))?;
+        checked(PartitionMetadata::read(source.directory.join(PARTITION_METADATA)))?;
         for name in [LEADER_EPOCHS, PARTITION_METADATA] {
             self.copy_file(source, name)?;
         }

@@ -48,7 +48,7 @@ impl Survey {
             })?;
             survey.tail_bytes = survey.tail_bytes.saturating_add(tail);
             survey.largest_timestamps.push(largest);
-            let index = TransactionIndex::open(&segment.path.with_extension("txnindex"));
+            let index = TransactionIndex::open(segment.path.with_extension("txnindex"));
             for transaction in index.and_then(|index| index.entries()).unwrap_or_default() {
                 survey.indexed.insert(marker_of(&transaction), transaction);
             }

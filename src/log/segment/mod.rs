@@ -108,7 +108,7 @@ impl Segment {
     /// # Errors
     /// Those of reading it.
     pub fn offset_index(&self) -> Result<Option<OffsetIndex>> {
-        if_there(OffsetIndex::open(&self.file(LogFileKind::OffsetIndex), Some(self.base_offset)))
+        if_there(OffsetIndex::open(self.file(LogFileKind::OffsetIndex), Some(self.base_offset)))
     }
 
     /// The time index; `None` where there is none.
@@ -116,7 +116,7 @@ impl Segment {
     /// # Errors
     /// Those of reading it.
     pub fn time_index(&self) -> Result<Option<TimeIndex>> {
-        if_there(TimeIndex::open(&self.file(LogFileKind::TimeIndex), Some(self.base_offset)))
+        if_there(TimeIndex::open(self.file(LogFileKind::TimeIndex), Some(self.base_offset)))
     }
 
     /// The transaction index; `None` where there is none: nothing was aborted, or the file was lost.
@@ -124,7 +124,7 @@ impl Segment {
     /// # Errors
     /// Those of reading it.
     pub fn transaction_index(&self) -> Result<Option<TransactionIndex>> {
-        if_there(TransactionIndex::open(&self.file(LogFileKind::TransactionIndex)))
+        if_there(TransactionIndex::open(self.file(LogFileKind::TransactionIndex)))
     }
 
     /// Walks the headers of the segment's batches.

@@ -30,7 +30,7 @@ pub(super) struct PartitionState {
 impl PartitionState {
     /// Reads the leader epochs; knows nothing of producers yet.
     pub(super) fn read(directory: &Path, limits: &Limits) -> Result<Self> {
-        let written_epochs = match LeaderEpochs::read(&directory.join(LEADER_EPOCHS)) {
+        let written_epochs = match LeaderEpochs::read(directory.join(LEADER_EPOCHS)) {
             Ok(epochs) => Some(epochs),
             Err(error) if error.is_not_found() => None,
             Err(error) => return Err(error),
@@ -125,7 +125,7 @@ impl PartitionState {
         self.producers.set_end_offset(end_offset);
         if end_offset > self.snapshot_offset.unwrap_or(0) {
             let name = LogFile::live(end_offset, LogFileKind::ProducerSnapshot).to_string();
-            self.producers.to_snapshot().write(&self.directory.join(name))?;
+            self.producers.to_snapshot().write(self.directory.join(name))?;
             self.snapshot_offset = Some(end_offset);
         }
         Ok(())
@@ -134,7 +134,7 @@ impl PartitionState {
     /// Writes the leader epochs where the file does not have them.
     pub(super) fn write_epochs(&mut self) -> Result<()> {
         if self.written_epochs.as_ref() != Some(&self.epochs) {
-            self.epochs.write(&self.directory.join(LEADER_EPOCHS))?;
+            self.epochs.write(self.directory.join(LEADER_EPOCHS))?;
             self.written_epochs = Some(self.epochs.clone());
         }
         Ok(())
