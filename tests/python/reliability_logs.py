@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 NOW = 1_700_000_000_000
 
 
-def batch(
+def batch(  # noqa: PLR0913 -- what a batch has
     base_offset: int,
     count: int = 3,
     *,
@@ -91,7 +91,7 @@ def in_every_way(directory: Path, data: bytes | None = None) -> dict[str, list[i
     """Return the offsets that each reader finds that continues after corruption."""
     [path] = directory.glob("*.log")
     parts = kbat.split(directory, 500)
-    found = {
+    found: dict[str, Any] = {
         "skip": offsets(directory, "skip"),
         "report": offsets(directory, "report"),
         "file": offsets(path, "skip"),
