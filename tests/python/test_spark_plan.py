@@ -243,7 +243,7 @@ def test_task_whose_file_becomes_shorter_while_it_reads_raises(tmp_path: Path) -
     batches = KbatReader(schema_of(options.column_names), options).read(task)
     next(batches)
     os.truncate(log.segment, 100)
-    with pytest.raises(OSError, match="has 100 bytes, and had"):
+    with pytest.raises((OSError, kbat.CorruptError), match=r"has 100 bytes, and had|truncated to 100 bytes"):
         list(batches)
 
 
