@@ -1,4 +1,4 @@
-"""Logs for the tests of reliability: bytes of batches, how to corrupt them, and every way to read what is left."""
+"""Logs for the tests of reliability: bytes of batches, how to corrupt them, and every way to read the rest."""
 
 from __future__ import annotations
 

@@ -187,7 +187,7 @@ def test_salvage_loses_at_most_the_batch_whose_stored_offset_has_a_flipped_bit(
         kept = offsets(tmp_path / f"saved-{bit}")
         assert set(kept) >= set(others), f"bit {bit}"
         assert sum(each.batch_count for each in report.segments) >= 8
-        # what is lost is reported
+        # a loss is reported
         assert report.dropped or len(kept) == len(segment.offsets())
         assert report.end_offset <= 1 << 32
 
@@ -377,7 +377,7 @@ def with_missing_bytes(size: int, missing: int, at: int, good: int, tail: str) -
 
 
 def cases(tail: str) -> Iterator[tuple[str, Bytes, bytes, list[int]]]:
-    """Every size of the value, of what is missing, and of the log behind."""
+    """Every size of the value, of what is missing, and of the log after it."""
     for size, share, place in itertools.product([300, 1100, 2500, 20_000], [0.01, 0.2, 0.6, 0.95], [0, 0.03]):
         for good in (1, 2, 4):
             missing, at = int(size * share), int(size * place)
@@ -386,7 +386,7 @@ def cases(tail: str) -> Iterator[tuple[str, Bytes, bytes, list[int]]]:
 
 def known(*tails: str) -> list[Any]:
     """Every tail; those that are a known failure are marked."""
-    reason = "what follows the good batches hides them"
+    reason = "the tail hides the good batches"
     return [pytest.param(tail, marks=pytest.mark.xfail(reason=reason) if tail in tails else []) for tail in _TAILS]
 
 
@@ -706,7 +706,7 @@ def test_headers_read_from_json_can_be_written() -> None:
     "headers",
     ["ab", ["ab"], [["a"]], [{"key": "a"}], [{"key": "a", "value": b"", "more": 1}], {"a": "text"}, [("a", b"", b"")]],
 )
-def test_headers_of_another_form_are_refused(headers: Any) -> None:  # noqa: ANN401 -- what is no header
+def test_headers_of_another_form_are_refused(headers: Any) -> None:  # noqa: ANN401 -- no headers
     builder = kbat.BatchBuilder()
     with pytest.raises((TypeError, ValueError), match="header"):
         builder.append(b"", b"", timestamp=NOW, headers=headers)
