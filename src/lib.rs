@@ -94,6 +94,8 @@ mod partitioner;
 mod plan;
 #[cfg(feature = "python")]
 mod python;
+mod repair;
+pub mod rewrite;
 // what notebooks show needs no Python, and its tests run without one
 #[cfg(all(test, not(feature = "python")))]
 #[allow(dead_code, reason = "not all of it has a test")]
@@ -120,19 +122,22 @@ pub use format::size::{NewHeader, batch_len_bound, message_len, record_len};
 pub use format::validate::{
     Accepted, AppendOrigin, ErrorCode, RecordError, Refusal, Validation, ValidationSettings, validate,
 };
+pub use io::Progress;
 pub use limits::Limits;
-pub use log::rewrite;
 pub use log::{
-    AbortedTransaction, Checkpoint, CleanShutdown, DEFAULT_INDEX_INTERVAL_BYTES, DEFAULT_MAX_INDEX_BYTES, DroppedRange,
-    EpochEntry, FileAction, FileChange, Finding, HeaderReader, IndexEntries, IndexUse, LeaderEpochs, LogDirectory,
-    LogWriter, LogWriterOptions, MetaProperties, OFFSET_CHECKPOINTS, OffsetCheckpoint, OffsetEntry, OffsetIndex,
-    OffsetPlace, OffsetPolicy, PartitionLog, PartitionMetadata, PartitionOffset, ProducerEntry, ProducerSnapshot,
-    ProducerStates, Progress, RebuildOptions, RecoverOptions, RepairReport, RepairedSegment, Report, SalvageOptions,
-    Segment, SegmentIndexer, SegmentReader, Severity, StrayDirectory, SyncPolicy, TimeEntry, TimeIndex, TimestampPlace,
-    TransactionIndex, Uuid, rebuild_indexes, recover, salvage, split_points, validate_after, verify,
+    AbortedTransaction, Checkpoint, CleanShutdown, DEFAULT_INDEX_INTERVAL_BYTES, DEFAULT_MAX_INDEX_BYTES, EpochEntry,
+    HeaderReader, IndexEntries, IndexUse, LeaderEpochs, LogDirectory, LogWriter, LogWriterOptions, MetaProperties,
+    OFFSET_CHECKPOINTS, OffsetCheckpoint, OffsetEntry, OffsetIndex, OffsetPlace, OffsetPolicy, PartitionLog,
+    PartitionMetadata, PartitionOffset, ProducerEntry, ProducerSnapshot, ProducerStates, Segment, SegmentIndexer,
+    SegmentReader, StrayDirectory, SyncPolicy, TimeEntry, TimeIndex, TimestampPlace, TransactionIndex, Uuid,
+    split_points, validate_after,
 };
 pub use partitioner::{murmur2, partition_for_key};
 pub use plan::{Discovery, Replicas, Selection, discover, find_segments};
+pub use repair::{
+    DroppedRange, FileAction, FileChange, Finding, RebuildOptions, RecoverOptions, RepairReport, RepairedSegment,
+    Report, SalvageOptions, Severity, rebuild_indexes, recover, salvage, verify,
+};
 pub use store::{
     DirectoryState, LogFile, LogFileKind, LogFileState, PartitionDirectory, SegmentFile, SnapshotFile, TopicPartition,
     parse_base_offset, parse_partition_directory,

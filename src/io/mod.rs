@@ -1,8 +1,13 @@
-//! Bytes by position: files and buffers behind one trait. Knows nothing of Kafka.
+//! Bytes by position: files and buffers behind one trait; files that appear complete or not at all; locks. Knows nothing of Kafka.
 
+pub(crate) mod atomic;
 mod file;
+pub(crate) mod lock;
 mod page_cache;
+pub(crate) mod progress;
 mod read_at;
+pub(crate) mod staged;
 
 pub(crate) use file::PositionedFile;
+pub use progress::Progress;
 pub(crate) use read_at::{ChunkCache, ReadAt, is_zero_to_the_end};

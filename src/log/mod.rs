@@ -1,25 +1,20 @@
 //! The files of a partition and of a log directory.
 
-mod atomic;
-mod checkpoint;
+pub(crate) mod checkpoint;
 pub(crate) mod committed;
-mod headers;
-mod index;
+pub(crate) mod headers;
+pub(crate) mod index;
 #[cfg(feature = "arrow")]
 mod input;
-mod lock;
-mod log_directory;
-mod partition;
-mod producer;
-mod progress;
-mod reader;
-mod recovery;
+pub(crate) mod inventory;
+pub(crate) mod log_directory;
+pub(crate) mod partition;
+pub(crate) mod producer;
+pub(crate) mod reader;
 pub(crate) mod resync;
-pub mod rewrite;
-mod segment;
-mod staged;
+pub(crate) mod running_broker;
+pub(crate) mod segment;
 mod uuid;
-mod verify;
 mod writer;
 
 pub use checkpoint::{
@@ -38,15 +33,7 @@ pub(crate) use input::{Input, Lender, SharedBytes};
 pub use log_directory::{LogDirectory, OFFSET_CHECKPOINTS, StrayDirectory};
 pub use partition::PartitionLog;
 pub use producer::{ProducerEntry, ProducerSnapshot, ProducerStates, validate_after};
-pub use progress::Progress;
 pub use reader::SegmentReader;
-pub use recovery::{
-    DroppedRange, FileAction, FileChange, RebuildOptions, RecoverOptions, RepairReport, RepairedSegment,
-    SalvageOptions, rebuild_indexes, recover, salvage,
-};
 pub use segment::{IndexUse, OffsetPlace, Segment, TimestampPlace, split_points};
 pub use uuid::Uuid;
-#[cfg(feature = "python")]
-pub(crate) use verify::verify_selected;
-pub use verify::{Finding, Report, Severity, verify};
 pub use writer::{LogWriter, LogWriterOptions, OffsetPolicy, SyncPolicy};

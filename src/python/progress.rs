@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use pyo3::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::log::Progress;
+use crate::io::Progress;
 use crate::python::errors::OrRaise;
 
 /// An exception of Python's, on its way through code that knows none.

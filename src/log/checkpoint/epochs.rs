@@ -14,7 +14,7 @@ use std::path::Path;
 use super::{encode_entries, parse_entries, read_text};
 use crate::error::{Error, Result};
 use crate::format::header::BatchHeader;
-use crate::log::atomic::write_atomically;
+use crate::io::atomic::write_atomically;
 
 /// "No leader epoch" of Kafka.
 const UNDEFINED_EPOCH: i32 = -1;

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::{encode_entries, fault, parse_entries, read_text};
 use crate::error::Result;
-use crate::log::atomic::write_atomically;
+use crate::io::atomic::write_atomically;
 
 /// A partition's line in an offset checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use super::{fault, lines, malformed, read_text};
 use crate::error::Result;
-use crate::log::atomic::write_atomically;
+use crate::io::atomic::write_atomically;
 use crate::log::uuid::Uuid;
 
 /// The version that Kafka writes.

@@ -21,7 +21,7 @@ use std::path::Path;
 
 use super::{fault, lines, read_text};
 use crate::error::Result;
-use crate::log::atomic::write_atomically;
+use crate::io::atomic::write_atomically;
 
 /// What `meta.properties` says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

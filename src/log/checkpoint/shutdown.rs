@@ -12,7 +12,7 @@ use std::path::Path;
 
 use crate::error::{ErrorKind, Result};
 use crate::io::PositionedFile;
-use crate::log::atomic::write_atomically;
+use crate::io::atomic::write_atomically;
 
 /// Name of the file.
 pub(crate) const FILE_NAME: &str = ".kafka_cleanshutdown";

@@ -26,7 +26,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::format::crc::crc32c;
 use crate::format::cursor::Cursor;
 use crate::io::PositionedFile;
-use crate::log::atomic::write_atomically;
+use crate::io::atomic::write_atomically;
 use crate::num::u64_of;
 
 const VERSION: i16 = 1;

@@ -32,9 +32,9 @@ use crate::format::edit::{set_base_offset, set_partition_leader_epoch};
 use crate::format::frame::batches;
 use crate::format::header::NO_PRODUCER_ID;
 use crate::format::size::{NewHeader, batch_len_bound, record_len};
+use crate::io::atomic::sync_directory;
+use crate::io::lock::DirectoryLock;
 use crate::limits::Limits;
-use crate::log::atomic::sync_directory;
-use crate::log::lock::DirectoryLock;
 use crate::num::{u64_of, usize_from_u64};
 
 /// Where the offsets of appended batches come from.

@@ -8,11 +8,12 @@ use super::options::LogWriterOptions;
 use super::state::PartitionState;
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::PositionedFile;
-use crate::log::atomic::sync_directory;
+use crate::io::atomic::sync_directory;
 use crate::log::checkpoint::PartitionMetadata;
+use crate::log::inventory::Inventory;
 use crate::log::reader::SegmentReader;
-use crate::log::recovery::{Inventory, refuse_running_broker};
 use crate::log::resync::Resync;
+use crate::log::running_broker::refuse_running_broker;
 use crate::store::names::{LogFileKind, PARTITION_METADATA};
 
 /// A partition that is ready for more batches.

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use crate::log::{Finding, Report};
+use crate::repair::{Finding, Report};
 
 /// Something that is not as it should be.
 #[pyclass(frozen, name = "Finding", module = "kbat", eq)]

@@ -8,14 +8,15 @@ use std::path::PathBuf;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::log::{
-    Progress, RebuildOptions, RecoverOptions, SalvageOptions, rebuild_indexes as rebuild_partition,
-    recover as recover_partition, salvage as salvage_partition, verify_selected,
-};
+use crate::io::Progress;
 use crate::python::limits::{PyLimits, or_default};
 use crate::python::log::add_submodule;
 use crate::python::progress::run;
 use crate::python::segments::selection;
+use crate::repair::{
+    RebuildOptions, RecoverOptions, SalvageOptions, rebuild_indexes as rebuild_partition, recover as recover_partition,
+    salvage as salvage_partition, verify_selected,
+};
 use crate::store::listing::list_location;
 use findings::{PyFinding, PyReport};
 use reports::{PyDroppedRange, PyRepairReport, PyRepairedSegment};

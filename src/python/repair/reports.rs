@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use crate::log::{DroppedRange, RepairReport, RepairedSegment};
+use crate::repair::{DroppedRange, RepairReport, RepairedSegment};
 
 /// A segment of the result of a repair.
 #[pyclass(frozen, name = "RepairedSegment", module = "kbat", eq)]

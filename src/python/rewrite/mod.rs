@@ -13,16 +13,16 @@ use crate::compression::{Compression, Scratch};
 use crate::format::frame::batches;
 use crate::format::record::Record;
 use crate::format::retain::{BatchRetention, RetainOptions, retain_records as retain};
-use crate::log::rewrite::{
-    CompactOptions, FilterOptions, IndexOptions, RewriteOptions, compact as compact_partition,
-    filter as filter_partition, rewrite as rewrite_partition,
-};
 use crate::python::convert::required_bytes;
 use crate::python::errors::OrRaise;
 use crate::python::limits::{PyLimits, or_default};
 use crate::python::progress::run;
 use crate::python::record::PyRecord;
 use crate::python::source::shared_bytes;
+use crate::rewrite::{
+    CompactOptions, FilterOptions, IndexOptions, RewriteOptions, compact as compact_partition,
+    filter as filter_partition, rewrite as rewrite_partition,
+};
 use reports::{PyCompactReport, PyFilterReport, PyRewriteCounts, PyRewriteReport};
 
 /// Makes the submodule and everything in it.

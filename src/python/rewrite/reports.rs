@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::format::convert::Loss;
-use crate::log::rewrite::{CompactReport, Counts, FilterReport, RewriteReport};
+use crate::rewrite::{CompactReport, Counts, FilterReport, RewriteReport};
 
 /// How much was read or written.
 #[pyclass(frozen, name = "RewriteCounts", module = "kbat", eq)]

@@ -32,8 +32,8 @@ use crate::format::header::{NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE};
 use crate::format::record::Record;
 use crate::format::retain::append_record;
 use crate::format::size::{NewHeader, message_len, record_len};
+use crate::io::Progress;
 use crate::limits::Limits;
-use crate::log::Progress;
 
 /// Settings of [`rewrite`]. The default copies everything as it is.
 #[derive(Debug, Clone)]

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use crate::error::{Error, Result};
-use crate::log::atomic::{sync_directory, sync_directory_of, with_added_extension};
-use crate::log::lock::DirectoryLock;
+use crate::io::atomic::{sync_directory, sync_directory_of, with_added_extension};
+use crate::io::lock::DirectoryLock;
 use crate::store::listing::directory_of;
 
 /// Added to the name of a file or directory that is not complete yet.

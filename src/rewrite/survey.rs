@@ -6,7 +6,7 @@ use super::source::Source;
 use crate::compression::Scratch;
 use crate::error::Result;
 use crate::format::header::NO_TIMESTAMP;
-use crate::log::Progress;
+use crate::io::Progress;
 use crate::log::{AbortedTransaction, ProducerEntry, ProducerSnapshot, ProducerStates, TransactionIndex};
 use crate::store::{LogFile, LogFileKind};
 

@@ -5,8 +5,8 @@ use std::time::SystemTime;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Batch;
+use crate::io::Progress;
 use crate::limits::Limits;
-use crate::log::Progress;
 use crate::log::reader::SegmentReader;
 use crate::log::resync::Resync;
 use crate::num::u64_of;

@@ -10,8 +10,8 @@ use crate::format::header::{
 };
 use crate::io::PositionedFile;
 use crate::log::reader::SegmentReader;
-use crate::log::recovery::output::Refusal;
 use crate::num::{u64_of, usize_from_u64, usize_of};
+use crate::repair::output::Refusal;
 
 /// Bytes read at a time.
 const CHUNK_LEN: usize = 1 << 18;

@@ -22,9 +22,9 @@ use std::path::Path;
 pub use report::{Finding, Report, Severity};
 
 use crate::error::{Error, Result};
+use crate::io::Progress;
 use crate::limits::Limits;
-use crate::log::progress::Progress;
-use crate::log::recovery::{files_of, name_of};
+use crate::log::inventory::{files_of, name_of};
 use crate::store::listing::next_segment_base;
 use crate::store::names::{
     LogFile, LogFileKind, LogFileState, TopicPartition, parse_base_offset, parse_partition_directory,

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use crate::log::inventory::FileChange;
+
 /// What [`recover`](crate::recover), [`salvage`](crate::salvage) or [`rebuild_indexes`](crate::rebuild_indexes) found and did.
 ///
 /// Its `Display` is a text of a line a finding.
@@ -78,42 +80,6 @@ pub struct DroppedRange {
     pub reason: &'static str,
     /// Why, in words.
     pub message: String,
-}
-
-/// What happened to a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FileChange {
-    /// Name of the file in its directory.
-    pub name: String,
-    /// What happened.
-    pub action: FileAction,
-}
-
-/// What happens to a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum FileAction {
-    /// Written anew.
-    Written,
-    /// Deleted, or not copied.
-    Deleted,
-    /// Cut to its valid bytes.
-    Truncated,
-    /// Renamed: a `.swap` file that replaces what it was made from.
-    Renamed,
-}
-
-impl FileAction {
-    /// A stable name in `snake_case`.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Written => "written",
-            Self::Deleted => "deleted",
-            Self::Truncated => "truncated",
-            Self::Renamed => "renamed",
-        }
-    }
 }
 
 impl fmt::Display for RepairReport {

@@ -5,13 +5,13 @@ use std::io::ErrorKind as IoErrorKind;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::io::Progress;
 use crate::limits::Limits;
 use crate::log::checkpoint::{LeaderEpochs, PartitionMetadata};
+use crate::log::inventory::{Inventory, name_of};
 use crate::log::producer::{ProducerSnapshot, ProducerStates};
-use crate::log::progress::Progress;
-use crate::log::recovery::{Inventory, name_of};
-use crate::log::verify::report::{Finding, Report, Severity};
-use crate::log::verify::segment::{Log, SegmentPlace, check};
+use crate::repair::verify::report::{Finding, Report, Severity};
+use crate::repair::verify::segment::{Log, SegmentPlace, check};
 use crate::store::names::{
     LEADER_EPOCHS, LogFile, LogFileKind, LogFileState, PARTITION_METADATA, SnapshotFile, stops_a_broker,
 };

@@ -17,9 +17,9 @@ use crate::format::batch::Batch;
 use crate::format::frame::batches;
 use crate::format::record::Record;
 use crate::format::retain::{BatchRetention, RetainOptions, Retained, retain_records};
+use crate::io::Progress;
 use crate::limits::Limits;
 use crate::log::ProducerStates;
-use crate::log::Progress;
 
 /// Settings of [`filter`].
 #[derive(Debug, Clone)]

@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 use crate::compression::Scratch;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Batch;
+use crate::io::atomic::sync_directory;
+use crate::io::staged::StagedFile;
 use crate::limits::Limits;
-use crate::log::atomic::sync_directory;
 use crate::log::checkpoint::LeaderEpochs;
 use crate::log::index::{DEFAULT_INDEX_INTERVAL_BYTES, SegmentIndexer};
+use crate::log::inventory::{FileAction, FileChange};
 use crate::log::producer::ProducerStates;
-use crate::log::recovery::report::{FileAction, FileChange};
-use crate::log::staged::StagedFile;
 use crate::num::u64_of;
 use crate::store::names::{LEADER_EPOCHS, LogFile, LogFileKind, MAX_SEGMENT_LEN};
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, Result};
 use crate::format::header::{BatchHeader, NO_TIMESTAMP};
 use crate::log::index::{OffsetEntry, OffsetIndex, TimeEntry, TimeIndex};
-use crate::log::verify::report::{Finding, Report, Severity};
+use crate::repair::verify::report::{Finding, Report, Severity};
 
 /// Bytes between two entries from which on an index is called sparse; a broker's default is 4096.
 const SPARSE_LEN: u64 = 1 << 20;

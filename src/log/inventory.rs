@@ -13,7 +13,6 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, Result};
 use crate::limits::Limits;
 use crate::log::headers::HeaderReader;
-use crate::log::recovery::report::{FileAction, FileChange};
 use crate::store::listing::metadata_if_there;
 use crate::store::names::{LogFile, LogFileKind, LogFileState};
 
@@ -163,4 +162,40 @@ fn next_offset(path: &Path, base_offset: i64, limits: &Limits) -> Result<i64> {
         }
     }
     Ok(next)
+}
+
+/// What happened to a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileChange {
+    /// Name of the file in its directory.
+    pub name: String,
+    /// What happened.
+    pub action: FileAction,
+}
+
+/// What happens to a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FileAction {
+    /// Written anew.
+    Written,
+    /// Deleted, or not copied.
+    Deleted,
+    /// Cut to its valid bytes.
+    Truncated,
+    /// Renamed: a `.swap` file that replaces what it was made from.
+    Renamed,
+}
+
+impl FileAction {
+    /// A stable name in `snake_case`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Written => "written",
+            Self::Deleted => "deleted",
+            Self::Truncated => "truncated",
+            Self::Renamed => "renamed",
+        }
+    }
 }

@@ -10,22 +10,23 @@
 //! `UnifiedLog.rebuildProducerState` of Kafka.
 
 mod fault;
-mod inventory;
 mod output;
 mod rebuild;
 mod recover;
 mod report;
-mod running;
 mod salvage;
+mod verify;
 mod walk;
 
+pub use crate::log::inventory::{FileAction, FileChange};
 pub use rebuild::{RebuildOptions, rebuild_indexes};
 pub use recover::{RecoverOptions, recover};
-pub use report::{DroppedRange, FileAction, FileChange, RepairReport, RepairedSegment};
-pub(crate) use running::refuse_running_broker;
+pub use report::{DroppedRange, RepairReport, RepairedSegment};
 pub(crate) use salvage::read_record;
 pub use salvage::{SalvageOptions, salvage};
+#[cfg(feature = "python")]
+pub(crate) use verify::verify_selected;
+pub use verify::{Finding, Report, Severity, verify};
 
 pub(crate) use fault::Fault;
-pub(crate) use inventory::{Inventory, files_of, name_of};
 pub(crate) use walk::{Visitor, walk};

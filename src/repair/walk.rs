@@ -7,8 +7,8 @@ use crate::format::batch::Batch;
 use crate::io::PositionedFile;
 use crate::limits::Limits;
 use crate::log::reader::SegmentReader;
-use crate::log::recovery::fault::Fault;
 use crate::log::resync::{Next, Resync};
+use crate::repair::fault::Fault;
 
 /// Who looks at what a walk finds, in the order of the file.
 pub(crate) trait Visitor {

@@ -8,15 +8,15 @@ use crate::compression::Scratch;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Batch;
 use crate::format::header::{BatchHeader, NO_PARTITION_LEADER_EPOCH, NO_TIMESTAMP};
+use crate::io::Progress;
 use crate::limits::Limits;
 use crate::log::index::{AbortedTransaction, TransactionIndex};
 use crate::log::producer::ProducerStates;
-use crate::log::progress::Progress;
-use crate::log::recovery::{Fault, Visitor, read_record, walk};
 use crate::log::resync::Floor;
-use crate::log::verify::indexes::{Before, IndexChecks, TimeCheck};
-use crate::log::verify::report::{Finding, Report, Severity};
 use crate::num::u64_of;
+use crate::repair::verify::indexes::{Before, IndexChecks, TimeCheck};
+use crate::repair::verify::report::{Finding, Report, Severity};
+use crate::repair::{Fault, Visitor, read_record, walk};
 
 /// What a partition knows when it comes to a segment, and what the segment adds.
 #[derive(Debug, Default)]

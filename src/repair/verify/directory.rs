@@ -5,13 +5,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
+use crate::io::Progress;
 use crate::limits::Limits;
 use crate::log::checkpoint::{MetaProperties, OffsetCheckpoint};
+use crate::log::inventory::name_of;
 use crate::log::log_directory::OFFSET_CHECKPOINTS;
-use crate::log::progress::Progress;
-use crate::log::recovery::name_of;
-use crate::log::verify::partition::{check_partition, unreadable};
-use crate::log::verify::report::{Finding, Report, Severity};
+use crate::repair::verify::partition::{check_partition, unreadable};
+use crate::repair::verify::report::{Finding, Report, Severity};
 use crate::store::names::{DirectoryState, PartitionDirectory, TopicPartition, parse_partition_directory};
 
 /// Directories that are no partitions.

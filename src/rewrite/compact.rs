@@ -33,8 +33,8 @@ use crate::format::batch::Batch;
 use crate::format::frame::batches;
 use crate::format::record::Record;
 use crate::format::retain::{BatchRetention, RetainOptions, Retained, retain_records};
+use crate::io::Progress;
 use crate::limits::Limits;
-use crate::log::Progress;
 use crate::num::u64_of;
 
 /// Settings of [`compact`], under the names of a topic's configuration where it has them.
