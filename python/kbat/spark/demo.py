@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import kbat
+from kbat._core.files import discover
 from kbat.spark import SETTINGS
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the demo and return its exit code: 0, or 1 with a message on the standard error."""
     given = _parse(arguments)
     try:
-        segments = kbat.find_segments(given.log_dir)
+        segments, _ = discover([given.log_dir])  # an empty directory is an error here, not a warning
         _check(given.log_dir, segments)
         _say(f"{given.log_dir}: segments: {len(segments)}, {_size(sum(segment.size for segment in segments))}")
         with _local_spark() as spark:
@@ -101,7 +102,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _check(log_dir: str, segments: Sequence[kbat.SegmentFile]) -> None:
-    """Raise `ValueError` where there is nothing to show."""
+    """Raise `ValueError` if there are no records to show."""
     if not any(segment.size for segment in segments):
         message = (
             f"{log_dir} has no records: neither .log files nor <topic>-<partition> directories with .log files. "
