@@ -19,7 +19,6 @@ import unicodedata
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-import kbat
 from kbat._core.files import discover
 from kbat.spark import SETTINGS
 
@@ -27,6 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
+
+    import kbat
 
 _COLUMNS = (
     "topic, partition, offset, timestamp, timestampType, key, value, headers, compression, batchSize, segment, position"
