@@ -3,12 +3,12 @@
 #![expect(clippy::panic, reason = "a property that does not hold is reported by a panic")]
 
 use crate::format::builder::put;
+use crate::format::convert::{ConvertOptions, convert_batch};
 use crate::format::crc;
 use crate::format::header::{CRC_POSITION, CRC_START, LEGACY_CRC_POSITION, LEGACY_CRC_START};
-use crate::{
-    Batch, BatchBuilder, BatchRetention, Batches, Compression, ConvertOptions, Limits, Record, RetainOptions, Scratch,
-    TimestampType, Validation, ValidationSettings, batches, convert_batch, retain_records,
-};
+use crate::format::retain::{BatchRetention, RetainOptions, retain_records};
+use crate::format::validate::{Validation, ValidationSettings};
+use crate::{Batch, BatchBuilder, Batches, Compression, Limits, Record, Scratch, TimestampType, batches};
 
 /// Limits that keep a fuzzer quick.
 fn limits() -> Limits {
@@ -208,7 +208,10 @@ pub fn validate(bytes: &[u8]) {
             put(&mut sealed, 0, &[0; 8]);
         }
         for settings in [settings, rebuilding] {
-            let Ok(Validation::Accepted(accepted)) = crate::validate(&sealed, &settings, &limits()) else { continue };
+            let Ok(Validation::Accepted(accepted)) = crate::format::validate::validate(&sealed, &settings, &limits())
+            else {
+                continue;
+            };
             assert!(accepted.is_rebuilt || accepted.bytes.len() == sealed.len(), "in place nothing grows");
             let mut next_offset = None;
             for stored in batches(&accepted.bytes) {

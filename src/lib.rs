@@ -65,6 +65,12 @@
 //! # Ok(()) }
 //! ```
 //!
+//! # Where the rest is
+//! [`log`]: segments, partitions, log directories, their indexes and checkpoints, and a writer. [`repair`]: verify, recover, salvage.
+//! [`rewrite`]: compact, filter, recompress. [`format`]: edits in place, sizes, [conversion](format::convert),
+//! [validation](format::validate), [retention](format::retain). [`plan`]: which segments to read. [`store`]: names of files and
+//! directories. [`partitioner`]: Kafka's default partitioner.
+//!
 //! # Features
 //! `gzip`, `snappy`, `lz4`, `zstd` (all on): the codecs. `arrow`: columns. `parquet`: columns to Parquet files. `python`: the extension module; needs Python.
 //!
@@ -81,64 +87,38 @@ struct ReadmeExamples;
 pub mod arrow;
 mod compression;
 mod error;
-mod format;
+pub mod format;
 #[doc(hidden)]
 pub mod fuzzing;
 mod io;
 mod limits;
-mod log;
+pub mod log;
 mod num;
 #[cfg(feature = "parquet")]
 pub mod parquet;
-mod partitioner;
-mod plan;
+pub mod partitioner;
+pub mod plan;
 #[cfg(feature = "python")]
 mod python;
-mod repair;
+pub mod repair;
 pub mod rewrite;
+pub mod store;
 // what notebooks show needs no Python, and its tests run without one
 #[cfg(all(test, not(feature = "python")))]
 #[allow(dead_code, reason = "not all of it has a test")]
 #[path = "python/html.rs"]
 mod html;
-mod store;
 
 pub use compression::{Compression, Scratch};
 pub use error::{Error, ErrorKind, Position, Result};
 pub use format::attributes::{Attributes, TimestampType};
 pub use format::batch::Batch;
-pub use format::builder::{BatchBuilder, end_transaction_marker};
-pub use format::control::{ControlRecord, Endpoint, KRaftVoter, LeaderChangeVoter};
-pub use format::convert::{ConvertOptions, Loss, Losses, convert, convert_batch};
-pub use format::edit::{set_base_offset, set_log_append_time, set_partition_leader_epoch};
+pub use format::builder::BatchBuilder;
+pub use format::control::ControlRecord;
 pub use format::frame::{Batches, batches};
-pub use format::header::{
-    BatchHeader, NO_PARTITION_LEADER_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, NO_TIMESTAMP,
-};
+pub use format::header::BatchHeader;
 pub use format::record::{Header, Headers, Record};
 pub use format::records::Records;
-pub use format::retain::{BatchRetention, RetainOptions, RetainOutcome, Retained, retain_records};
-pub use format::size::{NewHeader, batch_len_bound, message_len, record_len};
-pub use format::validate::{
-    Accepted, AppendOrigin, ErrorCode, RecordError, Refusal, Validation, ValidationSettings, validate,
-};
 pub use io::Progress;
 pub use limits::Limits;
-pub use log::{
-    AbortedTransaction, Checkpoint, CleanShutdown, DEFAULT_INDEX_INTERVAL_BYTES, DEFAULT_MAX_INDEX_BYTES, EpochEntry,
-    HeaderReader, IndexEntries, IndexUse, LeaderEpochs, LogDirectory, LogWriter, LogWriterOptions, MetaProperties,
-    OFFSET_CHECKPOINTS, OffsetCheckpoint, OffsetEntry, OffsetIndex, OffsetPlace, OffsetPolicy, PartitionLog,
-    PartitionMetadata, PartitionOffset, ProducerEntry, ProducerSnapshot, ProducerStates, Segment, SegmentIndexer,
-    SegmentReader, StrayDirectory, SyncPolicy, TimeEntry, TimeIndex, TimestampPlace, TransactionIndex, Uuid,
-    split_points, validate_after,
-};
-pub use partitioner::{murmur2, partition_for_key};
-pub use plan::{Discovery, Replicas, Selection, discover, find_segments};
-pub use repair::{
-    DroppedRange, FileAction, FileChange, Finding, RebuildOptions, RecoverOptions, RepairReport, RepairedSegment,
-    Report, SalvageOptions, Severity, rebuild_indexes, recover, salvage, verify,
-};
-pub use store::{
-    DirectoryState, LogFile, LogFileKind, LogFileState, PartitionDirectory, SegmentFile, SnapshotFile, TopicPartition,
-    parse_base_offset, parse_partition_directory,
-};
+pub use plan::find_segments;

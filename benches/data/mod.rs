@@ -6,7 +6,8 @@
 use std::time::Duration;
 
 use criterion::Criterion;
-use kbat::{BatchBuilder, Compression, NewHeader};
+use kbat::format::NewHeader;
+use kbat::{BatchBuilder, Compression};
 
 /// Bytes of a batch before compression.
 const BATCH_LEN: usize = 16 << 10;

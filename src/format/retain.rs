@@ -89,7 +89,8 @@ pub struct RetainOutcome {
 /// The checksum is not looked at. A batch of magic 0 or 1 that must leave its header leaves one of magic 2.
 ///
 /// ```
-/// use kbat::{Limits, RetainOptions, Scratch, retain_records};
+/// use kbat::{Limits, Scratch};
+/// use kbat::format::retain::{RetainOptions, retain_records};
 /// # fn main() -> kbat::Result<()> {
 /// let mut bytes = Vec::new();
 /// let mut builder = kbat::BatchBuilder::new();

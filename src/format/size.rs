@@ -12,7 +12,7 @@ pub type NewHeader<'a> = (&'a [u8], Option<&'a [u8]>);
 /// Bytes of one uncompressed v2 record, its length field included. Lengths past 2³¹ − 1 saturate.
 ///
 /// ```
-/// assert_eq!(kbat::record_len(0, 0, None, Some(b"value7"), &[]), 13);
+/// assert_eq!(kbat::format::record_len(0, 0, None, Some(b"value7"), &[]), 13);
 /// ```
 #[must_use]
 pub fn record_len(
@@ -59,8 +59,8 @@ fn field_len(bytes: Option<&[u8]>) -> usize {
 /// Bytes of one v0 or v1 message with its 12 bytes of log overhead.
 ///
 /// ```
-/// assert_eq!(kbat::message_len(0, Some(b"key"), Some(b"value")), 34);
-/// assert_eq!(kbat::message_len(1, Some(b"key"), Some(b"value")), 42);
+/// assert_eq!(kbat::format::message_len(0, Some(b"key"), Some(b"value")), 34);
+/// assert_eq!(kbat::format::message_len(1, Some(b"key"), Some(b"value")), 42);
 /// ```
 #[must_use]
 pub fn message_len(magic: u8, key: Option<&[u8]>, value: Option<&[u8]>) -> usize {
@@ -73,8 +73,8 @@ pub fn message_len(magic: u8, key: Option<&[u8]>, value: Option<&[u8]>) -> usize
 /// `records_len` is the sum of [`record_len`] for magic 2 and of [`message_len`] before.
 ///
 /// ```
-/// let records_len = kbat::record_len(0, 0, Some(b"key"), Some(b"value"), &[]);
-/// assert_eq!(kbat::batch_len_bound(2, kbat::Compression::None, records_len), 76);
+/// let records_len = kbat::format::record_len(0, 0, Some(b"key"), Some(b"value"), &[]);
+/// assert_eq!(kbat::format::batch_len_bound(2, kbat::Compression::None, records_len), 76);
 /// ```
 #[must_use]
 pub fn batch_len_bound(magic: u8, compression: Compression, records_len: usize) -> usize {

@@ -1,4 +1,4 @@
-//! Files that are there whole or not at all: written beside, flushed to the disk, renamed.
+//! Atomic file replacement: the content is written to a temporary file, flushed to disk and renamed.
 //!
 //! Source: `CheckpointFile.write` and `Utils.atomicMoveWithFallback` of Kafka.
 
@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, Result};
 use crate::store::listing::directory_of;
 
-/// Replaces a file's content: `<name>.tmp`, fsync, rename, fsync of the directory. After a crash the file has the old
-/// content or the new.
+/// Replaces a file's content: writes `<name>.tmp`, syncs it, renames it and syncs the directory. After a crash the
+/// file has either the old content or the new.
 ///
 /// # Errors
-/// Those of writing.
+/// I/O errors, with the path of the file.
 pub(crate) fn write_atomically(path: &Path, content: &[u8]) -> Result<()> {
     let temporary = with_added_extension(path, ".tmp");
     let write = || {
@@ -26,17 +26,18 @@ pub(crate) fn write_atomically(path: &Path, content: &[u8]) -> Result<()> {
     write().map_err(|error: io::Error| Error::from(error).with_path(path))
 }
 
-/// Makes names that were created, renamed or removed in a directory last through a crash. Windows has no such call.
+/// Syncs a directory, so that names created, renamed or removed in it survive a crash. Does nothing on Windows, which
+/// has no such call.
 pub(crate) fn sync_directory(directory: &Path) -> io::Result<()> {
     if cfg!(unix) { File::open(directory)?.sync_all() } else { Ok(()) }
 }
 
-/// Makes a name last.
+/// Syncs the directory of a path, so that the path's name survives a crash.
 pub(crate) fn sync_directory_of(path: &Path) -> io::Result<()> {
     sync_directory(directory_of(path))
 }
 
-/// A path with more text after its name.
+/// Appends text to the name of a path.
 pub(crate) fn with_added_extension(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);

@@ -13,9 +13,9 @@ use crate::num::u64_of;
 pub(crate) struct PositionedFile {
     file: File,
     path: PathBuf,
-    /// Whether pages that a read brought into the page cache are dropped again.
+    /// Whether pages that a read brings into the page cache are dropped again.
     leaves_page_cache: bool,
-    /// The same file, read around the page cache.
+    /// The same file, opened to bypass the page cache.
     direct: Option<page_cache::Direct>,
 }
 
@@ -26,18 +26,18 @@ impl PositionedFile {
             if metadata.is_dir() {
                 return Err(IoError::from(IoErrorKind::IsADirectory));
             }
-            // before it is opened: a pipe would be waited for
+            // checked before opening: opening a pipe blocks until it has a writer
             if metadata.is_file() { File::open(path).map(Some) } else { Ok(None) }
         };
         let Some(file) = open().map_err(|error| Error::from(error).with_path(path))? else {
             let message =
-                "this is a pipe or a device, and segments are read by position: copy it to a file, or give its bytes";
+                "this is a pipe or a device, but segments are read by position: copy it to a file, or pass its bytes";
             return Err(Error::argument(message).with_path(path));
         };
         Ok(Self { file, path: path.to_path_buf(), leaves_page_cache: false, direct: None })
     }
 
-    /// Leaves the page cache as it is from now on: see [`page_cache`].
+    /// From now on, leaves the page cache as it is: see [`page_cache`].
     pub(crate) fn leave_page_cache(&mut self) {
         self.leaves_page_cache = true;
         page_cache::expect_scattered_reads(&self.file);
@@ -52,12 +52,12 @@ impl PositionedFile {
         self.file.metadata().map_err(|error| self.locate(error))
     }
 
-    /// Bytes of the file by now.
+    /// Current length of the file in bytes.
     pub(crate) fn len(&self) -> Result<u64> {
         self.metadata().map(|metadata| metadata.len())
     }
 
-    /// Reads at a position until `out` is full or the file ends; how many bytes that were.
+    /// Reads at a position until `out` is full or the file ends. Returns the number of bytes read.
     pub(crate) fn read_at(&self, out: &mut [u8], position: u64) -> Result<usize> {
         let mut done = 0_usize;
         while let Some(room) = out.get_mut(done..).filter(|room| !room.is_empty()) {
@@ -77,7 +77,7 @@ impl PositionedFile {
         Ok(done)
     }
 
-    /// Refuses a file that is shorter by now than what was read of it.
+    /// Fails if the file is now shorter than the bytes already read from it.
     pub(crate) fn check_not_truncated(&self, read_to: u64) -> Result<()> {
         let len = self.len()?;
         if len >= read_to {
@@ -87,7 +87,8 @@ impl PositionedFile {
         Err(Error::new(ErrorKind::InvalidFile(message)).at(len).with_path(&self.path))
     }
 
-    /// The first position, not before `position`, that does not lie in a hole of a sparse file; the length if all the rest is a hole.
+    /// Returns the first position at or after `position` that is not in a hole of a sparse file, or the file's length
+    /// if only a hole follows.
     pub(crate) fn next_data(&self, position: u64) -> Result<u64> {
         match next_data(&self.file, position) {
             Data::At(found) => Ok(found),
@@ -96,17 +97,17 @@ impl PositionedFile {
         }
     }
 
-    /// The whole file, if it has no more than `max_len` bytes.
+    /// Reads an entire file of at most `max_len` bytes.
     pub(crate) fn read_small(path: &Path, max_len: usize) -> Result<Vec<u8>> {
         let file = Self::open(path)?;
-        // the file may grow meanwhile
+        // the file may grow while it is read
         let bound = u64_of(max_len.saturating_add(1));
         let mut content = Vec::new();
         (&file.file).take(bound).read_to_end(&mut content).map_err(|error| file.locate(error))?;
         if content.len() <= max_len {
             return Ok(content);
         }
-        let message = format!("more than the {max_len} bytes that a file of this kind may have");
+        let message = format!("the file is larger than {max_len} bytes, the most that a file of this kind may have");
         Err(Error::new(ErrorKind::InvalidFile(message)).with_path(path))
     }
 
@@ -116,12 +117,12 @@ impl PositionedFile {
 }
 
 /// Where the data of a sparse file continues.
-#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux is asked"))]
+#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux can report holes"))]
 enum Data {
     At(u64),
-    /// Only a hole is left.
+    /// Only a hole follows.
     None,
-    /// The system can't tell.
+    /// The system cannot report holes.
     Unknown,
 }
 
@@ -130,7 +131,7 @@ fn next_data(file: &File, position: u64) -> Data {
     use rustix::fs::{SeekFrom, seek};
     use rustix::io::Errno;
 
-    // nothing reads at the file's own position, so that it may move
+    // moving the file's own position is fine: all reads pass a position
     match seek(file, SeekFrom::Data(position)) {
         Ok(found) => Data::At(found),
         Err(Errno::NXIO) => Data::None,

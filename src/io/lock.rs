@@ -1,13 +1,13 @@
-//! [`DirectoryLock`]: only one writer or tool at a time changes a partition directory, or creates a new one.
+//! [`DirectoryLock`]: lets only one writer or tool at a time change or create a partition directory.
 
 use std::fs::{File, TryLockError};
 use std::path::Path;
 
 use crate::error::{Error, Result};
 
-/// Held until it is dropped, in the process that acquired it; a killed process loses it.
+/// Held until dropped, by the process that acquired it. The system releases it when that process is killed.
 ///
-/// A forked child inherits the open file, and with it the lock of the parent. So the parent unlocks explicitly, whether or not a
+/// A forked child inherits the open file, and the parent's lock with it. So the parent unlocks explicitly, even if a
 /// child still has the file open, and a child never unlocks.
 #[derive(Debug)]
 pub(crate) struct DirectoryLock {
@@ -25,29 +25,30 @@ impl Drop for DirectoryLock {
 }
 
 impl DirectoryLock {
-    /// Locks a directory against all others who would change it.
+    /// Locks a directory against every other writer and tool.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) if another writer or tool holds it; those of the system.
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) if another writer or tool holds the lock; I/O
+    /// errors.
     pub(crate) fn acquire(directory: &Path) -> Result<Self> {
         let file = lock_file(directory).map_err(|error| Error::from(error).with_path(directory))?;
         match file.try_lock() {
             Ok(()) => Ok(Self { file, process: std::process::id() }),
             Err(TryLockError::WouldBlock) => {
-                let message = "another LogWriter or an in-place repair is using this directory";
+                let message = "another LogWriter or an in-place repair is using this directory: wait until it ends";
                 Err(Error::argument(message).with_path(directory))
             }
             Err(TryLockError::Error(error)) => Err(Error::from(error).with_path(directory)),
         }
     }
 
-    /// Whether this process acquired it, not a parent.
+    /// Whether this process acquired the lock, rather than a parent.
     pub(crate) fn is_own(&self) -> bool {
         self.process == std::process::id()
     }
 }
 
-/// The directory itself, so that no file is left in it.
+/// Opens the directory itself, so that locking creates no file in it.
 #[cfg(unix)]
 fn lock_file(directory: &Path) -> std::io::Result<File> {
     File::open(directory)

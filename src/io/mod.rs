@@ -1,4 +1,5 @@
-//! Bytes by position: files and buffers behind one trait; files that appear complete or not at all; locks. Knows nothing of Kafka.
+//! Reading bytes by position from files and buffers through one trait, writing files and directories that appear
+//! complete or not at all, locks, and progress. Independent of Kafka's formats.
 
 pub(crate) mod atomic;
 mod file;

@@ -1,10 +1,13 @@
-//! Reading without a trace in the page cache, so that an audit does not push out what a broker on the same machine serves from it.
+//! Reading without changing the page cache, so that an audit does not evict what a broker on the same machine serves
+//! from it.
 //!
-//! Small reads, of headers, go around the page cache where the file system lets them (`O_DIRECT`): they read sectors of 512 bytes
-//! from the disk, not pages of 4096. For others, since Linux 6.14 the kernel does it (`RWF_DONTCACHE`), where the file system can. Elsewhere on Linux every 64 KiB a read first
-//! asks for what is cached; from the first byte that is not, they are read from disk and their pages dropped again. What was
-//! cached before stays, but for pages behind such a byte in the same 64 KiB; and where a disk answers faster than the question,
-//! its answer is taken for cached. On other systems reads are plain.
+//! - Small reads, such as batch headers, bypass the page cache (`O_DIRECT`) if the file system allows it. They read
+//!   sectors of 512 bytes from disk instead of pages of 4096.
+//! - Other reads leave it to the kernel (`RWF_DONTCACHE`, Linux 6.14), if the file system supports that.
+//! - On older kernels, a read first takes the bytes that are already cached, at most 64 KiB at a time. It then reads
+//!   the uncached rest from disk and drops those pages again. Two cases are not exact: cached pages after an uncached
+//!   byte in the same 64 KiB are dropped too, and pages that a fast disk delivers during the check count as cached.
+//! - Other systems read normally.
 
 use std::fs::File;
 use std::io::Result;
@@ -13,27 +16,27 @@ use super::file::read_some;
 #[cfg(target_os = "linux")]
 use crate::num::{u64_of, usize_from_u64};
 
-/// Bytes that are dropped together.
+/// Number of bytes whose pages are dropped together.
 #[cfg(target_os = "linux")]
 const PIECE_LEN: u64 = 1 << 16;
-/// Bytes of a page on the machines that brokers run on.
+/// Page size in bytes on the machines that brokers run on.
 #[cfg(target_os = "linux")]
 const PAGE_LEN: u64 = 4096;
 
-/// Bytes of a disk's sector, and what memory is aligned to.
+/// Sector size of a disk in bytes, and the alignment of the memory read into.
 #[cfg(target_os = "linux")]
 const SECTOR_LEN: u64 = 512;
-/// Reads of fewer bytes go around the page cache.
+/// Reads of fewer bytes than this bypass the page cache.
 #[cfg(target_os = "linux")]
 const SMALL_LEN: usize = 4096;
 
-/// A file that is read around the page cache.
+/// A file opened to bypass the page cache.
 #[derive(Debug)]
 pub(super) struct Direct(File);
 
 #[cfg(target_os = "linux")]
 impl Direct {
-    /// `None` where the file system or its disk don't read single sectors.
+    /// Returns `None` if the file system or its disk does not support reads of single sectors.
     pub(super) fn open(path: &std::path::Path) -> Option<Self> {
         use std::os::unix::fs::OpenOptionsExt;
 
@@ -79,12 +82,12 @@ impl Direct {
     }
 }
 
-/// Turns off reading ahead, which would cache pages that nobody drops.
+/// Turns off read-ahead, which would cache pages that are never dropped.
 #[cfg(target_os = "linux")]
 pub(super) fn expect_scattered_reads(file: &File) {
     use rustix::fs::{Advice, fadvise};
 
-    // advice that a file system does not take changes no answer
+    // only a hint: a file system that ignores it returns the same bytes
     let _ = fadvise(file, 0, None, Advice::Random);
 }
 
@@ -99,12 +102,12 @@ pub(super) fn read_at(file: &File, out: &mut [u8], position: u64) -> Result<usiz
     const DONTCACHE: ReadWriteFlags = ReadWriteFlags::from_bits_retain(0x80);
 
     match preadv2(file, &mut [IoSliceMut::new(out)], position, DONTCACHE) {
-        Err(Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS) => {} // an older kernel, another file system
+        Err(Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS) => {} // not supported by this kernel or file system
         read => return Ok(read?),
     }
     let piece_len = usize_from_u64(PIECE_LEN.saturating_sub(position % PIECE_LEN)).min(out.len());
     let piece = out.get_mut(..piece_len).unwrap_or_default();
-    // an error is EAGAIN where nothing is cached, or says that the file system can't tell
+    // an error is EAGAIN if nothing is cached, or means that the file system does not support the flag
     if let Ok(count) = preadv2(file, &mut [IoSliceMut::new(piece)], position, ReadWriteFlags::NOWAIT) {
         return Ok(count);
     }
@@ -113,7 +116,7 @@ pub(super) fn read_at(file: &File, out: &mut [u8], position: u64) -> Result<usiz
     Ok(count)
 }
 
-/// Drops the pages that a range touches.
+/// Drops the pages that overlap a range.
 #[cfg(target_os = "linux")]
 fn drop_pages(file: &File, position: u64, len: u64) {
     use rustix::fs::{Advice, fadvise};
@@ -144,7 +147,7 @@ mod tests {
     use crate::io::PositionedFile;
     use crate::num::{u64_of, usize_from_u64};
 
-    /// Pages of a file that are cached, as fincore of util-linux counts them.
+    /// Number of cached pages of a file, counted by util-linux's fincore.
     fn cached_pages(path: &Path) -> Option<u64> {
         let output =
             Command::new("fincore").args(["--raw", "--noheadings", "--output", "PAGES"]).arg(path).output().ok()?;
@@ -177,7 +180,7 @@ mod tests {
         }
         let after = cached_pages(&path);
         std::fs::remove_file(&path).unwrap();
-        // file systems in memory can't drop pages, and fincore may not be there
+        // in-memory file systems cannot drop pages, and fincore may not be installed
         if at_first == Some(0) {
             assert_eq!((before, after), (Some(1), Some(1)));
         }

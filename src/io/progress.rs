@@ -1,20 +1,21 @@
-//! [`Progress`]: how far a long work is, and whether its caller wants it to end.
+//! [`Progress`]: reports how far a long operation is, and lets its caller stop it.
 
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 
-/// Bytes and time between two reports, whichever comes first: a few megabytes can take a minute to compress.
+/// Reports are made after this many bytes or this much time, whichever comes first: a few megabytes can take a minute
+/// to compress.
 const STEP: u64 = 4 << 20;
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Reports to a caller how many bytes of how many are done, every few megabytes or 100 ms, and lets it end the work.
+/// Reports the bytes done and the total to a callback, every 4 MiB or 100 ms. The callback can stop the operation.
 ///
 /// ```
 /// let mut seen = Vec::new();
 /// let mut report = |done, total| {
 ///     seen.push((done, total));
-///     true // go on
+///     true // continue
 /// };
 /// let progress = kbat::Progress::new(&mut report);
 /// # let _ = progress;
@@ -25,35 +26,35 @@ pub struct Progress<'a> {
     done: u64,
     total: u64,
     reported: u64,
-    /// When that was.
+    /// When `reported` was last set.
     reported_at: Option<Instant>,
 }
 
 impl<'a> Progress<'a> {
-    /// Calls `report` with the bytes done and the bytes in all; `false` ends the work with an error of the kind `io`,
-    /// [`std::io::ErrorKind::Interrupted`].
+    /// Calls `report` with the bytes done and the total. If it returns `false`, the operation fails with an error of
+    /// kind `io`, [`std::io::ErrorKind::Interrupted`].
     pub fn new(report: &'a mut dyn FnMut(u64, u64) -> bool) -> Self {
         Self { report: Some(report), ..Self::default() }
     }
 
-    /// Tells nobody.
+    /// Reports to no callback.
     #[must_use]
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// Sets how many bytes there are in all.
+    /// Sets the total number of bytes.
     pub(crate) fn expect(&mut self, total: u64) -> Result<()> {
         self.total = total;
         self.report()
     }
 
-    /// There are more bytes than expected.
+    /// Adds bytes to the total.
     pub(crate) fn expect_more(&mut self, bytes: u64) {
         self.total = self.total.saturating_add(bytes);
     }
 
-    /// That many bytes more are done.
+    /// Adds bytes to those done.
     pub(crate) fn advance(&mut self, bytes: u64) -> Result<()> {
         self.done = self.done.saturating_add(bytes);
         let is_due = self.done.saturating_sub(self.reported) >= STEP
@@ -61,7 +62,7 @@ impl<'a> Progress<'a> {
         if is_due { self.report() } else { Ok(()) }
     }
 
-    /// All is done.
+    /// Reports that all bytes are done.
     pub(crate) fn finish(&mut self) -> Result<()> {
         self.done = self.total;
         self.report()

@@ -1,29 +1,29 @@
-//! [`ReadAt`]: the one way in which kbat reads bytes at a position. [`ChunkCache`]: its reads, a chunk at a time.
+//! [`ReadAt`]: the trait through which kbat reads bytes at a position. [`ChunkCache`]: reads them in chunks.
 
 use crate::error::Result;
 use crate::format::frame::is_zeros;
 use crate::io::PositionedFile;
 use crate::num::{u64_of, usize_from_u64};
 
-/// A buffer or a file, read by position.
+/// A buffer or file that is read by position.
 pub(crate) trait ReadAt {
     /// Current length in bytes.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// I/O errors.
     fn byte_len(&self) -> Result<u64>;
 
     /// Reads at a position until `out` is full or the bytes end. Returns how many bytes were read.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// I/O errors.
     fn read_bytes_at(&self, out: &mut [u8], position: u64) -> Result<usize>;
 
-    /// The first position, not before `position`, whose byte may be something else than zero; the length if there is none. Holes of
-    /// sparse files are found without reading them.
+    /// Returns the first position at or after `position` whose byte may be nonzero, or the length if there is none.
+    /// Skips holes of sparse files without reading them.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// I/O errors.
     fn next_data(&self, position: u64) -> Result<u64> {
         Ok(position)
     }
@@ -58,18 +58,18 @@ impl ReadAt for PositionedFile {
     }
 }
 
-/// Bytes read at a time to find out whether they are zeros.
+/// Number of bytes to check for zeros per read.
 const ZERO_CHUNK_LEN: usize = 1 << 18;
 
-/// Whether all bytes from `position` up to `end` are zeros, or there are none.
+/// Whether all bytes from `position` up to `end` are zero. True for an empty range.
 ///
 /// # Errors
-/// Those of reading.
+/// I/O errors.
 pub(crate) fn is_zero_to_the_end(source: &dyn ReadAt, position: u64, end: u64) -> Result<bool> {
     first_not_zero(source, position, end).map(|found| found.is_none())
 }
 
-/// A position in the chunk of the first byte that is not zero.
+/// Returns the start of the part that was read and contains the first nonzero byte, not the position of that byte.
 fn first_not_zero(source: &dyn ReadAt, mut position: u64, end: u64) -> Result<Option<u64>> {
     let mut chunk = Vec::new();
     while position < end {
@@ -88,12 +88,12 @@ fn first_not_zero(source: &dyn ReadAt, mut position: u64, end: u64) -> Result<Op
     Ok(None)
 }
 
-/// The chunk of a [`ReadAt`] that was read last.
+/// Keeps the chunk of a [`ReadAt`] that was read last.
 #[derive(Debug)]
 pub(crate) struct ChunkCache {
     chunk: Vec<u8>,
     position: u64,
-    /// Bytes to read at a time.
+    /// Bytes to read per chunk.
     read_len: usize,
     bytes_read: u64,
 }
@@ -103,26 +103,26 @@ impl ChunkCache {
         Self { chunk: Vec::new(), position: 0, read_len, bytes_read: 0 }
     }
 
-    /// Bytes to read at a time from now on.
+    /// Changes the number of bytes to read per chunk.
     pub(crate) fn set_read_len(&mut self, read_len: usize) {
         self.read_len = read_len;
     }
 
-    /// Bytes read so far.
+    /// Total number of bytes read so far.
     pub(crate) fn bytes_read(&self) -> u64 {
         self.bytes_read
     }
 
-    /// Whether a position lies in the chunk or right behind it.
+    /// Whether a position is in the chunk or directly after it.
     pub(crate) fn is_near(&self, position: u64) -> bool {
         let end = self.position.saturating_add(u64_of(self.chunk.len()));
         !self.chunk.is_empty() && (self.position..=end).contains(&position)
     }
 
-    /// The bytes from a position on: at least `wanted`, or all that there are.
+    /// Returns the bytes from a position on: at least `wanted`, or all up to the end of the source if fewer.
     ///
     /// # Errors
-    /// Those of reading.
+    /// I/O errors.
     pub(crate) fn bytes_from(&mut self, source: &dyn ReadAt, position: u64, wanted: usize) -> Result<&[u8]> {
         if !self.has(position, wanted) {
             self.chunk.resize(self.read_len.max(wanted), 0);
@@ -135,7 +135,7 @@ impl ChunkCache {
         Ok(self.chunk.get(self.start_of(position)..).unwrap_or_default())
     }
 
-    /// Whether the chunk holds so many bytes from a position on.
+    /// Whether the chunk holds at least `wanted` bytes from a position on.
     pub(crate) fn has(&self, position: u64, wanted: usize) -> bool {
         self.start_of(position).checked_add(wanted).is_some_and(|end| end <= self.chunk.len())
     }

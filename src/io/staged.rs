@@ -1,4 +1,5 @@
-//! [`StagedFile`]: a file written under a temporary name until it is whole. [`StagedDirectory`]: the same for a directory.
+//! [`StagedFile`]: a file that has a temporary name until it is complete. [`StagedDirectory`]: the same for a
+//! directory.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -11,15 +12,16 @@ use crate::io::atomic::{sync_directory, sync_directory_of, with_added_extension}
 use crate::io::lock::DirectoryLock;
 use crate::store::listing::directory_of;
 
-/// Added to the name of a file or directory that is not complete yet.
+/// Part of the name of an incomplete file or directory.
 const PARTIAL: &str = ".kbat-partial";
-/// Ends the name of a directory that is not complete yet. Kafka uses it for partitions that are about to be deleted, so neither
-/// kbat nor a broker takes the directory for a live partition, and a broker that starts removes what a killed tool left.
+/// Suffix of an incomplete directory. Kafka uses it for partitions that are about to be deleted, so neither kbat nor a
+/// broker treats the directory as a live partition, and a broker deletes the leftovers of a killed tool when it
+/// starts.
 const NOT_LIVE: &str = "-delete";
-/// Tells the directories of one process from each other.
+/// Distinguishes the directories of one process.
 static COUNTER: AtomicU64 = AtomicU64::new(0);
 
-/// A file in the making. Dropped without [`StagedFile::commit`], it is removed.
+/// An incomplete file. It is removed if dropped without [`StagedFile::commit`].
 #[derive(Debug)]
 pub(crate) struct StagedFile {
     writer: Option<BufWriter<File>>,
@@ -42,7 +44,7 @@ impl StagedFile {
         })
     }
 
-    /// Gives the file the time of another: where records have no timestamps, brokers go by it.
+    /// Sets the file's modification time. Brokers use it in place of a timestamp for records that have none.
     pub(crate) fn set_modified(&mut self, modified: SystemTime) {
         self.modified = Some(modified);
     }
@@ -52,7 +54,7 @@ impl StagedFile {
         writer.write_all(bytes).map_err(|error| Error::from(error).with_path(&self.path))
     }
 
-    /// Flushes to the disk and gives the file its name.
+    /// Flushes the file to disk and renames it to its final name.
     pub(crate) fn commit(mut self) -> Result<()> {
         let Some(writer) = self.writer.take() else { return Ok(()) };
         let commit = || {
@@ -72,43 +74,45 @@ impl StagedFile {
 impl Drop for StagedFile {
     fn drop(&mut self) {
         if !self.committed {
-            // nothing better can be done: the error that led here is on its way
+            // ignored: the error that caused the drop is the one to report
             let _ = fs::remove_file(&self.staged);
         }
     }
 }
 
-/// A directory in the making, beside the one that it will be. Dropped without [`StagedDirectory::commit`], nothing is left of it.
+/// An incomplete directory next to its final location. It is removed if dropped without [`StagedDirectory::commit`].
 ///
-/// Each has a name of its own and is locked while it is worked on, so that two runs with one result don't touch each other's files
-/// (the first to end has it, the other gets an error), and what a killed run left is known for that and removed by the next.
+/// Its name is unique and it is locked while in use. So two runs with the same target do not touch each other's files:
+/// the first to finish succeeds, the other fails. The next run removes the unlocked directories of killed runs.
 #[derive(Debug)]
 pub(crate) struct StagedDirectory {
     staged: PathBuf,
     path: PathBuf,
-    /// The directories above the result that were made for it, the outermost last.
+    /// The parent directories that were created for the result, the outermost last.
     made: Vec<PathBuf>,
     lock: Option<DirectoryLock>,
     committed: bool,
 }
 
-/// Refuses a path in the directory that is only read.
+/// Refuses a path inside the source directory, which is only read.
 fn refuse_inside(source: &Path, path: &Path) -> Result<()> {
     let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
     if source.is_dir() && absolute(path).starts_with(absolute(source)) {
-        let message =
-            format!("the directory to write lies in {}, which is only read: name one outside", source.display());
+        let message = format!(
+            "the output directory is inside {}, which is only read: name a directory outside it",
+            source.display()
+        );
         return Err(Error::argument(message).with_path(path));
     }
     Ok(())
 }
 
 impl StagedDirectory {
-    /// For what is made of `source`. Refuses a path that has something in it. Missing directories above it are made.
+    /// Creates a directory for the output made from `source`, and its missing parents.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for such a path, and for one in `source`;
-    /// those of making directories.
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) if `path` is not empty or is inside `source`;
+    /// I/O errors.
     pub(crate) fn create(source: &Path, path: &Path) -> Result<Self> {
         let is_empty = match fs::read_dir(path) {
             Ok(mut entries) => entries.next().is_none(),
@@ -116,7 +120,7 @@ impl StagedDirectory {
             Err(error) => return Err(Error::from(error).with_path(path)),
         };
         if !is_empty {
-            let message = "the directory to write is not empty: name one that does not exist yet";
+            let message = "the output directory is not empty: name one that does not exist yet";
             return Err(Error::argument(message).with_path(path));
         }
         refuse_inside(source, path)?;
@@ -144,23 +148,23 @@ impl StagedDirectory {
         for parent in self.made.iter().rev() {
             fs::create_dir(parent).map_err(|error| Error::from(error).with_path(parent))?;
         }
-        // it gets its name when it is locked, so that other runs do not take it for abandoned
+        // renamed only once it is locked, so that other runs do not treat it as abandoned
         let unlocked = with_added_extension(&self.path, &format!(".kbat-begun{own}{NOT_LIVE}"));
         fs::create_dir(&unlocked).map_err(|error| Error::from(error).with_path(&unlocked))?;
-        // not all file systems have locks, and Windows renames no directory with an open file in it
+        // not all file systems support locks, and Windows cannot rename a directory with an open file in it
         self.lock = if cfg!(unix) { DirectoryLock::acquire(&unlocked).ok() } else { None };
         fs::rename(&unlocked, &self.staged).map_err(|error| Error::from(error).with_path(&self.staged))
     }
 
-    /// Where to write by now.
+    /// The directory to write to until it is committed.
     pub(crate) fn directory(&self) -> &Path {
         &self.staged
     }
 
-    /// Gives the directory its name.
+    /// Renames the directory to its final name.
     ///
     /// # Errors
-    /// Those of the system; another run's result that is there by now.
+    /// I/O errors, for instance because another run has created the directory in the meantime.
     pub(crate) fn commit(mut self) -> Result<()> {
         let commit = || {
             sync_directory(&self.staged)?;
@@ -180,7 +184,7 @@ impl StagedDirectory {
 impl Drop for StagedDirectory {
     fn drop(&mut self) {
         if !self.committed {
-            // nothing better can be done: the error that led here is on its way
+            // ignored: the error that caused the drop is the one to report
             let _ = fs::remove_dir_all(&self.staged);
             for parent in &self.made {
                 let _ = fs::remove_dir(parent);
@@ -189,7 +193,7 @@ impl Drop for StagedDirectory {
     }
 }
 
-/// Removes what killed runs left that had the same result in mind: nobody holds its lock. That it can't be removed stops nobody.
+/// Removes the directories of killed runs with the same target: those that are not locked. Errors are ignored.
 fn remove_abandoned(path: &Path) {
     let Some(name) = path.file_name() else { return };
     let prefix = with_added_extension(Path::new(name), &format!("{PARTIAL}-"));

@@ -18,7 +18,7 @@ const LARGE_READ: usize = 1 << 18;
 /// Walks the headers of a file's batches by small reads at their positions. Payloads are not read: of a segment of 16 KB
 /// batches some 1.6 % of the bytes.
 ///
-/// Ends and errors are those of [`SegmentReader`](crate::SegmentReader). No checksum is looked at.
+/// Ends and errors are those of [`SegmentReader`](crate::log::SegmentReader). No checksum is looked at.
 #[derive(Debug)]
 pub struct HeaderReader {
     file: PositionedFile,

@@ -1,15 +1,15 @@
 //! The files of a partition and of a log directory.
 
-pub(crate) mod checkpoint;
+pub mod checkpoint;
 pub(crate) mod committed;
 pub(crate) mod headers;
-pub(crate) mod index;
+pub mod index;
 #[cfg(feature = "arrow")]
 mod input;
 pub(crate) mod inventory;
 pub(crate) mod log_directory;
 pub(crate) mod partition;
-pub(crate) mod producer;
+pub mod producer;
 pub(crate) mod reader;
 pub(crate) mod resync;
 pub(crate) mod running_broker;
@@ -17,22 +17,13 @@ pub(crate) mod segment;
 mod uuid;
 mod writer;
 
-pub use checkpoint::{
-    Checkpoint, CleanShutdown, EpochEntry, LeaderEpochs, MetaProperties, OffsetCheckpoint, PartitionMetadata,
-    PartitionOffset,
-};
 pub use headers::HeaderReader;
-pub use index::{
-    AbortedTransaction, DEFAULT_INDEX_INTERVAL_BYTES, DEFAULT_MAX_INDEX_BYTES, IndexEntries, OffsetEntry, OffsetIndex,
-    SegmentIndexer, TimeEntry, TimeIndex, TransactionIndex,
-};
 #[cfg(feature = "python")]
 pub(crate) use input::SharedBatch;
 #[cfg(feature = "arrow")]
 pub(crate) use input::{Input, Lender, SharedBytes};
 pub use log_directory::{LogDirectory, OFFSET_CHECKPOINTS, StrayDirectory};
 pub use partition::PartitionLog;
-pub use producer::{ProducerEntry, ProducerSnapshot, ProducerStates, validate_after};
 pub use reader::SegmentReader;
 pub use segment::{IndexUse, OffsetPlace, Segment, TimestampPlace, split_points};
 pub use uuid::Uuid;

@@ -38,7 +38,7 @@ const AGAIN_PER_BYTE: u64 = 16;
 ///
 /// ```no_run
 /// # fn main() -> kbat::Result<()> {
-/// let mut reader = kbat::SegmentReader::open("topic-0/00000000000000000000.log")?;
+/// let mut reader = kbat::log::SegmentReader::open("topic-0/00000000000000000000.log")?;
 /// while let Some(batch) = reader.next_batch() {
 ///     println!("{:?}", batch?.record_count());
 /// }

@@ -11,7 +11,7 @@ const TEXT_LEN: usize = 22;
 /// An id of a topic or directory.
 ///
 /// ```
-/// let id = kbat::Uuid::parse("bAmibu5sR86NaVa0PfqQXA").unwrap();
+/// let id = kbat::log::Uuid::parse("bAmibu5sR86NaVa0PfqQXA").unwrap();
 /// assert_eq!(id.to_string(), "bAmibu5sR86NaVa0PfqQXA");
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -177,7 +177,7 @@ fn seconds(column: &dyn Array, data_type: &DataType, row: usize) -> Option<i64> 
         }
         _ => column.as_primitive::<TimestampMillisecondType>().value(row),
     };
-    (milliseconds != crate::NO_TIMESTAMP).then_some(milliseconds.div_euclid(1000))
+    (milliseconds != crate::format::NO_TIMESTAMP).then_some(milliseconds.div_euclid(1000))
 }
 
 /// A day counted from 1970-01-01 as year, month and day.

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 
-use crate::log::{Checkpoint, EpochEntry, PartitionOffset, ProducerEntry, ProducerSnapshot};
+use crate::log::checkpoint::{Checkpoint, EpochEntry, PartitionOffset};
+use crate::log::producer::{ProducerEntry, ProducerSnapshot};
 use crate::python::errors::OrRaise;
 use crate::store::LogFile;
 

@@ -39,7 +39,7 @@ fn edit(data: &Bound<'_, PyAny>, position: usize, work: impl FnOnce(&mut [u8]) -
 #[pyfunction]
 #[pyo3(signature = (data, base_offset, *, position=0))]
 pub(crate) fn set_base_offset(data: &Bound<'_, PyAny>, base_offset: i64, position: usize) -> PyResult<()> {
-    edit(data, position, |batch| crate::set_base_offset(batch, base_offset))
+    edit(data, position, |batch| crate::format::set_base_offset(batch, base_offset))
 }
 
 /// Give a batch another partition leader epoch, in place. Its checksum does not cover the epoch.
@@ -60,7 +60,7 @@ pub(crate) fn set_partition_leader_epoch(
     partition_leader_epoch: i32,
     position: usize,
 ) -> PyResult<()> {
-    edit(data, position, |batch| crate::set_partition_leader_epoch(batch, partition_leader_epoch))
+    edit(data, position, |batch| crate::format::set_partition_leader_epoch(batch, partition_leader_epoch))
 }
 
 /// Make a batch one of ``LogAppendTime``, in place. The checksum is computed anew.
@@ -77,7 +77,7 @@ pub(crate) fn set_partition_leader_epoch(
 #[pyfunction]
 #[pyo3(signature = (data, timestamp, *, position=0))]
 pub(crate) fn set_log_append_time(data: &Bound<'_, PyAny>, timestamp: i64, position: usize) -> PyResult<()> {
-    edit(data, position, |batch| crate::set_log_append_time(batch, timestamp))
+    edit(data, position, |batch| crate::format::set_log_append_time(batch, timestamp))
 }
 
 /// Make a batch with one transaction marker, as a transaction coordinator has it written: 78 bytes.
@@ -109,7 +109,7 @@ pub(crate) fn end_transaction_marker(
 ) -> PyResult<Bound<'_, PyBytes>> {
     let marker =
         if commit { ControlRecord::Commit { coordinator_epoch } } else { ControlRecord::Abort { coordinator_epoch } };
-    let bytes = crate::end_transaction_marker(
+    let bytes = crate::format::end_transaction_marker(
         base_offset,
         timestamp,
         partition_leader_epoch,

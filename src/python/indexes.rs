@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 
-use crate::log::{AbortedTransaction, OffsetIndex, TimeIndex, TransactionIndex};
+use crate::log::index::{AbortedTransaction, OffsetIndex, TimeIndex, TransactionIndex};
 use crate::num::usize_from_u64;
 use crate::python::errors::OrRaise;
 

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 
-use crate::log::{LogDirectory, MetaProperties, OFFSET_CHECKPOINTS, PartitionLog, Segment, StrayDirectory};
+use crate::log::checkpoint::MetaProperties;
+use crate::log::{LogDirectory, OFFSET_CHECKPOINTS, PartitionLog, Segment, StrayDirectory};
 use crate::python::errors::OrRaise;
 use crate::python::html::{self, Table};
 use crate::python::limits::{PyLimits, or_default};

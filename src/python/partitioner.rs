@@ -21,5 +21,5 @@ use pyo3::prelude::*;
 pub(crate) fn partition_for_key(key: &[u8], partition_count: i32) -> PyResult<u32> {
     let count = u32::try_from(partition_count).ok().and_then(NonZeroU32::new);
     let count = count.ok_or_else(|| PyValueError::new_err("partition_count must be 1 or more"))?;
-    Ok(crate::partition_for_key(key, count))
+    Ok(crate::partitioner::partition_for_key(key, count))
 }

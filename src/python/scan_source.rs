@@ -117,7 +117,7 @@ pub(crate) fn split(
         };
         let (start, end) = source.window;
         let end = end.min(std::fs::metadata(&path)?.len());
-        let found = py.detach(|| crate::split_points(&path, start..end, max_bytes, &limits)).or_raise(py)?;
+        let found = py.detach(|| crate::log::split_points(&path, start..end, max_bytes, &limits)).or_raise(py)?;
         let ends = found.iter().skip(1).copied().chain([end]);
         parts.extend(found.iter().copied().zip(ends).map(|(start, end)| (path.clone().into_os_string(), start, end)));
     }

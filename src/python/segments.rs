@@ -125,7 +125,7 @@ fn paths(object: &Bound<'_, PyAny>) -> PyResult<Vec<PathBuf>> {
 
 /// The segments of some paths, found with the GIL released.
 pub(crate) fn discovered(py: Python<'_>, paths: &[PathBuf], selection: &Selection) -> PyResult<Discovery> {
-    py.detach(|| crate::discover(paths, selection)).or_raise(py)
+    py.detach(|| crate::plan::discover(paths, selection)).or_raise(py)
 }
 
 /// Python's warnings for what a reader should know.

@@ -8,7 +8,7 @@ use pyo3::types::PyBytes;
 
 use crate::compression::Compression;
 use crate::format::validate::{AppendOrigin, Validation, ValidationSettings, validate as validate_bytes};
-use crate::log::validate_after;
+use crate::log::producer::validate_after;
 use crate::python::builder::timestamp_type as parse_timestamp_type;
 use crate::python::convert::required_bytes;
 use crate::python::errors::OrRaise;
@@ -122,14 +122,14 @@ fn now() -> i64 {
 pub(crate) struct PyValidation(Validation);
 
 impl PyValidation {
-    fn accepted<T>(&self, field: impl FnOnce(&crate::Accepted) -> T) -> Option<T> {
+    fn accepted<T>(&self, field: impl FnOnce(&crate::format::validate::Accepted) -> T) -> Option<T> {
         match &self.0 {
             Validation::Accepted(accepted) => Some(field(accepted)),
             Validation::Refused(_) => None,
         }
     }
 
-    fn refused<T>(&self, field: impl FnOnce(&crate::Refusal) -> T) -> Option<T> {
+    fn refused<T>(&self, field: impl FnOnce(&crate::format::validate::Refusal) -> T) -> Option<T> {
         match &self.0 {
             Validation::Accepted(_) => None,
             Validation::Refused(refusal) => Some(field(refusal)),
@@ -166,7 +166,7 @@ impl PyValidation {
     /// Index and message of the records at fault, where the broker says which: the first 100,000.
     #[getter]
     fn record_errors(&self) -> Vec<(u32, String)> {
-        let all = |refusal: &crate::Refusal| {
+        let all = |refusal: &crate::format::validate::Refusal| {
             refusal.record_errors.iter().map(|error| (error.index, error.message.clone())).collect()
         };
         self.refused(all).unwrap_or_default()

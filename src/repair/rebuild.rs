@@ -48,7 +48,7 @@ impl Default for RebuildOptions {
 ///
 /// # Errors
 /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where there is no segment, `out` is not empty, or the
-/// files would be replaced while a broker holds the log directory's `.lock` or a [`LogWriter`](crate::LogWriter) is at work. Those of reading and writing.
+/// files would be replaced while a broker holds the log directory's `.lock` or a [`LogWriter`](crate::log::LogWriter) is at work. Those of reading and writing.
 pub fn rebuild_indexes(
     path: impl AsRef<Path>,
     options: &RebuildOptions,

@@ -72,7 +72,7 @@ impl Default for RecoverOptions {
 /// # Errors
 /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where neither or both of `out` and `in_place` are given, `out` is not empty, the directory
 /// has no segment, a segment is over 2³¹ − 1 bytes, or, in place, a broker holds the log directory's `.lock` (seen on Linux only)
-/// or a [`LogWriter`](crate::LogWriter) or another repair is at work.
+/// or a [`LogWriter`](crate::log::LogWriter) or another repair is at work.
 /// [`ErrorKind::Limit`](crate::ErrorKind::Limit) at a batch over [`Limits::batch_len`]. Those of reading and writing.
 pub fn recover(path: impl AsRef<Path>, options: &RecoverOptions, progress: &mut Progress<'_>) -> Result<RepairReport> {
     let path = path.as_ref();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::log::inventory::FileChange;
 
-/// What [`recover`](crate::recover), [`salvage`](crate::salvage) or [`rebuild_indexes`](crate::rebuild_indexes) found and did.
+/// What [`recover`](crate::repair::recover), [`salvage`](crate::repair::salvage) or [`rebuild_indexes`](crate::repair::rebuild_indexes) found and did.
 ///
 /// Its `Display` is a text of a line a finding.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -19,7 +19,7 @@ use crate::format::record::Record;
 use crate::format::retain::{BatchRetention, RetainOptions, Retained, retain_records};
 use crate::io::Progress;
 use crate::limits::Limits;
-use crate::log::ProducerStates;
+use crate::log::producer::ProducerStates;
 
 /// Settings of [`filter`].
 #[derive(Debug, Clone)]

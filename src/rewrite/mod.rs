@@ -8,7 +8,7 @@
 //!
 //! The source is read and never written. Segments are walked batch by batch, so memory holds a batch and its records, and for
 //! compaction the keys. Offsets, timestamps, producers and leader epochs of what is kept are those of the source. Indexes are
-//! made anew by the rule of [`SegmentIndexer`](crate::log::SegmentIndexer); segments keep their time of last modification,
+//! made anew by the rule of [`SegmentIndexer`](crate::log::index::SegmentIndexer); segments keep their time of last modification,
 //! which stands for a timestamp where records have none.
 //!
 //! The directory is built beside the target and renamed when it is complete: whatever goes wrong before, a crash included,

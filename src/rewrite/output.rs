@@ -16,7 +16,7 @@ use crate::io::PositionedFile;
 use crate::io::Progress;
 use crate::io::staged::StagedDirectory;
 use crate::log::checkpoint::{LeaderEpochs, PartitionMetadata};
-use crate::log::{AbortedTransaction, SegmentIndexer};
+use crate::log::index::{AbortedTransaction, SegmentIndexer};
 use crate::num::u64_of;
 use crate::store::names::{LEADER_EPOCHS, MAX_SEGMENT_LEN, PARTITION_METADATA};
 use crate::store::{LogFile, LogFileKind};

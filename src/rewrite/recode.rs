@@ -3,7 +3,7 @@
 //! | what | how |
 //! |---|---|
 //! | codec, level | of every data batch; control batches are never compressed |
-//! | message format | by the rules of [`convert`](crate::convert), which names what is lost |
+//! | message format | by the rules of [`convert`](crate::format::convert::convert), which names what is lost |
 //! | batch size | neighbours that differ in nothing but their records become one batch up to that size, larger ones several |
 //! | producers | kept, or taken out |
 //!

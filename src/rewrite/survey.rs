@@ -7,7 +7,8 @@ use crate::compression::Scratch;
 use crate::error::Result;
 use crate::format::header::NO_TIMESTAMP;
 use crate::io::Progress;
-use crate::log::{AbortedTransaction, ProducerEntry, ProducerSnapshot, ProducerStates, TransactionIndex};
+use crate::log::index::{AbortedTransaction, TransactionIndex};
+use crate::log::producer::{ProducerEntry, ProducerSnapshot, ProducerStates};
 use crate::store::{LogFile, LogFileKind};
 
 /// Producers, transactions and ends of a log.

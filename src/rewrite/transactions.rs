@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::format::batch::Batch;
 use crate::format::control::ControlRecord;
 use crate::limits::Limits;
-use crate::log::AbortedTransaction;
+use crate::log::index::AbortedTransaction;
 
 /// The transactions around one place of the log.
 #[derive(Debug)]

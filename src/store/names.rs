@@ -39,9 +39,9 @@ pub struct TopicPartition {
 /// deleted, moved or were left behind.
 ///
 /// ```
-/// let parsed = kbat::parse_partition_directory("page-views.v2-11").unwrap();
+/// let parsed = kbat::store::parse_partition_directory("page-views.v2-11").unwrap();
 /// assert_eq!((parsed.topic.as_str(), parsed.partition), ("page-views.v2", 11));
-/// assert!(kbat::parse_partition_directory("page-views-0.0123456789abcdef0123456789abcdef-delete").is_none());
+/// assert!(kbat::store::parse_partition_directory("page-views-0.0123456789abcdef0123456789abcdef-delete").is_none());
 /// ```
 #[must_use]
 pub fn parse_partition_directory(name: &str) -> Option<TopicPartition> {
@@ -73,7 +73,7 @@ pub enum DirectoryState {
 /// The name of a partition directory, taken apart.
 ///
 /// ```
-/// use kbat::{DirectoryState, PartitionDirectory};
+/// use kbat::store::{DirectoryState, PartitionDirectory};
 /// let parsed = PartitionDirectory::parse("page-views-11.0123456789abcdef0123456789abcdef-delete").unwrap();
 /// assert_eq!((parsed.topic.as_str(), parsed.partition, parsed.state), ("page-views", 11, DirectoryState::Delete));
 /// ```
@@ -189,7 +189,7 @@ impl LogFileState {
 /// The name of a segment's file, taken apart. Its `Display` is the name as a broker writes it.
 ///
 /// ```
-/// use kbat::{LogFile, LogFileKind, LogFileState};
+/// use kbat::store::{LogFile, LogFileKind, LogFileState};
 /// let parsed = LogFile::parse("00000000000000000042.timeindex.swap").unwrap();
 /// assert_eq!(parsed, LogFile { base_offset: 42, kind: LogFileKind::TimeIndex, state: LogFileState::Swap });
 /// assert_eq!(LogFile::live(7, LogFileKind::Log).to_string(), "00000000000000000007.log");
@@ -245,7 +245,7 @@ impl fmt::Display for LogFile {
 /// The name of a KRaft snapshot, taken apart. Its `Display` is the name as a controller writes it.
 ///
 /// ```
-/// let parsed = kbat::SnapshotFile::parse("00000000000000000445-0000000002.checkpoint").unwrap();
+/// let parsed = kbat::store::SnapshotFile::parse("00000000000000000445-0000000002.checkpoint").unwrap();
 /// assert_eq!((parsed.end_offset, parsed.epoch, parsed.deleted), (445, 2, false));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -278,8 +278,8 @@ impl fmt::Display for SnapshotFile {
 /// Base offset of a segment's `.log` file from its name; `None` for any other name.
 ///
 /// ```
-/// assert_eq!(kbat::parse_base_offset("00000000000000000042.log"), Some(42));
-/// assert_eq!(kbat::parse_base_offset("00000000000000000042.log.deleted"), None);
+/// assert_eq!(kbat::store::parse_base_offset("00000000000000000042.log"), Some(42));
+/// assert_eq!(kbat::store::parse_base_offset("00000000000000000042.log.deleted"), None);
 /// ```
 #[must_use]
 pub fn parse_base_offset(name: &str) -> Option<i64> {

@@ -1,9 +1,7 @@
 //! Conversion between the message formats: real brokers' down-converted answers, Kafka's own tests, and what is lost.
 
-use kbat::{
-    Batch, BatchBuilder, Compression, ControlRecord, ConvertOptions, ErrorKind, Limits, Loss, Scratch, TimestampType,
-    convert, convert_batch,
-};
+use kbat::format::convert::{ConvertOptions, Loss, convert, convert_batch};
+use kbat::{Batch, BatchBuilder, Compression, ControlRecord, ErrorKind, Limits, Scratch, TimestampType};
 
 use crate::data::{Owned, all_records, data_dir, file, files, first, records};
 use crate::raw::{fix_crc, varint};
@@ -88,7 +86,7 @@ fn mixed(compression: Compression) -> Vec<u8> {
         let mut builder = BatchBuilder::new().magic(magic).compression(compression).base_offset(offsets[0]);
         for &offset in offsets {
             let key = format!("k{offset}");
-            let headers: &[kbat::NewHeader<'_>] =
+            let headers: &[kbat::format::NewHeader<'_>] =
                 if offset == 17 || offset == 24 { &[(b"headerKey", Some(b"headerValue"))] } else { &[] };
             builder.append_at(offset, offset + 1, Some(key.as_bytes()), Some(b"value"), headers).unwrap();
         }
@@ -128,13 +126,13 @@ fn fetch_of_transactions_gives_data_without_markers() {
     builder.append(3, Some(b"a"), Some(b"1")).unwrap();
     builder.finish_into(&mut bytes).unwrap();
     let abort = ControlRecord::Abort { coordinator_epoch: 0 };
-    bytes.extend(kbat::end_transaction_marker(1, 13, -1, 5, 6, &abort).unwrap());
+    bytes.extend(kbat::format::end_transaction_marker(1, 13, -1, 5, 6, &abort).unwrap());
     let mut builder = BatchBuilder::new().base_offset(2).producer(5, 6, 7).transactional(true);
     builder.append(14, Some(b"b"), None).unwrap();
     builder.append(15, None, Some(b"3")).unwrap();
     builder.finish_into(&mut bytes).unwrap();
     let commit = ControlRecord::Commit { coordinator_epoch: 0 };
-    bytes.extend(kbat::end_transaction_marker(4, 16, -1, 5, 6, &commit).unwrap());
+    bytes.extend(kbat::format::end_transaction_marker(4, 16, -1, 5, 6, &commit).unwrap());
 
     let (converted, losses) = to(&bytes, 1, &FETCH);
     let types: Vec<_> = kbat::batches(&converted).map(|batch| batch.unwrap().timestamp_type().unwrap()).collect();
@@ -144,7 +142,7 @@ fn fetch_of_transactions_gives_data_without_markers() {
     assert_eq!(found, [(0, 12), (2, 14), (3, 15)]);
     assert_eq!(losses, [Loss::Producer, Loss::Transactional, Loss::ControlBatches]);
     // format.md test 63: nothing but a marker
-    let marker = kbat::end_transaction_marker(4, 16, -1, 5, 6, &commit).unwrap();
+    let marker = kbat::format::end_transaction_marker(4, 16, -1, 5, 6, &commit).unwrap();
     assert_eq!(to(&marker, 0, &FETCH), (Vec::new(), vec![Loss::ControlBatches]));
 }
 

@@ -90,7 +90,7 @@ fn assert_record(batch: &Batch<'_>, record: &Record<'_>, expected: &Value, place
     assert_eq!(Some(i64::from(record.sequence())), expected["sequence"].as_i64(), "{place}");
     record.verify_crc().unwrap_or_else(|error| panic!("{place}: {error}"));
     if batch.magic() < 2 {
-        let len = kbat::message_len(batch.magic(), record.key(), record.value());
+        let len = kbat::format::message_len(batch.magic(), record.key(), record.value());
         assert_eq!(Some(len as u64), expected["sizeInBytes"].as_u64(), "{place}");
     }
     let Some(control_type) = expected["controlType"].as_str() else { return };
@@ -214,7 +214,7 @@ fn corpus_linked_lz4_blocks_are_read() {
         let record = record.unwrap();
         record.verify_crc().unwrap();
         assert_eq!(record.offset(), index as i64);
-        len += kbat::message_len(1, record.key(), record.value()) as u64;
+        len += kbat::format::message_len(1, record.key(), record.value()) as u64;
     }
     assert_eq!(len, content_size);
     assert!(len > 65536, "one block would not be linked to anything");

@@ -3,10 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use kbat::{
-    BatchBuilder, ConvertOptions, ErrorKind, Limits, Progress, RecoverOptions, RepairReport, Scratch, convert_batch,
-    recover,
-};
+use kbat::format::convert::{ConvertOptions, convert_batch};
+use kbat::repair::{RecoverOptions, RepairReport, recover};
+use kbat::{BatchBuilder, ErrorKind, Limits, Progress, Scratch};
 
 use crate::data::data_dir;
 use crate::raw::fix_crc;
@@ -96,7 +95,7 @@ fn an_abort_marker_that_comes_twice_does_not_end_a_recovery() {
     });
     for offset in [end, end + 1] {
         let mut again = marker.clone().unwrap();
-        kbat::set_base_offset(&mut again, offset).unwrap();
+        kbat::format::set_base_offset(&mut again, offset).unwrap();
         bytes.extend_from_slice(&again);
     }
     fs::write(&last, &bytes).unwrap();

@@ -107,8 +107,8 @@ fn control_records_where_they_do_not_belong_are_refused() {
     assert!(epoch.append_control(0, &leader_change).is_ok());
     assert!(epoch.append(0, None, None).is_err() && epoch.append(0, Some(&[0, 0, 0, 7]), None).is_err());
     for marker in [ControlRecord::SnapshotFooter, ControlRecord::Unknown { type_id: 1 }] {
-        assert!(kbat::end_transaction_marker(0, 0, 0, 1, 1, &marker).is_err());
+        assert!(kbat::format::end_transaction_marker(0, 0, 0, 1, 1, &marker).is_err());
     }
-    assert!(kbat::end_transaction_marker(0, 0, 0, -1, 1, &commit).is_err());
-    assert!(kbat::end_transaction_marker(0, 0, 0, 1, -1, &commit).is_err());
+    assert!(kbat::format::end_transaction_marker(0, 0, 0, -1, 1, &commit).is_err());
+    assert!(kbat::format::end_transaction_marker(0, 0, 0, 1, -1, &commit).is_err());
 }

@@ -182,26 +182,26 @@ fn header_base_sequence_wraps_to_zero_and_none_stays_none() {
 fn header_edits_of_what_can_not_have_them_are_refused() {
     let mut v0 = crate::raw::message(0, 5, 0, None, Some(b"v"));
     let before = v0.clone();
-    assert!(kbat::set_partition_leader_epoch(&mut v0, 1).is_err());
-    assert!(kbat::set_log_append_time(&mut v0, 1).is_err());
+    assert!(kbat::format::set_partition_leader_epoch(&mut v0, 1).is_err());
+    assert!(kbat::format::set_log_append_time(&mut v0, 1).is_err());
     assert_eq!(v0, before);
-    kbat::set_base_offset(&mut v0, 77).unwrap();
+    kbat::format::set_base_offset(&mut v0, 77).unwrap();
     first(&v0).verify_crc().unwrap();
     assert_eq!(first(&v0).base_offset(), Some(77));
 
     let mut v0_set = crate::raw::wrapper(0, 5, &[before]);
-    assert!(kbat::set_base_offset(&mut v0_set, 1).is_err());
-    assert!(kbat::set_base_offset(&mut [0; 40], 1).is_err());
-    assert!(kbat::set_base_offset(&mut [], 1).is_err());
+    assert!(kbat::format::set_base_offset(&mut v0_set, 1).is_err());
+    assert!(kbat::format::set_base_offset(&mut [0; 40], 1).is_err());
+    assert!(kbat::format::set_base_offset(&mut [], 1).is_err());
 }
 
 #[test]
 fn header_edits_of_the_append_time_keep_unknown_attributes_and_take_no_negative_time() {
     let mut batch = crate::raw::V2 { attributes: 0x80, ..crate::raw::V2::of(&[crate::raw::record(0)]) }.bytes();
     let before = batch.clone();
-    assert!(kbat::set_log_append_time(&mut batch, -1).is_err());
+    assert!(kbat::format::set_log_append_time(&mut batch, -1).is_err());
     assert_eq!(batch, before);
-    kbat::set_log_append_time(&mut batch, 5).unwrap();
+    kbat::format::set_log_append_time(&mut batch, 5).unwrap();
     assert_eq!(first(&batch).attributes().bits(), 0x88);
     first(&batch).verify_crc().unwrap();
 }

@@ -4,10 +4,11 @@
 use std::fs;
 use std::path::Path;
 
-use kbat::{
-    AbortedTransaction, BatchBuilder, ErrorKind, OffsetEntry, OffsetIndex, ProducerEntry, ProducerSnapshot,
-    SegmentIndexer, TimeEntry, TimeIndex, TransactionIndex,
+use kbat::log::index::{
+    AbortedTransaction, OffsetEntry, OffsetIndex, SegmentIndexer, TimeEntry, TimeIndex, TransactionIndex,
 };
+use kbat::log::producer::{ProducerEntry, ProducerSnapshot};
+use kbat::{BatchBuilder, ErrorKind};
 
 use crate::data::first;
 use crate::folder::Folder;

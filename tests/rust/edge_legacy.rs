@@ -258,12 +258,12 @@ fn wrapper_edited_in_place_keeps_its_messages() {
     }
     let mut bytes = Vec::new();
     builder.finish_into(&mut bytes).unwrap();
-    kbat::set_base_offset(&mut bytes, 498).unwrap();
+    kbat::format::set_base_offset(&mut bytes, 498).unwrap();
     first(&bytes).verify_crc().unwrap();
     assert_eq!((offsets(&bytes).unwrap(), first(&bytes).last_offset()), (vec![498, 499, 500], 500));
     assert_eq!(records(&first(&bytes)).unwrap().iter().map(|record| record.timestamp).collect::<Vec<_>>(), [1, 2, 3]);
 
-    kbat::set_log_append_time(&mut bytes, 15).unwrap();
+    kbat::format::set_log_append_time(&mut bytes, 15).unwrap();
     first(&bytes).verify_crc().unwrap();
     assert!(records(&first(&bytes)).unwrap().iter().all(|record| record.timestamp == 15));
 }

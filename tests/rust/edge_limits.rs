@@ -83,9 +83,9 @@ fn limit_met_exactly_passes_and_one_byte_less_fails() {
             for len in [10, 5_000, (64 << 10) - 40, 64 << 10, 1_000_000] {
                 let bytes = bomb(magic, compression, len);
                 let unpacked = if magic == 2 {
-                    kbat::record_len(0, 0, None, Some(&vec![0; len]), &[])
+                    kbat::format::record_len(0, 0, None, Some(&vec![0; len]), &[])
                 } else {
-                    kbat::message_len(magic, None, Some(&vec![0; len]))
+                    kbat::format::message_len(magic, None, Some(&vec![0; len]))
                 };
                 let limits = |decompressed_len| Limits { decompressed_len, ..Limits::default() };
                 let exact = records_within(&first(&bytes), &limits(unpacked));

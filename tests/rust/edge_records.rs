@@ -219,7 +219,7 @@ fn header_count_beyond_the_bytes_is_refused() {
 /// Edge cases 35 and 36 (KIP-82).
 #[test]
 fn headers_keep_order_duplicates_nulls_and_empties() {
-    let headers: [kbat::NewHeader<'_>; 6] =
+    let headers: [kbat::format::NewHeader<'_>; 6] =
         [(b"b", None), (b"a", Some(b"")), (b"b", Some(b"2")), (b"", Some(b"no key")), (b"b", None), (b"", None)];
     for compression in Compression::ALL {
         let mut builder = BatchBuilder::new().compression(compression);

@@ -1,6 +1,7 @@
 //! Batches of v2, after Kafka's `DefaultRecordBatchTest`.
 
-use kbat::{BatchBuilder, Compression, ControlRecord, ErrorKind, NewHeader, TimestampType};
+use kbat::format::NewHeader;
+use kbat::{BatchBuilder, Compression, ControlRecord, ErrorKind, TimestampType};
 
 use crate::data::{first, records};
 use crate::raw::{CONTROL, LOG_APPEND_TIME, Shape, TRANSACTIONAL, V2, fix_crc};
@@ -58,10 +59,13 @@ fn batch_built_with_and_without_producer_has_kafkas_fields() {
     let batch = first(&bytes);
     batch.verify_crc().unwrap();
     assert_eq!((batch.base_offset(), batch.last_offset(), batch.max_timestamp()), (Some(1_234_567), 1_234_569, 3));
-    assert_eq!((batch.producer_id(), batch.producer_epoch()), (kbat::NO_PRODUCER_ID, kbat::NO_PRODUCER_EPOCH));
-    assert_eq!((batch.base_sequence(), batch.last_sequence()), (kbat::NO_SEQUENCE, kbat::NO_SEQUENCE));
-    assert_eq!(batch.partition_leader_epoch(), kbat::NO_PARTITION_LEADER_EPOCH);
-    assert!(records(&batch).unwrap().iter().all(|record| record.sequence == kbat::NO_SEQUENCE));
+    assert_eq!(
+        (batch.producer_id(), batch.producer_epoch()),
+        (kbat::format::NO_PRODUCER_ID, kbat::format::NO_PRODUCER_EPOCH)
+    );
+    assert_eq!((batch.base_sequence(), batch.last_sequence()), (kbat::format::NO_SEQUENCE, kbat::format::NO_SEQUENCE));
+    assert_eq!(batch.partition_leader_epoch(), kbat::format::NO_PARTITION_LEADER_EPOCH);
+    assert!(records(&batch).unwrap().iter().all(|record| record.sequence == kbat::format::NO_SEQUENCE));
 
     let bytes = build(BatchBuilder::new().producer(23, 15, 983));
     assert_eq!((first(&bytes).base_sequence(), first(&bytes).last_sequence()), (983, 985));
@@ -93,13 +97,13 @@ fn batch_size_is_known_before_it_is_built() {
     let mut len = 0;
     for (index, (key, value, headers)) in records.into_iter().enumerate() {
         builder.append_with_headers(index as i64 * 1_000, key, value, headers).unwrap();
-        len += kbat::record_len(index as i32, index as i64 * 1_000, key, value, headers);
-        assert_eq!(builder.size(), kbat::batch_len_bound(2, Compression::None, len));
+        len += kbat::format::record_len(index as i32, index as i64 * 1_000, key, value, headers);
+        assert_eq!(builder.size(), kbat::format::batch_len_bound(2, Compression::None, len));
         assert_eq!(builder.estimated_size(), builder.size());
     }
     let mut bytes = Vec::new();
     builder.finish_into(&mut bytes).unwrap();
-    assert_eq!(bytes.len(), kbat::batch_len_bound(2, Compression::None, len));
+    assert_eq!(bytes.len(), kbat::format::batch_len_bound(2, Compression::None, len));
 }
 
 /// After `testInvalidRecordSize` and `testInvalidCrc`.
@@ -142,8 +146,8 @@ fn batch_declaring_more_or_fewer_records_is_refused() {
 fn batch_with_another_offset_and_epoch_keeps_its_checksum() {
     for compression in Compression::ALL {
         let mut bytes = build(BatchBuilder::new().compression(compression));
-        kbat::set_base_offset(&mut bytes, 498).unwrap();
-        kbat::set_partition_leader_epoch(&mut bytes, 500).unwrap();
+        kbat::format::set_base_offset(&mut bytes, 498).unwrap();
+        kbat::format::set_partition_leader_epoch(&mut bytes, 500).unwrap();
         let batch = first(&bytes);
         batch.verify_crc().unwrap();
         assert_eq!((batch.base_offset(), batch.last_offset(), batch.partition_leader_epoch()), (Some(498), 500, 500));
@@ -158,14 +162,14 @@ fn batch_with_log_append_time_gives_it_to_every_record() {
     for compression in Compression::ALL {
         let before = build(BatchBuilder::new().compression(compression));
         let mut bytes = before.clone();
-        kbat::set_log_append_time(&mut bytes, 15).unwrap();
+        kbat::format::set_log_append_time(&mut bytes, 15).unwrap();
         let batch = first(&bytes);
         batch.verify_crc().unwrap();
         assert_eq!((batch.timestamp_type(), batch.max_timestamp()), (Some(TimestampType::LogAppendTime), 15));
         assert_eq!(batch.base_timestamp(), 1, "what the producer wrote stays");
         assert_eq!(batch.stored_records(), first(&before).stored_records());
         assert!(records(&batch).unwrap().iter().all(|record| record.timestamp == 15));
-        assert!(kbat::set_log_append_time(&mut bytes, -1).is_err());
+        assert!(kbat::format::set_log_append_time(&mut bytes, -1).is_err());
     }
 }
 
@@ -173,7 +177,7 @@ fn batch_with_log_append_time_gives_it_to_every_record() {
 #[test]
 fn batch_of_a_commit_marker_is_read_as_written() {
     let marker = ControlRecord::Commit { coordinator_epoch: 15 };
-    let bytes = kbat::end_transaction_marker(0, 1_000, 5, 23, 2, &marker).unwrap();
+    let bytes = kbat::format::end_transaction_marker(0, 1_000, 5, 23, 2, &marker).unwrap();
     let batch = first(&bytes);
     assert!(batch.is_control() && batch.is_transactional());
     let mut scratch = kbat::Scratch::new();

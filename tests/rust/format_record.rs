@@ -1,6 +1,7 @@
 //! Records of v2, after Kafka's `DefaultRecordTest`.
 
-use kbat::{ErrorKind, NewHeader};
+use kbat::ErrorKind;
+use kbat::format::NewHeader;
 
 use crate::data::{Owned, first, records};
 use crate::raw::{Shape, V2, body, field, varint, varlong, with_len};
@@ -33,7 +34,7 @@ fn record_of_every_shape_is_read_as_written() {
         let fields =
             [vec![0], varlong(323), varint(10), field(key), field(value), varint(headers.len() as i32)].concat();
         let body = [fields, pairs.concat()].concat();
-        assert_eq!(kbat::record_len(10, 323, key, value, headers), with_len(&body).len());
+        assert_eq!(kbat::format::record_len(10, 323, key, value, headers), with_len(&body).len());
         let mut batch = V2::of_body(&body);
         (batch.base_offset, batch.base_sequence, batch.base_timestamp) = (37, 723, 100);
         let bytes = batch.bytes();

@@ -64,7 +64,7 @@ fn golden_commit_marker_is_exact() {
         hex("00000000000003d7000000420000001d02050d7e510030000000000000018bcfe568000000018bcfe568000000000000000049
          000dffffffff000000012000000008000000010c00000000015b00");
     let marker = ControlRecord::Commit { coordinator_epoch: 347 };
-    let bytes = kbat::end_transaction_marker(983, 1_700_000_000_000, 29, 73, 13, &marker).unwrap();
+    let bytes = kbat::format::end_transaction_marker(983, 1_700_000_000_000, 29, 73, 13, &marker).unwrap();
     assert_eq!(bytes, expected);
     assert_eq!(bytes.len(), 78);
 }

@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use kbat::{BatchBuilder, HeaderReader, Limits, SegmentReader};
+use kbat::log::{HeaderReader, SegmentReader};
+use kbat::{BatchBuilder, Limits};
 
 use crate::data::{data_dir, files};
 

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use kbat::{
-    HeaderReader, LeaderEpochs, Limits, LogFile, LogFileKind, MetaProperties, OffsetCheckpoint, OffsetIndex,
-    PartitionMetadata, ProducerEntry, ProducerSnapshot, SegmentIndexer, TimeIndex, TransactionIndex,
-};
+use kbat::Limits;
+use kbat::log::HeaderReader;
+use kbat::log::checkpoint::{LeaderEpochs, MetaProperties, OffsetCheckpoint, PartitionMetadata};
+use kbat::log::index::{OffsetIndex, SegmentIndexer, TimeIndex, TransactionIndex};
+use kbat::log::producer::{ProducerEntry, ProducerSnapshot};
+use kbat::store::{LogFile, LogFileKind};
 use serde_json::{Value, json};
 
 use crate::data::{data_dir, files, json_lines, text};
@@ -74,7 +76,7 @@ fn assert_transaction_index(path: &Path, expected: &Expected) {
     assert_eq!(Some(index.entry_count()), expected.header["entries"].as_u64(), "{place}");
     assert_eq!(index.sanity_check(base_offset).is_err(), !expected.header["sanityError"].is_null(), "{place}");
     let entries = index.entries().unwrap();
-    let bytes: Vec<u8> = entries.iter().flat_map(kbat::AbortedTransaction::encode).collect();
+    let bytes: Vec<u8> = entries.iter().flat_map(kbat::log::index::AbortedTransaction::encode).collect();
     assert_eq!(bytes, std::fs::read(path).unwrap(), "{place}");
     let entries: Vec<Value> = entries
         .iter()
@@ -248,9 +250,9 @@ fn the_files_of_a_log_directory_are_told() {
         assert_eq!((properties.version, properties.node_id), (1, Some(1)));
         assert!(properties.cluster_id.is_some() && properties.directory_id.is_some());
     }
-    let shutdown = kbat::CleanShutdown::read(data_dir().join("log-dir")).unwrap();
+    let shutdown = kbat::log::checkpoint::CleanShutdown::read(data_dir().join("log-dir")).unwrap();
     assert_eq!(shutdown.unwrap().broker_epoch, Some(106));
-    assert!(kbat::CleanShutdown::read(data_dir()).unwrap().is_none());
+    assert!(kbat::log::checkpoint::CleanShutdown::read(data_dir()).unwrap().is_none());
 }
 
 /// `index.interval.bytes` of a case of the corpus; `recovered/` is of the same case.
@@ -259,7 +261,7 @@ fn index_interval_bytes(folder: &Path) -> u64 {
     let case: Value = serde_json::from_str(&text(&case.join("case.json"))).unwrap();
     case["topicConfig"]["index.interval.bytes"]
         .as_str()
-        .map_or(kbat::DEFAULT_INDEX_INTERVAL_BYTES, |bytes| bytes.parse().unwrap())
+        .map_or(kbat::log::index::DEFAULT_INDEX_INTERVAL_BYTES, |bytes| bytes.parse().unwrap())
 }
 
 /// Whether an index is what the batches of its segment give.
@@ -276,7 +278,7 @@ enum Same {
 fn compare(index: &Path) -> (Same, Same) {
     let base_offset = LogFile::parse(index.file_name().unwrap().to_str().unwrap()).unwrap().base_offset;
     let interval_bytes = index_interval_bytes(index.parent().unwrap());
-    let mut indexer = SegmentIndexer::new(base_offset, interval_bytes, kbat::DEFAULT_MAX_INDEX_BYTES);
+    let mut indexer = SegmentIndexer::new(base_offset, interval_bytes, kbat::log::index::DEFAULT_MAX_INDEX_BYTES);
     let (mut offsets, mut times) = (Vec::new(), Vec::new());
     let mut headers = HeaderReader::open(index.with_extension("log"), &Limits::default()).unwrap();
     while let Some(header) = headers.next_header() {

@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use kbat::{AbortedTransaction, Limits, ProducerEntry, ProducerStates, Scratch, SegmentReader};
+use kbat::log::SegmentReader;
+use kbat::log::index::AbortedTransaction;
+use kbat::log::producer::{ProducerEntry, ProducerStates};
+use kbat::{Limits, Scratch};
 use serde_json::Value;
 
 use crate::data::{data_dir, files, json_lines};
@@ -172,7 +175,7 @@ fn marker_of_another_epoch_ends_the_transaction_and_forgets_the_batches() {
 
     let marker = |offset, producer_id, epoch, coordinator_epoch| {
         let control = kbat::ControlRecord::Abort { coordinator_epoch };
-        kbat::end_transaction_marker(offset, 2000, 0, producer_id, epoch, &control).unwrap()
+        kbat::format::end_transaction_marker(offset, 2000, 0, producer_id, epoch, &control).unwrap()
     };
     let fence = marker(12, 7, 4, 5);
     let batch = kbat::batches(&fence).next().unwrap().unwrap();

@@ -1,7 +1,7 @@
 //! Batches byte by byte, right or wrong, with the checksum their bytes have.
 
 /// Key, value and headers of a record to write.
-pub(crate) type Shape<'a> = (Option<&'a [u8]>, Option<&'a [u8]>, &'a [kbat::NewHeader<'a>]);
+pub(crate) type Shape<'a> = (Option<&'a [u8]>, Option<&'a [u8]>, &'a [kbat::format::NewHeader<'a>]);
 
 /// Attribute bits of v2, and of v1 as far as it has them.
 pub(crate) const LOG_APPEND_TIME: u16 = 0x08;

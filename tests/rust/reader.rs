@@ -4,7 +4,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
 use std::path::PathBuf;
 
-use kbat::{BatchBuilder, ErrorKind, Limits, SegmentReader};
+use kbat::log::SegmentReader;
+use kbat::{BatchBuilder, ErrorKind, Limits};
 
 use crate::data;
 

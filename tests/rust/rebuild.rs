@@ -5,7 +5,10 @@
 use std::fs;
 use std::path::Path;
 
-use kbat::{IndexUse, OffsetIndex, Progress, RebuildOptions, RepairReport, Segment, TimeIndex, rebuild_indexes};
+use kbat::Progress;
+use kbat::log::index::{OffsetIndex, TimeIndex};
+use kbat::log::{IndexUse, Segment};
+use kbat::repair::{RebuildOptions, RepairReport, rebuild_indexes};
 use serde_json::Value;
 
 use crate::data::{data_dir, json_lines};

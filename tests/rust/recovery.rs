@@ -6,7 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use kbat::{LeaderEpochs, Progress, RecoverOptions, recover};
+use kbat::Progress;
+use kbat::log::checkpoint::LeaderEpochs;
+use kbat::repair::{RecoverOptions, recover};
 use serde_json::Value;
 
 use crate::data::{data_dir, files};

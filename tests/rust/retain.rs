@@ -1,9 +1,7 @@
 //! Batches without some of their records, as Kafka's `MemoryRecords.filterTo` leaves them (format.md tests 76 to 84).
 
-use kbat::{
-    Batch, BatchBuilder, BatchRetention, Compression, ControlRecord, Limits, Record, RetainOptions, RetainOutcome,
-    Retained, Scratch, TimestampType, retain_records,
-};
+use kbat::format::retain::{BatchRetention, RetainOptions, RetainOutcome, Retained, retain_records};
+use kbat::{Batch, BatchBuilder, Compression, ControlRecord, Limits, Record, Scratch, TimestampType};
 use proptest::prelude::*;
 
 use crate::data::{Owned, all_records, data_dir, files, first, records};
@@ -231,7 +229,7 @@ fn retain_sets_a_delete_horizon_for_tombstones_once() {
 #[test]
 fn retain_sets_a_delete_horizon_for_the_marker_of_an_empty_transaction() {
     let marker = ControlRecord::Commit { coordinator_epoch: 3 };
-    let bytes = kbat::end_transaction_marker(7, 1000, 0, 9, 1, &marker).unwrap();
+    let bytes = kbat::format::end_transaction_marker(7, 1000, 0, 9, 1, &marker).unwrap();
     let options = RetainOptions {
         delete_horizon_ms: Some(5000),
         is_marker_of_empty_transaction: true,
@@ -296,7 +294,7 @@ fn header_keys_that_are_no_utf8_stay_as_they_are() {
     let key = [0xff, 0xfe];
     let mut builder = BatchBuilder::new();
     for value in [&b"a"[..], b"b"] {
-        let headers: [kbat::NewHeader<'_>; 1] = [(&key, Some(b"h"))];
+        let headers: [kbat::format::NewHeader<'_>; 1] = [(&key, Some(b"h"))];
         builder.append_with_headers(1, None, Some(value), &headers).unwrap();
     }
     let mut bytes = Vec::new();

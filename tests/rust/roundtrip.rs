@@ -1,6 +1,7 @@
 //! Written and read back is the same; read and written back is the same to the byte where nothing is compressed.
 
-use kbat::{Batch, BatchBuilder, Compression, NewHeader, TimestampType};
+use kbat::format::NewHeader;
+use kbat::{Batch, BatchBuilder, Compression, TimestampType};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;

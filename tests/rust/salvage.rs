@@ -5,7 +5,8 @@
 use std::fs;
 use std::path::Path;
 
-use kbat::{Progress, RepairReport, SalvageOptions, salvage};
+use kbat::Progress;
+use kbat::repair::{RepairReport, SalvageOptions, salvage};
 
 use crate::data::{data_dir, files};
 use crate::recovery::{TempDir, content, copy_partition, partition_files, whole_partitions};
@@ -46,7 +47,7 @@ fn sample(case: &str) -> Vec<u8> {
 type Hole = (usize, usize, &'static str, Option<i64>, Option<i64>);
 
 fn holes(report: &RepairReport) -> Vec<Hole> {
-    let hole = |range: &kbat::DroppedRange| {
+    let hole = |range: &kbat::repair::DroppedRange| {
         (range.position as usize, range.length as usize, range.reason, range.first_offset, range.last_offset)
     };
     report.dropped.iter().map(hole).collect()

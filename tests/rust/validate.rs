@@ -1,10 +1,8 @@
 //! What a broker answers to a produce request: Kafka's `LogValidatorTest` (format.md test 107) and the checks before it
 //! (format.md 5.3). `tests/python/test_kafka_validate.py` holds the same code to Kafka's own classes.
 
-use kbat::{
-    Accepted, AppendOrigin, BatchBuilder, Compression, ErrorCode, Limits, Refusal, TimestampType, Validation,
-    ValidationSettings, validate,
-};
+use kbat::format::validate::{Accepted, AppendOrigin, ErrorCode, Refusal, Validation, ValidationSettings, validate};
+use kbat::{BatchBuilder, Compression, Limits, TimestampType};
 
 use crate::data::{data_dir, file, files, first, records};
 use crate::raw::{V2, fix_crc, varint};
@@ -177,7 +175,8 @@ fn sizes_are_bounded() {
 
 #[test]
 fn clients_write_no_control_batches_and_no_offsets_of_their_own() {
-    let marker = kbat::end_transaction_marker(0, NOW, -1, 5, 6, &kbat::ControlRecord::Commit { coordinator_epoch: 0 });
+    let marker =
+        kbat::format::end_transaction_marker(0, NOW, -1, 5, 6, &kbat::ControlRecord::Commit { coordinator_epoch: 0 });
     let marker = marker.unwrap();
     check_refusal(&marker, &settings(), ErrorCode::InvalidRecord, "control records");
     let coordinator = ValidationSettings { origin: AppendOrigin::Coordinator, ..settings() };
@@ -207,9 +206,9 @@ fn records_at_fault_are_listed() {
     builder.finish_into(&mut bytes).unwrap();
     let compacted = ValidationSettings { compacted: true, ..settings() };
     for codec in Compression::ALL {
-        let options = kbat::ConvertOptions { compression: Some(codec), ..Default::default() };
+        let options = kbat::format::convert::ConvertOptions { compression: Some(codec), ..Default::default() };
         let mut compressed = Vec::new();
-        kbat::convert(&bytes, 2, &options, &Limits::default(), &mut compressed).unwrap();
+        kbat::format::convert::convert(&bytes, 2, &options, &Limits::default(), &mut compressed).unwrap();
         let refusal = check_refusal(&compressed, &compacted, ErrorCode::InvalidRecord, "4 record errors in total");
         let indexes: Vec<u32> = refusal.record_errors.iter().map(|error| error.index).collect();
         assert_eq!(indexes, [0, 2, 3, 4]);

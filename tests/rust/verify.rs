@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use kbat::{Limits, Progress, Report, Severity, verify};
+use kbat::repair::{Report, Severity, verify};
+use kbat::{Limits, Progress};
 
 use crate::data::{data_dir, text};
 use crate::recovery::{TempDir, copy_partition, partition_files, whole_partitions};

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use kbat::{LogWriter, LogWriterOptions, OffsetPolicy, PartitionMetadata};
+use kbat::log::checkpoint::PartitionMetadata;
+use kbat::log::{LogWriter, LogWriterOptions, OffsetPolicy};
 use serde_json::Value;
 
 use crate::data::{data_dir, text};
@@ -22,7 +23,7 @@ fn contents(directory: &Path) -> BTreeMap<String, Vec<u8>> {
 
 /// All batches of a partition, one after the other.
 fn log_bytes(directory: &Path) -> Vec<u8> {
-    let segments = contents(directory).into_iter().filter(|(name, _)| kbat::parse_base_offset(name).is_some());
+    let segments = contents(directory).into_iter().filter(|(name, _)| kbat::store::parse_base_offset(name).is_some());
     segments.flat_map(|(_, bytes)| bytes).collect()
 }
 
@@ -45,7 +46,7 @@ fn options_of(folder: &Path) -> LogWriterOptions {
 /// Offset of the first segment's name.
 fn start_offset(directory: &Path) -> i64 {
     let names = contents(directory).into_keys();
-    names.filter_map(|name| kbat::parse_base_offset(&name)).min().unwrap()
+    names.filter_map(|name| kbat::store::parse_base_offset(&name)).min().unwrap()
 }
 
 /// Appends the batches of a case, closing and opening the writer after every so many.

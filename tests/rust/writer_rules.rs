@@ -3,10 +3,11 @@
 use std::fs;
 use std::path::Path;
 
-use kbat::{
-    BatchBuilder, Compression, ErrorKind, LeaderEpochs, LogFile, LogFileKind, LogWriter, LogWriterOptions, OffsetIndex,
-    OffsetPolicy, PartitionLog, Progress, SyncPolicy, TimeIndex, Uuid,
-};
+use kbat::log::checkpoint::LeaderEpochs;
+use kbat::log::index::{OffsetIndex, TimeIndex};
+use kbat::log::{LogWriter, LogWriterOptions, OffsetPolicy, PartitionLog, SyncPolicy, Uuid};
+use kbat::store::{LogFile, LogFileKind};
+use kbat::{BatchBuilder, Compression, ErrorKind, Progress};
 
 use crate::data::{Owned, all_records};
 use crate::folder::Folder;
@@ -27,7 +28,7 @@ fn batch(base_offset: i64, timestamp: i64, count: i64) -> Vec<u8> {
 }
 
 fn bases(directory: &Path) -> Vec<i64> {
-    PartitionLog::open(directory).unwrap().segments().iter().map(kbat::Segment::base_offset).collect()
+    PartitionLog::open(directory).unwrap().segments().iter().map(kbat::log::Segment::base_offset).collect()
 }
 
 /// Every record of a partition.
@@ -211,18 +212,18 @@ fn one_writer_a_directory() {
     let folder = Folder::new("writer-lock");
     let options = LogWriterOptions { topic_id: Some(Uuid([7; 16])), ..LogWriterOptions::default() };
     let writer = open(folder.path(), &options);
-    let in_place = kbat::RecoverOptions { in_place: true, ..kbat::RecoverOptions::default() };
+    let in_place = kbat::repair::RecoverOptions { in_place: true, ..kbat::repair::RecoverOptions::default() };
     for error in [
         LogWriter::open(folder.path(), options.clone()).map(drop).unwrap_err(),
-        kbat::recover(folder.path(), &in_place, &mut Progress::none()).map(drop).unwrap_err(),
-        kbat::rebuild_indexes(folder.path(), &kbat::RebuildOptions::default(), &mut Progress::none())
+        kbat::repair::recover(folder.path(), &in_place, &mut Progress::none()).map(drop).unwrap_err(),
+        kbat::repair::rebuild_indexes(folder.path(), &kbat::repair::RebuildOptions::default(), &mut Progress::none())
             .map(drop)
             .unwrap_err(),
     ] {
         assert!(matches!(error.kind(), ErrorKind::InvalidArgument(message) if message.contains("another")), "{error}");
     }
     drop(writer);
-    kbat::recover(folder.path(), &in_place, &mut Progress::none()).unwrap();
+    kbat::repair::recover(folder.path(), &in_place, &mut Progress::none()).unwrap();
     open(folder.path(), &options).close().unwrap();
     open(folder.path(), &LogWriterOptions::default()).close().unwrap();
     let other = LogWriterOptions { topic_id: Some(Uuid([8; 16])), ..options };
@@ -358,8 +359,8 @@ fn an_open_transaction_is_known_after_a_kill_without_snapshots() {
     writer.close().unwrap();
     let last = bases(folder.path()).pop().unwrap();
     let path = folder.path().join(LogFile::live(last, LogFileKind::TransactionIndex).to_string());
-    let entries = kbat::TransactionIndex::open(&path).unwrap().entries().unwrap();
-    assert_eq!(entries, [kbat::AbortedTransaction::new(7, 0, 8, 9)]);
+    let entries = kbat::log::index::TransactionIndex::open(&path).unwrap().entries().unwrap();
+    assert_eq!(entries, [kbat::log::index::AbortedTransaction::new(7, 0, 8, 9)]);
 }
 
 #[test]

@@ -51,7 +51,7 @@ fn append(builder: &mut BatchBuilder, record: &Value) {
         .flatten()
         .map(|pair| (pair[0].as_str().unwrap().as_bytes().to_vec(), from_base64(&pair[1])))
         .collect();
-    let headers: Vec<kbat::NewHeader<'_>> =
+    let headers: Vec<kbat::format::NewHeader<'_>> =
         pairs.iter().map(|(key, value)| (key.as_slice(), value.as_deref())).collect();
     builder.append_at(offset, timestamp, key.as_deref(), value.as_deref(), &headers).unwrap();
 }

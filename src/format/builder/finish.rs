@@ -112,7 +112,7 @@ impl BatchBuilder {
 /// ```
 /// # fn main() -> kbat::Result<()> {
 /// let marker = kbat::ControlRecord::Commit { coordinator_epoch: 347 };
-/// let bytes = kbat::end_transaction_marker(983, 1_700_000_000_000, 29, 73, 13, &marker)?;
+/// let bytes = kbat::format::end_transaction_marker(983, 1_700_000_000_000, 29, 73, 13, &marker)?;
 /// assert_eq!(bytes.len(), 78);
 /// # Ok(()) }
 /// ```

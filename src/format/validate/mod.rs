@@ -30,15 +30,15 @@ use outcome::Stop;
 /// builder.append(1_700_000_000_000, None, Some(b"value"))?;
 /// builder.finish_into(&mut bytes)?;
 ///
-/// let settings = kbat::ValidationSettings { base_offset: 42, now_ms: 1_700_000_000_000, ..Default::default() };
-/// match kbat::validate(&bytes, &settings, &kbat::Limits::default())? {
-///     kbat::Validation::Accepted(accepted) => assert_eq!(accepted.next_offset, 43),
-///     kbat::Validation::Refused(refusal) => panic!("{refusal}"),
+/// let settings = kbat::format::validate::ValidationSettings { base_offset: 42, now_ms: 1_700_000_000_000, ..Default::default() };
+/// match kbat::format::validate::validate(&bytes, &settings, &kbat::Limits::default())? {
+///     kbat::format::validate::Validation::Accepted(accepted) => assert_eq!(accepted.next_offset, 43),
+///     kbat::format::validate::Validation::Refused(refusal) => panic!("{refusal}"),
 /// }
-/// let settings = kbat::ValidationSettings { compacted: true, ..settings };
-/// match kbat::validate(&bytes, &settings, &kbat::Limits::default())? {
-///     kbat::Validation::Accepted(_) => panic!("a compacted topic needs keys"),
-///     kbat::Validation::Refused(refusal) => assert_eq!(refusal.code.name(), "INVALID_RECORD"),
+/// let settings = kbat::format::validate::ValidationSettings { compacted: true, ..settings };
+/// match kbat::format::validate::validate(&bytes, &settings, &kbat::Limits::default())? {
+///     kbat::format::validate::Validation::Accepted(_) => panic!("a compacted topic needs keys"),
+///     kbat::format::validate::Validation::Refused(refusal) => assert_eq!(refusal.code.name(), "INVALID_RECORD"),
 /// }
 /// # Ok(()) }
 /// ```

@@ -53,7 +53,7 @@ impl OffsetEntry {
 ///
 /// ```no_run
 /// # fn main() -> kbat::Result<()> {
-/// let index = kbat::OffsetIndex::open("topic-0/00000000000000000042.index", None)?;
+/// let index = kbat::log::index::OffsetIndex::open("topic-0/00000000000000000042.index", None)?;
 /// let entry = index.lookup(1000)?;
 /// println!("a batch with offsets up to {} begins at byte {}", entry.offset, entry.position);
 /// # Ok(()) }

@@ -33,7 +33,7 @@ const JAVA_MAP_CAPACITY: usize = 16;
 /// What a broker knows of the producers of a partition.
 ///
 /// ```
-/// use kbat::ProducerStates;
+/// use kbat::log::producer::ProducerStates;
 /// # fn main() -> kbat::Result<()> {
 /// let mut bytes = Vec::new();
 /// let mut builder = kbat::BatchBuilder::new().base_offset(5).producer(7, 0, 0).transactional(true);

@@ -1,7 +1,8 @@
 use std::path::{Path, PathBuf};
 
 use super::*;
-use crate::{BatchBuilder, batches, set_base_offset};
+use crate::format::set_base_offset;
+use crate::{BatchBuilder, batches};
 
 const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data");
 

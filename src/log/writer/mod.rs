@@ -55,8 +55,8 @@ pub enum OffsetPolicy {
 ///
 /// ```no_run
 /// # fn main() -> kbat::Result<()> {
-/// let options = kbat::LogWriterOptions { compression: kbat::Compression::Zstd, ..Default::default() };
-/// let mut writer = kbat::LogWriter::open("orders-0", options)?;
+/// let options = kbat::log::LogWriterOptions { compression: kbat::Compression::Zstd, ..Default::default() };
+/// let mut writer = kbat::log::LogWriter::open("orders-0", options)?;
 /// let offset = writer.append(1_700_000_000_000, Some(b"key"), Some(b"value"), &[])?;
 /// writer.flush()?; // offset is there to stay
 /// writer.close()?;

@@ -1,4 +1,4 @@
-//! How a [`LogWriter`](crate::LogWriter) writes.
+//! How a [`LogWriter`](crate::log::LogWriter) writes.
 
 use crate::compression::Compression;
 use crate::error::{Error, Result};
@@ -25,7 +25,7 @@ pub enum SyncPolicy {
     Always,
 }
 
-/// How a [`LogWriter`](crate::LogWriter) writes. Names and defaults are those of a topic's configuration.
+/// How a [`LogWriter`](crate::log::LogWriter) writes. Names and defaults are those of a topic's configuration.
 #[derive(Debug, Clone)]
 pub struct LogWriterOptions {
     /// `segment.bytes`: the most bytes of a segment.

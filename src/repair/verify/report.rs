@@ -49,7 +49,7 @@ pub struct Finding {
     pub message: String,
 }
 
-/// What [`verify`](crate::verify) found.
+/// What [`verify`](crate::repair::verify) found.
 ///
 /// Its `Display` is a text of a line a finding.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
