@@ -1,7 +1,7 @@
-//! What can go wrong, and where.
+//! Error kinds and positions.
 //!
-//! An [`Error`] is a kind and a place. The kind is an enum to match on; the [`Position`] says which byte, which batch,
-//! which record and which field. The place is filled in where the byte is read and completed on the way up.
+//! An [`Error`] has a kind, which is an enum to match on, and a [`Position`]: the byte, batch, record and field. The
+//! code that reads the byte sets the position, and its callers complete it.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -11,90 +11,91 @@ use crate::compression::Compression;
 /// A `Result` with kbat's [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What went wrong. New kinds may be added.
+/// The kind of an error. New kinds may be added.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The size field of a batch can't be right: less than the smallest batch of its magic, or past what an `i32` holds.
+    /// The size field of a batch is less than the smallest batch of its magic, or more than an `i32` can hold.
     BatchLength {
         /// The size as stored: bytes after the 12-byte log overhead.
         length: i32,
-        /// The smallest size that would do.
+        /// The smallest valid size.
         minimum: i32,
     },
-    /// The magic byte is none of 0, 1, 2.
+    /// The magic byte is not 0, 1 or 2.
     UnsupportedMagic(i8),
-    /// The codec bits name no codec (5, 6, 7), or the crate was built without that codec.
+    /// The codec bits do not name a codec (5, 6, 7), or the crate was built without that codec.
     UnsupportedCodec {
         /// Bits 0 to 2 of the attributes.
         id: u8,
     },
-    /// The codec exists, but this message format has no room for it (zstd below magic 2).
+    /// The codec exists, but this message format does not support it (zstd below magic 2).
     CompressionBelowMagic {
         /// The codec.
         compression: Compression,
         /// The message format.
         magic: i8,
     },
-    /// The stored checksum is not that of the bytes.
+    /// The stored checksum does not match the bytes.
     Crc {
         /// Checksum in the batch or message.
         stored: u32,
-        /// Checksum of its bytes: CRC-32C for magic 2, CRC-32 before.
+        /// Checksum of its bytes: CRC-32C for magic 2, CRC-32 for magic 0 and 1.
         computed: u32,
     },
     /// The bytes end inside a field.
     Truncated,
-    /// A segment ends inside a batch, though batches or segments follow.
+    /// A segment ends inside a batch, although more batches or segments follow.
     CutBatch,
-    /// Zeros up to the end of a file, where the log goes on at a later offset: what a full disk or a crash makes of a segment.
+    /// Zeros up to the end of a file, although the log continues at a later offset. A full disk or a crash leaves such
+    /// a segment.
     ZeroTail,
     /// A varint of more than 5 bytes, or a varlong of more than 10.
     Varint,
-    /// A field holds what it must not.
+    /// A field has an invalid value.
     InvalidValue {
         /// The value found.
         value: i64,
-        /// What it should have been, in words.
+        /// The expected value, in words.
         expected: &'static str,
     },
-    /// Bytes are left where the structure says that nothing follows.
+    /// Bytes follow the last field of the structure.
     TrailingBytes {
-        /// How many.
+        /// Number of bytes.
         count: u64,
     },
-    /// The batch declares more records than its bytes hold.
+    /// The batch declares more records than its bytes contain.
     MissingRecords {
         /// `record_count` of the header.
         declared: i32,
         /// Records found.
         found: u32,
     },
-    /// A compressed message set of magic 0 or 1 that breaks a rule of its own.
+    /// A compressed message set of magic 0 or 1 breaks one of the format's rules.
     InvalidWrapper(&'static str),
-    /// A codec refused the bytes.
+    /// A codec rejected the bytes.
     Decompression {
         /// The codec.
         compression: Compression,
-        /// What it said.
+        /// The codec's message.
         message: String,
     },
-    /// A bound of [`Limits`](crate::Limits) was passed.
+    /// A bound of [`Limits`](crate::Limits) was exceeded.
     Limit {
         /// Name of the field of `Limits`.
         name: &'static str,
         /// The bound.
         limit: u64,
-        /// What the input asked for; at least this much where it can't be known.
+        /// The amount that the input requires, or a lower bound if the exact amount is unknown.
         actual: u64,
     },
-    /// An index, snapshot or checkpoint file that is not as Kafka writes it, in words.
+    /// An index, snapshot or checkpoint file is malformed; the string describes how.
     InvalidFile(String),
-    /// The caller asked for something that Kafka's rules forbid; nothing was written.
+    /// The caller's request breaks one of Kafka's rules; nothing was written.
     InvalidArgument(String),
     /// Reading a file failed.
     Io(std::io::Error),
-    /// What a callback of the caller's gave, or a fault of kbat itself.
+    /// An error returned by one of the caller's callbacks, or an internal error of kbat.
     Other(Box<dyn std::error::Error + Send + Sync>),
 }
 
@@ -133,7 +134,7 @@ impl fmt::Display for ErrorKind {
                 write!(f, "batch length {length} is less than the {minimum} bytes that the smallest batch needs")
             }
             Self::BatchLength { length, .. } => write!(f, "batch length {length} is more than a batch can have"),
-            Self::UnsupportedMagic(magic) => write!(f, "magic {magic} is no message format (0, 1 and 2 are)"),
+            Self::UnsupportedMagic(magic) => write!(f, "magic {magic} is not a message format (0, 1 and 2 are)"),
             Self::UnsupportedCodec { id } => {
                 let name = Compression::name_of(*id).unwrap_or("unknown");
                 write!(f, "compression codec {id} ({name}) is not supported by this build")
@@ -146,27 +147,28 @@ impl fmt::Display for ErrorKind {
             }
             Self::Truncated => f.write_str("the bytes end inside a field"),
             Self::CutBatch => {
-                f.write_str("the batch is cut: its length leads beyond the end of the file, and the log goes on")
+                f.write_str("the batch is truncated: its length exceeds the rest of the file, but the log continues")
             }
             Self::ZeroTail => f.write_str(
-                "zeros up to the end of the file, and the log goes on at a later offset: records are missing",
+                "zeros up to the end of the file, but the log continues at a later offset: records are missing",
             ),
             Self::Varint => f.write_str("varint is too long"),
             Self::InvalidValue { value, expected } => write!(f, "found {value}, expected {expected}"),
-            Self::TrailingBytes { count } => write!(f, "{count} bytes are left over"),
+            Self::TrailingBytes { count } => write!(f, "unexpected trailing bytes: {count}"),
             Self::MissingRecords { declared, found } => {
-                write!(f, "the batch declares {declared} records, its bytes end after {found}")
+                write!(f, "the batch declares {declared} records, but its bytes end after {found}")
             }
             Self::InvalidWrapper(what) => write!(f, "invalid compressed message set: {what}"),
             Self::Decompression { compression, message } => write!(f, "{compression} decompression failed: {message}"),
             Self::Limit { name: "ratio", limit, actual } => write!(
                 f,
-                "limit ratio of {limit} decompressed bytes passed (at least {actual} needed); raise Limits.ratio or \
+                "limit ratio of {limit} decompressed bytes exceeded (at least {actual} needed); raise Limits.ratio or \
                  Limits.ratio_free_len if the input can be trusted"
             ),
             Self::Limit { name, limit, actual } => write!(
                 f,
-                "limit {name} of {limit} passed (at least {actual} needed); raise Limits.{name} if the input can be trusted"
+                "limit {name} of {limit} exceeded (at least {actual} needed); raise Limits.{name} if the input can be \
+                trusted"
             ),
             Self::InvalidFile(what) | Self::InvalidArgument(what) => f.write_str(what),
             Self::Io(error) => write!(f, "{error}"),
@@ -175,17 +177,17 @@ impl fmt::Display for ErrorKind {
     }
 }
 
-/// Where something is. Every part is optional: what is not known, or does not apply, is `None`.
+/// The position of an error. A part that is unknown or does not apply is `None`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Position {
-    /// Byte from the start of the input or file. Inside compressed records: where the compressed bytes begin.
+    /// Byte from the start of the input or file. For compressed records, the start of the compressed bytes.
     pub byte: Option<u64>,
     /// Base offset of the batch, as stored in its first eight bytes.
     pub base_offset: Option<i64>,
-    /// Which record of the batch, counting from 0.
+    /// Index of the record in the batch, from 0.
     pub record: Option<u32>,
-    /// The field, under Kafka's name in `snake_case`.
+    /// The field, by Kafka's name in `snake_case`.
     pub field: Option<&'static str>,
 }
 
@@ -216,11 +218,11 @@ struct Inner {
     kind: ErrorKind,
     position: Position,
     path: Option<PathBuf>,
-    /// What explains the error, for people.
+    /// An explanation for people, appended to the message.
     note: Option<String>,
 }
 
-/// A kind and a place, in one pointer.
+/// A kind and a position, in one pointer.
 ///
 /// ```
 /// let bytes = [0, 0, 0, 0, 0, 0, 0, 42, 0, 0, 0, 9, 0, 0, 0, 0, 2];
@@ -230,7 +232,7 @@ struct Inner {
 /// assert_eq!(error.position().base_offset, Some(42));
 /// ```
 ///
-/// `{:?}` shows the same message as `{}`, as `main` prints it when it returns an error; `{:#?}` shows the parts.
+/// `{:?}` shows the same message as `{}`, because `main` prints it when it returns an error; `{:#?}` shows the parts.
 pub struct Error(Box<Inner>);
 
 impl fmt::Debug for Error {
@@ -250,11 +252,11 @@ impl Error {
         Self::new(ErrorKind::InvalidArgument(message.into()))
     }
 
-    /// An error of one's own, to be given back by a callback: a predicate of [`filter`](crate::rewrite::filter), say.
+    /// Wraps an error that a callback returns, such as a predicate of [`filter`](crate::rewrite::filter).
     ///
     /// ```
-    /// let error = kbat::Error::other("the value is no JSON");
-    /// assert_eq!(error.to_string(), "the value is no JSON");
+    /// let error = kbat::Error::other("the value is not JSON");
+    /// assert_eq!(error.to_string(), "the value is not JSON");
     /// ```
     #[must_use]
     pub fn other(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
@@ -267,7 +269,7 @@ impl Error {
         self
     }
 
-    /// In place of the byte that was found in a copy of the input.
+    /// Replaces the byte, which was counted in a copy of the input.
     #[must_use]
     pub(crate) fn moved_to(mut self, byte: u64) -> Self {
         self.0.position.byte = Some(byte);
@@ -292,7 +294,7 @@ impl Error {
         self
     }
 
-    /// Names the file in which it happened.
+    /// Names the file in which the error occurred.
     #[must_use]
     pub fn with_path(mut self, path: &Path) -> Self {
         self.0.path.get_or_insert_with(|| path.to_path_buf());
@@ -300,38 +302,38 @@ impl Error {
     }
 
     /// Adds an explanation to the message.
-    #[cfg_attr(not(feature = "arrow"), expect(dead_code, reason = "only scans explain"))]
+    #[cfg_attr(not(feature = "arrow"), expect(dead_code, reason = "only scans add explanations"))]
     #[must_use]
     pub(crate) fn with_note(mut self, note: impl Into<String>) -> Self {
         self.0.note.get_or_insert_with(|| note.into());
         self
     }
 
-    /// What went wrong.
+    /// The kind of the error.
     #[must_use]
     pub fn kind(&self) -> &ErrorKind {
         &self.0.kind
     }
 
-    /// Where.
+    /// The position of the error.
     #[must_use]
     pub fn position(&self) -> Position {
         self.0.position
     }
 
-    /// Whether a file was not there.
+    /// Whether the error is that a file does not exist.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         matches!(self.kind(), ErrorKind::Io(error) if error.kind() == std::io::ErrorKind::NotFound)
     }
 
-    /// Whether it says nothing of the bytes: they could not be read, or were not looked at because of a limit. A log is never cut, nor
-    /// a file deleted, for that.
+    /// Whether the error leaves the state of the bytes unknown: they could not be read, or were not checked because of
+    /// a limit. Such an error must never cause a log to be truncated or a file to be deleted.
     pub(crate) fn is_of_reading(&self) -> bool {
         matches!(self.kind(), ErrorKind::Io(_) | ErrorKind::Limit { .. })
     }
 
-    /// The file, where one was read.
+    /// The file, if the bytes came from one.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         self.0.path.as_deref()

@@ -1,4 +1,5 @@
-//! Properties that hold for any bytes, one function each. `fuzz/` and the tests call them; they panic where one does not hold.
+//! Properties that hold for any bytes, one function each. `fuzz/` and the tests call them. They panic if the property
+//! does not hold.
 
 #![expect(clippy::panic, reason = "a property that does not hold is reported by a panic")]
 
@@ -10,12 +11,12 @@ use crate::format::retain::{BatchRetention, RetainOptions, retain_records};
 use crate::format::validate::{Validation, ValidationSettings};
 use crate::{Batch, BatchBuilder, Batches, Compression, Limits, Record, Scratch, TimestampType, batches};
 
-/// Limits that keep a fuzzer quick.
+/// Limits that keep a fuzzing run fast.
 fn limits() -> Limits {
     Limits { decompressed_len: 1 << 20, ratio_free_len: 1 << 20, ..Limits::default() }
 }
 
-/// Batches lie one after the other within the bytes, memory stays within the limits, and every error has a place.
+/// Batches follow each other within the bytes, memory stays within the limits, and every error has a position.
 pub fn read(bytes: &[u8]) {
     let (mut scratch, limits) = (Scratch::new(), limits());
     let mut walk: Batches<'_> = batches(bytes);
@@ -28,11 +29,11 @@ pub fn read(bytes: &[u8]) {
                 let _ = batch.verify_crc();
                 match batch.records(&mut scratch, &limits) {
                     Ok(records) => records.for_each(|record| read_record(record, bytes)),
-                    Err(error) => assert!(error.position().byte.is_some(), "{error} has no place"),
+                    Err(error) => assert!(error.position().byte.is_some(), "{error} has no position"),
                 }
             }
             Some(Err(error)) => {
-                assert!(error.position().byte.is_some(), "{error} has no place");
+                assert!(error.position().byte.is_some(), "{error} has no position");
                 if !walk.skip_batch() {
                     break;
                 }
@@ -40,7 +41,7 @@ pub fn read(bytes: &[u8]) {
         }
     }
     assert!(walk.remainder().len() <= bytes.len(), "the remainder is a part of the input");
-    // snappy works on a copy of its input behind the output
+    // snappy decompresses a copy of its input that is stored after the output
     let most = limits.decompressed_len.saturating_add(bytes.len()).saturating_add(256);
     assert!(scratch.capacity() <= most, "memory stays within the limits");
 }
@@ -51,13 +52,13 @@ fn read_record(record: crate::Result<Record<'_>>, bytes: &[u8]) {
             let _ = (record.verify_crc(), record.headers().verify(), crate::ControlRecord::parse(&record));
         }
         Err(error) => {
-            let byte = error.position().byte.unwrap_or_else(|| panic!("{error} has no place"));
+            let byte = error.position().byte.unwrap_or_else(|| panic!("{error} has no position"));
             assert!(byte <= crate::num::u64_of(bytes.len()), "{error} is past the end");
         }
     }
 }
 
-/// What is read from an uncompressed v2 batch and written again reads the same.
+/// Records read from an uncompressed v2 batch and written again are equal when read back.
 pub fn rewrite(bytes: &[u8]) {
     let (mut scratch, limits) = (Scratch::new(), limits());
     for batch in batches(bytes).map_while(Result::ok) {
@@ -93,11 +94,11 @@ pub fn rewrite(bytes: &[u8]) {
         let expected = written.iter().map(|&(offset, timestamp, key, value)| {
             (offset, timestamp, key.map(<[u8]>::to_vec), value.map(<[u8]>::to_vec))
         });
-        assert!(read.eq(expected), "what was written reads the same");
+        assert!(read.eq(expected), "the records read back are equal");
     }
 }
 
-/// A batch that loses every second record, where it can be written again at all, holds the others as they were.
+/// Removing every second record of a batch, if the batch can be rewritten, keeps the others unchanged.
 pub fn retain(bytes: &[u8]) {
     let (mut scratch, mut again, limits) = (Scratch::new(), Scratch::new(), limits());
     let own = |record: Record<'_>| {
@@ -109,7 +110,8 @@ pub fn retain(bytes: &[u8]) {
         let mut kept = Vec::new();
         let mut keep = |record: &Record<'_>| {
             count = count.wrapping_add(1);
-            // a v0 message in a v1 set has no timestamp to the reader; written again, it is v1 and has the set's
+            // the reader reports no timestamp for a v0 message in a v1 set; the rewritten message is v1 and has the
+            // set's timestamp
             let append_time = batch.timestamp_type() == Some(crate::TimestampType::LogAppendTime);
             kept.extend((count & 1 == 1).then(|| {
                 let (offset, timestamp, key, value) = own(*record);
@@ -125,7 +127,7 @@ pub fn retain(bytes: &[u8]) {
         };
         let mut out = Vec::new();
         if retain_records(&batch, &options, &mut keep, &mut scratch, &limits, &mut out).is_err() {
-            assert!(out.is_empty(), "nothing is written where it fails");
+            assert!(out.is_empty(), "nothing is written on failure");
             continue;
         }
         if out == batch.bytes() {
@@ -138,11 +140,11 @@ pub fn retain(bytes: &[u8]) {
             let records = batch.records(&mut again, &limits).unwrap_or_else(|error| panic!("{error}"));
             read.extend(records.map(|record| own(record.unwrap_or_else(|error| panic!("{error}")))));
         }
-        assert_eq!(read, kept, "what is kept reads the same");
+        assert_eq!(read, kept, "the kept records are unchanged");
     }
 }
 
-/// The bytes of a batch with the checksum that they have.
+/// The bytes of a batch with a recomputed checksum.
 fn sealed(batch: &Batch<'_>) -> Vec<u8> {
     let mut bytes = batch.bytes().to_vec();
     if batch.magic() == 2 {
@@ -158,7 +160,7 @@ fn sealed(batch: &Batch<'_>) -> Vec<u8> {
 /// Offset, key and value of a record.
 type Essence = (i64, Option<Vec<u8>>, Option<Vec<u8>>);
 
-/// What a conversion must keep of each record; `None` where they can't all be read.
+/// The parts of each record that a conversion must keep, or `None` if some record cannot be read.
 fn essence(bytes: &[u8]) -> Option<Vec<Essence>> {
     let (mut scratch, limits) = (Scratch::new(), limits());
     let mut all = Vec::new();
@@ -171,7 +173,7 @@ fn essence(bytes: &[u8]) -> Option<Vec<Essence>> {
     Some(all)
 }
 
-/// What is converted has the wanted format, right checksums and the same records; what is refused leaves nothing behind.
+/// A converted batch has the target format, valid checksums and the same records. A failed conversion writes nothing.
 pub fn convert(bytes: &[u8]) {
     let (mut scratch, limits) = (Scratch::new(), limits());
     for batch in batches(bytes).map_while(Result::ok) {
@@ -183,12 +185,12 @@ pub fn convert(bytes: &[u8]) {
             let mut out = Vec::new();
             let Some(Ok(batch)) = batches(&sealed).next() else { continue };
             if convert_batch(&batch, magic, &options, &mut scratch, &limits, &mut out).is_err() {
-                assert!(out.is_empty(), "a refused batch leaves nothing behind");
+                assert!(out.is_empty(), "a failed conversion writes nothing");
                 continue;
             }
             for converted in batches(&out) {
                 let converted = converted.unwrap_or_else(|error| panic!("{error}"));
-                assert_eq!(converted.magic(), magic, "the format is the one asked for");
+                assert_eq!(converted.magic(), magic, "the format is the target");
                 converted.verify_crc().unwrap_or_else(|error| panic!("{error}"));
             }
             if magic == 2 || !batch.is_control() {
@@ -198,7 +200,7 @@ pub fn convert(bytes: &[u8]) {
     }
 }
 
-/// What a broker would accept has right checksums, offsets from the log's end on, and its own size where it stays in place.
+/// An accepted batch has valid checksums, offsets from the end of the log, and an unchanged size if it was not rebuilt.
 pub fn validate(bytes: &[u8]) {
     let settings = ValidationSettings { request_version: None, base_offset: 1000, ..ValidationSettings::default() };
     let rebuilding = ValidationSettings { compression: Some(Compression::Gzip), ..settings };
@@ -212,7 +214,7 @@ pub fn validate(bytes: &[u8]) {
             else {
                 continue;
             };
-            assert!(accepted.is_rebuilt || accepted.bytes.len() == sealed.len(), "in place nothing grows");
+            assert!(accepted.is_rebuilt || accepted.bytes.len() == sealed.len(), "the size changes only by rebuilding");
             let mut next_offset = None;
             for stored in batches(&accepted.bytes) {
                 let stored = stored.unwrap_or_else(|error| panic!("{error}"));

@@ -14,9 +14,10 @@
 //!  └───────────────────┴─────────────────────────────────┘
 //! ```
 //!
-//! Message formats v0, v1 and v2, every codec in every dialect that brokers and clients wrote, mixed in any order. Reading is
-//! lazy in layers: [`batches`] touches headers only, [`Batch::records`] decompresses and walks records, [`Record::headers`]
-//! parses record headers. Uncompressed records borrow the input; compressed ones a [`Scratch`] that the caller reuses.
+//! Message formats v0, v1 and v2 may be mixed in any order, with every codec in every variant that brokers and clients
+//! have written. Reading is lazy in layers: [`batches`] reads only headers, [`Batch::records`] decompresses and walks
+//! records, [`Record::headers`] parses record headers. Uncompressed records borrow from the input; compressed ones
+//! borrow from a [`Scratch`] that the caller reuses.
 //!
 //! # Read
 //! ```
@@ -50,7 +51,7 @@
 //! # Ok(()) }
 //! ```
 //!
-//! # Know what is wrong
+//! # Diagnose corruption
 //! ```
 //! # fn main() -> kbat::Result<()> {
 //! # let mut builder = kbat::BatchBuilder::new();
@@ -72,10 +73,11 @@
 //! directories. [`partitioner`]: Kafka's default partitioner.
 //!
 //! # Features
-//! `gzip`, `snappy`, `lz4`, `zstd` (all on): the codecs. `arrow`: columns. `parquet`: columns to Parquet files. `python`: the extension module; needs Python.
+//! `gzip`, `snappy`, `lz4`, `zstd` (all on by default): the codecs. `arrow`: columns. `parquet`: columns to Parquet
+//! files. `python`: the extension module; needs Python.
 //!
-//! # What it does not do
-//! No network, no broker, no schema registry: keys and values are bytes.
+//! # Out of scope
+//! kbat has no network code, no broker and no schema registry: keys and values are bytes.
 
 #![deny(unsafe_code)]
 
@@ -103,7 +105,7 @@ mod python;
 pub mod repair;
 pub mod rewrite;
 pub mod store;
-// what notebooks show needs no Python, and its tests run without one
+// the notebook views do not need Python, and their tests run without it
 #[cfg(all(test, not(feature = "python")))]
 #[allow(dead_code, reason = "not all of it has a test")]
 #[path = "python/html.rs"]

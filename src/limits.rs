@@ -1,29 +1,28 @@
-//! Bounds on what untrusted input may cost.
+//! Bounds on the memory and work that untrusted input may cost.
 
 use crate::num::u64_of;
 
 const MIB: usize = 1 << 20;
 
-/// Bounds on untrusted input, each with its reason. The defaults read every batch that a broker accepts with
-/// `message.max.bytes` raised to 100 MB, and refuse a 32 KB batch that unpacks to 1 GiB.
+/// Bounds on untrusted input. The defaults read every batch that a broker accepts with `message.max.bytes` raised to
+/// 100 MB, and reject a 32 KB batch that decompresses to more than 1 GiB.
 ///
 /// ```
 /// let limits = kbat::Limits { decompressed_len: 4 << 30, ratio: 10_000, ..kbat::Limits::default() };
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Limits {
-    /// Bytes of one batch of a file, with its 12 bytes of log overhead: it is held in memory whole. A buffer's batches are
-    /// there already. Default 128 MiB.
+    /// Bytes of one batch of a file, including its 12 bytes of log overhead. The whole batch is held in memory. Does
+    /// not apply to buffers, which are in memory already. Default 128 MiB.
     pub batch_len: usize,
-    /// Bytes of one batch's records after decompression, whatever its compressed size. Default 1 GiB.
+    /// Bytes of one batch's records after decompression, independent of the compressed size. Default 1 GiB.
     pub decompressed_len: usize,
-    /// How many times larger than their compressed form records may become, once they pass
-    /// [`Limits::ratio_free_len`]. Default 1000.
+    /// Maximum ratio of decompressed to compressed bytes, applied above [`Limits::ratio_free_len`]. Default 1000.
     pub ratio: usize,
-    /// Up to this many decompressed bytes [`Limits::ratio`] is not looked at: a megabyte of equal bytes is an honest
-    /// record and shrinks ten-thousandfold. Default 128 MiB.
+    /// [`Limits::ratio`] does not apply up to this many decompressed bytes, because legitimate data can compress
+    /// ten-thousandfold (a megabyte of equal bytes). Default 128 MiB.
     pub ratio_free_len: usize,
-    /// Records of one batch, as many as it declares and can hold. Kafka's own bound is 2³¹ − 1, the default here 200 million.
+    /// Records of one batch that are decoded. Kafka's own bound is 2³¹ − 1; the default is 200 million.
     pub record_count: usize,
     /// Headers of one record. Default 16 million.
     pub header_count: usize,

@@ -1,4 +1,4 @@
-//! Conversions between integer types that lose nothing on the targets kbat builds for (pointers of 32 or 64 bits).
+//! Lossless conversions between integer types on the targets that kbat supports (pointers of 32 or 64 bits).
 
 /// A length as a file position.
 #[expect(clippy::as_conversions, reason = "usize is at most 64 bits on every target of rustc")]
@@ -7,24 +7,24 @@ pub(crate) const fn u64_of(length: usize) -> u64 {
 }
 
 /// A `u32` as a length.
-#[expect(clippy::as_conversions, reason = "usize is at least 32 bits: kbat reads i32 lengths and needs no less")]
+#[expect(clippy::as_conversions, reason = "usize is at least 32 bits on the supported targets")]
 pub(crate) const fn usize_of(value: u32) -> usize {
     value as usize
 }
 
-/// The low bits of a value, as Kafka narrows them.
-#[expect(clippy::as_conversions, clippy::cast_possible_truncation, reason = "the narrowing is what is wanted")]
+/// The low 32 bits of a value, narrowed as Kafka does.
+#[expect(clippy::as_conversions, clippy::cast_possible_truncation, reason = "the narrowing is intended")]
 pub(crate) const fn low_u32(value: u64) -> u32 {
     value as u32
 }
 
 /// The low byte of a value.
-#[expect(clippy::as_conversions, clippy::cast_possible_truncation, reason = "the narrowing is what is wanted")]
+#[expect(clippy::as_conversions, clippy::cast_possible_truncation, reason = "the narrowing is intended")]
 pub(crate) const fn low_u8(value: u64) -> u8 {
     value as u8
 }
 
-/// A file position or length that came from the file system as a length in memory; saturates where it can't fit.
+/// Converts a file position or length from the file system to a length in memory; saturates if it does not fit.
 pub(crate) fn usize_from_u64(value: u64) -> usize {
     usize::try_from(value).unwrap_or(usize::MAX)
 }

@@ -74,7 +74,7 @@ def test_decompressed_len_is_exact(codec: Any, magic: int) -> None:  # noqa: ANN
     length = stored_len(records) if magic == 2 else kbat.batch_size(records, magic=1)
     assert len(records_of(data, limits=kbat.Limits(decompressed_len=length))) == 1
     error = limit_error(data, kbat.Limits(decompressed_len=length - 1))
-    assert f"limit decompressed_len of {length - 1} passed" in str(error)
+    assert f"limit decompressed_len of {length - 1} exceeded" in str(error)
     assert "raise Limits.decompressed_len" in str(error)
     assert error.position is not None
 
@@ -115,7 +115,7 @@ def test_batch_len_bounds_the_batches_of_files_and_buffers(magic: int, tmp_path:
     path.write_bytes(data)
     limits, lower = kbat.Limits(batch_len=len(data)), kbat.Limits(batch_len=len(data) - 1)
     assert len(records_of(path, limits=limits)) == 1
-    with pytest.raises(kbat.LimitError, match=f"limit batch_len of {len(data) - 1} passed") as raised:
+    with pytest.raises(kbat.LimitError, match=f"limit batch_len of {len(data) - 1} exceeded") as raised:
         records_of(path, limits=lower)
     assert raised.value.path == str(path)
     assert raised.value.base_offset == 0
@@ -134,7 +134,7 @@ def test_batch_len_bounds_the_batches_of_files_and_buffers(magic: int, tmp_path:
 def test_record_count_is_exact() -> None:
     data = build([(0, None, None)] * 10)
     assert len(records_of(data, limits=kbat.Limits(record_count=10))) == 10
-    assert "limit record_count of 9 passed (at least 10 needed)" in str(limit_error(data, kbat.Limits(record_count=9)))
+    assert "limit record_count of 9 exceeded (at least 10" in str(limit_error(data, kbat.Limits(record_count=9)))
 
 
 def test_header_count_is_exact() -> None:
@@ -142,7 +142,7 @@ def test_header_count_is_exact() -> None:
     builder.append(None, None, timestamp=0, headers=[("h", None)] * 10)
     data = builder.finish()
     assert len(records_of(data, limits=kbat.Limits(header_count=10))) == 1
-    assert "limit header_count of 9 passed" in str(limit_error(data, kbat.Limits(header_count=9)))
+    assert "limit header_count of 9 exceeded" in str(limit_error(data, kbat.Limits(header_count=9)))
 
 
 def test_limit_error_in_one_batch_leaves_the_next() -> None:

@@ -299,7 +299,7 @@ def test_zeros_in_place_of_batches_are_no_end_of_a_segment_before_the_last(tmp_p
     assert offsets(log, "fail") == list(range(9))  # of the last segment they are a preallocated file's
     second.write_bytes(batch(15))
     for source in (log, first, (first, 0, SIZE * 5)):
-        with pytest.raises(kbat.TruncatedError, match="the log goes on at a later offset") as raised:
+        with pytest.raises(kbat.TruncatedError, match="the log continues at a later offset") as raised:
             kbat.scan(source).to_pyarrow()
         assert (raised.value.kind, raised.value.position, raised.value.base_offset) == ("zero_tail", SIZE * 3, 9)
     assert offsets(log) == [*range(9), 15, 16, 17]
@@ -308,7 +308,7 @@ def test_zeros_in_place_of_batches_are_no_end_of_a_segment_before_the_last(tmp_p
         *("zero_tail", SIZE * 3, SIZE * 2, 9, 14)
     ]
     for rewrite in (kbat.rewrite, kbat.compact):
-        with pytest.raises(kbat.TruncatedError, match="the log goes on at a later offset"):
+        with pytest.raises(kbat.TruncatedError, match="the log continues at a later offset"):
             rewrite(log, tmp_path / "out")
     first.write_bytes(bytes(SIZE * 5))
     assert offsets(log) == [15, 16, 17]

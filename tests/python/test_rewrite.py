@@ -185,7 +185,7 @@ def test_what_a_length_that_leads_beyond_the_file_hides_is_an_error(tmp_path: Pa
     start = next(batch.position for batch in kbat.read_batches(bytes(data)) if batch.base_offset == 5)
     data[start + 8 + 1] = 1
     log.segment.write_bytes(data)
-    with pytest.raises(kbat.TruncatedError, match=f"the log goes on.*byte {start}, base offset 5"):
+    with pytest.raises(kbat.TruncatedError, match=f"the log continues.*byte {start}, base offset 5"):
         TOOLS[tool](log.directory, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
@@ -199,7 +199,7 @@ def test_a_cut_segment_with_another_behind_it_is_an_error(tmp_path: Path, tool: 
     TOOLS[tool](log.directory, tmp_path / "end of the log")
     log.roll()
     log.append(2)
-    with pytest.raises(kbat.TruncatedError, match=r"the log goes on.*0\.log"):
+    with pytest.raises(kbat.TruncatedError, match=r"the log continues.*0\.log"):
         TOOLS[tool](log.directory, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

@@ -97,7 +97,7 @@ def test_append_behind_a_length_that_leads_beyond_the_file_is_an_error(tmp_path:
     data = bytearray(log.segment.read_bytes())
     data[8 + 1] = 1  # of the first batch's length
     log.segment.write_bytes(data)
-    with pytest.raises(kbat.TruncatedError, match="the log goes on"):
+    with pytest.raises(kbat.TruncatedError, match="the log continues"):
         write(tmp_path, rows("a", 1))
     assert log.segment.read_bytes() == data
 

@@ -109,7 +109,7 @@ fn offsets_and_counts_must_agree() {
         (15, 3, "Inconsistent batch offset range"),
         (-3, 3, "invalid offset range"),
         (5, 6, "MISSING"),
-        (1, 2, "left over"),
+        (1, 2, "trailing bytes"),
         (2, 0, "Invalid reported count"),
     ] {
         let mut bytes = three();
