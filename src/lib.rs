@@ -68,8 +68,8 @@
 //!
 //! # Where the rest is
 //! [`log`]: segments, partitions, log directories, their indexes and checkpoints, and a writer. [`repair`]: verify, recover, salvage.
-//! [`rewrite`]: compact, filter, recompress. [`format`]: edits in place, sizes, [conversion](format::convert),
-//! [validation](format::validate), [retention](format::retain). [`plan`]: which segments to read. [`store`]: names of files and
+//! [`rewrite`]: compact, filter, recompress. [`format`](mod@format): edits in place, sizes, [conversion](mod@format::convert),
+//! [validation](mod@format::validate), [retention](mod@format::retain). [`plan`]: which segments to read. [`store`]: names of files and
 //! directories. [`partitioner`]: Kafka's default partitioner.
 //!
 //! # Features

@@ -1,9 +1,10 @@
 //! `binary_view` columns: values that stay where the batch has them.
 //!
-//! A view is 16 bytes: the length, and the value itself up to 12 bytes, else its first four bytes, a block and a place in it
-//! ([Arrow's layout](https://arrow.apache.org/docs/format/Columnar.html#variable-size-binary-view-layout)). Blocks are what
-//! batches were read into: the window of a file or the caller's buffer, held as long as an Arrow batch points to it. Decompressed
-//! records lie in memory that the next batch needs, so they are copied once, as a whole, to a block of the Arrow batch's own.
+//! A view is 16 bytes: the length, and the value itself up to 12 bytes, else its first four bytes, a block and a place
+//! in it ([Arrow's layout](https://arrow.apache.org/docs/format/Columnar.html#variable-size-binary-view-layout)).
+//! Blocks are what batches were read into: the window of a file or the caller's buffer, held as long as an Arrow batch
+//! points to it. Decompressed records lie in memory that the next batch needs, so they are copied once, as a whole, to
+//! a block of the Arrow batch's own.
 
 use std::sync::Arc;
 

@@ -1,14 +1,14 @@
-//! Faults as rows: the `error` column of `on_corrupt = Report`.
+//! Corruption as rows: the `error` column of `on_corrupt = Report`.
 //!
 //! | field | type | |
 //! |---|---|---|
-//! | `kind` | `string` | as [`ErrorKind::name`](crate::ErrorKind::name); `truncated` for a batch that is cut by the end |
-//! | `message` | `string` | what is wrong, with its place |
+//! | `kind` | `string` | [`ErrorKind::name`](crate::ErrorKind::name); `truncated` for a batch that ends after its input |
+//! | `message` | `string` | the error message, with the position |
 //! | `path` | `string` | the file, null for a buffer |
-//! | `position` | `int64` | where the damage begins, in bytes |
-//! | `length` | `int64` | bytes up to where reading went on |
-//! | `first_offset` | `int64` | first offset lost, null if none or not known |
-//! | `last_offset` | `int64` | last offset lost, null if none or not known |
+//! | `position` | `int64` | first corrupt byte |
+//! | `length` | `int64` | bytes from there to where reading resumed |
+//! | `first_offset` | `int64` | first offset lost, null if none or unknown |
+//! | `last_offset` | `int64` | last offset lost, null if none or unknown |
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::arrow::schema::{ERROR, error_fields};
 use crate::arrow::source::ScanSource;
 use crate::error::{Error, Result};
 
-/// Something that could not be read.
+/// Corrupt bytes that a scan skipped.
 #[derive(Debug)]
 pub(crate) struct Fault {
     pub(crate) kind: &'static str,
@@ -28,14 +28,14 @@ pub(crate) struct Fault {
     pub(crate) origin: Origin,
     pub(crate) position: u64,
     pub(crate) length: u64,
-    /// The offset after the last good batch, and that of the next one.
+    /// The offset after the last good batch, and the base offset of the next good batch.
     pub(crate) offsets: (Option<i64>, Option<i64>),
-    /// Whether it is a batch that the end of the input cuts.
+    /// Whether these bytes are a truncated batch or zeros at the end of the input.
     pub(crate) is_cut: bool,
 }
 
 impl Fault {
-    /// A fault somewhere in a file, where nothing was passed over.
+    /// An error in a file of which no bytes were skipped.
     pub(crate) fn whole(source: &ScanSource, error: Error) -> Self {
         let (kind, position) = (error.kind().name(), error.position().byte.unwrap_or(0));
         let message = source.locate(error).to_string();
@@ -43,7 +43,7 @@ impl Fault {
         Self { kind, message, origin, position, length: 0, offsets: (None, None), is_cut: false }
     }
 
-    /// First and last offset lost, where some were and both ends are known.
+    /// First and last offset lost; `None` if none were lost or one of the two is unknown.
     fn lost(&self) -> Option<(i64, i64)> {
         let (Some(first), Some(next)) = self.offsets else { return None };
         (next > first).then(|| (first, next.saturating_sub(1)))
@@ -91,7 +91,7 @@ impl Fault {
     }
 }
 
-/// The `error` column of good rows.
+/// The `error` column of valid rows: all null.
 pub(crate) fn no_errors(rows: usize) -> ArrayRef {
     Arc::new(StructArray::new_null(error_fields(), rows))
 }

@@ -1,4 +1,4 @@
-//! Columns: batches decoded into Arrow batches, and Arrow batches encoded into batches (feature `arrow`).
+//! Kafka batches to Arrow batches and back (feature `arrow`).
 
 mod binary_views;
 mod columns;

@@ -1,4 +1,4 @@
-//! What a scan reads and how.
+//! [`ScanOptions`]: which records a scan returns, and in which form.
 
 use arrow_schema::SchemaRef;
 
@@ -9,71 +9,75 @@ use crate::format::record::Record;
 use crate::limits::Limits;
 use crate::log::Segment;
 
-/// What a scan does where bytes can't be read as Kafka would read them.
+/// How a scan handles corrupt bytes.
 ///
-/// Under [`OnCorrupt::Skip`] and [`OnCorrupt::Report`] a batch is shown whole or not at all: a wrong checksum, or a fault in any
-/// of its records, takes all of them. Reading goes on at the next batch that is certain to be one; errors of the operating
-/// system end the pass always.
+/// With [`OnCorrupt::Skip`] and [`OnCorrupt::Report`], a wrong checksum or a single invalid record drops the complete
+/// batch. Reading resumes at the next batch with a valid checksum. Errors of the operating system always end the scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum OnCorrupt {
-    /// The first fault ends the pass with its error, after the batches before it. A cut batch or zeros at the end are none.
+    /// The first corruption ends the scan with an error, after the batches before it. A truncated batch or zeros at the
+    /// end of a log are not corruption.
     #[default]
     Fail,
-    /// Faults are passed over and counted: see [`ScanStats`](crate::arrow::ScanStats).
+    /// Corrupt batches are skipped and counted in [`ScanStats`](crate::arrow::ScanStats).
     Skip,
-    /// As `Skip`, and each fault is a row with nothing but where it is and a last column `error`. A cut batch at the end of a
-    /// file is one too, of kind `truncated`; so ends a file that a broker writes to.
+    /// Like `Skip`, with a row for each corruption: its location and an additional last column `error`, all else null.
+    /// A truncated batch at the end of a file is reported with the kind `truncated`; a file that a broker is writing
+    /// may end with one.
     Report,
 }
 
-/// Which records of transactions a scan gives.
+/// Which records of transactions a scan returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Isolation {
-    /// All.
+    /// All records.
     #[default]
     ReadUncommitted,
-    /// Those that a consumer with `isolation.level=read_committed` gets: no aborted ones, nothing from the last stable offset on.
+    /// The records that a consumer with `isolation.level=read_committed` gets: none of aborted transactions, and none
+    /// at or after the last stable offset.
     ReadCommitted,
 }
 
-/// What to read and how.
+/// Which records a scan returns, and in which form.
 #[derive(Debug, Clone)]
-#[expect(clippy::struct_excessive_bools, reason = "switches that have nothing to do with each other")]
+#[expect(clippy::struct_excessive_bools, reason = "the switches are independent of each other")]
 pub struct ScanOptions {
-    /// Columns, in this order. Default [`Column::DEFAULT`].
+    /// Columns to return, in this order. Default [`Column::DEFAULT`].
     pub columns: Vec<Column>,
     /// Unit of the timestamp column. Default milliseconds.
     pub timestamp_unit: TimestampUnit,
-    /// Whether keys, values and the values of headers are `binary_view`: those of uncompressed batches are not copied, and stay in
-    /// what the batches were read into. Default no.
+    /// Whether keys, values and header values are `binary_view` instead of `binary`. Values of uncompressed batches are
+    /// then not copied but refer to the memory that the batches were read into. Default no.
     pub binary_view: bool,
-    /// First offset to give.
+    /// Return records from this offset on.
     pub start_offset: Option<i64>,
-    /// First offset not to give any more.
+    /// Return records before, but not at, this offset.
     pub end_offset: Option<i64>,
     /// Smallest timestamp to return, in milliseconds since the epoch. A record without a timestamp is in no time range.
     pub start_timestamp: Option<i64>,
     /// Return records before, but not at, this timestamp.
     pub end_timestamp: Option<i64>,
-    /// Value of the timestamp column, in milliseconds, for records without a timestamp (v0, or −1 as stored). Default null.
+    /// Value of the timestamp column, in milliseconds, for records without a timestamp (v0, or −1 as stored). Default
+    /// null.
     pub missing_timestamp: Option<i64>,
-    /// Whether control records come too. Default no.
+    /// Whether to return control records. Default no.
     pub include_control: bool,
-    /// Whether checksums are checked. Default yes.
+    /// Whether to verify checksums. Default yes.
     pub check_crc: bool,
-    /// What to do about damage. Default [`OnCorrupt::Fail`].
+    /// How to handle corrupt bytes. Default [`OnCorrupt::Fail`].
     pub on_corrupt: OnCorrupt,
-    /// Which records of transactions come. Default all.
+    /// Which records of transactions to return. Default all.
     pub isolation: Isolation,
     /// Bounds on untrusted input.
     pub limits: Limits,
-    /// An Arrow batch has no more rows than this. Default 16,384.
+    /// Maximum number of rows of an Arrow batch. Default 16,384.
     pub max_rows: usize,
-    /// An Arrow batch ends with the Kafka batch that takes its keys, values and headers past this many bytes. Default 1 MiB.
+    /// Target size of an Arrow batch, in bytes of keys, values and headers. An Arrow batch ends after the Kafka batch
+    /// that reaches it. Default 1 MiB.
     pub max_bytes: usize,
-    /// Whether pages that reading brings into the page cache are dropped again; those that were there stay. Default no.
+    /// Whether to drop the pages that the scan brings into the page cache. Pages cached before stay. Default no.
     pub leave_page_cache: bool,
 }
 
@@ -101,7 +105,7 @@ impl Default for ScanOptions {
 }
 
 impl ScanOptions {
-    /// A segment to be read as these options say.
+    /// Opens a segment with these options.
     pub(crate) fn open_segment(&self, path: &std::path::Path) -> crate::Result<Segment> {
         Segment::open_with(path, &self.limits).map(|segment| self.as_asked(segment))
     }
@@ -128,7 +132,7 @@ impl ScanOptions {
     }
 }
 
-/// Which records are asked for.
+/// Which records a scan returns, by offset, timestamp and kind.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
     pub(crate) start_offset: Option<i64>,
@@ -139,18 +143,18 @@ pub(crate) struct Bounds {
 }
 
 impl Bounds {
-    /// Whether there are any, so that each record has to be looked at.
+    /// Whether there are any bounds by offset or timestamp, so that each record must be checked.
     pub(crate) fn are_any(&self) -> bool {
         let Self { start_offset, end_offset, start_timestamp, end_timestamp, .. } = self;
         [start_offset, end_offset, start_timestamp, end_timestamp].iter().any(|bound| bound.is_some())
     }
 
-    /// Whether only records of a time range are wanted.
+    /// Whether there are bounds by timestamp.
     fn has_times(&self) -> bool {
         self.start_timestamp.is_some() || self.end_timestamp.is_some()
     }
 
-    /// Whether a batch has nothing that is asked for, by its header.
+    /// Whether a batch has no record within the bounds, by its header.
     pub(crate) fn pass_over(&self, header: &BatchHeader) -> bool {
         (header.is_control() && !self.include_control)
             || self.start_offset.is_some_and(|start| header.last_offset() < start)
@@ -162,12 +166,12 @@ impl Bounds {
             || self.end_timestamp.is_some_and(|end| least_timestamp(header).is_some_and(|least| least >= end))
     }
 
-    /// Whether a batch begins after what is asked for.
+    /// Whether a batch begins at or after the end offset.
     pub(crate) fn end_before(&self, header: &BatchHeader) -> bool {
         self.end_offset.is_some_and(|end| header.base_offset().is_some_and(|base| base >= end))
     }
 
-    /// Whether a record is asked for.
+    /// Whether a record is within the bounds.
     pub(crate) fn want(&self, record: &Record<'_>) -> bool {
         let (offset, timestamp) = (record.offset(), record.timestamp());
         self.start_offset.is_none_or(|start| offset >= start)
@@ -177,15 +181,16 @@ impl Bounds {
             && self.end_timestamp.is_none_or(|end| timestamp < end)
     }
 
-    /// Whether a segment has nothing that is asked for, by its base offset and that of the next one.
+    /// Whether a segment has no record within the bounds, by its base offset and the base offset of the next segment.
     pub(crate) fn pass_over_segment(&self, base_offset: Option<i64>, next_base: Option<i64>) -> bool {
         let is_after = self.end_offset.zip(base_offset).is_some_and(|(end, base)| base >= end);
         is_after || self.start_offset.zip(next_base).is_some_and(|(start, next)| next <= start)
     }
 }
 
-/// The largest timestamp that a batch's records have, where the header tells it: into the wrapper of a v1 set clients wrote what they
-/// liked, 0 and the first record's timestamp among it, and brokers of 0.10.0 kept that.
+/// The largest timestamp of a batch's records, if its header has it. It is not reliable in the wrapper of a v1 message
+/// set with `CreateTime`: some clients wrote 0 or the first record's timestamp, and brokers of version 0.10.0 kept
+/// that.
 fn largest_timestamp(header: &BatchHeader) -> Option<i64> {
     let is_told = !header.is_legacy_wrapper()
         || header.magic() == 0
@@ -193,7 +198,7 @@ fn largest_timestamp(header: &BatchHeader) -> Option<i64> {
     is_told.then(|| header.max_timestamp())
 }
 
-/// The smallest timestamp that a batch's records have, where the header tells it.
+/// The smallest timestamp of a batch's records, if its header has it.
 fn least_timestamp(header: &BatchHeader) -> Option<i64> {
     let is_one = header.magic() < 2 && !header.is_legacy_wrapper();
     (is_one || header.timestamp_type() == Some(TimestampType::LogAppendTime)).then(|| header.max_timestamp())

@@ -1,4 +1,4 @@
-//! [`ArrowScan`]: segments and buffers to Arrow batches.
+//! [`ArrowScan`]: reads segments and buffers as Arrow batches.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::format::batch::Batch;
 use crate::format::record::Record;
 use crate::format::records::Records;
 
-/// Iterates the Arrow batches of some sources, in their order. Reads as it goes; holds one window of a file, one
+/// Iterates over the records of some sources as Arrow batches, in order. Reads lazily; holds one window of a file, one
 /// [`Scratch`] and the Arrow batch under construction. Ends after its first error.
 ///
 /// ```
@@ -43,21 +43,21 @@ pub struct ArrowScan {
     columns: Columns,
     scratch: Scratch,
     records: u64,
-    /// Arrow batches that are done: parts of one that had more rows than asked for, and rows of faults.
+    /// Complete Arrow batches: parts of one that exceeded `max_rows`, and rows that report corruption.
     ready: VecDeque<arrow_array::RecordBatch>,
-    /// The error that ends the pass, after what is ready.
+    /// The error that ends the scan, after the batches in `ready`.
     failed: Option<Error>,
     ended: bool,
 }
 
 impl ArrowScan {
-    /// Opens nothing yet.
+    /// Creates a scan. Files are opened as iteration reaches them.
     #[must_use]
     pub fn new(sources: Vec<ScanSource>, options: ScanOptions) -> Self {
         Self::watched(sources, options, None)
     }
 
-    /// As `new`, for somebody who looks up now and then.
+    /// Like `new`, with a callback for progress and cancellation.
     pub(crate) fn watched(sources: Vec<ScanSource>, options: ScanOptions, look: Option<Look>) -> Self {
         Self {
             schema: options.schema(),
@@ -78,13 +78,13 @@ impl ArrowScan {
         Arc::clone(&self.schema)
     }
 
-    /// What was read and lost so far.
+    /// Counts of what was read and lost so far.
     #[must_use]
     pub fn stats(&self) -> ScanStats {
         ScanStats { records: self.records, ..self.walk.stats() }
     }
 
-    /// Bytes walked over so far, where somebody looks up.
+    /// Bytes read so far, if the scan has a callback; otherwise 0.
     #[cfg(feature = "python")]
     pub(crate) fn walked(&self) -> u64 {
         self.walk.walked()
@@ -109,7 +109,7 @@ impl ArrowScan {
         }
     }
 
-    /// Decodes the next Kafka batch; `false` where there are no more.
+    /// Decodes the next Kafka batch. Returns `false` at the end.
     fn read(&mut self) -> Result<bool> {
         let Self { walk, options, columns, scratch, .. } = self;
         let rows = columns.rows();
@@ -138,7 +138,7 @@ impl ArrowScan {
         Ok(true)
     }
 
-    /// Makes the rows so far ready.
+    /// Moves the rows so far to `ready`.
     fn emit(&mut self) -> Result<()> {
         let rows = self.columns.rows();
         if rows == 0 {
@@ -159,7 +159,7 @@ impl ArrowScan {
     }
 }
 
-/// Records that are parsed before their parts go to the columns: they stay in a first-level cache.
+/// Number of records that are parsed before they are appended to the columns; so many fit a first-level cache.
 const CHUNK: usize = 128;
 
 /// Appends the records of one batch to the columns.
@@ -196,11 +196,11 @@ fn decode(
         columns.push_all(&chunk, memory)?;
         rows = rows.wrapping_add(chunk.len());
     }
-    // 32-bit offsets: what a batch can add is bounded by the limits, what is there by max_bytes
+    // 32-bit offsets: max_bytes bounds the bytes before this batch, the limits those that it adds
     if columns.longest() > 0x7fff_ffff {
         return Err(Error::argument(
-            "the values of an Arrow batch take over 2 GiB, more than a binary column can hold: lower max_bytes, or the limit \
-             decompressed_len where one batch is that large, or ask for binary_view",
+            "the values of an Arrow batch exceed 2 GiB, the maximum of a binary column: lower max_bytes, or the limit \
+            decompressed_len if a single batch is that large, or use binary_view",
         ));
     }
     columns.extend(batch, base_offset.unwrap_or_else(|| batch.last_offset()), given.origin, rows)

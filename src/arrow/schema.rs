@@ -16,9 +16,9 @@ pub enum Column {
     Key,
     /// `binary`: the value.
     Value,
-    /// `string`: the topic, null where it is not known.
+    /// `string`: the topic, null if unknown.
     Topic,
-    /// `int32`: the partition, null where it is not known.
+    /// `int32`: the partition, null if unknown.
     Partition,
     /// `int64`: offset of the record.
     Offset,
@@ -28,7 +28,7 @@ pub enum Column {
     TimestampType,
     /// `list<struct<key: string, value: binary>>`: headers in their order; keys that are not UTF-8 show U+FFFD.
     Headers,
-    /// `int64`: base offset of the record's batch; in compressed sets of magic 0 and 1 that of its first message.
+    /// `int64`: base offset of the record's batch; for compressed message sets of magic 0 and 1, offset of the first message.
     BaseOffset,
     /// `int64`: byte position of the record's batch in its file or buffer.
     Position,
@@ -186,9 +186,9 @@ impl FromStr for Column {
         Self::ALL.into_iter().find(|column| column.name() == name).ok_or_else(|| {
             let names = Self::ALL.map(Self::name).join(", ");
             Error::argument(if name == ERROR {
-                format!("the column {ERROR:?} comes unasked, as the last one, where damage is reported; there are also {names}")
+                format!("the column {ERROR:?} is added as the last column when corruption is reported; choose among {names}")
             } else {
-                format!("there is no column {name:?}; there are {names}")
+                format!("there is no column {name:?}; choose among {names}")
             })
         })
     }
@@ -198,10 +198,10 @@ impl FromStr for Column {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum TimestampUnit {
-    /// Kafka's own: every timestamp fits.
+    /// Milliseconds, as in Kafka: every timestamp fits.
     #[default]
     Millisecond,
-    /// Spark's: a timestamp more than 292,000 years from 1970 does not fit and is an error.
+    /// Microseconds, as in Spark: a timestamp more than 292,000 years from 1970 does not fit and is an error.
     Microsecond,
 }
 

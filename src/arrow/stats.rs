@@ -1,26 +1,26 @@
-//! What a pass read and lost.
+//! [`ScanStats`]: counts of a scan.
 
-/// What a pass read and lost so far.
+/// Counts of the batches and bytes that a scan has read and lost so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ScanStats {
-    /// Batches whose records were given.
+    /// Batches whose records were returned.
     pub batches: u64,
-    /// Rows given, those of errors not counted.
+    /// Rows returned, without the rows of errors.
     pub records: u64,
-    /// Bytes read from files; of buffers, bytes of the batches walked over.
+    /// Bytes read from files. For buffers, the bytes of the batches read or skipped.
     pub bytes_read: u64,
-    /// Faults passed over: damaged batches, or stretches of bytes in which no batch could be found.
+    /// Damaged batches skipped. A range of bytes without a recognizable batch counts as one.
     pub batches_skipped: u64,
-    /// Bytes of them, with those of cut batches at the ends of files.
+    /// Bytes of the skipped batches, and of truncated batches at the ends of files.
     pub bytes_lost: u64,
-    /// Offsets of them: from the offset after the last good batch up to that of the next one. Those that compaction had removed
-    /// there count too. What a file lost at its end counts where the next segment is scanned too.
+    /// Offsets between the last good batch and the next one, including offsets that compaction had already removed. Offsets lost
+    /// at the end of a segment are counted only if a next segment exists.
     pub offsets_lost: u64,
 }
 
 impl ScanStats {
-    /// What two passes read and lost together.
+    /// The sum of two scans.
     pub(crate) fn plus(&self, other: &Self) -> Self {
         Self {
             batches: self.batches.saturating_add(other.batches),

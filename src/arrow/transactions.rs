@@ -1,4 +1,4 @@
-//! [`Transactions`]: which of a source's batches a `read_committed` scan gives.
+//! [`Transactions`]: the batches of a source that a `read_committed` scan returns.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,18 +9,18 @@ use crate::error::Result;
 use crate::log::PartitionLog;
 use crate::log::committed::Committed;
 
-/// What is known of the transactions of the partition whose sources come one after the other.
+/// The transactions of the partition whose sources are being read.
 ///
-/// It is found out once, at the first of them: a log that grows meanwhile ends where it ended then, in all of its segments. Found
-/// out at each, a transaction that is committed between two of them would leave a hole in the rows.
+/// They are determined once, for the first source, so that a growing log ends at the same offset for all of its segments. If
+/// they were determined for each source, a transaction committed between two of them would leave a gap in the rows.
 #[derive(Default)]
 pub(crate) struct Transactions(Option<(PathBuf, Arc<Committed>)>);
 
 impl Transactions {
-    /// What is known around a source, before `rest`.
+    /// The transactions that concern `source`; `rest` are the sources after it.
     ///
     /// # Errors
-    /// Those of reading.
+    /// If the segments of the partition cannot be read.
     pub(crate) fn around(
         &mut self,
         source: &ScanSource,
@@ -40,9 +40,9 @@ impl Transactions {
         }
         let log = PartitionLog::open_with(if directory == Path::new("") { Path::new(".") } else { directory }, limits)?;
         if !log.segments().iter().any(|segment| segment.path().file_name() == path.file_name()) {
-            return Committed::of_file(path, limits).map(Arc::new); // one that is about to be deleted
+            return Committed::of_file(path, limits).map(Arc::new); // a segment that is about to be deleted
         }
-        // a partition's sources come one after the other
+        // the sources of a partition are adjacent
         let same = || rest.iter().take_while(|other| other.directory() == Some(directory)).chain([source]);
         let start = same().filter_map(|source| source.base_offset).min().unwrap_or(0);
         let end = same().map(|source| source.next_base.unwrap_or(i64::MAX)).max().unwrap_or(i64::MAX);

@@ -24,7 +24,7 @@ impl Bytes {
     pub(crate) fn push(&mut self, bytes: Option<&[u8]>) {
         self.nulls.append(bytes.is_some());
         append(&mut self.data, bytes.unwrap_or_default());
-        // the scan asks for `longest` after each batch, so that a saturated offset is never given out
+        // the scan checks `longest` after each batch, so that an array never contains a saturated offset
         self.offsets.push(i32::try_from(self.data.len()).unwrap_or(i32::MAX));
     }
 
@@ -85,14 +85,14 @@ impl Bytes {
     }
 }
 
-/// Takes a vector and leaves one with room for as much again, and a sixteenth: Arrow batches are of about one size. What one
-/// large batch had is not kept for all that come after it.
+/// Takes a vector and leaves an empty one with its length and a sixteenth more as capacity, as Arrow batches are of similar size.
+/// The capacity of one large batch is not kept for all batches after it.
 pub(crate) fn take<T>(values: &mut Vec<T>) -> Vec<T> {
     let room = values.len().saturating_add(values.len() / 16);
     std::mem::replace(values, Vec::with_capacity(room))
 }
 
-/// Appends bytes; a key's few without a call.
+/// Appends bytes; 16 to 32 bytes, the size of many keys, without calling `memcpy`.
 #[inline]
 fn append(data: &mut Vec<u8>, bytes: &[u8]) {
     const WIDTH: usize = 16;
@@ -145,7 +145,7 @@ impl Values {
         }
     }
 
-    /// Bytes copied.
+    /// Bytes copied into the column.
     pub(crate) fn data_len(&self) -> usize {
         match self {
             Self::Copied(bytes) => bytes.data_len(),

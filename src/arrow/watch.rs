@@ -1,24 +1,24 @@
-//! [`Watch`]: what a long walk does now and then for whoever waits for it.
+//! [`Watch`]: progress reports and cancellation of a long scan.
 
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 
-/// Told how many bytes were walked over so far; answers whether to go on.
+/// A callback that gets the number of bytes read so far and returns whether to continue.
 pub(crate) type Look = Box<dyn FnMut(u64) -> bool + Send>;
 
-/// Time between two looks.
+/// Minimum time between two calls of the callback.
 const INTERVAL: Duration = Duration::from_millis(50);
 
-/// Batches between two glances at the clock, which takes as long as passing over a small batch.
+/// Batches between two checks of the clock, since a check takes as long as skipping a small batch.
 const BATCHES: u32 = 64;
 
-/// Looks up from a walk every now and then.
+/// Calls the callback of a walk at regular intervals.
 pub(crate) struct Watch {
     look: Option<Look>,
     batches: u32,
     last: Instant,
-    /// Bytes of the sources that were walked to their end.
+    /// Bytes of the sources that were read to their end.
     pub(crate) walked: u64,
 }
 
@@ -31,7 +31,8 @@ impl Watch {
         self.look.is_some()
     }
 
-    /// Looks up if it is time to, `position` bytes into the source. `false` to end the walk.
+    /// Calls the callback if it is due. `position` is the number of bytes read of the current source. Returns `false` to end the
+    /// walk.
     #[inline]
     pub(crate) fn goes_on(&mut self, position: u64) -> bool {
         self.batches = self.batches.wrapping_add(1);
@@ -49,12 +50,12 @@ impl Watch {
     }
 }
 
-/// The error of a walk that was ended.
+/// The error of a walk that its callback ended.
 pub(crate) fn interrupted() -> Error {
     Error::from(std::io::Error::from(std::io::ErrorKind::Interrupted))
 }
 
-/// As an error where a walk is to end.
+/// Returns an error if the walk must end.
 pub(crate) fn go_on(goes_on: bool) -> Result<()> {
     if goes_on { Ok(()) } else { Err(interrupted()) }
 }

@@ -1,7 +1,7 @@
-//! Threads that are used again.
+//! A pool of threads for scans.
 //!
-//! An allocator gives each new thread memory of its own, which the system has to clear first: starting threads anew for each
-//! scan made every other scan twice as slow. A thread that has nothing to do waits a while for the next job and ends.
+//! Allocators give each new thread its own memory, which the system must clear first: starting new threads for each scan made
+//! every other scan take twice as long. An idle thread waits a few seconds for its next job, then ends.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,15 +10,15 @@ use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::thread;
 use std::time::Duration;
 
-/// What a thread does.
+/// The work of a thread.
 pub(crate) type Job = Box<dyn FnOnce() + Send>;
 
 /// How long a thread waits for its next job.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Threads that wait, the last one to become idle last.
+/// Idle threads, ordered by when they became idle.
 struct Idle {
-    /// The process they belong to: after a fork, the child has none of them.
+    /// The process that the threads belong to: after a fork, the child has none of them.
     process: u32,
     threads: Vec<(u64, SyncSender<Job>)>,
 }
@@ -28,7 +28,7 @@ static NEXT: AtomicU64 = AtomicU64::new(0);
 
 static IDLE: Mutex<Idle> = Mutex::new(Idle { process: 0, threads: Vec::new() });
 
-/// The list, unless somebody else has it; the child of a fork may find it locked for ever.
+/// The list of idle threads, unless another thread has locked it. In a forked child it may stay locked forever.
 fn idle() -> Option<MutexGuard<'static, Idle>> {
     let mut idle = match IDLE.try_lock() {
         Ok(idle) => idle,
@@ -42,10 +42,10 @@ fn idle() -> Option<MutexGuard<'static, Idle>> {
     Some(idle)
 }
 
-/// Runs a job on a thread that waits, or on a new one.
+/// Runs a job on an idle thread, or on a new one.
 ///
 /// # Errors
-/// Where no thread waits and the system gives no new one.
+/// If no thread is idle and the system cannot start a new one.
 pub(crate) fn run(job: Job) -> io::Result<()> {
     let mut job = job;
     while let Some((_, thread)) = idle().and_then(|mut idle| idle.threads.pop()) {
@@ -58,7 +58,7 @@ pub(crate) fn run(job: Job) -> io::Result<()> {
     thread::Builder::new().name(format!("kbat-scan-{number}")).spawn(move || work(number, job)).map(drop)
 }
 
-/// Does one job after the other.
+/// Runs jobs until none arrives for [`PATIENCE`].
 fn work(number: u64, first: Job) {
     let (sender, jobs) = sync_channel::<Job>(1);
     let mut job = first;
@@ -72,7 +72,7 @@ fn work(number: u64, first: Job) {
             if let Ok(next) = jobs.recv_timeout(PATIENCE) {
                 break next;
             }
-            // who is not on the list any more was taken in the last moment: a job is on its way
+            // a thread that is no longer listed was just taken: its job will arrive
             let is_listed = |&(other, _): &(u64, SyncSender<Job>)| other == number;
             if let Some(mut idle) = idle()
                 && let Some(place) = idle.threads.iter().position(is_listed)
@@ -92,7 +92,7 @@ mod tests {
 
     use super::run;
 
-    /// The threads that so many jobs ran on, all at the same time.
+    /// The ids of the threads that run `jobs` jobs at the same time.
     fn threads_of(jobs: usize) -> HashSet<ThreadId> {
         let (say, said) = channel();
         let waits: Vec<_> = (0..jobs)

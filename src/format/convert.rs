@@ -196,7 +196,7 @@ impl ConvertOptions {
 /// ```
 ///
 /// # Errors
-/// Those of the walk ([`batches`](crate::batches)) and of [`convert_batch`]. `out` is then as before.
+/// Those of the walk ([`batches`]) and of [`convert_batch`]. `out` is then as before.
 pub fn convert(
     bytes: &[u8],
     magic: u8,

@@ -218,7 +218,7 @@ impl BatchHeader {
     /// The codec of the records.
     ///
     /// # Errors
-    /// [`ErrorKind::UnsupportedCodec`] where the attributes name none.
+    /// [`ErrorKind::UnsupportedCodec`](crate::ErrorKind::UnsupportedCodec) where the attributes name none.
     pub fn compression(&self) -> Result<Compression> {
         self.attributes.compression().map_err(|error| error.at(self.attributes_position()).in_batch(self.base_offset))
     }

@@ -1,4 +1,4 @@
-//! [`discover`]: the segments of several locations, each once and of one replica.
+//! [`discover`]: lists the segments of several locations, each segment once, and one replica of each partition.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
@@ -15,15 +15,15 @@ use crate::store::{
     DirectoryState, PartitionDirectory, SegmentFile, TopicPartition, parse_base_offset, refuse_foreign_directory,
 };
 
-/// What to do about replicas: directories of the same partition under different paths, as from the log directories of several
-/// brokers.
+/// How to treat replicas: directories of the same partition under different paths, such as the log directories of
+/// several brokers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Replicas {
     /// Refuse them, since every record would be read twice.
     #[default]
     Error,
-    /// Read the one that holds the largest range of offsets.
+    /// Read the replica with the largest range of offsets.
     Longest,
 }
 
@@ -39,7 +39,7 @@ impl FromStr for Replicas {
     }
 }
 
-/// Which partitions to read. Default: all.
+/// Selects partitions. Default: all.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
     topics: Option<Vec<Pattern>>,
@@ -48,7 +48,7 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Only these topics: names, or patterns with `*`, `?` and `[...]`.
+    /// Selects only these topics: names, or patterns with `*`, `?` and `[...]`.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for a malformed pattern or an empty list.
@@ -59,18 +59,18 @@ impl Selection {
         };
         self.topics = Some(topics.iter().map(parse).collect::<Result<_>>()?);
         if topics.is_empty() {
-            return Err(Error::argument("topics is empty: name a topic, or leave the argument out to read all"));
+            return Err(Error::argument("topics is empty: name a topic, or omit the argument to read all"));
         }
         Ok(self)
     }
 
-    /// Only partitions with these numbers.
+    /// Selects only partitions with these numbers.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for a negative number or an empty list.
     pub fn partitions(mut self, partitions: &[i32]) -> Result<Self> {
         if partitions.is_empty() {
-            return Err(Error::argument("partitions is empty: name one, or leave the argument out to read all"));
+            return Err(Error::argument("partitions is empty: name one, or omit the argument to read all"));
         }
         if let Some(negative) = partitions.iter().find(|number| **number < 0) {
             return Err(Error::argument(format!("partition {negative} is negative")));
@@ -79,7 +79,7 @@ impl Selection {
         Ok(self)
     }
 
-    /// What to do about replicas.
+    /// Sets how to treat replicas.
     #[must_use]
     pub fn replicas(mut self, replicas: Replicas) -> Self {
         self.replicas = replicas;
@@ -103,7 +103,7 @@ impl Selection {
         self.topics.is_none() && self.partitions.is_none()
     }
 
-    /// Refuses a topic or pattern that nothing matches, and a selection that is empty.
+    /// Checks that each topic name or pattern matches a topic, and that the selection is not empty.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) that names the topics that exist.
@@ -119,14 +119,14 @@ impl Selection {
                 .filter(|partition| self.includes_topic(&partition.topic))
                 .map(|partition| partition.partition.to_string())
                 .collect();
-            let message = format!("none of the partitions exists; partitions found: {}", some_of(&numbers));
+            let message = format!("none of the selected partitions exists; partitions found: {}", some_of(&numbers));
             return Err(Error::argument(message));
         }
         Ok(())
     }
 }
 
-/// Names in a message, the first of many and how many more there are.
+/// Joins the first ten names for a message, and counts the rest.
 fn some_of<T: AsRef<str>>(names: &BTreeSet<T>) -> String {
     const MOST: usize = 10;
     let shown: Vec<&str> = names.iter().take(MOST).map(AsRef::as_ref).collect();
@@ -140,40 +140,42 @@ fn some_of<T: AsRef<str>>(names: &BTreeSet<T>) -> String {
 /// The segments of some locations.
 #[derive(Debug, Default)]
 pub struct Discovery {
-    /// The segments of each location, by topic, partition and base offset. A segment under several locations is listed with the
-    /// first of them.
+    /// The segments of each location, sorted by topic, partition and base offset. A segment under several locations is
+    /// only listed for the first of them.
     pub locations: Vec<Vec<SegmentFile>>,
-    /// What a reader should know: locations that are empty, partitions without a segment that hold something else.
+    /// Warnings to show to users: empty locations, and partitions that contain files but no segment.
     pub warnings: Vec<String>,
 }
 
 impl Discovery {
-    /// The segments of all locations.
+    /// Returns the segments of all locations.
     #[must_use]
     pub fn into_segments(self) -> Vec<SegmentFile> {
         self.locations.into_iter().flatten().collect()
     }
 }
 
-/// The segments of a `.log` file, of a partition directory, of a log directory (all partition directories in it), or of all of
-/// these that a pattern matches, by topic, partition and base offset.
+/// Lists the segments of a `.log` file, of a partition directory, of a log directory (all partition directories in
+/// it), or of all of these that match a pattern. They are sorted by topic, partition and base offset.
 ///
-/// A file is read whatever its name is, unless it is plainly something else. In directories, files that are not segments and
-/// directories that are not live partitions are skipped. An empty directory has no segments.
+/// A file may have any name, unless its content is clearly of another format. In directories, files that are not
+/// segments and directories that are not live partitions are skipped. An empty directory has no segments.
 ///
 /// # Errors
-/// A path that can't be read; [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for an index or another file beside
-/// segments, and for a location that holds something but no segment;
-/// [`ErrorKind::InvalidFile`](crate::ErrorKind::InvalidFile) if a broker was stopped while it replaced segments, and some exist as
-/// `.swap` files only.
+/// - I/O errors.
+/// - [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for an index or another file that belongs to a
+///   segment, and for a location that contains files but no segment.
+/// - [`ErrorKind::InvalidFile`](crate::ErrorKind::InvalidFile) if a broker was stopped while it replaced segments, and
+///   some exist only as `.swap` files.
 pub fn find_segments(path: impl AsRef<Path>) -> Result<Vec<SegmentFile>> {
     discover(&[path.as_ref().to_path_buf()], &Selection::default()).map(Discovery::into_segments)
 }
 
-/// The segments of several locations: each segment once, and one replica of each partition.
+/// Lists the segments of several locations: each segment once, and one replica of each partition.
 ///
 /// # Errors
-/// Those of [`find_segments`]; replicas, if the selection refuses them; a topic that no partition has.
+/// The errors of [`find_segments`]. [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for replicas, if
+/// the selection refuses them, and for a topic that does not exist.
 pub fn discover(locations: &[PathBuf], selection: &Selection) -> Result<Discovery> {
     let mut discovery = Discovery::default();
     let mut partitions = Vec::new();
@@ -207,7 +209,8 @@ pub fn discover(locations: &[PathBuf], selection: &Selection) -> Result<Discover
     Ok(discovery)
 }
 
-/// A location without segments that are selected: fine if nothing was written yet, or if other partitions lie there.
+/// Judges a location that has no selected segments. That is valid if nothing was written yet, or if it has other
+/// partitions.
 fn judge_empty(path: &Path, partitions: &[TopicPartition], warnings: &mut Vec<String>) -> Result<()> {
     refuse_foreign_directory(path)?;
     warnings.push(if partitions.is_empty() {
@@ -218,7 +221,7 @@ fn judge_empty(path: &Path, partitions: &[TopicPartition], warnings: &mut Vec<St
     Ok(())
 }
 
-/// Partitions among others that hold something but no segment.
+/// Warns of partitions that contain files but no segment.
 fn warn_of_foreign(directories: &[PathBuf], warnings: &mut Vec<String>) {
     warnings.extend(
         directories.iter().filter_map(|directory| refuse_foreign_directory(directory).err()).map(|e| e.to_string()),
@@ -233,7 +236,7 @@ fn has_wildcard(path: &Path) -> bool {
     path.to_str().is_some_and(|text| text.contains(['*', '?', '['])) && !path.exists()
 }
 
-/// The paths that a pattern matches; a path that exists is taken as it is.
+/// Returns the paths that match a pattern. A path that exists is not treated as a pattern.
 fn expand(path: &Path) -> Result<Vec<PathBuf>> {
     if !has_wildcard(path) {
         return Ok(vec![path.to_path_buf()]);
@@ -258,7 +261,7 @@ fn not_found(path: &Path, message: &str) -> Error {
     Error::from(std::io::Error::new(std::io::ErrorKind::NotFound, message)).with_path(path)
 }
 
-/// Whether a path that was not named but matched is read: what a log directory skips is skipped here too.
+/// Whether to read a path that matched a pattern. Skips the same paths as a log directory does.
 fn is_of_a_log(path: &Path) -> bool {
     if path.is_dir() {
         return is_no_dead_partition(path);
@@ -275,7 +278,7 @@ fn name_of(path: &Path) -> Option<&str> {
     path.file_name()?.to_str()
 }
 
-/// Drops segments that were listed before, under another name perhaps.
+/// Drops segments that were already listed, possibly under another name.
 fn keep_each_once(locations: &mut [Vec<SegmentFile>]) {
     let mut seen = HashSet::new();
     for segments in locations {
@@ -287,7 +290,7 @@ fn resolved(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf())
 }
 
-/// Refuses partitions that lie in several directories, or keeps one directory of each.
+/// Refuses partitions that have several directories, or keeps one directory for each.
 fn judge_replicas(locations: &mut [Vec<SegmentFile>], replicas: Replicas) -> Result<()> {
     let mut directories: BTreeMap<&TopicPartition, BTreeMap<PathBuf, Vec<&SegmentFile>>> = BTreeMap::new();
     for segment in locations.iter().flatten() {
@@ -300,7 +303,7 @@ fn judge_replicas(locations: &mut [Vec<SegmentFile>], replicas: Replicas) -> Res
         let names: Vec<String> = copies.keys().take(3).map(|path| path.display().to_string()).collect();
         if replicas == Replicas::Error {
             let message = format!(
-                "partition {}-{} lies in several directories: {}; read one of them, or set replicas=\"longest\" to read the \
+                "partition {}-{} is in several directories: {}; read one of them, or set replicas=\"longest\" to read the \
                  more complete one",
                 partition.topic,
                 partition.partition,
@@ -321,13 +324,14 @@ fn judge_replicas(locations: &mut [Vec<SegmentFile>], replicas: Replicas) -> Res
     Ok(())
 }
 
-/// How complete a replica is: the offsets from its first segment's base offset to its end, then its end, then its bytes.
+/// Measures how complete a replica is: the number of offsets from its first segment to its end, then its end, then its
+/// bytes.
 fn extent(segments: &[&SegmentFile]) -> (i64, i64, u64) {
     let start = segments.iter().filter_map(|segment| segment.base_offset).min().unwrap_or(0);
     let last = segments.iter().max_by_key(|segment| segment.base_offset);
     let end = last.map_or(start, |last| {
         let end = Segment::open_with(&last.path, &Limits::default()).and_then(|segment| segment.end_offset());
-        // a replica that ends in corruption reaches at least to its last segment
+        // a replica that ends in corruption reaches at least to its last segment's base offset
         end.ok().or(last.base_offset).unwrap_or(start)
     });
     let bytes = segments.iter().map(|segment| segment.size).fold(0, u64::saturating_add);

@@ -1,4 +1,4 @@
-//! From what a caller names to what is read: which partitions, which segments, which of several replicas.
+//! Selects what to read: expands the locations of a caller to partitions, segments, and one of several replicas.
 
 mod discover;
 

@@ -1,4 +1,5 @@
-//! Naming what is not a log: compressed copies, text, objects of tiered storage, log directories further down.
+//! Recognizes files and directories that are not logs: compressed copies, text, tiered storage, nested log
+//! directories.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -11,13 +12,13 @@ use crate::store::names::{
     SnapshotFile, parse_base_offset, parse_partition_directory,
 };
 
-/// Bytes by which a file is recognized.
+/// Number of bytes read to recognize a file.
 const HEAD_LEN: u64 = 512;
-/// How deep a location without segments is searched, and through how many entries, to say what it holds.
+/// Limits on the depth and the number of entries when searching a location that has no segments.
 const SEARCH_DEPTH: usize = 5;
 const SEARCH_ENTRIES: usize = 2000;
 
-/// First bytes of other formats. None of them is the start of a batch whose base offset is below 2^57.
+/// First bytes of other formats. No batch whose base offset is below 2^57 starts with one of them.
 const SIGNATURES: [(&[u8], &str); 11] = [
     (b"\x1f\x8b\x08", "gzip-compressed"),
     (b"\x28\xb5\x2f\xfd", "zstd-compressed"),
@@ -32,13 +33,14 @@ const SIGNATURES: [(&[u8], &str); 11] = [
     (b"\x7fELF", "a program"),
 ];
 
-/// What a file is that is plainly not a segment, by its first bytes; `None` for everything that may be one.
+/// Names the format of a file that is clearly not a segment, from its first bytes. Returns `None` for a file that may
+/// be one.
 ///
 /// # Errors
-/// Those of reading.
+/// I/O errors.
 pub(crate) fn foreign_file(path: &Path) -> Result<Option<&'static str>> {
     let mut head = Vec::new();
-    // a pipe can be read only once
+    // a pipe can be read only once, so it is not read here
     let read = |head: &mut Vec<u8>| {
         if fs::metadata(path)?.is_file() {
             File::open(path)?.take(HEAD_LEN).read_to_end(head)?;
@@ -52,10 +54,10 @@ pub(crate) fn foreign_file(path: &Path) -> Result<Option<&'static str>> {
     Ok(is_text(&head).then_some("a text file"))
 }
 
-/// Refuses a file that is plainly not a segment.
+/// Refuses a file that is clearly not a segment.
 ///
 /// # Errors
-/// [`ErrorKind::InvalidArgument`] for such a file; those of reading.
+/// [`ErrorKind::InvalidArgument`] for such a file; I/O errors.
 pub(crate) fn refuse_foreign_file(path: &Path) -> Result<()> {
     match foreign_file(path)? {
         Some(what) => Err(Error::argument(format!("not a Kafka log segment: {}", advice_on(what))).with_path(path)),
@@ -70,33 +72,34 @@ fn advice_on(what: &str) -> String {
     format!("the file is {what}")
 }
 
-/// Printable ASCII from the start. A batch begins with an offset, whose first bytes are zero in every real log.
+/// Whether a file starts with printable text. A batch starts with its base offset, whose first bytes are zero in every
+/// real log.
 fn is_text(head: &[u8]) -> bool {
     let is_printable = |byte: &u8| matches!(byte, b'\t' | b'\n' | b'\r' | 0x20..=0x7e) || *byte >= 0x80;
     !head.is_empty() && head.first().is_some_and(u8::is_ascii) && head.iter().all(is_printable)
 }
 
-/// Refuses a directory in which there is no segment but something else.
+/// Refuses a directory that contains no segment, but files that Kafka does not write next to segments.
 ///
 /// # Errors
-/// [`ErrorKind::InvalidArgument`] that names what lies there; those of listing.
+/// [`ErrorKind::InvalidArgument`] that names such a file; I/O errors.
 pub(crate) fn refuse_foreign_directory(path: &Path) -> Result<()> {
     let Some(found) = Search::default().directory(path, SEARCH_DEPTH)? else { return Ok(()) };
     Err(Error::argument(format!("no log segment is recognized: {}", found.describe(path))).with_path(path))
 }
 
-/// Something that is neither a segment nor one of the files that Kafka keeps beside segments.
+/// A file that is neither a live segment in the expected directory nor one that Kafka keeps next to segments.
 #[derive(Debug)]
 enum Foreign {
-    /// A directory with segments, further down than a log directory has them.
+    /// A log nested deeper than the partitions of a log directory.
     Log(PathBuf),
-    /// A segment named `<offset>-<id>.log`, as tiered storage does.
+    /// A segment named `<offset>-<id>.log`, as in tiered storage.
     Tiered(PathBuf),
-    /// An object that Aiven's tiered storage plugin wrote.
+    /// An object written by Aiven's tiered storage plugin.
     Manifest(PathBuf),
-    /// Indexes of a segment that is missing.
+    /// An index whose segment is missing.
     Index(PathBuf),
-    /// Any other file, and what it is if that is known.
+    /// Any other file, with its format if that is recognized.
     Other(PathBuf, Option<&'static str>),
 }
 
@@ -104,7 +107,7 @@ impl Foreign {
     fn describe(&self, location: &Path) -> String {
         let name = |path: &Path| path.strip_prefix(location).unwrap_or(path).display().to_string();
         match self {
-            Self::Log(path) => format!("segments lie further down, in {}; name that directory", path.display()),
+            Self::Log(path) => format!("the segments are in a subdirectory: name {}", path.display()),
             Self::Tiered(path) => format!(
                 "{} is a segment of tiered storage, whose name ends in an id; name the .log files themselves",
                 name(path)
@@ -115,21 +118,22 @@ impl Foreign {
             Self::Index(path) => format!("{} is an index whose .log file is missing", name(path)),
             Self::Other(path, Some(what)) => format!("{}: {}", name(path), advice_on(what)),
             Self::Other(path, None) => format!(
-                "it holds {}; segments are named <20 digits>.log and lie in directories named <topic>-<partition>",
+                "it contains {}; segments are named <20 digits>.log and are in directories named <topic>-<partition>",
                 name(path)
             ),
         }
     }
 }
 
-/// A bounded search for something foreign.
+/// A bounded search for a [`Foreign`] file.
 #[derive(Debug, Default)]
 struct Search {
     entries: usize,
 }
 
 impl Search {
-    /// The most telling thing in a directory; `None` if there is nothing but what Kafka keeps beside segments.
+    /// Returns the most specific finding in a directory, or `None` if there are only files that Kafka keeps next to
+    /// segments.
     fn directory(&mut self, path: &Path, depth: usize) -> Result<Option<Foreign>> {
         let listed = || fs::read_dir(path)?.collect::<std::io::Result<Vec<_>>>();
         let mut entries = listed().map_err(|error| Error::from(error).with_path(path))?;
@@ -156,7 +160,7 @@ impl Search {
             match self.directory(&path, depth.saturating_sub(1)) {
                 Ok(Some(found)) => best = Some(more_telling(best, found)),
                 Ok(None) => {}
-                // what can't be listed says nothing of the rest
+                // an unreadable directory does not prevent searching the others
                 Err(error) if matches!(error.kind(), ErrorKind::Io(_)) => {}
                 Err(error) => return Err(error),
             }

@@ -1,4 +1,4 @@
-//! Listing segments: those of a log directory, of a partition directory, or one by its path.
+//! Lists the segments of a log directory, of a partition directory, or of one path.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -16,33 +16,33 @@ use crate::store::names::{
 /// A segment's `.log` file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SegmentFile {
-    /// Where it is.
+    /// Path of the file.
     pub path: PathBuf,
-    /// Topic and partition, if it lies in a directory named after them.
+    /// Topic and partition, if the file's directory is named after them.
     pub partition: Option<TopicPartition>,
     /// Base offset, if the file is named after one.
     pub base_offset: Option<i64>,
-    /// Bytes when it was found.
+    /// Size in bytes when the file was listed.
     pub size: u64,
 }
 
-/// What lies under one location.
+/// The contents of one location.
 #[derive(Debug, Default)]
 pub(crate) struct Location {
-    /// By topic, partition and base offset.
+    /// Sorted by topic, partition and base offset.
     pub(crate) segments: Vec<SegmentFile>,
     /// Every live partition, wanted or not.
     pub(crate) partitions: Vec<TopicPartition>,
-    /// Directories of wanted partitions in which there is no segment.
+    /// Directories of wanted partitions that have no segment.
     pub(crate) without_segments: Vec<PathBuf>,
 }
 
 /// Lists a location: a `.log` file, a partition directory, or a log directory (all partition directories in it).
 ///
-/// Only the directories of partitions that are `wanted` are opened.
+/// Only opens the directories of partitions for which `wanted` returns true.
 ///
 /// # Errors
-/// Those of [`find_segments`](crate::store::find_segments).
+/// The errors of [`find_segments`](crate::plan::find_segments).
 pub(crate) fn list_location(path: &Path, wanted: &dyn Fn(&TopicPartition) -> bool) -> Result<Location> {
     let metadata = fs::metadata(path).map_err(|error| Error::from(error).with_path(path))?;
     if !metadata.is_dir() {
@@ -78,8 +78,8 @@ pub(crate) fn list_location(path: &Path, wanted: &dyn Fn(&TopicPartition) -> boo
     Ok(location)
 }
 
-/// Refuses an index or another file of a segment or partition, and a file that is plainly something else. Read as a segment, most
-/// of them would be empty.
+/// Refuses an index, any other file that belongs to a segment or partition, and a file that is clearly of another
+/// format. Most of them would look like an empty segment.
 fn refuse_other_files(path: &Path) -> Result<()> {
     let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
     let is_of_segment = LogFile::parse(name).is_some_and(|file| file.kind != LogFileKind::Log);
@@ -90,10 +90,11 @@ fn refuse_other_files(path: &Path) -> Result<()> {
     if parse_base_offset(name).is_some() { Ok(()) } else { refuse_foreign_file(path) }
 }
 
-/// What is known of a path that was listed; `None` if a broker has deleted it since.
+/// Returns the metadata of a listed path, or `None` if a broker has deleted it since.
 ///
 /// # Errors
-/// A link to what is not there: data whose disk is not mounted is not data that was deleted. Those of the system.
+/// I/O errors. A link without a target is one of them: its disk may not be mounted, so the data counts as
+/// inaccessible, not as deleted.
 pub(crate) fn metadata_if_there(path: &Path) -> Result<Option<fs::Metadata>> {
     match fs::metadata(path) {
         Ok(metadata) => Ok(Some(metadata)),
@@ -107,12 +108,12 @@ fn entries(directory: &Path) -> Result<Vec<fs::DirEntry>> {
     read().map_err(|error| Error::from(error).with_path(directory))
 }
 
-/// The directory that a path lies in; that of a bare name is the current one.
+/// Returns the directory of a path; for a bare name, the current directory.
 pub(crate) fn directory_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Base offset of the next segment in the directory of a segment.
+/// Returns the base offset of the next segment in the same directory.
 pub(crate) fn next_segment_base(path: &Path, base_offset: i64) -> Result<Option<i64>> {
     let later = |name: &str| parse_base_offset(name).filter(|other| *other > base_offset);
     Ok(entries(directory_of(path))?.iter().filter_map(|entry| entry.file_name().to_str().and_then(later)).min())
@@ -128,19 +129,19 @@ fn segments_in(directory: &Path) -> Result<Vec<SegmentFile>> {
             break base_offset;
         }
         tries = tries.saturating_sub(1);
-        std::thread::sleep(SWAP_WAIT); // a broker is replacing segments just now
+        std::thread::sleep(SWAP_WAIT); // a broker may be replacing segments
     };
     let swap = LogFile { state: LogFileState::Swap, ..LogFile::live(base_offset, LogFileKind::Log) };
-    let message = "a broker was stopped while this file replaced segments that are gone now, and a reader would miss its records; \
-                   recover (or a broker's start) puts it in their place";
+    let message = "a broker was stopped while this file replaced other segments, and a reader of the directory would miss \
+                   its records; recover (or a broker's start) completes the replacement";
     Err(Error::new(ErrorKind::InvalidFile(message.to_owned())).with_path(&directory.join(swap.to_string())))
 }
 
-/// How often a directory is listed again in which segments are being replaced, and how long to wait before.
+/// How often to list a directory again while segments in it are being replaced, and how long to wait before each time.
 const SWAP_TRIES: usize = 10;
 const SWAP_WAIT: Duration = Duration::from_millis(50);
 
-/// The base offset of a segment that is there as a `.swap` file alone: all that a broker does not delete when it starts.
+/// Returns the base offset of a segment that exists only as a `.swap` file that a broker would keep when it starts.
 fn missing_swap(names: impl Iterator<Item = String>) -> Option<i64> {
     let mut of_state: [BTreeSet<i64>; 3] = Default::default();
     let [live, swap, cleaned] = &mut of_state;

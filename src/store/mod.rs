@@ -1,4 +1,4 @@
-//! What lies where: the partitions, segments and other files under a location, and what they are called.
+//! The partitions, segments and other files under a location, and their names.
 
 mod contents;
 pub(crate) mod listing;

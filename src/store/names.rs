@@ -1,16 +1,17 @@
 //! Names of the directories and files of a log directory.
 //!
 //! ```text
-//! <topic>-<partition>                          partition directory; the topic may hold dashes and dots
-//! <topic>-<partition>.<32 hex>-delete          to be deleted; the topic may be cut to keep the name within 255 characters
-//! <topic>-<partition>.<32 hex>-future, -stray  a copy on its way to another disk; left behind when the topic was deleted
-//! 00000000000000000042.log                     segment whose base offset is 42; likewise .index .timeindex .txnindex
+//! <topic>-<partition>                          partition directory; the topic may contain dashes and dots
+//! <topic>-<partition>.<32 hex>-delete          to be deleted; the topic may be truncated to limit the name to 255
+//! bytes
+//! <topic>-<partition>.<32 hex>-future, -stray  a copy for another disk; a copy that does not belong to this broker
+//! 00000000000000000042.log                     segment with base offset 42; also .index .timeindex .txnindex
 //! 00000000000000000042.snapshot                state of the producers before offset 42
-//! 00000000000000000042.log.deleted             any of them, likewise .cleaned .swap
+//! 00000000000000000042.log.deleted             one of these files, not in use; also .cleaned .swap
 //! 00000000000000000042-0000000003.checkpoint   KRaft snapshot up to but excluding offset 42, epoch 3
 //! ```
 //!
-//! A broker writes 20 digits in the digits of its locale; these are ASCII here, and any number of them is read.
+//! A broker writes 20 digits, in the digits of its locale. kbat writes ASCII digits and reads any number of them.
 //!
 //! Source: `LocalLog.parseTopicPartitionName`, `LogFileUtils` and `Snapshots` of Kafka.
 
@@ -20,10 +21,10 @@ use std::fmt;
 pub(crate) const LEADER_EPOCHS: &str = "leader-epoch-checkpoint";
 /// The file of a partition's topic id.
 pub(crate) const PARTITION_METADATA: &str = "partition.metadata";
-/// Kafka's largest segment: positions in an index are `i32`.
+/// Size limit of Kafka's segments in bytes: positions in an index are `i32`.
 pub(crate) const MAX_SEGMENT_LEN: u64 = 0x7fff_ffff;
 
-/// Longest topic name that Kafka takes.
+/// Longest topic name that Kafka accepts, in characters.
 const MAX_TOPIC_LEN: usize = 249;
 
 /// A topic and one of its partitions.
@@ -35,8 +36,8 @@ pub struct TopicPartition {
     pub partition: i32,
 }
 
-/// Topic and partition of a partition directory's name; `None` for any other name, and for directories that are about to be
-/// deleted, moved or were left behind.
+/// Parses the name of a partition directory. Returns `None` for any other name, and for directories that are not live,
+/// such as those marked for deletion.
 ///
 /// ```
 /// let parsed = kbat::store::parse_partition_directory("page-views.v2-11").unwrap();
@@ -56,21 +57,21 @@ pub fn parse_partition_directory(name: &str) -> Option<TopicPartition> {
     Some(TopicPartition { topic: topic.to_owned(), partition: digits.parse().ok()? })
 }
 
-/// What a partition directory is for.
+/// The purpose of a partition directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DirectoryState {
-    /// The partition is served from here.
+    /// The broker serves the partition from this directory.
     Live,
-    /// `-delete`: the partition was deleted, its files will be.
+    /// `-delete`: the partition was deleted, and its files are about to be.
     Delete,
-    /// `-future`: a copy that will replace the directory on another disk.
+    /// `-future`: a copy that will replace the partition's directory on another disk.
     Future,
-    /// `-stray`: the broker found the partition here but it belongs elsewhere.
+    /// `-stray`: the broker found the partition here, but it is not assigned to this broker.
     Stray,
 }
 
-/// The name of a partition directory, taken apart.
+/// The parsed name of a partition directory.
 ///
 /// ```
 /// use kbat::store::{DirectoryState, PartitionDirectory};
@@ -79,16 +80,16 @@ pub enum DirectoryState {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PartitionDirectory {
-    /// Name of the topic; of a directory to be deleted or left behind perhaps only its beginning.
+    /// Name of the topic. Possibly truncated if the directory is marked for deletion or as stray.
     pub topic: String,
     /// Number of the partition, from 0.
     pub partition: i32,
-    /// What it is for.
+    /// Purpose of the directory.
     pub state: DirectoryState,
 }
 
 impl PartitionDirectory {
-    /// Takes a directory's name apart; `None` for a name that no broker gives a partition.
+    /// Parses the name of a directory. Returns `None` for a name that no broker gives to a partition directory.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         let suffixes = [
@@ -111,7 +112,7 @@ impl PartitionDirectory {
     }
 }
 
-/// What a file of a partition directory holds.
+/// The contents of a file in a partition directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum LogFileKind {
@@ -132,7 +133,7 @@ impl LogFileKind {
     pub const ALL: [Self; 5] =
         [Self::Log, Self::OffsetIndex, Self::TimeIndex, Self::TransactionIndex, Self::ProducerSnapshot];
 
-    /// What follows the base offset in the name, dot included.
+    /// The part of the file name after the base offset, including the dot.
     #[must_use]
     pub fn suffix(self) -> &'static str {
         match self {
@@ -153,9 +154,9 @@ pub enum LogFileState {
     Live,
     /// `.deleted`: to be deleted.
     Deleted,
-    /// `.cleaned`: a compaction that did not end.
+    /// `.cleaned`: output of an unfinished compaction.
     Cleaned,
-    /// `.swap`: a compaction that ended and will replace what it read.
+    /// `.swap`: output of a finished compaction, which will replace its source segments.
     Swap,
 }
 
@@ -163,7 +164,7 @@ impl LogFileState {
     /// Every state.
     pub const ALL: [Self; 4] = [Self::Live, Self::Deleted, Self::Cleaned, Self::Swap];
 
-    /// A name in lower case.
+    /// Name in lower case.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -174,7 +175,7 @@ impl LogFileState {
         }
     }
 
-    /// What is added to the name, dot included.
+    /// The suffix of the file name, including the dot.
     #[must_use]
     pub fn suffix(self) -> &'static str {
         match self {
@@ -186,7 +187,7 @@ impl LogFileState {
     }
 }
 
-/// The name of a segment's file, taken apart. Its `Display` is the name as a broker writes it.
+/// The parsed name of a segment's file. Its `Display` is the name as a broker writes it.
 ///
 /// ```
 /// use kbat::store::{LogFile, LogFileKind, LogFileState};
@@ -196,22 +197,22 @@ impl LogFileState {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LogFile {
-    /// Base offset of the segment. Compaction may leave the first batch with a larger one.
+    /// Base offset of the segment. After compaction, the first batch may have a larger one.
     pub base_offset: i64,
-    /// What it holds.
+    /// Contents of the file.
     pub kind: LogFileKind,
-    /// Whether it is in use.
+    /// Whether the file is in use.
     pub state: LogFileState,
 }
 
 impl LogFile {
-    /// A file in use.
+    /// Creates the name of a file in use.
     #[must_use]
     pub fn live(base_offset: i64, kind: LogFileKind) -> Self {
         Self { base_offset, kind, state: LogFileState::Live }
     }
 
-    /// Takes a file's name apart; `None` for any other name.
+    /// Parses a file name. Returns `None` if it is not the name of a segment's file.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         let (digits, suffix) = name.split_at_checked(name.find('.')?)?;
@@ -225,8 +226,8 @@ impl LogFile {
     }
 }
 
-/// Whether a broker takes a file's name for that of a segment's file and can't: it does not start then. Up to the first dot it wants
-/// a number.
+/// Whether a file name prevents a broker from starting: its suffix is that of a segment's file, but the part up to the
+/// first dot is not a number.
 ///
 /// Source: `LogLoader.loadSegmentFiles`, `removeTempFilesAndCollectSwapFiles`, `ProducerStateManager.listSnapshotFiles` and
 /// `LogFileUtils.offsetFromFileName` of Kafka.
@@ -242,7 +243,7 @@ impl fmt::Display for LogFile {
     }
 }
 
-/// The name of a KRaft snapshot, taken apart. Its `Display` is the name as a controller writes it.
+/// The parsed name of a KRaft snapshot. Its `Display` is the name as a controller writes it.
 ///
 /// ```
 /// let parsed = kbat::store::SnapshotFile::parse("00000000000000000445-0000000002.checkpoint").unwrap();
@@ -250,16 +251,16 @@ impl fmt::Display for LogFile {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SnapshotFile {
-    /// The snapshot holds what the log said before this offset.
+    /// The snapshot contains the state of the log before this offset.
     pub end_offset: i64,
-    /// Epoch of the last record before it.
+    /// Epoch of the last record before `end_offset`.
     pub epoch: i32,
-    /// `.deleted`: to be deleted.
+    /// `.deleted`: the file is about to be deleted.
     pub deleted: bool,
 }
 
 impl SnapshotFile {
-    /// Takes a file's name apart; `None` for any other name.
+    /// Parses a file name. Returns `None` if it is not the name of a KRaft snapshot.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         let (name, deleted) = name.strip_suffix(".deleted").map_or((name, false), |name| (name, true));
@@ -275,7 +276,7 @@ impl fmt::Display for SnapshotFile {
     }
 }
 
-/// Base offset of a segment's `.log` file from its name; `None` for any other name.
+/// Parses the base offset from the name of a segment's `.log` file. Returns `None` for any other name.
 ///
 /// ```
 /// assert_eq!(kbat::store::parse_base_offset("00000000000000000042.log"), Some(42));
@@ -286,8 +287,8 @@ pub fn parse_base_offset(name: &str) -> Option<i64> {
     parse_digits(name.strip_suffix(".log")?)
 }
 
-/// The base offset at the beginning of any segment file's name, also of `<offset>_<uuid>.index` in the cache of remote
-/// indexes.
+/// Parses the base offset at the beginning of any segment file's name, including `<offset>_<uuid>.index` in the cache
+/// of remote indexes.
 pub(crate) fn base_offset_of_name(name: &str) -> Option<i64> {
     let (digits, _) = name.split_at_checked(name.find(['.', '_'])?)?;
     parse_digits(digits)

@@ -2,11 +2,11 @@
 //!
 //! | file | content | module |
 //! |---|---|---|
-//! | `*-offset-checkpoint` | an offset for each partition | [`offsets`] |
-//! | `leader-epoch-checkpoint` | where each leader epoch began | [`epochs`] |
-//! | `partition.metadata` | the id of the topic | [`partition`] |
-//! | `meta.properties` | the ids of broker and cluster | [`properties`] |
-//! | `.kafka_cleanshutdown` | there after a clean shutdown | [`shutdown`] |
+//! | `*-offset-checkpoint` | an offset for each partition | `offsets` |
+//! | `leader-epoch-checkpoint` | where each leader epoch began | `epochs` |
+//! | `partition.metadata` | the id of the topic | `partition` |
+//! | `meta.properties` | the ids of broker and cluster | `properties` |
+//! | `.kafka_cleanshutdown` | there after a clean shutdown | `shutdown` |
 //!
 //! The two kinds of checkpoint have one frame:
 //! ```text

@@ -2,12 +2,12 @@
 //!
 //! | file | entry | module |
 //! |---|---|---|
-//! | `.index` | last offset of a batch → its position | [`offset`] |
-//! | `.timeindex` | largest timestamp so far → offset | [`time`] |
-//! | `.txnindex` | an aborted transaction | [`transaction`] |
+//! | `.index` | last offset of a batch → its position | `offset` |
+//! | `.timeindex` | largest timestamp so far → offset | `time` |
+//! | `.txnindex` | an aborted transaction | `transaction` |
 //!
 //! Offset and time index are sparse: a batch gets an entry when more than `index.interval.bytes` lie between it and the batch
-//! that got the last one ([`sparse`]). A broker allocates both at full size, filled with zeros, and trims them on roll and
+//! that got the last one (`sparse`). A broker allocates both at full size, filled with zeros, and trims them on roll and
 //! clean shutdown; those of a running or killed broker end in zeros. An entry whose relative offset is 0, but the first, can't
 //! be: entries end there, as for `kafka-dump-log`. Where all of several entries are zero the index is empty (`kafka-dump-log`
 //! lists one).
