@@ -187,7 +187,7 @@ def _gzip_file(root: Path) -> Path:
 
 UNRECOGNISED = [
     (_gzip_copy, "gzip-compressed; decompress it first"),
-    (_below, "segments lie further down"),
+    (_below, "the segments are in a subdirectory"),
     (_tiered, "tiered storage"),
     (_text_file, "the file is a text file"),
     (_gzip_file, "gzip-compressed; decompress it first"),

@@ -245,7 +245,7 @@ def test_verify_a_level_above_the_log_directory_says_so(tmp_path: Path) -> None:
     partition(tmp_path, (0, batches(0, 3))).rename(tmp_path / "a-0")
     (tmp_path / "data").mkdir()
     (tmp_path / "a-0").rename(tmp_path / "data" / "a-0")
-    with pytest.raises(ValueError, match="segments lie further down, in .*data; name that directory"):
+    with pytest.raises(ValueError, match="the segments are in a subdirectory: name .*data"):
         kbat.verify(tmp_path)
 
 
@@ -317,7 +317,7 @@ def test_segments_that_are_only_there_as_swap_files_are_not_passed_over(tmp_path
     segment.unlink()
     for read in (kbat.scan, kbat.find_segments, lambda path: kbat.rewrite(path, tmp_path / "rewritten")):
         with pytest.raises(
-            kbat.CorruptError, match="recover \\(or a broker's start\\) puts it in their place"
+            kbat.CorruptError, match="recover \\(or a broker's start\\) completes the replacement"
         ) as raised:
             read(log)
         assert (raised.value.kind, raised.value.path) == ("invalid_file", str(swap))
@@ -364,6 +364,6 @@ def test_nothing_is_written_into_a_partition(tmp_path: Path) -> None:
     log = copy_of("txn-simple", tmp_path)
     before = content(log)
     for write in (kbat.salvage, kbat.recover, kbat.rewrite, kbat.compact):
-        with pytest.raises(ValueError, match="which is only read: name one outside"):
+        with pytest.raises(ValueError, match="which is only read: name a directory outside it"):
             write(log, log / "deeper" / "out")
     assert content(log) == before

@@ -215,7 +215,7 @@ def test_range_of_a_partition_in_two_directories_is_an_error(replicas: list[Path
     first, second = replicas
     paths = json.dumps([str(path) for path in replicas])
     for given in ({}, {"startingTimestamp": time_of(1)}, {"startingOffsets": {"a": {"0": 1, "1": 101}}}):
-        with pytest.raises(ValueError, match="partition a-0 lies in several directories") as raised:
+        with pytest.raises(ValueError, match="partition a-0 is in several directories") as raised:
             read(first / "b-0", paths=paths, subscribe="a", **given)
         assert str(first / "a-0") in str(raised.value)
         assert str(second / "a-0") in str(raised.value)

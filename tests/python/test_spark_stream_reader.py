@@ -303,7 +303,7 @@ def test_stream_of_files_that_tell_no_partition_is_an_error(tmp_path: Path) -> N
 def test_stream_of_a_partition_in_two_directories_is_an_error(tmp_path: Path) -> None:
     for broker in ("b1", "b2"):
         GrowingLog(tmp_path / broker / "a-0").append(3)
-    with pytest.raises(ValueError, match=r"partition a-0 lies in several directories: .*b1/a-0 and .*b2/a-0"):
+    with pytest.raises(ValueError, match=r"partition a-0 is in several directories: .*b1/a-0 and .*b2/a-0"):
         reader(tmp_path / "*").initialOffset()
 
 
