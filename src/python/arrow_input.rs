@@ -1,7 +1,7 @@
-//! Arrow data out of Python objects: the consumer's side of the Arrow PyCapsule interface.
+//! Arrow data from Python objects: the consumer's side of the Arrow PyCapsule interface.
 //!
-//! Source: <https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html>. A consumer moves the structure out of
-//! its capsule; what is left there is marked as released, and the capsule's destructor passes over it.
+//! Source: <https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html>. A consumer moves the
+//! structure out of its capsule and marks the original as released, so that the capsule's destructor does nothing.
 
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi};
 use arrow_array::ffi_stream::{ArrowArrayStreamReader, FFI_ArrowArrayStream};
@@ -14,7 +14,7 @@ use pyo3::types::{PyCapsule, PyCapsuleMethods};
 use crate::python::capsule::Reader;
 use crate::python::scan_class::PyScan;
 
-/// Arrow batches that a Python object gave.
+/// Arrow batches from a Python object.
 pub(crate) struct ArrowInput {
     pub(crate) schema: SchemaRef,
     pub(crate) batches: Batches,
@@ -41,7 +41,7 @@ impl Iterator for Batches {
 
 /// The Arrow data of an object with `__arrow_c_stream__` or `__arrow_c_array__`.
 pub(crate) fn arrow_input(object: &Bound<'_, PyAny>) -> PyResult<ArrowInput> {
-    // kbat's own needs no C interface, which carries no more than the text of an error
+    // kbat's own scans bypass the C interface, which carries only the text of an error
     if let Ok(scan) = object.cast::<PyScan>() {
         let reader = Reader::new(object.py(), scan.get().pass())?;
         return Ok(ArrowInput { schema: reader.schema(), batches: Batches::Scan(Box::new(reader)) });
@@ -59,56 +59,56 @@ pub(crate) fn arrow_input(object: &Bound<'_, PyAny>) -> PyResult<ArrowInput> {
     )))
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "the signature that map_err wants")]
+#[expect(clippy::needless_pass_by_value, reason = "the signature that map_err requires")]
 fn arrow_error(error: ArrowError) -> PyErr {
-    PyValueError::new_err(format!("the Arrow data can't be read: {error}"))
+    PyValueError::new_err(format!("cannot read the Arrow data: {error}"))
 }
 
-#[expect(unsafe_code, reason = "a C structure is taken over")]
+#[expect(unsafe_code, reason = "takes ownership of a C structure")]
 fn stream(capsule: &Bound<'_, PyCapsule>) -> PyResult<ArrowInput> {
     let pointer = capsule.pointer_checked(Some(c"arrow_array_stream"))?.cast::<FFI_ArrowArrayStream>();
-    // SAFETY: a capsule of this name holds such a structure, valid as long as the capsule lives; it is moved out, and what stays
-    // behind is a released one
+    // SAFETY: a capsule of this name holds such a structure, which is valid as long as the capsule lives; it is
+    // moved out and replaced by a released one
     let stream = unsafe { FFI_ArrowArrayStream::from_raw(pointer.as_ptr()) };
     let reader = ArrowArrayStreamReader::try_new(stream).map_err(arrow_error)?;
     Ok(ArrowInput { schema: reader.schema(), batches: Batches::Stream(reader) })
 }
 
-/// The schema of a `requested_schema` argument, which stays the caller's.
-#[expect(unsafe_code, reason = "a C structure is read")]
+/// The schema of a `requested_schema` argument. The caller keeps ownership.
+#[expect(unsafe_code, reason = "reads a C structure")]
 pub(crate) fn requested(capsule: &Bound<'_, PyAny>) -> PyResult<SchemaRef> {
     let pointer = capsule.cast::<PyCapsule>()?.pointer_checked(Some(c"arrow_schema"))?.cast::<FFI_ArrowSchema>();
-    // SAFETY: a capsule of this name holds such a structure as long as the capsule lives, and nobody changes it meanwhile; whether
-    // its pointers may be followed is looked at next
+    // SAFETY: a capsule of this name holds such a structure as long as the capsule lives, and no other thread
+    // changes it; the next call checks whether its pointers may be dereferenced
     let schema = unsafe { pointer.as_ref() };
     check_not_consumed(schema)?;
     Schema::try_from(schema).map(SchemaRef::new).map_err(arrow_error)
 }
 
-/// A consumer that took the schema left a structure whose pointers lead nowhere; that it is released is all that tells.
+/// Checks the release callback: a consumed schema has dangling pointers and shows this only by being released.
 fn check_not_consumed(schema: &FFI_ArrowSchema) -> PyResult<()> {
     if schema.release.is_none() {
-        return Err(PyValueError::new_err("the Arrow schema has been consumed already"));
+        return Err(PyValueError::new_err("the Arrow schema was already consumed; pass a new one"));
     }
     Ok(())
 }
 
-#[expect(unsafe_code, reason = "C structures are taken over")]
+#[expect(unsafe_code, reason = "takes ownership of C structures")]
 fn one(schema: &Bound<'_, PyCapsule>, array: &Bound<'_, PyCapsule>) -> PyResult<ArrowInput> {
     let schema = schema.pointer_checked(Some(c"arrow_schema"))?.cast::<FFI_ArrowSchema>();
     let array = array.pointer_checked(Some(c"arrow_array"))?.cast::<FFI_ArrowArray>();
-    // SAFETY: capsules of these names hold such structures, valid as long as the capsules live; they are moved out, and what stays
-    // behind are released ones
+    // SAFETY: capsules of these names hold such structures, which are valid as long as the capsules live; they are
+    // moved out and replaced by released ones
     let (schema, array) =
         unsafe { (FFI_ArrowSchema::from_raw(schema.as_ptr()), FFI_ArrowArray::from_raw(array.as_ptr())) };
     check_not_consumed(&schema)?;
     if array.is_released() {
-        return Err(PyValueError::new_err("the Arrow array has been consumed already"));
+        return Err(PyValueError::new_err("the Arrow array was already consumed; pass a new one"));
     }
-    // SAFETY: neither is released, and the interface demands that the schema describes the array
+    // SAFETY: neither is released, and the interface requires that the schema describes the array
     let data = unsafe { from_ffi(array, &schema) }.map_err(arrow_error)?;
     if !matches!(data.data_type(), DataType::Struct(_)) || data.null_count() > 0 {
-        return Err(PyValueError::new_err("the Arrow array is no table: a struct array without nulls is"));
+        return Err(PyValueError::new_err("the Arrow array must be a table: a struct array without nulls"));
     }
     let batch = RecordBatch::from(StructArray::from(data));
     Ok(ArrowInput { schema: batch.schema(), batches: Batches::One(Some(batch)) })

@@ -22,20 +22,21 @@ use crate::python::limits::{PyLimits, or_default};
 use crate::python::record::{PyRecord, PyRecordIterator};
 use crate::python::source::{Source, source};
 
-/// Iterate the batches of a buffer or a file, of every message format and in any order.
+/// Iterate over the batches of a buffer or a file, of any message format and in any order.
 ///
-/// Headers only are looked at, though a file is read whole, once: ``scan(view="batches")`` reads its headers alone.
-/// Records are decompressed when a batch is iterated, and their bytes copied when asked for. Bad records or a bad
-/// checksum never end this iteration; they are raised where the batch is iterated.
+/// Only headers are parsed, although a file is read into memory whole; ``scan(view="batches")`` reads only the
+/// headers of a file. Iterating a batch decompresses its records; accessing a field of a record copies its bytes.
+/// Bad records or a bad checksum never end this iteration; iterating the batch raises the error.
 ///
 /// Args:
 ///     source: A bytes-like object (``bytes`` are used in place, others copied) or the path of a ``.log`` file.
-///     check_crc: Whether iterating a batch checks its checksum, and those of v0 and v1 messages in it.
+///     check_crc: Whether iterating a batch checks its checksum and those of the v0 and v1 messages in it.
 ///     limits: Bounds on untrusted input.
 ///
 /// Raises:
-///     CorruptError: While iterating, where no batch can be. ``skip_batch()`` goes on where that is possible.
-///     UnsupportedError: While iterating, a magic other than 0, 1, 2.
+///     CorruptError: While iterating, if the bytes at the current position are not a valid batch. ``skip_batch()``
+///         resumes after it if possible.
+///     UnsupportedError: While iterating, if the magic is not 0, 1 or 2.
 ///     OSError: The file can't be read.
 ///
 /// Example:
@@ -58,13 +59,13 @@ pub(crate) fn read_batches(
     Ok(PyBatchIterator { settings, input: Mutex::new(input) })
 }
 
-/// What all batches of one call share.
+/// The settings that all batches of one call share.
 pub(crate) struct Settings {
     pub(crate) check_crc: bool,
     pub(crate) limits: Limits,
 }
 
-/// The iterator that :func:`read_batches` returns.
+/// The iterator returned by :func:`read_batches`.
 #[pyclass(frozen, name = "BatchIterator", module = "kbat")]
 pub(crate) struct PyBatchIterator {
     settings: Arc<Settings>,
@@ -72,7 +73,7 @@ pub(crate) struct PyBatchIterator {
 }
 
 impl PyBatchIterator {
-    /// Iterates a file from a byte on.
+    /// Iterates over a file, starting at a byte.
     pub(crate) fn open_at(
         py: Python<'_>,
         path: &Path,
@@ -86,7 +87,7 @@ impl PyBatchIterator {
     }
 
     fn with_input<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut Input) -> T + Send) -> T {
-        // a file read may block, and so may another thread's turn: neither may hold the GIL
+        // reading a file or waiting for another thread may block: neither may hold the GIL
         if let Ok(mut input) = self.input.try_lock()
             && matches!(*input, Input::Memory(_))
         {
@@ -110,21 +111,22 @@ impl PyBatchIterator {
         next.transpose().or_raise(py)
     }
 
-    /// After an error: step over the batch that caused it.
+    /// After an error, skip the batch that caused it.
     ///
     /// Returns:
-    ///     Whether the iteration can go on: False where the batch's size can't be trusted, or nothing failed.
+    ///     Whether the iteration can continue: False if the size of the batch can't be trusted, or if no batch
+    ///         failed.
     fn skip_batch(&self, py: Python<'_>) -> PyResult<bool> {
         self.with_input(py, Input::skip_batch).or_raise(py)
     }
 
-    /// Place of the next batch in bytes from the start.
+    /// Position of the next batch in bytes from the start.
     #[getter]
     fn position(&self, py: Python<'_>) -> u64 {
         self.with_input(py, |input| input.position())
     }
 
-    /// The bytes that no batch was made of yet: after the iteration a partial batch, zeros, or nothing.
+    /// The bytes after the last batch: after the iteration a partial batch, zeros, or nothing.
     #[getter]
     fn remainder<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let rest = self.with_input(py, |input| input.remainder()).or_raise(py)?;
@@ -136,9 +138,10 @@ impl PyBatchIterator {
     }
 }
 
-/// A batch of records. Only its header has been read; iterate it for its records, as often as you like.
+/// A batch of records. Only its header is parsed up front. Iterate it to get its records, any number of times.
 ///
-/// For magic 0 and 1 every uncompressed message is a batch of one record, and a compressed message set one batch.
+/// For magic 0 and 1, every uncompressed message is a batch of one record, and a compressed message set is one
+/// batch.
 ///
 /// Batches are equal if their bytes and positions are. They can be hashed and pickled.
 #[pyclass(frozen, eq, hash, name = "Batch", module = "kbat")]
@@ -146,7 +149,7 @@ pub(crate) struct PyBatch {
     batch: SharedBatch,
     settings: Arc<Settings>,
     path: Option<PathBuf>,
-    /// Base offset of a compressed set of magic 0 or 1, once it was looked for.
+    /// Base offset of a compressed set of magic 0 or 1, once it has been computed.
     first_offset: OnceLock<i64>,
 }
 
@@ -185,17 +188,17 @@ impl PyBatch {
         self.batch.range.len()
     }
 
-    /// Whether its records are stored as they are.
+    /// Whether its records are stored uncompressed.
     pub(crate) fn is_plain(&self) -> bool {
         self.core().is_ok_and(|batch| !batch.attributes().is_compressed())
     }
 
-    /// The buffer the batch lies in.
+    /// The buffer that contains the batch.
     pub(crate) fn shared(&self) -> SharedBytes {
         Arc::clone(&self.batch.bytes)
     }
 
-    /// The file it is from.
+    /// The file that contains the batch.
     pub(crate) fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
@@ -214,7 +217,7 @@ impl PyBatch {
 
 #[pymethods]
 impl PyBatch {
-    /// Iterates the records.
+    /// Iterates over the records.
     fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         match PyRecord::of_message(slf.get()) {
@@ -224,13 +227,13 @@ impl PyBatch {
         }
     }
 
-    /// Place in the file or buffer, in bytes.
+    /// Position in the file or buffer, in bytes.
     #[getter]
     fn position(&self) -> u64 {
         self.batch.position
     }
 
-    /// Bytes of the batch, its 12 bytes of log overhead included.
+    /// Bytes of the batch, including its 12 bytes of log overhead.
     #[getter]
     fn size(&self) -> usize {
         self.batch.range.len()
@@ -242,9 +245,9 @@ impl PyBatch {
         self.with(py, |batch| batch.magic())
     }
 
-    /// Offset of the first record as the batch was written.
+    /// Offset of the first record when the batch was written.
     ///
-    /// Compressed sets of magic 0 and 1 are decompressed for it, once.
+    /// For compressed sets of magic 0 and 1, the first access decompresses the set.
     #[getter]
     fn base_offset(&self, py: Python<'_>) -> PyResult<i64> {
         if let Some(&offset) = self.first_offset.get() {
@@ -255,7 +258,7 @@ impl PyBatch {
         Ok(*self.first_offset.get_or_init(|| offset))
     }
 
-    /// Offset of the last record as the batch was written.
+    /// Offset of the last record when the batch was written.
     #[getter]
     fn last_offset(&self, py: Python<'_>) -> PyResult<i64> {
         self.with(py, |batch| batch.last_offset())
@@ -267,34 +270,34 @@ impl PyBatch {
         self.with(py, |batch| batch.next_offset())
     }
 
-    /// Records as declared in the header.
+    /// Record count as declared in the header.
     ///
-    /// None for compressed sets of magic 0 and 1, which only tell when decompressed.
+    /// None for compressed sets of magic 0 and 1, whose headers do not have it.
     #[getter]
     fn record_count(&self, py: Python<'_>) -> PyResult<Option<i32>> {
         self.with(py, |batch| batch.record_count())
     }
 
-    /// Leader epoch at the time of append, -1 for none.
+    /// Leader epoch at the time of append, -1 if there is none.
     #[getter]
     fn partition_leader_epoch(&self, py: Python<'_>) -> PyResult<i32> {
         self.with(py, |batch| batch.partition_leader_epoch())
     }
 
-    /// The stored checksum, unsigned: CRC-32C for magic 2, CRC-32 before.
+    /// The stored checksum, unsigned: CRC-32C for magic 2, CRC-32 for magic 0 and 1.
     #[getter]
     fn crc(&self, py: Python<'_>) -> PyResult<u32> {
         self.with(py, |batch| batch.crc())
     }
 
-    /// Whether the stored checksum is that of the bytes. Computed at each call.
+    /// Whether the stored checksum matches the bytes. Computed on each access.
     #[getter]
     fn crc_ok(&self, py: Python<'_>) -> PyResult<bool> {
         let verify = || self.core().map(|batch| batch.computed_crc() == batch.crc());
         py.detach(verify).map_err(|error| self.raise(py, error))
     }
 
-    /// The attributes as stored: 16 bits in magic 2, 8 before.
+    /// The attributes as stored: 16 bits in magic 2, 8 bits in magic 0 and 1.
     #[getter]
     fn attributes(&self, py: Python<'_>) -> PyResult<u16> {
         self.with(py, |batch| batch.attributes().bits())
@@ -303,7 +306,7 @@ impl PyBatch {
     /// ``"none"``, ``"gzip"``, ``"snappy"``, ``"lz4"`` or ``"zstd"``.
     ///
     /// Raises:
-    ///     UnsupportedError: The attributes name no codec.
+    ///     UnsupportedError: The attributes do not name a codec.
     #[getter]
     fn compression(&self, py: Python<'_>) -> PyResult<&'static str> {
         self.with(py, |batch| batch.compression().map(Compression::name))?.map_err(|error| self.raise(py, error))
@@ -317,37 +320,37 @@ impl PyBatch {
 
     /// The stored base timestamp, milliseconds since the epoch.
     ///
-    /// A delete horizon where ``delete_horizon_ms`` is not None; the message's timestamp for magic 1, -1 for magic 0.
+    /// The delete horizon if ``delete_horizon_ms`` is not None; the message's timestamp for magic 1, -1 for magic 0.
     #[getter]
     fn base_timestamp(&self, py: Python<'_>) -> PyResult<i64> {
         self.with(py, |batch| batch.base_timestamp())
     }
 
-    /// Largest timestamp of the records, milliseconds since the epoch, -1 for none.
+    /// Largest timestamp of the records, milliseconds since the epoch, -1 if there is none.
     #[getter]
     fn max_timestamp(&self, py: Python<'_>) -> PyResult<i64> {
         self.with(py, |batch| batch.max_timestamp())
     }
 
-    /// Producer id, -1 for none.
+    /// Producer id, -1 if there is none.
     #[getter]
     fn producer_id(&self, py: Python<'_>) -> PyResult<i64> {
         self.with(py, |batch| batch.producer_id())
     }
 
-    /// Producer epoch, -1 for none.
+    /// Producer epoch, -1 if there is none.
     #[getter]
     fn producer_epoch(&self, py: Python<'_>) -> PyResult<i16> {
         self.with(py, |batch| batch.producer_epoch())
     }
 
-    /// Sequence of the first record, -1 for none.
+    /// Sequence of the first record, -1 if there is none.
     #[getter]
     fn base_sequence(&self, py: Python<'_>) -> PyResult<i32> {
         self.with(py, |batch| batch.base_sequence())
     }
 
-    /// Sequence of the last record, -1 for none. After 2**31 - 1 comes 0.
+    /// Sequence of the last record, -1 if there is none. Sequences wrap from 2**31 - 1 to 0.
     #[getter]
     fn last_sequence(&self, py: Python<'_>) -> PyResult<i32> {
         self.with(py, |batch| batch.last_sequence())
@@ -359,15 +362,15 @@ impl PyBatch {
         self.with(py, |batch| batch.is_transactional())
     }
 
-    /// Whether the batch holds control records, which Kafka's consumers never show.
+    /// Whether the batch holds control records, which Kafka's consumers never return.
     #[getter]
     fn is_control(&self, py: Python<'_>) -> PyResult<bool> {
         self.with(py, |batch| batch.is_control())
     }
 
-    /// When compaction may drop the batch's tombstones or markers, milliseconds since the epoch.
+    /// When compaction may remove the batch's tombstones or markers, milliseconds since the epoch.
     ///
-    /// None where not set.
+    /// None if it is not set.
     #[getter]
     fn delete_horizon_ms(&self, py: Python<'_>) -> PyResult<Option<i64>> {
         self.with(py, |batch| batch.delete_horizon_ms())
@@ -375,7 +378,7 @@ impl PyBatch {
 
     /// Return the fields of the header as a dictionary.
     ///
-    /// ``base_offset`` is None for compressed sets of magic 0 and 1, which show it only when decompressed.
+    /// ``base_offset`` is None for compressed sets of magic 0 and 1, because computing it requires decompression.
     fn asdict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let core = self.core().map_err(|error| self.raise(py, error))?;
         let fields = PyDict::new(py);
@@ -399,7 +402,7 @@ impl PyBatch {
         Ok(fields)
     }
 
-    /// For pickling.
+    /// Supports pickling.
     #[expect(clippy::type_complexity, reason = "the arguments of a function")]
     fn __reduce__<'py>(
         &self,
@@ -411,7 +414,7 @@ impl PyBatch {
         Ok((py.import("kbat._core")?.getattr("_batch")?, state))
     }
 
-    /// All bytes of the batch, a copy.
+    /// A copy of the bytes of the batch.
     fn __bytes__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         self.with(py, |batch| PyBytes::new(py, batch.bytes()))
     }
@@ -439,7 +442,7 @@ impl PyBatch {
 }
 
 impl PyBatch {
-    /// What the header says.
+    /// The header as an HTML table.
     fn html(&self, batch: &Batch<'_>) -> String {
         let unknown = || "known when decompressed".to_owned();
         let base = batch.base_offset().map_or_else(unknown, |offset| offset.to_string());

@@ -1,13 +1,13 @@
-//! The submodule `kbat._core.build`: batches made, changed and judged.
+//! The submodule `kbat._core.build`: functions that make, edit, convert and validate batches.
 
 use pyo3::prelude::*;
 
 use crate::python::log::add_submodule;
 use crate::python::{builder, convert, edit, partitioner, validate};
 
-/// Makes the submodule and everything in it.
+/// Creates the submodule and everything in it.
 pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
-    let doc = "Making batches: builder, edits, markers, conversion, and what a broker would say to them.";
+    let doc = "Make batches: builder, in-place edits, transaction markers, conversion, and validation as by a broker.";
     let module = add_submodule(parent, "build", doc)?;
     module.add_class::<builder::PyBatchBuilder>()?;
     module.add_class::<validate::PyValidation>()?;

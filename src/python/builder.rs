@@ -16,27 +16,28 @@ use crate::python::errors::OrRaise;
 use crate::python::source::shared_bytes;
 use crate::python::time::milliseconds;
 
-/// Builds a batch, record by record, by the rules of Kafka's own builder.
+/// Builds a batch record by record, by the rules of Kafka's own builder.
 ///
 /// Args:
 ///     magic: Message format: 0, 1 or 2.
 ///     compression: ``"none"``, ``"gzip"``, ``"snappy"``, ``"lz4"`` or ``"zstd"`` (magic 2 only).
-///     level: Level as Kafka counts: gzip 1 to 9, lz4 1 to 17 (9, its default, is the fast compressor), zstd -131072 to
-///         22.
-///     base_offset: Offset of the batch, and of the first record unless ``append`` says otherwise.
+///     level: Compression level, numbered as in Kafka: gzip 1 to 9, lz4 1 to 17 (9, the default, is the fast
+///         compressor), zstd
+///         -131072 to 22.
+///     base_offset: Offset of the batch, and of the first record unless ``append`` sets another.
 ///     timestamp_type: ``"CreateTime"`` or ``"LogAppendTime"``; magic 0 has no timestamps.
-///     log_append_time: The time all records get with ``"LogAppendTime"``, milliseconds since the epoch.
-///     producer_id: Producer id, -1 for none; with one, ``producer_epoch`` and ``base_sequence`` are needed.
+///     log_append_time: The timestamp of all records with ``"LogAppendTime"``, milliseconds since the epoch.
+///     producer_id: Producer id, -1 for none. If set, ``producer_epoch`` and ``base_sequence`` are required.
 ///     producer_epoch: Producer epoch, -1 for none.
 ///     base_sequence: Sequence of the first record, -1 for none.
 ///     transactional: Whether the batch belongs to a transaction.
 ///     control: Whether the batch holds control records.
 ///     partition_leader_epoch: Leader epoch, -1 for none.
 ///     delete_horizon_ms: Delete horizon to store in place of the base timestamp, milliseconds since the epoch.
-///     last_offset: Where the batch ends, if that is not its last record's offset (as after compaction).
+///     last_offset: Last offset of the batch, if that is not its last record's offset (as after compaction).
 ///
 /// Raises:
-///     ValueError: Settings that Kafka's rules forbid; those that contradict each other, ``finish`` refuses.
+///     ValueError: Kafka's rules forbid a setting. ``finish`` reports settings that contradict each other.
 ///
 /// Example:
 ///     >>> builder = kbat.BatchBuilder(compression="lz4", base_offset=42)
@@ -50,12 +51,12 @@ impl PyBatchBuilder {
         let mut guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match guard.as_mut() {
             Some(builder) => work(builder),
-            None => Err(PyValueError::new_err("the batch is finished: make a new BatchBuilder")),
+            None => Err(PyValueError::new_err("the batch is finished; create a new BatchBuilder")),
         }
     }
 }
 
-/// Reads the name of a timestamp type.
+/// Parses the name of a timestamp type.
 pub(crate) fn timestamp_type(name: &str) -> PyResult<TimestampType> {
     match name {
         "CreateTime" => Ok(TimestampType::CreateTime),
@@ -70,7 +71,7 @@ pub(crate) fn timestamp_type(name: &str) -> PyResult<TimestampType> {
 #[pymethods]
 impl PyBatchBuilder {
     #[new]
-    // text_signature: PyO3 would write -1 as an ellipsis
+    // text_signature is set because PyO3 would write -1 as an ellipsis
     #[pyo3(signature = (magic=2, compression="none", level=None, *, base_offset=0, timestamp_type="CreateTime", log_append_time=None, producer_id=-1, producer_epoch=-1, base_sequence=-1, transactional=false, control=false, partition_leader_epoch=-1, delete_horizon_ms=None, last_offset=None), text_signature = "(magic=2, compression='none', level=None, *, base_offset=0, timestamp_type='CreateTime', log_append_time=None, producer_id=-1, producer_epoch=-1, base_sequence=-1, transactional=False, control=False, partition_leader_epoch=-1, delete_horizon_ms=None, last_offset=None)")]
     #[expect(clippy::too_many_arguments, reason = "the keyword arguments of the Python signature")]
     fn new(
@@ -122,15 +123,17 @@ impl PyBatchBuilder {
 
     /// Append a record.
     ///
-    /// Args: key: Bytes-like, or None for null. value: Bytes-like, or None for null. timestamp: Milliseconds since the
-    ///     epoch, -1 for none; a ``datetime`` or ISO 8601 text with a time zone. headers: A dictionary, or pairs of
-    ///     key and value as tuples, lists, or dictionaries with ``key`` and ``value``.
-    ///         Keys are ``str`` or bytes-like, values bytes-like or None.
+    /// Args:
+    ///     key: Bytes-like, or None for null.
+    ///     value: Bytes-like, or None for null.
+    ///     timestamp: Milliseconds since the epoch, -1 for none; a ``datetime`` or ISO 8601 text with a time zone.
+    ///     headers: A dictionary, or pairs of key and value as tuples, lists, or dictionaries with ``key`` and
+    ///         ``value``. Keys are ``str`` or bytes-like, values bytes-like or None.
     ///     offset: Offset above the last one; the next one by default.
     ///
     /// Raises:
-    ///     ValueError: What Kafka's rules forbid. The builder is as before.
-    ///     TypeError: A key, value or header of another type. The builder is as before.
+    ///     ValueError: Kafka's rules forbid the record. The builder is unchanged.
+    ///     TypeError: A key, value or header has another type. The builder is unchanged.
     #[pyo3(signature = (key, value, *, timestamp, headers=None, offset=None))]
     fn append(
         &self,
@@ -153,13 +156,13 @@ impl PyBatchBuilder {
         })
     }
 
-    /// Bytes that ``finish()`` gives if nothing is compressed: exact without compression. 0 without records.
+    /// Size of the batch in bytes before compression. Exact if the codec is ``"none"``; 0 without records.
     #[getter]
     fn size(&self) -> PyResult<usize> {
         self.with(|builder| Ok(builder.size()))
     }
 
-    /// The most bytes that ``finish()`` can give: ``size`` without compression.
+    /// Upper bound on the bytes that ``finish()`` returns. Equal to ``size`` if the codec is ``"none"``.
     #[getter]
     fn estimated_size(&self) -> PyResult<usize> {
         self.with(|builder| Ok(builder.estimated_size()))
@@ -171,10 +174,10 @@ impl PyBatchBuilder {
         self.with(|builder| Ok(builder.record_count()))
     }
 
-    /// Give the bytes of the batch; empty without records, as in Kafka. The builder can't be used any more.
+    /// Return the bytes of the batch; empty without records, as in Kafka. The builder can't be used afterwards.
     ///
     /// Raises:
-    ///     ValueError: Settings that Kafka's rules forbid, or a second call.
+    ///     ValueError: Kafka's rules forbid a setting, or this is the second call.
     fn finish<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let builder = self.with(|builder| {
             builder.validate_all().or_raise(py)?;
@@ -214,7 +217,7 @@ impl PyBatchBuilder {
     }
 }
 
-/// Runs `work` on the bytes of an optional bytes-like object, without a copy where it is `bytes`.
+/// Runs `work` on the bytes of an optional bytes-like object, without a copy if it is `bytes`.
 pub(crate) fn borrowed<T>(
     object: &Bound<'_, PyAny>,
     what: &str,
@@ -235,7 +238,7 @@ pub(crate) fn borrowed<T>(
     }
 }
 
-/// A header whose bytes are held.
+/// A header that owns its bytes.
 pub(crate) struct OwnedHeader {
     key: SharedBytes,
     value: Option<SharedBytes>,
@@ -294,10 +297,10 @@ fn wrong_type(what: &str, wanted: &str, object: &Bound<'_, PyAny>) -> PyErr {
     PyTypeError::new_err(format!("{what} must be {wanted}, not {name}"))
 }
 
-/// Bytes that a batch of these records takes, before anything is built.
+/// Compute the size of a batch of these records without building it.
 ///
 /// Args:
-///     records: ``(timestamp, key, value)`` or ``(timestamp, key, value, headers)`` tuples; offsets rise from 0.
+///     records: ``(timestamp, key, value)`` or ``(timestamp, key, value, headers)`` tuples; offsets count from 0.
 ///     magic: Message format: 0, 1 or 2.
 ///     compression: As for :class:`BatchBuilder`.
 ///

@@ -1,7 +1,7 @@
 //! Arrow data in Python capsules: the Arrow PyCapsule interface.
 //!
-//! Source: <https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html>. The structures and their release
-//! are arrow-rs's; a capsule that nobody consumed drops them.
+//! Source: <https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html>. arrow-rs implements the
+//! structures and their release; dropping a capsule that was not consumed drops its structure.
 
 use std::sync::OnceLock;
 use std::thread::{self, ThreadId};
@@ -17,28 +17,28 @@ use pyo3::types::PyCapsule;
 use crate::error::Error;
 use crate::python::scan_pass::Pass;
 
-#[expect(clippy::needless_pass_by_value, reason = "the signature that map_err wants")]
+#[expect(clippy::needless_pass_by_value, reason = "the signature that map_err requires")]
 fn arrow_error(error: ArrowError) -> PyErr {
     PyRuntimeError::new_err(error.to_string())
 }
 
-/// A schema.
+/// A capsule with a schema.
 pub(crate) fn schema<'py>(py: Python<'py>, schema: &SchemaRef) -> PyResult<Bound<'py, PyCapsule>> {
     let schema = FFI_ArrowSchema::try_from(schema.as_ref()).map_err(arrow_error)?;
     PyCapsule::new_with_value(py, schema, c"arrow_schema")
 }
 
-/// A stream of Arrow batches.
+/// A capsule with a stream of Arrow batches.
 pub(crate) fn stream(py: Python<'_>, pass: Pass) -> PyResult<Bound<'_, PyCapsule>> {
     let stream = FFI_ArrowArrayStream::new(Box::new(Reader::new(py, pass)?));
     PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
 }
 
-/// A pass as arrow-rs's reader. Of an error, the C interface carries the text only.
+/// A pass as arrow-rs's reader. The C interface carries only the text of an error.
 pub(crate) struct Reader(Pass);
 
 impl Reader {
-    /// A reader of a pass, by the thread that asks for it.
+    /// Creates a reader of a pass. Called by the thread that requests the stream.
     pub(crate) fn new(py: Python<'_>, pass: Pass) -> PyResult<Self> {
         note_main_thread(py)?;
         Ok(Self(pass))
@@ -56,9 +56,9 @@ impl Iterator for Reader {
     }
 }
 
-/// What Ctrl-C, or another signal, raised, as far as the thread that is asked for a batch is the one that learns of
-/// it: Python's main thread. The others may not wait for the GIL, which who waits for them may have.
-#[expect(clippy::redundant_closure_for_method_calls, reason = "the method itself is of one lifetime only")]
+/// Returns the exception that Ctrl-C or another signal raised. Only Python's main thread checks for signals: other
+/// threads must not wait for the GIL, because the thread that waits for them may hold it.
+#[expect(clippy::redundant_closure_for_method_calls, reason = "the method itself has only one lifetime")]
 fn raised_by_signals() -> Option<PyErr> {
     if MAIN_THREAD.get() != Some(&thread::current().id()) {
         return None;
@@ -66,16 +66,16 @@ fn raised_by_signals() -> Option<PyErr> {
     Python::attach(|py| py.check_signals()).err()
 }
 
-/// Python's main thread, if that has made a stream.
+/// Python's main thread, if it has requested a stream.
 static MAIN_THREAD: OnceLock<ThreadId> = OnceLock::new();
 
-/// Notes the thread that asks for a stream, if it is Python's main thread. Not when the module is imported:
-/// `threading` takes a fifth of the time that all of kbat takes.
+/// Records the current thread if it is Python's main thread. This does not happen on import, because importing
+/// `threading` takes a fifth of the import time of kbat.
 fn note_main_thread(py: Python<'_>) -> PyResult<()> {
     if MAIN_THREAD.get().is_none() {
         let threading = py.import("threading")?;
         if threading.call_method0("current_thread")?.is(&threading.call_method0("main_thread")?) {
-            let _ = MAIN_THREAD.set(thread::current().id()); // another one was quicker, with the same
+            let _ = MAIN_THREAD.set(thread::current().id()); // another call may have set it, to the same id
         }
     }
     Ok(())
@@ -87,7 +87,7 @@ impl RecordBatchReader for Reader {
     }
 }
 
-/// Arrow batches on their way to a consumer, which takes them by `__arrow_c_stream__`.
+/// Arrow batches for a consumer, which takes them by `__arrow_c_stream__`.
 #[pyclass(frozen, name = "_ArrowBatches", module = "kbat")]
 pub(crate) struct PyArrowBatches {
     pub(crate) schema: SchemaRef,
@@ -113,7 +113,7 @@ impl PyArrowBatches {
     }
 }
 
-/// One Arrow batch on its way to pyarrow, which takes it by `__arrow_c_array__`.
+/// One Arrow batch for pyarrow, which takes it by `__arrow_c_array__`.
 #[pyclass(frozen, name = "_ArrowBatch", module = "kbat")]
 pub(crate) struct PyArrowBatch(pub(crate) arrow_array::RecordBatch);
 

@@ -1,4 +1,4 @@
-//! `kbat.ProducerSnapshot` and `kbat.Checkpoint`: files that are read whole.
+//! `kbat.ProducerSnapshot` and `kbat.Checkpoint`: files that are read into memory whole.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -11,29 +11,29 @@ use crate::log::producer::{ProducerEntry, ProducerSnapshot};
 use crate::python::errors::OrRaise;
 use crate::store::LogFile;
 
-/// What a broker knew of a producer.
+/// The state of a producer in a producer snapshot.
 #[pyclass(frozen, eq, hash, get_all, name = "ProducerEntry", module = "kbat")]
 #[derive(PartialEq, Eq, Hash)]
 pub(crate) struct PyProducerEntry {
-    /// The producer.
+    /// Producer id.
     producer_id: i64,
-    /// Its epoch.
+    /// Producer epoch.
     producer_epoch: i16,
     /// Sequence of the first record of its last batch.
     first_sequence: i32,
-    /// Sequence of the last record of its last batch, -1 for none.
+    /// Sequence of the last record of its last batch, -1 if there is none.
     last_sequence: i32,
     /// Offset of the first record of its last batch.
     first_offset: i64,
-    /// Offset of the last record of its last batch, -1 where none is known.
+    /// Offset of the last record of its last batch, -1 if unknown.
     last_offset: i64,
     /// Last minus first offset of its last batch.
     offset_delta: i32,
-    /// Of its last batch or marker, in milliseconds since the epoch.
+    /// Timestamp of its last batch or marker, milliseconds since the epoch.
     timestamp: i64,
-    /// Epoch of the coordinator that wrote its last marker, -1 for none.
+    /// Epoch of the coordinator that wrote its last marker, -1 if there is none.
     coordinator_epoch: i32,
-    /// First offset of its open transaction, None without one.
+    /// First offset of its open transaction, None if there is none.
     current_txn_first_offset: Option<i64>,
 }
 
@@ -69,15 +69,15 @@ impl PyProducerEntry {
     }
 }
 
-/// A producer snapshot: what a broker knew of each producer at one offset. Read whole when made.
+/// A producer snapshot: the state of each producer at one offset. The constructor reads the whole file.
 ///
 /// Args:
 ///     path: The ``.snapshot`` file.
 ///
 /// Raises:
-///     CrcError: The checksum is not that of the entries.
+///     CrcError: The checksum does not match the entries.
 ///     TruncatedError: The file is empty or ends too early.
-///     CorruptError: A version other than 1.
+///     CorruptError: The version is not 1.
 ///     OSError: The file can't be read.
 #[pyclass(frozen, name = "ProducerSnapshot", module = "kbat")]
 pub(crate) struct PyProducerSnapshot {
@@ -100,19 +100,19 @@ impl PyProducerSnapshot {
         Ok(Self { path, snapshot })
     }
 
-    /// The file.
+    /// Path of the file.
     #[getter]
     fn path(&self) -> OsString {
         self.path.clone().into_os_string()
     }
 
-    /// The first offset that it knows nothing of, from the file's name; None if that tells none.
+    /// The first offset that the snapshot does not cover, from the file's name; None if the name has no offset.
     #[getter]
     fn offset(&self) -> Option<i64> {
         self.name_offset()
     }
 
-    /// One entry a producer, in the order of the file.
+    /// One entry per producer, in the order of the file.
     #[getter]
     fn entries(&self) -> Vec<PyProducerEntry> {
         self.snapshot.entries.iter().copied().map(Into::into).collect()
@@ -127,7 +127,7 @@ impl PyProducerSnapshot {
     }
 }
 
-/// A partition's line in an offset checkpoint.
+/// The entry of a partition in an offset checkpoint.
 #[pyclass(frozen, eq, hash, get_all, name = "PartitionOffset", module = "kbat")]
 #[derive(PartialEq, Eq, Hash)]
 pub(crate) struct PyPartitionOffset {
@@ -152,13 +152,13 @@ impl PyPartitionOffset {
     }
 }
 
-/// A leader epoch and where it began.
+/// A leader epoch and its first offset.
 #[pyclass(frozen, eq, hash, get_all, name = "EpochEntry", module = "kbat")]
 #[derive(PartialEq, Eq, Hash)]
 pub(crate) struct PyEpochEntry {
     /// The leader epoch.
     epoch: i32,
-    /// First offset that its leader wrote.
+    /// First offset that the leader of this epoch wrote.
     start_offset: i64,
 }
 
@@ -175,10 +175,11 @@ impl PyEpochEntry {
     }
 }
 
-/// A checkpoint in text.
+/// A checkpoint file in text format.
 ///
-/// An offset for each partition at the top of a log directory (``*-offset-checkpoint``), or the leader epochs of a
-/// partition (``leader-epoch-checkpoint``). Its lines tell which; read whole when made.
+/// It contains either an offset for each partition of a log directory (``*-offset-checkpoint``) or the leader epochs
+/// of a partition (``leader-epoch-checkpoint``). The format of its lines determines which. The constructor reads the
+/// whole file.
 ///
 /// Args:
 ///     path: The file.
@@ -204,19 +205,19 @@ impl PyCheckpoint {
         Ok(Self { path, checkpoint })
     }
 
-    /// The file.
+    /// Path of the file.
     #[getter]
     fn path(&self) -> OsString {
         self.path.clone().into_os_string()
     }
 
-    /// Version of the format: 0, the only one there is.
+    /// Version of the format: 0 is the only one.
     #[getter]
     fn version(&self) -> i32 {
         self.checkpoint.version()
     }
 
-    /// What it holds: ``"offsets"`` or ``"leader_epochs"``.
+    /// Kind of the entries: ``"offsets"`` or ``"leader_epochs"``.
     #[getter]
     fn kind(&self) -> &'static str {
         match self.checkpoint {
@@ -225,9 +226,9 @@ impl PyCheckpoint {
         }
     }
 
-    /// Offsets in the order of the file, or leader epochs from the oldest on.
+    /// Offsets in the order of the file, or leader epochs from the oldest.
     ///
-    /// Offsets have ``topic``, ``partition`` and ``offset``; leader epochs ``epoch`` and ``start_offset``.
+    /// Offsets have ``topic``, ``partition`` and ``offset``; leader epochs have ``epoch`` and ``start_offset``.
     #[getter]
     fn entries(&self, py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
         match &self.checkpoint {

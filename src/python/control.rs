@@ -5,14 +5,14 @@ use pyo3::types::{PyDict, PyList};
 
 use crate::format::control::{ControlRecord, LeaderChangeVoter};
 
-/// What a control record says: a transaction marker or one of KRaft's own records.
+/// The content of a control record: a transaction marker or one of KRaft's own records.
 #[pyclass(frozen, name = "ControlRecord", module = "kbat", eq, hash)]
 #[derive(PartialEq, Hash)]
 pub(crate) struct PyControlRecord(pub(crate) ControlRecord);
 
 #[pymethods]
 impl PyControlRecord {
-    /// Kafka's name of the type.
+    /// Kafka's name for the type.
     ///
     /// ``ABORT``, ``COMMIT``, ``LEADER_CHANGE``, ``SNAPSHOT_HEADER``, ``SNAPSHOT_FOOTER``, ``KRAFT_VERSION``,
     /// ``KRAFT_VOTERS``, or ``UNKNOWN(n)``.
@@ -27,7 +27,7 @@ impl PyControlRecord {
         self.0.type_id()
     }
 
-    /// Epoch of the transaction coordinator; None but for ``ABORT`` and ``COMMIT``.
+    /// Epoch of the transaction coordinator; None except for ``ABORT`` and ``COMMIT``.
     #[getter]
     fn coordinator_epoch(&self) -> Option<i32> {
         match self.0 {
@@ -38,7 +38,7 @@ impl PyControlRecord {
         }
     }
 
-    /// The fields of the record under Kafka's names in ``snake_case``. Directory ids are 16 bytes.
+    /// The fields of the record by Kafka's names in ``snake_case``. Directory ids are 16 bytes.
     #[getter]
     fn fields<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let fields = PyDict::new(py);

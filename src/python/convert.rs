@@ -11,25 +11,25 @@ use crate::python::errors::OrRaise;
 use crate::python::limits::{PyLimits, or_default};
 use crate::python::source::shared_bytes;
 
-/// Convert batches to a message format. Offsets stay as they are; what need not change is copied.
+/// Convert batches to a message format. Offsets are kept; batches that need no conversion are copied.
 ///
 /// Args:
-///     data: Bytes-like: whole batches, of every format and in any order. An incomplete one at the end is left out.
+///     data: Bytes-like: whole batches, of any format and in any order. An incomplete batch at the end is omitted.
 ///     magic: Message format to convert to: 0, 1 or 2.
-///     compression: Codec to write with; each batch's own by default. Control batches are never compressed.
-///     level: Level of that codec, as Kafka counts.
-///     first_offset: Converts as a broker up to 3.9 did for a consumer that fetches from this offset: batches of the
-///         target's magic or a lower one are copied, of an uncompressed batch the records before this offset are
-///         dropped, and zstd is refused.
+///     compression: Codec to write with. Default: each batch keeps its codec. Control batches are never compressed.
+///     level: Compression level, numbered as in Kafka.
+///     first_offset: Convert as a broker up to 3.9 did for a consumer that fetches from this offset: copy batches of
+///         the target's magic or a lower one, drop the records of uncompressed batches before this offset, and
+///         reject zstd.
 ///     limits: Bounds on untrusted input.
 ///
 /// Returns:
-///     The bytes, and the names of what the target has no room for.
+///     The bytes, and the names of the features that the target format does not support.
 ///
 /// Raises:
-///     CorruptError: A batch that can't be read, or with a wrong checksum.
-///     UnsupportedError: zstd below magic 2, where no other codec is asked for.
-///     ValueError: Options that contradict each other; offsets that do not rise; negative timestamps.
+///     CorruptError: A batch can't be read or has a wrong checksum.
+///     UnsupportedError: A batch uses zstd, the target is below magic 2, and ``compression`` is not set.
+///     ValueError: Options contradict each other, offsets do not rise, or a timestamp is negative.
 ///
 /// Example:
 ///     >>> old, losses = kbat.convert(data, 1, compression="gzip")

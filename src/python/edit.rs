@@ -7,7 +7,8 @@ use pyo3::types::{PyByteArray, PyBytes};
 use crate::format::control::ControlRecord;
 use crate::python::errors::OrRaise;
 
-/// Edits a `bytearray` from `position` on: a copy of it is edited and written back, so that nothing can change underneath.
+/// Edits a `bytearray` from `position` on. Works on a copy and writes it back, so that other threads cannot change
+/// it during the edit.
 fn edit(data: &Bound<'_, PyAny>, position: usize, work: impl FnOnce(&mut [u8]) -> crate::Result<()>) -> PyResult<()> {
     let Ok(array) = data.cast::<PyByteArray>() else {
         let name = data.get_type().name()?;
@@ -25,34 +26,35 @@ fn edit(data: &Bound<'_, PyAny>, position: usize, work: impl FnOnce(&mut [u8]) -
     array.set_item(whole, edited)
 }
 
-/// Give a batch another base offset, in place. Its checksum does not cover the offset.
+/// Set the base offset of a batch, in place. Its checksum does not cover the offset.
 ///
 /// Args:
 ///     data: A bytearray.
-///     base_offset: The new one. For a compressed set of magic 1, that of its first message.
+///     base_offset: The new base offset. For a compressed set of magic 1, the offset of its first message.
 ///     position: Where in ``data`` the batch begins.
 ///
 /// Raises:
-///     CorruptError: What begins there is no batch.
-///     UnsupportedError: A magic other than 0, 1 and 2.
-///     ValueError: Less than a batch; a compressed set of magic 0, whose offsets lie in the compressed bytes.
+///     CorruptError: The bytes at ``position`` are not a batch.
+///     UnsupportedError: The magic is not 0, 1 or 2.
+///     ValueError: The bytes end inside the batch, or it is a compressed set of magic 0, whose offsets are
+///         compressed.
 #[pyfunction]
 #[pyo3(signature = (data, base_offset, *, position=0))]
 pub(crate) fn set_base_offset(data: &Bound<'_, PyAny>, base_offset: i64, position: usize) -> PyResult<()> {
     edit(data, position, |batch| crate::format::set_base_offset(batch, base_offset))
 }
 
-/// Give a batch another partition leader epoch, in place. Its checksum does not cover the epoch.
+/// Set the partition leader epoch of a batch, in place. Its checksum does not cover the epoch.
 ///
 /// Args:
 ///     data: A bytearray.
-///     partition_leader_epoch: The new one.
+///     partition_leader_epoch: The new epoch.
 ///     position: Where in ``data`` the batch begins.
 ///
 /// Raises:
-///     CorruptError: What begins there is no batch.
-///     UnsupportedError: A magic other than 0, 1 and 2.
-///     ValueError: Less than a batch; magic 0 and 1, which have no epoch.
+///     CorruptError: The bytes at ``position`` are not a batch.
+///     UnsupportedError: The magic is not 0, 1 or 2.
+///     ValueError: The bytes end inside the batch, or its magic is 0 or 1, which have no epoch.
 #[pyfunction]
 #[pyo3(signature = (data, partition_leader_epoch, *, position=0))]
 pub(crate) fn set_partition_leader_epoch(
@@ -63,24 +65,25 @@ pub(crate) fn set_partition_leader_epoch(
     edit(data, position, |batch| crate::format::set_partition_leader_epoch(batch, partition_leader_epoch))
 }
 
-/// Make a batch one of ``LogAppendTime``, in place. The checksum is computed anew.
+/// Set the timestamp type of a batch to ``LogAppendTime``, in place, and update the checksum.
 ///
 /// Args:
 ///     data: A bytearray.
-///     timestamp: What all records of the batch get, milliseconds since the epoch.
+///     timestamp: The new timestamp of all records of the batch, milliseconds since the epoch.
 ///     position: Where in ``data`` the batch begins.
 ///
 /// Raises:
-///     CorruptError: What begins there is no batch.
-///     UnsupportedError: A magic other than 0, 1 and 2.
-///     ValueError: Less than a batch; magic 0, which has no timestamps; a negative timestamp.
+///     CorruptError: The bytes at ``position`` are not a batch.
+///     UnsupportedError: The magic is not 0, 1 or 2.
+///     ValueError: The bytes end inside the batch, its magic is 0, which has no timestamps, or the timestamp is
+///         negative.
 #[pyfunction]
 #[pyo3(signature = (data, timestamp, *, position=0))]
 pub(crate) fn set_log_append_time(data: &Bound<'_, PyAny>, timestamp: i64, position: usize) -> PyResult<()> {
     edit(data, position, |batch| crate::format::set_log_append_time(batch, timestamp))
 }
 
-/// Make a batch with one transaction marker, as a transaction coordinator has it written: 78 bytes.
+/// Make a batch with one transaction marker, as a transaction coordinator writes it: 78 bytes.
 ///
 /// Args:
 ///     base_offset: Offset of the marker.
@@ -92,9 +95,9 @@ pub(crate) fn set_log_append_time(data: &Bound<'_, PyAny>, timestamp: i64, posit
 ///     partition_leader_epoch: Leader epoch, -1 for none.
 ///
 /// Raises:
-///     ValueError: A negative producer id or epoch.
+///     ValueError: A producer id or epoch is negative.
 #[pyfunction]
-// text_signature: PyO3 would write -1 as an ellipsis
+// text_signature is set because PyO3 would write -1 as an ellipsis
 #[pyo3(signature = (*, producer_id, producer_epoch, commit, timestamp, base_offset=0, coordinator_epoch=0, partition_leader_epoch=-1), text_signature = "(*, producer_id, producer_epoch, commit, timestamp, base_offset=0, coordinator_epoch=0, partition_leader_epoch=-1)")]
 #[expect(clippy::too_many_arguments, reason = "the keyword arguments of the Python signature")]
 pub(crate) fn end_transaction_marker(

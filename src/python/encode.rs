@@ -13,7 +13,7 @@ use crate::python::builder::timestamp_type as parse_timestamp_type;
 use crate::python::errors::OrRaise;
 use crate::python::exclusive::Exclusive;
 
-/// Encode Arrow data to record batches, in one run of bytes.
+/// Encode Arrow data to record batches, as one ``bytes`` object.
 ///
 /// See :func:`encode_batches` for the columns and the options.
 ///
@@ -21,7 +21,7 @@ use crate::python::exclusive::Exclusive;
 ///     >>> frame = pl.DataFrame({"key": [b"k"], "value": [b"v"]})
 ///     >>> data = kbat.encode(frame, timestamp=1700000000000, compression="zstd")
 #[pyfunction]
-// text_signature: PyO3 would write -1 as an ellipsis
+// text_signature is set because PyO3 would write -1 as an ellipsis
 #[pyo3(signature = (data, *, compression="none", level=None, batch_bytes=131_072, batch_rows=None, base_offset=None, timestamp=None, timestamp_type="CreateTime", log_append_time=None, producer_id=-1, producer_epoch=-1, base_sequence=-1, transactional=false, partition_leader_epoch=-1, magic=2), text_signature = "(data, *, compression='none', level=None, batch_bytes=131072, batch_rows=None, base_offset=None, timestamp=None, timestamp_type='CreateTime', log_append_time=None, producer_id=-1, producer_epoch=-1, base_sequence=-1, transactional=False, partition_leader_epoch=-1, magic=2)")]
 #[expect(clippy::too_many_arguments, reason = "the keyword arguments of the Python signature")]
 pub(crate) fn encode<'py>(
@@ -64,7 +64,7 @@ pub(crate) fn encode<'py>(
     joined(py, &batches)
 }
 
-/// The batches in one run of bytes: a buffer that grew would be copied more than once.
+/// Joins the batches into one buffer of the right size; a growing buffer would be copied more than once.
 fn joined<'py>(py: Python<'py>, batches: &[Vec<u8>]) -> PyResult<Bound<'py, PyBytes>> {
     let len = batches.iter().fold(0_usize, |sum, batch| sum.saturating_add(batch.len()));
     PyBytes::new_with(py, len, |mut rest| {
@@ -79,27 +79,27 @@ fn joined<'py>(py: Python<'py>, batches: &[Vec<u8>]) -> PyResult<Bound<'py, PyBy
 
 /// Encode Arrow data to record batches, one by one.
 ///
-/// Columns, named as in Spark's Kafka source and sink; others are not looked at:
+/// The columns are named as in Spark's Kafka source and sink. Other columns are ignored.
 ///
 /// * ``value``: binary or string of any Arrow kind.
-/// * ``key``: likewise; without the column all keys are null.
+/// * ``key``: binary or string of any Arrow kind; without the column all keys are null.
 /// * ``timestamp``: timestamp of any unit and zone, or int64 milliseconds since the epoch.
 /// * ``headers``: list<struct<key, value>> or map; keys and values binary or string.
-/// * ``offset``: int64, rising; without the column offsets are counted from ``base_offset``.
+/// * ``offset``: int64, rising; without the column offsets count from ``base_offset``.
 ///
 /// Args:
 ///     data: Anything with the Arrow PyCapsule interface: tables, batches and readers of pyarrow, frames of polars,
 ///         DuckDB and pandas, a :class:`Scan`.
 ///     compression: Codec of the batches; zstd needs magic 2.
-///     level: Level as Kafka counts.
-///     batch_bytes: A batch has no more bytes than this before compression, but for a record that is larger itself.
-///     batch_rows: A batch has no more records than this.
-///     base_offset: Offset of the first record where there is no column ``offset``; 0 by default.
-///     timestamp: Milliseconds since the epoch, for records without a timestamp: needed where there is no column
-///         ``timestamp``; nulls in it are else -1, Kafka's "none".
+///     level: Compression level, numbered as in Kafka.
+///     batch_bytes: Maximum bytes of a batch before compression. A single larger record gets its own batch.
+///     batch_rows: Maximum number of records in a batch.
+///     base_offset: Offset of the first record if there is no column ``offset``; 0 by default.
+///     timestamp: Milliseconds since the epoch, for records without a timestamp. Required if there is no column
+///         ``timestamp``; without it, nulls in that column become -1, Kafka's "none".
 ///     timestamp_type: ``"CreateTime"`` or ``"LogAppendTime"``; magic 0 has no timestamps.
-///     log_append_time: The time all records get with ``"LogAppendTime"``, milliseconds since the epoch.
-///     producer_id: Producer id, -1 for none; with one, ``producer_epoch`` and ``base_sequence`` are needed.
+///     log_append_time: The timestamp of all records with ``"LogAppendTime"``, milliseconds since the epoch.
+///     producer_id: Producer id, -1 for none. If set, ``producer_epoch`` and ``base_sequence`` are required.
 ///     producer_epoch: Producer epoch, -1 for none.
 ///     base_sequence: Sequence of the first record, -1 for none.
 ///     transactional: Whether the batches belong to a transaction.
@@ -107,15 +107,15 @@ fn joined<'py>(py: Python<'py>, batches: &[Vec<u8>]) -> PyResult<Bound<'py, PyBy
 ///     magic: Message format: 0, 1 or 2.
 ///
 /// Raises:
-///     TypeError: ``data`` without the Arrow PyCapsule interface.
-///     ValueError: Options that contradict each other, a column that is missing or of a type that can't be used; while
-///         iterating, a row that Kafka's rules forbid.
+///     TypeError: ``data`` does not have the Arrow PyCapsule interface.
+///     ValueError: Options contradict each other, or a column is missing or of an unsupported type. While iterating:
+///         Kafka's rules forbid a row.
 ///
 /// Example:
 ///     >>> for batch in kbat.encode_batches(table, compression="lz4"):
 ///     ...     print(batch.base_offset, batch.record_count, len(batch.bytes))
 #[pyfunction]
-// text_signature: PyO3 would write -1 as an ellipsis
+// text_signature is set because PyO3 would write -1 as an ellipsis
 #[pyo3(signature = (data, *, compression="none", level=None, batch_bytes=131_072, batch_rows=None, base_offset=None, timestamp=None, timestamp_type="CreateTime", log_append_time=None, producer_id=-1, producer_epoch=-1, base_sequence=-1, transactional=false, partition_leader_epoch=-1, magic=2), text_signature = "(data, *, compression='none', level=None, batch_bytes=131072, batch_rows=None, base_offset=None, timestamp=None, timestamp_type='CreateTime', log_append_time=None, producer_id=-1, producer_epoch=-1, base_sequence=-1, transactional=False, partition_leader_epoch=-1, magic=2)")]
 #[expect(clippy::too_many_arguments, reason = "the keyword arguments of the Python signature")]
 pub(crate) fn encode_batches(
@@ -170,13 +170,13 @@ fn checked_log_append_time(timestamp_type: &str, time: Option<i64>) -> PyResult<
     }
     if time.is_none() && timestamp_type == TimestampType::LogAppendTime.name() {
         return Err(PyValueError::new_err(
-            "timestamp_type=\"LogAppendTime\" needs log_append_time, which all records get",
+            "timestamp_type=\"LogAppendTime\" needs log_append_time, the timestamp of all records",
         ));
     }
     Ok(time.unwrap_or(NO_TIMESTAMP))
 }
 
-/// Iterates record batches; see :func:`encode_batches`.
+/// Iterates over record batches; see :func:`encode_batches`.
 #[pyclass(frozen, name = "EncodedBatchIterator", module = "kbat")]
 pub(crate) struct PyEncodedBatchIterator(Exclusive<EncodedBatches<Batches>>);
 
@@ -197,18 +197,18 @@ impl PyEncodedBatchIterator {
     }
 }
 
-/// A record batch that was made of Arrow rows; see :func:`encode_batches`.
+/// A record batch encoded from Arrow rows; see :func:`encode_batches`.
 ///
-/// Below magic 2 without compression: the messages that would be one.
+/// Below magic 2 without compression: a group of messages that would otherwise form one batch.
 #[pyclass(frozen, get_all, name = "EncodedBatch", module = "kbat")]
 pub(crate) struct PyEncodedBatch {
-    /// The batch's bytes.
+    /// Bytes of the batch.
     bytes: Py<PyBytes>,
-    /// Offset of its first record.
+    /// Offset of the first record.
     base_offset: i64,
-    /// Offset of its last record.
+    /// Offset of the last record.
     last_offset: i64,
-    /// Its records.
+    /// Number of records.
     record_count: u32,
 }
 

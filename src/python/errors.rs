@@ -1,5 +1,5 @@
-//! kbat's errors as Python exceptions. The classes are written in Python (`kbat.errors`), so that they can have two bases
-//! and typed attributes.
+//! kbat's errors as Python exceptions. The classes are written in Python (`kbat.errors`), so that they can have two
+//! bases and typed attributes.
 
 use std::path::Path;
 
@@ -10,11 +10,11 @@ use pyo3::types::{PyDict, PyType};
 
 use crate::error::{Error, ErrorKind};
 
-/// What reading a directory gives, on Linux, macOS and Windows.
+/// The error of reading a directory on Linux, macOS and Windows.
 const EISDIR: i32 = 21;
 
-/// What becomes of a URL.
-const NO_URLS: &str = "; kbat takes paths, not URLs: mount or copy it, or give the file's bytes where bytes are taken";
+/// Added to the message of an error about a path that is a URL.
+const NO_URLS: &str = "; kbat takes paths, not URLs: mount or copy the file, or pass its bytes";
 
 /// The exception for an error.
 pub(crate) fn raise(py: Python<'_>, error: &Error) -> PyErr {
@@ -22,7 +22,7 @@ pub(crate) fn raise(py: Python<'_>, error: &Error) -> PyErr {
         ErrorKind::InvalidArgument(_) => return PyValueError::new_err(error.to_string()),
         ErrorKind::Io(io) => return os_error(error, io),
         ErrorKind::Other(other) => {
-            // an exception of Python's that passed through code that knows none
+            // a Python exception that passed through the core
             let raised = other.downcast_ref::<PyErr>().map(|raised| raised.clone_ref(py));
             return raised.unwrap_or_else(|| PyRuntimeError::new_err(error.to_string()));
         }
@@ -43,7 +43,7 @@ pub(crate) fn raise(py: Python<'_>, error: &Error) -> PyErr {
 fn os_error(error: &Error, io: &std::io::Error) -> PyErr {
     let errno = io.raw_os_error().or_else(|| (io.kind() == std::io::ErrorKind::IsADirectory).then_some(EISDIR));
     match (errno, error.path()) {
-        // errno and file name make Python pick FileNotFoundError, PermissionError and so on
+        // with errno and file name, Python picks FileNotFoundError, PermissionError and so on
         (Some(errno), Some(path)) => {
             let mut message = io_message(io);
             if io.kind() == std::io::ErrorKind::NotFound && is_url(path) {
@@ -62,7 +62,7 @@ fn is_url(path: &Path) -> bool {
         .is_some_and(|(scheme, _)| !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric()))
 }
 
-/// The system's words without Rust's "(os error 2)".
+/// The system's message without Rust's "(os error 2)".
 fn io_message(io: &std::io::Error) -> String {
     let message = io.to_string();
     message.split(" (os error").next().unwrap_or(&message).to_owned()
@@ -83,7 +83,7 @@ fn build(py: Python<'_>, class: &str, error: &Error) -> PyResult<PyErr> {
     Ok(PyErr::from_value(class.call((error.to_string(),), Some(&arguments))?))
 }
 
-/// `?` for results of the core, where the GIL is held.
+/// Converts results of the core while the GIL is held.
 pub(crate) trait OrRaise<T> {
     /// The value, or the exception for the error.
     fn or_raise(self, py: Python<'_>) -> PyResult<T>;

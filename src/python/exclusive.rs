@@ -1,4 +1,4 @@
-//! [`Exclusive`]: state that one thread at a time works on, and may call Python from.
+//! [`Exclusive`]: state that one thread at a time uses and that may call Python.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
@@ -6,8 +6,9 @@ use std::thread::{self, ThreadId};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
-/// A value behind a lock that is waited for without the GIL. Work on it may call Python (a progress callback, a signal
-/// handler, an Arrow producer); if that comes back for the same value, waiting would never end, so it is an error.
+/// A value behind a lock; waiting for it releases the GIL. Work on the value may call Python (a progress callback, a
+/// signal handler, an Arrow producer). If that code uses the same value again, it would wait forever, so it gets an
+/// error.
 pub(crate) struct Exclusive<T> {
     value: Mutex<T>,
     worker: Mutex<Option<ThreadId>>,
@@ -18,15 +19,15 @@ impl<T: Send> Exclusive<T> {
         Self { value: Mutex::new(value), worker: Mutex::default() }
     }
 
-    /// Works on the value, without the GIL.
+    /// Runs `work` on the value, without the GIL.
     ///
     /// # Errors
-    /// `RuntimeError` where this very thread is at work on it already.
+    /// `RuntimeError` if the current thread is already using the value.
     pub(crate) fn with<R: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut T) -> R + Send) -> PyResult<R> {
         let own = thread::current().id();
         if *lock(&self.worker) == Some(own) {
             return Err(PyRuntimeError::new_err(
-                "the iterator is at work already: it was called from within its own step",
+                "the iterator is already running: one of its own callbacks called it",
             ));
         }
         Ok(py.detach(|| {

@@ -1,4 +1,4 @@
-//! The submodule `kbat._core.files`: the files beside a segment.
+//! The submodule `kbat._core.files`: the files that accompany a segment.
 
 use pyo3::prelude::*;
 
@@ -7,10 +7,10 @@ use crate::python::indexes::{PyAbortedTransaction, PyOffsetIndex, PyTimeIndex, P
 use crate::python::log::add_submodule;
 use crate::python::segments::{discover, foreign_file};
 
-/// Makes the submodule and everything in it.
+/// Creates the submodule and everything in it.
 pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     let module =
-        add_submodule(parent, "files", "The files beside a segment: indexes, producer snapshots, checkpoints.")?;
+        add_submodule(parent, "files", "Files that accompany a segment: indexes, producer snapshots, checkpoints.")?;
     module.add_class::<PyAbortedTransaction>()?;
     module.add_class::<PyCheckpoint>()?;
     module.add_class::<PyEpochEntry>()?;

@@ -1,11 +1,11 @@
-//! What notebooks show: small tables of HTML without scripts and style sheets, every text escaped.
+//! Notebook views: small HTML tables without scripts and style sheets. All text is escaped.
 
 use std::fmt::{Display, Write};
 
-/// Rows that a table of many shows; the rest is counted.
+/// Maximum rows of a list; the table shows only the number of further rows.
 const MOST_ROWS: usize = 20;
 
-/// Cells of words are read from their left.
+/// Aligns text cells to the left.
 const LEFT: &str = "style=\"text-align: left\"";
 
 /// A caption and rows.
@@ -18,7 +18,7 @@ impl Table {
         Self { html: format!("<table><caption {LEFT}>{}</caption>", escape(caption)) }
     }
 
-    /// Adds a row of a name and a text.
+    /// Adds a row with a name and a text.
     pub(crate) fn row(mut self, name: &str, text: impl Display) -> Self {
         let (name, text) = (escape(name), escape(&text.to_string()));
         // writing into a String can't fail
@@ -26,7 +26,7 @@ impl Table {
         self
     }
 
-    /// Adds a row where there is something to tell.
+    /// Adds a row if there is a text.
     pub(crate) fn row_if(self, name: &str, text: Option<impl Display>) -> Self {
         match text {
             Some(text) => self.row(name, text),
@@ -34,7 +34,7 @@ impl Table {
         }
     }
 
-    /// Adds rows of several cells under a head, not too many of them.
+    /// Adds a header and rows with several cells, at most `MOST_ROWS`.
     pub(crate) fn list<const N: usize>(
         mut self,
         head: [&str; N],
@@ -65,7 +65,7 @@ impl Table {
     }
 }
 
-/// Text that HTML shows as it is.
+/// Escapes text for HTML.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -81,7 +81,7 @@ fn escape(text: &str) -> String {
     escaped
 }
 
-/// Bytes in a person's units: `61 bytes`, `1.5 MiB`.
+/// A byte count in readable units: `61 bytes`, `1.5 MiB`.
 pub(crate) fn size(len: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     if len < 1024 {
@@ -89,12 +89,12 @@ pub(crate) fn size(len: u64) -> String {
     }
     let power = len.ilog2() / 10;
     let unit = usize::try_from(power.saturating_sub(1)).ok().and_then(|index| UNITS.get(index)).unwrap_or(&"EiB");
-    // tenths, cut: what is nearly 1 MiB is not shown as 1024.0 KiB
+    // tenths, rounded down: a value just below 1 MiB must not show as 1024.0 KiB
     let tenths = u128::from(len).saturating_mul(10) >> power.saturating_mul(10);
     format!("{}.{} {unit}", tenths / 10, tenths % 10)
 }
 
-/// An instant in UTC: `2023-11-14 22:13:20.123 UTC`. Kafka's "none" and years beyond 9999 are shown as the number they are.
+/// An instant in UTC: `2023-11-14 22:13:20.123 UTC`. Kafka's "none" and years beyond 9999 are shown as numbers.
 pub(crate) fn instant(timestamp_ms: i64) -> String {
     const DAY_MS: i64 = 86_400_000;
     const LAST_MS: i64 = 253_402_300_799_999;
@@ -110,7 +110,7 @@ pub(crate) fn instant(timestamp_ms: i64) -> String {
 
 /// Year, month and day of a day since 1970-01-01, up to the year 9999.
 ///
-/// Counts from 1 March of the year 0, so that a leap day is a year's last day
+/// Counts from 1 March of the year 0, so that a leap day is the last day of a year
 /// (<https://howardhinnant.github.io/date_algorithms.html#civil_from_days>).
 #[expect(clippy::arithmetic_side_effects, reason = "days of the years 1970 to 9999 stay below 10 million")]
 fn date(days: i64) -> (i64, i64, i64) {

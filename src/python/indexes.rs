@@ -9,18 +9,18 @@ use crate::log::index::{AbortedTransaction, OffsetIndex, TimeIndex, TransactionI
 use crate::num::usize_from_u64;
 use crate::python::errors::OrRaise;
 
-/// The offset index of a segment: which batch begins where.
+/// The offset index of a segment: the positions of some of its batches.
 ///
-/// The file is searched by small reads, never loaded. Zeros at the end, which a running or killed broker leaves, are no
-/// entries.
+/// Lookups read only a few entries; the file is never loaded whole. Trailing zeros, which a running or killed broker
+/// leaves, are ignored.
 ///
 /// Args:
 ///     path: The ``.index`` file.
-///     base_offset: Base offset of the segment; default: that in the file's name.
+///     base_offset: Base offset of the segment. Default: the one in the file's name.
 ///
 /// Raises:
 ///     OSError: The file can't be read.
-///     ValueError: No base offset is given and the name does not tell one.
+///     ValueError: ``base_offset`` is not set and the file's name does not contain one.
 ///
 /// Example:
 ///     >>> kbat.OffsetIndex("orders-0/00000000000000000000.index").lookup(5000)
@@ -36,7 +36,7 @@ impl PyOffsetIndex {
         py.detach(|| OffsetIndex::open(&path, base_offset)).map(Self).or_raise(py)
     }
 
-    /// The file.
+    /// Path of the file.
     #[getter]
     fn path(&self) -> OsString {
         self.0.path().as_os_str().to_owned()
@@ -58,7 +58,7 @@ impl PyOffsetIndex {
     /// Find the entry with the largest offset that is at most ``offset``.
     ///
     /// Returns:
-    ///     Offset and position; base offset and 0 where there is none.
+    ///     Offset and position; base offset and 0 if there is no such entry.
     fn lookup(&self, py: Python<'_>, offset: i64) -> PyResult<(i64, i32)> {
         let entry = py.detach(|| self.0.lookup(offset)).or_raise(py)?;
         Ok((entry.offset, entry.position))
@@ -82,18 +82,18 @@ impl PyOffsetIndex {
     }
 }
 
-/// The time index of a segment: up to which offset no record is younger than a timestamp.
+/// The time index of a segment: the largest timestamp up to some of its offsets.
 ///
-/// The file is searched by small reads, never loaded. Zeros at the end, which a running or killed broker leaves, are no
-/// entries.
+/// Lookups read only a few entries; the file is never loaded whole. Trailing zeros, which a running or killed broker
+/// leaves, are ignored.
 ///
 /// Args:
 ///     path: The ``.timeindex`` file.
-///     base_offset: Base offset of the segment; default: that in the file's name.
+///     base_offset: Base offset of the segment. Default: the one in the file's name.
 ///
 /// Raises:
 ///     OSError: The file can't be read.
-///     ValueError: No base offset is given and the name does not tell one.
+///     ValueError: ``base_offset`` is not set and the file's name does not contain one.
 #[pyclass(frozen, name = "TimeIndex", module = "kbat")]
 pub(crate) struct PyTimeIndex(TimeIndex);
 
@@ -105,7 +105,7 @@ impl PyTimeIndex {
         py.detach(|| TimeIndex::open(&path, base_offset)).map(Self).or_raise(py)
     }
 
-    /// The file.
+    /// Path of the file.
     #[getter]
     fn path(&self) -> OsString {
         self.0.path().as_os_str().to_owned()
@@ -119,7 +119,8 @@ impl PyTimeIndex {
 
     /// All entries as ``(timestamp, offset)``.
     ///
-    /// Largest timestamp so far in milliseconds since the epoch, last offset of the first batch that has it.
+    /// The timestamp is the largest so far, in milliseconds since the epoch. The offset is the last one of the first
+    /// batch that has this timestamp.
     #[getter]
     fn entries(&self, py: Python<'_>) -> PyResult<Vec<(i64, i64)>> {
         let entries = py.detach(|| self.0.entries()).or_raise(py)?;
@@ -129,7 +130,7 @@ impl PyTimeIndex {
     /// Find the entry with the largest timestamp that is at most ``timestamp``.
     ///
     /// Returns:
-    ///     Timestamp and offset; -1 and the base offset where there is none.
+    ///     Timestamp and offset; -1 and the base offset if there is no such entry.
     fn lookup(&self, py: Python<'_>, timestamp: i64) -> PyResult<(i64, i64)> {
         let entry = py.detach(|| self.0.lookup(timestamp)).or_raise(py)?;
         Ok((entry.timestamp, entry.offset))
@@ -138,7 +139,7 @@ impl PyTimeIndex {
     /// Check the file as Kafka does: whole entries, the last one neither older than the first nor below the base.
     ///
     /// Raises:
-    ///     CorruptError: The check fails. It does for an index that ends in the zeros of a running broker.
+    ///     CorruptError: The check fails. This includes an index that ends in the zeros of a running broker.
     fn sanity_check(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.0.sanity_check()).or_raise(py)
     }
@@ -157,9 +158,9 @@ impl PyTimeIndex {
 #[pyclass(frozen, eq, hash, get_all, name = "AbortedTransaction", module = "kbat")]
 #[derive(PartialEq, Eq, Hash)]
 pub(crate) struct PyAbortedTransaction {
-    /// Version of the entry as stored.
+    /// Version of the entry, as stored.
     version: i16,
-    /// The producer.
+    /// Producer id.
     producer_id: i64,
     /// First offset of the transaction.
     first_offset: i64,
@@ -191,10 +192,10 @@ impl PyAbortedTransaction {
     }
 }
 
-/// The transaction index of a segment: the transactions whose abort markers lie in it.
+/// The transaction index of a segment: the transactions whose abort markers are in the segment.
 ///
 /// Args:
-///     path: The ``.txnindex`` file. Segments without aborted transactions have none.
+///     path: The ``.txnindex`` file. Segments without aborted transactions do not have one.
 ///
 /// Raises:
 ///     OSError: The file can't be read.
@@ -208,33 +209,33 @@ impl PyTransactionIndex {
         py.detach(|| TransactionIndex::open(&path)).map(Self).or_raise(py)
     }
 
-    /// The file.
+    /// Path of the file.
     #[getter]
     fn path(&self) -> OsString {
         self.0.path().as_os_str().to_owned()
     }
 
-    /// All entries. Bytes after the last whole one are passed over.
+    /// All entries. Bytes after the last whole entry are ignored.
     ///
     /// Raises:
-    ///     CorruptError: An entry of a version that Kafka does not read.
+    ///     CorruptError: An entry has a version that Kafka does not read.
     #[getter]
     fn entries(&self, py: Python<'_>) -> PyResult<Vec<PyAbortedTransaction>> {
         let entries = py.detach(|| self.0.entries()).or_raise(py)?;
         Ok(entries.into_iter().map(Into::into).collect())
     }
 
-    /// Tell the transactions that a reader must know, as a broker tells them in a fetch answer.
+    /// Collect the aborted transactions that a reader of a range needs, as a broker's fetch response lists them.
     ///
     /// Args:
-    ///     fetch_offset: First offset that is read.
-    ///     upper_bound: The offset after the last that is read.
+    ///     fetch_offset: First offset of the range.
+    ///     upper_bound: First offset after the range.
     ///
     /// Returns:
-    ///     The transactions, and whether the indexes of later segments can't add to them.
+    ///     The transactions, and whether they are complete without the indexes of later segments.
     ///
     /// Raises:
-    ///     CorruptError: An entry of a version that Kafka does not read.
+    ///     CorruptError: An entry has a version that Kafka does not read.
     fn collect(
         &self,
         py: Python<'_>,
@@ -245,7 +246,7 @@ impl PyTransactionIndex {
         Ok((entries.into_iter().map(Into::into).collect(), complete))
     }
 
-    /// Check the file as Kafka does: no marker below the segment's base offset.
+    /// Check the file as Kafka does: no abort marker below the segment's base offset.
     ///
     /// Args:
     ///     base_offset: Base offset of the segment.

@@ -7,14 +7,14 @@ use crate::limits::Limits;
 
 /// Bounds on untrusted input.
 ///
-/// The defaults read every batch that a broker accepts with ``message.max.bytes`` raised to 100 MB, and refuse a 32 KB
-/// batch that unpacks to 1 GiB.
+/// The defaults read every batch that a broker accepts with ``message.max.bytes`` raised to 100 MB, and reject a 32
+/// KB batch that decompresses to more than 1 GiB.
 ///
 /// Args:
 ///     batch_len: Bytes of one batch. Default 128 MiB.
 ///     decompressed_len: Bytes of one batch's records after decompression. Default 1 GiB.
-///     ratio: How many times larger than compressed they may become past ``ratio_free_len``. Default 1000.
-///     ratio_free_len: Decompressed bytes up to which ``ratio`` is not looked at. Default 128 MiB.
+///     ratio: Maximum ratio of decompressed to compressed bytes, applied above ``ratio_free_len``. Default 1000.
+///     ratio_free_len: Decompressed bytes up to which ``ratio`` does not apply. Default 128 MiB.
 ///     record_count: Records of one batch. Default 200 million.
 ///     header_count: Headers of one record. Default 16 million.
 #[pyclass(frozen, name = "Limits", module = "kbat", eq, hash, from_py_object)]
@@ -56,13 +56,13 @@ impl PyLimits {
         self.0.decompressed_len
     }
 
-    /// How many times larger than compressed records may become.
+    /// Maximum ratio of decompressed to compressed bytes.
     #[getter]
     fn ratio(&self) -> usize {
         self.0.ratio
     }
 
-    /// Decompressed bytes up to which ``ratio`` is not looked at.
+    /// Decompressed bytes up to which ``ratio`` does not apply.
     #[getter]
     fn ratio_free_len(&self) -> usize {
         self.0.ratio_free_len
@@ -88,7 +88,7 @@ impl PyLimits {
         )
     }
 
-    /// For pickling.
+    /// Supports pickling.
     fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
         let arguments = PyDict::new(py);
         arguments.set_item("batch_len", self.0.batch_len)?;
@@ -101,14 +101,14 @@ impl PyLimits {
     }
 }
 
-/// Limits as the keyword argument of what is made anew from a pickle.
+/// Limits as the keyword argument that unpickling passes to a constructor.
 pub(crate) fn limits_argument<'py>(py: Python<'py>, limits: &Limits) -> PyResult<Bound<'py, PyDict>> {
     let arguments = PyDict::new(py);
     arguments.set_item("limits", PyLimits(limits.clone()))?;
     Ok(arguments)
 }
 
-/// The limits of an optional argument.
+/// The limits of an optional argument, or the defaults.
 pub(crate) fn or_default(limits: Option<PyLimits>) -> Limits {
     limits.map_or_else(Limits::default, |limits| limits.0)
 }

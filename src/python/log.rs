@@ -7,7 +7,7 @@ use crate::python::partition::{EARLIEST, LATEST, MAX_TIMESTAMP, PyPartitionLog};
 use crate::python::places::{PyOffsetPlace, PyTimestampPlace};
 use crate::python::segment::PySegment;
 
-/// Makes a submodule that can be imported.
+/// Creates a submodule that can be imported.
 pub(crate) fn add_submodule<'py>(
     parent: &Bound<'py, PyModule>,
     name: &str,
@@ -18,12 +18,12 @@ pub(crate) fn add_submodule<'py>(
     let module = PyModule::new(py, &full_name)?;
     module.setattr("__doc__", doc)?;
     parent.setattr(name, &module)?;
-    // an extension module is no package: without this, importing the submodule would look for a file
+    // an extension module is not a package: without this, importing the submodule would search for a file
     py.import("sys")?.getattr("modules")?.set_item(full_name, &module)?;
     Ok(module)
 }
 
-/// Makes the submodule and everything in it.
+/// Creates the submodule and everything in it.
 pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     let module = add_submodule(parent, "log", "Segments, their indexes, partitions and log directories.")?;
     module.add("EARLIEST", EARLIEST)?;

@@ -14,19 +14,19 @@ use crate::python::limits::{PyLimits, or_default};
 use crate::python::partition::PyPartitionLog;
 use crate::python::segments::selection;
 
-/// The entries of a checkpoint.
+/// The entries of a checkpoint, by topic and partition.
 type Offsets = HashMap<(String, i32), i64>;
 
-/// A broker's log directory, listed once.
+/// A broker's log directory. It is listed once, by the constructor.
 ///
 /// Args:
 ///     path: The directory, one of the broker's ``log.dirs``.
 ///     topics: Only these topics: names, or patterns with ``*``, ``?`` and ``[...]``. Default: all.
 ///     partitions: Only partitions with these numbers. Default: all.
-///     limits: Bounds on untrusted input, for everything that is read from it.
+///     limits: Bounds on untrusted input, for everything read from the directory.
 ///
 /// Raises:
-///     OSError: The directory can't be read. Directories in it that are not live partitions are in ``stray``.
+///     OSError: The directory can't be read. Subdirectories that are not live partitions are in ``stray``.
 ///     ValueError: The path is a partition directory; a topic or partition does not exist.
 ///
 /// Example:
@@ -59,36 +59,36 @@ impl PyLogDirectory {
         py.detach(open).map(Self).or_raise(py)
     }
 
-    /// The directory.
+    /// Path of the directory.
     #[getter]
     fn path(&self) -> OsString {
         self.0.path().as_os_str().to_owned()
     }
 
-    /// The live partitions by topic and partition.
+    /// The live partitions, sorted by topic and partition.
     #[getter]
     fn partitions(&self) -> Vec<PyPartitionLog> {
         self.0.partitions().iter().cloned().map(PyPartitionLog).collect()
     }
 
-    /// Find a partition; None where there is no such directory.
+    /// Find a partition. Returns None if it does not exist.
     fn partition(&self, topic: &str, partition: i32) -> Option<PyPartitionLog> {
         self.0.partition(topic, partition).cloned().map(PyPartitionLog)
     }
 
-    /// Directories that are no live partition: deleted, future and stray ones, and names that no broker gives.
+    /// Directories that are not live partitions: deleted, future and stray ones, and foreign names.
     #[getter]
     fn stray(&self) -> Vec<PyStrayDirectory> {
         self.0.stray().iter().map(PyStrayDirectory::of).collect()
     }
 
-    /// Whether the broker left the mark of a clean shutdown; a running broker's directory has none.
+    /// Whether the broker marked its shutdown as clean. A running broker's directory does not have the mark.
     #[getter]
     fn is_clean_shutdown(&self) -> bool {
         self.0.is_clean_shutdown()
     }
 
-    /// What ``meta.properties`` says, None where there is no such file.
+    /// The content of ``meta.properties``, or None if the file does not exist.
     ///
     /// Raises:
     ///     CorruptError: The file is malformed.
@@ -97,7 +97,7 @@ impl PyLogDirectory {
         Ok(self.0.meta().or_raise(py)?.map(PyMetaProperties))
     }
 
-    /// The offset checkpoints that are there, by file name: ``(topic, partition) -> offset``.
+    /// The existing offset checkpoints, by file name: ``(topic, partition) -> offset``.
     ///
     /// Raises:
     ///     CorruptError: One of the files is malformed.
@@ -137,19 +137,19 @@ impl PyLogDirectory {
     }
 }
 
-/// What ``meta.properties`` says of the broker.
+/// The broker's properties in ``meta.properties``.
 #[pyclass(frozen, name = "MetaProperties", module = "kbat")]
 pub(crate) struct PyMetaProperties(MetaProperties);
 
 #[pymethods]
 impl PyMetaProperties {
-    /// 0 or 1.
+    /// Version of the format: 0 or 1.
     #[getter]
     fn version(&self) -> i32 {
         self.0.version
     }
 
-    /// Id of the node, ``broker.id`` in version 0.
+    /// Id of the node; ``broker.id`` in version 0.
     #[getter]
     fn node_id(&self) -> Option<i32> {
         self.0.node_id
@@ -180,21 +180,21 @@ impl PyMetaProperties {
     }
 }
 
-/// A directory that holds no live partition.
+/// A directory that is not a live partition.
 #[pyclass(frozen, get_all, name = "StrayDirectory", module = "kbat")]
 pub(crate) struct PyStrayDirectory {
-    /// Where it is.
+    /// Path of the directory.
     path: OsString,
-    /// Topic, if the name tells one; perhaps only its beginning.
+    /// Topic, if the name contains one; possibly only its beginning.
     topic: Option<String>,
-    /// Partition, if the name tells one.
+    /// Partition, if the name contains one.
     partition: Option<i32>,
-    /// Why it holds no live partition.
+    /// Why the directory is not a live partition.
     ///
-    /// ``"delete"``, ``"future"``, ``"stray"``; ``"unreadable"`` for a live partition that can't be listed,
-    /// ``"unknown"`` for a name that no broker gives.
+    /// ``"delete"``, ``"future"`` or ``"stray"``; ``"unreadable"`` for a live partition that can't be listed,
+    /// ``"unknown"`` for a name that brokers do not create.
     state: &'static str,
-    /// Why a live partition can't be listed.
+    /// Why a live partition can't be listed; None for the other states.
     error: Option<String>,
 }
 

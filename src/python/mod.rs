@@ -1,9 +1,10 @@
-//! The extension module `kbat._core` (feature `python`): translation only. Arguments in, the GIL released, a call, results out.
+//! The extension module `kbat._core` (feature `python`). It only translates arguments and results, and releases the
+//! GIL around calls of the core.
 //!
 //! Every class is frozen and can be shared between threads.
 
 #![allow(clippy::doc_markdown, clippy::doc_link_with_quotes, reason = "these are Python docstrings")]
-#![allow(clippy::needless_pass_by_value, reason = "pyo3 hands arguments over by value")]
+#![allow(clippy::needless_pass_by_value, reason = "pyo3 passes arguments by value")]
 
 mod allocator;
 mod arrow_input;
@@ -61,7 +62,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<segments::PySegmentFile>()?;
     module.add_function(wrap_pyfunction!(batch::read_batches, module)?)?;
     module.add_function(wrap_pyfunction!(segments::find_segments, module)?)?;
-    // not through add_function, which would make them public
+    // not add_function, which would make them public
     module.setattr("_record", wrap_pyfunction!(pickle::record, module)?)?;
     module.setattr("_batch", wrap_pyfunction!(pickle::batch, module)?)?;
     build::register(module)?;

@@ -15,20 +15,20 @@ use crate::python::places::{PyOffsetPlace, PyTimestampPlace};
 use crate::python::segment::{PySegment, scan_of};
 use crate::python::time::milliseconds;
 
-/// Timestamp of a `ListOffsets` request that asks for the end of the log.
+/// Timestamp of a `ListOffsets` request for the end of the log.
 pub(crate) const LATEST: i64 = -1;
-/// Timestamp of a `ListOffsets` request that asks for the start of the log.
+/// Timestamp of a `ListOffsets` request for the start of the log.
 pub(crate) const EARLIEST: i64 = -2;
-/// Timestamp of a `ListOffsets` request that asks for the record with the largest timestamp.
+/// Timestamp of a `ListOffsets` request for the record with the largest timestamp.
 pub(crate) const MAX_TIMESTAMP: i64 = -3;
 
 /// A partition directory: its segments as one log.
 ///
-/// Listed once, when made; a segment that is deleted later gives an error when it is read.
+/// The constructor lists the directory once. Reading a segment that was deleted afterwards raises an error.
 ///
 /// Args:
 ///     directory: The partition directory. Topic and partition come from its name.
-///     limits: Bounds on untrusted input, for everything that is read from it.
+///     limits: Bounds on untrusted input, for everything read from the directory.
 ///
 /// Raises:
 ///     OSError: The directory can't be read.
@@ -51,31 +51,31 @@ impl PyPartitionLog {
         py.detach(|| PartitionLog::open_with(&directory, &limits)).map(Self).or_raise(py)
     }
 
-    /// The directory.
+    /// Path of the directory.
     #[getter]
     fn directory(&self) -> OsString {
         self.0.directory().as_os_str().to_owned()
     }
 
-    /// Topic, if the directory is named after one.
+    /// Topic, if the directory's name contains one.
     #[getter]
     fn topic(&self) -> Option<&str> {
         self.0.topic_partition().map(|partition| partition.topic.as_str())
     }
 
-    /// Partition, if the directory is named after one.
+    /// Partition, if the directory's name contains one.
     #[getter]
     fn partition(&self) -> Option<i32> {
         self.0.topic_partition().map(|partition| partition.partition)
     }
 
-    /// Topic id as in ``partition.metadata``, 22 characters of base64url; None in logs of old brokers.
+    /// Topic id from ``partition.metadata``, 22 characters of base64url; None in logs of old brokers.
     #[getter]
     fn topic_id(&self, py: Python<'_>) -> PyResult<Option<String>> {
         Ok(self.0.metadata().or_raise(py)?.map(|metadata| metadata.topic_id.to_string()))
     }
 
-    /// The segments by base offset.
+    /// The segments, sorted by base offset.
     #[getter]
     fn segments(&self) -> Vec<PySegment> {
         self.0.segments().iter().cloned().map(PySegment).collect()
@@ -87,7 +87,7 @@ impl PyPartitionLog {
         self.0.snapshots().iter().map(|(offset, path)| (*offset, path.clone().into_os_string())).collect()
     }
 
-    /// What a broker was about to delete or to put in place: ``.deleted``, ``.cleaned`` and ``.swap`` files.
+    /// Files of an interrupted deletion or compaction: ``.deleted``, ``.cleaned`` and ``.swap`` files.
     #[getter]
     fn leftovers(&self) -> Vec<OsString> {
         self.0.leftovers().iter().map(|path| path.clone().into_os_string()).collect()
@@ -95,13 +95,14 @@ impl PyPartitionLog {
 
     /// First offset that consumers may read.
     ///
-    /// That of the log directory's ``log-start-offset-checkpoint`` where it is past the first segment's base offset.
+    /// The offset in the log directory's ``log-start-offset-checkpoint`` if it is past the first segment's base
+    /// offset, which is the default.
     #[getter]
     fn start_offset(&self) -> i64 {
         self.0.start_offset()
     }
 
-    /// The offset that the next record would get.
+    /// The offset that the next record will get.
     #[getter]
     fn end_offset(&self, py: Python<'_>) -> PyResult<i64> {
         py.detach(|| self.0.end_offset()).or_raise(py)
@@ -116,15 +117,16 @@ impl PyPartitionLog {
 
     /// The offset up to which a ``read_committed`` consumer may read.
     ///
-    /// The first offset of the earliest transaction that is still open at the end, else ``end_offset``.
+    /// The first offset of the earliest transaction that is still open at the end of the log, or ``end_offset`` if
+    /// none is.
     #[getter]
     fn last_stable_offset(&self, py: Python<'_>) -> PyResult<i64> {
         py.detach(|| self.0.last_stable_offset()).or_raise(py)
     }
 
-    /// List the aborted transactions that a reader of a range of offsets must know.
+    /// List the aborted transactions that a reader of a range of offsets needs.
     ///
-    /// From the transaction indexes; of segments without one, from one pass over headers and markers.
+    /// Uses the transaction indexes; scans the headers and markers of segments without one.
     ///
     /// Args:
     ///     start_offset: First offset of the range.
@@ -134,7 +136,7 @@ impl PyPartitionLog {
     ///     The transactions in the order of their markers.
     ///
     /// Raises:
-    ///     OSError: A file that can't be read.
+    ///     OSError: A file can't be read.
     fn aborted_transactions(
         &self,
         py: Python<'_>,
@@ -145,34 +147,36 @@ impl PyPartitionLog {
         Ok(aborted.into_iter().map(PyAbortedTransaction::from).collect())
     }
 
-    /// Find the batch that holds an offset, or the next one where the offset lies in a gap.
+    /// Find the batch that contains an offset, or the next batch if the offset is in a gap.
     ///
     /// Args:
     ///     offset: The offset.
     ///
     /// Returns:
-    ///     The place; None below ``start_offset`` and from ``end_offset`` on.
+    ///     The batch; None below ``start_offset`` and from ``end_offset`` on.
     ///
     /// Raises:
-    ///     CorruptError: A log that can't be walked up to the batch.
-    ///     OSError: A file that can't be read.
+    ///     CorruptError: The log can't be read up to the batch.
+    ///     OSError: A file can't be read.
     fn find_offset(&self, py: Python<'_>, offset: i64) -> PyResult<Option<PyOffsetPlace>> {
         let found = py.detach(|| self.0.find_offset(offset)).or_raise(py)?;
         Ok(found.map(|(segment, place)| PyOffsetPlace::new(segment.path().as_os_str().to_owned(), place)))
     }
 
-    /// Answer a timestamp as a broker answers a ``ListOffsets`` request.
+    /// Look up a timestamp as a broker does for a ``ListOffsets`` request.
     ///
-    /// Args: timestamp: Milliseconds since the epoch, a ``datetime`` or ISO 8601 text with a time zone, or
-    ///     ``kbat.EARLIEST``, ``kbat.LATEST``, ``kbat.MAX_TIMESTAMP``.
+    /// Args:
+    ///     timestamp: Milliseconds since the epoch, a ``datetime`` or ISO 8601 text with a time zone, or
+    ///         ``kbat.EARLIEST``, ``kbat.LATEST``, ``kbat.MAX_TIMESTAMP``.
     ///
     /// Returns:
-    ///     The first record that is not older, from the first segment whose largest timestamp is not; None where there
-    ///     is none. A segment without timestamps (v0) counts with the time of its last modification, as in a broker.
+    ///     The first record with this timestamp or a later one, in the first segment whose largest timestamp is not
+    ///         earlier; None if there is none. For a segment without timestamps (v0), its modification time counts,
+    ///         as in a broker.
     ///
     /// Raises:
-    ///     CorruptError: A log or records that can't be read up to the record.
-    ///     OSError: A file that can't be read.
+    ///     CorruptError: The log or its records can't be read up to the record.
+    ///     OSError: A file can't be read.
     fn find_timestamp(&self, py: Python<'_>, timestamp: &Bound<'_, PyAny>) -> PyResult<Option<PyTimestampPlace>> {
         let timestamp = milliseconds(timestamp)?;
         let place = py.detach(|| match timestamp {
@@ -212,14 +216,14 @@ impl PyPartitionLog {
         Table::new(&caption).list(["base offset", "size"], segments.iter().map(row)).finish()
     }
 
-    /// For pickling.
+    /// Supports pickling.
     fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<((OsString,), Bound<'py, PyDict>)> {
         Ok(((self.directory(),), limits_argument(py, self.0.limits())?))
     }
 }
 
 impl PyPartitionLog {
-    /// The answer for an end of the log, with the leader epoch that was current there.
+    /// The result for the start or end of the log, with the leader epoch at that offset.
     fn bound(&self, offset: i64) -> crate::Result<TimestampPlace> {
         let leader_epoch = self.0.leader_epochs()?.epoch_for_offset(offset);
         Ok(TimestampPlace { timestamp: -1, offset, leader_epoch, index: IndexUse::Used })

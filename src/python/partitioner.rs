@@ -5,14 +5,14 @@ use std::num::NonZeroU32;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// Give the partition to which a Kafka producer sends records with this key: murmur2, as its default partitioner.
+/// Compute the partition for a key as Kafka's default partitioner does, with murmur2.
 ///
 /// Args:
-///     key: The key; producers spread records without one as they like.
-///     partition_count: Partitions of the topic.
+///     key: The key of a record. Producers distribute records without a key by other rules.
+///     partition_count: Number of partitions of the topic.
 ///
 /// Raises:
-///     ValueError: A count below 1.
+///     ValueError: ``partition_count`` is less than 1.
 ///
 /// Example:
 ///     >>> kbat.partition_for_key(b"21", 12)

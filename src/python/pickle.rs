@@ -1,4 +1,4 @@
-//! Records and batches as values: what `pickle` stores of them and how they are made again.
+//! Pickling of records and batches as values.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use crate::python::batch::{PyBatch, Settings};
 use crate::python::limits::{PyLimits, or_default};
 use crate::python::record::{PyRecord, RecordParts};
 
-/// The pure data of a record, in the order of [`record`]'s arguments.
+/// The data of a record, in the order of [`record`]'s arguments.
 pub(crate) type RecordState<'py> = (
     i64,
     i64,
@@ -27,7 +27,7 @@ pub(crate) type RecordState<'py> = (
     bool,
 );
 
-/// What `pickle` stores of a record.
+/// The state of a record that `pickle` stores.
 pub(crate) fn record_state<'py>(
     py: Python<'py>,
     record: &Record<'_>,
@@ -48,7 +48,7 @@ pub(crate) fn record_state<'py>(
     )
 }
 
-/// Makes a record from what `pickle` stored of it.
+/// Restores a record from the state that `pickle` stored.
 #[pyfunction(name = "_record")]
 #[expect(clippy::too_many_arguments, reason = "the fields of a record")]
 pub(crate) fn record(
@@ -76,7 +76,7 @@ pub(crate) fn record(
     }))
 }
 
-/// Makes a batch from what `pickle` stored of it.
+/// Restores a batch from the state that `pickle` stored.
 #[pyfunction(name = "_batch")]
 #[pyo3(signature = (bytes, position, check_crc, limits, path))]
 pub(crate) fn batch(

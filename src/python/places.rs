@@ -1,4 +1,4 @@
-//! Where an offset or a timestamp lies: what lookups give.
+//! Results of lookups by offset or timestamp.
 
 use std::ffi::OsString;
 
@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 
 use crate::log::{OffsetPlace, TimestampPlace};
 
-/// The batch that holds an offset, or the next one where the offset lies in a gap.
+/// The batch that contains an offset, or the next batch if the offset is in a gap.
 #[pyclass(frozen, eq, hash, name = "OffsetPlace", module = "kbat")]
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct PyOffsetPlace {
@@ -28,7 +28,7 @@ impl PyOffsetPlace {
         self.segment.clone()
     }
 
-    /// Where in the file the batch begins, in bytes.
+    /// Position of the batch in the file, in bytes.
     #[getter]
     fn position(&self) -> u64 {
         self.place.position
@@ -46,13 +46,13 @@ impl PyOffsetPlace {
         self.place.last_offset
     }
 
-    /// Bytes of the batch with its 12 bytes of log overhead.
+    /// Bytes of the batch, including its 12 bytes of log overhead.
     #[getter]
     fn size(&self) -> usize {
         self.place.size
     }
 
-    /// ``"used"``, or why the offset index was not: ``"missing"`` or ``"broken"``. The place is the same.
+    /// ``"used"``, or why the offset index was not used: ``"missing"`` or ``"broken"``. The result is the same.
     #[getter]
     fn index(&self) -> &'static str {
         self.place.index.name()
@@ -70,7 +70,7 @@ impl PyOffsetPlace {
     }
 }
 
-/// The first record whose timestamp is large enough.
+/// The first record whose timestamp is at or after a given one.
 #[pyclass(frozen, eq, hash, name = "TimestampPlace", module = "kbat")]
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct PyTimestampPlace(pub(crate) TimestampPlace);
@@ -83,19 +83,19 @@ impl PyTimestampPlace {
         self.0.timestamp
     }
 
-    /// Offset.
+    /// Offset of the record.
     #[getter]
     fn offset(&self) -> i64 {
         self.0.offset
     }
 
-    /// Leader epoch of its batch, None where the batch has none.
+    /// Leader epoch of its batch, None if the batch does not have one.
     #[getter]
     fn leader_epoch(&self) -> Option<i32> {
         self.0.leader_epoch
     }
 
-    /// ``"used"``, or why the indexes were not: ``"missing"`` or ``"broken"``. The answer is the same.
+    /// ``"used"``, or why the indexes were not used: ``"missing"`` or ``"broken"``. The result is the same.
     #[getter]
     fn index(&self) -> &'static str {
         self.0.index.name()

@@ -1,4 +1,4 @@
-//! Long work under Python: the GIL released, signals looked at, a callback told how far it is.
+//! Long calls from Python: release the GIL, check for signals, call a progress callback.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -8,12 +8,12 @@ use crate::error::{Error, Result};
 use crate::io::Progress;
 use crate::python::errors::OrRaise;
 
-/// An exception of Python's, on its way through code that knows none.
+/// A Python exception, stored while an error of the core returns to Python.
 #[derive(Default)]
 pub(crate) struct Caught(Mutex<Option<PyErr>>);
 
 impl Caught {
-    /// Calls into Python. Where that raises, the exception is kept, and the error only ends what runs.
+    /// Calls into Python. If that raises, stores the exception and returns an error that ends the running work.
     pub(crate) fn catch<T>(&self, call: impl FnOnce(Python<'_>) -> PyResult<T>) -> Result<T> {
         Python::attach(call).map_err(|exception| {
             *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(exception);
@@ -29,7 +29,7 @@ impl Caught {
     }
 }
 
-/// Runs with the GIL released. Signals are looked at, and `callback` is called, every few megabytes.
+/// Runs `work` with the GIL released. Checks for signals and calls `callback` every few megabytes.
 pub(crate) fn run<T: Send>(
     py: Python<'_>,
     callback: Option<Py<PyAny>>,

@@ -1,7 +1,7 @@
 //! `kbat.Record` and the iterator over a batch's records.
 //!
-//! A Python iterator can't borrow, so records are spans of the batch's bytes, or of one decompressed buffer that all records of
-//! an iteration share. They are parsed a chunk at a time with the GIL released; their bytes are copied when asked for.
+//! A Python iterator can't borrow, so records are spans of the batch's bytes, or of one decompressed buffer that all
+//! records of an iteration share. They are parsed in chunks with the GIL released; their bytes are copied on access.
 
 use std::cell::RefCell;
 use std::hash::{Hash, Hasher};
@@ -23,8 +23,8 @@ use crate::python::control::PyControlRecord;
 use crate::python::errors::OrRaise;
 use crate::python::pickle::{RecordState, record_state};
 
-/// Records parsed at a time: enough to make releasing the GIL worth it, little memory where one record is kept and the
-/// others are not.
+/// Records parsed at a time: enough to outweigh the cost of releasing the GIL, few enough that keeping one record
+/// keeps little memory.
 const CHUNK: usize = 128;
 
 /// A part of the shared bytes.
@@ -35,7 +35,7 @@ struct Span {
 }
 
 impl Span {
-    /// `part` is a slice of `whole`.
+    /// Computes the span of `part`, a slice of `whole`.
     fn of(part: &[u8], whole: &[u8]) -> Self {
         Self { start: part.as_ptr().addr().wrapping_sub(whole.as_ptr().addr()), len: part.len() }
     }
@@ -79,18 +79,18 @@ impl Spans {
     }
 }
 
-/// Records parsed together, and the bytes they count in.
+/// Records parsed together, and the bytes that their spans refer to.
 struct Chunk {
     bytes: SharedBytes,
     spans: Vec<Spans>,
     is_control: bool,
-    /// The file they are from, of control records: these are looked into later.
+    /// The file of control records, for errors when they are parsed later.
     path: Option<PathBuf>,
 }
 
 struct State {
     chunk: Option<Arc<Chunk>>,
-    /// Which record of the chunk comes next.
+    /// Index of the next record in the chunk.
     next: usize,
     bookmark: Option<Bookmark>,
     /// Raised after the records before it.
@@ -98,30 +98,30 @@ struct State {
     ended: bool,
 }
 
-/// Iterates the records of a batch.
+/// Iterates over the records of a batch.
 #[pyclass(frozen, name = "RecordIterator", module = "kbat")]
 pub(crate) struct PyRecordIterator {
     batch: Py<PyBatch>,
-    /// The bytes that spans count in: the batch's source, or what its records were decompressed to.
+    /// The bytes that spans refer to: the batch's source, or the decompressed records.
     bytes: SharedBytes,
-    /// The part of them that holds the records.
+    /// The part of the bytes that contains the records.
     payload: Span,
     fault: Option<crate::compression::CodecFault>,
     is_control: bool,
-    /// Whether the batch is so small, and plain, that it is parsed without giving up the GIL.
+    /// Whether the batch is uncompressed and so small that it is parsed without releasing the GIL.
     small: bool,
     state: Mutex<State>,
 }
 
-/// Bytes of a batch up to which parsing it takes less time than giving up the GIL and getting it back.
+/// Maximum bytes of a batch for which parsing takes less time than releasing the GIL and acquiring it again.
 const SMALL_BATCH_LEN: usize = 1024;
 
-/// Works with the GIL released, unless the batch is small and not compressed.
+/// Runs `work` with the GIL released, unless the batch is small and not compressed.
 fn detach_unless<T: Send>(small: bool, py: Python<'_>, work: impl FnOnce() -> T + Send) -> T {
     if small { work() } else { py.detach(work) }
 }
 
-/// Where a batch's records are, once they are decompressed.
+/// The decompressed bytes of a batch and the position of its records.
 type Opened = (SharedBytes, Span, Option<crate::compression::CodecFault>, bool);
 
 fn open(batch: &PyBatch) -> Result<Opened> {
@@ -145,11 +145,12 @@ fn open(batch: &PyBatch) -> Result<Opened> {
     })
 }
 
-/// What a thread keeps of its scratch between batches.
+/// Maximum bytes of the scratch that a thread keeps between batches.
 const KEPT_SCRATCH_LEN: usize = 4 << 20;
 
 thread_local! {
-    // a codec's context costs more than a small batch; the records get a copy of their own, since they may outlive all of this
+    // creating a codec's context costs more than a small batch; the records are copied because they may outlive the
+    // scratch
     static SCRATCH: RefCell<Scratch> = RefCell::new(Scratch::new());
 }
 
@@ -164,7 +165,7 @@ impl PyRecordIterator {
         Ok(Self { batch: batch.clone().unbind(), bytes, payload, fault, is_control, small, state: Mutex::new(state) })
     }
 
-    /// Parses the next chunk as far as that goes.
+    /// Parses as much of the next chunk as possible.
     fn parse(&self, batch: &PyBatch, state: &mut State, spans: &mut Vec<Spans>) -> Result<()> {
         let whole: &[u8] = (*self.bytes).as_ref();
         let core = batch.core()?;
@@ -239,7 +240,7 @@ impl PyRecordIterator {
         }
         let next = detach_unless(self.small, py, || {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-            // another thread may have refilled it meanwhile
+            // another thread may have refilled it in the meantime
             if let Some(record) = state.take() {
                 return Ok(Some(record));
             }
@@ -256,7 +257,7 @@ impl PyRecordIterator {
     }
 }
 
-/// The fields of a record, for one that is made apart from a batch. Headers are as stored.
+/// The fields of a record that is created without a batch. Headers are in their stored form.
 pub(crate) struct RecordParts<'r> {
     pub(crate) offset: i64,
     pub(crate) timestamp: i64,
@@ -291,7 +292,7 @@ impl Hash for PyRecord {
 }
 
 impl PyRecord {
-    /// The record of a small v0 or v1 message, which is a batch of its own and needs no iterator of ours; `None` for
+    /// The record of a small v0 or v1 message, which is a batch of one record and needs no iterator; `None` for
     /// every other batch.
     pub(crate) fn of_message(batch: &PyBatch) -> Result<Option<Self>> {
         let core = batch.core()?;
@@ -309,7 +310,7 @@ impl PyRecord {
         Ok(Some(Self { chunk: Arc::new(Chunk { bytes, spans, is_control: false, path: None }), index: 0 }))
     }
 
-    /// A record of data that outlives its batch.
+    /// A record that copies its bytes and can outlive its batch.
     pub(crate) fn copied(record: &Record<'_>) -> Self {
         let (headers, header_count) = match record.extra {
             Extra::Headers { bytes, count } => (bytes, count),
@@ -328,7 +329,7 @@ impl PyRecord {
         })
     }
 
-    /// A record with bytes of its own.
+    /// A record with its own bytes.
     pub(crate) fn of_parts(parts: &RecordParts<'_>) -> Self {
         let (key, value) = (parts.key.unwrap_or_default(), parts.value.unwrap_or_default());
         let bytes = [key, value, parts.headers].concat();
@@ -349,7 +350,7 @@ impl PyRecord {
         Self { chunk: Arc::new(chunk), index: 0 }
     }
 
-    /// What makes two records equal.
+    /// The values that records are compared and hashed by.
     fn value(&self) -> impl PartialEq + Hash + '_ {
         let (core, spans) = (self.core(), self.spans());
         (
@@ -365,7 +366,7 @@ impl PyRecord {
 
     #[expect(
         clippy::indexing_slicing,
-        reason = "a record is made for an index of its chunk; any other one must not pass for a record"
+        reason = "a record is created with an index of its chunk; a wrong index must not return another record"
     )]
     fn spans(&self) -> &Spans {
         &self.chunk.spans[self.index]
@@ -399,7 +400,7 @@ impl PyRecord {
         self.spans().offset
     }
 
-    /// Milliseconds since the epoch, -1 where there is none.
+    /// Milliseconds since the epoch, -1 if there is none.
     #[getter]
     fn timestamp(&self) -> i64 {
         self.spans().timestamp
@@ -411,21 +412,21 @@ impl PyRecord {
         self.spans().timestamp_type.map(TimestampType::name)
     }
 
-    /// The key; None is Kafka's null, which is not the empty key.
+    /// The key, or None for Kafka's null, which differs from an empty key.
     #[getter]
     fn key<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
         self.copy(py, self.spans().key)
     }
 
-    /// The value; None is Kafka's null, a tombstone in compacted topics.
+    /// The value, or None for Kafka's null, which is a tombstone in compacted topics.
     #[getter(value)]
     fn value_bytes<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
         self.copy(py, self.spans().value)
     }
 
-    /// Headers in their order, duplicates included, as ``(str, bytes | None)``.
+    /// Headers in their order, including duplicates, as ``(str, bytes | None)``.
     ///
-    /// Bytes that are no UTF-8 show as U+FFFD.
+    /// Bytes that are not valid UTF-8 are replaced with U+FFFD.
     #[getter]
     fn headers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let list = PyList::empty(py);
@@ -447,16 +448,16 @@ impl PyRecord {
         Ok(list)
     }
 
-    /// Sequence of its producer, -1 for none.
+    /// Sequence from its producer, -1 if there is none.
     #[getter]
     fn sequence(&self) -> i32 {
         self.spans().sequence
     }
 
-    /// What a control record says; None for records of data.
+    /// The content of a control record; None for data records.
     ///
     /// Raises:
-    ///     CorruptError: A control record whose key or value can't be read.
+    ///     CorruptError: The key or value of a control record can't be parsed.
     #[getter]
     fn control(&self, py: Python<'_>) -> PyResult<Option<PyControlRecord>> {
         if !self.chunk.is_control {
@@ -482,7 +483,7 @@ impl PyRecord {
         Ok(fields)
     }
 
-    /// For pickling.
+    /// Supports pickling.
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, RecordState<'py>)> {
         let (spans, is_control) = (self.spans(), self.chunk.is_control);
         let headers = spans.headers.get(self.whole());

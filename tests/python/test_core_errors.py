@@ -132,7 +132,7 @@ def test_missing_file_is_file_not_found(tmp_path: Path) -> None:
 
 
 def test_url_is_told_to_be_no_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(FileNotFoundError, match="takes paths, not URLs: mount or copy it") as raised:
+    with pytest.raises(FileNotFoundError, match="takes paths, not URLs: mount or copy the file") as raised:
         kbat.scan("s3://bucket/orders-0")
     assert raised.value.filename == "s3://bucket/orders-0"
     (tmp_path / "s3:" / "bucket").mkdir(parents=True)

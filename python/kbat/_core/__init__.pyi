@@ -37,20 +37,21 @@ __all__ = [
 __version__: str
 
 def read_batches(source: _Source, *, check_crc: bool = True, limits: Limits | None = None) -> BatchIterator:
-    """Iterate the batches of a buffer or a file, of every message format and in any order.
+    """Iterate over the batches of a buffer or a file, of any message format and in any order.
 
-    Headers only are looked at, though a file is read whole, once: ``scan(view="batches")`` reads its headers alone.
-    Records are decompressed when a batch is iterated, and their bytes copied when asked for. Bad records or a bad
-    checksum never end this iteration; they are raised where the batch is iterated.
+    Only headers are parsed, although a file is read into memory whole; ``scan(view="batches")`` reads only the
+    headers of a file. Iterating a batch decompresses its records; accessing a field of a record copies its bytes.
+    Bad records or a bad checksum never end this iteration; iterating the batch raises the error.
 
     Args:
         source: A bytes-like object (``bytes`` are used in place, others copied) or the path of a ``.log`` file.
-        check_crc: Whether iterating a batch checks its checksum, and those of v0 and v1 messages in it.
+        check_crc: Whether iterating a batch checks its checksum and those of the v0 and v1 messages in it.
         limits: Bounds on untrusted input.
 
     Raises:
-        CorruptError: While iterating, where no batch can be. ``skip_batch()`` goes on where that is possible.
-        UnsupportedError: While iterating, a magic other than 0, 1, 2.
+        CorruptError: While iterating, if the bytes at the current position are not a valid batch. ``skip_batch()``
+            resumes after it if possible.
+        UnsupportedError: While iterating, if the magic is not 0, 1 or 2.
         OSError: The file can't be read.
 
     Example:
@@ -61,30 +62,32 @@ def read_batches(source: _Source, *, check_crc: bool = True, limits: Limits | No
 
 @final
 class BatchIterator:
-    """The iterator that :func:`read_batches` returns."""
+    """The iterator returned by :func:`read_batches`."""
 
     def __iter__(self) -> Self: ...
     def __next__(self) -> Batch: ...
     def skip_batch(self) -> bool:
-        """After an error: step over the batch that caused it.
+        """After an error, skip the batch that caused it.
 
         Returns:
-            Whether the iteration can go on: False where the batch's size can't be trusted, or nothing failed.
+            Whether the iteration can continue: False if the size of the batch can't be trusted, or if no batch
+                failed.
         """
 
     @property
     def position(self) -> int:
-        """Place of the next batch in bytes from the start."""
+        """Position of the next batch in bytes from the start."""
 
     @property
     def remainder(self) -> bytes:
-        """The bytes that no batch was made of yet: after the iteration a partial batch, zeros, or nothing."""
+        """The bytes after the last batch: after the iteration a partial batch, zeros, or nothing."""
 
 @final
 class Batch:
-    """A batch of records. Only its header has been read; iterate it for its records, as often as you like.
+    """A batch of records. Only its header is parsed up front. Iterate it to get its records, any number of times.
 
-    For magic 0 and 1 every uncompressed message is a batch of one record, and a compressed message set one batch.
+    For magic 0 and 1, every uncompressed message is a batch of one record, and a compressed message set is one
+    batch.
 
     Batches are equal if their bytes and positions are. They can be hashed and pickled.
     """
@@ -95,22 +98,22 @@ class Batch:
     def asdict(self) -> dict[str, Any]:
         """Return the fields of the header as a dictionary.
 
-        ``base_offset`` is None for compressed sets of magic 0 and 1, which show it only when decompressed.
+        ``base_offset`` is None for compressed sets of magic 0 and 1, because computing it requires decompression.
         """
 
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
     def __bytes__(self) -> bytes:
-        """All bytes of the batch, a copy."""
+        """A copy of the bytes of the batch."""
 
     @property
     def position(self) -> int:
-        """Place in the file or buffer, in bytes."""
+        """Position in the file or buffer, in bytes."""
 
     @property
     def size(self) -> int:
-        """Bytes of the batch, its 12 bytes of log overhead included."""
+        """Bytes of the batch, including its 12 bytes of log overhead."""
 
     @property
     def magic(self) -> int:
@@ -118,14 +121,14 @@ class Batch:
 
     @property
     def base_offset(self) -> int:
-        """Offset of the first record as the batch was written.
+        """Offset of the first record when the batch was written.
 
-        Compressed sets of magic 0 and 1 are decompressed for it, once.
+        For compressed sets of magic 0 and 1, the first access decompresses the set.
         """
 
     @property
     def last_offset(self) -> int:
-        """Offset of the last record as the batch was written."""
+        """Offset of the last record when the batch was written."""
 
     @property
     def next_offset(self) -> int:
@@ -133,33 +136,33 @@ class Batch:
 
     @property
     def record_count(self) -> int | None:
-        """Records as declared in the header.
+        """Record count as declared in the header.
 
-        None for compressed sets of magic 0 and 1, which only tell when decompressed.
+        None for compressed sets of magic 0 and 1, whose headers do not have it.
         """
 
     @property
     def partition_leader_epoch(self) -> int:
-        """Leader epoch at the time of append, -1 for none."""
+        """Leader epoch at the time of append, -1 if there is none."""
 
     @property
     def crc(self) -> int:
-        """The stored checksum, unsigned: CRC-32C for magic 2, CRC-32 before."""
+        """The stored checksum, unsigned: CRC-32C for magic 2, CRC-32 for magic 0 and 1."""
 
     @property
     def crc_ok(self) -> bool:
-        """Whether the stored checksum is that of the bytes. Computed at each call."""
+        """Whether the stored checksum matches the bytes. Computed on each access."""
 
     @property
     def attributes(self) -> int:
-        """The attributes as stored: 16 bits in magic 2, 8 before."""
+        """The attributes as stored: 16 bits in magic 2, 8 bits in magic 0 and 1."""
 
     @property
     def compression(self) -> _Compression:
         """``"none"``, ``"gzip"``, ``"snappy"``, ``"lz4"`` or ``"zstd"``.
 
         Raises:
-            UnsupportedError: The attributes name no codec.
+            UnsupportedError: The attributes do not name a codec.
         """
 
     @property
@@ -170,28 +173,28 @@ class Batch:
     def base_timestamp(self) -> int:
         """The stored base timestamp, milliseconds since the epoch.
 
-        A delete horizon where ``delete_horizon_ms`` is not None; the message's timestamp for magic 1, -1 for magic 0.
+        The delete horizon if ``delete_horizon_ms`` is not None; the message's timestamp for magic 1, -1 for magic 0.
         """
 
     @property
     def max_timestamp(self) -> int:
-        """Largest timestamp of the records, milliseconds since the epoch, -1 for none."""
+        """Largest timestamp of the records, milliseconds since the epoch, -1 if there is none."""
 
     @property
     def producer_id(self) -> int:
-        """Producer id, -1 for none."""
+        """Producer id, -1 if there is none."""
 
     @property
     def producer_epoch(self) -> int:
-        """Producer epoch, -1 for none."""
+        """Producer epoch, -1 if there is none."""
 
     @property
     def base_sequence(self) -> int:
-        """Sequence of the first record, -1 for none."""
+        """Sequence of the first record, -1 if there is none."""
 
     @property
     def last_sequence(self) -> int:
-        """Sequence of the last record, -1 for none. After 2**31 - 1 comes 0."""
+        """Sequence of the last record, -1 if there is none. Sequences wrap from 2**31 - 1 to 0."""
 
     @property
     def is_transactional(self) -> bool:
@@ -199,20 +202,20 @@ class Batch:
 
     @property
     def is_control(self) -> bool:
-        """Whether the batch holds control records, which Kafka's consumers never show."""
+        """Whether the batch holds control records, which Kafka's consumers never return."""
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When compaction may drop the batch's tombstones or markers, milliseconds since the epoch.
+        """When compaction may remove the batch's tombstones or markers, milliseconds since the epoch.
 
-        None where not set.
+        None if it is not set.
         """
 
     def _repr_html_(self) -> str: ...
 
 @final
 class RecordIterator:
-    """Iterates the records of a batch."""
+    """Iterates over the records of a batch."""
 
     def __iter__(self) -> Self: ...
     def __next__(self) -> Record: ...
@@ -230,7 +233,7 @@ class Record:
 
     @property
     def timestamp(self) -> int:
-        """Milliseconds since the epoch, -1 where there is none."""
+        """Milliseconds since the epoch, -1 if there is none."""
 
     @property
     def timestamp_type(self) -> _TimestampType | None:
@@ -238,17 +241,17 @@ class Record:
 
     @property
     def key(self) -> bytes | None:
-        """The key; None is Kafka's null, which is not the empty key."""
+        """The key, or None for Kafka's null, which differs from an empty key."""
 
     @property
     def value(self) -> bytes | None:
-        """The value; None is Kafka's null, a tombstone in compacted topics."""
+        """The value, or None for Kafka's null, which is a tombstone in compacted topics."""
 
     @property
     def headers(self) -> list[tuple[str, bytes | None]]:
-        """Headers in their order, duplicates included, as ``(str, bytes | None)``.
+        """Headers in their order, including duplicates, as ``(str, bytes | None)``.
 
-        Bytes that are no UTF-8 show as U+FFFD.
+        Bytes that are not valid UTF-8 are replaced with U+FFFD.
         """
 
     @property
@@ -257,14 +260,14 @@ class Record:
 
     @property
     def sequence(self) -> int:
-        """Sequence of its producer, -1 for none."""
+        """Sequence from its producer, -1 if there is none."""
 
     @property
     def control(self) -> ControlRecord | None:
-        """What a control record says; None for records of data.
+        """The content of a control record; None for data records.
 
         Raises:
-            CorruptError: A control record whose key or value can't be read.
+            CorruptError: The key or value of a control record can't be parsed.
         """
 
     def asdict(self) -> dict[str, Any]:
@@ -276,13 +279,13 @@ class Record:
 
 @final
 class ControlRecord:
-    """What a control record says: a transaction marker or one of KRaft's own records."""
+    """The content of a control record: a transaction marker or one of KRaft's own records."""
 
     def __eq__(self, value: object, /) -> bool: ...
     def __hash__(self) -> int: ...
     @property
     def type(self) -> str:
-        """Kafka's name of the type.
+        """Kafka's name for the type.
 
         ``ABORT``, ``COMMIT``, ``LEADER_CHANGE``, ``SNAPSHOT_HEADER``, ``SNAPSHOT_FOOTER``, ``KRAFT_VERSION``,
         ``KRAFT_VOTERS``, or ``UNKNOWN(n)``.
@@ -294,24 +297,24 @@ class ControlRecord:
 
     @property
     def coordinator_epoch(self) -> int | None:
-        """Epoch of the transaction coordinator; None but for ``ABORT`` and ``COMMIT``."""
+        """Epoch of the transaction coordinator; None except for ``ABORT`` and ``COMMIT``."""
 
     @property
     def fields(self) -> dict[str, Any]:
-        """The fields of the record under Kafka's names in ``snake_case``. Directory ids are 16 bytes."""
+        """The fields of the record by Kafka's names in ``snake_case``. Directory ids are 16 bytes."""
 
 @final
 class Limits:
     """Bounds on untrusted input.
 
-    The defaults read every batch that a broker accepts with ``message.max.bytes`` raised to 100 MB, and refuse a 32 KB
-    batch that unpacks to 1 GiB.
+    The defaults read every batch that a broker accepts with ``message.max.bytes`` raised to 100 MB, and reject a 32
+    KB batch that decompresses to more than 1 GiB.
 
     Args:
         batch_len: Bytes of one batch. Default 128 MiB.
         decompressed_len: Bytes of one batch's records after decompression. Default 1 GiB.
-        ratio: How many times larger than compressed they may become past ``ratio_free_len``. Default 1000.
-        ratio_free_len: Decompressed bytes up to which ``ratio`` is not looked at. Default 128 MiB.
+        ratio: Maximum ratio of decompressed to compressed bytes, applied above ``ratio_free_len``. Default 1000.
+        ratio_free_len: Decompressed bytes up to which ``ratio`` does not apply. Default 128 MiB.
         record_count: Records of one batch. Default 200 million.
         header_count: Headers of one record. Default 16 million.
     """
@@ -329,7 +332,7 @@ class Limits:
     def __eq__(self, value: object, /) -> bool: ...
     def __hash__(self) -> int: ...
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, int]]:
-        """For pickling."""
+        """Supports pickling."""
 
     @property
     def batch_len(self) -> int:
@@ -341,11 +344,11 @@ class Limits:
 
     @property
     def ratio(self) -> int:
-        """How many times larger than compressed records may become."""
+        """Maximum ratio of decompressed to compressed bytes."""
 
     @property
     def ratio_free_len(self) -> int:
-        """Decompressed bytes up to which ``ratio`` is not looked at."""
+        """Decompressed bytes up to which ``ratio`` does not apply."""
 
     @property
     def record_count(self) -> int:
@@ -361,15 +364,15 @@ class SegmentFile:
 
     @property
     def path(self) -> str:
-        """Where it is."""
+        """Path of the directory."""
 
     @property
     def topic(self) -> str | None:
-        """Topic, if the directory is named after one."""
+        """Topic, if the directory's name contains one."""
 
     @property
     def partition(self) -> int | None:
-        """Partition, if the directory is named after one."""
+        """Partition, if the directory's name contains one."""
 
     @property
     def base_offset(self) -> int | None:

@@ -356,7 +356,7 @@ def encode(
     partition_leader_epoch: int = -1,
     magic: int = 2,
 ) -> bytes:
-    """Encode Arrow data to record batches, in one run of bytes.
+    """Encode Arrow data to record batches, as one ``bytes`` object.
 
     See :func:`encode_batches` for the columns and the options.
 
@@ -385,27 +385,27 @@ def encode_batches(
 ) -> EncodedBatchIterator:
     """Encode Arrow data to record batches, one by one.
 
-    Columns, named as in Spark's Kafka source and sink; others are not looked at:
+    The columns are named as in Spark's Kafka source and sink. Other columns are ignored.
 
     * ``value``: binary or string of any Arrow kind.
-    * ``key``: likewise; without the column all keys are null.
+    * ``key``: binary or string of any Arrow kind; without the column all keys are null.
     * ``timestamp``: timestamp of any unit and zone, or int64 milliseconds since the epoch.
     * ``headers``: list<struct<key, value>> or map; keys and values binary or string.
-    * ``offset``: int64, rising; without the column offsets are counted from ``base_offset``.
+    * ``offset``: int64, rising; without the column offsets count from ``base_offset``.
 
     Args:
         data: Anything with the Arrow PyCapsule interface: tables, batches and readers of pyarrow, frames of polars,
             DuckDB and pandas, a :class:`Scan`.
         compression: Codec of the batches; zstd needs magic 2.
-        level: Level as Kafka counts.
-        batch_bytes: A batch has no more bytes than this before compression, but for a record that is larger itself.
-        batch_rows: A batch has no more records than this.
-        base_offset: Offset of the first record where there is no column ``offset``; 0 by default.
-        timestamp: Milliseconds since the epoch, for records without a timestamp: needed where there is no column
-            ``timestamp``; nulls in it are else -1, Kafka's "none".
+        level: Compression level, numbered as in Kafka.
+        batch_bytes: Maximum bytes of a batch before compression. A single larger record gets its own batch.
+        batch_rows: Maximum number of records in a batch.
+        base_offset: Offset of the first record if there is no column ``offset``; 0 by default.
+        timestamp: Milliseconds since the epoch, for records without a timestamp. Required if there is no column
+            ``timestamp``; without it, nulls in that column become -1, Kafka's "none".
         timestamp_type: ``"CreateTime"`` or ``"LogAppendTime"``; magic 0 has no timestamps.
-        log_append_time: The time all records get with ``"LogAppendTime"``, milliseconds since the epoch.
-        producer_id: Producer id, -1 for none; with one, ``producer_epoch`` and ``base_sequence`` are needed.
+        log_append_time: The timestamp of all records with ``"LogAppendTime"``, milliseconds since the epoch.
+        producer_id: Producer id, -1 for none. If set, ``producer_epoch`` and ``base_sequence`` are required.
         producer_epoch: Producer epoch, -1 for none.
         base_sequence: Sequence of the first record, -1 for none.
         transactional: Whether the batches belong to a transaction.
@@ -413,9 +413,9 @@ def encode_batches(
         magic: Message format: 0, 1 or 2.
 
     Raises:
-        TypeError: ``data`` without the Arrow PyCapsule interface.
-        ValueError: Options that contradict each other, a column that is missing or of a type that can't be used; while
-            iterating, a row that Kafka's rules forbid.
+        TypeError: ``data`` does not have the Arrow PyCapsule interface.
+        ValueError: Options contradict each other, or a column is missing or of an unsupported type. While iterating:
+            Kafka's rules forbid a row.
 
     Example:
         >>> for batch in kbat.encode_batches(table, compression="lz4"):
@@ -424,30 +424,30 @@ def encode_batches(
 
 @final
 class EncodedBatchIterator:
-    """Iterates record batches; see :func:`encode_batches`."""
+    """Iterates over record batches; see :func:`encode_batches`."""
 
     def __iter__(self) -> Self: ...
     def __next__(self) -> EncodedBatch: ...
 
 @final
 class EncodedBatch:
-    """A record batch that was made of Arrow rows; see :func:`encode_batches`.
+    """A record batch encoded from Arrow rows; see :func:`encode_batches`.
 
-    Below magic 2 without compression: the messages that would be one.
+    Below magic 2 without compression: a group of messages that would otherwise form one batch.
     """
 
     @property
     def bytes(self) -> bytes:
-        """The batch's bytes."""
+        """Bytes of the batch."""
 
     @property
     def base_offset(self) -> int:
-        """Offset of its first record."""
+        """Offset of the first record."""
 
     @property
     def last_offset(self) -> int:
-        """Offset of its last record."""
+        """Offset of the last record."""
 
     @property
     def record_count(self) -> int:
-        """Its records."""
+        """Number of records."""

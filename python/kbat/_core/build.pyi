@@ -1,5 +1,5 @@
 # ruff: noqa: PYI021 -- editors show these docstrings; the compiled module has them too
-"""Making batches: builder, edits, markers, conversion, and what a broker would say to them."""
+"""Make batches: builder, in-place edits, transaction markers, conversion, and validation as by a broker."""
 
 from collections.abc import Iterable
 from typing import Literal, Self, TypeAlias, final
@@ -49,27 +49,28 @@ __all__ = [
 
 @final
 class BatchBuilder:
-    """Builds a batch, record by record, by the rules of Kafka's own builder.
+    """Builds a batch record by record, by the rules of Kafka's own builder.
 
     Args:
         magic: Message format: 0, 1 or 2.
         compression: ``"none"``, ``"gzip"``, ``"snappy"``, ``"lz4"`` or ``"zstd"`` (magic 2 only).
-        level: Level as Kafka counts: gzip 1 to 9, lz4 1 to 17 (9, its default, is the fast compressor), zstd -131072 to
-            22.
-        base_offset: Offset of the batch, and of the first record unless ``append`` says otherwise.
+        level: Compression level, numbered as in Kafka: gzip 1 to 9, lz4 1 to 17 (9, the default, is the fast
+            compressor), zstd
+            -131072 to 22.
+        base_offset: Offset of the batch, and of the first record unless ``append`` sets another.
         timestamp_type: ``"CreateTime"`` or ``"LogAppendTime"``; magic 0 has no timestamps.
-        log_append_time: The time all records get with ``"LogAppendTime"``, milliseconds since the epoch.
-        producer_id: Producer id, -1 for none; with one, ``producer_epoch`` and ``base_sequence`` are needed.
+        log_append_time: The timestamp of all records with ``"LogAppendTime"``, milliseconds since the epoch.
+        producer_id: Producer id, -1 for none. If set, ``producer_epoch`` and ``base_sequence`` are required.
         producer_epoch: Producer epoch, -1 for none.
         base_sequence: Sequence of the first record, -1 for none.
         transactional: Whether the batch belongs to a transaction.
         control: Whether the batch holds control records.
         partition_leader_epoch: Leader epoch, -1 for none.
         delete_horizon_ms: Delete horizon to store in place of the base timestamp, milliseconds since the epoch.
-        last_offset: Where the batch ends, if that is not its last record's offset (as after compaction).
+        last_offset: Last offset of the batch, if that is not its last record's offset (as after compaction).
 
     Raises:
-        ValueError: Settings that Kafka's rules forbid; those that contradict each other, ``finish`` refuses.
+        ValueError: Kafka's rules forbid a setting. ``finish`` reports settings that contradict each other.
 
     Example:
         >>> builder = kbat.BatchBuilder(compression="lz4", base_offset=42)
@@ -106,34 +107,36 @@ class BatchBuilder:
     ) -> None:
         """Append a record.
 
-        Args: key: Bytes-like, or None for null. value: Bytes-like, or None for null. timestamp: Milliseconds since the
-            epoch, -1 for none; a ``datetime`` or ISO 8601 text with a time zone. headers: A dictionary, or pairs of
-            key and value as tuples, lists, or dictionaries with ``key`` and ``value``.
-                Keys are ``str`` or bytes-like, values bytes-like or None.
+        Args:
+            key: Bytes-like, or None for null.
+            value: Bytes-like, or None for null.
+            timestamp: Milliseconds since the epoch, -1 for none; a ``datetime`` or ISO 8601 text with a time zone.
+            headers: A dictionary, or pairs of key and value as tuples, lists, or dictionaries with ``key`` and
+                ``value``. Keys are ``str`` or bytes-like, values bytes-like or None.
             offset: Offset above the last one; the next one by default.
 
         Raises:
-            ValueError: What Kafka's rules forbid. The builder is as before.
-            TypeError: A key, value or header of another type. The builder is as before.
+            ValueError: Kafka's rules forbid the record. The builder is unchanged.
+            TypeError: A key, value or header has another type. The builder is unchanged.
         """
 
     @property
     def size(self) -> int:
-        """Bytes that ``finish()`` gives if nothing is compressed: exact without compression. 0 without records."""
+        """Size of the batch in bytes before compression. Exact if the codec is ``"none"``; 0 without records."""
 
     @property
     def estimated_size(self) -> int:
-        """The most bytes that ``finish()`` can give: ``size`` without compression."""
+        """Upper bound on the bytes that ``finish()`` returns. Equal to ``size`` if the codec is ``"none"``."""
 
     @property
     def record_count(self) -> int:
         """Records appended so far."""
 
     def finish(self) -> bytes:
-        """Give the bytes of the batch; empty without records, as in Kafka. The builder can't be used any more.
+        """Return the bytes of the batch; empty without records, as in Kafka. The builder can't be used afterwards.
 
         Raises:
-            ValueError: Settings that Kafka's rules forbid, or a second call.
+            ValueError: Kafka's rules forbid a setting, or this is the second call.
         """
 
 def batch_size(
@@ -144,10 +147,10 @@ def batch_size(
     magic: int = 2,
     compression: _Compression = "none",
 ) -> int:
-    """Bytes that a batch of these records takes, before anything is built.
+    """Compute the size of a batch of these records without building it.
 
     Args:
-        records: ``(timestamp, key, value)`` or ``(timestamp, key, value, headers)`` tuples; offsets rise from 0.
+        records: ``(timestamp, key, value)`` or ``(timestamp, key, value, headers)`` tuples; offsets count from 0.
         magic: Message format: 0, 1 or 2.
         compression: As for :class:`BatchBuilder`.
 
@@ -156,45 +159,47 @@ def batch_size(
     """
 
 def set_base_offset(data: bytearray, base_offset: int, *, position: int = 0) -> None:
-    """Give a batch another base offset, in place. Its checksum does not cover the offset.
+    """Set the base offset of a batch, in place. Its checksum does not cover the offset.
 
     Args:
         data: A bytearray.
-        base_offset: The new one. For a compressed set of magic 1, that of its first message.
+        base_offset: The new base offset. For a compressed set of magic 1, the offset of its first message.
         position: Where in ``data`` the batch begins.
 
     Raises:
-        CorruptError: What begins there is no batch.
-        UnsupportedError: A magic other than 0, 1 and 2.
-        ValueError: Less than a batch; a compressed set of magic 0, whose offsets lie in the compressed bytes.
+        CorruptError: The bytes at ``position`` are not a batch.
+        UnsupportedError: The magic is not 0, 1 or 2.
+        ValueError: The bytes end inside the batch, or it is a compressed set of magic 0, whose offsets are
+            compressed.
     """
 
 def set_partition_leader_epoch(data: bytearray, partition_leader_epoch: int, *, position: int = 0) -> None:
-    """Give a batch another partition leader epoch, in place. Its checksum does not cover the epoch.
+    """Set the partition leader epoch of a batch, in place. Its checksum does not cover the epoch.
 
     Args:
         data: A bytearray.
-        partition_leader_epoch: The new one.
+        partition_leader_epoch: The new epoch.
         position: Where in ``data`` the batch begins.
 
     Raises:
-        CorruptError: What begins there is no batch.
-        UnsupportedError: A magic other than 0, 1 and 2.
-        ValueError: Less than a batch; magic 0 and 1, which have no epoch.
+        CorruptError: The bytes at ``position`` are not a batch.
+        UnsupportedError: The magic is not 0, 1 or 2.
+        ValueError: The bytes end inside the batch, or its magic is 0 or 1, which have no epoch.
     """
 
 def set_log_append_time(data: bytearray, timestamp: int, *, position: int = 0) -> None:
-    """Make a batch one of ``LogAppendTime``, in place. The checksum is computed anew.
+    """Set the timestamp type of a batch to ``LogAppendTime``, in place, and update the checksum.
 
     Args:
         data: A bytearray.
-        timestamp: What all records of the batch get, milliseconds since the epoch.
+        timestamp: The new timestamp of all records of the batch, milliseconds since the epoch.
         position: Where in ``data`` the batch begins.
 
     Raises:
-        CorruptError: What begins there is no batch.
-        UnsupportedError: A magic other than 0, 1 and 2.
-        ValueError: Less than a batch; magic 0, which has no timestamps; a negative timestamp.
+        CorruptError: The bytes at ``position`` are not a batch.
+        UnsupportedError: The magic is not 0, 1 or 2.
+        ValueError: The bytes end inside the batch, its magic is 0, which has no timestamps, or the timestamp is
+            negative.
     """
 
 def end_transaction_marker(
@@ -207,7 +212,7 @@ def end_transaction_marker(
     coordinator_epoch: int = 0,
     partition_leader_epoch: int = -1,
 ) -> bytes:
-    """Make a batch with one transaction marker, as a transaction coordinator has it written: 78 bytes.
+    """Make a batch with one transaction marker, as a transaction coordinator writes it: 78 bytes.
 
     Args:
         base_offset: Offset of the marker.
@@ -219,7 +224,7 @@ def end_transaction_marker(
         partition_leader_epoch: Leader epoch, -1 for none.
 
     Raises:
-        ValueError: A negative producer id or epoch.
+        ValueError: A producer id or epoch is negative.
     """
 
 def convert(
@@ -231,39 +236,39 @@ def convert(
     first_offset: int | None = None,
     limits: Limits | None = None,
 ) -> tuple[bytes, list[_Loss]]:
-    """Convert batches to a message format. Offsets stay as they are; what need not change is copied.
+    """Convert batches to a message format. Offsets are kept; batches that need no conversion are copied.
 
     Args:
-        data: Bytes-like: whole batches, of every format and in any order. An incomplete one at the end is left out.
+        data: Bytes-like: whole batches, of any format and in any order. An incomplete batch at the end is omitted.
         magic: Message format to convert to: 0, 1 or 2.
-        compression: Codec to write with; each batch's own by default. Control batches are never compressed.
-        level: Level of that codec, as Kafka counts.
-        first_offset: Converts as a broker up to 3.9 did for a consumer that fetches from this offset: batches of the
-            target's magic or a lower one are copied, of an uncompressed batch the records before this offset are
-            dropped, and zstd is refused.
+        compression: Codec to write with. Default: each batch keeps its codec. Control batches are never compressed.
+        level: Compression level, numbered as in Kafka.
+        first_offset: Convert as a broker up to 3.9 did for a consumer that fetches from this offset: copy batches of
+            the target's magic or a lower one, drop the records of uncompressed batches before this offset, and
+            reject zstd.
         limits: Bounds on untrusted input.
 
     Returns:
-        The bytes, and the names of what the target has no room for.
+        The bytes, and the names of the features that the target format does not support.
 
     Raises:
-        CorruptError: A batch that can't be read, or with a wrong checksum.
-        UnsupportedError: zstd below magic 2, where no other codec is asked for.
-        ValueError: Options that contradict each other; offsets that do not rise; negative timestamps.
+        CorruptError: A batch can't be read or has a wrong checksum.
+        UnsupportedError: A batch uses zstd, the target is below magic 2, and ``compression`` is not set.
+        ValueError: Options contradict each other, offsets do not rise, or a timestamp is negative.
 
     Example:
         >>> old, losses = kbat.convert(data, 1, compression="gzip")
     """
 
 def partition_for_key(key: bytes, partition_count: int) -> int:
-    """Give the partition to which a Kafka producer sends records with this key: murmur2, as its default partitioner.
+    """Compute the partition for a key as Kafka's default partitioner does, with murmur2.
 
     Args:
-        key: The key; producers spread records without one as they like.
-        partition_count: Partitions of the topic.
+        key: The key of a record. Producers distribute records without a key by other rules.
+        partition_count: Number of partitions of the topic.
 
     Raises:
-        ValueError: A count below 1.
+        ValueError: ``partition_count`` is less than 1.
 
     Example:
         >>> kbat.partition_for_key(b"21", 12)

@@ -1,5 +1,5 @@
 # ruff: noqa: PYI021 -- editors show these docstrings; the compiled module has them too
-"""The files beside a segment: indexes, producer snapshots, checkpoints."""
+"""Files that accompany a segment: indexes, producer snapshots, checkpoints."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -25,18 +25,18 @@ __all__ = [
 
 @final
 class OffsetIndex:
-    """The offset index of a segment: which batch begins where.
+    """The offset index of a segment: the positions of some of its batches.
 
-    The file is searched by small reads, never loaded. Zeros at the end, which a running or killed broker leaves, are no
-    entries.
+    Lookups read only a few entries; the file is never loaded whole. Trailing zeros, which a running or killed broker
+    leaves, are ignored.
 
     Args:
         path: The ``.index`` file.
-        base_offset: Base offset of the segment; default: that in the file's name.
+        base_offset: Base offset of the segment. Default: the one in the file's name.
 
     Raises:
         OSError: The file can't be read.
-        ValueError: No base offset is given and the name does not tell one.
+        ValueError: ``base_offset`` is not set and the file's name does not contain one.
 
     Example:
         >>> kbat.OffsetIndex("orders-0/00000000000000000000.index").lookup(5000)
@@ -46,7 +46,7 @@ class OffsetIndex:
     def __new__(cls, path: str | os.PathLike[str], base_offset: int | None = None) -> Self: ...
     @property
     def path(self) -> str:
-        """The file."""
+        """Path of the file."""
 
     @property
     def base_offset(self) -> int:
@@ -60,7 +60,7 @@ class OffsetIndex:
         """Find the entry with the largest offset that is at most ``offset``.
 
         Returns:
-            Offset and position; base offset and 0 where there is none.
+            Offset and position; base offset and 0 if there is no such entry.
         """
 
     def sanity_check(self) -> None:
@@ -74,24 +74,24 @@ class OffsetIndex:
 
 @final
 class TimeIndex:
-    """The time index of a segment: up to which offset no record is younger than a timestamp.
+    """The time index of a segment: the largest timestamp up to some of its offsets.
 
-    The file is searched by small reads, never loaded. Zeros at the end, which a running or killed broker leaves, are no
-    entries.
+    Lookups read only a few entries; the file is never loaded whole. Trailing zeros, which a running or killed broker
+    leaves, are ignored.
 
     Args:
         path: The ``.timeindex`` file.
-        base_offset: Base offset of the segment; default: that in the file's name.
+        base_offset: Base offset of the segment. Default: the one in the file's name.
 
     Raises:
         OSError: The file can't be read.
-        ValueError: No base offset is given and the name does not tell one.
+        ValueError: ``base_offset`` is not set and the file's name does not contain one.
     """
 
     def __new__(cls, path: str | os.PathLike[str], base_offset: int | None = None) -> Self: ...
     @property
     def path(self) -> str:
-        """The file."""
+        """Path of the file."""
 
     @property
     def base_offset(self) -> int:
@@ -101,21 +101,22 @@ class TimeIndex:
     def entries(self) -> list[tuple[int, int]]:
         """All entries as ``(timestamp, offset)``.
 
-        Largest timestamp so far in milliseconds since the epoch, last offset of the first batch that has it.
+        The timestamp is the largest so far, in milliseconds since the epoch. The offset is the last one of the first
+        batch that has this timestamp.
         """
 
     def lookup(self, timestamp: int) -> tuple[int, int]:
         """Find the entry with the largest timestamp that is at most ``timestamp``.
 
         Returns:
-            Timestamp and offset; -1 and the base offset where there is none.
+            Timestamp and offset; -1 and the base offset if there is no such entry.
         """
 
     def sanity_check(self) -> None:
         """Check the file as Kafka does: whole entries, the last one neither older than the first nor below the base.
 
         Raises:
-            CorruptError: The check fails. It does for an index that ends in the zeros of a running broker.
+            CorruptError: The check fails. This includes an index that ends in the zeros of a running broker.
         """
 
     def __len__(self) -> int: ...
@@ -126,11 +127,11 @@ class AbortedTransaction:
 
     @property
     def version(self) -> int:
-        """Version of the entry as stored."""
+        """Version of the entry, as stored."""
 
     @property
     def producer_id(self) -> int:
-        """The producer."""
+        """Producer id."""
 
     @property
     def first_offset(self) -> int:
@@ -149,10 +150,10 @@ class AbortedTransaction:
 
 @final
 class TransactionIndex:
-    """The transaction index of a segment: the transactions whose abort markers lie in it.
+    """The transaction index of a segment: the transactions whose abort markers are in the segment.
 
     Args:
-        path: The ``.txnindex`` file. Segments without aborted transactions have none.
+        path: The ``.txnindex`` file. Segments without aborted transactions do not have one.
 
     Raises:
         OSError: The file can't be read.
@@ -161,32 +162,32 @@ class TransactionIndex:
     def __new__(cls, path: str | os.PathLike[str]) -> Self: ...
     @property
     def path(self) -> str:
-        """The file."""
+        """Path of the file."""
 
     @property
     def entries(self) -> list[AbortedTransaction]:
-        """All entries. Bytes after the last whole one are passed over.
+        """All entries. Bytes after the last whole entry are ignored.
 
         Raises:
-            CorruptError: An entry of a version that Kafka does not read.
+            CorruptError: An entry has a version that Kafka does not read.
         """
 
     def collect(self, fetch_offset: int, upper_bound: int) -> tuple[list[AbortedTransaction], bool]:
-        """Tell the transactions that a reader must know, as a broker tells them in a fetch answer.
+        """Collect the aborted transactions that a reader of a range needs, as a broker's fetch response lists them.
 
         Args:
-            fetch_offset: First offset that is read.
-            upper_bound: The offset after the last that is read.
+            fetch_offset: First offset of the range.
+            upper_bound: First offset after the range.
 
         Returns:
-            The transactions, and whether the indexes of later segments can't add to them.
+            The transactions, and whether they are complete without the indexes of later segments.
 
         Raises:
-            CorruptError: An entry of a version that Kafka does not read.
+            CorruptError: An entry has a version that Kafka does not read.
         """
 
     def sanity_check(self, base_offset: int) -> None:
-        """Check the file as Kafka does: no marker below the segment's base offset.
+        """Check the file as Kafka does: no abort marker below the segment's base offset.
 
         Args:
             base_offset: Base offset of the segment.
@@ -199,15 +200,15 @@ class TransactionIndex:
 
 @final
 class ProducerEntry:
-    """What a broker knew of a producer."""
+    """The state of a producer in a producer snapshot."""
 
     @property
     def producer_id(self) -> int:
-        """The producer."""
+        """Producer id."""
 
     @property
     def producer_epoch(self) -> int:
-        """Its epoch."""
+        """Producer epoch."""
 
     @property
     def first_sequence(self) -> int:
@@ -215,7 +216,7 @@ class ProducerEntry:
 
     @property
     def last_sequence(self) -> int:
-        """Sequence of the last record of its last batch, -1 for none."""
+        """Sequence of the last record of its last batch, -1 if there is none."""
 
     @property
     def first_offset(self) -> int:
@@ -223,7 +224,7 @@ class ProducerEntry:
 
     @property
     def last_offset(self) -> int:
-        """Offset of the last record of its last batch, -1 where none is known."""
+        """Offset of the last record of its last batch, -1 if unknown."""
 
     @property
     def offset_delta(self) -> int:
@@ -231,51 +232,53 @@ class ProducerEntry:
 
     @property
     def timestamp(self) -> int:
-        """Of its last batch or marker, in milliseconds since the epoch."""
+        """Timestamp of its last batch or marker, milliseconds since the epoch."""
 
     @property
     def coordinator_epoch(self) -> int:
-        """Epoch of the coordinator that wrote its last marker, -1 for none."""
+        """Epoch of the coordinator that wrote its last marker, -1 if there is none."""
 
     @property
     def current_txn_first_offset(self) -> int | None:
-        """First offset of its open transaction, None without one."""
+        """First offset of its open transaction, None if there is none."""
 
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 
 @final
 class ProducerSnapshot:
-    """A producer snapshot: what a broker knew of each producer at one offset. Read whole when made.
+    """A producer snapshot: the state of each producer at one offset. The constructor reads the whole file.
 
     Args:
         path: The ``.snapshot`` file.
 
     Raises:
-        CrcError: The checksum is not that of the entries.
+        CrcError: The checksum does not match the entries.
         TruncatedError: The file is empty or ends too early.
-        CorruptError: A version other than 1.
+        CorruptError: The version is not 1.
         OSError: The file can't be read.
     """
 
     def __new__(cls, path: str | os.PathLike[str]) -> Self: ...
     @property
     def path(self) -> str:
-        """The file."""
+        """Path of the file."""
 
     @property
     def offset(self) -> int | None:
-        """The first offset that it knows nothing of, from the file's name; None if that tells none."""
+        """The first offset that the snapshot does not cover, from the file's name; None if the name does not contain
+    one.
+    """
 
     @property
     def entries(self) -> list[ProducerEntry]:
-        """One entry a producer, in the order of the file."""
+        """One entry per producer, in the order of the file."""
 
     def __len__(self) -> int: ...
 
 @final
 class PartitionOffset:
-    """A partition's line in an offset checkpoint."""
+    """The entry of a partition in an offset checkpoint."""
 
     @property
     def topic(self) -> str:
@@ -294,7 +297,7 @@ class PartitionOffset:
 
 @final
 class EpochEntry:
-    """A leader epoch and where it began."""
+    """A leader epoch and its first offset."""
 
     @property
     def epoch(self) -> int:
@@ -302,17 +305,18 @@ class EpochEntry:
 
     @property
     def start_offset(self) -> int:
-        """First offset that its leader wrote."""
+        """First offset that the leader of this epoch wrote."""
 
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 
 @final
 class Checkpoint:
-    """A checkpoint in text.
+    """A checkpoint file in text format.
 
-    An offset for each partition at the top of a log directory (``*-offset-checkpoint``), or the leader epochs of a
-    partition (``leader-epoch-checkpoint``). Its lines tell which; read whole when made.
+    It contains either an offset for each partition of a log directory (``*-offset-checkpoint``) or the leader epochs
+    of a partition (``leader-epoch-checkpoint``). The format of its lines determines which. The constructor reads the
+    whole file.
 
     Args:
         path: The file.
@@ -329,21 +333,21 @@ class Checkpoint:
     def __new__(cls, path: str | os.PathLike[str]) -> Self: ...
     @property
     def path(self) -> str:
-        """The file."""
+        """Path of the file."""
 
     @property
     def version(self) -> int:
-        """Version of the format: 0, the only one there is."""
+        """Version of the format: 0 is the only one."""
 
     @property
     def kind(self) -> Literal["offsets", "leader_epochs"]:
-        """What it holds: ``"offsets"`` or ``"leader_epochs"``."""
+        """Kind of the entries: ``"offsets"`` or ``"leader_epochs"``."""
 
     @property
     def entries(self) -> list[PartitionOffset] | list[EpochEntry]:
-        """Offsets in the order of the file, or leader epochs from the oldest on.
+        """Offsets in the order of the file, or leader epochs from the oldest.
 
-        Offsets have ``topic``, ``partition`` and ``offset``; leader epochs ``epoch`` and ``start_offset``.
+        Offsets have ``topic``, ``partition`` and ``offset``; leader epochs have ``epoch`` and ``start_offset``.
         """
 
     def __len__(self) -> int: ...

@@ -28,7 +28,7 @@ MAX_TIMESTAMP: Final[int]
 
 @final
 class OffsetPlace:
-    """The batch that holds an offset, or the next one where the offset lies in a gap."""
+    """The batch that contains an offset, or the next batch if the offset is in a gap."""
 
     @property
     def segment(self) -> str:
@@ -36,7 +36,7 @@ class OffsetPlace:
 
     @property
     def position(self) -> int:
-        """Where in the file the batch begins, in bytes."""
+        """Position of the batch in the file, in bytes."""
 
     @property
     def base_offset(self) -> int:
@@ -48,18 +48,18 @@ class OffsetPlace:
 
     @property
     def size(self) -> int:
-        """Bytes of the batch with its 12 bytes of log overhead."""
+        """Bytes of the batch, including its 12 bytes of log overhead."""
 
     @property
     def index(self) -> Literal["used", "missing", "broken"]:
-        """``"used"``, or why the offset index was not: ``"missing"`` or ``"broken"``. The place is the same."""
+        """``"used"``, or why the offset index was not used: ``"missing"`` or ``"broken"``. The result is the same."""
 
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 
 @final
 class TimestampPlace:
-    """The first record whose timestamp is large enough."""
+    """The first record whose timestamp is at or after a given one."""
 
     @property
     def timestamp(self) -> int:
@@ -67,15 +67,15 @@ class TimestampPlace:
 
     @property
     def offset(self) -> int:
-        """Offset."""
+        """Offset of the record."""
 
     @property
     def leader_epoch(self) -> int | None:
-        """Leader epoch of its batch, None where the batch has none."""
+        """Leader epoch of its batch, None if the batch does not have one."""
 
     @property
     def index(self) -> Literal["used", "missing", "broken"]:
-        """``"used"``, or why the indexes were not: ``"missing"`` or ``"broken"``. The answer is the same."""
+        """``"used"``, or why the indexes were not used: ``"missing"`` or ``"broken"``. The result is the same."""
 
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
@@ -195,11 +195,11 @@ class Segment:
 class PartitionLog:
     """A partition directory: its segments as one log.
 
-    Listed once, when made; a segment that is deleted later gives an error when it is read.
+    The constructor lists the directory once. Reading a segment that was deleted afterwards raises an error.
 
     Args:
         directory: The partition directory. Topic and partition come from its name.
-        limits: Bounds on untrusted input, for everything that is read from it.
+        limits: Bounds on untrusted input, for everything read from the directory.
 
     Raises:
         OSError: The directory can't be read.
@@ -215,23 +215,23 @@ class PartitionLog:
     def __new__(cls, directory: str | os.PathLike[str], *, limits: Limits | None = None) -> Self: ...
     @property
     def directory(self) -> str:
-        """The directory."""
+        """Path of the directory."""
 
     @property
     def topic(self) -> str | None:
-        """Topic, if the directory is named after one."""
+        """Topic, if the directory's name contains one."""
 
     @property
     def partition(self) -> int | None:
-        """Partition, if the directory is named after one."""
+        """Partition, if the directory's name contains one."""
 
     @property
     def topic_id(self) -> str | None:
-        """Topic id as in ``partition.metadata``, 22 characters of base64url; None in logs of old brokers."""
+        """Topic id from ``partition.metadata``, 22 characters of base64url; None in logs of old brokers."""
 
     @property
     def segments(self) -> list[Segment]:
-        """The segments by base offset."""
+        """The segments, sorted by base offset."""
 
     @property
     def snapshots(self) -> list[tuple[int, str]]:
@@ -239,18 +239,19 @@ class PartitionLog:
 
     @property
     def leftovers(self) -> list[str]:
-        """What a broker was about to delete or to put in place: ``.deleted``, ``.cleaned`` and ``.swap`` files."""
+        """Files of an interrupted deletion or compaction: ``.deleted``, ``.cleaned`` and ``.swap`` files."""
 
     @property
     def start_offset(self) -> int:
         """First offset that consumers may read.
 
-        That of the log directory's ``log-start-offset-checkpoint`` where it is past the first segment's base offset.
+        The offset in the log directory's ``log-start-offset-checkpoint`` if it is past the first segment's base
+        offset, which is the default.
         """
 
     @property
     def end_offset(self) -> int:
-        """The offset that the next record would get."""
+        """The offset that the next record will get."""
 
     @property
     def leader_epochs(self) -> list[tuple[int, int]]:
@@ -260,13 +261,14 @@ class PartitionLog:
     def last_stable_offset(self) -> int:
         """The offset up to which a ``read_committed`` consumer may read.
 
-        The first offset of the earliest transaction that is still open at the end, else ``end_offset``.
+        The first offset of the earliest transaction that is still open at the end of the log, or ``end_offset`` if
+        none is.
         """
 
     def aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
-        """List the aborted transactions that a reader of a range of offsets must know.
+        """List the aborted transactions that a reader of a range of offsets needs.
 
-        From the transaction indexes; of segments without one, from one pass over headers and markers.
+        Uses the transaction indexes; scans the headers and markers of segments without one.
 
         Args:
             start_offset: First offset of the range.
@@ -276,36 +278,38 @@ class PartitionLog:
             The transactions in the order of their markers.
 
         Raises:
-            OSError: A file that can't be read.
+            OSError: A file can't be read.
         """
 
     def find_offset(self, offset: int) -> OffsetPlace | None:
-        """Find the batch that holds an offset, or the next one where the offset lies in a gap.
+        """Find the batch that contains an offset, or the next batch if the offset is in a gap.
 
         Args:
             offset: The offset.
 
         Returns:
-            The place; None below ``start_offset`` and from ``end_offset`` on.
+            The batch; None below ``start_offset`` and from ``end_offset`` on.
 
         Raises:
-            CorruptError: A log that can't be walked up to the batch.
-            OSError: A file that can't be read.
+            CorruptError: The log can't be read up to the batch.
+            OSError: A file can't be read.
         """
 
     def find_timestamp(self, timestamp: _Time) -> TimestampPlace | None:
-        """Answer a timestamp as a broker answers a ``ListOffsets`` request.
+        """Look up a timestamp as a broker does for a ``ListOffsets`` request.
 
-        Args: timestamp: Milliseconds since the epoch, a ``datetime`` or ISO 8601 text with a time zone, or
-            ``kbat.EARLIEST``, ``kbat.LATEST``, ``kbat.MAX_TIMESTAMP``.
+        Args:
+            timestamp: Milliseconds since the epoch, a ``datetime`` or ISO 8601 text with a time zone, or
+                ``kbat.EARLIEST``, ``kbat.LATEST``, ``kbat.MAX_TIMESTAMP``.
 
         Returns:
-            The first record that is not older, from the first segment whose largest timestamp is not; None where there
-            is none. A segment without timestamps (v0) counts with the time of its last modification, as in a broker.
+            The first record with this timestamp or a later one, in the first segment whose largest timestamp is not
+                earlier; None if there is none. For a segment without timestamps (v0), its modification time counts,
+                as in a broker.
 
         Raises:
-            CorruptError: A log or records that can't be read up to the record.
-            OSError: A file that can't be read.
+            CorruptError: The log or its records can't be read up to the record.
+            OSError: A file can't be read.
         """
 
     def scan(self, **options: Any) -> Scan:  # noqa: ANN401 -- those of kbat.scan
@@ -317,16 +321,16 @@ class PartitionLog:
 
 @final
 class LogDirectory:
-    """A broker's log directory, listed once.
+    """A broker's log directory. It is listed once, by the constructor.
 
     Args:
         path: The directory, one of the broker's ``log.dirs``.
         topics: Only these topics: names, or patterns with ``*``, ``?`` and ``[...]``. Default: all.
         partitions: Only partitions with these numbers. Default: all.
-        limits: Bounds on untrusted input, for everything that is read from it.
+        limits: Bounds on untrusted input, for everything read from the directory.
 
     Raises:
-        OSError: The directory can't be read. Directories in it that are not live partitions are in ``stray``.
+        OSError: The directory can't be read. Subdirectories that are not live partitions are in ``stray``.
         ValueError: The path is a partition directory; a topic or partition does not exist.
 
     Example:
@@ -344,26 +348,28 @@ class LogDirectory:
     ) -> Self: ...
     @property
     def path(self) -> str:
-        """The directory."""
+        """Path of the directory."""
 
     @property
     def partitions(self) -> list[PartitionLog]:
-        """The live partitions by topic and partition."""
+        """The live partitions, sorted by topic and partition."""
 
     def partition(self, topic: str, partition: int) -> PartitionLog | None:
-        """Find a partition; None where there is no such directory."""
+        """Find a partition. Returns None if it does not exist."""
 
     @property
     def stray(self) -> list[StrayDirectory]:
-        """Directories that are no live partition: deleted, future and stray ones, and names that no broker gives."""
+        """Directories that are not live partitions: deleted, future and stray ones, and names that brokers do not
+    create.
+    """
 
     @property
     def is_clean_shutdown(self) -> bool:
-        """Whether the broker left the mark of a clean shutdown; a running broker's directory has none."""
+        """Whether the broker marked its shutdown as clean. A running broker's directory does not have the mark."""
 
     @property
     def meta(self) -> MetaProperties | None:
-        """What ``meta.properties`` says, None where there is no such file.
+        """The content of ``meta.properties``, or None if the file does not exist.
 
         Raises:
             CorruptError: The file is malformed.
@@ -371,7 +377,7 @@ class LogDirectory:
 
     @property
     def checkpoints(self) -> dict[str, dict[tuple[str, int], int]]:
-        """The offset checkpoints that are there, by file name: ``(topic, partition) -> offset``.
+        """The existing offset checkpoints, by file name: ``(topic, partition) -> offset``.
 
         Raises:
             CorruptError: One of the files is malformed.
@@ -381,15 +387,15 @@ class LogDirectory:
 
 @final
 class MetaProperties:
-    """What ``meta.properties`` says of the broker."""
+    """The broker's properties in ``meta.properties``."""
 
     @property
     def version(self) -> int:
-        """0 or 1."""
+        """Version of the format: 0 or 1."""
 
     @property
     def node_id(self) -> int | None:
-        """Id of the node, ``broker.id`` in version 0."""
+        """Id of the node; ``broker.id`` in version 0."""
 
     @property
     def cluster_id(self) -> str | None:
@@ -401,28 +407,28 @@ class MetaProperties:
 
 @final
 class StrayDirectory:
-    """A directory that holds no live partition."""
+    """A directory that is not a live partition."""
 
     @property
     def path(self) -> str:
-        """Where it is."""
+        """Path of the directory."""
 
     @property
     def topic(self) -> str | None:
-        """Topic, if the name tells one; perhaps only its beginning."""
+        """Topic, if the name contains one; possibly only its beginning."""
 
     @property
     def partition(self) -> int | None:
-        """Partition, if the name tells one."""
+        """Partition, if the name contains one."""
 
     @property
     def state(self) -> Literal["delete", "future", "stray", "unreadable", "unknown"]:
-        """Why it holds no live partition.
+        """Why the directory is not a live partition.
 
-        ``"delete"``, ``"future"``, ``"stray"``; ``"unreadable"`` for a live partition that can't be listed,
-        ``"unknown"`` for a name that no broker gives.
+        ``"delete"``, ``"future"`` or ``"stray"``; ``"unreadable"`` for a live partition that can't be listed,
+        ``"unknown"`` for a name that brokers do not create.
         """
 
     @property
     def error(self) -> str | None:
-        """Why a live partition can't be listed."""
+        """Why a live partition can't be listed; None for the other states."""

@@ -1,5 +1,5 @@
 # ruff: noqa: PYI021 -- editors show these docstrings; the compiled module has them too
-"""Columns to Parquet files."""
+"""Write columns to Parquet files."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -11,19 +11,19 @@ __all__ = ["ParquetFile", "write_parquet"]
 
 @final
 class ParquetFile:
-    """A Parquet file that was written."""
+    """A Parquet file written by :func:`write_parquet`."""
 
     @property
     def path(self) -> str:
-        """Where it is."""
+        """Path of the directory."""
 
     @property
     def row_count(self) -> int:
-        """Its rows."""
+        """Number of rows."""
 
     @property
     def size(self) -> int:
-        """Its bytes."""
+        """Bytes of the file."""
 
 def write_parquet(
     scan: Scan,
@@ -40,32 +40,32 @@ def write_parquet(
 ) -> list[ParquetFile]:
     """Write a scan to Parquet in Rust: one file, or a directory partitioned in Hive's layout.
 
-    Memory holds ``max_memory_bytes`` of rows, and half a megabyte a file. A directory gets one file; of more than 1,024
-    directories, whose rows come in no order, some get several. Files get their names when all of them are whole; an
-    error leaves none.
-    A file that has such a name is replaced, one that a link leads to as well; others in the directory stay.
+    Memory use is up to ``max_memory_bytes`` of rows, plus half a megabyte per open file. Each directory gets one
+    file; with more than 1,024 directories and unsorted rows, some get several. Files get their final names when all
+    of them are complete, and an error leaves none. Existing files of these names are replaced, including the targets
+    of links; other files in the directory are kept.
 
     Args:
-        scan: What :func:`kbat.scan` gives.
-        target: The file; the directory where ``partition_by`` names something.
-        partition_by: Columns that become directories, outermost first: ``topic``, ``partition`` and the like, also
+        scan: A scan from :func:`kbat.scan`.
+        target: The file, or the directory if ``partition_by`` names columns.
+        partition_by: Columns that become directories, outermost first: ``topic``, ``partition`` and similar, also
             ``"date"`` and ``"hour"`` of the timestamp in UTC.
         compression: ``none``, ``snappy``, ``lz4``, ``gzip``, ``zstd``; the last two also with a level: ``"zstd:3"``.
-        names: Other names for the columns that are written, in their order.
+        names: Names for the written columns, in their order, to replace the scan's names.
         file_stem: Beginning of the names of files in a partitioned directory.
-        row_group_bytes: Bytes of encoded data after which a row group ends.
-        max_memory_bytes: Bytes that all open files together may hold.
-        threads: Threads that read; with more than one, writing goes on beside them.
-        progress: Called every now and then with the bytes walked over and the bytes of all sources; True for a
+        row_group_bytes: Target size of a row group in bytes of encoded data.
+        max_memory_bytes: Maximum bytes that all open files together may buffer.
+        threads: Number of threads that read. With more than one, another thread writes at the same time.
+        progress: Called periodically with the number of bytes processed and the bytes of all sources; True for a
             progress bar, if ``rich`` is installed.
 
     Returns:
-        The files.
+        The files written.
 
     Raises:
-        ValueError: A column or codec that does not exist, a column that can't name a directory.
-        KbatError: What reading the scan raises.
-        OSError: A file that can't be written.
+        ValueError: A column or codec does not exist, or a column can't name a directory.
+        KbatError: Reading the scan failed.
+        OSError: A file can't be written.
 
     Example:
         >>> kbat.write_parquet(kbat.scan("/var/lib/kafka/data"), "out", partition_by=["topic", "date"])

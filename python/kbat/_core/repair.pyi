@@ -1,5 +1,5 @@
 # ruff: noqa: PYI021 -- editors show these docstrings; the compiled module has them too
-"""Damaged logs: verifying, recovering, salvaging, rebuilding indexes."""
+"""Verify, recover and salvage damaged logs, and rebuild indexes."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -30,22 +30,24 @@ def verify(
     limits: Limits | None = None,
     progress: _ProgressCallback | None = None,
 ) -> Report:
-    """Verify a ``.log`` file with the indexes beside it, a partition directory, or a log directory with its partitions.
+    """Verify a ``.log`` file with its indexes, a partition directory, or a log directory with its partitions.
 
-    Everything that a broker's recovery and ``kafka-dump-log`` check, and more. Nothing is changed; damage of any kind
-    is in the report, never an exception.
+    Checks everything that a broker's recovery and ``kafka-dump-log`` check, and more. Nothing is changed. Corruption
+    of any kind is in the report and never raises.
 
     Args:
         path: The file or directory.
-        topics: Of a log directory, only these topics: names, or patterns with ``*``, ``?`` and ``[...]``. Default: all.
-        partitions: Of a log directory, only partitions with these numbers. Default: all.
+        topics: In a log directory, only these topics: names, or patterns with ``*``, ``?`` and ``[...]``. Default:
+            all.
+        partitions: In a log directory, only partitions with these numbers. Default: all.
         limits: Bounds on untrusted input.
-        progress: Called with the bytes done and the bytes to do, every few megabytes.
+        progress: Called with the bytes done and the total bytes, every few megabytes.
 
     Raises:
-        LimitError: A batch is longer than ``limits.batch_len``. A record over another limit is a finding ``limit``.
+        LimitError: A batch is longer than ``limits.batch_len``. Other exceeded limits are findings of kind
+            ``limit``.
         OSError: A file can't be read.
-        ValueError: The path holds something but no segment, or a topic or partition does not exist.
+        ValueError: The directory is not empty but contains no segment, or a topic or partition does not exist.
 
     Example:
         >>> report = kbat.verify("/var/lib/kafka/data")
@@ -65,25 +67,25 @@ def recover(
 ) -> RepairReport:
     """Recover a partition directory as a broker does when it starts after an unclean shutdown.
 
-    The log is cut at the first batch that is incomplete or whose size, magic or checksum is wrong, and all later
-    segments are deleted; indexes, transaction indexes, producer snapshots and leader epochs are made from what is
-    left. Files of interrupted compactions and deletions are settled. To keep what lies after the first fault, use
-    ``salvage``.
+    The log is truncated at the first batch that is incomplete or whose size, magic or checksum is wrong, and all
+    later segments are deleted. Indexes, transaction indexes, producer snapshots and leader epochs are rebuilt from
+    the remaining batches. Interrupted compactions and deletions are completed or undone. To keep the batches after
+    the first corruption, use ``salvage``.
 
     Args:
         path: The partition's directory.
-        out: Directory for the recovered copy; it must be missing or empty. It appears when it is complete.
+        out: Directory for the recovered copy; it must be missing or empty. It is created when the copy is complete.
         dry_run: Change nothing and report what would be done.
-        in_place: Change the directory itself. Refused where a broker holds the log directory's ``.lock`` (seen on
-            Linux only).
+        in_place: Change the directory itself. Fails if a broker holds the log directory's ``.lock`` (detected only
+            on Linux).
         index_interval_bytes: Bytes between two index entries, the topic's ``index.interval.bytes``.
         limits: Bounds on untrusted input.
-        progress: Called with the bytes done and the bytes to do, every few megabytes.
+        progress: Called with the bytes done and the total bytes, every few megabytes.
 
     Raises:
-        ValueError: Neither or both of ``out`` and ``in_place``; ``out`` is not empty; no segment; a segment of
-            2 GiB or more; a broker runs.
-        LimitError: A batch whose checksum is right is over the limits.
+        ValueError: Neither or both of ``out`` and ``in_place`` are set, ``out`` is not empty, there is no segment, a
+            segment has 2 GiB or more, or a broker is running.
+        LimitError: A batch with a valid checksum exceeds the limits.
         OSError: Reading or writing failed.
 
     Example:
@@ -99,23 +101,24 @@ def salvage(
     limits: Limits | None = None,
     progress: _ProgressCallback | None = None,
 ) -> RepairReport:
-    """Keep every whole batch of a file or partition directory that a broker would cut at the first fault.
+    """Keep every whole batch of a file or partition directory, also those that ``recover`` truncates.
 
-    A batch is whole if its size, magic and checksum are right, all its records can be read, and its offsets lie after
-    those of the batch before it. After damage the next batch is looked for; bytes inside a record are never taken for
-    one. What was left out is in ``dropped`` of the report and in the file ``holes.jsonl`` of the result.
+    A batch is whole if its size, magic and checksum are right, all its records can be read, and its offsets come
+    after those of the previous batch. After corruption, the search for the next batch never mistakes bytes inside a
+    record for a batch. The report lists omitted bytes in ``dropped``, and the result lists them in the file
+    ``holes.jsonl``.
 
     Args:
-        path: The file or directory, which is only read.
-        out: Directory to write; it must be missing or empty. It appears when it is complete: segments with their
-            offsets as they were, indexes, producer snapshots, leader epochs.
+        path: The file or directory. It is only read.
+        out: Directory to write; it must be missing or empty. It is created when it is complete: segments with
+            unchanged offsets, indexes, producer snapshots, leader epochs.
         index_interval_bytes: Bytes between two index entries.
         limits: Bounds on untrusted input.
-        progress: Called with the bytes done and the bytes to do, every few megabytes.
+        progress: Called with the bytes done and the total bytes, every few megabytes.
 
     Raises:
-        ValueError: ``out`` is not empty; no segment.
-        LimitError: A batch that is whole is over the limits.
+        ValueError: ``out`` is not empty, or there is no segment.
+        LimitError: A whole batch exceeds the limits.
         OSError: Reading or writing failed.
 
     Example:
@@ -131,21 +134,21 @@ def rebuild_indexes(
     limits: Limits | None = None,
     progress: _ProgressCallback | None = None,
 ) -> RepairReport:
-    """Make ``.index``, ``.timeindex``, ``.txnindex`` and producer snapshots anew, for a partition or one segment.
+    """Rebuild ``.index``, ``.timeindex``, ``.txnindex`` and producer snapshots of a partition or one segment.
 
-    No byte of a ``.log`` file is changed. Indexes reach up to a segment's first fault. Snapshots that can be read are
-    kept.
+    ``.log`` files are not changed. Indexes cover a segment up to its first corruption. Readable snapshots are kept.
 
     Args:
         path: The partition's directory, or a ``.log`` file.
-        out: Directory for the new files; it must be missing or empty. Default: they replace those beside the log.
+        out: Directory for the new files; it must be missing or empty. Default: replace the existing ones.
         index_interval_bytes: Bytes between two index entries, the topic's ``index.interval.bytes``.
         limits: Bounds on untrusted input.
-        progress: Called with the bytes done and the bytes to do, every few megabytes.
+        progress: Called with the bytes done and the total bytes, every few megabytes.
 
     Raises:
-        ValueError: ``out`` is not empty; no segment; a broker runs and the files would be replaced.
-        LimitError: A batch whose checksum is right is over the limits.
+        ValueError: ``out`` is not empty, there is no segment, or the files would be replaced while a broker is
+            running.
+        LimitError: A batch with a valid checksum exceeds the limits.
         OSError: Reading or writing failed.
 
     Example:
@@ -154,49 +157,49 @@ def rebuild_indexes(
 
 @final
 class Finding:
-    """Something that is not as it should be."""
+    """One finding of :func:`verify`."""
 
     @property
     def severity(self) -> Literal["info", "warning", "error"]:
-        """How bad it is.
+        """Severity of the finding.
 
-        ``"info"``: normal in some logs; ``"warning"``: a broker lives with it; ``"error"``: data is lost, a broker
-        would cut the log or not start, or its answers would be wrong.
+        ``"info"``: normal in some logs. ``"warning"``: a broker works despite it. ``"error"``: data is lost, a
+        broker would truncate the log or fail to start, or it would return wrong results.
         """
 
     @property
     def kind(self) -> str:
-        """What it is, a stable name in snake_case."""
+        """Kind of the finding, a stable name in snake_case."""
 
     @property
     def path(self) -> str:
-        """The file or directory."""
+        """Path of the file or directory."""
 
     @property
     def position(self) -> int | None:
-        """Where in the file, in bytes."""
+        """Position in the file, in bytes."""
 
     @property
     def offset(self) -> int | None:
-        """The Kafka offset it is about."""
+        """The Kafka offset that the finding concerns."""
 
     @property
     def message(self) -> str:
-        """What it means and what to do."""
+        """Meaning of the finding, and what to do."""
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it under its names."""
+        """Return the fields as a dictionary."""
 
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
 
 @final
 class Report:
-    """What :func:`verify` found. ``str(report)`` is a text of a line a finding."""
+    """The result of :func:`verify`. ``str(report)`` is a text with one line per finding."""
 
     @property
     def path(self) -> str:
-        """What was verified."""
+        """Path that was verified."""
 
     @property
     def ok(self) -> bool:
@@ -204,46 +207,46 @@ class Report:
 
     @property
     def exit_code(self) -> int:
-        """What a command should exit with: 0 where nothing is wrong, 1 for warnings, 2 for errors."""
+        """Exit code for a command: 0 if nothing is wrong, 1 for warnings, 2 for errors."""
 
     @property
     def findings(self) -> list[Finding]:
-        """Everything found, in the order of the files; of one kind in one file only the first twenty."""
+        """Findings in the order of the files; of each kind, only the first twenty per file."""
 
     @property
     def omitted_count(self) -> int:
-        """Findings that are not listed."""
+        """Number of findings that are not listed."""
 
     @property
     def segment_count(self) -> int:
-        """Segments read."""
+        """Number of segments read."""
 
     @property
     def batch_count(self) -> int:
-        """Batches that are whole."""
+        """Number of whole batches."""
 
     @property
     def record_count(self) -> int:
-        """Records in them."""
+        """Number of records in them."""
 
     @property
     def byte_count(self) -> int:
-        """Bytes of ``.log`` files."""
+        """Bytes of the ``.log`` files."""
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it under its names; paths as text."""
+        """Return the fields as a dictionary; paths are text."""
 
 @final
 class RepairedSegment:
-    """A segment of the result of a repair."""
+    """A segment in the result of a repair."""
 
     @property
     def base_offset(self) -> int:
-        """Base offset in the file's name."""
+        """Base offset from the file's name."""
 
     @property
     def path(self) -> str:
-        """The file that was read."""
+        """Path of the file that was read."""
 
     @property
     def bytes_before(self) -> int:
@@ -255,10 +258,10 @@ class RepairedSegment:
 
     @property
     def batch_count(self) -> int:
-        """Batches in the result."""
+        """Number of batches in the result."""
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it under its names."""
+        """Return the fields as a dictionary."""
 
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
@@ -269,64 +272,64 @@ class DroppedRange:
 
     @property
     def path(self) -> str:
-        """The file."""
+        """Path of the file."""
 
     @property
     def position(self) -> int:
-        """First byte."""
+        """Position of the first byte."""
 
     @property
     def length(self) -> int:
-        """How many bytes."""
+        """Number of bytes."""
 
     @property
     def first_offset(self) -> int | None:
-        """The first offset that may be lost; None where none is."""
+        """The first offset that may be lost; None if none is."""
 
     @property
     def last_offset(self) -> int | None:
-        """The last offset that may be lost; None where none is, or nothing tells it."""
+        """The last offset that may be lost; None if none is, or if it is unknown."""
 
     @property
     def reason(self) -> str:
-        """Why, a stable name in snake_case."""
+        """Why the bytes were dropped, a stable name in snake_case."""
 
     @property
     def message(self) -> str:
-        """Why, in words."""
+        """Why the bytes were dropped, in words."""
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it under its names."""
+        """Return the fields as a dictionary."""
 
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
 
 @final
 class RepairReport:
-    """What :func:`recover`, :func:`salvage` or :func:`rebuild_indexes` found and did.
+    """The result of :func:`recover`, :func:`salvage` or :func:`rebuild_indexes`.
 
-    ``str(report)`` is a text of a line a finding.
+    ``str(report)`` is a text with one line per finding.
     """
 
     @property
     def path(self) -> str:
-        """What was read."""
+        """Path that was read."""
 
     @property
     def out(self) -> str | None:
-        """Where the result lies; None where it was worked in place or nothing was written."""
+        """Path of the result; None if the directory was changed in place or nothing was written."""
 
     @property
     def dry_run(self) -> bool:
-        """Whether nothing was written: this is what would be done."""
+        """Whether this is a dry run: nothing was written, and the report describes what would be done."""
 
     @property
     def segments(self) -> list[RepairedSegment]:
-        """The segments of the result, by base offset."""
+        """The segments of the result, sorted by base offset."""
 
     @property
     def dropped(self) -> list[DroppedRange]:
-        """Bytes of the input that are in no segment of the result.
+        """Bytes of the input that are not in any segment of the result.
 
         For :func:`rebuild_indexes`, bytes that no index covers.
         """
@@ -335,7 +338,7 @@ class RepairReport:
     def files(self) -> list[tuple[str, Literal["written", "deleted", "truncated", "renamed"]]]:
         """Files as ``(name, action)``: ``"written"``, ``"deleted"``, ``"truncated"``, ``"renamed"``.
 
-        ``.log`` files of a copy are left out.
+        ``.log`` files of a copy are omitted.
         """
 
     @property
@@ -351,4 +354,4 @@ class RepairReport:
         """The offset after the last batch."""
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it under its names."""
+        """Return the fields as a dictionary."""

@@ -274,7 +274,7 @@ class CompactReport:
         """Bytes at the ends of segments that are no batch, such as one that is cut; they are not copied."""
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it under its names."""
+        """Return the fields as a dictionary."""
 
 @final
 class FilterReport:
@@ -282,7 +282,7 @@ class FilterReport:
 
     @property
     def read(self) -> RewriteCounts:
-        """What was read."""
+        """Path that was read."""
 
     @property
     def written(self) -> RewriteCounts:
@@ -313,7 +313,7 @@ class FilterReport:
         """Bytes at the ends of segments that are no batch, such as one that is cut; they are not copied."""
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it under its names."""
+        """Return the fields as a dictionary."""
 
 @final
 class RewriteReport:
@@ -321,7 +321,7 @@ class RewriteReport:
 
     @property
     def read(self) -> RewriteCounts:
-        """What was read."""
+        """Path that was read."""
 
     @property
     def written(self) -> RewriteCounts:
@@ -344,4 +344,4 @@ class RewriteReport:
         """Bytes at the ends of segments that are no batch, such as one that is cut; they are not copied."""
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it under its names."""
+        """Return the fields as a dictionary."""

@@ -69,7 +69,7 @@ class LogWriter:
     ) -> Self: ...
     @property
     def directory(self) -> str:
-        """The directory."""
+        """Path of the directory."""
 
     @property
     def start_offset(self) -> int:

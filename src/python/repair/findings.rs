@@ -1,4 +1,4 @@
-//! What `verify` says.
+//! The report of `verify`.
 
 use std::ffi::OsString;
 
@@ -7,53 +7,53 @@ use pyo3::types::{PyDict, PyList};
 
 use crate::repair::{Finding, Report};
 
-/// Something that is not as it should be.
+/// One finding of :func:`verify`.
 #[pyclass(frozen, name = "Finding", module = "kbat", eq)]
 #[derive(PartialEq)]
 pub(super) struct PyFinding(Finding);
 
 #[pymethods]
 impl PyFinding {
-    /// How bad it is.
+    /// Severity of the finding.
     ///
-    /// ``"info"``: normal in some logs; ``"warning"``: a broker lives with it; ``"error"``: data is lost, a broker
-    /// would cut the log or not start, or its answers would be wrong.
+    /// ``"info"``: normal in some logs. ``"warning"``: a broker works despite it. ``"error"``: data is lost, a
+    /// broker would truncate the log or fail to start, or it would return wrong results.
     #[getter]
     fn severity(&self) -> &'static str {
         self.0.severity.name()
     }
 
-    /// What it is, a stable name in snake_case.
+    /// Kind of the finding, a stable name in snake_case.
     #[getter]
     fn kind(&self) -> &'static str {
         self.0.kind
     }
 
-    /// The file or directory.
+    /// Path of the file or directory.
     #[getter]
     fn path(&self) -> OsString {
         self.0.path.as_os_str().to_owned()
     }
 
-    /// Where in the file, in bytes.
+    /// Position in the file, in bytes.
     #[getter]
     fn position(&self) -> Option<u64> {
         self.0.position
     }
 
-    /// The Kafka offset it is about.
+    /// The Kafka offset that the finding concerns.
     #[getter]
     fn offset(&self) -> Option<i64> {
         self.0.offset
     }
 
-    /// What it means and what to do.
+    /// Meaning of the finding, and what to do.
     #[getter]
     fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// All of it under its names.
+    /// Return the fields as a dictionary.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         dict.set_item("severity", self.severity())?;
@@ -74,13 +74,13 @@ impl PyFinding {
     }
 }
 
-/// What :func:`verify` found. ``str(report)`` is a text of a line a finding.
+/// The result of :func:`verify`. ``str(report)`` is a text with one line per finding.
 #[pyclass(frozen, name = "Report", module = "kbat")]
 pub(super) struct PyReport(pub(super) Report);
 
 #[pymethods]
 impl PyReport {
-    /// What was verified.
+    /// Path that was verified.
     #[getter]
     fn path(&self) -> OsString {
         self.0.path.as_os_str().to_owned()
@@ -92,49 +92,49 @@ impl PyReport {
         self.0.is_ok()
     }
 
-    /// What a command should exit with: 0 where nothing is wrong, 1 for warnings, 2 for errors.
+    /// Exit code for a command: 0 if nothing is wrong, 1 for warnings, 2 for errors.
     #[getter]
     fn exit_code(&self) -> i32 {
         self.0.exit_code()
     }
 
-    /// Everything found, in the order of the files; of one kind in one file only the first twenty.
+    /// Findings in the order of the files; of each kind, only the first twenty per file.
     #[getter]
     fn findings(&self) -> Vec<PyFinding> {
         self.0.findings.iter().cloned().map(PyFinding).collect()
     }
 
-    /// Findings that are not listed.
+    /// Number of findings that are not listed.
     #[getter]
     fn omitted_count(&self) -> u64 {
         self.0.omitted_count
     }
 
-    /// Segments read.
+    /// Number of segments read.
     #[getter]
     fn segment_count(&self) -> u64 {
         self.0.segment_count
     }
 
-    /// Batches that are whole.
+    /// Number of whole batches.
     #[getter]
     fn batch_count(&self) -> u64 {
         self.0.batch_count
     }
 
-    /// Records in them.
+    /// Number of records in them.
     #[getter]
     fn record_count(&self) -> u64 {
         self.0.record_count
     }
 
-    /// Bytes of ``.log`` files.
+    /// Bytes of the ``.log`` files.
     #[getter]
     fn byte_count(&self) -> u64 {
         self.0.byte_count
     }
 
-    /// All of it under its names; paths as text.
+    /// Return the fields as a dictionary; paths are text.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let findings = PyList::empty(py);
         for finding in self.findings() {

@@ -21,10 +21,10 @@ use crate::store::listing::list_location;
 use findings::{PyFinding, PyReport};
 use reports::{PyDroppedRange, PyRepairReport, PyRepairedSegment};
 
-/// Makes the submodule and everything in it.
+/// Creates the submodule and everything in it.
 pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     let module =
-        add_submodule(parent, "repair", "Damaged logs: verifying, recovering, salvaging, rebuilding indexes.")?;
+        add_submodule(parent, "repair", "Verify, recover and salvage damaged logs, and rebuild indexes.")?;
     module.add_class::<PyDroppedRange>()?;
     module.add_class::<PyFinding>()?;
     module.add_class::<PyRepairReport>()?;
@@ -37,22 +37,24 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     Ok(())
 }
 
-/// Verify a ``.log`` file with the indexes beside it, a partition directory, or a log directory with its partitions.
+/// Verify a ``.log`` file with its indexes, a partition directory, or a log directory with its partitions.
 ///
-/// Everything that a broker's recovery and ``kafka-dump-log`` check, and more. Nothing is changed; damage of any kind
-/// is in the report, never an exception.
+/// Checks everything that a broker's recovery and ``kafka-dump-log`` check, and more. Nothing is changed. Corruption
+/// of any kind is in the report and never raises.
 ///
 /// Args:
 ///     path: The file or directory.
-///     topics: Of a log directory, only these topics: names, or patterns with ``*``, ``?`` and ``[...]``. Default: all.
-///     partitions: Of a log directory, only partitions with these numbers. Default: all.
+///     topics: In a log directory, only these topics: names, or patterns with ``*``, ``?`` and ``[...]``. Default:
+///         all.
+///     partitions: In a log directory, only partitions with these numbers. Default: all.
 ///     limits: Bounds on untrusted input.
-///     progress: Called with the bytes done and the bytes to do, every few megabytes.
+///     progress: Called with the bytes done and the total bytes, every few megabytes.
 ///
 /// Raises:
-///     LimitError: A batch is longer than ``limits.batch_len``. A record over another limit is a finding ``limit``.
+///     LimitError: A batch is longer than ``limits.batch_len``. Other exceeded limits are findings of kind
+///         ``limit``.
 ///     OSError: A file can't be read.
-///     ValueError: The path holds something but no segment, or a topic or partition does not exist.
+///     ValueError: The directory is not empty but contains no segment, or a topic or partition does not exist.
 ///
 /// Example:
 ///     >>> report = kbat.verify("/var/lib/kafka/data")
@@ -81,25 +83,25 @@ fn verify(
 
 /// Recover a partition directory as a broker does when it starts after an unclean shutdown.
 ///
-/// The log is cut at the first batch that is incomplete or whose size, magic or checksum is wrong, and all later
-/// segments are deleted; indexes, transaction indexes, producer snapshots and leader epochs are made from what is
-/// left. Files of interrupted compactions and deletions are settled. To keep what lies after the first fault, use
-/// ``salvage``.
+/// The log is truncated at the first batch that is incomplete or whose size, magic or checksum is wrong, and all
+/// later segments are deleted. Indexes, transaction indexes, producer snapshots and leader epochs are rebuilt from
+/// the remaining batches. Interrupted compactions and deletions are completed or undone. To keep the batches after
+/// the first corruption, use ``salvage``.
 ///
 /// Args:
 ///     path: The partition's directory.
-///     out: Directory for the recovered copy; it must be missing or empty. It appears when it is complete.
+///     out: Directory for the recovered copy; it must be missing or empty. It is created when the copy is complete.
 ///     dry_run: Change nothing and report what would be done.
-///     in_place: Change the directory itself. Refused where a broker holds the log directory's ``.lock`` (seen on
-///         Linux only).
+///     in_place: Change the directory itself. Fails if a broker holds the log directory's ``.lock`` (detected only
+///         on Linux).
 ///     index_interval_bytes: Bytes between two index entries, the topic's ``index.interval.bytes``.
 ///     limits: Bounds on untrusted input.
-///     progress: Called with the bytes done and the bytes to do, every few megabytes.
+///     progress: Called with the bytes done and the total bytes, every few megabytes.
 ///
 /// Raises:
-///     ValueError: Neither or both of ``out`` and ``in_place``; ``out`` is not empty; no segment; a segment of
-///         2 GiB or more; a broker runs.
-///     LimitError: A batch whose checksum is right is over the limits.
+///     ValueError: Neither or both of ``out`` and ``in_place`` are set, ``out`` is not empty, there is no segment, a
+///         segment has 2 GiB or more, or a broker is running.
+///     LimitError: A batch with a valid checksum exceeds the limits.
 ///     OSError: Reading or writing failed.
 ///
 /// Example:
@@ -119,30 +121,31 @@ fn recover(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<PyRepairReport> {
     if !dry_run && out.is_none() && !in_place {
-        let message = "give out, a directory for the recovered copy, or in_place=True to change the directory itself";
+        let message = "pass out, a directory for the recovered copy, or in_place=True to change the directory itself";
         return Err(PyValueError::new_err(message));
     }
     let options = RecoverOptions { out, in_place, dry_run, index_interval_bytes, limits: or_default(limits) };
     run(py, progress, |_, progress| recover_partition(&path, &options, progress)).map(PyRepairReport)
 }
 
-/// Keep every whole batch of a file or partition directory that a broker would cut at the first fault.
+/// Keep every whole batch of a file or partition directory, including those that ``recover`` would drop.
 ///
-/// A batch is whole if its size, magic and checksum are right, all its records can be read, and its offsets lie after
-/// those of the batch before it. After damage the next batch is looked for; bytes inside a record are never taken for
-/// one. What was left out is in ``dropped`` of the report and in the file ``holes.jsonl`` of the result.
+/// A batch is whole if its size, magic and checksum are right, all its records can be read, and its offsets come
+/// after those of the previous batch. After corruption, the search for the next batch never mistakes bytes inside a
+/// record for a batch. The report lists omitted bytes in ``dropped``, and the result lists them in the file
+/// ``holes.jsonl``.
 ///
 /// Args:
-///     path: The file or directory, which is only read.
-///     out: Directory to write; it must be missing or empty. It appears when it is complete: segments with their
-///         offsets as they were, indexes, producer snapshots, leader epochs.
+///     path: The file or directory. It is only read.
+///     out: Directory to write; it must be missing or empty. It is created when it is complete: segments with
+///         unchanged offsets, indexes, producer snapshots, leader epochs.
 ///     index_interval_bytes: Bytes between two index entries.
 ///     limits: Bounds on untrusted input.
-///     progress: Called with the bytes done and the bytes to do, every few megabytes.
+///     progress: Called with the bytes done and the total bytes, every few megabytes.
 ///
 /// Raises:
-///     ValueError: ``out`` is not empty; no segment.
-///     LimitError: A batch that is whole is over the limits.
+///     ValueError: ``out`` is not empty, or there is no segment.
+///     LimitError: A whole batch exceeds the limits.
 ///     OSError: Reading or writing failed.
 ///
 /// Example:
@@ -162,21 +165,21 @@ fn salvage(
     run(py, progress, |_, progress| salvage_partition(&path, &out, &options, progress)).map(PyRepairReport)
 }
 
-/// Make ``.index``, ``.timeindex``, ``.txnindex`` and producer snapshots anew, for a partition or one segment.
+/// Rebuild ``.index``, ``.timeindex``, ``.txnindex`` and producer snapshots of a partition or one segment.
 ///
-/// No byte of a ``.log`` file is changed. Indexes reach up to a segment's first fault. Snapshots that can be read are
-/// kept.
+/// ``.log`` files are not changed. Indexes cover a segment up to its first corruption. Readable snapshots are kept.
 ///
 /// Args:
 ///     path: The partition's directory, or a ``.log`` file.
-///     out: Directory for the new files; it must be missing or empty. Default: they replace those beside the log.
+///     out: Directory for the new files; it must be missing or empty. Default: replace the existing ones.
 ///     index_interval_bytes: Bytes between two index entries, the topic's ``index.interval.bytes``.
 ///     limits: Bounds on untrusted input.
-///     progress: Called with the bytes done and the bytes to do, every few megabytes.
+///     progress: Called with the bytes done and the total bytes, every few megabytes.
 ///
 /// Raises:
-///     ValueError: ``out`` is not empty; no segment; a broker runs and the files would be replaced.
-///     LimitError: A batch whose checksum is right is over the limits.
+///     ValueError: ``out`` is not empty, there is no segment, or the files would be replaced while a broker is
+///         running.
+///     LimitError: A batch with a valid checksum exceeds the limits.
 ///     OSError: Reading or writing failed.
 ///
 /// Example:

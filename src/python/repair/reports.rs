@@ -1,4 +1,4 @@
-//! What `recover`, `salvage` and `rebuild_indexes` say.
+//! The reports of `recover`, `salvage` and `rebuild_indexes`.
 
 use std::ffi::OsString;
 
@@ -7,20 +7,20 @@ use pyo3::types::{PyDict, PyList};
 
 use crate::repair::{DroppedRange, RepairReport, RepairedSegment};
 
-/// A segment of the result of a repair.
+/// A segment in the result of a repair.
 #[pyclass(frozen, name = "RepairedSegment", module = "kbat", eq)]
 #[derive(PartialEq)]
 pub(super) struct PyRepairedSegment(RepairedSegment);
 
 #[pymethods]
 impl PyRepairedSegment {
-    /// Base offset in the file's name.
+    /// Base offset from the file's name.
     #[getter]
     fn base_offset(&self) -> i64 {
         self.0.base_offset
     }
 
-    /// The file that was read.
+    /// Path of the file that was read.
     #[getter]
     fn path(&self) -> OsString {
         self.0.path.as_os_str().to_owned()
@@ -38,13 +38,13 @@ impl PyRepairedSegment {
         self.0.bytes_after
     }
 
-    /// Batches in the result.
+    /// Number of batches in the result.
     #[getter]
     fn batch_count(&self) -> u64 {
         self.0.batch_count
     }
 
-    /// All of it under its names.
+    /// Return the fields as a dictionary.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         dict.set_item("base_offset", self.base_offset())?;
@@ -68,49 +68,49 @@ pub(super) struct PyDroppedRange(DroppedRange);
 
 #[pymethods]
 impl PyDroppedRange {
-    /// The file.
+    /// Path of the file.
     #[getter]
     fn path(&self) -> OsString {
         self.0.path.as_os_str().to_owned()
     }
 
-    /// First byte.
+    /// Position of the first byte.
     #[getter]
     fn position(&self) -> u64 {
         self.0.position
     }
 
-    /// How many bytes.
+    /// Number of bytes.
     #[getter]
     fn length(&self) -> u64 {
         self.0.length
     }
 
-    /// The first offset that may be lost; None where none is.
+    /// The first offset that may be lost; None if none is.
     #[getter]
     fn first_offset(&self) -> Option<i64> {
         self.0.first_offset
     }
 
-    /// The last offset that may be lost; None where none is, or nothing tells it.
+    /// The last offset that may be lost; None if none is, or if it is unknown.
     #[getter]
     fn last_offset(&self) -> Option<i64> {
         self.0.last_offset
     }
 
-    /// Why, a stable name in snake_case.
+    /// Why the bytes were dropped, a stable name in snake_case.
     #[getter]
     fn reason(&self) -> &'static str {
         self.0.reason
     }
 
-    /// Why, in words.
+    /// Why the bytes were dropped, in words.
     #[getter]
     fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// All of it under its names.
+    /// Return the fields as a dictionary.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         dict.set_item("path", self.path())?;
@@ -132,39 +132,39 @@ impl PyDroppedRange {
     }
 }
 
-/// What :func:`recover`, :func:`salvage` or :func:`rebuild_indexes` found and did.
+/// The result of :func:`recover`, :func:`salvage` or :func:`rebuild_indexes`.
 ///
-/// ``str(report)`` is a text of a line a finding.
+/// ``str(report)`` is a text with one line per finding.
 #[pyclass(frozen, name = "RepairReport", module = "kbat")]
 pub(super) struct PyRepairReport(pub(super) RepairReport);
 
 #[pymethods]
 impl PyRepairReport {
-    /// What was read.
+    /// Path that was read.
     #[getter]
     fn path(&self) -> OsString {
         self.0.path.as_os_str().to_owned()
     }
 
-    /// Where the result lies; None where it was worked in place or nothing was written.
+    /// Path of the result; None if the directory was changed in place or nothing was written.
     #[getter]
     fn out(&self) -> Option<OsString> {
         self.0.out.as_ref().map(|out| out.as_os_str().to_owned())
     }
 
-    /// Whether nothing was written: this is what would be done.
+    /// Whether this is a dry run: nothing was written, and the report describes what would be done.
     #[getter]
     fn dry_run(&self) -> bool {
         self.0.dry_run
     }
 
-    /// The segments of the result, by base offset.
+    /// The segments of the result, sorted by base offset.
     #[getter]
     fn segments(&self) -> Vec<PyRepairedSegment> {
         self.0.segments.iter().cloned().map(PyRepairedSegment).collect()
     }
 
-    /// Bytes of the input that are in no segment of the result.
+    /// Bytes of the input that are not in any segment of the result.
     ///
     /// For :func:`rebuild_indexes`, bytes that no index covers.
     #[getter]
@@ -174,7 +174,7 @@ impl PyRepairReport {
 
     /// Files as ``(name, action)``: ``"written"``, ``"deleted"``, ``"truncated"``, ``"renamed"``.
     ///
-    /// ``.log`` files of a copy are left out.
+    /// ``.log`` files of a copy are omitted.
     #[getter]
     fn files(&self) -> Vec<(String, &'static str)> {
         self.0.files.iter().map(|change| (change.name.clone(), change.action.name())).collect()
@@ -198,7 +198,7 @@ impl PyRepairReport {
         self.0.end_offset
     }
 
-    /// All of it under its names.
+    /// Return the fields as a dictionary.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (segments, dropped) = (PyList::empty(py), PyList::empty(py));
         for segment in self.segments() {
