@@ -1,18 +1,18 @@
-//! Headers that may be those of a batch.
+//! Recognizes headers that may be those of a batch.
 
 use crate::format::header::{BATCH_HEADER_LEN, BatchHeader, CRC_START, LEGACY_CRC_START, LOG_OVERHEAD, MIN_LENGTH_V2};
 use crate::num::{u64_of, usize_of};
 
-/// Where the length of a v0 and v1 message's key ends.
+/// Position after the key length in a v0 and a v1 message.
 const LEGACY_KEY_LENGTH_END: [usize; 2] = [22, 30];
-/// Bytes of a v0 and v1 message without key and value.
+/// Size in bytes of a v0 and a v1 message without key and value.
 const LEGACY_OVERHEAD: [usize; 2] = [26, 34];
-/// Bytes of the smallest message.
+/// Size in bytes of the smallest message.
 const SMALLEST: usize = 26;
-/// Attribute bits that no batch of v2 has set.
+/// Attribute bits that are never set in a v2 batch.
 const UNUSED_ATTRIBUTES: u16 = 0xff80;
 
-/// The header at the start of `bytes`, where every field holds what a broker would have written.
+/// Parses the header at the start of `bytes`. Returns `None` unless every field has a value that a broker writes.
 pub(super) fn candidate(bytes: &[u8], position: u64, bounds: &Bounds) -> Option<BatchHeader> {
     let length = u32::from_be_bytes(*bytes.get(8..)?.first_chunk()?);
     let size = usize_of(length).checked_add(LOG_OVERHEAD)?;
@@ -21,7 +21,7 @@ pub(super) fn candidate(bytes: &[u8], position: u64, bounds: &Bounds) -> Option<
         return None;
     }
     let is_cut = u64_of(size) > bounds.end.saturating_sub(position);
-    // so little of a v0 or v1 header can be checked that one without a checksum says nothing
+    // a v0 or v1 header has too few fields to check: without a checksum it proves nothing
     if is_cut && (!bounds.cut || magic < 2) {
         return None;
     }
@@ -35,18 +35,18 @@ pub(super) fn candidate(bytes: &[u8], position: u64, bounds: &Bounds) -> Option<
     sane.then_some(header)
 }
 
-/// What a candidate must fit.
+/// The limits of a candidate.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bounds {
-    /// Least offset.
+    /// Smallest base offset.
     pub(super) floor: i64,
-    /// How far above that it may be.
+    /// Largest difference between the base offset and `floor`.
     pub(super) span: i64,
-    /// Largest size.
+    /// Largest size in bytes.
     pub(super) batch_len: usize,
-    /// Where the input ends.
+    /// End of the input.
     pub(super) end: u64,
-    /// Whether the batch may go on after the end.
+    /// Whether the batch may extend past `end`.
     pub(super) cut: bool,
 }
 
@@ -65,7 +65,7 @@ fn is_sane_v2(header: &BatchHeader) -> bool {
         && header.base_sequence >= -1
 }
 
-/// Key and value of a message fill it exactly, as every writer leaves them.
+/// Whether the key and value fill the message exactly, as every writer does it.
 fn is_sane_legacy(bytes: &[u8], header: &BatchHeader) -> Option<bool> {
     let magic = usize::from(header.magic);
     let overhead = *LEGACY_OVERHEAD.get(magic)?;
@@ -87,10 +87,10 @@ fn is_sane_legacy(bytes: &[u8], header: &BatchHeader) -> Option<bool> {
     }))
 }
 
-/// Where what the checksum covers begins, from the batch's start.
+/// Start of the bytes that the checksum covers, relative to the batch.
 pub(super) fn crc_start(magic: u8) -> usize {
     if magic < 2 { LEGACY_CRC_START } else { CRC_START }
 }
 
-/// Bytes that tell whether a header is sane.
+/// Number of bytes needed to check a header.
 pub(super) const HEAD_LEN: usize = BATCH_HEADER_LEN;

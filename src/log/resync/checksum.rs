@@ -1,4 +1,4 @@
-//! Checksums over pieces of a [`ReadAt`].
+//! Checksums over ranges of a [`ReadAt`].
 
 use crate::error::Result;
 use crate::format::crc::Digest;
@@ -9,7 +9,8 @@ use crate::log::resync::payload::len_between;
 use crate::log::resync::{SEARCH_LEN, SMALLEST_BATCH_LEN};
 use crate::num::{u64_of, usize_from_u64};
 
-/// The damaged batch's checksum over ever more bytes: where it is right, the batch ends.
+/// The checksum of the damaged batch over a growing range. If it is correct for a range, the batch ends there (rule
+/// R2).
 pub(super) struct Proof {
     digest: Digest,
     stored: u32,
@@ -34,7 +35,8 @@ impl Proof {
         }))
     }
 
-    /// Positions must not go back from call to call.
+    /// Whether the damaged batch's checksum is correct if the batch ends at `end`. `end` must not decrease between
+    /// calls.
     pub(super) fn ends_at(&mut self, source: &dyn ReadAt, end: u64) -> Result<bool> {
         if end < self.least {
             return Ok(false);
@@ -45,7 +47,7 @@ impl Proof {
     }
 }
 
-/// Adds the bytes from one position to another to a checksum.
+/// Adds the bytes from `position` up to `end` to a checksum.
 pub(super) fn update(digest: &mut Digest, source: &dyn ReadAt, mut position: u64, end: u64) -> Result<()> {
     let mut chunk = vec![0; len_between(position, end).min(SEARCH_LEN)];
     while position < end {

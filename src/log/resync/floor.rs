@@ -1,12 +1,12 @@
-//! [`Floor`]: what the batches before a damage say of the offsets after it.
+//! [`Floor`]: the smallest offset that a batch after corruption can have, derived from the batches before it.
 
 use crate::format::header::BatchHeader;
 
-/// The offset after the last batch, and the least that the next one has.
+/// The offset after the last batch, and the smallest offset that the next batch can have.
 ///
-/// A batch's offset is outside its checksum. Where one lies above what the batch before led to, that is a gap, or a damaged
-/// offset, and then all that follows would seem to come before it: the batch after it tells. Until then the offset before the gap
-/// is the least.
+/// A batch's offset is not part of its checksum. If it is above the expected offset, either offsets are missing or the
+/// stored offset is damaged. In the second case all later batches would seem to be below the floor. Only the next
+/// batch shows which case it is, so until then the floor is the expected offset before the gap.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Floor {
     next: Option<i64>,
@@ -14,25 +14,25 @@ pub(crate) struct Floor {
 }
 
 impl Floor {
-    /// Before the first batch, where its offset may be known.
+    /// Starts before the first batch, whose offset may be known.
     pub(crate) fn at(next: Option<i64>) -> Self {
         Self { next, least: next }
     }
 
-    /// Takes a batch into account.
+    /// Updates the floor for a batch that was read.
     pub(crate) fn pass(&mut self, header: &BatchHeader) {
         let next = header.next_offset();
         let before_gap = self.next.filter(|expected| header.base_offset > *expected);
         (self.next, self.least) = (Some(next), Some(before_gap.unwrap_or(next)));
     }
 
-    /// The offset after the last batch, as it says.
-    #[cfg_attr(not(feature = "arrow"), expect(dead_code, reason = "only scans ask"))]
+    /// The offset after the last batch, according to its header.
+    #[cfg_attr(not(feature = "arrow"), expect(dead_code, reason = "only scans use it"))]
     pub(crate) fn next(self) -> Option<i64> {
         self.next
     }
 
-    /// The least offset that the next batch can have.
+    /// The smallest offset that the next batch can have.
     pub(crate) fn least(self) -> Option<i64> {
         self.least
     }

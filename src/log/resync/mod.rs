@@ -1,31 +1,65 @@
-//! Finding the next batch after damage.
+//! Finds the next batch after corruption.
 //!
-//! A batch is found again in one of two ways:
+//! Record values may themselves contain batches, so a correct checksum does not prove that a batch belongs to the log.
+//! The rules below decide. They use these terms:
 //!
-//! 1. **By length.** The damaged batch's own size leads to the end of the input, or to a batch whose checksum is right; batches
-//!    in between may be damaged too, if their headers are sane. This is what a flipped bit in a payload leaves. A v2 batch
-//!    that the size leads over is the next one if the rules below leave no doubt.
-//! 2. **Byte by byte**, where that size can't be trusted. A candidate has a header as brokers write it (magic 0 to 2, size
-//!    within the input and [`Limits::batch_len`], counts, ids and attributes in their ranges), an offset that is not below the
-//!    offset after the last good batch, and a right checksum.
+//! * A *candidate* has a correct checksum and a header as brokers write it: magic 0 to 2, a size within the input and
+//!   within [`Limits::batch_len`], and counts, ids and attributes in their ranges. Its offset is not below the floor,
+//!   which is the offset after the last good batch (see [`Floor`]), and less than 2³¹ above it.
+//! * The *chain* of a candidate consists of the batches that sizes lead to, from one header to the next. It ends
+//!   *exactly* if it reaches the end of the input, zeros, or a position more than [`Limits::batch_len`] after the
+//!   damaged batch. It ends *truncated* in a batch that extends past the end of the input, and *broken* everywhere
+//!   else.
 //!
-//! A record's value may itself hold batches. Found byte by byte, a candidate counts as the next batch
+//! The search first follows sizes from the damaged batch:
 //!
-//! * at once, if the damaged batch's checksum is right when the batch ends there: only its size, epoch or offset was damaged;
-//! * never, if the bytes before it say that a value begins that is exactly as long as the candidate and the batches after it;
-//! * if the batches after it lead to the exact end of the input, to zeros there, or further than a batch can be long (unless
-//!   the damaged batch looks like one that the end of the input cuts: then the next rule comes first);
-//! * never, if the records of the damaged batch can be followed to one that goes on past the candidate;
-//! * if the batches after it lead to a batch that the end of the input cuts;
-//! * else, when the batches after it end in damage again (never a v0 or v1 message of which the offset before is not known),
-//!   only if nothing speaks against it: the next such place must leave room for a batch between them, in bytes and in offsets.
+//! * **R1** Sizes lead from the damaged batch, over at most 15 more batches with plausible headers, to a batch with a
+//!   correct checksum, to a truncated batch, to zeros up to the end, or to the end of the input: that is the result,
+//!   unless R2 or R3 finds a candidate before it. This is the usual case after a flipped bit in a payload. R1 does not
+//!   apply if R8 refuses one of these positions.
+//! * **R2** The damaged batch's checksum is correct if the batch ends at the candidate: accept. Only its size, or a
+//!   field outside the checksum, is damaged.
+//! * **R3** The chain of a v2 candidate leads exactly to the result of R1, and neither R4 nor R8 refuses the
+//!   candidate: accept. The damaged batch's size led to a later batch by chance.
 //!
-//! What is lost by that: batches whose stored offset is below what came before (the offset is outside the checksum), batches
-//! with fields that brokers do not write, batches whose offset is 2³¹ or more above what came before, and batches between two
-//! damages that look like a value of the first.
+//! If R1 does not apply, every byte after the start of the damaged batch is searched. R2 and these rules are applied
+//! to each candidate in order, and the first match decides:
 //!
-//! Time is linear in the bytes passed: checksums and look-ahead have budgets that grow with the bytes passed. When a crafted
-//! input has used them up, candidates that would cost more are passed over, and batches are believed without look-ahead.
+//! * **R4** The bytes before the candidate are the length of its chain: refuse, because it is a value.
+//! * **R5** The candidate has magic 0 or 1 and an offset above 2⁴⁸, and the floor is unknown: refuse. A part of a
+//!   compressed message set can look like a message with any offset.
+//! * **R6** The caller wants any batch ([`Resync::any_batch`]): accept.
+//! * **R7** The chain ends exactly: accept. If the damaged batch extends past the end of the input, the candidate must
+//!   also have an offset after those of the damaged batch.
+//! * **R8** A record of the damaged batch, followed by its lengths, contains the candidate: refuse.
+//! * **R9** The chain is broken, the candidate has magic 0 or 1, and the floor is unknown: refuse. It may be one
+//!   message of a compressed set.
+//! * **R10** The chain ends exactly or truncated: accept.
+//! * **R11** The chain is broken: hold the candidate until another is accepted or the search ends; in the latter case
+//!   the last one held is accepted. Going back from the accepted one, a held candidate replaces it if a batch fits
+//!   between the held candidate's chain and the accepted candidate, both in bytes and in offsets.
+//!
+//! | rule | test in `tests.rs` |
+//! |---|---|
+//! | R1 | `next_batch_is_found_after_damage_in_any_field`, `zeros_and_cut_batches_at_the_end_are_the_end` |
+//! | R2 | `damage_of_any_length_is_passed_over`, `batches_between_a_hole_and_a_wrong_size_are_found` |
+//! | R4 | `batches_in_a_value_are_never_taken` |
+//! | R6 | `any_batch_is_found_whatever_comes_before_it` |
+//! | R7 | `next_batch_is_found_after_bytes_were_lost_added_or_overwritten` |
+//! | R7 | `a_good_batch_after_missing_bytes_is_found` |
+//! | R8 | `batches_in_the_value_of_the_last_batch_are_never_taken` |
+//! | R8 | `messages_in_the_value_of_a_message_are_never_taken` |
+//! | R11 | `a_batch_between_two_damages_is_found`, `batches_between_a_hole_and_a_wrong_size_are_found` |
+//! | floor | `offsets_that_came_before_are_not_taken_again`, `an_offset_that_is_too_high_does_not_hide_what_follows` |
+//! | budgets | `work_is_bounded_by_the_bytes` |
+//!
+//! These rules lose batches whose stored offset is below the floor (the offset is not part of the checksum), batches
+//! with field values that brokers do not write, batches whose offset is 2³¹ or more above the floor, and batches
+//! between two damaged ones that look like a value of the first.
+//!
+//! Time is linear in the number of bytes searched: checksums and chains have budgets that grow with it. If a crafted
+//! input exhausts them, candidates whose checksum would exceed the budget are skipped, and a chain that cannot be
+//! followed further counts as ending exactly.
 
 mod candidate;
 mod checksum;
@@ -45,40 +79,41 @@ use checksum::{Proof, update};
 pub(crate) use floor::Floor;
 use payload::{Payload, is_counted, len_between};
 
-/// Bytes of a message without key and value, the least that a batch has.
+/// Size in bytes of a message without key and value, which is the smallest batch.
 const SMALLEST_BATCH_LEN: u64 = 26;
-/// Bytes searched at a time.
+/// Number of bytes to search per read.
 const SEARCH_LEN: usize = 1 << 18;
-/// Bytes read at a time to follow headers.
+/// Number of bytes to read at a time when following headers.
 const HOP_LEN: usize = 1 << 12;
-/// Damaged batches with a sane header that are stepped over by their size, at most.
+/// Largest number of headers that R1 checks.
 const HOPS: usize = 16;
-/// Work for each byte passed, and the work of following one header.
+/// Work allowed per byte searched, and work of following one header.
 const WORK_PER_BYTE: u64 = 16;
 const HOP_WORK: u64 = 64;
-/// Largest offset of a v0 or v1 message that is believed where the offset before it is not known.
+/// Largest offset of a v0 or v1 message that is plausible if the offset before it is unknown (R5).
 const MAX_GUESSED_OFFSET: i64 = 1 << 48;
-/// Candidates that are remembered while a better one is looked for.
+/// Largest number of candidates to hold (R11).
 const HELD_COUNT: usize = 64;
 
-/// Where a walk goes on after damage.
+/// The result of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// A batch whose checksum is right begins here.
+    /// A batch with a correct checksum starts at this position.
     Batch(u64),
-    /// No batch follows. Batches, damaged ones, reach up to here; what is left is a batch that is cut, zeros, or nothing.
+    /// No batch follows. Batches, all damaged, extend up to this position. After it there is a truncated batch, zeros,
+    /// or nothing.
     End(u64),
 }
 
-/// Finds the next batch after damage; holds the budgets of work, so one is used for a whole pass over an input.
+/// Finds the next batch after corruption. It holds the budgets, so one instance must serve all searches of an input.
 #[derive(Debug)]
 pub(crate) struct Resync {
     batch_len: usize,
     passed: u64,
     spent: u64,
-    /// Work that is free: two of the largest batches.
+    /// Work that is always allowed: that of two batches of the largest size.
     free: u64,
-    /// Where not all bytes from there on are zero, as far as that is known.
+    /// A position from which not all bytes up to the end are zero, if one is known.
     not_zero: Option<u64>,
 }
 
@@ -87,11 +122,11 @@ impl Resync {
         Self { batch_len: limits.batch_len, passed: 0, spent: 0, free: 1 << 20, not_zero: None }
     }
 
-    /// The next batch after the damaged one at `damaged`. `next_offset` is the least that it has, if there was a batch
-    /// before: see [`Floor`].
+    /// Finds the next batch after the damaged one at `damaged`. `next_offset` is the smallest offset that it can have,
+    /// if a good batch came before: see [`Floor`].
     ///
     /// # Errors
-    /// Those of reading.
+    /// I/O errors.
     pub(crate) fn find(&mut self, source: &dyn ReadAt, damaged: u64, next_offset: Option<i64>) -> Result<Next> {
         let mut search = self.search(source, damaged, next_offset)?;
         match search.by_length()? {
@@ -119,11 +154,11 @@ impl Resync {
         })
     }
 
-    /// As [`Resync::find`], and on behind a batch that only seems to be cut by the end of the input, because its size is damaged
-    /// too; `None` where no batch follows.
+    /// Like [`Resync::find`], but continues after a batch that only seems truncated because its size is damaged too.
+    /// Returns `None` if no batch follows.
     ///
     /// # Errors
-    /// Those of reading.
+    /// I/O errors.
     pub(crate) fn find_batch(
         &mut self,
         source: &dyn ReadAt,
@@ -141,11 +176,11 @@ impl Resync {
         }
     }
 
-    /// Whether any batch with a correct checksum may follow at or after a position, whatever its offset; the first such batch. A batch
-    /// counts unless the bytes before it say that a value of exactly its length begins there.
+    /// Finds the first batch with a correct checksum after the one at `damaged`, whatever its offset. Skips a batch
+    /// only if R4 or R5 refuses it.
     ///
     /// # Errors
-    /// Those of reading.
+    /// I/O errors.
     pub(crate) fn any_batch(&mut self, source: &dyn ReadAt, damaged: u64) -> Result<Option<u64>> {
         let mut search = self.search(source, damaged, None)?;
         search.is_cautious = true;
@@ -171,43 +206,43 @@ struct Search<'a> {
     source: &'a dyn ReadAt,
     damaged: u64,
     end: u64,
-    /// The least offset that the next batch may have.
+    /// The smallest offset that the next batch can have.
     floor: i64,
-    /// Whether that is known from the batch before.
+    /// Whether `floor` is known from the batch before.
     is_floor_known: bool,
-    /// Where a chain may end, because it is known what follows.
+    /// The result of R1, if it is known: a chain may end there.
     goal: Option<u64>,
     pieces: ChunkCache,
     hops: ChunkCache,
     payload: Payload,
-    /// The damaged batch, if it may be a sane one that the end of the input cuts.
+    /// The damaged batch, if its header is plausible and it extends past the end of the input.
     cut: Option<BatchHeader>,
-    /// Whether a batch counts although it may lie in a value of the damaged one.
+    /// Whether to accept batches that may be in a value of the damaged batch (R6).
     is_cautious: bool,
 }
 
-/// How the batches after a candidate end.
+/// How the chain of a candidate ends.
 #[derive(Clone, Copy, PartialEq)]
 enum ChainEnd {
-    /// At the end of the input, in zeros, or further away than a batch can be long.
+    /// At the end of the input, in zeros, at the result of R1, or farther away than a batch can be long.
     Exact,
-    /// In a batch that the end of the input cuts.
+    /// In a batch that extends past the end of the input.
     Cut,
-    /// In damage, or they never were batches.
+    /// Anywhere else.
     Broken,
 }
 
-/// The batches after a candidate.
+/// The chain of a candidate.
 struct Chain {
     end: ChainEnd,
-    /// Where sizes lead.
+    /// The position that sizes lead to.
     position: u64,
-    /// Where the chain surely reaches, and the offset there: not over a last batch whose checksum is wrong, since then
-    /// that batch's size may be what is damaged.
+    /// The position and offset up to which the chain is certain. Excludes a last batch with a wrong checksum, because
+    /// its size may be damaged.
     sure: (u64, i64),
 }
 
-/// A candidate that is not sure.
+/// A candidate that R11 holds.
 struct Held {
     header: BatchHeader,
     chain: Chain,
@@ -221,12 +256,12 @@ enum Verdict {
 
 impl Search<'_> {
     fn bounds(&self, floor: i64, cut: bool) -> Bounds {
-        // the offsets of a segment lie within 2³¹
+        // the offsets of a segment span less than 2³¹
         let span = if self.is_floor_known || floor > self.floor { i64::from(i32::MAX) } else { i64::MAX };
         Bounds { floor, span, batch_len: self.budget.batch_len, end: self.end, cut }
     }
 
-    /// Follows sizes from the damaged batch on; `None` where they lead to nothing.
+    /// R1: follows sizes from the damaged batch. Returns `None` if they lead nowhere.
     fn by_length(&mut self) -> Result<Option<Next>> {
         let head = self.hops.bytes_from(self.source, self.damaged, HEADER_LEN_UP_TO_MAGIC)?;
         let Some(length) = head.get(8..).and_then(|rest| rest.first_chunk()) else { return Ok(None) };
@@ -248,6 +283,7 @@ impl Search<'_> {
             };
             let after = at.saturating_add(u64_of(header.size));
             let is_cut = after > self.end;
+            // R8: the size leads into a value
             if self.payload.holds(self.source, &mut self.hops, at)? {
                 return Ok(None);
             }
@@ -259,8 +295,8 @@ impl Search<'_> {
         Ok(None)
     }
 
-    /// A damaged size may lead too far, to a batch's start by chance: a batch before `next` is taken if the damaged batch's
-    /// checksum is right up to there, or if batches lead from there to `next` and are no value.
+    /// Applies R2 and R3: returns a batch before `next`, the result of R1, if the damaged batch's size may have led
+    /// too far.
     fn or_before(&mut self, next: Next) -> Result<Next> {
         let (Next::Batch(goal) | Next::End(goal)) = next;
         let until = if let Next::Batch(position) = next { position } else { self.end };
@@ -269,13 +305,15 @@ impl Search<'_> {
         self.goal = Some(goal);
         let mut at = self.damaged.saturating_add(1);
         while let Some(header) = self.next_candidate(&mut at, until, false)? {
+            // R2
             if let Some(proof) = &mut proof
                 && proof.ends_at(self.source, header.position)?
             {
                 return Ok(Next::Batch(header.position));
             }
             let chain = self.follow(&header)?;
-            // a message in a message's value has nothing before it that tells a value's length from a damaged one
+            // R3, v2 only: a message in a message's value is preceded by no length that would tell it from a batch of the
+            // log
             let leads = header.magic == 2 && chain.end == ChainEnd::Exact && chain.position == goal;
             if leads
                 && !is_counted(self.source, &mut self.hops, header.position, goal)?
@@ -288,7 +326,7 @@ impl Search<'_> {
         Ok(next)
     }
 
-    /// Looks at every byte after the damaged batch's first.
+    /// Applies R2 and R4 to R11 to every byte after the first of the damaged batch.
     fn byte_by_byte(&mut self) -> Result<Next> {
         let mut held: Vec<Held> = Vec::new();
         let mut proof = Proof::new(self.source, self.damaged)?;
@@ -313,7 +351,7 @@ impl Search<'_> {
         Ok(choose(&held, None).map_or(Next::End(self.end), Next::Batch))
     }
 
-    /// The next header from `at` on and before `until` that is sane and whose checksum is right; `at` moves there.
+    /// Returns the next candidate at or after `at` and before `until`, and moves `at` to it.
     fn next_candidate(&mut self, at: &mut u64, until: u64, is_ahead: bool) -> Result<Option<BatchHeader>> {
         let bounds = self.bounds(self.floor, false);
         let furthest = self.damaged.saturating_add(u64_of(self.budget.batch_len));
@@ -321,7 +359,7 @@ impl Search<'_> {
             if *at >= until || is_ahead && (*at > furthest || !self.budget.affords(u64_of(SEARCH_LEN))) {
                 return Ok(None);
             }
-            // one byte more than is kept, so that each piece has a place to look at
+            // one more than the bytes that are kept, so that each piece contains a position to check
             let piece = self.pieces.bytes_from(self.source, *at, HEAD_LEN.saturating_add(1))?;
             let is_last = at.saturating_add(u64_of(piece.len())) >= self.end;
             let keep = if is_last { 0 } else { HEAD_LEN };
@@ -343,49 +381,56 @@ impl Search<'_> {
     }
 
     fn judge(&mut self, header: &BatchHeader, proof: &mut Option<Proof>) -> Result<Verdict> {
+        // R2
         if let Some(proof) = proof
             && proof.ends_at(self.source, header.position)?
         {
             return Ok(Verdict::Take);
         }
         let chain = self.follow(header)?;
+        // R4
         if is_counted(self.source, &mut self.hops, header.position, chain.position)? {
             return Ok(Verdict::Refuse { go_on: chain.position });
         }
-        // bytes of a compressed set that look like a message have any offset
+        // R5: a part of a compressed set that looks like a message may have any offset
         if header.magic < 2 && !self.is_floor_known && header.base_offset > MAX_GUESSED_OFFSET {
             return Ok(Verdict::Refuse { go_on: chain.position });
         }
+        // R6
         if self.is_cautious {
             return Ok(Verdict::Take);
         }
+        // R7
         if chain.end == ChainEnd::Exact && self.continues_log(header) {
             return Ok(Verdict::Take);
         }
+        // R8
         if self.payload.holds(self.source, &mut self.hops, header.position)? {
             return Ok(Verdict::Refuse { go_on: chain.position });
         }
-        // a message alone may be one of a compressed set, where no offset says otherwise
+        // R9: the message may be one of a compressed set, and there is no floor to rule that out
         if chain.end == ChainEnd::Broken && header.magic < 2 && !self.is_floor_known {
             return Ok(Verdict::Refuse { go_on: chain.position });
         }
+        // R11, R10
         Ok(if chain.end == ChainEnd::Broken { Verdict::Hold(chain) } else { Verdict::Take })
     }
 
-    /// Whether batches that lead to the end of the input are the log's own. If the damaged batch claims more bytes than are left, it
-    /// may be a batch that was never written completely, with copies of batches in a value; or bytes of it are missing, and then the
-    /// next batch has a later offset.
+    /// Whether the batches of an exact chain may belong to the log (R7). If the damaged batch extends past the end of
+    /// the input, it may be incomplete and contain copies of batches in a value. Or some of its bytes are missing;
+    /// then the next batch has a later offset.
     fn continues_log(&self, header: &BatchHeader) -> bool {
         self.cut.is_none_or(|cut| header.base_offset >= cut.next_offset())
     }
 
-    /// Walks the headers after a candidate.
+    /// Follows the chain of a candidate.
     fn follow(&mut self, first: &BatchHeader) -> Result<Chain> {
         let furthest = self.damaged.saturating_add(u64_of(self.budget.batch_len));
         let mut position = first.position.saturating_add(u64_of(first.size));
-        // offsets are outside the checksum: one that is wrong must not end the chain, so the one before it bounds the next too
+        // offsets are not part of the checksum: a damaged one must not break the chain, so the one before it is a
+        // lower bound too
         let (mut next_offset, mut before) = (first.next_offset(), first.base_offset);
-        // the last batch but the first, and the offset before it
+        // the last batch after the first, and the offset before it
         let mut last: Option<(BatchHeader, i64)> = None;
         let end = loop {
             if position == self.end
@@ -400,7 +445,7 @@ impl Search<'_> {
             let mut header = candidate(head, position, &bounds);
             if header.is_none() {
                 header = candidate(head, position, &lower);
-                // unless a value ends here, and what follows it has the offsets of its time
+                // unless the chain so far is a value: the log that continues after it may have earlier offsets
                 if header.is_some() && is_counted(self.source, &mut self.hops, first.position, position)? {
                     break ChainEnd::Broken;
                 }
@@ -427,7 +472,8 @@ impl Search<'_> {
         Ok(Chain { end, position, sure })
     }
 
-    /// Whether zeros begin at a position, more than the start of a header has. Not all up to the end are looked at.
+    /// Whether zeros start at a position, more of them than a header could start with. Checks at most [`HOP_LEN`]
+    /// bytes.
     fn is_zero_from(&mut self, position: u64) -> Result<bool> {
         let left = len_between(position, self.end).min(HOP_LEN);
         let bytes = self.hops.bytes_from(self.source, position, left)?;
@@ -455,7 +501,7 @@ impl Search<'_> {
     }
 }
 
-/// The first sane header that begins in the first `starts` bytes, and how many bytes come before it.
+/// Returns the first plausible header that starts in the first `starts` bytes, and the number of bytes before it.
 fn first_sane(piece: &[u8], starts: usize, position: u64, bounds: &Bounds) -> (Option<BatchHeader>, usize) {
     for start in 0..starts {
         let Some(rest) = piece.get(start..) else { break };
@@ -468,7 +514,8 @@ fn first_sane(piece: &[u8], starts: usize, position: u64, bounds: &Bounds) -> (O
     (None, starts)
 }
 
-/// The earliest place that agrees with all that follows it, `last` being the one that is sure.
+/// R11: returns the position of the earliest held candidate that agrees with the ones after it. `last` is the accepted
+/// one.
 fn choose(held: &[Held], last: Option<&BatchHeader>) -> Option<u64> {
     let mut chosen = last.copied();
     for earlier in held.iter().rev() {

@@ -1,4 +1,4 @@
-//! Whether a place lies inside a key or value of the damaged batch: people keep copies of segments in records.
+//! Whether a position is inside a key or value of the damaged batch. Values may contain copies of segments.
 
 use crate::error::Result;
 use crate::format::header::{BATCH_HEADER_LEN, HEADER_LEN_UP_TO_MAGIC, MAGIC_POSITION};
@@ -6,13 +6,13 @@ use crate::format::varint::{MAX_VARINT_LEN, read_varint, read_varlong, write_uns
 use crate::io::{ChunkCache, ReadAt};
 use crate::num::{u64_of, usize_from_u64};
 
-/// Bytes that hold the lengths at the start of a record.
+/// Number of bytes that contain the lengths at the start of a record.
 const RECORD_HEAD_LEN: usize = 32;
 
-/// The records of a damaged batch, as far as they can be followed from where its header should end.
+/// The records of a damaged batch, followed by their lengths from the end of its header.
 pub(super) struct Payload {
     damaged: u64,
-    /// The first record that was not followed yet; `None` where the records can't be followed.
+    /// Position of the first record that was not followed yet. `None` if the records cannot be followed.
     record: Option<u64>,
 }
 
@@ -21,10 +21,11 @@ impl Payload {
         Self { damaged, record: Some(damaged.saturating_add(u64_of(BATCH_HEADER_LEN))) }
     }
 
-    /// Whether a record of the damaged batch goes on past `position`. Positions must not go back from call to call.
+    /// Whether a record of the damaged batch extends past `position` (rule R8). `position` must not decrease between
+    /// calls.
     pub(super) fn holds(&mut self, source: &dyn ReadAt, window: &mut ChunkCache, position: u64) -> Result<bool> {
         let magic = window.bytes_from(source, self.damaged, HEADER_LEN_UP_TO_MAGIC)?.get(MAGIC_POSITION).copied();
-        // where the magic itself is damaged, it may have been any
+        // a damaged magic may have been any
         let may_be = |known: u8| magic.is_none_or(|magic| magic == known || magic > 2);
         let key_of = |known: u8, key: u64| may_be(known).then(|| self.damaged.saturating_add(key));
         for key in [key_of(0, 18), key_of(1, 26)].into_iter().flatten() {
@@ -47,7 +48,7 @@ impl Payload {
         Ok(false)
     }
 
-    /// The same of a v0 or v1 message, whose key's length is at `key`.
+    /// Whether a v0 or v1 message with its key length at position `key` extends past `position`.
     fn message_holds(&self, source: &dyn ReadAt, window: &mut ChunkCache, key: u64, position: u64) -> Result<bool> {
         let Some(key_length) = length_at(window.bytes_from(source, key, 4)?) else { return Ok(false) };
         let Ok(key_len) = u64::try_from(key_length.max(0)) else { return Ok(false) };
@@ -67,9 +68,9 @@ fn length_at(bytes: &[u8]) -> Option<i32> {
     bytes.first_chunk().map(|length| i32::from_be_bytes(*length))
 }
 
-/// A v2 record whose head is one that a writer writes.
+/// A v2 record whose first fields have values that a writer writes.
 struct Record {
-    /// Where the value's length is.
+    /// Position of the value's length.
     value: u64,
     end: u64,
 }
@@ -89,7 +90,7 @@ impl Record {
         (*attributes == 0 && offset_delta >= 0 && key_length >= -1 && value < end).then_some(Self { value, end })
     }
 
-    /// Whether the value and the number of headers agree with the record's length.
+    /// Whether the value and the number of headers fit into the record's length.
     fn is_whole(&self, source: &dyn ReadAt, window: &mut ChunkCache) -> Result<bool> {
         let Some((length, value)) = varint_at(window.bytes_from(source, self.value, MAX_VARINT_LEN)?, self.value)
         else {
@@ -113,15 +114,15 @@ impl Record {
     }
 }
 
-/// The varint at the start of `bytes`, and where it ends.
+/// Reads the varint at the start of `bytes`. Returns it and the position after it.
 fn varint_at(bytes: &[u8], position: u64) -> Option<(i32, u64)> {
     let mut rest = bytes;
     let value = read_varint(&mut rest).ok()?;
     Some((value, position.saturating_add(u64_of(bytes.len().saturating_sub(rest.len())))))
 }
 
-/// Whether the bytes before `position` say that a value of exactly the bytes up to `end` begins there: as a zigzag varint
-/// (a v2 record, Avro), a varint (protobuf) or an `i32` (a v0 or v1 message).
+/// Whether the bytes before `position` are the length of the range up to `end`, so that the range is a value (rule
+/// R4). The length may be a zigzag varint (a v2 record, Avro), a varint (protobuf) or an `i32` (a v0 or v1 message).
 pub(super) fn is_counted(source: &dyn ReadAt, window: &mut ChunkCache, position: u64, end: u64) -> Result<bool> {
     let Ok(len) = i32::try_from(end.saturating_sub(position)) else { return Ok(false) };
     let mut zigzag = Vec::new();
@@ -129,7 +130,7 @@ pub(super) fn is_counted(source: &dyn ReadAt, window: &mut ChunkCache, position:
     let mut plain = Vec::new();
     write_unsigned_varint(&mut plain, len.cast_unsigned());
     for encoded in [zigzag.as_slice(), plain.as_slice(), &len.to_be_bytes()] {
-        // one byte alone is there by chance too often
+        // a single byte has the right value by chance too often
         if let Some(at) = position.checked_sub(u64_of(encoded.len())).filter(|_| encoded.len() > 1)
             && window.bytes_from(source, at, encoded.len())?.starts_with(encoded)
         {
@@ -139,7 +140,7 @@ pub(super) fn is_counted(source: &dyn ReadAt, window: &mut ChunkCache, position:
     Ok(false)
 }
 
-/// Bytes from one place to another, as a length in memory.
+/// The distance between two positions, as a length in memory.
 pub(super) fn len_between(from: u64, to: u64) -> usize {
     usize_from_u64(to.saturating_sub(from))
 }

@@ -30,7 +30,7 @@ fn find(bytes: &[u8], damaged: usize, next_offset: Option<i64>) -> Next {
     Resync::new(&Limits::default()).find(&bytes, u64_of(damaged), next_offset).unwrap()
 }
 
-/// Position, size, offset after the batch before.
+/// Each batch's position, its size, and the offset after the batch before it.
 fn frames(bytes: &[u8]) -> Vec<(usize, usize, Option<i64>)> {
     let mut next = None;
     batches(bytes)
@@ -70,11 +70,11 @@ fn next_batch_is_found_after_damage_in_any_field() {
         }
         let frames = frames(&bytes);
         if frames.windows(2).any(|pair| pair[0].2 >= pair[1].2) || path.to_string_lossy().contains("-wire") {
-            continue; // what a client sent: no broker had assigned offsets
+            continue; // sent by a client: no broker has assigned offsets
         }
         for (index, &(position, size, next_offset)) in frames.iter().enumerate().step_by(frames.len() / 3 + 1) {
             let expected = frames.get(index + 1).map(|frame| u64_of(frame.0));
-            // each byte of sizes, magic, checksum, and one of the payload
+            // each byte of the size, magic and checksum, and one byte of the payload
             for byte in [8, 9, 10, 11, 16, 17, 20, 12, size - 1] {
                 for bit in if byte % 2 == 0 { [1] } else { [0x80] } {
                     let mut damaged = bytes.clone();
@@ -91,7 +91,7 @@ fn next_batch_is_found_after_damage_in_any_field() {
             }
         }
     }
-    assert!(damages > 1000, "{damages}");
+    assert!(damages > 1000, "{damages} cases");
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn next_batch_is_found_after_bytes_were_lost_added_or_overwritten() {
     }
 }
 
-/// A value that holds batches, with offsets before, at and after those around it.
+/// A log whose second batch has a value that contains batches starting at `inner_offset`.
 fn with_a_segment_in_a_value(inner_offset: i64, inner_count: i64) -> (Vec<u8>, usize, usize) {
     let inner: Vec<u8> = (0..inner_count).flat_map(|i| batch(inner_offset + i, b"inner inner inner")).collect();
     let (before, outer, after) = (batch(99, b"before"), batch(100, &inner), batch(101, b"after"));
@@ -153,14 +153,15 @@ fn batches_in_the_value_of_the_last_batch_are_never_taken() {
             let mut damaged = bytes.to_vec();
             damaged[place + 8..place + 8 + len].fill(0x5a);
             assert!(matches!(find(&damaged, place, Some(100)), Next::End(_)), "{inner_offset}: {len}");
-            // and where the value is cut, at any byte
+            // the same if the value is truncated at any byte
             for end in (place + 80..next).step_by(7) {
-                // right behind an inner batch, nothing tells it from a batch of the log after missing bytes
-                // unless the value's own length says that it ends there
+                // directly after an inner batch, it cannot be distinguished from a batch of the log that follows
+                // missing
+                // bytes, unless the value's length shows that it ends there
                 let whole = first + inner * usize::try_from(inner_count).unwrap();
                 let ends_with_inner = end > first && (end - first) % inner == 0 && end < whole && inner_offset > 100;
                 let found = find(&bytes[..end], place, Some(100));
-                assert_eq!(matches!(found, Next::End(_)), !ends_with_inner, "{inner_offset}: cut at {end}");
+                assert_eq!(matches!(found, Next::End(_)), !ends_with_inner, "{inner_offset}: truncated at {end}");
             }
         }
     }
@@ -313,7 +314,7 @@ fn an_offset_that_is_too_high_does_not_hide_what_follows() {
     }
 }
 
-/// Edge case 92: candidates that overlap, each as long as all that is left.
+/// Edge case 92: overlapping candidates, each of which extends to the end of the input.
 #[test]
 fn work_is_bounded_by_the_bytes() {
     let one = batch(5, b"x");
