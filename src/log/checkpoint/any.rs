@@ -1,4 +1,4 @@
-//! [`Checkpoint`]: either kind of checkpoint, told apart by its lines.
+//! [`Checkpoint`]: a checkpoint of either kind, recognized by the number of fields in its lines.
 
 use std::path::Path;
 
@@ -17,10 +17,10 @@ pub enum Checkpoint {
 }
 
 impl Checkpoint {
-    /// Reads a checkpoint file. Where it holds nothing, its name tells the kind.
+    /// Reads a checkpoint file. The name decides the kind if the file has no entries.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidFile`](crate::ErrorKind::InvalidFile) where the text is malformed; those of reading.
+    /// [`ErrorKind::InvalidFile`](crate::ErrorKind::InvalidFile) if the text is malformed; I/O errors.
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let text = read_text(path)?;
@@ -33,7 +33,7 @@ impl Checkpoint {
         parsed.map_err(|error| error.with_path(path))
     }
 
-    /// Version of the format.
+    /// Version of the file format.
     #[must_use]
     pub fn version(&self) -> i32 {
         VERSION

@@ -1,8 +1,8 @@
-//! [`LeaderEpochs`]: at which offset each leader of a partition began, kept in `leader-epoch-checkpoint`.
+//! [`LeaderEpochs`]: the start offset of each leader epoch of a partition, stored in `leader-epoch-checkpoint`.
 //!
 //! ```text
 //! 0        version
-//! 2        number of lines that follow
+//! 2        number of entries
 //! 0 0      leader epoch, start offset
 //! 3 1045
 //! ```
@@ -16,17 +16,17 @@ use crate::error::{Error, Result};
 use crate::format::header::BatchHeader;
 use crate::io::atomic::write_atomically;
 
-/// "No leader epoch" of Kafka.
+/// Kafka's value for "no leader epoch".
 const UNDEFINED_EPOCH: i32 = -1;
-/// "No offset" of Kafka in answers about epochs.
+/// Kafka's value for "no offset" in answers about epochs.
 const UNDEFINED_EPOCH_OFFSET: i64 = -1;
 
-/// A leader epoch and where it began.
+/// A leader epoch and its start offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EpochEntry {
     /// The leader epoch.
     pub epoch: i32,
-    /// First offset that its leader wrote.
+    /// First offset written by the epoch's leader.
     pub start_offset: i64,
 }
 
@@ -41,20 +41,20 @@ impl EpochEntry {
     }
 }
 
-/// The leader epochs of a partition. Epochs and start offsets increase strictly, unless a file said otherwise.
+/// The leader epochs of a partition. Epochs and start offsets increase strictly, except if a file has others.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LeaderEpochs {
     entries: Vec<EpochEntry>,
 }
 
 impl LeaderEpochs {
-    /// No epochs.
+    /// Creates an empty list of epochs.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes entries in any order; of several with one epoch the last.
+    /// Creates the list from entries in any order. If several have the same epoch, the last one counts.
     #[must_use]
     pub fn from_entries(entries: impl IntoIterator<Item = EpochEntry>) -> Self {
         let mut epochs = Self::new();
@@ -67,30 +67,30 @@ impl LeaderEpochs {
     /// Reads a checkpoint file.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidFile`](crate::ErrorKind::InvalidFile) where the text is malformed; those of reading.
+    /// [`ErrorKind::InvalidFile`](crate::ErrorKind::InvalidFile) if the text is malformed; I/O errors.
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         Self::parse(&read_text(path)?).map_err(|error| error.with_path(path))
     }
 
-    /// Reads the text of a checkpoint.
+    /// Parses the text of a checkpoint.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidFile`](crate::ErrorKind::InvalidFile) where it is malformed.
+    /// [`ErrorKind::InvalidFile`](crate::ErrorKind::InvalidFile) if the text is malformed.
     pub fn parse(text: &str) -> Result<Self> {
         Ok(Self::from_entries(parse_entries(text, EpochEntry::parse)?))
     }
 
-    /// The text of the checkpoint.
+    /// Encodes the checkpoint as text.
     #[must_use]
     pub fn encode(&self) -> String {
         encode_entries(self.entries.iter().map(|entry| format!("{} {}", entry.epoch, entry.start_offset)))
     }
 
-    /// Writes a checkpoint file: whole or not at all.
+    /// Writes a checkpoint file atomically.
     ///
     /// # Errors
-    /// Those of writing.
+    /// I/O errors.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         write_atomically(path, self.encode().as_bytes())
@@ -108,15 +108,16 @@ impl LeaderEpochs {
         self.entries.last().copied()
     }
 
-    /// Notes that an epoch began at an offset. Nothing happens where it is the latest epoch and began before; entries that
-    /// would not be below the new one are removed. Returns whether anything changed.
+    /// Adds an epoch that starts at an offset. Removes entries whose epoch or start offset is not below the new one.
+    /// Does nothing if the epoch is the latest and has an earlier or equal start offset. Returns whether anything
+    /// changed.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where a number is negative.
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) if a number is negative.
     pub fn assign(&mut self, epoch: i32, start_offset: i64) -> Result<bool> {
         if epoch < 0 || start_offset < 0 {
             return Err(Error::argument(format!(
-                "leader epoch {epoch} at offset {start_offset}: neither may be negative"
+                "leader epoch {epoch} and offset {start_offset} must not be negative"
             )));
         }
         if self.latest().is_some_and(|latest| latest.epoch == epoch && start_offset >= latest.start_offset) {
@@ -127,7 +128,7 @@ impl LeaderEpochs {
         Ok(true)
     }
 
-    /// Notes the epoch of a batch that follows in the log, where it is above the latest.
+    /// Adds the epoch of the next batch in the log, if it is above the latest.
     pub(crate) fn observe(&mut self, batch: &BatchHeader) -> Result<()> {
         let (epoch, first_offset) = (batch.partition_leader_epoch(), batch.base_offset);
         if first_offset >= 0 && epoch >= 0 && self.latest().is_none_or(|latest| epoch > latest.epoch) {
@@ -136,13 +137,13 @@ impl LeaderEpochs {
         Ok(())
     }
 
-    /// Removes the epochs that began at an offset or after it: the log was cut there.
+    /// Removes the epochs that start at or after an offset. For a log that was truncated to that offset.
     pub fn truncate_from_end(&mut self, end_offset: i64) {
         while self.entries.pop_if(|last| last.start_offset >= end_offset).is_some() {}
     }
 
-    /// Removes the epochs that began at an offset or before it, and puts the last of them back at that offset: the log was
-    /// deleted up to there.
+    /// Removes the epochs that start at or before an offset, and adds the last of them again with that start offset.
+    /// For a log whose records before the offset were deleted.
     pub fn truncate_from_start(&mut self, start_offset: i64) {
         let removed = self.entries.iter().take_while(|entry| entry.start_offset <= start_offset).count();
         let last = self.entries.drain(..removed).next_back();
@@ -151,8 +152,8 @@ impl LeaderEpochs {
         }
     }
 
-    /// What a leader answers a follower that knows an epoch: the largest epoch up to that one, and the offset where it
-    /// ended. (−1, −1) where nothing is known. `log_end_offset` is where the latest epoch ends.
+    /// Returns a leader's answer to a follower that knows an epoch: the largest epoch up to that one and the offset
+    /// after its last record, or (−1, −1) if unknown. `log_end_offset` is the end of the latest epoch.
     #[must_use]
     pub fn end_offset_for(&self, epoch: i32, log_end_offset: i64) -> (i32, i64) {
         if epoch == UNDEFINED_EPOCH {
@@ -170,7 +171,7 @@ impl LeaderEpochs {
         }
     }
 
-    /// The epoch in which an offset was written; `None` before the first.
+    /// Returns the epoch in which an offset was written, or `None` before the first epoch.
     #[must_use]
     pub fn epoch_for_offset(&self, offset: i64) -> Option<i32> {
         self.entries.iter().take_while(|entry| entry.start_offset <= offset).last().map(|entry| entry.epoch)

@@ -1,23 +1,23 @@
-//! The small files of text beside segments and at the top of a log directory.
+//! The small text files next to segments and at the top of a log directory.
 //!
 //! | file | content | module |
 //! |---|---|---|
 //! | `*-offset-checkpoint` | an offset for each partition | `offsets` |
-//! | `leader-epoch-checkpoint` | where each leader epoch began | `epochs` |
+//! | `leader-epoch-checkpoint` | the start offset of each leader epoch | `epochs` |
 //! | `partition.metadata` | the id of the topic | `partition` |
-//! | `meta.properties` | the ids of broker and cluster | `properties` |
-//! | `.kafka_cleanshutdown` | there after a clean shutdown | `shutdown` |
+//! | `meta.properties` | the ids of the broker and the cluster | `properties` |
+//! | `.kafka_cleanshutdown` | exists after a clean shutdown | `shutdown` |
 //!
-//! The two kinds of checkpoint have one frame:
+//! Both kinds of checkpoint have the same structure:
 //! ```text
 //! 0            version
-//! 2            number of lines that follow
+//! 2            number of entries
 //! topicA 0 17  topic, partition, offset; or leader epoch, start offset
 //! topicB 3 5
 //! ```
 //!
-//! UTF-8, fields by white space. An empty file, or one that ends after the version, holds nothing. All files are written
-//! whole or not at all.
+//! The text is UTF-8, with fields separated by white space. A file that is empty or contains only the version has no
+//! entries. All files are written atomically.
 //!
 //! Source: `CheckpointFile`, `OffsetCheckpointFile`, `LeaderEpochCheckpointFile` of Kafka.
 
@@ -40,7 +40,7 @@ use std::path::Path;
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::PositionedFile;
 
-/// Most bytes that such a file may have.
+/// Largest size of such a file in bytes.
 const MAX_LEN: usize = 1 << 26;
 /// Version of both kinds of checkpoint.
 const VERSION: i32 = 0;
@@ -62,7 +62,7 @@ fn read_text(path: &Path) -> Result<String> {
     String::from_utf8(bytes).map_err(|_| fault("the text is not UTF-8").with_path(path))
 }
 
-/// The lines of a text as Java's `BufferedReader` gives them: `\n`, `\r` and `\r\n` end a line.
+/// Splits a text into lines as Java's `BufferedReader` does: `\n`, `\r` and `\r\n` end a line.
 fn lines(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = Some(text).filter(|text| !text.is_empty());
     std::iter::from_fn(move || {
@@ -78,7 +78,7 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The fields of a line as Java's `split("\\s+")` gives them: white space before the first makes an empty one.
+/// Splits a line into fields as Java's `split("\\s+")` does: leading white space yields an empty first field.
 fn fields(line: &str) -> Vec<&str> {
     let is_space = |c: char| matches!(c, ' ' | '\t' | '\n' | '\u{b}' | '\u{c}' | '\r');
     let trimmed = line.trim_end_matches(is_space);
@@ -86,14 +86,15 @@ fn fields(line: &str) -> Vec<&str> {
     leading.into_iter().chain(trimmed.split(is_space).filter(|field| !field.is_empty())).collect()
 }
 
-/// The entries of a checkpoint, each made of the fields of a line.
+/// Parses a checkpoint with a function that makes an entry from the fields of a line.
 fn parse_entries<T>(text: &str, entry: impl Fn(&[&str]) -> Option<T>) -> Result<Vec<T>> {
     let number = |line: &str, number: usize| line.parse::<i32>().map_err(|_| malformed(number, line));
     let mut lines = lines(text);
     let Some(version) = lines.next() else { return Ok(Vec::new()) };
     let version = number(version, 1)?;
     if version != VERSION {
-        return Err(fault(format!("checkpoint of version {version}, {VERSION} is known")).in_field("version"));
+        return Err(fault(format!("checkpoint version {version} is not supported, only version {VERSION} is"))
+            .in_field("version"));
     }
     let Some(declared) = lines.next() else { return Ok(Vec::new()) };
     let declared = number(declared, 2)?;
@@ -102,12 +103,12 @@ fn parse_entries<T>(text: &str, entry: impl Fn(&[&str]) -> Option<T>) -> Result<
         entries.push(entry(&fields(line)).ok_or_else(|| malformed(number, line))?);
     }
     if usize::try_from(declared) != Ok(entries.len()) {
-        return Err(fault(format!("{declared} entries are declared, {} found", entries.len())));
+        return Err(fault(format!("the file declares {declared} entries but contains {}", entries.len())));
     }
     Ok(entries)
 }
 
-/// The text of a checkpoint, its lines given without their ends.
+/// Encodes a checkpoint from its lines without line ends.
 fn encode_entries(lines: impl ExactSizeIterator<Item = String>) -> String {
     let head = [VERSION.to_string(), lines.len().to_string()];
     head.into_iter().chain(lines).fold(String::new(), |text, line| text + &line + "\n")

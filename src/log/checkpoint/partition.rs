@@ -1,4 +1,4 @@
-//! `partition.metadata`: the id of the topic a partition directory belongs to. Old logs have none.
+//! `partition.metadata`: the id of the topic that a partition directory belongs to. Old logs do not have this file.
 //!
 //! ```text
 //! version: 0
@@ -17,17 +17,17 @@ use crate::log::uuid::Uuid;
 /// The version that Kafka writes.
 const VERSION: i32 = 0;
 
-/// What `partition.metadata` says.
+/// The content of `partition.metadata`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PartitionMetadata {
-    /// Version of the file, 0 or above.
+    /// Version of the file, 0 or greater.
     pub version: i32,
     /// Id of the topic, never all zeros.
     pub topic_id: Uuid,
 }
 
 impl PartitionMetadata {
-    /// The metadata of a topic.
+    /// Creates the metadata for a topic.
     #[must_use]
     pub fn new(topic_id: Uuid) -> Self {
         Self { version: VERSION, topic_id }
@@ -36,22 +36,22 @@ impl PartitionMetadata {
     /// Reads the file.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidFile`](crate::ErrorKind::InvalidFile) where the text is malformed; those of reading.
+    /// [`ErrorKind::InvalidFile`](crate::ErrorKind::InvalidFile) if the text is malformed; I/O errors.
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         Self::parse(&read_text(path)?).map_err(|error| error.with_path(path))
     }
 
-    /// Reads the text of the file.
+    /// Parses the text of the file.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidFile`](crate::ErrorKind::InvalidFile) where it is malformed.
+    /// [`ErrorKind::InvalidFile`](crate::ErrorKind::InvalidFile) if the text is malformed.
     pub fn parse(text: &str) -> Result<Self> {
         let mut lines = lines(text);
         let line = lines.next().unwrap_or_default();
         let version = value(line).and_then(|version| version.parse::<i32>().ok()).ok_or_else(|| malformed(1, line))?;
         if version < VERSION {
-            return Err(fault(format!("partition metadata of version {version}")).in_field("version"));
+            return Err(fault(format!("partition metadata version {version} is negative")).in_field("version"));
         }
         let line = lines.next().unwrap_or_default();
         let topic_id = value(line).and_then(Uuid::parse).ok_or_else(|| malformed(2, line))?;
@@ -61,23 +61,23 @@ impl PartitionMetadata {
         Ok(Self { version, topic_id })
     }
 
-    /// The text of the file.
+    /// Encodes the file as text.
     #[must_use]
     pub fn encode(&self) -> String {
         format!("version: {}\ntopic_id: {}", self.version, self.topic_id)
     }
 
-    /// Writes the file: whole or not at all.
+    /// Writes the file atomically.
     ///
     /// # Errors
-    /// Those of writing.
+    /// I/O errors.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         write_atomically(path, self.encode().as_bytes())
     }
 }
 
-/// What follows the name and the colon with white space after it.
+/// Returns the value after the colon of a line.
 fn value(line: &str) -> Option<&str> {
     let (_, value) = line.split_once(": ")?;
     Some(value.trim()).filter(|value| !value.is_empty())

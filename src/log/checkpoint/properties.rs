@@ -1,17 +1,17 @@
-//! `meta.properties` at the top of a log directory: which broker of which cluster it belongs to. In the text format of
-//! `java.util.Properties`.
+//! `meta.properties` at the top of a log directory: the broker and the cluster that it belongs to, in the text format
+//! of `java.util.Properties`.
 //!
 //! ```text
 //! #
 //! #Sat Nov 21 09:33:27 UTC 2026
 //! node.id=1
 //! directory.id=8hix4X3hRE--tuZIu3b2Cg
-//! version=1                             0: broker.id in place of node.id
+//! version=1                             version 0 has broker.id instead of node.id
 //! cluster.id=kbatCorpusSharedAAAAAQ
 //! ```
 //!
-//! A line is a key, `=`, `:` or white space, and a value; `#` and `!` begin a comment; a backslash escapes a character and joins
-//! a line with the next one.
+//! A line consists of a key, a separator (`=`, `:` or white space) and a value. `#` and `!` start a comment. A
+//! backslash escapes a character, or continues the line on the next one.
 //!
 //! Source: `java.util.Properties.load`, `MetaProperties` of Kafka.
 
@@ -23,12 +23,12 @@ use super::{fault, lines, read_text};
 use crate::error::Result;
 use crate::io::atomic::write_atomically;
 
-/// What `meta.properties` says.
+/// The content of `meta.properties`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MetaProperties {
-    /// 0 or 1; 0 where the file does not tell.
+    /// 0 or 1. 0 if the file has no version.
     pub version: i32,
-    /// `node.id`, in version 0 `broker.id`.
+    /// `node.id`, or `broker.id` in version 0.
     pub node_id: Option<i32>,
     /// `cluster.id`.
     pub cluster_id: Option<String>,
@@ -40,29 +40,30 @@ impl MetaProperties {
     /// Reads the file.
     ///
     /// # Errors
-    /// Those of [`MetaProperties::parse`] and of reading.
+    /// The errors of [`MetaProperties::parse`]; I/O errors.
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         Self::parse(&read_text(path)?).map_err(|error| error.with_path(path))
     }
 
-    /// Reads the text of the file.
+    /// Parses the text of the file.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidFile`](crate::ErrorKind::InvalidFile) for another version, a number that is none, and an escape
-    /// that is none.
+    /// [`ErrorKind::InvalidFile`](crate::ErrorKind::InvalidFile) for another version, a malformed number, or a
+    /// malformed escape.
     pub fn parse(text: &str) -> Result<Self> {
         let mut properties = parse_properties(text)?;
         let version = number(&properties, "version")?.unwrap_or(0);
         if !(0..=1).contains(&version) {
-            return Err(fault(format!("meta.properties of version {version}, 0 and 1 are known")).in_field("version"));
+            return Err(fault(format!("version {version} of meta.properties is not supported, only 0 and 1 are"))
+                .in_field("version"));
         }
         let node_id = number(&properties, if version == 0 { "broker.id" } else { "node.id" })?;
         let (cluster_id, directory_id) = (properties.remove("cluster.id"), properties.remove("directory.id"));
         Ok(Self { version, node_id, cluster_id, directory_id })
     }
 
-    /// The text of the file.
+    /// Encodes the file as text.
     #[must_use]
     pub fn encode(&self) -> String {
         let node_id = if self.version == 0 { "broker.id" } else { "node.id" };
@@ -76,10 +77,10 @@ impl MetaProperties {
         present.fold(String::new(), |text, (key, value)| text + key + "=" + &escape(&value) + "\n")
     }
 
-    /// Writes the file: whole or not at all.
+    /// Writes the file atomically.
     ///
     /// # Errors
-    /// Those of writing.
+    /// I/O errors.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         write_atomically(path, self.encode().as_bytes())
@@ -88,11 +89,11 @@ impl MetaProperties {
 
 fn number(properties: &BTreeMap<String, String>, key: &'static str) -> Result<Option<i32>> {
     let Some(value) = properties.get(key) else { return Ok(None) };
-    let number = value.trim().parse().map_err(|_| fault(format!("{key} is no number: {value:?}")).in_field(key))?;
+    let number = value.trim().parse().map_err(|_| fault(format!("{key} is not a number: {value:?}")).in_field(key))?;
     Ok(Some(number))
 }
 
-/// Java's `Properties.load`: of several lines with one key the last counts.
+/// Parses as Java's `Properties.load` does: if several lines have the same key, the last one counts.
 fn parse_properties(text: &str) -> Result<BTreeMap<String, String>> {
     let mut properties = BTreeMap::new();
     let mut lines = lines(text).map(|line| line.trim_start_matches(is_space));
@@ -120,7 +121,8 @@ fn ends_in_backslash(line: &str) -> bool {
     !count.is_multiple_of(2)
 }
 
-/// A key ends at the first `=`, `:` or white space that is not escaped; white space and one `=` or `:` lie between.
+/// Splits a line at the first unescaped `=`, `:` or white space. Between key and value there is white space and at
+/// most one `=` or `:`.
 fn split_key(line: &str) -> (&str, &str) {
     let mut escaped = false;
     let end = line.find(|c: char| {
@@ -134,7 +136,7 @@ fn split_key(line: &str) -> (&str, &str) {
     (key, rest.trim_start_matches(is_space))
 }
 
-/// Through UTF-16, since a character may be written as the escapes of two surrogates.
+/// Resolves escapes. Goes through UTF-16 because a character may be written as two escaped surrogates.
 fn unescape(text: &str) -> Result<String> {
     let mut units = Vec::new();
     let mut characters = text.chars();
@@ -147,7 +149,7 @@ fn unescape(text: &str) -> Result<String> {
         let plain = match c {
             'u' => {
                 let digits: String = characters.by_ref().take(4).collect();
-                units.push(hexadecimal(&digits).ok_or_else(|| fault(format!("\\u{digits} is no escaped character")))?);
+                units.push(hexadecimal(&digits).ok_or_else(|| fault(format!("\\u{digits} is not a valid escape")))?);
                 continue;
             }
             't' => '\t',
@@ -179,7 +181,7 @@ fn escape(value: &str) -> String {
             ' '..='~' => escaped.push(c),
             other => {
                 for unit in other.encode_utf16(&mut [0; 2]) {
-                    // writing to a String does not fail
+                    // writing to a String cannot fail
                     let _ = write!(escaped, "\\u{unit:04X}");
                 }
             }

@@ -1,10 +1,10 @@
-//! `.kafka_cleanshutdown` at the top of a log directory: there after a clean shutdown, removed at the next start.
+//! `.kafka_cleanshutdown` at the top of a log directory: created by a clean shutdown, removed at the next start.
 //!
 //! ```text
 //! {"version":0,"brokerEpoch":106}
 //! ```
 //!
-//! That it is there is what counts. Where the content can't be read, only the broker's epoch is unknown.
+//! Only its existence matters: if the content is malformed, just the broker's epoch is unknown.
 //!
 //! Source: `CleanShutdownFileHandler` of Kafka.
 
@@ -16,21 +16,21 @@ use crate::io::atomic::write_atomically;
 
 /// Name of the file.
 pub(crate) const FILE_NAME: &str = ".kafka_cleanshutdown";
-/// Most bytes that are looked at.
+/// Largest number of bytes to read.
 const MAX_LEN: usize = 1 << 16;
 
-/// What the marker of a clean shutdown says.
+/// The content of the clean-shutdown marker.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct CleanShutdown {
-    /// Epoch of the broker that shut down; `None` where the file does not tell, as those of brokers before 3.7.
+    /// Epoch of the broker that shut down. `None` if the file does not contain it, as before Kafka 3.7.
     pub broker_epoch: Option<i64>,
 }
 
 impl CleanShutdown {
-    /// Reads the marker of a log directory; `None` where there is none.
+    /// Reads the marker of a log directory. Returns `None` if there is no marker.
     ///
     /// # Errors
-    /// Those of reading, other than that there is no file.
+    /// I/O errors, except if the file does not exist.
     pub fn read(log_directory: impl AsRef<Path>) -> Result<Option<Self>> {
         let log_directory = log_directory.as_ref();
         match PositionedFile::read_small(&log_directory.join(FILE_NAME), MAX_LEN) {
@@ -41,7 +41,7 @@ impl CleanShutdown {
         }
     }
 
-    /// Reads the content of the marker.
+    /// Parses the content of the marker.
     #[must_use]
     pub fn parse(bytes: &[u8]) -> Self {
         let epoch = || {
@@ -53,10 +53,10 @@ impl CleanShutdown {
         Self { broker_epoch: epoch() }
     }
 
-    /// Writes the marker into a log directory: whole or not at all. An unknown epoch is written as −1.
+    /// Writes the marker to a log directory atomically. An unknown epoch is written as −1.
     ///
     /// # Errors
-    /// Those of writing.
+    /// I/O errors.
     pub fn write(&self, log_directory: impl AsRef<Path>) -> Result<()> {
         let log_directory = log_directory.as_ref();
         let content = format!("{{\"version\":0,\"brokerEpoch\":{}}}", self.broker_epoch.unwrap_or(-1));
