@@ -1,7 +1,7 @@
 //! The wheel's allocator.
 //!
 //! A scan allocates and frees Arrow buffers of a megabyte and more. The system's allocator returns each to the
-//! kernel and faults it in again, which took half of the time of a scan; mimalloc keeps them for reuse. The Rust
+//! kernel and maps it again, which took half of the time of a scan; mimalloc keeps them for reuse. The Rust
 //! crate does not set an allocator.
 
 #[global_allocator]
@@ -10,8 +10,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// `mi_option_purge_delay` of `mimalloc.h`; the bindings do not name it.
 const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
 
-/// Milliseconds before freed memory returns to the system. mimalloc's default of 10 is shorter than one pass over a
-/// segment.
+/// Milliseconds before freed memory returns to the system. mimalloc's default of 10 is shorter than one scan of
+/// a segment.
 const PURGE_DELAY_MS: core::ffi::c_long = 10_000;
 
 /// Sets the allocator's options. Called once, when the module is loaded.

@@ -115,7 +115,7 @@ impl PyBatchIterator {
     ///
     /// Returns:
     ///     Whether the iteration can continue: False if the size of the batch can't be trusted, or if no batch
-    ///         failed.
+    ///     failed.
     fn skip_batch(&self, py: Python<'_>) -> PyResult<bool> {
         self.with_input(py, Input::skip_batch).or_raise(py)
     }

@@ -6,7 +6,7 @@ use std::thread::{self, ThreadId};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
-/// A value behind a lock; waiting for it releases the GIL. Work on the value may call Python (a progress callback, a
+/// A value with a lock. Waiting for it releases the GIL. Work on the value may call Python (a progress callback, a
 /// signal handler, an Arrow producer). If that code uses the same value again, it would wait forever, so it gets an
 /// error.
 pub(crate) struct Exclusive<T> {

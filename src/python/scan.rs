@@ -1,4 +1,4 @@
-//! The submodule `kbat._core.arrow`: records, batches and segments as Arrow columns, and the way back.
+//! The submodule `kbat._core.arrow`: reads records, batches and segments as Arrow columns, and encodes Arrow data.
 
 use std::str::FromStr;
 
@@ -17,10 +17,10 @@ use crate::python::scan_source::{self, sources};
 use crate::python::segments::selection;
 use crate::python::time::milliseconds;
 
-/// Makes the submodule and everything in it.
+/// Creates the submodule and everything in it.
 pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     let module =
-        add_submodule(parent, "arrow", "Records, batches and segments as Arrow columns, and Arrow data as batches.")?;
+        add_submodule(parent, "arrow", "Read records, batches and segments as Arrow columns, and encode Arrow data.")?;
     module.add_class::<PyScan>()?;
     module.add_class::<PyArrowBatchIterator>()?;
     module.add_class::<PyScanStats>()?;
@@ -35,13 +35,13 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
 
 /// Read records, batches or segments of buffers, files and directories as Arrow columns.
 ///
-/// Nothing is read until the result is used. Each use starts a new pass, in Rust, with the GIL released; memory holds
-/// one Arrow batch per thread.
+/// Nothing is read until the result is used. Each use starts a new pass, in Rust, with the GIL released. Memory use
+/// is one Arrow batch per thread.
 ///
-/// Args: source: A bytes-like object, the path of a ``.log`` file, a partition directory or a log directory, a pattern
-///     such
-///         as ``/data/orders-*``, a part of a file as returned by :func:`split`, or a list of these. A segment that is
-///         listed twice is read once.
+/// Args:
+///     source: A bytes-like object, the path of a ``.log`` file, a partition directory or a log directory, a pattern
+///         such as ``/data/orders-*``, a part of a file as returned by :func:`split`, or a list of these. A segment
+///         that is listed twice is read once.
 ///     columns: Names of the columns, in order. Other columns cost nothing. Records: default ``key value topic
 ///         partition offset timestamp timestamp_type headers``; also ``base_offset position partition_leader_epoch
 ///         producer_id producer_epoch sequence is_transactional compression magic batch_size segment``. Batches:
@@ -51,14 +51,14 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
 ///         headers only. ``"segments"``: one row per ``.log`` file.
 ///     topics: Read only these topics: names, or patterns with ``*``, ``?`` and ``[...]``. Default: all.
 ///     partitions: Read only partitions with these numbers. Default: all.
-///     replicas: What to do if a partition lies in several directories, as in the log directories of several brokers:
-///         ``"error"`` refuses them, ``"longest"`` reads the directory with the largest range of offsets.
-///     start_offset: First offset to read. By default records are included that a broker has deleted but whose segment
-///         still exists; start at ``PartitionLog.start_offset`` to skip them.
+///     replicas: What to do if a partition is in several directories, as in the log directories of several brokers:
+///         ``"error"`` raises an error, ``"longest"`` reads the directory with the largest range of offsets.
+///     start_offset: First offset to read. By default, this includes records that a broker has deleted but whose
+///         segment still exists; start at ``PartitionLog.start_offset`` to skip them.
 ///     end_offset: Read up to, but not including, this offset.
-///     start_timestamp: Read records with this timestamp or a later one: milliseconds since the epoch, a ``datetime``
-///         with a time zone, or ISO 8601 text with one. Segments and batches that are older according to their name,
-///         index or header are not read. Records without a timestamp are in no time range.
+///     start_timestamp: Read records with this timestamp or a later one: milliseconds since the epoch, a
+///         ``datetime`` with a time zone, or ISO 8601 text with one. Segments and batches that are older according
+///         to their name, index or header are not read. Records without a timestamp never match a time range.
 ///     end_timestamp: Read records with a timestamp before this one.
 ///     isolation: ``"read_committed"`` skips records of aborted transactions and everything from the last stable offset
 ///         on, as a consumer with that ``isolation.level`` does. Aborted transactions are found from the partition's
@@ -74,20 +74,21 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
 ///         use ``topics`` for that.
 ///     partition: Partition number of buffers, and of files outside a ``<topic>-<partition>`` directory.
 ///     timestamp_unit: ``"ms"`` as in Kafka, or ``"us"`` as in Spark.
-///     missing_timestamp: Value of the column ``timestamp``, in milliseconds, for records without a timestamp. Default:
-///         null. Column ``timestamp_type`` is 0 for CreateTime, 1 for LogAppendTime, -1 for magic 0, which has none.
+///     missing_timestamp: Value of the column ``timestamp``, in milliseconds, for records without a timestamp.
+///         Default: null. Column ``timestamp_type`` is 0 for CreateTime, 1 for LogAppendTime, -1 for magic 0, which
+///         has no timestamps.
 ///     binary_view: Whether keys, values and header values are ``binary_view``. Those of uncompressed batches are then
 ///         not copied, and the Arrow data keeps the buffers that were read.
 ///     max_rows: Maximum rows of an Arrow batch.
 ///     max_bytes: Target size of an Arrow batch in bytes of key, value and header data. An Arrow batch ends at the next
 ///         Kafka batch boundary.
-///     leave_page_cache: Whether to drop pages from the page cache that reading brings in, for machines on which a
-///         broker runs. Pages that were cached before stay. Slower; no effect outside Linux.
+///     leave_page_cache: Whether to drop the pages that reading adds to the page cache, for machines on which a
+///         broker runs. Pages that were cached before are kept. Slower; no effect outside Linux.
 ///
 /// Raises:
 ///     OSError: The path can't be read.
-///     ValueError: An unknown column, topic or partition, an argument without effect, replicas, a location that holds
-///         something but no segment.
+///     ValueError: An unknown column, topic or partition, an argument without effect, replicas, or a directory with
+///         files but no segment.
 ///
 /// Example:
 ///     >>> kbat.scan("topic-0/", columns=["offset", "timestamp", "value"]).to_polars()
@@ -128,8 +129,8 @@ pub(crate) fn scan(
     leave_page_cache: bool,
 ) -> PyResult<PyScan> {
     if !extra.is_empty() {
-        let message = "scan() takes one positional argument, the source; name the others, such as columns=[\"offset\"]; \
-                       several sources are a list";
+        let message = "scan() takes one positional argument, the source; pass the others by keyword, such as \
+                       columns=[\"offset\"]; pass several sources as a list";
         return Err(PyTypeError::new_err(message));
     }
     if max_rows == 0 {
@@ -173,18 +174,18 @@ pub(crate) fn scan(
     Ok(PyScan::new(sources, view, options))
 }
 
-/// Refuses bounds that can't be meant.
+/// Rejects bounds that must be a mistake.
 fn check_bounds(options: &ScanOptions) -> PyResult<()> {
     for (name, offset) in [("start_offset", options.start_offset), ("end_offset", options.end_offset)] {
         if let Some(offset) = offset.filter(|offset| *offset < 0) {
-            let message = format!("{name} {offset} is negative: leave it out to read from the start or to the end");
+            let message = format!("{name} {offset} is negative: omit it to read from the start or to the end");
             return Err(PyValueError::new_err(message));
         }
     }
     Ok(())
 }
 
-/// Refuses names that would have no effect, as the caller may have meant a filter.
+/// Rejects names that would have no effect, because the caller may have meant a filter.
 fn check_names(sources: &[ScanSource], topic: Option<&str>, partition: Option<i32>) -> PyResult<()> {
     if sources.is_empty() {
         return Ok(());
@@ -206,7 +207,7 @@ fn check_names(sources: &[ScanSource], topic: Option<&str>, partition: Option<i3
     Ok(())
 }
 
-/// The rows of a scan, with their columns; those of records are in the options.
+/// The rows of a scan and their columns. The columns of records are in the options.
 #[derive(Clone)]
 pub(crate) enum Rows {
     Records,
@@ -232,12 +233,12 @@ fn with_columns(
         }
     };
     if options.isolation == Isolation::ReadCommitted {
-        return Err(PyValueError::new_err("isolation \"read_committed\" is about records: it needs view=\"records\""));
+        return Err(PyValueError::new_err("isolation=\"read_committed\" applies to records only; use view=\"records\""));
     }
     Ok((options, rows))
 }
 
-/// One of the values that an argument can have, by its name.
+/// Parses the value of an argument by its name.
 fn choice<T: Copy>(argument: &str, name: &str, choices: &[(&str, T)]) -> PyResult<T> {
     if let Some((_, value)) = choices.iter().find(|(known, _)| *known == name) {
         return Ok(*value);
@@ -257,7 +258,7 @@ where
     for name in columns.try_iter()? {
         let column = name?.extract::<String>()?.parse::<C>().or_raise(columns.py())?;
         if parsed.contains(&column) {
-            return Err(PyValueError::new_err(format!("column {column} is asked for twice")));
+            return Err(PyValueError::new_err(format!("column {column} is listed twice")));
         }
         parsed.push(column);
     }

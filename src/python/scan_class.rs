@@ -1,4 +1,4 @@
-//! `kbat.Scan`: what can be passed over, and by whom.
+//! `kbat.Scan`: a lazy scan that can be read many times.
 
 use std::sync::{Arc, PoisonError};
 
@@ -17,19 +17,19 @@ use crate::python::scan_pass::{Pass, PyArrowBatchIterator, PyScanStats, SharedSt
 use crate::python::scan_progress::{Progress, Waiting};
 use crate::python::time::instant;
 
-/// Threads of a pass that gives a whole table, if the caller does not say how many, at the most.
+/// Maximum threads for reading a whole table, if the caller does not set a number.
 const MOST_THREADS: usize = 8;
 
-/// Bytes below which threads cost more than they give.
+/// Below this number of bytes, threads cost more than they save.
 const WORTH_THREADS: u64 = 4 << 20;
 
-/// Bytes of Arrow batches that threads may have ready, if the caller does not say.
+/// Default maximum bytes of Arrow batches that threads may buffer.
 const MAX_MEMORY_BYTES: usize = 256 << 20;
 
-/// A scan that can be passed over as often as you like.
+/// A lazy scan that can be read any number of times.
 ///
-/// By anything that takes the Arrow PyCapsule interface (polars, DuckDB, pandas, PyArrow), or by ``to_pyarrow()``,
-/// ``to_pandas()``, ``to_polars()``, ``to_batches()`` and ``to_reader()``.
+/// Any consumer of the Arrow PyCapsule interface can read it (polars, DuckDB, pandas, PyArrow), or use
+/// ``to_pyarrow()``, ``to_pandas()``, ``to_polars()``, ``to_batches()`` and ``to_reader()``.
 #[pyclass(frozen, name = "Scan", module = "kbat")]
 pub(crate) struct PyScan {
     sources: Vec<ScanSource>,
@@ -43,12 +43,12 @@ impl PyScan {
         Self { sources, view, options, stats: SharedStats::default() }
     }
 
-    /// A fresh pass on this thread.
+    /// A new pass on this thread.
     pub(crate) fn pass(&self) -> Pass {
         self.pass_by(1, MAX_MEMORY_BYTES, Waiting::nobody())
     }
 
-    /// A fresh pass on so many threads. Only of records are there enough to share out.
+    /// A new pass on a number of threads. Only a pass of records uses more than one.
     fn pass_by(&self, threads: usize, max_memory_bytes: usize, waiting: Waiting) -> Pass {
         let (sources, options) = (self.sources.clone(), self.options.clone());
         let look = waiting.look();
@@ -66,7 +66,7 @@ impl PyScan {
         Pass::new(view, Arc::clone(&self.stats), waiting)
     }
 
-    /// A fresh pass that somebody waits for.
+    /// A new pass with a progress callback and checks for signals.
     pub(crate) fn watched(
         &self,
         py: Python<'_>,
@@ -78,7 +78,7 @@ impl PyScan {
         Ok(self.pass_by(threads, max_memory_bytes.unwrap_or(MAX_MEMORY_BYTES), Waiting::with(progress)))
     }
 
-    /// Everything, read with the GIL released.
+    /// All Arrow batches, read with the GIL released.
     fn all(
         &self,
         py: Python<'_>,
@@ -111,7 +111,8 @@ impl PyScan {
         }
     }
 
-    /// The scan as a consumer asks for it, as far as it can be had: the columns it names, binary or binary views.
+    /// The scan with the columns and the kind of binary that a consumer requests, or `None` if it lacks one of the
+    /// columns.
     fn as_requested(&self, schema: &SchemaRef) -> Option<Self> {
         let own = self.arrow_schema();
         let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
@@ -155,10 +156,10 @@ impl PyScan {
         self.arrow_schema().fields().iter().map(|field| field.name().clone()).collect()
     }
 
-    /// Count the rows. Of the columns, only one is decoded.
+    /// Count the rows. Only one column is decoded.
     ///
     /// Args:
-    ///     threads: As for ``to_pyarrow()``.
+    ///     threads: See ``to_pyarrow()``.
     #[pyo3(signature = (*, threads=None))]
     fn count(&self, py: Python<'_>, threads: Option<usize>) -> PyResult<usize> {
         let threads = threads.unwrap_or_else(|| py.detach(|| self.threads_worth_it()));
@@ -196,18 +197,18 @@ impl PyScan {
         py.import("pyarrow")?.call_method1("table", (all,))
     }
 
-    /// Iterate a new pass, one ``pyarrow.RecordBatch`` at a time, like ``to_batches()``.
+    /// Iterate over a new pass, one ``pyarrow.RecordBatch`` at a time, like ``to_batches()``.
     fn __iter__(&self, py: Python<'_>) -> PyResult<PyArrowBatchIterator> {
         self.to_batches(py, 1, None, None)
     }
 
-    /// What the pass that went on last read and lost so far; None before the first.
+    /// What the most recently advanced pass has read and lost so far; None before the first pass.
     #[getter]
     fn stats(&self) -> Option<PyScanStats> {
         self.stats.lock().unwrap_or_else(PoisonError::into_inner).map(PyScanStats)
     }
 
-    /// Topics and partitions of the sources, each once, in their order; None where they are not known.
+    /// The distinct topics and partitions of the sources, in their order; None if they are unknown.
     #[getter]
     fn topic_partitions(&self) -> Vec<(Option<&str>, Option<i32>)> {
         let mut found = Vec::new();
@@ -220,19 +221,19 @@ impl PyScan {
         found
     }
 
-    /// Give the same scan within narrower bounds.
+    /// Return the same scan with narrower bounds.
     ///
     /// Args:
-    ///     columns: Names, in the order wanted, as for :func:`scan`. Default those of this scan.
-    ///     start_offset: First offset to give, if it is later than this scan's.
-    ///     end_offset: First offset not to give any more, if it is earlier.
-    ///     start_timestamp: Smallest timestamp to give, if it is later.
-    ///     end_timestamp: Smallest timestamp not to give any more, if it is earlier.
-    ///     topics: Sources of other topics are left out; those whose topic is not known stay.
-    ///     partitions: Likewise.
+    ///     columns: Names of the columns, in order, as for :func:`scan`. Default: the columns of this scan.
+    ///     start_offset: First offset to read, if it is later than this scan's.
+    ///     end_offset: Read up to, but not including, this offset, if it is earlier than this scan's.
+    ///     start_timestamp: Read records with this timestamp or a later one, if it is later than this scan's.
+    ///     end_timestamp: Read records with a timestamp before this one, if it is earlier than this scan's.
+    ///     topics: Sources of other topics are omitted; those with an unknown topic are kept.
+    ///     partitions: Sources of other partitions are omitted; those with an unknown partition are kept.
     ///
     /// Raises:
-    ///     ValueError: A column that does not exist.
+    ///     ValueError: A column does not exist.
     #[pyo3(signature = (*, columns=None, start_offset=None, end_offset=None, start_timestamp=None, end_timestamp=None, topics=None, partitions=None))]
     #[expect(clippy::too_many_arguments, reason = "the keyword arguments of the Python signature")]
     fn narrow(
@@ -271,10 +272,10 @@ impl PyScan {
         capsule::schema(py, &self.arrow_schema())
     }
 
-    /// A fresh pass for the Arrow PyCapsule interface, on one thread.
+    /// A new pass for the Arrow PyCapsule interface, on one thread.
     ///
-    /// Of a requested schema, the columns it names are given, in its order, and ``binary_view`` where it asks for that
-    /// or not. Other types are not heeded, which the interface allows.
+    /// If the consumer requests a schema, the pass has the schema's columns in its order, as ``binary`` or
+    /// ``binary_view``. Other requested types are ignored, which the interface allows.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -286,13 +287,13 @@ impl PyScan {
         capsule::stream(py, other.as_ref().unwrap_or(self).pass())
     }
 
-    /// Iterate a fresh pass as ``pyarrow.RecordBatch``, raising kbat's own exceptions.
+    /// Iterate over a new pass as ``pyarrow.RecordBatch``, raising kbat's own exceptions.
     ///
     /// Args:
-    ///     threads: Threads that decode, ahead of the caller, parts of files and buffers; rows come in their order.
-    ///         Only of records.
-    ///     max_memory_bytes: Bytes of Arrow batches that threads may have ready. Default 256 MiB.
-    ///     progress: Called every now and then with the bytes walked over and the bytes of all sources; True for a
+    ///     threads: Number of threads that decode parts of the sources ahead of the caller. The order of rows is
+    ///         kept. Has an effect on records only.
+    ///     max_memory_bytes: Maximum bytes of Arrow batches that threads may buffer. Default 256 MiB.
+    ///     progress: Called periodically with the number of bytes processed and the bytes of all sources; True for a
     ///         progress bar, if ``rich`` is installed.
     #[pyo3(signature = (*, threads=1, max_memory_bytes=None, progress=None))]
     fn to_batches(
@@ -305,7 +306,7 @@ impl PyScan {
         Ok(PyArrowBatchIterator::new(self.watched(py, threads, max_memory_bytes, progress)?))
     }
 
-    /// Give a fresh pass as a ``pyarrow.RecordBatchReader``, raising kbat's own exceptions.
+    /// Return a new pass as a ``pyarrow.RecordBatchReader``, raising kbat's own exceptions.
     ///
     /// The arguments are those of ``to_batches()``.
     #[pyo3(signature = (**arguments))]
@@ -315,12 +316,12 @@ impl PyScan {
         reader.call_method1("from_batches", (slf.getattr("schema")?, batches))
     }
 
-    /// Everything as a ``pyarrow.Table``.
+    /// Read all rows as a ``pyarrow.Table``.
     ///
     /// Args:
-    ///     threads: As for ``to_batches()``; default the machine's, 8 at the most, or 1 where there is little to read.
-    ///     max_memory_bytes: As for ``to_batches()``.
-    ///     progress: As for ``to_batches()``.
+    ///     threads: See ``to_batches()``. Default: the number of CPUs, at most 8, or 1 if the sources are small.
+    ///     max_memory_bytes: See ``to_batches()``.
+    ///     progress: See ``to_batches()``.
     #[pyo3(signature = (*, threads=None, max_memory_bytes=None, progress=None))]
     fn to_pyarrow<'py>(
         &self,
@@ -333,12 +334,12 @@ impl PyScan {
         py.import("pyarrow")?.call_method1("table", (all,))
     }
 
-    /// Everything as a ``pandas.DataFrame``; needs pyarrow.
+    /// Read all rows as a ``pandas.DataFrame``; needs pyarrow.
     ///
     /// Args:
-    ///     threads: As for ``to_pyarrow()``.
-    ///     max_memory_bytes: As for ``to_pyarrow()``.
-    ///     progress: As for ``to_pyarrow()``.
+    ///     threads: See ``to_pyarrow()``.
+    ///     max_memory_bytes: See ``to_pyarrow()``.
+    ///     progress: See ``to_pyarrow()``.
     ///     arguments: Keyword arguments of ``pyarrow.Table.to_pandas``, such as ``types_mapper=pandas.ArrowDtype``.
     #[pyo3(signature = (*, threads=None, max_memory_bytes=None, progress=None, **arguments))]
     fn to_pandas<'py>(
@@ -352,7 +353,7 @@ impl PyScan {
         self.to_pyarrow(py, threads, max_memory_bytes, progress)?.call_method("to_pandas", (), arguments)
     }
 
-    /// Everything as a ``polars.DataFrame``. The arguments are those of ``to_pyarrow()``.
+    /// Read all rows as a ``polars.DataFrame``. The arguments are those of ``to_pyarrow()``.
     #[pyo3(signature = (*, threads=None, max_memory_bytes=None, progress=None))]
     fn to_polars<'py>(
         &self,
@@ -365,7 +366,7 @@ impl PyScan {
         py.import("polars")?.call_method1("DataFrame", (all,))
     }
 
-    /// No rows, with the columns' types, as an object with `__arrow_c_stream__`.
+    /// An empty table with the columns' types, as an object with `__arrow_c_stream__`.
     fn _empty(&self) -> PyArrowBatches {
         PyArrowBatches { schema: self.arrow_schema(), batches: Vec::new() }
     }

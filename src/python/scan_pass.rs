@@ -1,4 +1,4 @@
-//! A pass of a scan: its Arrow batches, one after the other, and what it read and lost.
+//! A pass of a scan: its Arrow batches in order, and its counters.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,7 +12,7 @@ use crate::python::errors::OrRaise;
 use crate::python::exclusive::Exclusive;
 use crate::python::scan_progress::Waiting;
 
-/// The views of a scan under way.
+/// The view that a pass reads.
 pub(crate) enum View {
     Records(Box<ArrowScan>),
     Parallel(Box<ParallelScan>),
@@ -23,10 +23,10 @@ pub(crate) enum View {
 /// Counters that a scan shares with its passes.
 pub(crate) type SharedStats = Arc<Mutex<Option<ScanStats>>>;
 
-/// A pass, which keeps its own counters and those of its scan.
+/// A pass. It updates its own counters and those of its scan.
 pub(crate) struct Pass {
     view: View,
-    /// Its own counters, which can be looked at while it is at work.
+    /// Its own counters, which other threads can read while it runs.
     own: SharedStats,
     shared: SharedStats,
     waiting: Waiting,
@@ -57,7 +57,7 @@ impl Pass {
         }
     }
 
-    /// Bytes walked over so far; of segments, which are not walked, nothing is told.
+    /// Bytes processed so far; 0 for segments, whose bytes are not read.
     fn walked(&self) -> u64 {
         match &self.view {
             View::Records(scan) => scan.walked(),
@@ -67,7 +67,7 @@ impl Pass {
         }
     }
 
-    /// The next Arrow batch for a caller in Python: the GIL is released, signals are looked after, progress is told.
+    /// The next Arrow batch for a Python caller. Releases the GIL, checks for signals and reports progress.
     pub(crate) fn advance(&mut self, py: Python<'_>) -> PyResult<Option<arrow_array::RecordBatch>> {
         let next = py.detach(|| self.next());
         if let Some(raised) = self.waiting.raised() {
@@ -104,51 +104,51 @@ impl Iterator for Pass {
     }
 }
 
-/// What a pass of a :class:`Scan` read and lost.
+/// What a pass of a :class:`Scan` has read and lost.
 #[pyclass(frozen, name = "ScanStats", module = "kbat")]
 pub(crate) struct PyScanStats(pub(crate) ScanStats);
 
 #[pymethods]
 impl PyScanStats {
-    /// Batches whose records were given.
+    /// Number of batches whose records were returned.
     #[getter]
     fn batches(&self) -> u64 {
         self.0.batches
     }
 
-    /// Rows given, those of errors not counted.
+    /// Number of rows returned, without rows that describe an error.
     #[getter]
     fn records(&self) -> u64 {
         self.0.records
     }
 
-    /// Bytes read from files; of buffers, bytes of the batches walked over.
+    /// Bytes read from files; for buffers, bytes of the batches processed.
     #[getter]
     fn bytes_read(&self) -> u64 {
         self.0.bytes_read
     }
 
-    /// Faults passed over: damaged batches, or stretches of bytes in which no batch could be found.
+    /// Number of corruptions skipped: damaged batches, or ranges of bytes without a valid batch.
     #[getter]
     fn batches_skipped(&self) -> u64 {
         self.0.batches_skipped
     }
 
-    /// Bytes of them, with those of cut batches at the ends of files.
+    /// Bytes skipped, including truncated batches at the ends of files.
     #[getter]
     fn bytes_lost(&self) -> u64 {
         self.0.bytes_lost
     }
 
-    /// Offsets between the last good batch before and the next one after each fault.
+    /// Number of offsets between the last good batch before and the next one after each corruption.
     ///
-    /// Those that compaction had removed count too.
+    /// Includes offsets that compaction had removed.
     #[getter]
     fn offsets_lost(&self) -> u64 {
         self.0.offsets_lost
     }
 
-    /// All of them by name.
+    /// Return the counters as a dictionary.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         for (name, value) in self.values() {
@@ -177,7 +177,7 @@ impl PyScanStats {
     }
 }
 
-/// Iterates Arrow batches as ``pyarrow.RecordBatch``; see :meth:`Scan.to_batches`.
+/// Iterates over Arrow batches as ``pyarrow.RecordBatch``; see :meth:`Scan.to_batches`.
 #[pyclass(frozen, name = "ArrowBatchIterator", module = "kbat")]
 pub(crate) struct PyArrowBatchIterator {
     pass: Exclusive<Pass>,
@@ -204,16 +204,16 @@ impl PyArrowBatchIterator {
         }
     }
 
-    /// The next Arrow batch as an object with `__arrow_c_array__`, for consumers that do without pyarrow; None at the
-    /// end.
+    /// The next Arrow batch as an object with `__arrow_c_array__`, for consumers that do not use pyarrow; None at
+    /// the end.
     #[pyo3(name = "_next")]
     fn next_for_anyone(&self, py: Python<'_>) -> PyResult<Option<PyArrowBatch>> {
-        // attached inside: `advance` is without the GIL but for what it does with Python
+        // attached inside the closure: `advance` releases the GIL except while it calls Python
         let next = self.pass.with(py, |pass| Python::attach(|py| pass.advance(py)))?;
         Ok(next?.map(PyArrowBatch))
     }
 
-    /// What this pass read and lost so far.
+    /// What this pass has read and lost so far.
     #[getter]
     fn stats(&self) -> PyScanStats {
         PyScanStats(self.stats.lock().unwrap_or_else(PoisonError::into_inner).unwrap_or_default())

@@ -1,4 +1,4 @@
-//! Whoever waits for a pass: signals are looked after, and progress is told.
+//! Signals and progress callbacks during a pass.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -7,14 +7,14 @@ use pyo3::types::PyBool;
 
 use crate::arrow::Look;
 
-/// Who is told how far a pass is.
+/// A progress callback and the total number of bytes.
 pub(crate) struct Progress {
     callback: Py<PyAny>,
     total: u64,
 }
 
 impl Progress {
-    /// Of a `progress` argument: a callable, True for a bar, or nothing.
+    /// Parses a `progress` argument: a callable, True for a progress bar, or None.
     pub(crate) fn of(
         py: Python<'_>,
         argument: Option<&Bound<'_, PyAny>>,
@@ -34,7 +34,7 @@ impl Progress {
     }
 }
 
-/// Somebody who waits for a pass, and what they raised while it went on.
+/// The caller of a pass, and the exception that its callbacks or signal handlers raised during the pass.
 #[derive(Clone)]
 pub(crate) struct Waiting(Option<Arc<Waiter>>);
 
@@ -44,7 +44,7 @@ struct Waiter {
 }
 
 impl Waiting {
-    /// Nobody: for consumers who may wait for a pass while they hold the GIL.
+    /// No caller to notify, for consumers that may hold the GIL while they wait for a pass.
     pub(crate) fn nobody() -> Self {
         Self(None)
     }
@@ -54,7 +54,7 @@ impl Waiting {
         Self(Some(Arc::new(Waiter { progress, raised: Mutex::new(None) })))
     }
 
-    /// What a walk calls now and then, without the GIL.
+    /// The callback that a running pass calls periodically, without the GIL.
     pub(crate) fn look(&self) -> Option<Look> {
         let waiter = Arc::clone(self.0.as_ref()?);
         Some(Box::new(move |walked| {
@@ -67,17 +67,17 @@ impl Waiting {
         }))
     }
 
-    /// What the caller's signal handlers or their callback raised while a walk looked up.
+    /// The exception that a signal handler or the progress callback raised during the pass.
     pub(crate) fn raised(&self) -> Option<PyErr> {
         self.0.as_ref()?.raised.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Looks after signals and tells how far the pass is.
+    /// Checks for signals and reports progress.
     pub(crate) fn look_up(&self, py: Python<'_>, walked: u64) -> PyResult<()> {
         self.0.as_ref().map_or(Ok(()), |waiter| waiter.look_up(py, walked))
     }
 
-    /// Tells that the pass is at its end.
+    /// Reports that the pass has ended.
     pub(crate) fn end(&self, py: Python<'_>) -> PyResult<()> {
         self.look_up(py, u64::MAX)
     }

@@ -14,15 +14,15 @@ use crate::python::limits::{PyLimits, or_default};
 use crate::python::segments::{discovered, warn};
 use crate::python::source::{Source, source};
 
-/// Sources of a `source` argument, in their order. All paths of a list are looked up together, so that no segment
-/// comes twice.
+/// Sources of a `source` argument, in their order. All paths of a list are searched together, so that no segment is
+/// read twice.
 pub(crate) fn sources(object: &Bound<'_, PyAny>, selection: &Selection) -> PyResult<Vec<ScanSource>> {
     let py = object.py();
     let mut parts = Vec::new();
     flatten(object, &mut parts)?;
     let paths: Vec<PathBuf> = parts.iter().filter_map(|part| part.path().cloned()).collect();
     if paths.is_empty() && !parts.is_empty() && !selection.is_everything() {
-        let message = "topics and partitions select directories, and have no effect on buffers and parts of files";
+        let message = "topics and partitions select directories and have no effect on buffers and parts of files";
         return Err(PyValueError::new_err(message));
     }
     let mut discovery = if paths.is_empty() { Discovery::default() } else { discovered(py, &paths, selection)? };
@@ -69,7 +69,7 @@ fn flatten(object: &Bound<'_, PyAny>, parts: &mut Vec<Part>) -> PyResult<()> {
     Ok(())
 }
 
-/// A tuple of a path and the bytes in which a batch must begin, as :func:`split` gives them.
+/// A tuple of a path and a range of bytes, as returned by [`split`]. Batches that begin in the range are read.
 fn file_part(object: &Bound<'_, PyAny>) -> PyResult<Option<ScanSource>> {
     let Ok(tuple) = object.cast::<PyTuple>() else { return Ok(None) };
     if tuple.len() != 3 || !tuple.get_item(1)?.is_instance_of::<PyInt>() {
@@ -80,25 +80,26 @@ fn file_part(object: &Bound<'_, PyAny>) -> PyResult<Option<ScanSource>> {
     let segments = py.detach(|| find_segments(&path)).or_raise(py)?;
     match segments.as_slice() {
         [segment] if !path.is_dir() => Ok(Some(ScanSource::file(segment).within(start, end))),
-        _ => Err(PyValueError::new_err(format!("{} is not a file: only of files can parts be read", path.display()))),
+        _ => Err(PyValueError::new_err(format!("{} is not a file: only files can be read in parts", path.display()))),
     }
 }
 
-/// Cut segments into parts of about equal size, to be read apart: each part is a source for :func:`scan`.
+/// Split segments into parts of about equal size, each of which is a source for :func:`scan`.
 ///
-/// Parts begin where batches begin, and side by side they hold every batch once. No payload is read to find them.
+/// Parts begin at batch boundaries, and together they contain every batch once. Only headers are read to find them.
 ///
 /// Args:
-///     source: The path of a ``.log`` file, of a partition or log directory, a pattern, or a list of these.
-///     max_bytes: Bytes of a part at the most; more only where a single batch has more.
+///     source: The path of a ``.log`` file, a partition directory or a log directory, a pattern, or a list of these.
+///     max_bytes: Maximum bytes of a part. A larger batch is a part of its own.
 ///     limits: Bounds on untrusted input.
 ///
 /// Returns:
-///     Path, first byte and byte after the last one of each part. A segment that may still grow is cut as it is now.
+///     Path, first byte and byte after the last one of each part. A segment that may still grow is split at its
+///     current size.
 ///
 /// Raises:
 ///     OSError: A path can't be read.
-///     ValueError: A source that is no file, or ``max_bytes`` below 1.
+///     ValueError: A source is not a file, or ``max_bytes`` is less than 1.
 #[pyfunction]
 #[pyo3(signature = (source, max_bytes, *, limits=None))]
 pub(crate) fn split(
@@ -113,7 +114,7 @@ pub(crate) fn split(
     let mut parts = Vec::new();
     for source in sources(source, &Selection::default())? {
         let Some(path) = source.path().map(Path::to_path_buf) else {
-            return Err(PyValueError::new_err("only files can be cut into parts"));
+            return Err(PyValueError::new_err("only files can be split into parts"));
         };
         let (start, end) = source.window;
         let end = end.min(std::fs::metadata(&path)?.len());

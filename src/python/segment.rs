@@ -15,10 +15,10 @@ use crate::python::places::{PyOffsetPlace, PyTimestampPlace};
 use crate::python::time::{instant, milliseconds};
 use crate::store::LogFileKind;
 
-/// A segment: a ``.log`` file with the indexes beside it.
+/// A segment: a ``.log`` file and its indexes.
 ///
-/// The log decides every answer; an index only says where to begin looking, and a missing or broken one costs time,
-/// not truth. No file is held open: every call sees the files as they are then.
+/// Indexes only speed up lookups. A missing or broken index makes them slower, never wrong. No file is kept open:
+/// every call reads the current files.
 ///
 /// Args:
 ///     path: The ``.log`` file, named after its base offset.
@@ -26,7 +26,7 @@ use crate::store::LogFileKind;
 ///
 /// Raises:
 ///     OSError: The file can't be read.
-///     ValueError: A name that tells no base offset.
+///     ValueError: The file's name does not contain a base offset.
 ///
 /// Example:
 ///     >>> segment = kbat.Segment("orders-0/00000000000000000000.log")
@@ -44,13 +44,13 @@ impl PySegment {
         Segment::open_with(&path, &or_default(limits)).map(Self).or_raise(py)
     }
 
-    /// The ``.log`` file.
+    /// Path of the ``.log`` file.
     #[getter]
     fn path(&self) -> OsString {
         self.0.path().as_os_str().to_owned()
     }
 
-    /// Base offset, from the name.
+    /// Base offset, from the file's name.
     #[getter]
     fn base_offset(&self) -> i64 {
         self.0.base_offset()
@@ -62,7 +62,7 @@ impl PySegment {
         self.0.size()
     }
 
-    /// ``"live"``, ``"deleted"``, ``"cleaned"`` or ``"swap"``, from the name.
+    /// ``"live"``, ``"deleted"``, ``"cleaned"`` or ``"swap"``, from the file's name.
     #[getter]
     fn state(&self) -> &'static str {
         self.0.state().name()
@@ -74,13 +74,13 @@ impl PySegment {
         py.detach(|| self.0.end_offset()).or_raise(py)
     }
 
-    /// Largest timestamp in milliseconds since the epoch, -1 where no record has one.
+    /// Largest timestamp in milliseconds since the epoch, -1 if no record has one.
     #[getter]
     fn largest_timestamp(&self, py: Python<'_>) -> PyResult<i64> {
         py.detach(|| self.0.largest_timestamp()).or_raise(py).map(|largest| largest.timestamp)
     }
 
-    /// Paths of the files that are there: ``log``, ``index``, ``timeindex``, ``txnindex``, ``snapshot``.
+    /// Paths of the existing files: ``log``, ``index``, ``timeindex``, ``txnindex``, ``snapshot``.
     #[getter]
     fn files<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let files = PyDict::new(py);
@@ -93,34 +93,34 @@ impl PySegment {
         Ok(files)
     }
 
-    /// Find the batch that holds an offset, or the next one where the offset lies in a gap or before the segment.
+    /// Find the batch that contains an offset, or the next batch if the offset is in a gap or before the segment.
     ///
     /// Args:
     ///     offset: The offset.
     ///
     /// Returns:
-    ///     The place; None where the segment ends before the offset.
+    ///     The batch; None if the segment ends before the offset.
     ///
     /// Raises:
-    ///     CorruptError: A log that can't be walked up to the batch.
-    ///     OSError: A file that can't be read.
+    ///     CorruptError: The log can't be read up to the batch.
+    ///     OSError: A file can't be read.
     fn find_offset(&self, py: Python<'_>, offset: i64) -> PyResult<Option<PyOffsetPlace>> {
         let place = py.detach(|| self.0.find_offset(offset)).or_raise(py)?;
         Ok(place.map(|place| PyOffsetPlace::new(self.0.path().as_os_str().to_owned(), place)))
     }
 
-    /// Find the first record, in the order of the log, that is not older than a time.
+    /// Find the first record, in the order of the log, with a timestamp or a later one.
     ///
     /// Args:
     ///     timestamp: Milliseconds since the epoch.
-    ///     starting_offset: The record's offset is at least this; default the base offset.
+    ///     starting_offset: Smallest offset of the record. Default: the base offset.
     ///
     /// Returns:
     ///     Timestamp, offset and leader epoch of the record, or None.
     ///
     /// Raises:
-    ///     CorruptError: A log or records that can't be read up to the record.
-    ///     OSError: A file that can't be read.
+    ///     CorruptError: The log or its records can't be read up to the record.
+    ///     OSError: A file can't be read.
     #[pyo3(signature = (timestamp, starting_offset=None))]
     fn find_timestamp(
         &self,
@@ -133,28 +133,28 @@ impl PySegment {
         Ok(place.map(PyTimestampPlace))
     }
 
-    /// Tell whether all records are known to be older than a time, by the time index and headers.
+    /// Check whether all records are older than a timestamp, using the time index and headers.
     ///
     /// Args:
     ///     timestamp: Milliseconds since the epoch.
     ///
     /// Returns:
-    ///     False also where that can't be told: with sets of v0 and v1, whose wrappers have what their client wrote,
-    ///     and with bytes at the end that are no batch.
+    ///     False also if this is unknown: for compressed sets of v0 and v1, whose wrappers have the timestamp that
+    ///     their client wrote, and if the segment ends with bytes that are not a batch.
     ///
     /// Raises:
-    ///     CorruptError: A log that can't be walked to its end.
-    ///     OSError: A file that can't be read.
+    ///     CorruptError: The log can't be read to its end.
+    ///     OSError: A file can't be read.
     fn is_older(&self, py: Python<'_>, timestamp: &Bound<'_, PyAny>) -> PyResult<bool> {
         let timestamp = instant(timestamp)?;
         py.detach(|| self.0.is_older(timestamp)).or_raise(py)
     }
 
-    /// Iterate the batches from a byte on, where a batch must begin: 0, or the position of a place that was found.
+    /// Iterate over the batches, starting at a position at which a batch begins: 0 or that of a lookup's result.
     ///
     /// Args:
     ///     start_position: Byte in the ``.log`` file.
-    ///     check_crc: Whether the checksum of a batch is checked before its records are read.
+    ///     check_crc: Whether to verify the checksum of a batch before its records are read.
     ///
     /// Raises:
     ///     OSError: The file can't be read.
@@ -184,13 +184,13 @@ impl PySegment {
             .finish()
     }
 
-    /// For pickling.
+    /// Supports pickling.
     fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<((OsString,), Bound<'py, PyDict>)> {
         Ok(((self.path(),), limits_argument(py, self.0.limits())?))
     }
 }
 
-/// `kbat.scan` of a path.
+/// Calls `kbat.scan` with a path.
 pub(crate) fn scan_of<'py>(
     py: Python<'py>,
     path: OsString,

@@ -11,37 +11,37 @@ use crate::plan::{Discovery, Selection};
 use crate::python::errors::OrRaise;
 use crate::store::SegmentFile;
 
-/// A segment's ``.log`` file, as :func:`find_segments` found it.
+/// A segment's ``.log`` file, as found by :func:`find_segments`.
 #[pyclass(frozen, name = "SegmentFile", module = "kbat")]
 pub(crate) struct PySegmentFile(SegmentFile);
 
 #[pymethods]
 impl PySegmentFile {
-    /// Where it is.
+    /// Path of the file.
     #[getter]
     fn path(&self) -> OsString {
         self.0.path.clone().into_os_string()
     }
 
-    /// Topic, if the directory is named after one.
+    /// Topic, if the directory's name contains one.
     #[getter]
     fn topic(&self) -> Option<&str> {
         self.0.partition.as_ref().map(|partition| partition.topic.as_str())
     }
 
-    /// Partition, if the directory is named after one.
+    /// Partition, if the directory's name contains one.
     #[getter]
     fn partition(&self) -> Option<i32> {
         self.0.partition.as_ref().map(|partition| partition.partition)
     }
 
-    /// Base offset, if the file is named after one.
+    /// Base offset, if the file's name contains one.
     #[getter]
     fn base_offset(&self) -> Option<i64> {
         self.0.base_offset
     }
 
-    /// Bytes when it was found.
+    /// Bytes of the file when it was found.
     #[getter]
     fn size(&self) -> u64 {
         self.0.size
@@ -52,25 +52,25 @@ impl PySegmentFile {
     }
 }
 
-/// Find segments: of a ``.log`` file, a partition directory, a log directory, or a pattern that matches such.
+/// Find segments in a ``.log`` file, a partition directory, a log directory, or the matches of a pattern.
 ///
-/// A file is read whatever its name is, unless it is plainly something else, such as a gzip file. In directories, files
-/// that are not segments and directories that are not live partitions are skipped.
+/// A file with any name is accepted, unless its content is clearly something else, such as a gzip file. In
+/// directories, files that are not segments and directories that are not live partitions are skipped.
 ///
 /// Args:
 ///     path: A path, a pattern such as ``/data/orders-*``, or a list of these.
 ///     topics: Only these topics: names, or patterns with ``*``, ``?`` and ``[...]``. Default: all.
 ///     partitions: Only partitions with these numbers. Default: all.
-///     replicas: What to do if a partition lies in several directories: ``"error"``, or ``"longest"`` to take the
-///         directory that holds the largest range of offsets.
+///     replicas: What to do if a partition is in several directories: ``"error"`` raises an error, ``"longest"``
+///         uses the directory with the largest range of offsets.
 ///
 /// Returns:
-///     Each segment once, sorted by topic, partition and base offset within each path. Nothing, with a warning, for a
-///     directory that is empty.
+///     Each segment once, sorted by topic, partition and base offset within each path. Nothing, with a warning, for
+///     an empty directory.
 ///
 /// Raises:
 ///     OSError: The path can't be read, or nothing matches the pattern.
-///     ValueError: The path holds something but no segment, a topic or partition does not exist, or replicas.
+///     ValueError: The path has files but no segment, a topic or partition does not exist, or replicas.
 #[pyfunction]
 #[pyo3(signature = (path, *, topics=None, partitions=None, replicas="error"))]
 pub(crate) fn find_segments(
@@ -85,7 +85,7 @@ pub(crate) fn find_segments(
     Ok(discovery.into_segments().into_iter().map(PySegmentFile).collect())
 }
 
-/// As ``kbat.find_segments``, with the warnings as a list of texts in place of Python's warnings.
+/// Like ``kbat.find_segments``, but returns the warnings as a list of texts.
 #[pyfunction]
 #[pyo3(signature = (paths, *, topics=None, partitions=None, replicas="error"))]
 pub(crate) fn discover(
@@ -100,13 +100,13 @@ pub(crate) fn discover(
     Ok((discovery.into_segments().into_iter().map(PySegmentFile).collect(), warnings))
 }
 
-/// What a file is that is plainly not a log segment, by its first bytes, such as ``"gzip-compressed"``.
+/// Detect a file that is clearly not a log segment, by its first bytes.
 ///
 /// Args:
 ///     path: The file.
 ///
 /// Returns:
-///     None for a file that may be a segment.
+///     A description such as ``"gzip-compressed"``; None for a file that may be a segment.
 ///
 /// Raises:
 ///     OSError: The file can't be read.
@@ -128,7 +128,7 @@ pub(crate) fn discovered(py: Python<'_>, paths: &[PathBuf], selection: &Selectio
     py.detach(|| crate::plan::discover(paths, selection)).or_raise(py)
 }
 
-/// Python's warnings for what a reader should know.
+/// Emits a discovery's warnings as Python warnings.
 pub(crate) fn warn(py: Python<'_>, discovery: &Discovery) -> PyResult<()> {
     for text in &discovery.warnings {
         let text = CString::new(format!("kbat: {text}"))?;
@@ -137,7 +137,7 @@ pub(crate) fn warn(py: Python<'_>, discovery: &Discovery) -> PyResult<()> {
     Ok(())
 }
 
-/// The arguments that select partitions. A topic or a number may stand for a list of one.
+/// Parses the arguments that select partitions. A single topic or number is treated as a list of one.
 pub(crate) fn selection(
     py: Python<'_>,
     topics: Option<&Bound<'_, PyAny>>,

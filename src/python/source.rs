@@ -11,13 +11,13 @@ use pyo3::types::{PyBytes, PyString};
 
 use crate::log::SharedBytes;
 
-/// What a `source` argument was.
+/// The value of a `source` argument.
 pub(crate) enum Source {
     Bytes(SharedBytes),
     Path(PathBuf),
 }
 
-/// Bytes of a Python object that can't change behind our back: `bytes` as they are, everything else copied.
+/// Bytes of a Python object that other code can't change: `bytes` are used in place, everything else is copied.
 pub(crate) fn shared_bytes(object: &Bound<'_, PyAny>) -> PyResult<Option<SharedBytes>> {
     if let Ok(bytes) = object.cast::<PyBytes>() {
         return Ok(Some(Arc::new(PyBackedBytes::from(bytes.clone()))));
@@ -29,14 +29,14 @@ pub(crate) fn shared_bytes(object: &Bound<'_, PyAny>) -> PyResult<Option<SharedB
     }
 }
 
-/// A buffer of items that are no bytes, such as an `array` of `int`: its memory, as `bytes(memoryview)` shows it.
+/// A buffer of items that are not bytes, such as an `array` of `int`: its memory, as `bytes(memoryview)` returns it.
 fn raw_bytes(object: &Bound<'_, PyAny>) -> PyResult<SharedBytes> {
     let view = object.py().import("builtins")?.getattr("memoryview")?.call1((object,))?;
     let bytes = view.call_method0("tobytes")?.cast_into::<PyBytes>()?;
     Ok(Arc::new(PyBackedBytes::from(bytes)))
 }
 
-/// Reads a `source` argument.
+/// Parses a `source` argument.
 pub(crate) fn source(object: &Bound<'_, PyAny>) -> PyResult<Source> {
     if !object.is_instance_of::<PyString>()
         && let Some(bytes) = shared_bytes(object)?

@@ -1,20 +1,20 @@
-//! Times as arguments: milliseconds, a `datetime` with a time zone, or ISO 8601 text with one.
+//! Time arguments: milliseconds, a `datetime` with a time zone, or ISO 8601 text with one.
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyString};
 
-/// Numbers that are seconds since the epoch from 2001 on. As milliseconds they would be times before March 1973, when
-/// there was no Kafka.
+/// Numbers that are seconds since the epoch for times after 2001. As milliseconds they would be times before March
+/// 1973, long before Kafka existed.
 const SECONDS: std::ops::Range<i64> = 1_000_000_000..100_000_000_000;
 
-/// Milliseconds since the epoch of a time; a fraction of a millisecond counts as a whole one. Refuses what looks like
-/// seconds.
+/// Converts a time to milliseconds since the epoch; fractions of a millisecond round up. Rejects numbers that look
+/// like seconds.
 pub(crate) fn milliseconds(object: &Bound<'_, PyAny>) -> PyResult<i64> {
     not_seconds(instant(object)?)
 }
 
-/// Like [`milliseconds`], for values that a filter computed: any number is milliseconds.
+/// Like [`milliseconds`], for values computed by a filter: any number is accepted as milliseconds.
 pub(crate) fn instant(object: &Bound<'_, PyAny>) -> PyResult<i64> {
     if object.is_instance_of::<PyInt>() || object.hasattr("__index__")? {
         return object.extract();
@@ -55,7 +55,7 @@ fn of_datetime(datetime: &Bound<'_, PyAny>, module: &Bound<'_, PyModule>) -> PyR
     Ok(before.saturating_neg())
 }
 
-/// Refuses seconds in place of milliseconds.
+/// Rejects numbers that look like seconds instead of milliseconds.
 fn not_seconds(number: i64) -> PyResult<i64> {
     if SECONDS.contains(&number) {
         let message = format!(

@@ -15,18 +15,18 @@ use crate::python::errors::OrRaise;
 use crate::python::limits::{PyLimits, or_default};
 use crate::python::partition::PyPartitionLog;
 
-/// Say what a broker (Kafka 4.3) would answer to a produce request with these bytes, without one.
+/// Check whether a broker (Kafka 4.3) would accept a produce request with these bytes.
 ///
-/// What depends on the partition's past (sequences, duplicates, producer epochs) is looked at where ``log`` gives that.
+/// Checks that depend on the partition's history (sequences, duplicates, producer epochs) need ``log``.
 ///
 /// Args:
 ///     data: Bytes-like: the records of a produce request for one partition.
-///     request_version: Version of the produce request, which says what it may hold: one batch of magic 2, zstd from
-///         version 7 on. None leaves these checks out.
-///     origin: Who appends.
+///     request_version: Version of the produce request, which determines the allowed content: one batch of magic 2,
+///         zstd from version 7 on. None omits these checks.
+///     origin: The kind of sender.
 ///     magic: Message format of the log; since Kafka 4 always 2.
 ///     compression: The topic's ``compression.type``: ``"producer"``, ``"none"`` (Kafka's ``uncompressed``) or a codec.
-///     level: Level of that codec.
+///     level: Compression level of that codec.
 ///     timestamp_type: The topic's ``message.timestamp.type``.
 ///     timestamp_before_max_ms: The topic's ``message.timestamp.before.max.ms``; None for any age.
 ///     timestamp_after_max_ms: The topic's ``message.timestamp.after.max.ms``.
@@ -34,21 +34,21 @@ use crate::python::partition::PyPartitionLog;
 ///     max_message_bytes: The topic's ``max.message.bytes``.
 ///     segment_bytes: The topic's ``segment.bytes``.
 ///     now_ms: The broker's clock, milliseconds since the epoch; now by default.
-///     base_offset: Log end offset: what the first record gets.
-///     partition_leader_epoch: The leader's epoch, which batches get.
-///     log: The partition that the request is for: its producers' epochs and sequences count then, and its open
-///         transactions. Duplicates are known of a producer's last batch.
+///     base_offset: Log end offset: the offset of the first record.
+///     partition_leader_epoch: The leader epoch to store in batches.
+///     log: The target partition, whose producer epochs, sequences and open transactions are then checked.
+///         Duplicates are detected only against a producer's last batch.
 ///     limits: Bounds on untrusted input.
 ///
 /// Raises:
-///     ValueError: Settings that contradict each other.
-///     LimitError: The bytes ask for more than ``limits`` allow.
+///     ValueError: Settings contradict each other.
+///     LimitError: The bytes exceed ``limits``.
 ///
 /// Example:
 ///     >>> kbat.validate(data, compacted=True).error
 ///     'INVALID_RECORD'
 #[pyfunction]
-// text_signature: PyO3 would write -1 as an ellipsis
+// text_signature is set because PyO3 would write -1 as an ellipsis
 #[pyo3(signature = (data, *, request_version=13, origin="client", magic=2, compression="producer", level=None, timestamp_type="CreateTime", timestamp_before_max_ms=None, timestamp_after_max_ms=3_600_000, compacted=false, max_message_bytes=1_048_588, segment_bytes=1_073_741_824, now_ms=None, base_offset=0, partition_leader_epoch=-1, log=None, limits=None), text_signature = "(data, *, request_version=13, origin='client', magic=2, compression='producer', level=None, timestamp_type='CreateTime', timestamp_before_max_ms=None, timestamp_after_max_ms=3600000, compacted=False, max_message_bytes=1048588, segment_bytes=1073741824, now_ms=None, base_offset=0, partition_leader_epoch=-1, log=None, limits=None)")]
 #[expect(clippy::too_many_arguments, reason = "the keyword arguments of the Python signature")]
 pub(crate) fn validate(
@@ -111,13 +111,13 @@ fn parse_origin(name: &str) -> PyResult<AppendOrigin> {
     }
 }
 
-/// Milliseconds since the epoch.
+/// The current time in milliseconds since the epoch.
 fn now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// What a broker would answer; see :func:`validate`. What belongs to the other answer is None.
+/// The response of a broker; see :func:`validate`. Fields that do not apply to the outcome are ``None``.
 #[pyclass(frozen, name = "Validation", module = "kbat")]
 pub(crate) struct PyValidation(Validation);
 
@@ -139,31 +139,31 @@ impl PyValidation {
 
 #[pymethods]
 impl PyValidation {
-    /// Whether the broker would append.
+    /// Whether the broker would append the batches.
     #[getter]
     fn ok(&self) -> bool {
         matches!(self.0, Validation::Accepted(_))
     }
 
-    /// The error's name in Kafka's protocol, such as ``"CORRUPT_MESSAGE"``.
+    /// Name of the error in Kafka's protocol, such as ``"CORRUPT_MESSAGE"``.
     #[getter]
     fn error(&self) -> Option<&'static str> {
         self.refused(|refusal| refusal.code.name())
     }
 
-    /// The error's number in Kafka's protocol, 0 for none.
+    /// Number of the error in Kafka's protocol, 0 for none.
     #[getter]
     fn error_code(&self) -> i16 {
         self.refused(|refusal| refusal.code.code()).unwrap_or(0)
     }
 
-    /// Why the broker would refuse, in Kafka's words where it has some.
+    /// Why the broker would reject the request, in Kafka's own words if it has a message.
     #[getter]
     fn message(&self) -> Option<String> {
         self.refused(|refusal| refusal.message.clone())
     }
 
-    /// Index and message of the records at fault, where the broker says which: the first 100,000.
+    /// Index and message of each invalid record that the broker would report, at most 100,000.
     #[getter]
     fn record_errors(&self) -> Vec<(u32, String)> {
         let all = |refusal: &crate::format::validate::Refusal| {
@@ -172,7 +172,7 @@ impl PyValidation {
         self.refused(all).unwrap_or_default()
     }
 
-    /// Byte of ``data`` at which the fault was found.
+    /// Position in ``data`` at which the error was found.
     #[getter]
     fn position(&self) -> Option<u64> {
         self.refused(|refusal| refusal.position.byte).flatten()
@@ -190,33 +190,33 @@ impl PyValidation {
         self.accepted(|accepted| accepted.next_offset)
     }
 
-    /// Largest timestamp in milliseconds since the epoch, -1 for none.
+    /// Largest timestamp in milliseconds since the epoch, -1 if there is none.
     #[getter]
     fn max_timestamp(&self) -> Option<i64> {
         self.accepted(|accepted| accepted.max_timestamp)
     }
 
-    /// Offset that belongs to it in a time index, -1 for none.
+    /// Offset for that timestamp in a time index, -1 if there is none.
     #[getter]
     fn shallow_offset_of_max_timestamp(&self) -> Option<i64> {
         self.accepted(|accepted| accepted.shallow_offset_of_max_timestamp)
     }
 
-    /// Whether the batch was built anew: another codec or format, or offsets that do not count from 0.
+    /// Whether the batch was rebuilt because of another codec or format, or offsets that do not count from 0.
     #[getter]
     fn is_rebuilt(&self) -> Option<bool> {
         self.accepted(|accepted| accepted.is_rebuilt)
     }
 
-    /// First offset of the batch in the log that this one repeats.
+    /// First offset of the existing batch that this one duplicates.
     ///
-    /// The broker answers with it and appends nothing.
+    /// The broker responds with this offset and appends nothing.
     #[getter]
     fn duplicate_offset(&self) -> Option<i64> {
         self.accepted(|accepted| accepted.duplicate_offset).flatten()
     }
 
-    /// Bytes of the whole batches of ``data``; a broker cuts off what follows without a word.
+    /// Bytes of the whole batches in ``data``. A broker ignores the bytes after them without an error.
     #[getter]
     fn valid_len(&self) -> Option<usize> {
         self.accepted(|accepted| accepted.valid_len)

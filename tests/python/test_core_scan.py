@@ -80,7 +80,7 @@ def test_columns_come_in_the_order_asked_for() -> None:
     ("columns", "error", "message"),
     [
         (["offset", "nope"], ValueError, 'no column "nope"; there are key, value'),
-        (["offset", "offset"], ValueError, "offset is asked for twice"),
+        (["offset", "offset"], ValueError, "offset is listed twice"),
         ("offset", ValueError, "list of names"),
         ([5], TypeError, "str"),
         (5, TypeError, "iterable"),

@@ -134,7 +134,7 @@ def test_control_records_come_on_request_and_aborted_ones_never() -> None:
 
 
 def test_views_of_other_rows_refuse_it() -> None:
-    with pytest.raises(ValueError, match="is about records"):
+    with pytest.raises(ValueError, match="applies to records only"):
         kbat.scan(b"", view="batches", isolation="read_committed")
 
 

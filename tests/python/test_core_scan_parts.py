@@ -118,7 +118,7 @@ def test_split_of_what_is_no_file_is_refused(tmp_path: Path) -> None:
         kbat.split(b"", 5)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="max_bytes"):
         kbat.split(FILES[0], 0)
-    with pytest.raises(ValueError, match="only of files"):
+    with pytest.raises(ValueError, match="only files"):
         kbat.scan((tmp_path, 0, 5))
     with pytest.raises(FileNotFoundError):
         kbat.split(tmp_path / "none", 5)

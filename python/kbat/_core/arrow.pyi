@@ -1,5 +1,5 @@
 # ruff: noqa: PYI021 -- editors show these docstrings; the compiled module has them too
-"""Records, batches and segments as Arrow columns, and Arrow data as batches."""
+"""Read records, batches and segments as Arrow columns, and encode Arrow data."""
 
 import os
 from collections.abc import Callable, Iterable, Sequence
@@ -55,13 +55,13 @@ def scan(
 ) -> Scan:
     """Read records, batches or segments of buffers, files and directories as Arrow columns.
 
-    Nothing is read until the result is used. Each use starts a new pass, in Rust, with the GIL released; memory holds
-    one Arrow batch per thread.
+    Nothing is read until the result is used. Each use starts a new pass, in Rust, with the GIL released. Memory use
+    is one Arrow batch per thread.
 
-    Args: source: A bytes-like object, the path of a ``.log`` file, a partition directory or a log directory, a pattern
-        such
-            as ``/data/orders-*``, a part of a file as returned by :func:`split`, or a list of these. A segment that is
-            listed twice is read once.
+    Args:
+        source: A bytes-like object, the path of a ``.log`` file, a partition directory or a log directory, a pattern
+            such as ``/data/orders-*``, a part of a file as returned by :func:`split`, or a list of these. A segment
+            that is listed twice is read once.
         columns: Names of the columns, in order. Other columns cost nothing. Records: default ``key value topic
             partition offset timestamp timestamp_type headers``; also ``base_offset position partition_leader_epoch
             producer_id producer_epoch sequence is_transactional compression magic batch_size segment``. Batches:
@@ -71,14 +71,14 @@ def scan(
             headers only. ``"segments"``: one row per ``.log`` file.
         topics: Read only these topics: names, or patterns with ``*``, ``?`` and ``[...]``. Default: all.
         partitions: Read only partitions with these numbers. Default: all.
-        replicas: What to do if a partition lies in several directories, as in the log directories of several brokers:
-            ``"error"`` refuses them, ``"longest"`` reads the directory with the largest range of offsets.
-        start_offset: First offset to read. By default records are included that a broker has deleted but whose segment
-            still exists; start at ``PartitionLog.start_offset`` to skip them.
+        replicas: What to do if a partition is in several directories, as in the log directories of several brokers:
+            ``"error"`` raises an error, ``"longest"`` reads the directory with the largest range of offsets.
+        start_offset: First offset to read. By default, this includes records that a broker has deleted but whose
+            segment still exists; start at ``PartitionLog.start_offset`` to skip them.
         end_offset: Read up to, but not including, this offset.
-        start_timestamp: Read records with this timestamp or a later one: milliseconds since the epoch, a ``datetime``
-            with a time zone, or ISO 8601 text with one. Segments and batches that are older according to their name,
-            index or header are not read. Records without a timestamp are in no time range.
+        start_timestamp: Read records with this timestamp or a later one: milliseconds since the epoch, a
+            ``datetime`` with a time zone, or ISO 8601 text with one. Segments and batches that are older according
+            to their name, index or header are not read. Records without a timestamp never match a time range.
         end_timestamp: Read records with a timestamp before this one.
         isolation: ``"read_committed"`` skips records of aborted transactions and everything from the last stable offset
             on, as a consumer with that ``isolation.level`` does. Aborted transactions are found from the partition's
@@ -94,20 +94,21 @@ def scan(
             use ``topics`` for that.
         partition: Partition number of buffers, and of files outside a ``<topic>-<partition>`` directory.
         timestamp_unit: ``"ms"`` as in Kafka, or ``"us"`` as in Spark.
-        missing_timestamp: Value of the column ``timestamp``, in milliseconds, for records without a timestamp. Default:
-            null. Column ``timestamp_type`` is 0 for CreateTime, 1 for LogAppendTime, -1 for magic 0, which has none.
+        missing_timestamp: Value of the column ``timestamp``, in milliseconds, for records without a timestamp.
+            Default: null. Column ``timestamp_type`` is 0 for CreateTime, 1 for LogAppendTime, -1 for magic 0, which
+            has no timestamps.
         binary_view: Whether keys, values and header values are ``binary_view``. Those of uncompressed batches are then
             not copied, and the Arrow data keeps the buffers that were read.
         max_rows: Maximum rows of an Arrow batch.
         max_bytes: Target size of an Arrow batch in bytes of key, value and header data. An Arrow batch ends at the next
             Kafka batch boundary.
-        leave_page_cache: Whether to drop pages from the page cache that reading brings in, for machines on which a
-            broker runs. Pages that were cached before stay. Slower; no effect outside Linux.
+        leave_page_cache: Whether to drop the pages that reading adds to the page cache, for machines on which a
+            broker runs. Pages that were cached before are kept. Slower; no effect outside Linux.
 
     Raises:
         OSError: The path can't be read.
-        ValueError: An unknown column, topic or partition, an argument without effect, replicas, a location that holds
-            something but no segment.
+        ValueError: An unknown column, topic or partition, an argument without effect, replicas, or a directory with
+            files but no segment.
 
     Example:
         >>> kbat.scan("topic-0/", columns=["offset", "timestamp", "value"]).to_polars()
@@ -116,21 +117,22 @@ def scan(
 def split(
     source: _Path | _Part | Sequence[_Path | _Part], max_bytes: int, *, limits: Limits | None = None
 ) -> list[tuple[str, int, int]]:
-    """Cut segments into parts of about equal size, to be read apart: each part is a source for :func:`scan`.
+    """Split segments into parts of about equal size, each of which is a source for :func:`scan`.
 
-    Parts begin where batches begin, and side by side they hold every batch once. No payload is read to find them.
+    Parts begin at batch boundaries, and together they contain every batch once. Only headers are read to find them.
 
     Args:
-        source: The path of a ``.log`` file, of a partition or log directory, a pattern, or a list of these.
-        max_bytes: Bytes of a part at the most; more only where a single batch has more.
+        source: The path of a ``.log`` file, a partition directory or a log directory, a pattern, or a list of these.
+        max_bytes: Maximum bytes of a part. A larger batch is a part of its own.
         limits: Bounds on untrusted input.
 
     Returns:
-        Path, first byte and byte after the last one of each part. A segment that may still grow is cut as it is now.
+        Path, first byte and byte after the last one of each part. A segment that may still grow is split at its
+        current size.
 
     Raises:
         OSError: A path can't be read.
-        ValueError: A source that is no file, or ``max_bytes`` below 1.
+        ValueError: A source is not a file, or ``max_bytes`` is less than 1.
     """
 
 class _ArrowStream(Protocol):
@@ -147,10 +149,10 @@ class _ArrowArray(Protocol):
 
 @final
 class Scan:
-    """A scan that can be passed over as often as you like.
+    """A lazy scan that can be read any number of times.
 
-    By anything that takes the Arrow PyCapsule interface (polars, DuckDB, pandas, PyArrow), or by ``to_pyarrow()``,
-    ``to_pandas()``, ``to_polars()``, ``to_batches()`` and ``to_reader()``.
+    Any consumer of the Arrow PyCapsule interface can read it (polars, DuckDB, pandas, PyArrow), or use
+    ``to_pyarrow()``, ``to_pandas()``, ``to_polars()``, ``to_batches()`` and ``to_reader()``.
     """
 
     @property
@@ -159,21 +161,21 @@ class Scan:
 
     @property
     def stats(self) -> ScanStats | None:
-        """What the pass that went on last read and lost so far; None before the first."""
+        """What the most recently advanced pass has read and lost so far; None before the first pass."""
 
     @property
     def topic_partitions(self) -> list[tuple[str | None, int | None]]:
-        """Topics and partitions of the sources, each once, in their order; None where they are not known."""
+        """The distinct topics and partitions of the sources, in their order; None if they are unknown."""
 
     @property
     def columns(self) -> list[str]:
         """Names of the columns, in order."""
 
     def count(self, *, threads: int | None = None) -> int:
-        """Count the rows. Of the columns, only one is decoded.
+        """Count the rows. Only one column is decoded.
 
         Args:
-            threads: As for ``to_pyarrow()``.
+            threads: See ``to_pyarrow()``.
         """
 
     def head(self, rows: int = 10) -> pa.Table:
@@ -195,19 +197,19 @@ class Scan:
         topics: Sequence[str] | None = None,
         partitions: Sequence[int] | None = None,
     ) -> Scan:
-        """Give the same scan within narrower bounds.
+        """Return the same scan with narrower bounds.
 
         Args:
-            columns: Names, in the order wanted, as for :func:`scan`. Default those of this scan.
-            start_offset: First offset to give, if it is later than this scan's.
-            end_offset: First offset not to give any more, if it is earlier.
-            start_timestamp: Smallest timestamp to give, if it is later.
-            end_timestamp: Smallest timestamp not to give any more, if it is earlier.
-            topics: Sources of other topics are left out; those whose topic is not known stay.
-            partitions: Likewise.
+            columns: Names of the columns, in order, as for :func:`scan`. Default: the columns of this scan.
+            start_offset: First offset to read, if it is later than this scan's.
+            end_offset: Read up to, but not including, this offset, if it is earlier than this scan's.
+            start_timestamp: Read records with this timestamp or a later one, if it is later than this scan's.
+            end_timestamp: Read records with a timestamp before this one, if it is earlier than this scan's.
+            topics: Sources of other topics are omitted; those with an unknown topic are kept.
+            partitions: Sources of other partitions are omitted; those with an unknown partition are kept.
 
         Raises:
-            ValueError: A column that does not exist.
+            ValueError: A column does not exist.
         """
 
     def __arrow_c_schema__(self) -> object:
@@ -227,13 +229,13 @@ class Scan:
         max_memory_bytes: int | None = None,
         progress: Callable[[int, int], object] | bool | None = None,
     ) -> ArrowBatchIterator:
-        """Iterate a fresh pass as ``pyarrow.RecordBatch``, raising kbat's own exceptions.
+        """Iterate over a new pass as ``pyarrow.RecordBatch``, raising kbat's own exceptions.
 
         Args:
-            threads: Threads that decode, ahead of the caller, parts of files and buffers; rows come in their order.
-                Only of records.
-            max_memory_bytes: Bytes of Arrow batches that threads may have ready. Default 256 MiB.
-            progress: Called every now and then with the bytes walked over and the bytes of all sources; True for a
+            threads: Number of threads that decode parts of the sources ahead of the caller. The order of rows is
+                kept. Has an effect on records only.
+            max_memory_bytes: Maximum bytes of Arrow batches that threads may buffer. Default 256 MiB.
+            progress: Called periodically with the number of bytes processed and the bytes of all sources; True for a
                 progress bar, if ``rich`` is installed.
         """
 
@@ -244,7 +246,7 @@ class Scan:
         max_memory_bytes: int | None = None,
         progress: Callable[[int, int], object] | bool | None = None,
     ) -> pa.RecordBatchReader:
-        """Give a fresh pass as a ``pyarrow.RecordBatchReader``, raising kbat's own exceptions.
+        """Return a new pass as a ``pyarrow.RecordBatchReader``, raising kbat's own exceptions.
 
         The arguments are those of ``to_batches()``.
         """
@@ -256,12 +258,12 @@ class Scan:
         max_memory_bytes: int | None = None,
         progress: Callable[[int, int], object] | bool | None = None,
     ) -> pa.Table:
-        """Everything as a ``pyarrow.Table``.
+        """Read all rows as a ``pyarrow.Table``.
 
         Args:
-            threads: As for ``to_batches()``; default the machine's, 8 at the most, or 1 where there is little to read.
-            max_memory_bytes: As for ``to_batches()``.
-            progress: As for ``to_batches()``.
+            threads: See ``to_batches()``. Default: the number of CPUs, at most 8, or 1 if the sources are small.
+            max_memory_bytes: See ``to_batches()``.
+            progress: See ``to_batches()``.
         """
 
     def to_pandas(
@@ -272,12 +274,12 @@ class Scan:
         progress: Callable[[int, int], object] | bool | None = None,
         **arguments: Any,  # noqa: ANN401 -- those of PyArrow
     ) -> pd.DataFrame:
-        """Everything as a ``pandas.DataFrame``; needs pyarrow.
+        """Read all rows as a ``pandas.DataFrame``; needs pyarrow.
 
         Args:
-            threads: As for ``to_pyarrow()``.
-            max_memory_bytes: As for ``to_pyarrow()``.
-            progress: As for ``to_pyarrow()``.
+            threads: See ``to_pyarrow()``.
+            max_memory_bytes: See ``to_pyarrow()``.
+            progress: See ``to_pyarrow()``.
             arguments: Keyword arguments of ``pyarrow.Table.to_pandas``, such as ``types_mapper=pandas.ArrowDtype``.
         """
 
@@ -288,55 +290,55 @@ class Scan:
         max_memory_bytes: int | None = None,
         progress: Callable[[int, int], object] | bool | None = None,
     ) -> pl.DataFrame:
-        """Everything as a ``polars.DataFrame``. The arguments are those of ``to_pyarrow()``."""
+        """Read all rows as a ``polars.DataFrame``. The arguments are those of ``to_pyarrow()``."""
 
     def _empty(self) -> _ArrowStream: ...
     def _repr_html_(self) -> str: ...
 
 @final
 class ScanStats:
-    """What a pass of a :class:`Scan` read and lost."""
+    """What a pass of a :class:`Scan` has read and lost."""
 
     @property
     def batches(self) -> int:
-        """Batches whose records were given."""
+        """Number of batches whose records were returned."""
 
     @property
     def records(self) -> int:
-        """Rows given, those of errors not counted."""
+        """Number of rows returned, without rows that describe an error."""
 
     @property
     def bytes_read(self) -> int:
-        """Bytes read from files; of buffers, bytes of the batches walked over."""
+        """Bytes read from files; for buffers, bytes of the batches processed."""
 
     @property
     def batches_skipped(self) -> int:
-        """Faults passed over: damaged batches, or stretches of bytes in which no batch could be found."""
+        """Number of corruptions skipped: damaged batches, or ranges of bytes without a valid batch."""
 
     @property
     def bytes_lost(self) -> int:
-        """Bytes of them, with those of cut batches at the ends of files."""
+        """Bytes skipped, including truncated batches at the ends of files."""
 
     @property
     def offsets_lost(self) -> int:
-        """Offsets between the last good batch before and the next one after each fault.
+        """Number of offsets between the last good batch before and the next one after each corruption.
 
-        Those that compaction had removed count too.
+        Includes offsets that compaction had removed.
         """
 
     def to_dict(self) -> dict[str, int]:
-        """All of them by name."""
+        """Return the counters as a dictionary."""
 
 @final
 class ArrowBatchIterator:
-    """Iterates Arrow batches as ``pyarrow.RecordBatch``; see :meth:`Scan.to_batches`."""
+    """Iterates over Arrow batches as ``pyarrow.RecordBatch``; see :meth:`Scan.to_batches`."""
 
     def __iter__(self) -> Self: ...
     def __next__(self) -> pa.RecordBatch: ...
     def _next(self) -> _ArrowArray | None: ...
     @property
     def stats(self) -> ScanStats:
-        """What this pass read and lost so far."""
+        """What this pass has read and lost so far."""
 
 def encode(
     data: _ArrowStream | _ArrowArray,

@@ -295,18 +295,18 @@ def validate(
     log: PartitionLog | None = None,
     limits: Limits | None = None,
 ) -> Validation:
-    """Say what a broker (Kafka 4.3) would answer to a produce request with these bytes, without one.
+    """Check whether a broker (Kafka 4.3) would accept a produce request with these bytes.
 
-    What depends on the partition's past (sequences, duplicates, producer epochs) is looked at where ``log`` gives that.
+    Checks that depend on the partition's history (sequences, duplicates, producer epochs) need ``log``.
 
     Args:
         data: Bytes-like: the records of a produce request for one partition.
-        request_version: Version of the produce request, which says what it may hold: one batch of magic 2, zstd from
-            version 7 on. None leaves these checks out.
-        origin: Who appends.
+        request_version: Version of the produce request, which determines the allowed content: one batch of magic 2,
+            zstd from version 7 on. None omits these checks.
+        origin: The kind of sender.
         magic: Message format of the log; since Kafka 4 always 2.
         compression: The topic's ``compression.type``: ``"producer"``, ``"none"`` (Kafka's ``uncompressed``) or a codec.
-        level: Level of that codec.
+        level: Compression level of that codec.
         timestamp_type: The topic's ``message.timestamp.type``.
         timestamp_before_max_ms: The topic's ``message.timestamp.before.max.ms``; None for any age.
         timestamp_after_max_ms: The topic's ``message.timestamp.after.max.ms``.
@@ -314,15 +314,15 @@ def validate(
         max_message_bytes: The topic's ``max.message.bytes``.
         segment_bytes: The topic's ``segment.bytes``.
         now_ms: The broker's clock, milliseconds since the epoch; now by default.
-        base_offset: Log end offset: what the first record gets.
-        partition_leader_epoch: The leader's epoch, which batches get.
-        log: The partition that the request is for: its producers' epochs and sequences count then, and its open
-            transactions. Duplicates are known of a producer's last batch.
+        base_offset: Log end offset: the offset of the first record.
+        partition_leader_epoch: The leader epoch to store in batches.
+        log: The target partition, whose producer epochs, sequences and open transactions are then checked.
+            Duplicates are detected only against a producer's last batch.
         limits: Bounds on untrusted input.
 
     Raises:
-        ValueError: Settings that contradict each other.
-        LimitError: The bytes ask for more than ``limits`` allow.
+        ValueError: Settings contradict each other.
+        LimitError: The bytes exceed ``limits``.
 
     Example:
         >>> kbat.validate(data, compacted=True).error
@@ -331,31 +331,31 @@ def validate(
 
 @final
 class Validation:
-    """What a broker would answer; see :func:`validate`. What belongs to the other answer is None."""
+    """The response of a broker; see :func:`validate`. Fields that do not apply to the outcome are ``None``."""
 
     @property
     def ok(self) -> bool:
-        """Whether the broker would append."""
+        """Whether the broker would append the batches."""
 
     @property
     def error(self) -> _ErrorCode | None:
-        """The error's name in Kafka's protocol, such as ``"CORRUPT_MESSAGE"``."""
+        """Name of the error in Kafka's protocol, such as ``"CORRUPT_MESSAGE"``."""
 
     @property
     def error_code(self) -> int:
-        """The error's number in Kafka's protocol, 0 for none."""
+        """Number of the error in Kafka's protocol, 0 for none."""
 
     @property
     def message(self) -> str | None:
-        """Why the broker would refuse, in Kafka's words where it has some."""
+        """Why the broker would reject the request, in Kafka's own words if it has a message."""
 
     @property
     def record_errors(self) -> list[tuple[int, str]]:
-        """Index and message of the records at fault, where the broker says which: the first 100,000."""
+        """Index and message of each invalid record that the broker would report, at most 100,000."""
 
     @property
     def position(self) -> int | None:
-        """Byte of ``data`` at which the fault was found."""
+        """Position in ``data`` at which the error was found."""
 
     @property
     def bytes(self) -> bytes | None:
@@ -367,25 +367,25 @@ class Validation:
 
     @property
     def max_timestamp(self) -> int | None:
-        """Largest timestamp in milliseconds since the epoch, -1 for none."""
+        """Largest timestamp in milliseconds since the epoch, -1 if there is none."""
 
     @property
     def shallow_offset_of_max_timestamp(self) -> int | None:
-        """Offset that belongs to it in a time index, -1 for none."""
+        """Offset for that timestamp in a time index, -1 if there is none."""
 
     @property
     def is_rebuilt(self) -> bool | None:
-        """Whether the batch was built anew: another codec or format, or offsets that do not count from 0."""
+        """Whether the batch was rebuilt because of another codec or format, or offsets that do not count from 0."""
 
     @property
     def duplicate_offset(self) -> int | None:
-        """First offset of the batch in the log that this one repeats.
+        """First offset of the existing batch that this one duplicates.
 
-        The broker answers with it and appends nothing.
+        The broker responds with this offset and appends nothing.
         """
 
     @property
     def valid_len(self) -> int | None:
-        """Bytes of the whole batches of ``data``; a broker cuts off what follows without a word."""
+        """Bytes of the whole batches in ``data``. A broker ignores the bytes after them without an error."""
 
     def __bool__(self) -> bool: ...

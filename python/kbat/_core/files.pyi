@@ -359,16 +359,16 @@ def discover(
     partitions: int | Iterable[int] | None = None,
     replicas: Literal["error", "longest"] = "error",
 ) -> tuple[list[SegmentFile], list[str]]:
-    """As ``kbat.find_segments``, with the warnings as a list of texts in place of Python's warnings."""
+    """Like ``kbat.find_segments``, but returns the warnings as a list of texts."""
 
 def foreign_file(path: _Path) -> str | None:
-    """What a file is that is plainly not a log segment, by its first bytes, such as ``"gzip-compressed"``.
+    """Detect a file that is clearly not a log segment, by its first bytes.
 
     Args:
         path: The file.
 
     Returns:
-        None for a file that may be a segment.
+        A description such as ``"gzip-compressed"``; None for a file that may be a segment.
 
     Raises:
         OSError: The file can't be read.

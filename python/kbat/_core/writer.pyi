@@ -1,5 +1,5 @@
 # ruff: noqa: PYI021 -- editors show these docstrings; the compiled module has them too
-"""Writing partitions."""
+"""Write partitions."""
 
 import os
 from types import TracebackType
@@ -15,34 +15,36 @@ __all__ = ["LogWriter"]
 class LogWriter:
     """Writes records and batches into a partition directory.
 
-    With the files that a broker writes beside them: indexes, producer snapshots, leader epochs.
+    Also writes the files that a broker keeps with them: indexes, producer snapshots, leader epochs.
 
-    A directory that is not there is made. Opening one that is continues it: the last segment is looked at batch by
-    batch, half a batch at its end is cut, as a broker does on an unclean start, and its indexes are made anew;
-    damage that whole batches follow is refused. What ``flush`` or ``close`` returned for is never lost; without them,
-    as after a kill, the last records may be. One writer a directory; threads may share it.
+    A missing directory is created. An existing one is continued: the writer checks each batch of the last segment,
+    truncates an incomplete batch at its end, as a broker does on an unclean start, and rebuilds its indexes.
+    Corruption before whole batches raises an error. Records are durable once ``flush`` or ``close`` has returned;
+    without them, for example after a kill, the last records may be lost. A directory can have only one writer;
+    threads may share it.
 
     Args:
         directory: The partition directory, such as ``orders-0``.
-        segment_bytes: Most bytes of a segment.
-        segment_ms: How far timestamps may be past those of a segment's first batch; None for no bound. A broker has
-            604800000 unless its topic says otherwise.
+        segment_bytes: Maximum bytes of a segment.
+        segment_ms: Maximum distance of timestamps from those of a segment's first batch; None for no limit. A
+            broker's default is 604800000.
         index_interval_bytes: Bytes between batches with an index entry.
-        segment_index_bytes: Most bytes of an index.
+        segment_index_bytes: Maximum bytes of an index.
         compression: Codec of batches made from records.
-        level: Level of that codec, as Kafka counts.
-        batch_size: Bytes of records, before compression, that make a batch full.
-        leader_epoch: Leader epoch of the batches; None for the partition's latest, or 0.
-        topic_id: 22 characters of base64url for ``partition.metadata``; None writes none.
-        start_offset: First offset of a partition that is new.
-        sync: ``"flush"``: flushed to the disk by ``flush``, by ``close`` and where a segment ends; ``"always"``: also
-            after each batch.
-        limits: Bounds on what is read and on batches that are appended.
+        level: Compression level, numbered as in Kafka.
+        batch_size: Bytes of records, before compression, at which a batch is full.
+        leader_epoch: Leader epoch of the batches; None for the partition's latest, or 0 if it has none.
+        topic_id: 22 characters of base64url for ``partition.metadata``; None to omit the file.
+        start_offset: First offset of a new partition.
+        sync: When data is flushed to disk. ``"flush"``: by ``flush``, by ``close`` and at the end of a segment;
+            ``"always"``: also after each batch.
+        limits: Bounds on existing data and on appended batches.
 
     Raises:
-        ValueError: What Kafka's rules forbid; another writer or a running broker in the directory; another topic id.
-        CorruptError: Damage in the last segment that whole batches follow.
-        OSError: Reading and writing.
+        ValueError: An argument is invalid or breaks Kafka's rules, the directory has another writer or a running
+            broker, or its topic id differs.
+        CorruptError: The last segment has corruption before whole batches.
+        OSError: Reading or writing failed.
 
     Example:
         >>> with kbat.LogWriter("out/orders-0", compression="zstd") as writer:
@@ -77,7 +79,7 @@ class LogWriter:
 
     @property
     def end_offset(self) -> int:
-        """The offset that the next record gets.
+        """The offset of the next record.
 
         Raises:
             ValueError: The writer is closed.
@@ -85,9 +87,9 @@ class LogWriter:
 
     @property
     def last_stable_offset(self) -> int:
-        """Up to where transactions are decided.
+        """The offset up to which all transactions are completed.
 
-        First offset of the earliest open one, else the end of the batches written.
+        The first offset of the earliest open transaction, or the end of the written batches if none is open.
 
         Raises:
             ValueError: The writer is closed.
@@ -95,11 +97,11 @@ class LogWriter:
 
     @property
     def truncated_bytes(self) -> int:
-        """Bytes that were cut from the last segment when it was opened."""
+        """Bytes that were truncated from the last segment when it was opened."""
 
     @property
     def closed(self) -> bool:
-        """Whether it is closed."""
+        """Whether the writer is closed."""
 
     def append(
         self,
@@ -109,54 +111,57 @@ class LogWriter:
         timestamp: _Time,
         headers: _Headers | None = None,
     ) -> int:
-        """Append a record, to be written with others as a batch.
+        """Append a record. The writer groups records into batches.
 
-        Args: key: Bytes-like, or None for null. value: Bytes-like, or None for null. timestamp: Milliseconds since the
-            epoch, -1 for none; a ``datetime`` or ISO 8601 text with a time zone. headers: A dictionary, or pairs of
-            key and value as tuples, lists, or dictionaries with ``key`` and ``value``.
-                Keys are ``str`` or bytes-like, values bytes-like or None.
+        Args:
+            key: Bytes-like, or None for null.
+            value: Bytes-like, or None for null.
+            timestamp: Milliseconds since the epoch, -1 for none; a ``datetime`` or ISO 8601 text with a time zone.
+            headers: A dictionary, or pairs of key and value as tuples, lists, or dictionaries with ``key`` and
+                ``value``. Keys are ``str`` or bytes-like, values bytes-like or None.
 
         Returns:
-            Its offset. The record is there to stay once ``flush`` or ``close`` returned.
+            The record's offset. The record is durable once ``flush`` or ``close`` has returned.
 
         Raises:
-            ValueError: What Kafka's rules forbid, with nothing appended; a writer that is closed, or failed before.
-            OSError: A batch that was full can't be written.
+            ValueError: Kafka's rules forbid the record, which is then not appended; or the writer is closed or has
+                failed.
+            OSError: A full batch can't be written.
         """
 
     def append_batch(self, data: Buffer, *, keep_offsets: bool = False) -> int:
-        """Append whole batches: all of them, or none where one is refused.
+        """Append whole batches: all of them, or none if one is rejected.
 
         Args:
             data: Bytes-like: one batch or several, of any message format.
-            keep_offsets: False: they get the next offsets and the leader epoch, after a leader's checks (checksum,
-                every record readable, offsets that count up). True: offsets and leader epochs are kept, after a
-                follower's checks (checksum, offsets that rise).
+            keep_offsets: False: assign the next offsets and the leader epoch, after a leader's checks (checksum,
+                every record readable, consecutive offsets). True: keep offsets and leader epochs, after a follower's
+                checks (checksum, rising offsets).
 
         Returns:
             The first offset of the first batch.
 
         Raises:
-            CorruptError: A batch that is damaged.
-            ValueError: Bytes that are not whole batches; a batch over ``segment_bytes``; offsets that do not rise; a
-                writer that is closed, or failed before.
-            OSError: Writing.
+            CorruptError: A batch is damaged.
+            ValueError: The bytes are not whole batches, a batch exceeds ``segment_bytes``, offsets do not rise, or
+                the writer is closed or has failed.
+            OSError: Writing failed.
         """
 
     def flush(self) -> None:
-        """Write what was appended and flush it to the disk. What was appended before can't be lost after it.
+        """Write all appended records and flush them to disk. They are durable once this returns.
 
         Raises:
-            OSError: Writing. Nothing can be appended after that: open the directory again.
-            ValueError: The writer is closed, or failed before.
+            OSError: Writing failed. Nothing can be appended afterwards: open the directory again.
+            ValueError: The writer is closed or has failed.
         """
 
     def close(self) -> None:
-        """Flush, and leave the files as a broker leaves them after a clean shutdown. Nothing happens the second time.
+        """Flush, and leave the files as a broker does after a clean shutdown. A second call has no effect.
 
         Raises:
-            OSError: Writing.
-            ValueError: A write failed before.
+            OSError: Writing failed.
+            ValueError: An earlier write failed.
         """
 
     def __enter__(self) -> Self: ...

@@ -1,4 +1,4 @@
-//! What `compact`, `filter` and `rewrite` say that they did.
+//! The reports of `compact`, `filter` and `rewrite`.
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -6,26 +6,26 @@ use pyo3::types::PyDict;
 use crate::format::convert::Loss;
 use crate::rewrite::{CompactReport, Counts, FilterReport, RewriteReport};
 
-/// How much was read or written.
+/// Counts of what was read or written.
 #[pyclass(frozen, name = "RewriteCounts", module = "kbat", eq)]
 #[derive(PartialEq)]
 pub(super) struct PyRewriteCounts(pub(super) Counts);
 
 #[pymethods]
 impl PyRewriteCounts {
-    /// Segments.
+    /// Number of segments.
     #[getter]
     fn segments(&self) -> u64 {
         self.0.segments
     }
 
-    /// Batches; a message of magic 0 or 1 outside of a compressed set is one.
+    /// Number of batches. A message of magic 0 or 1 outside of a compressed set counts as one.
     #[getter]
     fn batches(&self) -> u64 {
         self.0.batches
     }
 
-    /// Records, control records included.
+    /// Number of records, including control records.
     #[getter]
     fn records(&self) -> u64 {
         self.0.records
@@ -37,7 +37,7 @@ impl PyRewriteCounts {
         self.0.bytes
     }
 
-    /// Give the counts under their names.
+    /// Return the counts as a dictionary.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let Counts { segments, batches, records, bytes } = self.0;
         dict(py, &[("segments", segments), ("batches", batches), ("records", records), ("bytes", bytes)])
@@ -55,25 +55,25 @@ fn dict<'py>(py: Python<'py>, entries: &[(&str, u64)]) -> PyResult<Bound<'py, Py
     Ok(dict)
 }
 
-/// What :func:`compact` did.
+/// The result of :func:`compact`.
 #[pyclass(frozen, name = "CompactReport", module = "kbat")]
 pub(super) struct PyCompactReport(pub(super) CompactReport);
 
 #[pymethods]
 impl PyCompactReport {
-    /// What was read of the part that was compacted.
+    /// Counts of the input in the compacted part.
     #[getter]
     fn read(&self) -> PyRewriteCounts {
         PyRewriteCounts(self.0.read)
     }
 
-    /// What was written for it.
+    /// Counts of the output in the compacted part.
     #[getter]
     fn written(&self) -> PyRewriteCounts {
         PyRewriteCounts(self.0.written)
     }
 
-    /// Segments after that part, copied.
+    /// Number of segments after that part, which were copied.
     #[getter]
     fn untouched_segments(&self) -> u64 {
         self.0.untouched_segments
@@ -93,37 +93,37 @@ impl PyCompactReport {
         dict(py, &entries)
     }
 
-    /// Tombstones that stay.
+    /// Number of tombstones kept.
     #[getter]
     fn tombstones_retained(&self) -> u64 {
         self.0.tombstones_retained
     }
 
-    /// Batches that got a delete horizon.
+    /// Number of batches that got a delete horizon.
     #[getter]
     fn delete_horizons_set(&self) -> u64 {
         self.0.delete_horizons_set
     }
 
-    /// Batches of which the header stays.
+    /// Number of batches of which only the header was kept.
     #[getter]
     fn emptied_batches(&self) -> u64 {
         self.0.emptied_batches
     }
 
-    /// Where the part began that was not compacted before.
+    /// First offset that was not compacted before.
     #[getter]
     fn first_dirty_offset(&self) -> i64 {
         self.0.first_dirty_offset
     }
 
-    /// Where the part ends that was compacted: the next run's ``first_dirty_offset``.
+    /// First offset after the compacted part: the next run's ``first_dirty_offset``.
     #[getter]
     fn first_uncleanable_offset(&self) -> i64 {
         self.0.first_uncleanable_offset
     }
 
-    /// First offset that is not decided.
+    /// First offset of the earliest open transaction, or the end of the log.
     #[getter]
     fn last_stable_offset(&self) -> i64 {
         self.0.last_stable_offset
@@ -135,19 +135,19 @@ impl PyCompactReport {
         self.0.end_offset
     }
 
-    /// How many parts the keys were spread over; 1 where they fit ``max_map_bytes``.
+    /// Number of partitions of the keys; 1 if all keys fit ``max_map_bytes``.
     #[getter]
     fn key_parts(&self) -> u64 {
         self.0.key_parts
     }
 
-    /// Bytes at the ends of segments that are no batch, such as one that is cut; they are not copied.
+    /// Bytes at the ends of segments that are not a batch, such as a truncated one; they are not copied.
     #[getter]
     fn tail_bytes(&self) -> u64 {
         self.0.tail_bytes
     }
 
-    /// All of it under its names.
+    /// Return the fields as a dictionary.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let report = dict(
             py,
@@ -175,43 +175,43 @@ impl PyCompactReport {
     }
 }
 
-/// What :func:`filter` did.
+/// The result of :func:`filter`.
 #[pyclass(frozen, name = "FilterReport", module = "kbat")]
 pub(super) struct PyFilterReport(pub(super) FilterReport);
 
 #[pymethods]
 impl PyFilterReport {
-    /// What was read.
+    /// Counts of the input.
     #[getter]
     fn read(&self) -> PyRewriteCounts {
         PyRewriteCounts(self.0.read)
     }
 
-    /// What was written.
+    /// Counts of the output.
     #[getter]
     fn written(&self) -> PyRewriteCounts {
         PyRewriteCounts(self.0.written)
     }
 
-    /// Records that went.
+    /// Number of records dropped.
     #[getter]
     fn dropped_records(&self) -> u64 {
         self.0.dropped_records
     }
 
-    /// Batches that went because no record was left.
+    /// Number of batches dropped because they had no record left.
     #[getter]
     fn dropped_batches(&self) -> u64 {
         self.0.dropped_batches
     }
 
-    /// Batches of which the header stays.
+    /// Number of batches of which only the header was kept.
     #[getter]
     fn emptied_batches(&self) -> u64 {
         self.0.emptied_batches
     }
 
-    /// Batches that lost some of their records.
+    /// Number of batches that lost some of their records.
     #[getter]
     fn rebuilt_batches(&self) -> u64 {
         self.0.rebuilt_batches
@@ -223,13 +223,13 @@ impl PyFilterReport {
         self.0.end_offset
     }
 
-    /// Bytes at the ends of segments that are no batch, such as one that is cut; they are not copied.
+    /// Bytes at the ends of segments that are not a batch, such as a truncated one; they are not copied.
     #[getter]
     fn tail_bytes(&self) -> u64 {
         self.0.tail_bytes
     }
 
-    /// All of it under its names.
+    /// Return the fields as a dictionary.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let report = dict(
             py,
@@ -252,19 +252,19 @@ impl PyFilterReport {
     }
 }
 
-/// What :func:`rewrite` did.
+/// The result of :func:`rewrite`.
 #[pyclass(frozen, name = "RewriteReport", module = "kbat")]
 pub(super) struct PyRewriteReport(pub(super) RewriteReport);
 
 #[pymethods]
 impl PyRewriteReport {
-    /// What was read.
+    /// Counts of the input.
     #[getter]
     fn read(&self) -> PyRewriteCounts {
         PyRewriteCounts(self.0.read)
     }
 
-    /// What was written.
+    /// Counts of the output.
     #[getter]
     fn written(&self) -> PyRewriteCounts {
         PyRewriteCounts(self.0.written)
@@ -276,7 +276,7 @@ impl PyRewriteReport {
         dict(py, &[("aborted", self.0.dropped.aborted), ("control", self.0.dropped.control)])
     }
 
-    /// What the message format has no room for, under the names of :func:`convert`.
+    /// Features that the message format does not support, by the names of :func:`convert`.
     #[getter]
     fn losses(&self) -> Vec<&'static str> {
         self.0.losses.iter().map(Loss::name).collect()
@@ -288,13 +288,13 @@ impl PyRewriteReport {
         self.0.end_offset
     }
 
-    /// Bytes at the ends of segments that are no batch, such as one that is cut; they are not copied.
+    /// Bytes at the ends of segments that are not a batch, such as a truncated one; they are not copied.
     #[getter]
     fn tail_bytes(&self) -> u64 {
         self.0.tail_bytes
     }
 
-    /// All of it under its names.
+    /// Return the fields as a dictionary.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let report = PyDict::new(py);
         report.set_item("read", self.read().to_dict(py)?)?;
