@@ -1,4 +1,4 @@
-//! The indexes beside a segment: files of entries of one size, in the order of the log.
+//! The index files of a segment, each with entries of one size in log order.
 //!
 //! | file | entry | module |
 //! |---|---|---|
@@ -6,14 +6,14 @@
 //! | `.timeindex` | largest timestamp so far → offset | `time` |
 //! | `.txnindex` | an aborted transaction | `transaction` |
 //!
-//! Offset and time index are sparse: a batch gets an entry when more than `index.interval.bytes` lie between it and the batch
-//! that got the last one (`sparse`). A broker allocates both at full size, filled with zeros, and trims them on roll and
-//! clean shutdown; those of a running or killed broker end in zeros. An entry whose relative offset is 0, but the first, can't
-//! be: entries end there, as for `kafka-dump-log`. Where all of several entries are zero the index is empty (`kafka-dump-log`
-//! lists one).
+//! The offset and time indexes are sparse: a batch gets an entry if more than `index.interval.bytes` of batches were
+//! written since the batch of the previous entry (`sparse`). A broker allocates both at full size, filled with zeros,
+//! and trims them when the segment is rolled and on a clean shutdown. So the indexes of a running or killed broker end
+//! in zeros. After the first entry, a relative offset of 0 is invalid and marks the end of the entries, as in
+//! `kafka-dump-log`. An index whose entries are all zero is empty (`kafka-dump-log` lists one entry).
 //!
-//! Files are read by small positioned reads, a lookup is a binary search. The length is that of the file when it was opened;
-//! where a file got shorter since, entries end there.
+//! Files are read with small positioned reads, and a lookup is a binary search. The length of a file is read when it
+//! is opened. If the file becomes shorter later, its entries end there.
 //!
 //! Source: `AbstractIndex`, `OffsetIndex`, `TimeIndex`, `TransactionIndex` of Kafka.
 
@@ -35,16 +35,16 @@ use crate::io::PositionedFile;
 use crate::num::{u64_of, usize_from_u64};
 use crate::store::names::base_offset_of_name;
 
-/// Entries read at a time where all are read.
+/// Number of entries to read at a time when reading all of them.
 const CHUNK_COUNT: usize = 4096;
-/// Bytes at the end of an index that Kafka's binary search looks at first.
+/// Number of bytes at the end of an index that Kafka's binary search checks first.
 const WARM_LEN: u64 = 8192;
 
-/// A file of entries of `N` bytes each.
+/// A file with entries of `N` bytes each.
 #[derive(Debug)]
 struct EntryFile<const N: usize> {
     file: PositionedFile,
-    /// Bytes of the file when it was opened.
+    /// Length of the file in bytes when it was opened.
     len: u64,
 }
 
@@ -57,17 +57,17 @@ impl<const N: usize> EntryFile<N> {
         Ok(Self { file, len })
     }
 
-    /// Whole entries that the file has room for.
+    /// Number of complete entries that fit into the file.
     fn slot_count(&self) -> u64 {
         self.len.checked_div(Self::ENTRY_LEN).unwrap_or(0)
     }
 
-    /// Bytes after the last whole entry.
+    /// Number of bytes after the last complete entry.
     fn odd_len(&self) -> u64 {
         self.len.checked_rem(Self::ENTRY_LEN).unwrap_or(0)
     }
 
-    /// The bytes of one entry; `None` past the end.
+    /// Reads one entry. Returns `None` past the end.
     fn entry(&self, slot: u64) -> Result<Option<[u8; N]>> {
         let mut entry = [0; N];
         let count = self.read(&mut entry, slot)?;
@@ -82,7 +82,7 @@ impl<const N: usize> EntryFile<N> {
         self.file.path()
     }
 
-    /// Hands the first `count` entries over in order, until the visitor says that it has enough or the file ends.
+    /// Calls `visit` with the first `count` entries in order, until it returns `false` or the file ends.
     fn visit(&self, count: u64, mut visit: impl FnMut(u64, [u8; N]) -> Result<bool>) -> Result<()> {
         let mut chunk = vec![0_u8; N.saturating_mul(CHUNK_COUNT.min(usize_from_u64(count)))];
         let mut slot = 0_u64;
@@ -104,9 +104,10 @@ impl<const N: usize> EntryFile<N> {
         Ok(())
     }
 
-    /// Entries before the zeros at the end. The first entry may be zero: a batch of one record at the base offset.
+    /// Number of entries before the zeros at the end. The first entry may be zero: a batch of one record at the base
+    /// offset.
     ///
-    /// Searched by halves: where entries are out of order, zeros in their middle may or may not be taken for the end.
+    /// A binary search: if entries are out of order, zeros in the middle may count as the end.
     fn count_before_zeros(&self, is_zero: impl Fn([u8; N]) -> bool) -> Result<u64> {
         let slot_count = self.slot_count();
         let zero_at = |slot: u64| -> Result<bool> { Ok(slot > 0 && self.entry(slot)?.is_none_or(&is_zero)) };
@@ -114,7 +115,7 @@ impl<const N: usize> EntryFile<N> {
         if !zero_at(last)? {
             return Ok(slot_count);
         }
-        let (mut low, mut high) = (0, last); // low is not in the tail, high is
+        let (mut low, mut high) = (0, last); // low is not in the zero tail, high is
         while high.saturating_sub(low) > 1 {
             let middle = low.midpoint(high);
             if zero_at(middle)? {
@@ -127,11 +128,11 @@ impl<const N: usize> EntryFile<N> {
         Ok(if empty { 0 } else { high })
     }
 
-    /// The largest slot below `count` whose key is at most the target, searched in Kafka's order: first whether it is among
-    /// the last 8192 bytes, then by halves.
+    /// Finds the last slot below `count` whose key is at most the target, in Kafka's search order: first within the
+    /// last 8192 bytes, then in the rest.
     fn floor_slot(&self, count: u64, key_to_target: impl Fn([u8; N]) -> Ordering) -> Result<Option<(u64, [u8; N])>> {
         let Some(last) = count.checked_sub(1) else { return Ok(None) };
-        // an entry that is gone since the file was opened is past any target
+        // an entry that was truncated since the file was opened is greater than any target
         let probe = |slot: u64| -> Result<Option<(Ordering, [u8; N])>> {
             Ok(self.entry(slot)?.map(|entry| (key_to_target(entry), entry)))
         };
@@ -160,15 +161,15 @@ impl<const N: usize> EntryFile<N> {
         Error::new(ErrorKind::InvalidFile(message.into())).with_path(self.path())
     }
 
-    /// The error for bytes after the last whole entry.
+    /// Fails if there are bytes after the last complete entry.
     fn check_len(&self) -> Result<()> {
         if self.odd_len() == 0 {
             return Ok(());
         }
-        Err(self.fault(format!("{} bytes are not a multiple of the {N} bytes of an entry", self.len)))
+        Err(self.fault(format!("the length of {} bytes is not a multiple of the entry size of {N} bytes", self.len)))
     }
 
-    /// Kafka's check of the last entry, zeros included.
+    /// Kafka's check of the last entry. That entry may be in the zero tail.
     fn check_last_offset(&self, last_offset: i64, base_offset: i64) -> Result<()> {
         if last_offset >= base_offset {
             return Ok(());
@@ -177,19 +178,19 @@ impl<const N: usize> EntryFile<N> {
     }
 }
 
-/// The base offset that was given, or that the file's name tells.
+/// Returns the base offset passed by the caller, or the one in the file's name.
 fn base_offset_for(path: &Path, given: Option<i64>) -> Result<i64> {
     let from_name = || path.file_name().and_then(|name| name.to_str()).and_then(base_offset_of_name);
     given.or_else(from_name).ok_or_else(|| {
-        let message = "the file's name does not tell the segment's base offset: give base_offset";
+        let message = "the file is not named after the segment's base offset: pass base_offset";
         Error::argument(message).with_path(path)
     })
 }
 
-/// `offset − base_offset` as an index stores it.
+/// Returns `offset − base_offset` as stored in an index.
 ///
 /// # Errors
-/// [`ErrorKind::InvalidArgument`] where it is not in 0 to 2³¹ − 1 (Kafka's `IndexOffsetOverflowException`).
+/// [`ErrorKind::InvalidArgument`] if it is not in 0 to 2³¹ − 1 (Kafka's `IndexOffsetOverflowException`).
 fn relative_offset(offset: i64, base_offset: i64) -> Result<i32> {
     let fault =
         || Error::argument(format!("offset {offset} is out of the range of an index with base offset {base_offset}"));
@@ -197,7 +198,7 @@ fn relative_offset(offset: i64, base_offset: i64) -> Result<i32> {
     i32::try_from(relative).map_err(|_| fault())
 }
 
-/// The big-endian numbers of an entry, in order.
+/// Reads the big-endian numbers of an entry in order.
 struct Fields<'a>(&'a [u8]);
 
 impl Fields<'_> {
@@ -224,7 +225,7 @@ impl Fields<'_> {
     }
 }
 
-/// Puts big-endian numbers one after the other into an entry.
+/// Concatenates big-endian numbers to an entry.
 fn join<const N: usize>(parts: &[&[u8]]) -> [u8; N] {
     let mut entry = [0; N];
     for (place, byte) in entry.iter_mut().zip(parts.iter().flat_map(|part| part.iter())) {

@@ -1,12 +1,13 @@
-//! The offset index `.index`: where in the segment a batch begins.
+//! The offset index `.index`: the position of a batch in the segment.
 //!
 //! ```text
 //! 0  relative_offset  i32   last offset of a batch − base offset of the segment
-//! 4  position         i32   byte of the segment at which the batch begins
+//! 4  position         i32   byte of the segment at which the batch starts
 //! ```
 //!
-//! Brokers up to 0.10 store the first offset of an append, 2.x with uncompressed messages the last offset of an append with
-//! the position of its first message: any offset of the batches that begin at the position is right.
+//! Brokers up to 0.10 store the first offset of an append. Brokers 2.x store, for uncompressed messages, the last
+//! offset of an append with the position of its first message. So an entry is valid with any offset of the batches at
+//! its position.
 //!
 //! Source: `OffsetIndex` of Kafka.
 
@@ -15,7 +16,7 @@ use std::path::Path;
 use super::{EntryFile, Fields, base_offset_for, join, relative_offset};
 use crate::error::Result;
 
-/// Bytes of an entry.
+/// Size of an entry in bytes.
 pub(crate) const ENTRY_LEN: usize = 8;
 
 /// An entry of the offset index.
@@ -23,7 +24,7 @@ pub(crate) const ENTRY_LEN: usize = 8;
 pub struct OffsetEntry {
     /// Last offset of the batch.
     pub offset: i64,
-    /// Where the batch begins in the segment, in bytes. Never negative but in a damaged index.
+    /// Position of the batch in the segment, in bytes. Negative only in a corrupt index.
     pub position: i32,
 }
 
@@ -33,17 +34,17 @@ impl OffsetEntry {
         Self { offset: base_offset.wrapping_add(i64::from(fields.i32())), position: fields.i32() }
     }
 
-    /// The bytes of the entry in the index of a segment.
+    /// Encodes the entry for the index of a segment.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where the offset is not within 2³¹ − 1 of the
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) if the offset is not within 2³¹ − 1 of the
     /// base offset.
     pub fn encode(self, base_offset: i64) -> Result<[u8; ENTRY_LEN]> {
         let relative = relative_offset(self.offset, base_offset)?;
         Ok(join(&[&relative.to_be_bytes(), &self.position.to_be_bytes()]))
     }
 
-    /// Keeps the entries below an offset, as Kafka's `truncateTo`.
+    /// Keeps the entries below an offset, like Kafka's `truncateTo`.
     pub fn truncate_to(entries: &mut Vec<Self>, offset: i64) {
         entries.retain(|entry| entry.offset < offset);
     }
@@ -55,7 +56,7 @@ impl OffsetEntry {
 /// # fn main() -> kbat::Result<()> {
 /// let index = kbat::log::index::OffsetIndex::open("topic-0/00000000000000000042.index", None)?;
 /// let entry = index.lookup(1000)?;
-/// println!("a batch with offsets up to {} begins at byte {}", entry.offset, entry.position);
+/// println!("a batch with offsets up to {} starts at byte {}", entry.offset, entry.position);
 /// # Ok(()) }
 /// ```
 #[derive(Debug)]
@@ -66,10 +67,11 @@ pub struct OffsetIndex {
 }
 
 impl OffsetIndex {
-    /// Opens an index. Without a base offset, the file's name tells it.
+    /// Opens an index. If `base_offset` is `None`, it is parsed from the file's name.
     ///
     /// # Errors
-    /// Those of reading; [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where neither tells the base offset.
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) if neither provides the base offset; I/O
+    /// errors.
     pub fn open(path: impl AsRef<Path>, base_offset: Option<i64>) -> Result<Self> {
         let path = path.as_ref();
         let entries = EntryFile::open(path)?;
@@ -78,7 +80,7 @@ impl OffsetIndex {
         Ok(Self { entries, base_offset, entry_count })
     }
 
-    /// The file.
+    /// Path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.entries.path()
@@ -90,22 +92,23 @@ impl OffsetIndex {
         self.base_offset
     }
 
-    /// Entries before the zeros at the end.
+    /// Number of entries before the zeros at the end.
     #[must_use]
     pub fn entry_count(&self) -> u64 {
         self.entry_count
     }
 
-    /// Entries that the file has room for: its length by the length of an entry, as a broker counts that opens it.
+    /// Number of entries that fit into the file: its length divided by the entry size, as a broker computes it on
+    /// opening.
     #[must_use]
     pub fn slot_count(&self) -> u64 {
         self.entries.slot_count()
     }
 
-    /// One entry, counted from 0; `None` past the last.
+    /// Reads one entry, counted from 0. Returns `None` past the last.
     ///
     /// # Errors
-    /// Those of reading.
+    /// I/O errors.
     pub fn entry(&self, slot: u64) -> Result<Option<OffsetEntry>> {
         if slot >= self.entry_count {
             return Ok(None);
@@ -113,18 +116,18 @@ impl OffsetIndex {
         Ok(self.entries.entry(slot)?.map(|entry| OffsetEntry::parse(entry, self.base_offset)))
     }
 
-    /// The last entry; `None` in an empty index.
+    /// Reads the last entry. Returns `None` if the index is empty.
     ///
     /// # Errors
-    /// Those of reading.
+    /// I/O errors.
     pub fn last_entry(&self) -> Result<Option<OffsetEntry>> {
         self.entry_count.checked_sub(1).map_or(Ok(None), |last| self.entry(last))
     }
 
-    /// All entries, up to the first that `kafka-dump-log` takes for the end.
+    /// Reads all entries, up to the first that marks the end for `kafka-dump-log`.
     ///
     /// # Errors
-    /// Those of reading.
+    /// I/O errors.
     pub fn entries(&self) -> Result<Vec<OffsetEntry>> {
         let mut entries = Vec::new();
         self.entries.visit(self.entry_count, |slot, entry| {
@@ -136,10 +139,11 @@ impl OffsetIndex {
         Ok(entries)
     }
 
-    /// The entry with the largest offset that is at most `offset`; base offset and position 0 where there is none.
+    /// Returns the entry with the largest offset that is at most `offset`. Returns the base offset and position 0 if
+    /// there is no such entry.
     ///
     /// # Errors
-    /// Those of reading.
+    /// I/O errors.
     pub fn lookup(&self, offset: i64) -> Result<OffsetEntry> {
         let key = |entry: [u8; ENTRY_LEN]| OffsetEntry::parse(entry, self.base_offset).offset.cmp(&offset);
         let found = self.entries.floor_slot(self.entry_count, key)?;
@@ -147,11 +151,11 @@ impl OffsetIndex {
         Ok(found.map_or(start, |(_, entry)| OffsetEntry::parse(entry, self.base_offset)))
     }
 
-    /// The first entry that begins `size` bytes or more after the position of another: no batch of a read of `size` bytes
-    /// from there on has a larger offset. `None` where no entry is that far.
+    /// Returns the first entry whose position is at least `size` bytes after that of `from`. A read of `size` bytes
+    /// from there contains no batch with a larger offset. Returns `None` if no entry is that far.
     ///
     /// # Errors
-    /// Those of reading.
+    /// I/O errors.
     pub fn fetch_upper_bound(&self, from: OffsetEntry, size: u32) -> Result<Option<OffsetEntry>> {
         let target = i64::from(from.position).saturating_add(i64::from(size));
         let position = |entry: [u8; ENTRY_LEN]| i64::from(OffsetEntry::parse(entry, self.base_offset).position);
@@ -162,19 +166,20 @@ impl OffsetIndex {
         }
     }
 
-    /// Whether the last entry before a zero tail is neither of a smaller offset nor at a smaller position than the first.
+    /// Whether the last entry before the zero tail has neither a smaller offset nor a smaller position than the first.
     ///
     /// # Errors
-    /// Those of reading.
+    /// I/O errors.
     pub(crate) fn is_rising(&self) -> Result<bool> {
         let (Some(first), Some(last)) = (self.entry(0)?, self.last_entry()?) else { return Ok(true) };
         Ok(self.base_offset <= first.offset && first.offset <= last.offset && first.position <= last.position)
     }
 
-    /// Kafka's own check: whole entries only, and the last one, zeros included, not below the base offset.
+    /// Performs Kafka's own check: the length is a multiple of the entry size, and the offset of the last entry, even
+    /// in a zero tail, is not below the base offset.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidFile`](crate::ErrorKind::InvalidFile) where a check fails; those of reading.
+    /// [`ErrorKind::InvalidFile`](crate::ErrorKind::InvalidFile) if a check fails; I/O errors.
     pub fn sanity_check(&self) -> Result<()> {
         if let Some(last) = self.slot_count().checked_sub(1)
             && let Some(entry) = self.entries.entry(last)?

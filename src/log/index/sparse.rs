@@ -1,12 +1,12 @@
-//! [`SegmentIndexer`]: which batches of a segment get entries in the offset and time index.
+//! [`SegmentIndexer`]: decides which batches of a segment get entries in the offset and time indexes.
 //!
 //! ```text
 //! batches        |  1  |   2   |  3  |   4    | 5 |  6  |
-//! bytes since    0     n       n     ▲ more than the interval: batch 4 gets an entry, counting begins again at its start
+//! bytes since    0     n       n     ▲ more than the interval: batch 4 gets an entry, counting restarts at its start
 //! ```
 //!
-//! The check is made before a batch's own size is added, so the first batch never gets an entry. The time index gets an
-//! entry together with the offset index if the largest timestamp has grown, and a last one when the segment ends.
+//! The check precedes the addition of a batch's own size, so the first batch never gets an entry. The time index gets
+//! an entry together with the offset index if the largest timestamp has grown, and a last one when the segment ends.
 //!
 //! Source: `LogSegment.append`, `LogSegment.recover` and `TimeIndex.maybeAppend` of Kafka 4.
 
@@ -17,21 +17,21 @@ use crate::error::{Error, Result};
 use crate::format::header::{BatchHeader, NO_TIMESTAMP};
 use crate::num::u64_of;
 
-/// `log.index.interval.bytes` of a broker.
+/// Default of a broker's `log.index.interval.bytes`.
 pub const DEFAULT_INDEX_INTERVAL_BYTES: u64 = 4096;
-/// `log.index.size.max.bytes` of a broker.
+/// Default of a broker's `log.index.size.max.bytes`.
 pub const DEFAULT_MAX_INDEX_BYTES: u64 = 10 * 1024 * 1024;
 
-/// What a batch adds to the indexes.
+/// The index entries of a batch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct IndexEntries {
-    /// For the offset index.
+    /// Entry for the offset index.
     pub offset: Option<OffsetEntry>,
-    /// For the time index.
+    /// Entry for the time index.
     pub time: Option<TimeEntry>,
 }
 
-/// Makes the entries of a segment's offset and time index from the headers of its batches, in order.
+/// Creates the offset and time index entries of a segment from the headers of its batches, in order.
 #[derive(Debug, Clone)]
 pub struct SegmentIndexer {
     base_offset: i64,
@@ -48,8 +48,8 @@ pub struct SegmentIndexer {
 }
 
 impl SegmentIndexer {
-    /// For a segment with this base offset. `interval_bytes` is Kafka's `index.interval.bytes`, `max_index_bytes`
-    /// its `segment.index.bytes`.
+    /// Creates an indexer for a segment with this base offset. `interval_bytes` is Kafka's `index.interval.bytes`,
+    /// `max_index_bytes` its `segment.index.bytes`.
     #[must_use]
     pub fn new(base_offset: i64, interval_bytes: u64, max_index_bytes: u64) -> Self {
         let none = TimeEntry { timestamp: NO_TIMESTAMP, offset: base_offset };
@@ -69,19 +69,19 @@ impl SegmentIndexer {
         indexer
     }
 
-    /// Gives both indexes another size. Entries that are there stay, even if they are more.
+    /// Changes the size limit of both indexes. Existing entries stay, even if they exceed it.
     pub(crate) fn resize(&mut self, max_index_bytes: u64) {
         let capacity = |entry_len: usize| max_index_bytes.checked_div(u64_of(entry_len)).unwrap_or(0);
         self.max_offset_entries = capacity(offset::ENTRY_LEN);
         self.max_time_entries = capacity(time::ENTRY_LEN);
     }
 
-    /// Takes note of the next batch and says what it adds to the indexes.
+    /// Adds the next batch and returns its index entries.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument), with nothing noted, where the batch's last offset
-    /// is not within 2³¹ − 1 of the base offset; where it gets an entry and its offset is not above the last one's, its
-    /// position is past 2³¹ − 1, or the index is full.
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument), without adding the batch, if its last offset
+    /// is not within 2³¹ − 1 of the base offset. The same if it is due for an entry, but its offset is not above that
+    /// of the last entry, its position exceeds 2³¹ − 1, or the index is full.
     pub fn observe(&mut self, batch: &BatchHeader) -> Result<IndexEntries> {
         let last_offset = batch.last_offset();
         let place = |error: Error| error.at(batch.position());
@@ -110,8 +110,9 @@ impl SegmentIndexer {
         if let Some(last) = self.last_offset.filter(|last| offset <= *last) {
             return Err(Error::argument(format!("offset {offset} is not above the last indexed offset {last}")));
         }
-        let position = i32::try_from(batch.position())
-            .map_err(|_| Error::argument("a batch begins past the 2^31 - 1 bytes that an index reaches"))?;
+        let position = i32::try_from(batch.position()).map_err(|_| {
+            Error::argument("a batch starts after the first 2^31 - 1 bytes, which an index cannot represent")
+        })?;
         Ok(OffsetEntry { offset, position })
     }
 
@@ -131,23 +132,23 @@ impl SegmentIndexer {
         }
     }
 
-    /// The last entry of the time index, for when the segment is rolled or closed: its largest timestamp, where no entry has
-    /// it yet. It has room in a full index.
+    /// Returns the last entry of the time index, to be written when the segment is rolled or closed: its largest
+    /// timestamp, unless an entry has it already. A full index has space for it.
     pub fn finish(&mut self) -> Option<TimeEntry> {
         let time = self.time_entry(self.max_timestamp);
         self.note(IndexEntries { offset: None, time });
         time
     }
 
-    /// Whether the segment must be rolled before the next batch: no room in the offset index, or in the time index none but
-    /// for the last entry.
+    /// Whether the segment must be rolled before the next batch: the offset index is full, or the time index only has
+    /// space for its last entry.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.offset_entries >= self.max_offset_entries || self.time_entries >= self.max_time_entries.saturating_sub(1)
     }
 
-    /// Largest timestamp so far with the last offset of the first batch that has it; −1 and the base offset where there is
-    /// none.
+    /// Largest timestamp so far, with the last offset of the first batch that has it. −1 and the base offset if no
+    /// batch has a timestamp.
     #[must_use]
     pub fn max_timestamp(&self) -> TimeEntry {
         self.max_timestamp

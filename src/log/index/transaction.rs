@@ -1,15 +1,15 @@
-//! The transaction index `.txnindex`: the transactions whose abort marker lies in the segment.
+//! The transaction index `.txnindex`: the transactions whose abort marker is in the segment.
 //!
 //! ```text
-//!  0  version             i16   0; readers look at its first byte only, as Kafka's
+//!  0  version             i16   0; readers only check its first byte, like Kafka's
 //!  2  producer_id         i64
-//! 10  first_offset        i64   may lie in an earlier segment
+//! 10  first_offset        i64   possibly in an earlier segment
 //! 18  last_offset         i64   offset of the marker
-//! 26  last_stable_offset  i64   as it was when the marker was written
+//! 26  last_stable_offset  i64   at the time when the marker was written
 //! ```
 //!
-//! Entries are in the order of their last offsets. The file exists only where something was aborted. Bytes after the last
-//! whole entry are not looked at.
+//! Entries are sorted by last offset. The file only exists if a transaction was aborted. Bytes after the last complete
+//! entry are ignored.
 //!
 //! Source: `TransactionIndex` and `AbortedTxn` of Kafka.
 
@@ -19,11 +19,11 @@ use super::{EntryFile, Fields, join};
 use crate::error::{Error, ErrorKind, Result};
 use crate::num::u64_of;
 
-/// Bytes of an entry.
+/// Size of an entry in bytes.
 pub(crate) const ENTRY_LEN: usize = 34;
-/// Markers that a segment has room for: each takes 78 bytes of at most 2 GiB.
+/// Largest number of markers in a segment: each takes 78 bytes of at most 2 GiB.
 const MAX_ENTRIES: u64 = (1 << 31) / 78;
-/// The one version there is.
+/// The only version.
 const VERSION: i16 = 0;
 
 /// An aborted transaction of a producer.
@@ -31,19 +31,19 @@ const VERSION: i16 = 0;
 pub struct AbortedTransaction {
     /// Version of the entry as stored.
     pub version: i16,
-    /// The producer.
+    /// Id of the producer.
     pub producer_id: i64,
     /// First offset of the transaction.
     pub first_offset: i64,
     /// Offset of its abort marker.
     pub last_offset: i64,
-    /// Smallest first offset of the transactions that were open when the marker was written; without any, the offset after
-    /// the marker.
+    /// Smallest first offset of the transactions that were open when the marker was written. If none was, the offset
+    /// after the marker.
     pub last_stable_offset: i64,
 }
 
 impl AbortedTransaction {
-    /// An entry of the version that Kafka writes.
+    /// Creates an entry of the version that Kafka writes.
     #[must_use]
     pub fn new(producer_id: i64, first_offset: i64, last_offset: i64, last_stable_offset: i64) -> Self {
         Self { version: VERSION, producer_id, first_offset, last_offset, last_stable_offset }
@@ -60,7 +60,7 @@ impl AbortedTransaction {
         }
     }
 
-    /// The bytes of the entry.
+    /// Encodes the entry.
     #[must_use]
     pub fn encode(&self) -> [u8; ENTRY_LEN] {
         join(&[
@@ -72,14 +72,14 @@ impl AbortedTransaction {
         ])
     }
 
-    /// Drops the entries from the first on whose marker is at `offset` or after it, as Kafka's `truncateTo`.
+    /// Drops the entries from the first one whose marker is at or after `offset`, like Kafka's `truncateTo`.
     pub fn truncate_to(entries: &mut Vec<Self>, offset: i64) {
         let kept = entries.iter().take_while(|entry| entry.last_offset < offset).count();
         entries.truncate(kept);
     }
 
-    /// What a reader of offsets from `fetch_offset` up to but excluding `upper_bound` must know, and whether later segments
-    /// can't add to it.
+    /// Returns the transactions that matter to a reader of offsets from `fetch_offset` up to but excluding
+    /// `upper_bound`, and whether the result is complete, so that later segments cannot add to it.
     #[must_use]
     pub fn collect(entries: &[Self], fetch_offset: i64, upper_bound: i64) -> (Vec<Self>, bool) {
         let mut found = Vec::new();
@@ -105,32 +105,32 @@ impl TransactionIndex {
     /// Opens an index.
     ///
     /// # Errors
-    /// Those of reading.
+    /// I/O errors.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         Ok(Self { entries: EntryFile::open(path)? })
     }
 
-    /// The file.
+    /// Path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.entries.path()
     }
 
-    /// Whole entries in the file.
+    /// Number of complete entries in the file.
     #[must_use]
     pub fn entry_count(&self) -> u64 {
         self.entries.slot_count()
     }
 
-    /// All entries.
+    /// Reads all entries.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidFile`] at an entry of a version that Kafka does not read, at one that comes twice in a row, as in a
-    /// file of zeros, and for more than a segment can have; those of reading.
+    /// [`ErrorKind::InvalidFile`] if an entry has a version that Kafka does not read, if an entry repeats the one
+    /// before it (as in a file of zeros), or if there are more entries than a segment can have; I/O errors.
     pub fn entries(&self) -> Result<Vec<AbortedTransaction>> {
         if self.entry_count() > MAX_ENTRIES {
-            let message = format!("{} entries, more than a segment has room for", self.entry_count());
+            let message = format!("{} entries are more than a segment can have", self.entry_count());
             return Err(self.entries.fault(message));
         }
         let mut entries = Vec::new();
@@ -138,7 +138,7 @@ impl TransactionIndex {
             let transaction = self.checked(slot, entry)?;
             if entries.last() == Some(&transaction) {
                 let position = slot.saturating_mul(u64_of(ENTRY_LEN));
-                return Err(self.entries.fault(format!("entry {slot} is the one before it again")).at(position));
+                return Err(self.entries.fault(format!("entry {slot} repeats the entry before it")).at(position));
             }
             entries.push(transaction);
             Ok(true)
@@ -147,10 +147,10 @@ impl TransactionIndex {
     }
 
     fn checked(&self, slot: u64, entry: [u8; ENTRY_LEN]) -> Result<AbortedTransaction> {
-        // Kafka takes the first of the two bytes for the version, so 1 to 255 pass for 0
+        // Kafka reads only the first of the two bytes, so versions 1 to 255 count as 0
         let [version, ..] = entry;
         if version.cast_signed() > 0 {
-            let message = format!("entry {slot} has version {version}, 0 is known");
+            let message = format!("entry {slot} has version {version}, but only 0 is supported");
             let position = slot.saturating_mul(u64_of(ENTRY_LEN));
             let error = Error::new(ErrorKind::InvalidFile(message)).at(position).in_field("version");
             return Err(error.with_path(self.path()));
@@ -158,19 +158,20 @@ impl TransactionIndex {
         Ok(AbortedTransaction::parse(entry))
     }
 
-    /// The transactions that a reader of offsets from `fetch_offset` up to but excluding `upper_bound` must know, and
-    /// whether later segments can't add to them: an entry's last stable offset reached the upper bound.
+    /// Returns the transactions that matter to a reader of offsets from `fetch_offset` up to but excluding
+    /// `upper_bound`, and whether the result is complete: an entry's last stable offset reached the upper bound, so
+    /// later segments cannot add to it.
     ///
     /// # Errors
-    /// Those of [`TransactionIndex::entries`].
+    /// The errors of [`TransactionIndex::entries`].
     pub fn collect(&self, fetch_offset: i64, upper_bound: i64) -> Result<(Vec<AbortedTransaction>, bool)> {
         Ok(AbortedTransaction::collect(&self.entries()?, fetch_offset, upper_bound))
     }
 
-    /// Kafka's own check: no marker below the segment's base offset.
+    /// Performs Kafka's own check: no marker is below the segment's base offset.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidFile`] where it fails; those of [`TransactionIndex::entries`].
+    /// [`ErrorKind::InvalidFile`] if the check fails; the errors of [`TransactionIndex::entries`].
     pub fn sanity_check(&self, base_offset: i64) -> Result<()> {
         match self.entries()?.iter().find(|entry| entry.last_offset < base_offset) {
             None => Ok(()),
