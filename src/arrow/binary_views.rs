@@ -15,7 +15,8 @@ use crate::arrow::walk::Given;
 use crate::error::{Error, Result};
 use crate::format::batch::Batch;
 use crate::format::record::Record;
-use crate::log::{Lender, SharedBytes};
+use crate::io::SharedBytes;
+use crate::log::Lender;
 use crate::num::usize_of;
 
 /// Values up to this many bytes are in the view.

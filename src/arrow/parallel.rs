@@ -8,8 +8,8 @@
 //!          the caller takes from the first lane until its unit has ended
 //! ```
 //!
-//! What is ready and not yet taken is held to a number of bytes: a thread with more waits. The first lane may always have one Arrow
-//! batch, so that the caller, who waits for nothing else, gets it.
+//! What is ready and not yet taken is held to a number of bytes: a thread with more waits. The first lane may always
+//! have one Arrow batch, so that the caller, who waits for nothing else, gets it.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -39,8 +39,8 @@ pub struct Parallelism {
     pub threads: usize,
     /// Bytes of Arrow batches that are ready and not yet taken. A thread holds besides what one [`ArrowScan`] holds.
     pub max_memory_bytes: usize,
-    /// Bytes of a file or buffer that a thread takes at a time, cut where a batch begins: few enough that threads get ahead of
-    /// each other within `max_memory_bytes`, so many that opening a file is nothing beside them.
+    /// Bytes of a file or buffer that a thread takes at a time, cut where a batch begins: few enough that threads get
+    /// ahead of each other within `max_memory_bytes`, so many that opening a file is nothing beside them.
     pub part_bytes: u64,
 }
 
@@ -54,9 +54,9 @@ impl Default for Parallelism {
 
 /// Iterates the Arrow batches of some sources in their order, as [`ArrowScan`] does, decoding ahead on several threads.
 ///
-/// The rows are those of the sequential scan, and so is its error, after the rows before it; where Arrow batches end may differ.
-/// Threads get to work with the first call of `next` and stop soon after the value is dropped; they are kept a few seconds for the next
-/// scan.
+/// The rows are those of the sequential scan, and so is its error, after the rows before it; where Arrow batches end
+/// may differ. Threads get to work with the first call of `next` and stop soon after the value is dropped; they are
+/// kept a few seconds for the next scan.
 ///
 /// ```
 /// # fn main() -> kbat::Result<()> {
@@ -182,8 +182,8 @@ impl Shared {
         Some((unit, source))
     }
 
-    /// Whether parts of a source give what the whole does: what is known of transactions, and where reading goes on after
-    /// damage, needs the whole. To find the parts, the page cache is used.
+    /// Whether parts of a source give what the whole does: what is known of transactions, and where reading goes on
+    /// after damage, needs the whole. To find the parts, the page cache is used.
     fn can_cut(&self) -> bool {
         let ScanOptions { isolation, on_corrupt, leave_page_cache, .. } = self.options;
         isolation == Isolation::ReadUncommitted && on_corrupt == OnCorrupt::Fail && !leave_page_cache

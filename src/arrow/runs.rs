@@ -1,7 +1,7 @@
 //! Columns whose values hold for many rows: one a batch or a file.
 //!
-//! What all rows of an Arrow batch share, such as the topic, is made once and handed out again with the next Arrow batch: arrays
-//! don't change, so the batches share its memory.
+//! What all rows of an Arrow batch share, such as the topic, is made once and handed out again with the next Arrow
+//! batch: arrays don't change, so the batches share its memory.
 
 use std::sync::Arc;
 

@@ -28,7 +28,8 @@ pub enum Column {
     TimestampType,
     /// `list<struct<key: string, value: binary>>`: headers in their order; keys that are not UTF-8 show U+FFFD.
     Headers,
-    /// `int64`: base offset of the record's batch; for compressed message sets of magic 0 and 1, offset of the first message.
+    /// `int64`: base offset of the record's batch; for compressed message sets of magic 0 and 1, offset of the first
+    /// message.
     BaseOffset,
     /// `int64`: byte position of the record's batch in its file or buffer.
     Position,
@@ -186,7 +187,9 @@ impl FromStr for Column {
         Self::ALL.into_iter().find(|column| column.name() == name).ok_or_else(|| {
             let names = Self::ALL.map(Self::name).join(", ");
             Error::argument(if name == ERROR {
-                format!("the column {ERROR:?} is added as the last column when corruption is reported; choose among {names}")
+                format!(
+                    "the column {ERROR:?} is added as the last column when corruption is reported; choose among {names}"
+                )
             } else {
                 format!("there is no column {name:?}; choose among {names}")
             })

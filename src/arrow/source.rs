@@ -10,7 +10,7 @@ use crate::format::frame::batches;
 use crate::format::header::HEADER_LEN_UP_TO_MAGIC;
 use crate::limits::Limits;
 use crate::log::committed::Committed;
-use crate::log::{Input, SegmentReader, split_points};
+use crate::log::{SegmentReader, split_points};
 use crate::num::u64_of;
 use crate::store::{SegmentFile, foreign_file};
 
@@ -57,8 +57,8 @@ impl ScanSource {
         }
     }
 
-    /// Segment files in the order of [`find_segments`](crate::find_segments). That they are neighbours lets a scan leave out
-    /// those that end before its first offset.
+    /// Segment files in the order of [`find_segments`](crate::find_segments). That they are neighbours lets a scan
+    /// leave out those that end before its first offset.
     #[must_use]
     pub fn files(segments: &[SegmentFile]) -> Vec<Self> {
         let mut sources: Vec<Self> = segments.iter().map(Self::file).collect();
@@ -93,8 +93,8 @@ impl ScanSource {
         self
     }
 
-    /// Only the batches that begin at `start_position` or later and before `end_position`, in bytes. Neither has to be where a
-    /// batch begins: windows that lie side by side give each batch once.
+    /// Only the batches that begin at `start_position` or later and before `end_position`, in bytes. Neither has to be
+    /// where a batch begins: windows that lie side by side give each batch once.
     #[must_use]
     pub fn within(mut self, start_position: u64, end_position: u64) -> Self {
         self.window = (start_position, end_position);
@@ -102,8 +102,8 @@ impl ScanSource {
         self
     }
 
-    /// The source cut at batches into parts of about `max_bytes`: side by side they give what it gives. One that can't be cut
-    /// stays whole.
+    /// The source cut at batches into parts of about `max_bytes`: side by side they give what it gives. One that can't
+    /// be cut stays whole.
     pub(crate) fn parts(&self, max_bytes: u64, limits: &Limits) -> Vec<Self> {
         let points = match (&self.place, self.window) {
             (Place::File(path), (0, u64::MAX)) if self.byte_len() > max_bytes => {
@@ -148,19 +148,15 @@ impl ScanSource {
         self.base_offset.and_then(|_| self.path()?.parent())
     }
 
-    pub(crate) fn open(&self, position: u64, options: &ScanOptions) -> Result<Input> {
+    pub(crate) fn open(&self, position: u64, options: &ScanOptions) -> Result<SegmentReader> {
         let limits = &options.limits;
-        match &self.place {
+        Ok(match &self.place {
             Place::File(path) if options.leave_page_cache => {
-                Input::open_at(path, position, limits).map(Input::leaving_page_cache)
+                SegmentReader::open_with(path, limits)?.leaving_page_cache().starting_at(position)
             }
-            Place::File(path) => Input::open_at(path, position, limits),
-            Place::Memory(bytes) => {
-                let mut input = Input::memory(Arc::clone(bytes), limits);
-                input.seek(position);
-                Ok(input)
-            }
-        }
+            Place::File(path) => SegmentReader::open_with(path, limits)?.starting_at(position),
+            Place::Memory(bytes) => SegmentReader::from_bytes(Arc::clone(bytes), limits).starting_at(position),
+        })
     }
 
     /// Names the file in an error; for one at its start, what the file is if it is plainly not a log.
@@ -176,7 +172,8 @@ impl ScanSource {
     }
 }
 
-/// Where to cut a file without an index into parts of about `max_bytes`. Where batches are small, windows are read, not headers.
+/// Where to cut a file without an index into parts of about `max_bytes`. Where batches are small, windows are read, not
+/// headers.
 fn points(path: &Path, max_bytes: u64, limits: &Limits) -> Result<Vec<u64>> {
     let mut reader = SegmentReader::open_with(path, limits)?;
     let mut points = vec![0];

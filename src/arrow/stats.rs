@@ -14,8 +14,8 @@ pub struct ScanStats {
     pub batches_skipped: u64,
     /// Bytes of the skipped batches, and of truncated batches at the ends of files.
     pub bytes_lost: u64,
-    /// Offsets between the last good batch and the next one, including offsets that compaction had already removed. Offsets lost
-    /// at the end of a segment are counted only if a next segment exists.
+    /// Offsets between the last good batch and the next one, including offsets that compaction had already removed.
+    /// Offsets lost at the end of a segment are counted only if a next segment exists.
     pub offsets_lost: u64,
 }
 

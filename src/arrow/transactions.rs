@@ -11,8 +11,9 @@ use crate::log::committed::Committed;
 
 /// The transactions of the partition whose sources are being read.
 ///
-/// They are determined once, for the first source, so that a growing log ends at the same offset for all of its segments. If
-/// they were determined for each source, a transaction committed between two of them would leave a gap in the rows.
+/// They are determined once, for the first source, so that a growing log ends at the same offset for all of its
+/// segments. If they were determined for each source, a transaction committed between two of them would leave a gap in
+/// the rows.
 #[derive(Default)]
 pub(crate) struct Transactions(Option<(PathBuf, Arc<Committed>)>);
 

@@ -85,8 +85,8 @@ impl Bytes {
     }
 }
 
-/// Takes a vector and leaves an empty one with its length and a sixteenth more as capacity, as Arrow batches are of similar size.
-/// The capacity of one large batch is not kept for all batches after it.
+/// Takes a vector and leaves an empty one with its length and a sixteenth more as capacity, as Arrow batches are of
+/// similar size. The capacity of one large batch is not kept for all batches after it.
 pub(crate) fn take<T>(values: &mut Vec<T>) -> Vec<T> {
     let room = values.len().saturating_add(values.len() / 16);
     std::mem::replace(values, Vec::with_capacity(room))

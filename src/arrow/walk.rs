@@ -14,7 +14,8 @@ use crate::format::batch::Batch;
 use crate::format::header::BatchHeader;
 use crate::log::committed::Committed;
 use crate::log::resync::{Floor, Next, Resync};
-use crate::log::{Input, Lender};
+use crate::log::tail::SegmentTail;
+use crate::log::{Lender, SegmentReader};
 use crate::num::u64_of;
 use crate::store::listing::next_segment_base;
 
@@ -30,7 +31,7 @@ pub(crate) struct Walk {
 /// The source that is open.
 struct Current {
     source: ScanSource,
-    input: Input,
+    reader: SegmentReader,
     bounds: Bounds,
     committed: Option<Arc<Committed>>,
     resync: Resync,
@@ -88,7 +89,7 @@ impl Walk {
 
     /// What was read and lost so far; rows are not known here.
     pub(crate) fn stats(&self) -> ScanStats {
-        let reading = self.current.as_ref().map_or(0, |current| current.input.bytes_read());
+        let reading = self.current.as_ref().map_or(0, |current| current.reader.bytes_read());
         ScanStats { bytes_read: self.stats.bytes_read.saturating_add(reading), ..self.stats }
     }
 
@@ -196,11 +197,11 @@ impl Walk {
             committed = Some(transactions);
         }
         let Some(position) = start_position(&source, &bounds, options)? else { return Ok(None) };
-        let mut input = source.open(position, options)?;
-        input.stop_at(source.window.1);
+        let mut reader = source.open(position, options)?;
+        reader.stop_at(source.window.1);
         let floor = Floor::at(source.base_offset.filter(|_| position == 0));
         let resync = Resync::new(&options.limits);
-        Ok(Some(Current { source, input, bounds, committed, resync, floor, len: 0 }))
+        Ok(Some(Current { source, reader, bounds, committed, resync, floor, len: 0 }))
     }
 }
 
@@ -238,16 +239,17 @@ fn is_final(error: &Error, options: &ScanOptions) -> bool {
 impl Current {
     /// Bytes of the source that were walked over.
     fn walked(&self) -> u64 {
-        self.input.position().saturating_sub(self.source.window.0)
+        self.reader.position().saturating_sub(self.source.window.0)
     }
 
-    /// Whether the batches of the source are in the order of their offsets: a segment's are, those of other files and buffers need
-    /// not be.
+    /// Whether the batches of the source are in the order of their offsets: a segment's are, those of other files and
+    /// buffers need not be.
     fn is_sorted(&self) -> bool {
         self.source.base_offset.is_some()
     }
 
-    /// The least offset of a batch after corruption. Outside a segment offsets may fall: each produce request begins with 0.
+    /// The least offset of a batch after corruption. Outside a segment offsets may fall: each produce request begins
+    /// with 0.
     fn least_offset(&self) -> Option<i64> {
         self.floor.least().filter(|_| self.is_sorted())
     }
@@ -265,8 +267,8 @@ impl Current {
             Err(found) => return found,
         };
         let is_sorted = self.is_sorted();
-        let Self { source, input, bounds, committed, floor, .. } = self;
-        let (batch, lender) = input.last(header);
+        let Self { source, reader, bounds, committed, floor, .. } = self;
+        let (batch, lender) = reader.last(header);
         let position = batch.position();
         let is_enough = is_sorted && bounds.end_before(&batch);
         if options.check_crc
@@ -300,12 +302,12 @@ impl Current {
         }
     }
 
-    /// A batch that lies behind the bounds because its offset, which no checksum covers, is damaged: it lies behind a gap, and the
-    /// batch after it has a lower offset.
+    /// A batch that lies behind the bounds because its offset, which no checksum covers, is damaged: it lies behind a
+    /// gap, and the batch after it has a lower offset.
     fn damaged_offset(&self, header: &BatchHeader) -> Result<Option<Found>> {
         let base_offset = header.base_offset;
         let Some(next) = self.floor.next().filter(|next| base_offset > *next) else { return Ok(None) };
-        let behind = match self.input.header_at(header.position().saturating_add(u64_of(header.size()))) {
+        let behind = match self.reader.header_at(header.position().saturating_add(u64_of(header.size()))) {
             Ok(behind) => behind,
             Err(error) if matches!(error.kind(), ErrorKind::Io(_)) => return Err(error),
             Err(_) => return Ok(None),
@@ -320,14 +322,15 @@ impl Current {
         Ok(Some(Found::Bad { position: header.position(), size: header.size(), offsets, error }))
     }
 
-    /// The header of the next batch to look into; what a trusted header leaves out is stepped over. Else, how the walk ends here.
+    /// The header of the next batch to look into; what a trusted header leaves out is stepped over. Else, how the walk
+    /// ends here.
     fn next_wanted(&mut self, is_trusted: bool, watch: &mut Watch) -> std::result::Result<BatchHeader, Found> {
         let is_sorted = self.is_sorted();
-        let Self { source, input, bounds, committed, floor, .. } = self;
+        let Self { source, reader, bounds, committed, floor, .. } = self;
         let from = source.window.0;
         let mut goes_on = true;
         let next = if is_trusted && (bounds.are_any() || committed.is_some() || from > 0) {
-            input.next_wanted(|header| {
+            reader.next_wanted(|header| {
                 if header.is_control() || is_sorted && bounds.end_before(header) {
                     return true; // the one for its checksum, the other to end there
                 }
@@ -341,20 +344,20 @@ impl Current {
                 !(passes_over && goes_on)
             })
         } else {
-            input.next_batch()
+            reader.next_batch()
         };
         match next {
             _ if !goes_on => Err(Found::Stopped),
             None => Err(Found::End),
-            Some(Err(error)) => Err(Found::Damage { position: input.position(), error }),
+            Some(Err(error)) => Err(Found::Damage { position: reader.position(), error }),
             Some(Ok(batch)) => Ok(*batch.header()),
         }
     }
 
     fn find_header(&mut self, mut take: impl FnMut(&BatchHeader, &Origin)) -> Found {
-        let header = match self.input.next_header() {
+        let header = match self.reader.next_header() {
             None => return Found::End,
-            Some(Err(error)) => return Found::Damage { position: self.input.position(), error },
+            Some(Err(error)) => return Found::Damage { position: self.reader.position(), error },
             Some(Ok(header)) => header,
         };
         if self.is_sorted() && self.bounds.end_before(&header) {
@@ -370,62 +373,62 @@ impl Current {
     /// Goes on at the next batch after damage.
     fn pass_over(&mut self, position: u64, error: Error) -> Result<Fault> {
         let least = self.least_offset();
-        let next = self.input.resync(&mut self.resync, position, least);
+        let next = self.resync.find(self.reader.source(), position, least);
         let (to, next_offset) = match next.map_err(|error| self.source.locate(error))? {
             // a file that is truncated while it is read may end before its header by now
-            Next::Batch(to) => (to, self.input.header_at(to).ok().and_then(|header| header.base_offset())),
+            Next::Batch(to) => (to, self.reader.header_at(to).ok().and_then(|header| header.base_offset())),
             Next::End(to) => (to, None),
         };
-        self.input.resume(to);
+        self.reader.resume(to);
         let length = to.saturating_sub(position);
-        let is_end = next_offset.is_none() && self.input.cut_len()? == 0;
+        let is_end = next_offset.is_none() && self.reader.tail()? != SegmentTail::Partial;
         let next_offset = if is_end { self.next_base()? } else { next_offset };
         Ok(self.fault(position, length, (self.floor.next(), next_offset), error))
     }
 
-    /// A cut batch at the end of the input; batches may follow it, if its size is what is wrong.
+    /// A cut batch at the end of the reader; batches may follow it, if its size is what is wrong.
     fn cut_end(&mut self) -> Result<Option<Fault>> {
-        let cut_len = self.input.cut_len()?;
-        if cut_len == 0 {
-            return self.zero_end();
+        match self.reader.tail()? {
+            SegmentTail::Clean => return Ok(None),
+            SegmentTail::Zeros => return self.zero_end(),
+            SegmentTail::Partial | SegmentTail::Corrupt { .. } => {}
         }
-        if self.input.is_written_since()? {
+        let cut_len = self.reader.remainder_len();
+        if self.reader.is_written_since()? {
             return Ok(None);
         }
-        let position = self.input.position();
+        let position = self.reader.position();
         let error = self.cut_error(ErrorKind::Truncated, position);
         let least = self.least_offset();
-        let next = self.input.resync(&mut self.resync, position, least);
+        let next = self.resync.find(self.reader.source(), position, least);
         if let Next::Batch(_) = next.map_err(|error| self.source.locate(error))? {
             return self.pass_over(position, error).map(Some);
         }
-        self.input.seek(position.saturating_add(cut_len));
+        self.reader.seek(position.saturating_add(cut_len));
         let next_base = self.next_base()?;
         let mut fault = self.fault(position, cut_len, (self.floor.next(), next_base), error);
         fault.is_cut = true;
         Ok(Some(fault))
     }
 
-    /// Zeros at the end of a segment whose log goes on at a later offset. At the end of a log they are those of a preallocated
-    /// file.
+    /// Zeros at the end of a segment whose log goes on at a later offset. At the end of a log they are those of a
+    /// preallocated file.
     fn zero_end(&mut self) -> Result<Option<Fault>> {
-        let (position, len) = (self.input.position(), self.input.zero_len());
-        if len == 0 {
-            return Ok(None);
-        }
+        let (position, len) = (self.reader.position(), self.reader.remainder_len());
         let next_base = self.next_base()?;
-        if next_base.is_none() || next_base == self.floor.next() || !self.input.is_left_alone()? {
+        if next_base.is_none() || next_base == self.floor.next() || !self.reader.is_unchanged()? {
             return Ok(None);
         }
-        self.input.seek(position.saturating_add(len));
+        self.reader.seek(position.saturating_add(len));
         let error = self.cut_error(ErrorKind::ZeroTail, position);
         let mut fault = self.fault(position, len, (self.floor.next(), next_base), error);
         fault.is_cut = true;
         Ok(Some(fault))
     }
 
-    /// Refuses a segment that ends inside a batch if complete batches follow in it, or other segments. The last segment of a log that
-    /// is being written may end anywhere. So may a buffer, as in Kafka: a broker cuts what a consumer fetches at any byte.
+    /// Refuses a segment that ends inside a batch if complete batches follow in it, or other segments. The last segment
+    /// of a log that is being written may end anywhere. So may a buffer, as in Kafka: a broker cuts what a consumer
+    /// fetches at any byte.
     fn check_end(&mut self) -> Result<()> {
         if self.source.base_offset.is_none() || self.source.path().is_none() {
             return Ok(());
@@ -439,7 +442,7 @@ impl Current {
         }
     }
 
-    /// The end of the input inside a batch.
+    /// The end of the reader inside a batch.
     fn cut_error(&self, kind: ErrorKind, position: u64) -> Error {
         let error = Error::new(kind).at(position).in_field("size");
         self.source.locate(match self.floor.next() {
@@ -448,11 +451,11 @@ impl Current {
         })
     }
 
-    /// Where the log goes on behind the source, so that an end inside a batch is no end: only of its last segment the end may be
-    /// written just now, or not at all.
+    /// Where the log goes on behind the source, so that an end inside a batch is no end: only of its last segment the
+    /// end may be written just now, or not at all.
     fn next_base(&self) -> Result<Option<i64>> {
         let (Some(path), Some(base_offset)) = (self.source.path(), self.source.base_offset) else { return Ok(None) };
-        if self.input.has_grown()? {
+        if self.reader.has_grown()? {
             return Ok(None);
         }
         self.source.next_base.map_or_else(|| next_segment_base(path, base_offset), |base| Ok(Some(base)))

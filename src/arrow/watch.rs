@@ -31,8 +31,8 @@ impl Watch {
         self.look.is_some()
     }
 
-    /// Calls the callback if it is due. `position` is the number of bytes read of the current source. Returns `false` to end the
-    /// walk.
+    /// Calls the callback if it is due. `position` is the number of bytes read of the current source. Returns `false`
+    /// to end the walk.
     #[inline]
     pub(crate) fn goes_on(&mut self, position: u64) -> bool {
         self.batches = self.batches.wrapping_add(1);

@@ -1,7 +1,7 @@
 //! A pool of threads for scans.
 //!
-//! Allocators give each new thread its own memory, which the system must clear first: starting new threads for each scan made
-//! every other scan take twice as long. An idle thread waits a few seconds for its next job, then ends.
+//! Allocators give each new thread its own memory, which the system must clear first: starting new threads for each
+//! scan made every other scan take twice as long. An idle thread waits a few seconds for its next job, then ends.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -7,8 +7,10 @@ pub(crate) mod lock;
 mod page_cache;
 pub(crate) mod progress;
 mod read_at;
+mod source;
 pub(crate) mod staged;
 
 pub(crate) use file::PositionedFile;
 pub use progress::Progress;
 pub(crate) use read_at::{ChunkCache, ReadAt, is_zero_to_the_end};
+pub(crate) use source::{ByteSource, SharedBytes};

@@ -4,8 +4,6 @@ pub mod checkpoint;
 pub(crate) mod committed;
 pub(crate) mod headers;
 pub mod index;
-#[cfg(feature = "arrow")]
-mod input;
 pub(crate) mod inventory;
 pub(crate) mod log_directory;
 pub(crate) mod partition;
@@ -14,17 +12,18 @@ pub(crate) mod reader;
 pub(crate) mod resync;
 pub(crate) mod running_broker;
 pub(crate) mod segment;
+pub(crate) mod tail;
 mod uuid;
 mod writer;
 
 pub use headers::HeaderReader;
-#[cfg(feature = "python")]
-pub(crate) use input::SharedBatch;
-#[cfg(feature = "arrow")]
-pub(crate) use input::{Input, Lender, SharedBytes};
 pub use log_directory::{LogDirectory, OFFSET_CHECKPOINTS, StrayDirectory};
 pub use partition::PartitionLog;
+#[cfg(feature = "arrow")]
+pub(crate) use reader::Lender;
 pub use reader::SegmentReader;
+#[cfg(feature = "python")]
+pub(crate) use reader::SharedBatch;
 pub use segment::{IndexUse, OffsetPlace, Segment, TimestampPlace, split_points};
 pub use uuid::Uuid;
 pub use writer::{LogWriter, LogWriterOptions, OffsetPolicy, SyncPolicy};

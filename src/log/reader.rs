@@ -11,8 +11,10 @@ use crate::error::{ErrorKind, Result};
 use crate::format::batch::Batch;
 use crate::format::frame::{Frame, frame, is_zeros, limit_error, trusted_len, unbelievable};
 use crate::format::header::{BATCH_HEADER_LEN, BatchHeader, HEADER_LEN_UP_TO_MAGIC, LOG_OVERHEAD};
-use crate::io::{PositionedFile, is_zero_to_the_end};
+use crate::io::{ByteSource, PositionedFile, ReadAt, SharedBytes, is_zero_to_the_end};
 use crate::limits::Limits;
+#[cfg(feature = "arrow")]
+use crate::log::tail::SegmentTail;
 use crate::num::{u64_of, usize_from_u64};
 
 /// Bytes read at a time in a walk that is under way: stays in a second-level cache and makes system calls rare.
@@ -47,7 +49,7 @@ const AGAIN_PER_BYTE: u64 = 16;
 /// ```
 #[derive(Debug)]
 pub struct SegmentReader {
-    file: PositionedFile,
+    source: ByteSource,
     batch_len_limit: usize,
     /// Bytes of the file that will be looked at.
     len: u64,
@@ -56,7 +58,7 @@ pub struct SegmentReader {
     /// Place in the file of the next batch.
     position: u64,
     /// Held by others too where they show its bytes: then the next bytes are read into another one.
-    window: Arc<Vec<u8>>,
+    window: Window,
     /// Windows that others held, used again once they are free.
     lent: Vec<Arc<Vec<u8>>>,
     /// Bytes to read next, if no more are needed.
@@ -103,13 +105,25 @@ impl SegmentReader {
         let path = path.as_ref();
         let file = PositionedFile::open(path)?;
         let len = file.len()?;
-        Ok(Self {
-            file,
+        Ok(Self::new(ByteSource::File(file), len, Window::Read(Arc::default()), limits))
+    }
+
+    /// A reader of a buffer. Nothing is copied.
+    #[must_use]
+    pub fn from_bytes(bytes: Arc<dyn AsRef<[u8]> + Send + Sync>, limits: &Limits) -> Self {
+        let len = (*bytes).as_ref().len();
+        let window = Window::Whole(Arc::clone(&bytes));
+        Self { end: len, ..Self::new(ByteSource::Memory(bytes), u64_of(len), window, limits) }
+    }
+
+    fn new(source: ByteSource, len: u64, window: Window, limits: &Limits) -> Self {
+        Self {
+            source,
             batch_len_limit: limits.batch_len,
             len,
             stop: u64::MAX,
             position: 0,
-            window: Arc::default(),
+            window,
             lent: Vec::new(),
             read_len: FIRST_WINDOW_LEN,
             bytes_read: 0,
@@ -118,7 +132,7 @@ impl SegmentReader {
             start: 0,
             end: 0,
             state: State::Walking,
-        })
+        }
     }
 
     /// Starts at the batch that begins at this byte.
@@ -132,18 +146,15 @@ impl SegmentReader {
     /// not ahead of what is asked for, so it is slower. On systems other than Linux without effect.
     #[must_use]
     pub fn leaving_page_cache(mut self) -> Self {
-        self.file.leave_page_cache();
+        if let ByteSource::File(file) = &mut self.source {
+            file.leave_page_cache();
+        }
         self
     }
 
     /// Gives no batch that begins at this byte or later. A batch that begins before is given whole.
     pub fn stop_at(&mut self, position: u64) {
         self.stop = position;
-    }
-
-    #[cfg(feature = "arrow")]
-    pub(crate) fn stop(&self) -> u64 {
-        self.stop
     }
 
     /// Goes on after damage, perhaps inside a batch that was given: lengths that lead far ahead are believed so often only.
@@ -156,7 +167,9 @@ impl SegmentReader {
     pub fn seek(&mut self, position: u64) {
         let window = self.position.saturating_sub(u64_of(self.start)); // what was walked over is in it still
         let start = position.checked_sub(window).map_or(usize::MAX, usize_from_u64);
-        if start <= self.end {
+        if let Window::Whole(_) = self.window {
+            (self.start, self.end) = (usize_from_u64(position.min(self.len)), usize_from_u64(self.len));
+        } else if start <= self.end {
             self.start = start;
         } else {
             (self.start, self.end) = (0, 0);
@@ -168,18 +181,23 @@ impl SegmentReader {
     /// Bytes read from the file so far.
     #[must_use]
     pub fn bytes_read(&self) -> u64 {
-        self.bytes_read
+        if self.is_memory() { self.position } else { self.bytes_read }
+    }
+
+    /// Whether it reads a buffer.
+    pub(crate) fn is_memory(&self) -> bool {
+        matches!(self.source, ByteSource::Memory(_))
     }
 
     /// The file.
     #[must_use]
-    pub fn path(&self) -> &Path {
-        self.file.path()
+    pub fn path(&self) -> Option<&Path> {
+        self.source.path()
     }
 
     /// The file, to be read by position.
-    pub(crate) fn file(&self) -> &PositionedFile {
-        &self.file
+    pub(crate) fn source(&self) -> &ByteSource {
+        &self.source
     }
 
     /// Where the next batch begins, in bytes.
@@ -195,22 +213,23 @@ impl SegmentReader {
         self.len.saturating_sub(self.position)
     }
 
-    /// After the walk: the bytes left that are neither a batch nor zeros.
-    pub(crate) fn cut_len(&self) -> Result<u64> {
-        let left = self.remainder_len();
-        if left == 0 {
-            return Ok(0);
+    /// After the walk: what follows the last batch, up to where the reader stops. Corruption is not told from half a batch.
+    #[cfg(feature = "arrow")]
+    pub(crate) fn tail(&self) -> Result<SegmentTail> {
+        if self.remainder_len() == 0 || self.position >= self.stop {
+            return Ok(SegmentTail::Clean);
         }
-        let mut head = [0; HEADER_LEN_UP_TO_MAGIC];
-        let count = self.file.read_at(&mut head, self.position)?;
-        Ok(if is_zeros(head.get(..count).unwrap_or_default()) { 0 } else { left })
+        SegmentTail::at(&self.source, self.position)
     }
 
     /// After the end: whether a whole batch lies there by now, in place of the zeros of a preallocated file.
     #[cfg_attr(not(feature = "arrow"), expect(dead_code, reason = "only scans ask"))]
     pub(crate) fn is_written_since(&self) -> Result<bool> {
+        if self.is_memory() {
+            return Ok(false);
+        }
         let mut head = [0; LOG_OVERHEAD];
-        let count = self.file.read_at(&mut head, self.position)?;
+        let count = self.source.read_bytes_at(&mut head, self.position)?;
         let [.., l0, l1, l2, l3] = head;
         let size = u64::from(u32::from_be_bytes([l0, l1, l2, l3])).saturating_add(u64_of(LOG_OVERHEAD));
         Ok(count == LOG_OVERHEAD && !is_zeros(&head) && size <= self.remainder_len())
@@ -240,8 +259,8 @@ impl SegmentReader {
             Ok(Found::Batch(len)) => {
                 let start = self.start;
                 self.consume(len);
-                let bytes = self.window.get(start..start.saturating_add(len)).unwrap_or_default();
-                Some(Batch::parse(bytes, position).map_err(|error| error.with_path(self.file.path())))
+                let bytes = self.window.bytes().get(start..start.saturating_add(len)).unwrap_or_default();
+                Some(Batch::parse(bytes, position).map_err(|error| self.source.locate(error)))
             }
             Ok(Found::End) => {
                 self.state = State::Ended;
@@ -295,7 +314,7 @@ impl SegmentReader {
     /// The next batch's header, if it is a batch that is there whole and within the limits.
     fn header(&mut self) -> Result<Option<BatchHeader>> {
         self.fill(BATCH_HEADER_LEN)?;
-        let rest = self.window.get(self.start..self.end).unwrap_or_default();
+        let rest = self.window.bytes().get(self.start..self.end).unwrap_or_default();
         match frame(rest, self.position, self.remainder_len()) {
             Ok(Frame::Whole(len)) if len <= self.batch_len_limit => {
                 let bytes = rest.get(..len.min(rest.len())).unwrap_or_default();
@@ -307,10 +326,10 @@ impl SegmentReader {
 
     #[cold]
     fn fail(&mut self, error: crate::Error) -> crate::Error {
-        let rest = self.window.get(self.start..self.end).unwrap_or_default();
+        let rest = self.window.bytes().get(self.start..self.end).unwrap_or_default();
         let skip = trusted_len(&error, rest, self.remainder_len());
         self.state = State::Failed { skip };
-        error.with_path(self.file.path())
+        self.source.locate(error)
     }
 
     /// Gets the whole next batch into the window.
@@ -320,7 +339,7 @@ impl SegmentReader {
         }
         loop {
             let have = self.fill(HEADER_LEN_UP_TO_MAGIC)?;
-            let rest = self.window.get(self.start..self.end).unwrap_or_default();
+            let rest = self.window.bytes().get(self.start..self.end).unwrap_or_default();
             match frame(rest, self.position, self.remainder_len()) {
                 Ok(Frame::Whole(len)) => {
                     if len > self.batch_len_limit {
@@ -337,18 +356,25 @@ impl SegmentReader {
                 }
                 Ok(Frame::End | Frame::Partial) => {
                     if self.is_shorter {
-                        self.file.check_not_truncated(self.position)?;
+                        self.check_not_truncated()?;
                     }
                     return Ok(Found::End);
                 }
                 Err(error) if matches!(error.kind(), ErrorKind::BatchLength { length: 0, .. }) => {
                     // a broker may write to what was zeros when it was read
                     let read_to = self.position.saturating_add(u64_of(rest.len()));
-                    let is_end = is_zeros(rest) && is_zero_to_the_end(&self.file, read_to, self.len)?;
+                    let is_end = is_zeros(rest) && is_zero_to_the_end(&self.source, read_to, self.len)?;
                     return if is_end { Ok(Found::End) } else { Err(error) };
                 }
                 Err(error) => return Err(error),
             }
+        }
+    }
+
+    fn check_not_truncated(&self) -> Result<()> {
+        match &self.source {
+            ByteSource::File(file) => file.check_not_truncated(self.position),
+            ByteSource::Memory(_) => Ok(()),
         }
     }
 
@@ -368,7 +394,9 @@ impl SegmentReader {
         if have >= wanted {
             return Ok(have);
         }
-        let window = own_window(&mut self.window, &mut self.lent, self.start..self.end);
+        // the window of a buffer has all there is
+        let Window::Read(window) = &mut self.window else { return Ok(have) };
+        let window = own_window(window, &mut self.lent, self.start..self.end);
         (self.start, self.end) = (0, have);
         let read_len = wanted.max(self.read_len);
         self.read_len = self.read_len.saturating_mul(4).clamp(HEADER_WINDOW_LEN, WINDOW_LEN);
@@ -377,7 +405,7 @@ impl SegmentReader {
         }
         let end = usize_from_u64(self.len.saturating_sub(self.position)).min(read_len);
         let room = window.get_mut(have..end).unwrap_or_default();
-        let count = self.file.read_at(room, self.position.saturating_add(u64_of(have)))?;
+        let count = self.source.read_bytes_at(room, self.position.saturating_add(u64_of(have)))?;
         self.bytes_read = self.bytes_read.saturating_add(u64_of(count));
         if count < room.len() {
             self.len = self.position.saturating_add(u64_of(have)).saturating_add(u64_of(count));
@@ -387,11 +415,105 @@ impl SegmentReader {
         Ok(self.end)
     }
 
-    /// The bytes of the batch of `len` bytes that was given last, and the window they are in.
+    /// The last batch that was returned, by its header, and where it lies.
     #[cfg(feature = "arrow")]
-    pub(crate) fn last(&self, len: usize) -> (&[u8], &Arc<Vec<u8>>) {
-        (self.window.get(self.start.saturating_sub(len)..self.start).unwrap_or_default(), &self.window)
+    pub(crate) fn last(&self, header: BatchHeader) -> (Batch<'_>, Lender<'_>) {
+        let bytes = self.window.bytes().get(self.start.saturating_sub(header.size())..self.start).unwrap_or_default();
+        let lender = match &self.window {
+            Window::Read(window) => Lender::Window(window),
+            Window::Whole(bytes) => Lender::Buffer(bytes),
+        };
+        (Batch::of(bytes, header), lender)
     }
+
+    /// The header of the batch at a position.
+    #[cfg(feature = "arrow")]
+    pub(crate) fn header_at(&self, position: u64) -> Result<BatchHeader> {
+        let mut bytes = [0; BATCH_HEADER_LEN];
+        let len = self.source.read_bytes_at(&mut bytes, position)?;
+        BatchHeader::parse(bytes.get(..len).unwrap_or_default(), position, 0)
+    }
+
+    /// Whether what is left of a file is as it was. A broker that rolls a segment in the meantime writes to it and truncates it.
+    #[cfg(feature = "arrow")]
+    pub(crate) fn is_unchanged(&self) -> Result<bool> {
+        Ok(self.source.byte_len()? == self.len && self.tail()? != SegmentTail::Partial)
+    }
+
+    /// Whether a file has more bytes than when it was opened.
+    #[cfg(feature = "arrow")]
+    pub(crate) fn has_grown(&self) -> Result<bool> {
+        Ok(self.source.byte_len()? > self.len)
+    }
+
+    /// The next batch with its bytes: those of a buffer are shared, those of a file copied.
+    #[cfg(feature = "python")]
+    pub(crate) fn next_shared(&mut self) -> Option<Result<SharedBatch>> {
+        let (position, start) = (self.position, self.start);
+        let copied = match self.next_batch()? {
+            Err(error) => return Some(Err(error)),
+            Ok(batch) => batch.bytes().len(),
+        };
+        let range = start..start.saturating_add(copied);
+        Some(Ok(match &self.window {
+            Window::Whole(bytes) => SharedBatch { bytes: Arc::clone(bytes), range, position },
+            // the window may have moved to its front
+            Window::Read(window) => {
+                let bytes = window.get(self.start.saturating_sub(copied)..self.start).unwrap_or_default().to_vec();
+                SharedBatch { range: 0..bytes.len(), bytes: Arc::new(bytes), position }
+            }
+        }))
+    }
+
+    /// The bytes that are not part of a batch so far.
+    #[cfg(feature = "python")]
+    pub(crate) fn remainder(&self) -> Result<Vec<u8>> {
+        let mut rest = vec![0; usize_from_u64(self.remainder_len())];
+        let count = self.source.read_bytes_at(&mut rest, self.position)?;
+        rest.truncate(count);
+        Ok(rest)
+    }
+}
+
+/// The bytes that a reader looks at.
+enum Window {
+    /// A piece of a file.
+    Read(Arc<Vec<u8>>),
+    /// All of a buffer.
+    Whole(SharedBytes),
+}
+
+impl Window {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Read(window) => window,
+            Self::Whole(bytes) => (**bytes).as_ref(),
+        }
+    }
+}
+
+impl std::fmt::Debug for Window {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} bytes", self.bytes().len())
+    }
+}
+
+/// Memory in which a batch lies.
+#[cfg(feature = "arrow")]
+#[derive(Clone, Copy)]
+pub(crate) enum Lender<'b> {
+    /// The window of a file.
+    Window(&'b Arc<Vec<u8>>),
+    /// A buffer with other owners.
+    Buffer(&'b SharedBytes),
+}
+
+/// A batch whose bytes are held, and where they are.
+#[cfg(feature = "python")]
+pub(crate) struct SharedBatch {
+    pub(crate) bytes: SharedBytes,
+    pub(crate) range: Range<usize>,
+    pub(crate) position: u64,
 }
 
 /// Windows that are kept to be used again.

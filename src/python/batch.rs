@@ -12,8 +12,9 @@ use crate::compression::{Compression, Scratch};
 use crate::error::{Error, Result};
 use crate::format::batch::Batch;
 
+use crate::io::SharedBytes;
 use crate::limits::Limits;
-use crate::log::{Input, SharedBatch, SharedBytes};
+use crate::log::{SegmentReader, SharedBatch};
 use crate::num::u64_of;
 
 use crate::python::errors::{OrRaise, raise};
@@ -31,7 +32,7 @@ use crate::python::source::{Source, source};
 /// Args:
 ///     source: A bytes-like object (``bytes`` are used in place, others copied) or the path of a ``.log`` file.
 ///     check_crc: Whether iterating a batch checks its checksum and those of the v0 and v1 messages in it.
-///     limits: Bounds on untrusted input.
+///     limits: Bounds on untrusted reader.
 ///
 /// Raises:
 ///     CorruptError: While iterating, if the bytes at the current position are not a valid batch. ``skip_batch()``
@@ -51,12 +52,12 @@ pub(crate) fn read_batches(
     limits: Option<PyLimits>,
 ) -> PyResult<PyBatchIterator> {
     let limits = or_default(limits);
-    let input = match self::source(source)? {
-        Source::Bytes(bytes) => Input::memory(bytes, &limits),
-        Source::Path(path) => source.py().detach(|| Input::open(&path, &limits)).or_raise(source.py())?,
+    let reader = match self::source(source)? {
+        Source::Bytes(bytes) => SegmentReader::from_bytes(bytes, &limits),
+        Source::Path(path) => source.py().detach(|| SegmentReader::open_with(&path, &limits)).or_raise(source.py())?,
     };
     let settings = Arc::new(Settings { check_crc, limits });
-    Ok(PyBatchIterator { settings, input: Mutex::new(input) })
+    Ok(PyBatchIterator { settings, reader: Mutex::new(reader) })
 }
 
 /// The settings that all batches of one call share.
@@ -69,7 +70,7 @@ pub(crate) struct Settings {
 #[pyclass(frozen, name = "BatchIterator", module = "kbat")]
 pub(crate) struct PyBatchIterator {
     settings: Arc<Settings>,
-    input: Mutex<Input>,
+    reader: Mutex<SegmentReader>,
 }
 
 impl PyBatchIterator {
@@ -81,19 +82,19 @@ impl PyBatchIterator {
         check_crc: bool,
         limits: &Limits,
     ) -> PyResult<Self> {
-        let input = py.detach(|| Input::open_at(path, position, limits)).or_raise(py)?;
+        let reader = py.detach(|| SegmentReader::open_with(path, limits)).or_raise(py)?;
         let settings = Arc::new(Settings { check_crc, limits: limits.clone() });
-        Ok(Self { settings, input: Mutex::new(input) })
+        Ok(Self { settings, reader: Mutex::new(reader.starting_at(position)) })
     }
 
-    fn with_input<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut Input) -> T + Send) -> T {
+    fn with_reader<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut SegmentReader) -> T + Send) -> T {
         // reading a file or waiting for another thread may block: neither may hold the GIL
-        if let Ok(mut input) = self.input.try_lock()
-            && matches!(*input, Input::Memory(_))
+        if let Ok(mut reader) = self.reader.try_lock()
+            && reader.is_memory()
         {
-            return work(&mut input);
+            return work(&mut reader);
         }
-        py.detach(|| work(&mut self.input.lock().unwrap_or_else(PoisonError::into_inner)))
+        py.detach(|| work(&mut self.reader.lock().unwrap_or_else(PoisonError::into_inner)))
     }
 }
 
@@ -104,9 +105,9 @@ impl PyBatchIterator {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyBatch>> {
-        let next = self.with_input(py, |input| {
-            let path = input.path().map(Path::to_path_buf);
-            Some(input.next_shared()?.map(|batch| PyBatch::new(batch, &self.settings, path)))
+        let next = self.with_reader(py, |reader| {
+            let path = reader.path().map(Path::to_path_buf);
+            Some(reader.next_shared()?.map(|batch| PyBatch::new(batch, &self.settings, path)))
         });
         next.transpose().or_raise(py)
     }
@@ -117,19 +118,19 @@ impl PyBatchIterator {
     ///     Whether the iteration can continue: False if the size of the batch can't be trusted, or if no batch
     ///     failed.
     fn skip_batch(&self, py: Python<'_>) -> PyResult<bool> {
-        self.with_input(py, Input::skip_batch).or_raise(py)
+        self.with_reader(py, SegmentReader::skip_batch).or_raise(py)
     }
 
     /// Position of the next batch in bytes from the start.
     #[getter]
     fn position(&self, py: Python<'_>) -> u64 {
-        self.with_input(py, |input| input.position())
+        self.with_reader(py, |reader| reader.position())
     }
 
     /// The bytes after the last batch: after the iteration a partial batch, zeros, or nothing.
     #[getter]
     fn remainder<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let rest = self.with_input(py, |input| input.remainder()).or_raise(py)?;
+        let rest = self.with_reader(py, |reader| reader.remainder()).or_raise(py)?;
         Ok(PyBytes::new(py, &rest))
     }
 

@@ -11,7 +11,7 @@ use crate::format::attributes::TimestampType;
 use crate::format::builder::BatchBuilder;
 use crate::format::header::NO_TIMESTAMP;
 use crate::format::size::NewHeader;
-use crate::log::SharedBytes;
+use crate::io::SharedBytes;
 use crate::python::errors::OrRaise;
 use crate::python::source::shared_bytes;
 use crate::python::time::milliseconds;

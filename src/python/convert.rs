@@ -6,7 +6,7 @@ use pyo3::types::{PyBytes, PyList};
 
 use crate::compression::Compression;
 use crate::format::convert::{ConvertOptions, Loss, convert as convert_bytes};
-use crate::log::SharedBytes;
+use crate::io::SharedBytes;
 use crate::python::errors::OrRaise;
 use crate::python::limits::{PyLimits, or_default};
 use crate::python::source::shared_bytes;

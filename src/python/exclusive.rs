@@ -26,9 +26,7 @@ impl<T: Send> Exclusive<T> {
     pub(crate) fn with<R: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut T) -> R + Send) -> PyResult<R> {
         let own = thread::current().id();
         if *lock(&self.worker) == Some(own) {
-            return Err(PyRuntimeError::new_err(
-                "the iterator is already running: one of its own callbacks called it",
-            ));
+            return Err(PyRuntimeError::new_err("the iterator is already running: one of its own callbacks called it"));
         }
         Ok(py.detach(|| {
             let mut value = lock(&self.value);

@@ -17,7 +17,7 @@ use crate::format::attributes::TimestampType;
 use crate::format::control::ControlRecord;
 use crate::format::record::{Extra, Place, Record};
 use crate::format::records::{Bookmark, Records};
-use crate::log::SharedBytes;
+use crate::io::SharedBytes;
 use crate::python::batch::PyBatch;
 use crate::python::control::PyControlRecord;
 use crate::python::errors::OrRaise;

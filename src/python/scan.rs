@@ -233,7 +233,9 @@ fn with_columns(
         }
     };
     if options.isolation == Isolation::ReadCommitted {
-        return Err(PyValueError::new_err("isolation=\"read_committed\" applies to records only; use view=\"records\""));
+        return Err(PyValueError::new_err(
+            "isolation=\"read_committed\" applies to records only; use view=\"records\"",
+        ));
     }
     Ok((options, rows))
 }

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyString};
 
-use crate::log::SharedBytes;
+use crate::io::SharedBytes;
 
 /// The value of a `source` argument.
 pub(crate) enum Source {

@@ -5,11 +5,10 @@ use std::path::Path;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Batch;
 use crate::format::crc::Digest;
-use crate::format::header::{
-    BATCH_HEADER_LEN, BatchHeader, CRC_START, HEADER_LEN_UP_TO_MAGIC, LEGACY_CRC_START, LOG_OVERHEAD,
-};
-use crate::io::PositionedFile;
+use crate::format::header::{BATCH_HEADER_LEN, BatchHeader, CRC_START, LEGACY_CRC_START, LOG_OVERHEAD};
+use crate::io::{PositionedFile, ReadAt};
 use crate::log::reader::SegmentReader;
+use crate::log::tail::SegmentTail;
 use crate::num::{u64_of, usize_from_u64, usize_of};
 use crate::repair::output::Refusal;
 
@@ -79,24 +78,20 @@ impl Fault {
     /// # Errors
     /// Those of reading.
     pub(crate) fn of_tail(reader: &SegmentReader) -> Result<Option<Self>> {
-        if reader.remainder_len() == 0 {
-            return Ok(None);
-        }
-        Self::of_remainder(&PositionedFile::open(reader.path())?, reader.position()).map(Some)
+        Self::of_remainder(reader.source(), reader.position())
     }
 
-    /// What bytes are that no batch follows.
+    /// Why the bytes from a position on, which no batch follows, are not a batch; `None` if there are none.
     ///
     /// # Errors
-    /// Those of reading.
-    pub(crate) fn of_remainder(file: &PositionedFile, position: u64) -> Result<Self> {
-        // a walk ends at a size of 0 only where all that follows is 0
-        let mut head = [0; HEADER_LEN_UP_TO_MAGIC];
-        file.read_at(&mut head, position)?;
-        Ok(if head == [0; HEADER_LEN_UP_TO_MAGIC] {
-            Self::new(position, "zero_tail", "zeros up to the end, as in a preallocated file")
-        } else {
-            Self::new(position, "partial_batch", "the file ends inside a batch")
+    /// Reading fails.
+    pub(crate) fn of_remainder(source: &dyn ReadAt, position: u64) -> Result<Option<Self>> {
+        Ok(match SegmentTail::at(source, position)? {
+            SegmentTail::Clean => None,
+            SegmentTail::Zeros => {
+                Some(Self::new(position, "zero_tail", "zeros up to the end, as in a preallocated file"))
+            }
+            _ => Some(Self::new(position, "partial_batch", "the file ends inside a batch")),
         })
     }
 }

@@ -227,7 +227,7 @@ impl Recovery {
         }
         self.end_offset = base_offset;
         let mut reader = SegmentReader::open_with(path, self.output.limits())?;
-        let fault = self.walk(&mut reader, &mut segment, size, progress)?;
+        let fault = self.walk(&mut reader, &mut segment, (path, size), progress)?;
         let mut cut_at = fault.as_ref().map_or(size, |fault| fault.position);
         if fault.as_ref().is_some_and(|fault| fault.reason == "offset_order") {
             // as a broker does: of such a segment nothing is kept
@@ -270,14 +270,13 @@ impl Recovery {
         &mut self,
         reader: &mut SegmentReader,
         segment: &mut SegmentOutput,
-        size: u64,
+        (path, size): (&Path, u64),
         progress: &mut Progress<'_>,
     ) -> Result<Option<Fault>> {
-        let path = reader.path().to_path_buf();
         while let Some(next) = reader.next_batch() {
             let batch = match next {
                 Ok(batch) => batch,
-                Err(error) => return Fault::of_framing(error, &path, reader.position()).map(Some),
+                Err(error) => return Fault::of_framing(error, path, reader.position()).map(Some),
             };
             if let Err(error) = batch.verify_crc() {
                 return Ok(Some(Fault::of_error(&error, batch.position())));
@@ -286,8 +285,8 @@ impl Recovery {
             if matches!(refusal, Err(Refusal::Overflow)) && self.split {
                 let base_offset = batch.first_offset(&mut crate::Scratch::new(), self.output.limits())?;
                 if base_offset > segment.base_offset {
-                    let next = self.output.begin_segment(base_offset, &path)?;
-                    self.finish_segment(std::mem::replace(segment, next), &path, size)?;
+                    let next = self.output.begin_segment(base_offset, path)?;
+                    self.finish_segment(std::mem::replace(segment, next), path, size)?;
                     self.snapshot(base_offset)?;
                     refusal = self.output.append(segment, &batch);
                 }

@@ -60,7 +60,7 @@ pub(crate) fn walk(path: &Path, limits: &Limits, visitor: &mut dyn Visitor) -> R
             }
             Next::End(end) => {
                 let left = source.len()?.saturating_sub(end);
-                return if left > 0 { visitor.damage(Fault::of_remainder(&source, end)?, left) } else { Ok(()) };
+                return Fault::of_remainder(&source, end)?.map_or(Ok(()), |fault| visitor.damage(fault, left));
             }
         }
     }

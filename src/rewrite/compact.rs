@@ -9,13 +9,13 @@
 //! | transaction marker | while data of its transaction is there, then until a delete horizon |
 //! | other control records | yes |
 //!
-//! A batch without records goes, unless it holds the last sequence of a producer, or ends where the cleaned part ends: then its
-//! header stays. The active segment, which is the last one, and all from the first open transaction on are copied unread. Small
-//! neighbours become one segment. Messages of magic 0 and 1 become batches of magic 2.
+//! A batch without records goes, unless it holds the last sequence of a producer, or ends where the cleaned part ends:
+//! then its header stays. The active segment, which is the last one, and all from the first open transaction on are
+//! copied unread. Small neighbours become one segment. Messages of magic 0 and 1 become batches of magic 2.
 //!
-//! Follows `Cleaner` of Kafka 4; what differs: keys are compared, not their hashes; aborted transactions come from the markers
-//! in the log, not from index files; a batch of magic 0 or 1 at the end of the cleaned part leaves a header of magic 2, where
-//! Kafka gives up.
+//! Follows `Cleaner` of Kafka 4; what differs: keys are compared, not their hashes; aborted transactions come from the
+//! markers in the log, not from index files; a batch of magic 0 or 1 at the end of the cleaned part leaves a header of
+//! magic 2, where Kafka gives up.
 
 use std::ops::Range;
 use std::path::Path;
@@ -44,7 +44,8 @@ pub struct CompactOptions {
     pub delete_retention_ms: i64,
     /// The time to go by, milliseconds since the epoch; `None`: now.
     pub now_ms: Option<i64>,
-    /// Where the part begins that was not compacted before; records before it can only be superseded. `None`: the log's start.
+    /// Where the part begins that was not compacted before; records before it can only be superseded. `None`: the log's
+    /// start.
     pub first_dirty_offset: Option<i64>,
     /// Segments with a record younger than this many milliseconds, and all after them, are not compacted. Default 0.
     pub min_compaction_lag_ms: i64,
@@ -54,10 +55,11 @@ pub struct CompactOptions {
     pub segment_bytes: u64,
     /// How indexes are made.
     pub index: IndexOptions,
-    /// Producers idle for this many milliseconds lose their empty batches, Kafka's `producer.id.expiration.ms`. `None`, the
-    /// default: no producer does.
+    /// Producers idle for this many milliseconds lose their empty batches, Kafka's `producer.id.expiration.ms`. `None`,
+    /// the default: no producer does.
     pub producer_expiration_ms: Option<i64>,
-    /// Bytes of memory for keys, about; past it, keys go through temporary files in the output's directory. Default 128 MiB.
+    /// Bytes of memory for keys, about; past it, keys go through temporary files in the output's directory. Default 128
+    /// MiB.
     pub max_map_bytes: usize,
     /// Whether checksums are checked. Default yes.
     pub check_crc: bool,

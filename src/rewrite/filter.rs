@@ -1,9 +1,9 @@
 //! [`filter`]: a partition without the records that a predicate refuses.
 //!
-//! What stays keeps its offset, timestamp, headers, producer and sequence; batches that lose records are built anew in their
-//! own format and codec, the others are copied as they are. Control records stay and are not shown to the predicate. A batch
-//! without records goes, unless its header is needed: it holds the last sequence of its producer, belongs to an open
-//! transaction, or ends the log.
+//! What stays keeps its offset, timestamp, headers, producer and sequence; batches that lose records are built anew in
+//! their own format and codec, the others are copied as they are. Control records stay and are not shown to the
+//! predicate. A batch without records goes, unless its header is needed: it holds the last sequence of its producer,
+//! belongs to an open transaction, or ends the log.
 
 use std::path::Path;
 

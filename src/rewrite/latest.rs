@@ -1,7 +1,8 @@
 //! [`LatestKeys`]: which record is the last one with its key, exactly and within bounded memory.
 //!
-//! A broker keeps the MD5 of each key and takes two keys with the same hash for one; here keys are compared. They are held in
-//! one map where they fit. Where they don't, keys are spread by hash over files, each of which fits ([`spill`](super::spill)).
+//! A broker keeps the MD5 of each key and takes two keys with the same hash for one; here keys are compared. They are
+//! held in one map where they fit. Where they don't, keys are spread by hash over files, each of which fits
+//! ([`spill`](super::spill)).
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -9,8 +10,8 @@ use std::path::Path;
 use super::spill::Spill;
 use crate::error::{Error, Result};
 
-/// What an entry of the map takes beside the key's bytes: two words of the key, the offset, the map's own, and the room that a
-/// map keeps free.
+/// What an entry of the map takes beside the key's bytes: two words of the key, the offset, the map's own, and the room
+/// that a map keeps free.
 const ENTRY_LEN: usize = 64;
 /// Most files that keys are spread over.
 const MAX_PARTS: usize = 256;
@@ -27,8 +28,8 @@ pub(super) struct KeyedRecord<'a> {
 /// Takes the records in their order and says whether it wants more.
 pub(super) type Sink<'a> = &'a mut dyn FnMut(KeyedRecord<'_>) -> Result<bool>;
 
-/// Hands all keyed records to a sink, the same ones in the same order at each call. Returns the share of the log that was
-/// walked when the sink had enough, in thousandths.
+/// Hands all keyed records to a sink, the same ones in the same order at each call. Returns the share of the log that
+/// was walked when the sink had enough, in thousandths.
 pub(super) type Walk<'a> = &'a mut dyn FnMut(Sink<'_>) -> Result<u64>;
 
 /// Knows the last offset of each key.
@@ -42,8 +43,8 @@ impl LatestKeys {
     /// Walks the log, once where all keys fit `max_bytes`. `work` is a directory for temporary files.
     ///
     /// # Errors
-    /// Those of the walk and of writing; [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where the keys are
-    /// more than 256 times what fits.
+    /// Those of the walk and of writing; [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where the
+    /// keys are more than 256 times what fits.
     pub(super) fn build(walk: Walk<'_>, max_bytes: usize, work: &Path) -> Result<Self> {
         let mut map = KeyMap::new(max_bytes);
         let mut is_full = false;

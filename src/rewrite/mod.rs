@@ -6,13 +6,13 @@
 //!   snapshots, epochs                snapshots, epochs
 //! ```
 //!
-//! The source is read and never written. Segments are walked batch by batch, so memory holds a batch and its records, and for
-//! compaction the keys. Offsets, timestamps, producers and leader epochs of what is kept are those of the source. Indexes are
-//! made anew by the rule of [`SegmentIndexer`](crate::log::index::SegmentIndexer); segments keep their time of last modification,
-//! which stands for a timestamp where records have none.
+//! The source is read and never written. Segments are walked batch by batch, so memory holds a batch and its records,
+//! and for compaction the keys. Offsets, timestamps, producers and leader epochs of what is kept are those of the
+//! source. Indexes are made anew by the rule of [`SegmentIndexer`](crate::log::index::SegmentIndexer); segments keep
+//! their time of last modification, which stands for a timestamp where records have none.
 //!
-//! The directory is built beside the target and renamed when it is complete: whatever goes wrong before, a crash included,
-//! leaves no target.
+//! The directory is built beside the target and renamed when it is complete: whatever goes wrong before, a crash
+//! included, leaves no target.
 
 mod compact;
 mod filter;
@@ -72,8 +72,8 @@ impl Counts {
     }
 }
 
-/// Appends a header without records for the offsets at the end of `batch` that the batches in `kept` do not cover, so that the
-/// log ends where it did. It has no producer.
+/// Appends a header without records for the offsets at the end of `batch` that the batches in `kept` do not cover, so
+/// that the log ends where it did. It has no producer.
 fn keep_end(batch: &Batch<'_>, kept: &mut Vec<u8>) -> Result<()> {
     let end = batches(kept).last().transpose()?.map(|last| last.next_offset());
     if end.is_some_and(|end| end >= batch.next_offset()) {

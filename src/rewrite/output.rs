@@ -116,8 +116,8 @@ impl Output {
         Ok(())
     }
 
-    /// Adds what belongs to a partition beside its segments and makes the directory the target: leader epochs, topic id, and,
-    /// where producers are kept, their snapshots at the beginnings of segments and at the log's end.
+    /// Adds what belongs to a partition beside its segments and makes the directory the target: leader epochs, topic
+    /// id, and, where producers are kept, their snapshots at the beginnings of segments and at the log's end.
     pub(super) fn finish(
         mut self,
         source: &Source,

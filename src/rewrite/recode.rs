@@ -7,12 +7,12 @@
 //! | batch size | neighbours that differ in nothing but their records become one batch up to that size, larger ones several |
 //! | producers | kept, or taken out |
 //!
-//! A batch with a producer id keeps its boundaries: its first and last sequence tell a broker which batch it is, so it is
-//! neither joined nor split unless producers are taken out.
+//! A batch with a producer id keeps its boundaries: its first and last sequence tell a broker which batch it is, so it
+//! is neither joined nor split unless producers are taken out.
 //!
-//! Without producers there are no transactions. So when they are taken out, and below message format 2, records of aborted
-//! transactions are dropped with all markers; a log with an open transaction is refused, for nobody knows which it will be.
-//! Offsets and timestamps stay as they are.
+//! Without producers there are no transactions. So when they are taken out, and below message format 2, records of
+//! aborted transactions are dropped with all markers; a log with an open transaction is refused, for nobody knows which
+//! it will be. Offsets and timestamps stay as they are.
 
 use std::path::Path;
 
@@ -102,9 +102,9 @@ pub struct RewriteReport {
 /// Writes the partition in the directory `source` anew into another one.
 ///
 /// # Errors
-/// Options that contradict each other; a `target` that is not empty, a source without segments; an open transaction where
-/// transactions can't be kept; reading and writing; batches, records or checksums that are wrong; what the target's format
-/// can't hold. There is no target then.
+/// Options that contradict each other; a `target` that is not empty, a source without segments; an open transaction
+/// where transactions can't be kept; reading and writing; batches, records or checksums that are wrong; what the
+/// target's format can't hold. There is no target then.
 pub fn rewrite(
     source: impl AsRef<Path>,
     target: impl AsRef<Path>,

@@ -9,6 +9,7 @@ use crate::io::Progress;
 use crate::limits::Limits;
 use crate::log::reader::SegmentReader;
 use crate::log::resync::Resync;
+use crate::log::tail::SegmentTail;
 use crate::num::u64_of;
 use crate::store::listing::list_location;
 
@@ -35,7 +36,8 @@ impl Source {
     /// Lists the segments of a directory.
     ///
     /// # Errors
-    /// Those of reading it; [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where it holds no segment.
+    /// Those of reading it; [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where it holds no
+    /// segment.
     pub(super) fn open(directory: &Path, limits: &Limits, check_crc: bool) -> Result<Self> {
         let mut segments = Vec::new();
         for found in list_location(directory, &|_| true)?.segments {
@@ -67,11 +69,12 @@ impl Source {
         self.segments.iter().rev().map(|segment| segment.base_offset).find(|&base| base <= offset)
     }
 
-    /// Visits the batches of a segment, after their checksums where that is wanted, until the visitor has enough. Returns the
-    /// bytes that were not visited: at the end of the log, a batch that is cut; zeros.
+    /// Visits the batches of a segment, after their checksums where that is wanted, until the visitor has enough.
+    /// Returns the bytes that were not visited: at the end of the log, a batch that is cut; zeros.
     ///
     /// # Errors
-    /// Those of reading and of the visitor; [`ErrorKind::CutBatch`] where batches follow one that leads beyond the file.
+    /// Those of reading and of the visitor; [`ErrorKind::CutBatch`] where batches follow one that leads beyond the
+    /// file.
     pub(super) fn each_batch(
         &self,
         segment: &SourceSegment,
@@ -101,23 +104,22 @@ impl Source {
         Ok(segment.size.saturating_sub(visited))
     }
 
-    /// Refuses a segment that ends inside a batch, or in zeros in place of batches, where the log goes on: a later segment, or
-    /// batches in the file.
+    /// Refuses a segment that ends inside a batch, or in zeros in place of batches, where the log goes on: a later
+    /// segment, or batches in the file.
     fn check_end(&self, segment: &SourceSegment, reader: &SegmentReader, next_offset: Option<i64>) -> Result<()> {
         let position = reader.position();
-        if position >= segment.size {
-            return Ok(());
-        }
         let next_base = self.segments.iter().map(|other| other.base_offset).find(|&base| base > segment.base_offset);
-        if reader.cut_len()? == 0 {
-            let end_offset = next_offset.unwrap_or(segment.base_offset);
-            let goes_on = next_base.is_some_and(|base| base != end_offset);
-            let error = Error::new(ErrorKind::ZeroTail).at(position).in_batch(end_offset);
-            return if goes_on { Err(error) } else { Ok(()) };
-        }
         let mut resync = Resync::new(&self.limits);
-        if next_base.is_none() && resync.find_batch(reader.file(), position, next_offset)?.is_none() {
-            return Ok(());
+        match SegmentTail::search(reader.source(), position, next_offset, &mut resync)? {
+            SegmentTail::Clean => return Ok(()),
+            SegmentTail::Zeros => {
+                let end_offset = next_offset.unwrap_or(segment.base_offset);
+                let continues = next_base.is_some_and(|base| base != end_offset);
+                let error = Error::new(ErrorKind::ZeroTail).at(position).in_batch(end_offset);
+                return if continues { Err(error) } else { Ok(()) };
+            }
+            SegmentTail::Partial if next_base.is_none() => return Ok(()),
+            SegmentTail::Partial | SegmentTail::Corrupt { .. } => {}
         }
         let error = Error::new(ErrorKind::CutBatch).at(position).in_field("size");
         Err(match next_offset {

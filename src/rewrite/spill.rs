@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! first walk     log ─► hash of the key ─► keys-0: key offset dirty │ keys-1 … │ keys-2 …
-//! part by part   keys-n ─► a map of the part's keys ─► keys-n again ─► answers-n: a byte a record, 1 where it is the last
-//! second walk    log ─► hash of the key ─► the next byte of answers-n
+//! part by part   keys-n ─► a map of the part's keys ─► keys-n again ─► answers-n: a byte a record, 1 where it is the
+//! last second walk    log ─► hash of the key ─► the next byte of answers-n
 //! ```
 //!
-//! The walks meet the same records in the same order, so a part's answers are read from front to back. All files are read and
-//! written in sequence; memory holds one part's keys and a small buffer for each file.
+//! The walks meet the same records in the same order, so a part's answers are read from front to back. All files are
+//! read and written in sequence; memory holds one part's keys and a small buffer for each file.
 
 use std::fs::{self, File};
 use std::hash::{BuildHasher, RandomState};

@@ -28,8 +28,8 @@ pub(super) struct Survey {
 }
 
 impl Survey {
-    /// Walks the whole log. Aborted transactions come from the markers, which are the truth, and not from index files, which
-    /// may be missing.
+    /// Walks the whole log. Aborted transactions come from the markers, which are the truth, and not from index files,
+    /// which may be missing.
     pub(super) fn make(source: &Source, progress: &mut Progress<'_>) -> Result<Self> {
         let mut survey = Self {
             states: states_at_start(source),
@@ -63,8 +63,8 @@ impl Survey {
         self.states.last_stable_offset(self.end_offset)
     }
 
-    /// An aborted transaction as its index has it, where it has it. A compaction before may have left its last batch only: the
-    /// log does not tell any more where it began.
+    /// An aborted transaction as its index has it, where it has it. A compaction before may have left its last batch
+    /// only: the log does not tell any more where it began.
     pub(super) fn as_indexed<'a>(&'a self, transaction: &'a AbortedTransaction) -> &'a AbortedTransaction {
         self.indexed.get(&marker_of(transaction)).unwrap_or(transaction)
     }
@@ -84,8 +84,8 @@ fn marker_of(transaction: &AbortedTransaction) -> (i64, i64) {
     (transaction.producer_id, transaction.last_offset)
 }
 
-/// What is known of the producers whose batches before the log's start are gone, from the snapshot that begins the first
-/// segment. Without one, or with a damaged one, a broker knows nothing either.
+/// What is known of the producers whose batches before the log's start are gone, from the snapshot that begins the
+/// first segment. Without one, or with a damaged one, a broker knows nothing either.
 fn states_at_start(source: &Source) -> ProducerStates {
     let Some(base_offset) = source.segments.first().map(|segment| segment.base_offset) else {
         return ProducerStates::new();

@@ -16,8 +16,8 @@ use crate::format::header::increment_sequence;
 use crate::format::header::{BATCH_HEADER_LEN, NO_SEQUENCE};
 use crate::format::size::NewHeader;
 
-/// The most that a record takes besides its key, value and headers: length, attributes, deltas, lengths and count in v2, the
-/// fields of a message before.
+/// The most that a record takes besides its key, value and headers: length, attributes, deltas, lengths and count in
+/// v2, the fields of a message before.
 const RECORD_OVERHEAD: usize = 36;
 /// The most that a header takes besides its key and value.
 const HEADER_OVERHEAD: usize = 10;
@@ -35,11 +35,12 @@ pub struct EncodedBatch {
     pub record_count: u32,
 }
 
-/// Iterates the record batches that Arrow batches are encoded to. Columns: `key`, `value`, `timestamp`, `headers`, `offset`, as
-/// Spark's Kafka source and sink name them; only `value` must be there, and `timestamp` unless one is given for all.
+/// Iterates the record batches that Arrow batches are encoded to. Columns: `key`, `value`, `timestamp`, `headers`,
+/// `offset`, as Spark's Kafka source and sink name them; only `value` must be there, and `timestamp` unless one is
+/// given for all.
 ///
-/// Record batches and Arrow batches end independently of each other. An offset that is further from the base offset than
-/// 2³¹ − 1 begins a new batch. Ends after its first error.
+/// Record batches and Arrow batches end independently of each other. An offset that is further from the base offset
+/// than 2³¹ − 1 begins a new batch. Ends after its first error.
 ///
 /// ```
 /// # fn main() -> kbat::Result<()> {

@@ -6,7 +6,8 @@ use crate::format::attributes::TimestampType;
 use crate::format::builder::BatchBuilder;
 use crate::format::header::{NO_PARTITION_LEADER_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, NO_TIMESTAMP};
 
-/// The settings of [`EncodedBatches`](crate::arrow::EncodedBatches): those of a [`BatchBuilder`], and where batches end.
+/// The settings of [`EncodedBatches`](crate::arrow::EncodedBatches): those of a [`BatchBuilder`], and where batches
+/// end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EncodeOptions {
     /// Message format: 0, 1 or 2. Default 2.
@@ -21,8 +22,8 @@ pub struct EncodeOptions {
     pub batch_rows: Option<usize>,
     /// Offset of the first record where the data has no `offset` column; 0 if nothing is said.
     pub base_offset: Option<i64>,
-    /// Timestamp in milliseconds since the epoch of records without one: where the data has no `timestamp` column, or a null in
-    /// it. Needed where there is no column; nulls are else −1, Kafka's "none".
+    /// Timestamp in milliseconds since the epoch of records without one: where the data has no `timestamp` column, or a
+    /// null in it. Needed where there is no column; nulls are else −1, Kafka's "none".
     pub timestamp: Option<i64>,
     /// What the timestamps are; magic 0 has none.
     pub timestamp_type: TimestampType,

@@ -73,7 +73,8 @@ pub enum BatchColumn {
     Crc,
     /// `bool`: whether that is the checksum of the bytes. Reads the whole batch.
     CrcOk,
-    /// `int64`: bytes of the records after decompression; null where that fails. Reads and decompresses the whole batch.
+    /// `int64`: bytes of the records after decompression; null where that fails. Reads and decompresses the whole
+    /// batch.
     UncompressedSize,
     /// `double`: `uncompressed_size` by `stored_size`. Reads and decompresses the whole batch.
     Ratio,

@@ -110,8 +110,9 @@ const ROWS: usize = 1024;
 
 /// Iterates Arrow batches of a row a segment. Buffers have no row.
 ///
-/// Bounds by offset leave out segments by their names, bounds by timestamp by their largest timestamp. Where a segment can't be
-/// walked to its end, [`OnCorrupt::Skip`] leaves what is not known null, and [`OnCorrupt::Report`] says why in the `error` column.
+/// Bounds by offset leave out segments by their names, bounds by timestamp by their largest timestamp. Where a segment
+/// can't be walked to its end, [`OnCorrupt::Skip`] leaves what is not known null, and [`OnCorrupt::Report`] says why in
+/// the `error` column.
 pub struct SegmentScan {
     options: ScanOptions,
     columns: Vec<SegmentColumn>,

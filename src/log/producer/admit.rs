@@ -1,7 +1,7 @@
-//! Whether a broker would append a client's batch after what its producer wrote before.
+//! Whether a broker would append a client's batch, given the earlier batches of its producer.
 //!
-//! Source: `ProducerAppendInfo.checkProducerEpoch`, `checkSequence` and `UnifiedLog.analyzeAndValidateProducerState` of Kafka,
-//! without the verification of transactions that a broker does with the coordinator.
+//! Source: `ProducerAppendInfo.checkProducerEpoch`, `checkSequence` and `UnifiedLog.analyzeAndValidateProducerState`
+//! of Kafka. The transaction verification between broker and coordinator is omitted.
 
 use crate::error::{Position, Result};
 use crate::format::batch::Batch;
@@ -11,13 +11,13 @@ use crate::format::validate::{ErrorCode, Refusal, Validation, ValidationSettings
 use crate::limits::Limits;
 use crate::log::producer::ProducerStates;
 
-/// As [`validate`], and where the bytes alone are fine, by what the log knows of their producers: epochs, sequences,
-/// duplicates, open transactions.
+/// Like [`validate`], but also checks valid bytes against the state of their producers: epochs, sequences, duplicates,
+/// open transactions.
 ///
-/// A duplicate is known of a producer's last batch only; a broker that was not restarted since remembers five.
+/// Only a producer's last batch is recognized as a duplicate. A broker that was not restarted remembers five batches.
 ///
 /// # Errors
-/// Those of [`validate`].
+/// The errors of [`validate`].
 pub fn validate_after(
     bytes: &[u8],
     settings: &ValidationSettings,
@@ -26,7 +26,7 @@ pub fn validate_after(
 ) -> Result<Validation> {
     let validation = validate(bytes, settings, limits)?;
     let Validation::Accepted(mut accepted) = validation else { return Ok(validation) };
-    // the first fault counts; a request of magic 2 has one batch
+    // the first error counts; a request of magic 2 has one batch
     for batch in batches(bytes.get(..accepted.valid_len).unwrap_or_default()) {
         let Ok(batch) = batch else { break };
         if let Some(offset) = producers.duplicate_of(&batch) {
@@ -46,7 +46,7 @@ fn place_of(batch: &Batch<'_>) -> Position {
 }
 
 impl ProducerStates {
-    /// First offset of the producer's last batch, if this is that batch again.
+    /// Returns the first offset of the producer's last batch, if `batch` is the same batch again.
     fn duplicate_of(&self, batch: &BatchHeader) -> Option<i64> {
         let entry = self.entry(batch.producer_id());
         let is_same = batch.producer_id() != NO_PRODUCER_ID
@@ -56,7 +56,8 @@ impl ProducerStates {
         is_same.then(|| entry.first_offset())
     }
 
-    /// Whether a client's batch may follow what its producer wrote; else the error and why.
+    /// Checks whether a client's batch may follow the earlier batches of its producer. Fails with the error code and
+    /// the reason.
     fn admits(&self, batch: &BatchHeader) -> std::result::Result<(), (ErrorCode, String)> {
         let (id, epoch, sequence) = (batch.producer_id(), batch.producer_epoch(), batch.base_sequence());
         if id == NO_PRODUCER_ID {
@@ -71,7 +72,7 @@ impl ProducerStates {
             return Err((ErrorCode::InvalidProducerEpoch, message));
         }
         if entry.producer_epoch == NO_PRODUCER_EPOCH {
-            return Ok(()); // nothing is known of it: any sequence may begin
+            return Ok(()); // an unknown producer may start with any sequence
         }
         if epoch != entry.producer_epoch && sequence != 0 {
             let message = format!(

@@ -1,4 +1,4 @@
-//! What a broker knows of producers: their last batches and open transactions, and the snapshots of that.
+//! A broker's state of producers: their last batches, their open transactions, and snapshots of these.
 
 mod admit;
 mod snapshot;

@@ -1,22 +1,22 @@
-//! The producer snapshot `.snapshot`: what is known of each producer before the offset in the file's name.
+//! The producer snapshot `.snapshot`: the state of each producer before the offset in the file's name.
 //!
 //! ```text
 //!  0  version      i16   1
-//!  2  crc          u32   CRC-32C of all that follows
+//!  2  crc          u32   CRC-32C of everything after this field
 //!  6  entry_count  i32
 //! 10  entries, 46 bytes each
 //!       0  producer_id               i64
 //!       8  producer_epoch            i16
 //!      10  last_sequence             i32
-//!      14  last_offset               i64   below 0: nothing is known of a last batch
+//!      14  last_offset               i64   negative if the last batch is unknown
 //!      22  offset_delta              i32   last offset − first offset of the last batch
 //!      26  timestamp                 i64   of the last batch or marker
-//!      34  coordinator_epoch         i32   of the last marker, −1 for none
-//!      38  current_txn_first_offset  i64   −1 for no open transaction
+//!      34  coordinator_epoch         i32   of the last marker, −1 if there is none
+//!      38  current_txn_first_offset  i64   −1 if no transaction is open
 //! ```
 //!
-//! A broker keeps five batches of each producer in memory and writes the last one only. Bytes after the last entry are not
-//! looked at but for the checksum.
+//! A broker keeps five batches of each producer in memory, but only stores the last one. Bytes after the last entry
+//! are ignored, except by the checksum.
 //!
 //! Source: `ProducerStateManager.readSnapshot`, `ProducerSnapshot.json` of Kafka.
 
@@ -30,37 +30,37 @@ use crate::io::atomic::write_atomically;
 use crate::num::u64_of;
 
 const VERSION: i16 = 1;
-/// Where what the checksum covers begins.
+/// Position of the first byte that the checksum covers.
 const CRC_START: usize = 6;
-/// Bytes before the entries.
+/// Length in bytes before the entries.
 const HEADER_LEN: usize = 10;
 const ENTRY_LEN: usize = 46;
-/// Most bytes that a snapshot may have: 5.8 million producers.
+/// Largest size of a snapshot in bytes, enough for 5.8 million producers.
 const MAX_LEN: usize = 1 << 28;
 
-/// What is known of a producer.
+/// The state of a producer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ProducerEntry {
-    /// The producer.
+    /// Id of the producer.
     pub producer_id: i64,
-    /// Its epoch.
+    /// Epoch of the producer.
     pub producer_epoch: i16,
-    /// Sequence of the last record of its last batch, −1 for none.
+    /// Sequence of the last record of its last batch, −1 if unknown.
     pub last_sequence: i32,
-    /// Offset of the last record of its last batch, −1 for none.
+    /// Offset of the last record of its last batch, −1 if unknown.
     pub last_offset: i64,
     /// Last offset − first offset of its last batch.
     pub offset_delta: i32,
-    /// Largest timestamp of its last batch, or that of its last marker; milliseconds since the epoch.
+    /// Largest timestamp of its last batch, or the timestamp of its last marker, in milliseconds since the epoch.
     pub timestamp: i64,
-    /// Epoch of the coordinator that wrote its last marker, −1 for none.
+    /// Epoch of the coordinator that wrote its last marker, −1 if there is none.
     pub coordinator_epoch: i32,
-    /// First offset of its open transaction.
+    /// First offset of its open transaction, if any.
     pub current_txn_first_offset: Option<i64>,
 }
 
 impl ProducerEntry {
-    /// Sequence of the first record of the last batch. Before 0 comes 2³¹ − 1.
+    /// Sequence of the first record of the last batch. Sequences wrap around from 2³¹ − 1 to 0.
     #[must_use]
     pub fn first_sequence(&self) -> i32 {
         if self.last_sequence >= self.offset_delta {
@@ -75,7 +75,7 @@ impl ProducerEntry {
         self.last_offset.wrapping_sub(i64::from(self.offset_delta))
     }
 
-    /// Whether anything is known of a last batch; not where a marker was the last thing.
+    /// Whether the last batch is known. It is not if the producer has only written a marker.
     #[must_use]
     pub fn has_batch(&self) -> bool {
         self.last_offset >= 0
@@ -106,10 +106,10 @@ impl ProducerEntry {
     }
 }
 
-/// The producers of a partition as a snapshot file holds them.
+/// The content of a snapshot file: the producers of a partition.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProducerSnapshot {
-    /// One entry a producer, in the order of the file.
+    /// One entry per producer, in file order.
     pub entries: Vec<ProducerEntry>,
 }
 
@@ -117,22 +117,22 @@ impl ProducerSnapshot {
     /// Reads a snapshot file.
     ///
     /// # Errors
-    /// Those of [`ProducerSnapshot::parse`] and of reading.
+    /// The errors of [`ProducerSnapshot::parse`]; I/O errors.
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         Self::parse(&PositionedFile::read_small(path, MAX_LEN)?).map_err(|error| error.with_path(path))
     }
 
-    /// Reads the content of a snapshot file.
+    /// Parses the content of a snapshot file.
     ///
     /// # Errors
-    /// [`ErrorKind::Truncated`] where the bytes end too early or there are none, [`ErrorKind::InvalidFile`] for another
-    /// version, [`ErrorKind::Crc`].
+    /// [`ErrorKind::Truncated`] if the bytes are empty or end early, [`ErrorKind::InvalidFile`] for another version,
+    /// [`ErrorKind::Crc`] for a wrong checksum.
     pub fn parse(bytes: &[u8]) -> Result<Self> {
         let mut cursor = Cursor::new(bytes, 0);
         let version = cursor.i16("version")?;
         if version != VERSION {
-            let message = format!("producer snapshot of version {version}, {VERSION} is known");
+            let message = format!("producer snapshot version {version} is not supported, only version {VERSION} is");
             return Err(Error::new(ErrorKind::InvalidFile(message)).at(0).in_field("version"));
         }
         let stored = cursor.u32("crc")?;
@@ -145,18 +145,18 @@ impl ProducerSnapshot {
             let kind = ErrorKind::InvalidValue { value: entry_count.into(), expected: "a number of entries" };
             return Err(Error::new(kind).at(u64_of(CRC_START)).in_field("entry_count"));
         }
-        // the vector grows as entries are found: the count may be anything
+        // no memory is reserved by the count, which is untrusted
         let entries = (0..entry_count).map(|_| ProducerEntry::parse(&mut cursor)).collect::<Result<_>>()?;
         Ok(Self { entries })
     }
 
-    /// The content of a snapshot file.
+    /// Encodes the content of a snapshot file.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`] for more than 2³¹ − 1 entries.
     pub fn encode(&self) -> Result<Vec<u8>> {
         let entry_count = i32::try_from(self.entries.len())
-            .map_err(|_| Error::argument("a producer snapshot has room for 2^31 - 1 entries"))?;
+            .map_err(|_| Error::argument("a producer snapshot can have at most 2^31 - 1 entries"))?;
         let entries_len = self.entries.len().saturating_mul(ENTRY_LEN);
         let mut bytes = Vec::with_capacity(HEADER_LEN.saturating_add(entries_len));
         bytes.extend_from_slice(&entry_count.to_be_bytes());
@@ -168,10 +168,10 @@ impl ProducerSnapshot {
         Ok(bytes)
     }
 
-    /// Writes a snapshot file: whole or not at all.
+    /// Writes a snapshot file atomically.
     ///
     /// # Errors
-    /// Those of [`ProducerSnapshot::encode`] and of writing.
+    /// The errors of [`ProducerSnapshot::encode`]; I/O errors.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         write_atomically(path, &self.encode()?)

@@ -1,13 +1,16 @@
-//! [`ProducerStates`]: what a broker knows of each producer after a replay of the log.
+//! [`ProducerStates`]: a broker's state of each producer after it has replayed the log.
 //!
-//! Fed with the batches of a partition in order, from the log's start or from a snapshot on, it gives the producer snapshots,
-//! the transaction index and the last stable offset that a broker has after its recovery. Follows `ProducerStateManager`,
-//! `ProducerAppendInfo` and `ProducerStateEntry` of Kafka for appends whose origin is replication: sequences are not checked,
-//! an epoch or a coordinator epoch may go back. Three rules differ:
+//! It takes the batches of a partition in order, from the start of the log or from a snapshot. It then has the
+//! producer snapshots, the transaction index and the last stable offset that a broker has after its recovery. It
+//! follows `ProducerStateManager`, `ProducerAppendInfo` and `ProducerStateEntry` of Kafka for appends whose origin is
+//! replication: sequences are not checked, and an epoch or a coordinator epoch may decrease. Three rules differ:
 //!
-//! * Kafka keeps five batches a producer to find duplicates; a snapshot stores the last, and so does this.
-//! * Producers idle for `producer.id.expiration.ms` are kept. A broker that loads the snapshot drops them.
-//! * A broker does not start with a log in which a producer writes outside its open transaction. Here the transaction stays open.
+//! * Kafka keeps five batches per producer to detect duplicates. A snapshot only stores the last one, and so does this
+//!   state.
+//! * Producers that were idle for `producer.id.expiration.ms` are kept. A broker drops them when it loads the
+//!   snapshot.
+//! * If a producer writes outside its open transaction, a broker does not start. This state keeps the transaction
+//!   open.
 //!
 //! Source: KIP-98, KIP-360.
 
@@ -23,14 +26,14 @@ use crate::log::index::AbortedTransaction;
 use crate::log::producer::{ProducerEntry, ProducerSnapshot};
 use crate::num::low_u32;
 
-/// "No coordinator epoch" of Kafka.
+/// Kafka's value for "no coordinator epoch".
 const NO_COORDINATOR_EPOCH: i32 = -1;
-/// "No offset" of a producer without a data batch.
+/// Kafka's value for "no offset" of a producer without a data batch.
 const NO_OFFSET: i64 = -1;
-/// Buckets of a new `java.util.HashMap`.
+/// Number of buckets of a new `java.util.HashMap`.
 const JAVA_MAP_CAPACITY: usize = 16;
 
-/// What a broker knows of the producers of a partition.
+/// The state of the producers of a partition.
 ///
 /// ```
 /// use kbat::log::producer::ProducerStates;
@@ -52,7 +55,7 @@ const JAVA_MAP_CAPACITY: usize = 16;
 #[derive(Debug, Clone, Default)]
 pub struct ProducerStates {
     producers: HashMap<i64, State>,
-    /// First offset of each open transaction, and whose it is.
+    /// Maps the first offset of each open transaction to its producer id.
     ongoing: BTreeMap<i64, i64>,
     end_offset: i64,
 }
@@ -60,18 +63,19 @@ pub struct ProducerStates {
 #[derive(Debug, Clone, Copy)]
 struct State {
     entry: ProducerEntry,
-    /// How many producers were known before this one.
+    /// Number of producers that were known before this one.
     rank: usize,
 }
 
 impl ProducerStates {
-    /// Knows nothing: the state at the start of a log.
+    /// Creates an empty state, that at the start of a log.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The state that a snapshot holds. `offset` is the one in the snapshot's name: the next that the log has.
+    /// Restores the state from a snapshot. `offset` is the one in the snapshot's file name: the next offset of the
+    /// log.
     #[must_use]
     pub fn from_snapshot(snapshot: &ProducerSnapshot, offset: i64) -> Self {
         let mut states = Self { end_offset: offset, ..Self::default() };
@@ -84,7 +88,7 @@ impl ProducerStates {
         states
     }
 
-    /// What a broker would write into a snapshot, in the order in which it would write it.
+    /// Creates the snapshot that a broker would write, with entries in the same order.
     #[must_use]
     pub fn to_snapshot(&self) -> ProducerSnapshot {
         let mut capacity = JAVA_MAP_CAPACITY;
@@ -96,14 +100,17 @@ impl ProducerStates {
         ProducerSnapshot { entries: states.into_iter().map(|state| state.entry).collect() }
     }
 
-    /// Takes in the next batch of the log. A batch without a producer id only moves [`ProducerStates::end_offset`].
+    /// Updates the state with the next batch of the log. A batch without a producer id only moves
+    /// [`ProducerStates::end_offset`].
     ///
-    /// Returns the transaction that the batch aborted, where it is the marker of one that has records: what a broker would
-    /// write into the transaction index. A control batch without records, which compaction leaves, changes nothing.
+    /// If the batch is the abort marker of a transaction that has records, returns the transaction, which a broker
+    /// would write to the transaction index. A control batch without records, which compaction may leave, changes
+    /// nothing.
     ///
     /// # Errors
-    /// Those of [`Batch::records`] and [`ControlRecord::parse`] for the first record of a control batch, and
-    /// [`ErrorKind::InvalidValue`] where it is no transaction marker though it has a producer id. The state is then as before.
+    /// The errors of [`Batch::records`] and [`ControlRecord::parse`] for the first record of a control batch.
+    /// [`ErrorKind::InvalidValue`] if that is not a transaction marker, though the batch has a producer id. The state
+    /// is unchanged after an error.
     pub fn update(
         &mut self,
         batch: &Batch<'_>,
@@ -122,7 +129,8 @@ impl ProducerStates {
         Ok(aborted)
     }
 
-    /// Takes in the next batch of the log by its header, which tells all there is to know of one that is no control batch.
+    /// Updates the state with the header of the next batch of the log. This is sufficient unless it is a control
+    /// batch.
     pub(crate) fn update_by_header(&mut self, header: &BatchHeader) {
         if header.producer_id() > NO_PRODUCER_ID && !header.is_control() {
             self.append_data(header);
@@ -148,7 +156,7 @@ impl ProducerStates {
     fn append_marker(&mut self, batch: &Batch<'_>, marker: Marker) -> Option<AbortedTransaction> {
         let mut entry = self.entry(batch.producer_id());
         if entry.producer_epoch != batch.producer_epoch() {
-            // batches of another epoch are forgotten
+            // batches of another epoch no longer count
             entry.producer_epoch = batch.producer_epoch();
             (entry.last_sequence, entry.last_offset, entry.offset_delta) = (NO_SEQUENCE, NO_OFFSET, 0);
         }
@@ -191,38 +199,38 @@ impl ProducerStates {
         self.producers.entry(entry.producer_id).or_insert(State { entry, rank }).entry = entry;
     }
 
-    /// The offset after the last batch taken in.
+    /// The offset after the last batch.
     #[must_use]
     pub fn end_offset(&self) -> i64 {
         self.end_offset
     }
 
-    /// Sets the offset that the next batch is expected at, for logs that don't begin at 0.
+    /// Sets the expected offset of the next batch, for logs that do not start at 0.
     pub fn set_end_offset(&mut self, offset: i64) {
         self.end_offset = offset;
     }
 
-    /// First offset of the earliest transaction that is open; `None` if there is none.
+    /// First offset of the earliest open transaction, if any.
     #[must_use]
     pub fn first_unstable_offset(&self) -> Option<i64> {
         self.ongoing.keys().next().copied()
     }
 
-    /// The offset up to which a `read_committed` consumer may read, where `end_offset` is the log's end: everything below it
-    /// is decided.
+    /// The last stable offset, up to which a `read_committed` consumer may read: every transaction below it has ended.
+    /// `end_offset` is the end of the log.
     #[must_use]
     pub fn last_stable_offset(&self, end_offset: i64) -> i64 {
         self.first_unstable_offset().unwrap_or(end_offset).min(end_offset)
     }
 
-    /// Whether no producer is known.
+    /// Whether no producers are known.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.producers.is_empty()
     }
 }
 
-/// What a transaction marker says.
+/// The content of a transaction marker.
 #[derive(Debug, Clone, Copy)]
 struct Marker {
     is_abort: bool,
@@ -230,7 +238,7 @@ struct Marker {
     timestamp: i64,
 }
 
-/// The marker in a control batch; `None` where compaction left the batch without it.
+/// Reads the marker of a control batch. Returns `None` if compaction has removed it.
 fn marker_of(batch: &Batch<'_>, scratch: &mut Scratch, limits: &Limits) -> Result<Option<Marker>> {
     let Some(record) = batch.records(scratch, limits)?.next() else { return Ok(None) };
     let record = record?;
@@ -252,7 +260,8 @@ fn marker_of(batch: &Batch<'_>, scratch: &mut Scratch, limits: &Limits) -> Resul
     Ok(Some(Marker { is_abort, coordinator_epoch, timestamp: record.timestamp() }))
 }
 
-/// Where `java.util.HashMap` of that many buckets puts a `Long`: a broker writes snapshots in that order.
+/// Returns the bucket of a `Long` in a `java.util.HashMap` of a given capacity: a broker writes snapshots in that
+/// order.
 fn java_bucket(key: i64, capacity: usize) -> u32 {
     let key = key.cast_unsigned();
     let hash = low_u32(key ^ (key >> 32));

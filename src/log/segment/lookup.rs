@@ -1,30 +1,30 @@
-//! Offset to position, timestamp to offset, the end of a segment and its largest timestamp.
+//! Lookups in a segment: offset to position, timestamp to offset, end offset and largest timestamp.
 
 use crate::compression::Scratch;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Batch;
-use crate::format::frame::is_zeros;
-use crate::format::header::{BatchHeader, HEADER_LEN_UP_TO_MAGIC, NO_PARTITION_LEADER_EPOCH, NO_TIMESTAMP};
+use crate::format::header::{BatchHeader, NO_PARTITION_LEADER_EPOCH, NO_TIMESTAMP};
 use crate::io::PositionedFile;
 use crate::log::headers::HeaderReader;
 use crate::log::index::TimeEntry;
 use crate::log::resync::Resync;
 use crate::log::segment::Segment;
+use crate::log::tail::SegmentTail;
 
-/// Whether an index could be used to find a place.
+/// Whether a lookup could use an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum IndexUse {
-    /// The search began where the index said.
+    /// The search started at the position that the index returned.
     Used,
-    /// There is no index: the search began at the first batch.
+    /// There is no index: the search started at the first batch.
     Missing,
-    /// The index contradicts the log or itself: the search began at the first batch. `verify` says more.
+    /// The index contradicts the log or itself: the search started at the first batch. `verify` reports details.
     Broken,
 }
 
 impl IndexUse {
-    /// A name in lower case.
+    /// Name in lower case.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -39,37 +39,37 @@ impl IndexUse {
     }
 }
 
-/// The batch that holds an offset, or the next one where the offset lies in a gap.
+/// The batch that contains an offset, or the next one if the offset is in a gap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct OffsetPlace {
-    /// Where in the file the batch begins, in bytes.
+    /// Position of the batch in the file, in bytes.
     pub position: u64,
     /// Base offset of the batch.
     pub base_offset: i64,
     /// Last offset of the batch.
     pub last_offset: i64,
-    /// Bytes of the batch with its log overhead.
+    /// Size of the batch in bytes, including its log overhead.
     pub size: usize,
-    /// Whether the offset index could be used.
+    /// Whether the lookup could use the offset index.
     pub index: IndexUse,
 }
 
-/// The first record with a timestamp that is large enough.
+/// The first record whose timestamp is late enough.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct TimestampPlace {
-    /// Its timestamp in milliseconds since the epoch.
+    /// Timestamp of the record in milliseconds since the epoch.
     pub timestamp: i64,
-    /// Its offset.
+    /// Offset of the record.
     pub offset: i64,
-    /// Leader epoch of its batch; `None` where the batch has none.
+    /// Leader epoch of the batch, if it has one.
     pub leader_epoch: Option<i32>,
-    /// Whether the indexes could be used.
+    /// Whether the lookup could use the indexes.
     pub index: IndexUse,
 }
 
-/// Where a walk begins.
+/// The start of a walk.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Start {
     pub(super) position: u64,
@@ -77,11 +77,11 @@ pub(super) struct Start {
 }
 
 impl Segment {
-    /// The first batch whose last offset is `offset` or larger: the one that holds the offset, or the next one where the offset
-    /// lies in a gap or before the segment. `None` where the segment ends before.
+    /// Finds the first batch whose last offset is `offset` or larger: the one that contains the offset, or the next
+    /// one if the offset is in a gap or before the segment. Returns `None` if the segment ends before the offset.
     ///
     /// # Errors
-    /// A log that can't be walked up to the batch, reading.
+    /// Corruption before the batch; I/O errors.
     pub fn find_offset(&self, offset: i64) -> Result<Option<OffsetPlace>> {
         let mut reader = self.headers()?;
         let start = self.start_at(&mut reader, offset)?;
@@ -97,11 +97,11 @@ impl Segment {
         Ok(None)
     }
 
-    /// The first record whose timestamp is `timestamp` or larger and whose offset is `starting_offset` or larger, in the order
-    /// of the log. Records of magic 0 have no timestamp (−1).
+    /// Finds the first record, in log order, whose timestamp is `timestamp` or larger and whose offset is
+    /// `starting_offset` or larger. Records of magic 0 have no timestamp (−1).
     ///
     /// # Errors
-    /// A log that can't be walked up to the record, records that can't be read, reading.
+    /// Corruption before the record, records that cannot be decoded; I/O errors.
     pub fn find_timestamp(&self, timestamp: i64, starting_offset: Option<i64>) -> Result<Option<TimestampPlace>> {
         let starting_offset = starting_offset.unwrap_or(self.base_offset());
         let mut reader = self.headers()?;
@@ -124,10 +124,10 @@ impl Segment {
         Ok(None)
     }
 
-    /// The offset after the last batch; the base offset of a segment without batches.
+    /// The offset after the last batch, or the base offset if the segment has no batches.
     ///
     /// # Errors
-    /// Corruption that complete batches follow, a last offset that the segment can't have, reading.
+    /// Corruption that is followed by complete batches, a last offset outside the range of the segment; I/O errors.
     pub fn end_offset(&self) -> Result<i64> {
         let (mut last, mut end) = (None, self.base_offset());
         let bytes_left = self.walk_tail(|header| {
@@ -145,44 +145,40 @@ impl Segment {
         Ok(end.max(self.base_offset()))
     }
 
-    /// Refuses bytes after the last batch if complete batches follow in them. Half a batch or zeros are an end.
+    /// Fails if the bytes after the last batch contain complete batches. An incomplete batch or zeros are a valid end.
     fn check_end(&self, bytes_left: u64, end_offset: i64) -> Result<()> {
         let file = PositionedFile::open(self.path())?;
         let position = file.len()?.saturating_sub(bytes_left);
-        let mut head = [0; HEADER_LEN_UP_TO_MAGIC];
-        file.read_at(&mut head, position)?;
-        if is_zeros(&head) {
-            return Ok(());
-        }
-        match Resync::new(self.limits()).find_batch(&file, position, Some(end_offset))? {
-            Some(_) => {
+        match SegmentTail::search(&file, position, Some(end_offset), &mut Resync::new(self.limits()))? {
+            SegmentTail::Corrupt { .. } => {
                 let error = Error::new(ErrorKind::CutBatch).at(position).in_batch(end_offset).in_field("size");
                 Err(error.with_path(self.path()))
             }
-            None => Ok(()),
+            _ => Ok(()),
         }
     }
 
-    /// The largest timestamp of the segment's records and the last offset of the first batch that has it; −1 and the base
-    /// offset where no record has one.
+    /// The largest timestamp of the segment's records and the last offset of the first batch that has it. −1 and the
+    /// base offset if no record has a timestamp.
     ///
     /// # Errors
-    /// A log that can't be walked to its end, reading.
+    /// Corruption in the segment; I/O errors.
     pub fn largest_timestamp(&self) -> Result<TimeEntry> {
         Ok(self.walk_timestamps()?.largest)
     }
 
-    /// Whether the first batch is one of v2. What batches and the time index of others say of timestamps need not hold: the wrapper of a
-    /// v1 set has what its client wrote.
+    /// Whether the first batch is a v2 batch. The timestamps in the wrapper of a v1 set were written by the client, so
+    /// they are not reliable, and neither is a time index derived from them.
     pub(super) fn begins_with_v2(&self) -> Result<bool> {
         Ok(self.headers()?.next_header().transpose()?.is_some_and(|header| header.magic() >= 2))
     }
 
-    /// Whether all records are known to be older than a timestamp. They are not where a set of v0 or v1 is met, whose wrapper has what
-    /// its client wrote, nor where bytes are left that no batch was made of, behind which others may lie.
+    /// Whether all records are known to be older than a timestamp. Returns `false` if the segment contains a v0 or v1
+    /// set, whose wrapper has timestamps from the client, or if bytes remain after the last batch, because they may
+    /// contain batches.
     ///
     /// # Errors
-    /// As [`Segment::largest_timestamp`].
+    /// The errors of [`Segment::largest_timestamp`].
     pub fn is_older(&self, timestamp: i64) -> Result<bool> {
         if !self.begins_with_v2()? {
             return Ok(false);
@@ -191,7 +187,7 @@ impl Segment {
         Ok(times.largest.timestamp < timestamp && times.is_v2 && times.bytes_left == 0)
     }
 
-    /// The entry of the largest timestamp, of the time index where it holds and of the batches behind it.
+    /// Finds the largest timestamp: the last entry of the time index, if it is valid, and the batches after it.
     fn walk_timestamps(&self) -> Result<Times> {
         let none = TimeEntry { timestamp: NO_TIMESTAMP, offset: self.base_offset() };
         let mut reader = self.headers()?;
@@ -213,7 +209,7 @@ impl Segment {
         Ok(times)
     }
 
-    /// Shows the headers from the last indexed batch on. Returns the bytes after the last batch.
+    /// Calls `show` with the headers from the last indexed batch on. Returns the number of bytes after the last batch.
     fn walk_tail(&self, mut show: impl FnMut(&BatchHeader)) -> Result<u64> {
         let mut reader = self.headers()?;
         let start = self.start_at(&mut reader, i64::MAX)?;
@@ -224,7 +220,7 @@ impl Segment {
         Ok(reader.remainder_len())
     }
 
-    /// Where to begin looking for an offset.
+    /// Returns the start position of a search for an offset.
     pub(super) fn start_at(&self, reader: &mut HeaderReader, offset: i64) -> Result<Start> {
         let Some(index) = self.offset_index()? else { return Ok(Start { position: 0, index: IndexUse::Missing }) };
         if !index.is_rising()? {
@@ -242,7 +238,7 @@ impl Segment {
         }
     }
 
-    /// Whether a whole batch lies at a position that begins no later than at an offset.
+    /// Whether a complete batch is at a position and starts at or before an offset.
     pub(super) fn begins_by(&self, reader: &mut HeaderReader, position: u64, offset: i64) -> Result<bool> {
         reader.seek(position);
         let Some(Ok(header)) = reader.next_header() else { return Ok(false) };
@@ -254,7 +250,7 @@ impl Segment {
         Ok(batch.first_offset(&mut Scratch::new(), self.limits()).is_ok_and(|first| first <= offset))
     }
 
-    /// Where to begin looking for a timestamp.
+    /// Returns the start position of a search for a timestamp.
     pub(super) fn start_at_timestamp(
         &self,
         reader: &mut HeaderReader,
@@ -270,7 +266,7 @@ impl Segment {
         Ok(Start { position: start.position, index: time_use.or(start.index) })
     }
 
-    /// Whether the batch at a time entry's offset has the entry's timestamp as its largest.
+    /// Whether the batch at the offset of a time index entry has the entry's timestamp as its largest.
     fn is_at(&self, reader: &mut HeaderReader, entry: TimeEntry) -> Result<bool> {
         let start = self.start_at(reader, entry.offset)?;
         reader.seek(start.position);
@@ -291,7 +287,7 @@ impl Segment {
         batch.first_offset(&mut Scratch::new(), self.limits()).map_err(|error| error.with_path(self.path()))
     }
 
-    /// Timestamp and offset of a batch's first record that is late enough.
+    /// Returns the timestamp and offset of the batch's first record that is late enough.
     fn first_since(
         &self,
         batch: &Batch<'_>,
@@ -310,17 +306,17 @@ impl Segment {
     }
 }
 
-/// What a walk over headers tells of timestamps.
+/// The result of walking headers for timestamps.
 struct Times {
     largest: TimeEntry,
-    /// Whether all batches that were walked over are of v2.
+    /// Whether all batches are v2.
     is_v2: bool,
-    /// After the last batch.
+    /// Number of bytes after the last batch.
     bytes_left: u64,
 }
 
 impl Times {
-    /// Takes a batch in; of equal timestamps the earlier one stays.
+    /// Adds a batch. Of equal timestamps, the earlier batch counts.
     fn add(&mut self, header: &BatchHeader) {
         if header.max_timestamp() > self.largest.timestamp {
             self.largest = TimeEntry { timestamp: header.max_timestamp(), offset: header.last_offset() };

@@ -1,7 +1,8 @@
-//! [`Segment`]: a `.log` file with its indexes, and where an offset or a timestamp lies in it.
+//! [`Segment`]: a `.log` file with its indexes, and lookups of offsets and timestamps in it.
 //!
-//! The log alone decides every answer; an index only says where to begin looking. What it says is checked against the batch it
-//! points to, and where it is missing or wrong the search begins at the first batch and gives the same answer.
+//! The log alone determines every answer; an index only provides the position at which the search starts. That
+//! position is checked against the batch there. If an index is missing or wrong, the search starts at the first batch
+//! and has the same result.
 //!
 //! Source: `LogSegment`, `FileRecords.searchForOffsetFromPosition` and `searchForTimestamp` of Kafka.
 
@@ -19,9 +20,9 @@ use crate::log::headers::HeaderReader;
 use crate::log::index::{OffsetIndex, TimeIndex, TransactionIndex};
 use crate::store::names::{LogFile, LogFileKind, LogFileState};
 
-/// A segment: a `.log` file, and what lies beside it under the same base offset.
+/// A segment: a `.log` file and the other files with the same base offset.
 ///
-/// Holds no file open; every call opens what it needs and sees the files as they are then.
+/// Keeps no file open: every call opens the files that it needs, in their current state.
 #[derive(Debug, Clone)]
 pub struct Segment {
     path: PathBuf,
@@ -33,25 +34,25 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// A segment by the path of its `.log` file, which must be named after its base offset.
+    /// Opens the segment of a `.log` file, which must be named after its base offset.
     ///
     /// # Errors
-    /// A name that tells no base offset, a file that can't be read.
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for another name; I/O errors.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         Self::open_with(path, &Limits::default())
     }
 
-    /// As [`Segment::open`], with limits of your own.
+    /// Like [`Segment::open`], with custom limits.
     ///
     /// # Errors
-    /// A name that tells no base offset, a file that can't be read.
+    /// The errors of [`Segment::open`].
     pub fn open_with(path: impl AsRef<Path>, limits: &Limits) -> Result<Self> {
         let path = path.as_ref();
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let Some(file) = LogFile::parse(name).filter(|file| file.kind == LogFileKind::Log) else {
             return Err(Error::argument(format!(
-                "{} is not named like a segment: 20 digits of the base offset and \".log\"",
+                "{} is not named like a segment: <20 digits of the base offset>.log",
                 path.display()
             )));
         };
@@ -66,71 +67,72 @@ impl Segment {
         })
     }
 
-    /// Drops again what reading the `.log` file brings into the page cache: see [`HeaderReader::leaving_page_cache`].
+    /// Drops pages that reading the `.log` file adds to the page cache: see [`HeaderReader::leaving_page_cache`].
     #[must_use]
     pub fn leaving_page_cache(mut self) -> Self {
         self.leaves_page_cache = true;
         self
     }
 
-    /// The `.log` file.
+    /// Path of the `.log` file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The base offset, from the name.
+    /// Base offset, parsed from the name.
     #[must_use]
     pub fn base_offset(&self) -> i64 {
         self.base_offset
     }
 
-    /// Whether the segment is in use, from the name.
+    /// Whether the segment is in use, according to the name.
     #[must_use]
     pub fn state(&self) -> LogFileState {
         self.state
     }
 
-    /// Bytes of the `.log` file when the segment was opened.
+    /// Size of the `.log` file in bytes when the segment was opened.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// Where a file of this segment lies, whether it is there or not; its state is that of the `.log` file.
+    /// Path of a file of this segment, which need not exist. Its state is that of the `.log` file.
     #[must_use]
     pub fn file(&self, kind: LogFileKind) -> PathBuf {
         self.path.with_file_name(LogFile { base_offset: self.base_offset, kind, state: self.state }.to_string())
     }
 
-    /// The offset index; `None` where there is none.
+    /// Opens the offset index. Returns `None` if there is no such file.
     ///
     /// # Errors
-    /// Those of reading it.
+    /// The errors of [`OffsetIndex::open`].
     pub fn offset_index(&self) -> Result<Option<OffsetIndex>> {
         if_there(OffsetIndex::open(self.file(LogFileKind::OffsetIndex), Some(self.base_offset)))
     }
 
-    /// The time index; `None` where there is none.
+    /// Opens the time index. Returns `None` if there is no such file.
     ///
     /// # Errors
-    /// Those of reading it.
+    /// The errors of [`TimeIndex::open`].
     pub fn time_index(&self) -> Result<Option<TimeIndex>> {
         if_there(TimeIndex::open(self.file(LogFileKind::TimeIndex), Some(self.base_offset)))
     }
 
-    /// The transaction index; `None` where there is none: nothing was aborted, or the file was lost.
+    /// Opens the transaction index. Returns `None` if there is no such file: no transaction was aborted, or the file
+    /// was lost.
     ///
     /// # Errors
-    /// Those of reading it.
+    /// The errors of [`TransactionIndex::open`].
     pub fn transaction_index(&self) -> Result<Option<TransactionIndex>> {
         if_there(TransactionIndex::open(self.file(LogFileKind::TransactionIndex)))
     }
 
-    /// Walks the headers of the segment's batches.
+    /// Returns a reader of the segment's batch headers.
     ///
     /// # Errors
-    /// Those of opening the file.
+    /// I/O errors.
     pub fn headers(&self) -> Result<HeaderReader> {
         let reader = HeaderReader::open(&self.path, &self.limits)?;
         Ok(if self.leaves_page_cache { reader.leaving_page_cache() } else { reader })
@@ -141,7 +143,7 @@ impl Segment {
     }
 }
 
-/// `None` for a file that does not exist.
+/// Converts the error for a missing file to `None`.
 fn if_there<T>(opened: Result<T>) -> Result<Option<T>> {
     match opened {
         Ok(opened) => Ok(Some(opened)),

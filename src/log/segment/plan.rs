@@ -1,4 +1,4 @@
-//! Where to begin reading, and where to cut a segment into parts that are read apart.
+//! Start positions of reads, and split points for parallel reads of a segment.
 
 use std::ops::Range;
 use std::path::Path;
@@ -10,13 +10,14 @@ use crate::log::index::OffsetIndex;
 use crate::log::segment::Segment;
 use crate::store::names::LogFileState;
 
-#[cfg_attr(not(feature = "arrow"), expect(dead_code, reason = "only scans begin in the middle of a segment"))]
+#[cfg_attr(not(feature = "arrow"), expect(dead_code, reason = "only scans start in the middle of a segment"))]
 impl Segment {
-    /// Where a walk has to begin that is to see every record from an offset and from a timestamp on: at a batch that the indexes
-    /// point to, else at 0. A segment that does not begin with v2 is not asked for the timestamp.
+    /// Returns the position at which to start reading in order to see every record from an offset and from a timestamp
+    /// on: a batch found through the indexes, or 0. The timestamp is ignored if the segment does not start with a v2
+    /// batch.
     ///
     /// # Errors
-    /// Those of reading.
+    /// I/O errors.
     pub(crate) fn start_position(&self, offset: Option<i64>, timestamp: Option<i64>) -> Result<u64> {
         let offset = offset.unwrap_or(self.base_offset()).max(self.base_offset());
         let timestamp = timestamp.filter(|_| self.begins_with_v2().unwrap_or(false));
@@ -29,10 +30,10 @@ impl Segment {
         Ok(start.position)
     }
 
-    /// A place, not after a byte, at which a batch begins: the last one that the offset index knows, else 0.
+    /// Returns the last batch position in the offset index that is at or before `position`, or 0.
     ///
     /// # Errors
-    /// Those of reading.
+    /// I/O errors.
     pub(crate) fn floor_position(&self, position: u64) -> Result<u64> {
         let Some(index) = self.offset_index()? else { return Ok(0) };
         let mut reader = self.headers()?;
@@ -60,13 +61,14 @@ impl Segment {
     }
 }
 
-/// Places at which to cut a file of batches, or a window of it, into parts of about equal size and of at most `max_bytes`: where
-/// each part begins, the first where the window does. Every other part begins with a batch, and holds more than `max_bytes`
-/// only where a single batch does. No payload is read but those of batches that the offset index points to. What lies behind
-/// damage that the index does not lead over stays in one part.
+/// Splits a file of batches, or a window of it, into parts of about equal size and of at most `max_bytes` bytes.
+/// Returns the start positions of the parts. The first is the start of the window; every other part starts at a batch.
+///
+/// A part is larger than `max_bytes` only if it is a single batch, or after corruption that the index does not skip,
+/// because everything after it stays in one part. Only reads the payloads of batches that the offset index points to.
 ///
 /// # Errors
-/// Those of reading.
+/// I/O errors.
 pub fn split_points(path: impl AsRef<Path>, window: Range<u64>, max_bytes: u64, limits: &Limits) -> Result<Vec<u64>> {
     let path = path.as_ref();
     let segment = Segment::open_with(path, limits).ok().filter(|segment| segment.state() == LogFileState::Live);
@@ -75,7 +77,8 @@ pub fn split_points(path: impl AsRef<Path>, window: Range<u64>, max_bytes: u64, 
     let end = window.end.min(reader.file_len());
     let mut points = vec![window.start];
     let mut start = window.start;
-    // a window may begin anywhere: a batch is known to begin where the file does, and at the points that are found
+    // a window may start anywhere, so the only known batch positions are the start of the file and the points found so
+    // far
     let mut known = 0;
     loop {
         let left = end.saturating_sub(start);
@@ -95,7 +98,7 @@ pub fn split_points(path: impl AsRef<Path>, window: Range<u64>, max_bytes: u64, 
     }
 }
 
-/// The last batch that begins after `start` and not after `target`; without one, the first after `target`.
+/// Finds the last batch that starts after `start` and at or before `target`, or else the first one after `target`.
 fn next_point(reader: &mut HeaderReader, start: u64, target: u64) -> Result<Option<u64>> {
     let mut point = None;
     while let Some(header) = reader.next_header() {

@@ -14,6 +14,7 @@ use crate::log::inventory::Inventory;
 use crate::log::reader::SegmentReader;
 use crate::log::resync::Resync;
 use crate::log::running_broker::refuse_running_broker;
+use crate::log::tail::SegmentTail;
 use crate::store::names::{LogFileKind, PARTITION_METADATA};
 
 /// A partition that is ready for more batches.
@@ -83,10 +84,11 @@ fn check_tail(segment: &ActiveSegment, end_offset: i64, options: &LogWriterOptio
         return Ok(());
     }
     let mut resync = Resync::new(&options.limits);
-    let mut next = resync.find_batch(&file, segment.size(), Some(end_offset))?;
-    if next.is_none() {
-        next = resync.any_batch(&file, segment.size())?;
-    }
+    let next = match SegmentTail::search(&file, segment.size(), Some(end_offset), &mut resync)? {
+        SegmentTail::Corrupt { next } => Some(next),
+        SegmentTail::Partial => resync.any_batch(&file, segment.size())?,
+        SegmentTail::Clean | SegmentTail::Zeros => None,
+    };
     let Some(next) = next else { return Ok(()) };
     let message = format!(
         "corruption is followed by a complete batch at byte {next}, which opening the log for writing would delete; salvage copies \

@@ -23,8 +23,7 @@ use reports::{PyDroppedRange, PyRepairReport, PyRepairedSegment};
 
 /// Creates the submodule and everything in it.
 pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
-    let module =
-        add_submodule(parent, "repair", "Verify, recover and salvage damaged logs, and rebuild indexes.")?;
+    let module = add_submodule(parent, "repair", "Verify, recover and salvage damaged logs, and rebuild indexes.")?;
     module.add_class::<PyDroppedRange>()?;
     module.add_class::<PyFinding>()?;
     module.add_class::<PyRepairReport>()?;

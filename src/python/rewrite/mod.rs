@@ -29,10 +29,7 @@ use reports::{PyCompactReport, PyFilterReport, PyRewriteCounts, PyRewriteReport}
 pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = parent.py();
     let module = PyModule::new(py, "kbat._core.rewrite")?;
-    module.setattr(
-        "__doc__",
-        "Rewrite a partition directory into a new one: compaction, filtering, recompression.",
-    )?;
+    module.setattr("__doc__", "Rewrite a partition directory into a new one: compaction, filtering, recompression.")?;
     module.add_class::<PyRewriteCounts>()?;
     module.add_class::<PyCompactReport>()?;
     module.add_class::<PyFilterReport>()?;

@@ -1,0 +1,66 @@
+//! [`ByteSource`]: a file or a buffer, for readers that do not care which.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::io::{PositionedFile, ReadAt};
+
+/// Bytes that may have other owners.
+pub(crate) type SharedBytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
+
+/// Where bytes come from.
+pub(crate) enum ByteSource {
+    File(PositionedFile),
+    Memory(SharedBytes),
+}
+
+impl ByteSource {
+    /// The path of a file; `None` for a buffer.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        match self {
+            Self::File(file) => Some(file.path()),
+            Self::Memory(_) => None,
+        }
+    }
+
+    /// Names the file in an error.
+    pub(crate) fn locate(&self, error: Error) -> Error {
+        match self {
+            Self::File(file) => error.with_path(file.path()),
+            Self::Memory(_) => error,
+        }
+    }
+}
+
+impl std::fmt::Debug for ByteSource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::File(file) => file.fmt(f),
+            Self::Memory(bytes) => write!(f, "{} bytes", (**bytes).as_ref().len()),
+        }
+    }
+}
+
+impl ReadAt for ByteSource {
+    fn byte_len(&self) -> Result<u64> {
+        match self {
+            Self::File(file) => file.byte_len(),
+            Self::Memory(bytes) => (**bytes).as_ref().byte_len(),
+        }
+    }
+
+    fn read_bytes_at(&self, out: &mut [u8], position: u64) -> Result<usize> {
+        match self {
+            Self::File(file) => file.read_bytes_at(out, position),
+            Self::Memory(bytes) => (**bytes).as_ref().read_bytes_at(out, position),
+        }
+    }
+
+    fn next_data(&self, position: u64) -> Result<u64> {
+        match self {
+            Self::File(file) => file.next_data(position),
+            Self::Memory(bytes) => (**bytes).as_ref().next_data(position),
+        }
+    }
+}
