@@ -8,7 +8,7 @@
 //! | 5 | – | – | control batch |
 //! | 6 | – | – | `base_timestamp` holds the delete horizon |
 //!
-//! One byte in v0 and v1, two in v2. Bits without a meaning are kept and shown by [`Attributes::bits`].
+//! One byte in v0 and v1, two in v2. Undefined bits are kept and returned by [`Attributes::bits`].
 
 use std::fmt;
 
@@ -21,7 +21,7 @@ const TRANSACTIONAL_BIT: u16 = 0x10;
 const CONTROL_BIT: u16 = 0x20;
 const DELETE_HORIZON_BIT: u16 = 0x40;
 
-/// What a batch's timestamps are.
+/// The type of a batch's timestamps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TimestampType {
@@ -69,13 +69,13 @@ impl Attributes {
         Self { bits, magic }
     }
 
-    /// All bits as stored, those without a meaning too: 8 in v0 and v1, 16 in v2.
+    /// All bits as stored, including undefined ones: 8 in v0 and v1, 16 in v2.
     #[must_use]
     pub const fn bits(self) -> u16 {
         self.bits
     }
 
-    /// The message format whose attributes these are.
+    /// The message format of these attributes.
     pub(crate) const fn magic(self) -> u8 {
         self.magic
     }
@@ -101,7 +101,7 @@ impl Attributes {
         self.bits & CODEC_MASK != 0
     }
 
-    /// What the timestamps are; `None` in v0, which has none.
+    /// The type of the timestamps; `None` in v0, which has no timestamps.
     #[must_use]
     pub const fn timestamp_type(self) -> Option<TimestampType> {
         match (self.magic, self.bits & TIMESTAMP_TYPE_BIT) {

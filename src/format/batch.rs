@@ -14,10 +14,10 @@ use crate::format::records::Records;
 use crate::limits::Limits;
 use crate::num::u64_of;
 
-/// A batch, borrowed from the bytes it was found in. Only its header has been read.
+/// A batch, borrowed from the bytes that contain it. Only its header has been parsed.
 ///
-/// For magic 0 and 1 every uncompressed message is a batch of one record, and a compressed message set one batch; fields
-/// that these formats lack hold Kafka's value for "none" (−1).
+/// For magic 0 and 1, every uncompressed message is a batch of one record, and a compressed message set is one batch.
+/// Fields that these formats lack hold Kafka's value for "none" (−1).
 #[derive(Debug, Clone, Copy)]
 pub struct Batch<'a> {
     bytes: &'a [u8],
@@ -39,7 +39,7 @@ impl<'a> Batch<'a> {
         Ok(Self { bytes, header: BatchHeader::parse(bytes, position, bytes.len())? })
     }
 
-    /// A batch whose header was parsed from these bytes before.
+    /// A batch from these bytes and the header parsed from them.
     #[cfg(feature = "arrow")]
     pub(crate) fn of(bytes: &'a [u8], header: BatchHeader) -> Self {
         Self { bytes, header }
@@ -51,16 +51,16 @@ impl<'a> Batch<'a> {
         &self.header
     }
 
-    /// All bytes of the batch, its log overhead included.
+    /// All bytes of the batch, including its log overhead.
     #[must_use]
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// The base offset of any batch, decompressing where that is needed.
+    /// The base offset of any batch. Decompresses the batch if necessary.
     ///
     /// # Errors
-    /// Those of [`Batch::records`].
+    /// The errors of [`Batch::records`].
     pub fn first_offset(&self, scratch: &mut Scratch, limits: &Limits) -> Result<i64> {
         if !self.is_legacy_wrapper() {
             return Ok(self.header.base_offset);
@@ -71,8 +71,8 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Checks the batch's checksum: CRC-32C for v2, CRC-32 before. Messages inside a compressed set of magic 0 and 1 have
-    /// their own: [`Record::verify_crc`](crate::Record::verify_crc).
+    /// Checks the batch's checksum: CRC-32C for v2, CRC-32 for v0 and v1. Messages inside a compressed set of magic 0
+    /// and 1 have their own checksums: [`Record::verify_crc`](crate::Record::verify_crc).
     ///
     /// # Errors
     /// [`ErrorKind::Crc`].
@@ -82,7 +82,7 @@ impl<'a> Batch<'a> {
         if computed == self.header.crc { Ok(()) } else { Err(self.crc_error(computed)) }
     }
 
-    /// The checksum that the batch's bytes have.
+    /// Computes the checksum of the batch's bytes.
     #[must_use]
     pub fn computed_crc(&self) -> u32 {
         let covered = |start: usize| self.bytes.get(start..).unwrap_or_default();
@@ -98,8 +98,8 @@ impl<'a> Batch<'a> {
             .in_field("crc")
     }
 
-    /// The bytes after the header as stored: records or compressed records in v2, the value of a message before. Empty where
-    /// a v0 or v1 message has none.
+    /// The bytes after the header as stored: records or compressed records in v2, the value of a message in v0 and v1.
+    /// Empty if a v0 or v1 message has no value.
     #[must_use]
     pub fn stored_records(&self) -> &'a [u8] {
         if self.header.magic == 2 {
@@ -112,12 +112,13 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Iterates the records, decompressing into `scratch` where the batch is compressed. Uncompressed records borrow the
-    /// input. The checksum is not looked at: see [`Batch::verify_crc`].
+    /// Iterates over the records. The records of a compressed batch are decompressed into `scratch`; uncompressed
+    /// records borrow from the input. The checksum is not verified: see [`Batch::verify_crc`].
     ///
     /// # Errors
-    /// A codec that is unknown or not built in, a negative record count, a limit, and what only compressed sets of magic 0
-    /// and 1 can get wrong. A stream that fails in its middle gives the records before the fault first.
+    /// A codec that is unknown or not built in, a negative record count, an exceeded limit, and errors of compressed
+    /// sets of magic 0 and 1. If a compressed stream fails in the middle, the iterator yields the records before the
+    /// error first.
     #[inline]
     pub fn records<'s>(&self, scratch: &'s mut Scratch, limits: &Limits) -> Result<Records<'s>>
     where
@@ -127,7 +128,7 @@ impl<'a> Batch<'a> {
         Records::new(self, payload, limits)
     }
 
-    /// The records' bytes, decompressed. Of an uncompressed v0 or v1 message: the message.
+    /// The decompressed bytes of the records. For an uncompressed v0 or v1 message, the message.
     #[inline]
     pub(crate) fn payload<'s>(&self, scratch: &'s mut Scratch, limits: &Limits) -> Result<Payload<'s>>
     where
@@ -148,7 +149,7 @@ impl<'a> Batch<'a> {
         ask_for(self.bytes, distance_in(self.bytes.len(), true), self.bytes.len());
         if self.header.magic == 2 {
             if self.header.record_count <= 0 {
-                return Ok(Payload::borrowed(&[])); // nothing will be read, so nothing is decompressed
+                return Ok(Payload::borrowed(&[])); // no record will be read, so skip decompression
             }
             return Ok(scratch.decompress(compression, self.header.magic, self.stored_records(), limits));
         }
@@ -168,12 +169,12 @@ impl<'a> Batch<'a> {
         Ok(scratch.decompress(compression, self.header.magic, value, limits))
     }
 
-    /// A v0 or v1 message from its checksum on.
+    /// A v0 or v1 message, starting at its checksum.
     fn message_bytes(&self) -> &'a [u8] {
         self.bytes.get(crate::format::header::LOG_OVERHEAD..).unwrap_or_default()
     }
 
-    /// Where the value of a v0 or v1 message begins.
+    /// Position of the value of a v0 or v1 message.
     pub(crate) fn value_position(&self) -> u64 {
         let start = legacy::Message::parse(self.message_bytes(), 0).map_or(0, |message| message.value_start());
         self.message_position().saturating_add(start)

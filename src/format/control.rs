@@ -3,7 +3,8 @@
 //! ```text
 //! key    version i16, type i16
 //! value  ABORT, COMMIT      version i16, coordinator_epoch i32
-//!        LEADER_CHANGE      version i16, leader_id i32, voters [id i32, (v1) directory id uuid], granting voters likewise
+//!        LEADER_CHANGE      version i16, leader_id i32, voters [id i32, (v1) directory id uuid],
+//!                           granting_voters (same fields as voters)
 //!        SNAPSHOT_HEADER    version i16, last_contained_log_timestamp i64
 //!        SNAPSHOT_FOOTER    version i16
 //!        KRAFT_VERSION      version i16, kraft_version i16
@@ -21,7 +22,7 @@ use crate::format::cursor::Cursor;
 use crate::format::record::Record;
 use crate::format::varint::write_unsigned_varint;
 
-/// What a control record says.
+/// The content of a control record.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ControlRecord {
@@ -41,7 +42,7 @@ pub enum ControlRecord {
         leader_id: i32,
         /// All voters of that epoch.
         voters: Vec<LeaderChangeVoter>,
-        /// Those that voted for the leader.
+        /// The voters that voted for the leader.
         granting_voters: Vec<LeaderChangeVoter>,
     },
     /// First record of a KRaft snapshot.
@@ -58,7 +59,7 @@ pub enum ControlRecord {
     },
     /// The set of voters (KIP-853).
     KRaftVoters {
-        /// All of them.
+        /// All voters.
         voters: Vec<KRaftVoter>,
     },
     /// A type that this version of kbat does not know.
@@ -84,7 +85,7 @@ pub struct KRaftVoter {
     pub id: i32,
     /// Directory id.
     pub directory_id: [u8; 16],
-    /// Where it listens.
+    /// The endpoints that it listens on.
     pub endpoints: Vec<Endpoint>,
     /// Lowest and highest `kraft.version` it supports.
     pub kraft_versions: (i16, i16),
@@ -108,7 +109,7 @@ impl fmt::Display for ControlRecord {
 }
 
 impl ControlRecord {
-    /// The type's number in the key.
+    /// Number of the type, as stored in the key.
     #[must_use]
     pub fn type_id(&self) -> i16 {
         match self {
@@ -123,7 +124,7 @@ impl ControlRecord {
         }
     }
 
-    /// Kafka's name of the type, `UNKNOWN(7)` for one it does not have.
+    /// Kafka's name for the type, or for example `UNKNOWN(7)` for a type that Kafka does not define.
     #[must_use]
     pub fn type_name(&self) -> String {
         let name = match self {
@@ -139,10 +140,10 @@ impl ControlRecord {
         name.to_owned()
     }
 
-    /// Reads a record of a control batch.
+    /// Parses a record of a control batch.
     ///
     /// # Errors
-    /// A key or value that is null, too short or has a negative version.
+    /// A key or value that is null, is too short or has a negative version.
     pub fn parse(record: &Record<'_>) -> Result<Self> {
         Self::parse_parts(record.key(), record.value()).map_err(|error| record.place.locate(error))
     }
@@ -171,13 +172,13 @@ impl ControlRecord {
         })
     }
 
-    /// Whether a key names a type that Kafka has; newer versions of the key are read as the known one.
+    /// Whether a key has a type that Kafka defines. Newer versions of the key are parsed as the known one.
     pub(crate) fn is_known_key(key: Option<&[u8]>) -> bool {
         let mut key = Cursor::new(key.unwrap_or_default(), 0);
         version(&mut key, "control_key_version").is_ok() && key.i16("control_type").is_ok_and(is_known_type)
     }
 
-    /// Key and value as Kafka writes them.
+    /// Encodes key and value as Kafka does.
     pub(crate) fn encode(&self) -> (Vec<u8>, Vec<u8>) {
         let mut key = vec![0, 0];
         key.extend_from_slice(&self.type_id().to_be_bytes());
@@ -231,7 +232,8 @@ fn version(cursor: &mut Cursor<'_>, field: &'static str) -> Result<i16> {
     }
 }
 
-/// A compact array: its length plus one as unsigned varint, then the elements. Grows with what is really read.
+/// A compact array: its length plus one as an unsigned varint, then the elements. Grows with the elements that are
+/// parsed, not with the declared length.
 fn array<T>(
     cursor: &mut Cursor<'_>,
     field: &'static str,

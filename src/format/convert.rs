@@ -2,15 +2,15 @@
 //!
 //! | from → to | what changes | lost ([`Loss`]) |
 //! |---|---|---|
-//! | v2 → v1, v0 | one message a record, or one compressed set | headers, producer, leader epoch, transactional flag, delete horizon, control batches, the offsets around the records |
+//! | v2 → v1, v0 | one message per record, or one compressed set | headers, producer, leader epoch, transactional flag, delete horizon, control batches, the offsets around the records |
 //! | v1 → v0 | | timestamps and their type |
 //! | v0 → v1, v2 | timestamp −1, `CreateTime` | nothing |
 //! | v1 → v2 | a set becomes a batch, gaps between its offsets become offset deltas | nothing |
 //!
-//! Offsets never change. Follows `RecordsUtil.downConvert` of Kafka 3.9, the last version with it, for the way down, and
-//! `MemoryRecords.buildRetainedRecordsInto` of Kafka 4, whose log cleaner turns v0 and v1 into v2, for the way up.
-//! One rule is kbat's own: a compressed set of v0 or v1 whose offsets span more than 2³¹ − 1 becomes several batches, where
-//! Kafka cuts the offset deltas to 32 bits.
+//! Offsets never change. Conversion to an older format follows `RecordsUtil.downConvert` of Kafka 3.9, the last version
+//! that has it. Conversion to a newer format follows `MemoryRecords.buildRetainedRecordsInto` of Kafka 4, whose log
+//! cleaner converts v0 and v1 to v2. One rule is kbat's own: a compressed set of v0 or v1 whose offsets span more than
+//! 2³¹ − 1 becomes several batches, while Kafka truncates the offset deltas to 32 bits.
 
 use std::fmt;
 
@@ -25,7 +25,7 @@ use crate::format::record::Record;
 use crate::format::size::NewHeader;
 use crate::limits::Limits;
 
-/// What a conversion left out because the target has no room for it.
+/// Information that a conversion omits because the target format cannot store it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Loss {
@@ -35,18 +35,18 @@ pub enum Loss {
     Producer,
     /// Partition leader epoch.
     PartitionLeaderEpoch,
-    /// That a batch belonged to a transaction: its records show whether it was committed or not.
+    /// That a batch belonged to a transaction: its records become visible whether it was committed or not.
     Transactional,
-    /// Control batches, as a whole.
+    /// Whole control batches.
     ControlBatches,
     /// Delete horizon.
     DeleteHorizon,
     /// Timestamps.
     Timestamps,
-    /// The timestamp type `LogAppendTime`. `CreateTime` is what a format without types is converted to.
+    /// The timestamp type `LogAppendTime`. Formats without types are converted to `CreateTime`.
     TimestampType,
-    /// Offsets that a batch covers before its first and after its last record, as compaction leaves them; batches without any
-    /// record.
+    /// Offsets that a batch covers before its first and after its last record, as compaction leaves them; batches
+    /// without records.
     OffsetRange,
 }
 
@@ -112,13 +112,13 @@ impl Losses {
         self.0 == 0
     }
 
-    /// Whether that was lost.
+    /// Whether the set contains `loss`.
     #[must_use]
     pub const fn contains(self, loss: Loss) -> bool {
         self.0 & loss.bit() != 0
     }
 
-    /// What was lost, in the order of [`Loss::ALL`].
+    /// The losses in the order of [`Loss::ALL`].
     pub fn iter(self) -> impl Iterator<Item = Loss> {
         Loss::ALL.into_iter().filter(move |&loss| self.contains(loss))
     }
@@ -134,15 +134,15 @@ impl std::ops::BitOrAssign for Losses {
     }
 }
 
-/// How to convert. The default keeps each batch's codec and converts every batch.
+/// Options of a conversion. The default keeps each batch's codec and converts every batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ConvertOptions {
-    /// Codec to write with; `None` keeps each batch's own. Control batches are never compressed.
+    /// Codec to write with; `None` keeps each batch's codec. Control batches are never compressed.
     pub compression: Option<Compression>,
-    /// Level of that codec, as Kafka counts; needs [`ConvertOptions::compression`].
+    /// Compression level, numbered as in Kafka; needs [`ConvertOptions::compression`].
     pub level: Option<i32>,
-    /// Converts as a broker up to 3.9 did for a consumer that fetches from this offset: batches of the target's magic or a
-    /// lower one are copied, of an uncompressed batch the records before this offset are dropped, and zstd is refused.
+    /// Converts as a broker up to 3.9 did for a consumer that fetches from this offset: copies batches of the target's
+    /// magic or a lower one, drops the records of uncompressed batches before this offset, and rejects zstd.
     pub first_offset: Option<i64>,
 }
 
@@ -150,19 +150,19 @@ impl ConvertOptions {
     /// Checks the options against each other and the target.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`] that says which rule is broken.
+    /// [`ErrorKind::InvalidArgument`] with the broken rule.
     pub fn validate(&self, magic: u8) -> Result<()> {
         if self.level.is_some() && self.compression.is_none() {
-            return Err(Error::argument("a level needs a compression to go with it"));
+            return Err(Error::argument("a compression level needs a codec: set compression too"));
         }
         if self.first_offset.is_some() && self.compression.is_some() {
-            return Err(Error::argument("a conversion for a fetch keeps the codecs: give no compression"));
+            return Err(Error::argument("a conversion for a fetch keeps the codecs: omit compression"));
         }
         let builder = BatchBuilder::new().magic(magic).compression(self.compression.unwrap_or_default());
         self.level.map_or(builder.clone(), |level| builder.level(level)).validate()
     }
 
-    /// Whether the batch's bytes are what is asked for already.
+    /// Whether the batch needs no conversion.
     fn keeps(&self, batch: &Batch<'_>, magic: u8) -> bool {
         if self.first_offset.is_some() {
             return batch.magic() <= magic;
@@ -173,13 +173,13 @@ impl ConvertOptions {
         batch.magic() == magic && (!codec_wanted || nothing_to_compress)
     }
 
-    /// Whether a record is left out: as in Kafka, of batches that are not compressed only.
+    /// Whether a record is dropped. As in Kafka, only records of uncompressed batches are.
     fn drops(&self, batch: &Batch<'_>, record: &Record<'_>) -> bool {
         self.first_offset.is_some_and(|first| !batch.attributes().is_compressed() && record.offset() < first)
     }
 }
 
-/// Appends every batch of `bytes`, converted to a magic, to `out`. An incomplete batch at the end is left out.
+/// Appends every batch of `bytes` to `out`, converted to a magic. Omits an incomplete batch at the end.
 ///
 /// ```
 /// # fn main() -> kbat::Result<()> {
@@ -196,7 +196,7 @@ impl ConvertOptions {
 /// ```
 ///
 /// # Errors
-/// Those of the walk ([`batches`]) and of [`convert_batch`]. `out` is then as before.
+/// The errors of [`batches`] and of [`convert_batch`]. `out` is then unchanged.
 pub fn convert(
     bytes: &[u8],
     magic: u8,
@@ -218,16 +218,16 @@ pub fn convert(
     Ok(losses)
 }
 
-/// Appends a batch, converted to a magic, to `out`; nothing where the target has no room for any of it. What need not change
-/// is copied as it is.
+/// Appends a batch to `out`, converted to a magic. Appends nothing if the target format cannot store any of it. A batch
+/// that needs no conversion is copied.
 ///
-/// A batch that changes has its checksum checked first, and those of the messages in it: new checksums must not cover old
-/// damage.
+/// Before a conversion, the checksum of the batch and those of the messages in it are verified, so that a new checksum
+/// does not hide old corruption.
 ///
 /// # Errors
-/// Options that contradict each other, a wrong checksum, what [`Batch::records`] and its records raise, zstd where the target
-/// is below 2 and no other codec is asked for, and what Kafka's builder refuses: offsets that don't rise, negative
-/// timestamps. `out` is then as before.
+/// Options that contradict each other, a wrong checksum, the errors of [`Batch::records`] and of its iterator, zstd if
+/// the target is below magic 2 and no other codec is set, and the errors of Kafka's builder: offsets that do not rise,
+/// negative timestamps. `out` is then unchanged.
 pub fn convert_batch(
     batch: &Batch<'_>,
     magic: u8,
@@ -276,7 +276,7 @@ fn lost_by_header(batch: &Batch<'_>, magic: u8) -> Losses {
     losses
 }
 
-/// A batch on its way through a builder.
+/// The state of a conversion through a builder.
 struct Rebuild<'a, 'b> {
     batch: &'a Batch<'b>,
     magic: u8,
@@ -317,19 +317,19 @@ impl Rebuild<'_, '_> {
         Ok(self.losses)
     }
 
-    /// Only a set of v0 or v1 can go further than an offset delta.
+    /// Only a compressed set of v0 or v1 can exceed an offset delta.
     fn in_reach(&self, base_offset: i64, offset: i64) -> bool {
         self.batch.magic() == 2 || offset.checked_sub(base_offset).is_none_or(|delta| i32::try_from(delta).is_ok())
     }
 
-    /// From v2 to v2 a batch keeps the offsets it covers; everything else begins at its first record.
+    /// A conversion from v2 to v2 keeps the offsets that the batch covers; any other begins at its first record.
     fn base_offset(&mut self, first: &Record<'_>, compression: Compression) -> Result<i64> {
         let stored = self.batch.header().base_offset;
         if self.batch.magic() == 2 && self.magic == 2 {
             return Ok(stored);
         }
         if self.magic == 1 && compression != Compression::None && first.offset() < 0 {
-            let message = format!("a compressed set of magic 1 can't hold the negative offset {}", first.offset());
+            let message = format!("a compressed set of magic 1 cannot store the negative offset {}", first.offset());
             return Err(self.locate(Error::argument(message)));
         }
         self.losses.add(Loss::OffsetRange, self.batch.magic() == 2 && stored != first.offset());

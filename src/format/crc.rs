@@ -3,19 +3,19 @@
 
 use crate::num::low_u32;
 
-/// CRC-32C, as `java.util.zip.CRC32C`.
+/// CRC-32C, like `java.util.zip.CRC32C`.
 #[inline]
 pub(crate) fn crc32c(bytes: &[u8]) -> u32 {
     crc_fast::crc32_iscsi(bytes)
 }
 
-/// CRC-32, as `java.util.zip.CRC32`.
+/// CRC-32, like `java.util.zip.CRC32`.
 #[inline]
 pub(crate) fn crc32(bytes: &[u8]) -> u32 {
     crc32fast::hash(bytes)
 }
 
-/// A checksum over bytes that come in parts.
+/// A checksum that is computed in parts.
 pub(crate) enum Digest {
     /// CRC-32C.
     Crc32c(Box<crc_fast::Digest>),
@@ -24,7 +24,7 @@ pub(crate) enum Digest {
 }
 
 impl Digest {
-    /// The checksum that batches of a magic have.
+    /// The checksum for batches of a magic.
     pub(crate) fn of_magic(magic: u8) -> Self {
         if magic < 2 {
             Self::Crc32(crc32fast::Hasher::new())

@@ -1,17 +1,17 @@
-//! Checked big-endian reads that name the field they read and know their absolute position.
+//! Checked big-endian reads. Each read names its field and knows its absolute position.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::varint::{self, VarintFault};
 use crate::num::{u64_of, usize_of};
 
-/// A place in a slice, with the position of its first byte in the whole input.
+/// A cursor over a slice that knows the position of the slice in the input.
 pub(crate) struct Cursor<'a> {
     rest: &'a [u8],
     end: u64,
 }
 
 impl<'a> Cursor<'a> {
-    /// `position` is where `bytes` begins in the input.
+    /// `position` is the position of `bytes` in the input.
     pub(crate) fn new(bytes: &'a [u8], position: u64) -> Self {
         Self { rest: bytes, end: position.saturating_add(u64_of(bytes.len())) }
     }
@@ -78,7 +78,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Bytes with an `i32` length before them; any negative length is null.
+    /// Bytes preceded by an `i32` length; any negative length is null.
     pub(crate) fn nullable_bytes(&mut self, field: &'static str) -> Result<Option<&'a [u8]>> {
         match u32::try_from(self.i32(field)?) {
             Ok(len) => self.bytes(len, field).map(Some),

@@ -1,4 +1,4 @@
-//! Edits in place, as a broker makes them on append: base offset, partition leader epoch, log append time.
+//! In-place edits that a broker makes on append: base offset, partition leader epoch, log append time.
 
 use crate::compression::Scratch;
 use crate::error::{Error, Result};
@@ -13,17 +13,17 @@ use crate::format::header::{
 };
 use crate::limits::Limits;
 
-/// The batch that `bytes` begin with.
+/// The batch at the start of `bytes`.
 fn first(bytes: &[u8]) -> Result<Batch<'_>> {
     batches(bytes).next().unwrap_or_else(|| Err(Error::argument("these bytes do not begin with a whole batch")))
 }
 
-/// Gives the batch at the start of `bytes` another base offset. Its checksum does not cover the offset.
+/// Sets the base offset of the batch at the start of `bytes`. Its checksum does not cover the offset.
 ///
-/// For a compressed set of magic 1 the wrapper's offset is set such that its first message gets `base_offset`.
+/// For a compressed set of magic 1, sets the wrapper's offset such that its first message gets `base_offset`.
 ///
 /// # Errors
-/// Bytes that do not begin with a batch; a compressed set of magic 0, whose offsets lie in the compressed bytes.
+/// Bytes that do not begin with a batch; a compressed set of magic 0, whose offsets are compressed.
 pub fn set_base_offset(bytes: &mut [u8], base_offset: i64) -> Result<()> {
     let batch = first(bytes)?;
     let too_large = || {
@@ -37,7 +37,7 @@ pub fn set_base_offset(bytes: &mut [u8], base_offset: i64) -> Result<()> {
         }
         (false, _) => base_offset,
         (true, 0) => {
-            return Err(Error::argument("a compressed set of magic 0 keeps its offsets inside: build it anew"));
+            return Err(Error::argument("a compressed set of magic 0 stores its offsets compressed: rebuild it"));
         }
         (true, _) => {
             let (mut scratch, limits) = (Scratch::new(), Limits::default());
@@ -50,7 +50,7 @@ pub fn set_base_offset(bytes: &mut [u8], base_offset: i64) -> Result<()> {
     Ok(())
 }
 
-/// Gives the batch at the start of `bytes` another partition leader epoch. Its checksum does not cover the epoch.
+/// Sets the partition leader epoch of the batch at the start of `bytes`. Its checksum does not cover the epoch.
 ///
 /// # Errors
 /// Bytes that do not begin with a batch; magic 0 and 1, which have no epoch.
@@ -63,8 +63,8 @@ pub fn set_partition_leader_epoch(bytes: &mut [u8], epoch: i32) -> Result<()> {
     Ok(())
 }
 
-/// Makes the batch at the start of `bytes` one of `LogAppendTime`, all of whose records have `timestamp`, in milliseconds since
-/// the epoch. The checksum is computed anew; records and deltas stay as the producer wrote them.
+/// Sets the timestamp type of the batch at the start of `bytes` to `LogAppendTime` and the timestamp of its records to
+/// `timestamp`, in milliseconds since the epoch. Updates the checksum; records and deltas are unchanged.
 ///
 /// # Errors
 /// Bytes that do not begin with a batch; magic 0, which has no timestamps; a negative timestamp.
@@ -86,7 +86,8 @@ pub fn set_log_append_time(bytes: &mut [u8], timestamp: i64) -> Result<()> {
     }
 }
 
-/// Writes attributes and the timestamp of a v1 message or largest timestamp of a v2 batch over `batch`, and the checksum.
+/// Overwrites the attributes and the timestamp of a v1 message or the largest timestamp of a v2 batch, and updates the
+/// checksum.
 pub(crate) fn put_timestamp(batch: &mut [u8], attributes: Attributes, timestamp: i64) {
     let bits = attributes.bits();
     if attributes.magic() < 2 {

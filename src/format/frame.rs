@@ -1,9 +1,9 @@
-//! Where a batch starts and ends: walking a buffer batch by batch, whatever their magics.
+//! Framing: splits a buffer into batches of any magic.
 //!
-//! Follows `ByteBufferLogInputStream` of Kafka: fewer bytes than a header, or than the size field asks for, end the walk
-//! without an error and are the *remainder*; a size below 14 or a magic other than 0, 1, 2 is an error. Two rules are
-//! kbat's own (docs/differences.md): zeros up to the end are a preallocated file's tail and end the walk too, and a size
-//! near 2³¹ − 1 is an error where Kafka's sum overflows.
+//! Follows `ByteBufferLogInputStream` of Kafka. If fewer bytes remain than a header needs or the size field declares,
+//! iteration ends without an error and these bytes are the *remainder*. A size below 14 or a magic other than 0, 1, 2
+//! is an error. Two rules are kbat's own (docs/differences.md): zeros up to the end are the tail of a preallocated file
+//! and also end the iteration, and a size near 2³¹ − 1, at which Kafka's sum overflows, is an error.
 
 use std::iter::FusedIterator;
 
@@ -13,10 +13,10 @@ use crate::format::header::{HEADER_LEN_UP_TO_MAGIC, LOG_OVERHEAD, MAGIC_POSITION
 use crate::limits::Limits;
 use crate::num::{u64_of, usize_from_u64};
 
-/// Walks the batches of `bytes`, of every magic and in any order.
+/// Iterates over the batches of `bytes`, of any magic and in any order.
 ///
-/// The iterator reads headers only: no payload is touched, no checksum computed. It stops for good after its first error;
-/// [`Batches::skip_batch`] steps over the batch that caused it, where its size can be trusted.
+/// The iterator parses only headers: it does not read payloads or compute checksums. It ends after its first error.
+/// [`Batches::skip_batch`] then skips the batch that caused it, if its size can be trusted.
 ///
 /// ```
 /// # fn main() -> kbat::Result<()> {
@@ -56,33 +56,34 @@ enum State {
 }
 
 impl<'a> Batches<'a> {
-    /// Says where the buffer begins in a larger input: the positions of batches and errors count from there.
+    /// Sets the position of the buffer in a larger input. Positions of batches and errors count from there.
     #[must_use]
     pub fn starting_at(mut self, position: u64) -> Self {
         self.position = position;
         self
     }
 
-    /// Refuses batches over [`Limits::batch_len`]. Without, a batch may be as long as the buffer.
+    /// Rejects batches larger than [`Limits::batch_len`]. By default, a batch may be as long as the buffer.
     #[must_use]
     pub fn with_limits(mut self, limits: &Limits) -> Self {
         self.batch_len_limit = limits.batch_len;
         self
     }
 
-    /// The bytes that no batch was made of yet: after the walk, a batch that is cut, zeros, or nothing.
+    /// The bytes after the last batch: at the end of the iteration a truncated batch, zeros, or nothing.
     #[must_use]
     pub fn remainder(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// Where the next batch begins, in bytes.
+    /// Position of the next batch, in bytes.
     #[must_use]
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// After an error: steps over the batch that caused it. `false` where its size can't be trusted, or nothing failed.
+    /// After an error, skips the batch that caused it. Returns `false` if its size can't be trusted, or if no batch
+    /// failed.
     pub fn skip_batch(&mut self) -> bool {
         let State::Failed(Some(len)) = self.state else { return false };
         self.advance(len).is_some_and(|_| {
@@ -140,19 +141,19 @@ impl<'a> Iterator for Batches<'a> {
 
 impl FusedIterator for Batches<'_> {}
 
-/// What lies at a position.
+/// The result of framing at a position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Frame {
-    /// A batch of that many bytes, all of them there.
+    /// A whole batch of this many bytes.
     Whole(usize),
-    /// Fewer bytes than the header needs.
+    /// Fewer bytes than a header needs.
     End,
     /// The input ends inside the batch.
     Partial,
 }
 
-/// Looks at the size and magic at the start of `bytes`. `available` is how many bytes the input still has, of which
-/// `bytes` may be the first few; 17 tell all.
+/// Checks the size and magic at the start of `bytes`. `available` is the number of bytes left in the input; `bytes` may
+/// be only the first of them, but 17 bytes are always enough.
 #[inline]
 pub(crate) fn frame(bytes: &[u8], position: u64, available: u64) -> Result<Frame> {
     let Some((head, rest)) = bytes.split_first_chunk::<LOG_OVERHEAD>() else { return Ok(Frame::End) };
@@ -181,13 +182,13 @@ pub(crate) fn frame(bytes: &[u8], position: u64, available: u64) -> Result<Frame
     Ok(Frame::Whole(usize_from_u64(total)))
 }
 
-/// Whether a batch that is there is within a limit.
+/// Checks that the size of a whole batch does not exceed a limit.
 #[inline]
 fn check_len(bytes: &[u8], position: u64, limit: usize) -> Result<()> {
     if bytes.len() <= limit { Ok(()) } else { Err(limit_error(bytes, bytes.len(), position, limit)) }
 }
 
-/// The error for a batch of `len` bytes, of which `bytes` are the first.
+/// The error for a batch of `len` bytes that begins with `bytes`.
 #[cold]
 pub(crate) fn limit_error(bytes: &[u8], len: usize, position: u64, limit: usize) -> Error {
     let kind = ErrorKind::Limit { name: "batch_len", limit: u64_of(limit), actual: u64_of(len) };
@@ -198,7 +199,8 @@ pub(crate) fn limit_error(bytes: &[u8], len: usize, position: u64, limit: usize)
     }
 }
 
-/// The error for a batch whose length, after many that led nowhere, is not believed; `bytes` are its first.
+/// The error for a batch whose length is not trusted, after many lengths that led to no batch. `bytes` are its first
+/// bytes.
 #[cold]
 pub(crate) fn unbelievable(bytes: &[u8], position: u64) -> Error {
     let base_offset = bytes.first_chunk().map_or(0, |base_offset| i64::from_be_bytes(*base_offset));
@@ -214,7 +216,7 @@ fn length_error(length: i32, minimum: i32, base_offset: i64, position: u64) -> E
         .in_field("batch_length")
 }
 
-/// Whether an error is nothing but the zeros of a preallocated file, all the way to the end of `rest`.
+/// Whether the error is caused only by the zeros of a preallocated file, up to the end of `rest`.
 pub(crate) fn is_zero_tail(error: &Error, rest: &[u8]) -> bool {
     matches!(error.kind(), ErrorKind::BatchLength { length: 0, .. }) && is_zeros(rest)
 }
@@ -225,8 +227,8 @@ pub(crate) fn is_zeros(bytes: &[u8]) -> bool {
     chunks.iter().all(|chunk| chunk.iter().fold(0, |all, byte| all | byte) == 0) && rest.iter().all(|&byte| byte == 0)
 }
 
-/// After a framing error: the bytes of the batch, if its size is sane and all of it is among the `available` bytes, of which `head`
-/// are the first.
+/// After a framing error, the bytes of the batch, if its size is plausible and the whole batch is within the
+/// `available` bytes. `head` is the start of these bytes.
 pub(crate) fn trusted_len(error: &Error, head: &[u8], available: u64) -> Option<usize> {
     let length = match error.kind() {
         ErrorKind::UnsupportedMagic(_) | ErrorKind::Limit { .. } => i32::from_be_bytes(*head.get(8..)?.first_chunk()?),

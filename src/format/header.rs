@@ -25,44 +25,44 @@ use crate::error::Result;
 use crate::format::attributes::{Attributes, TimestampType};
 use crate::format::cursor::Cursor;
 
-/// Bytes of offset and size before every batch or message.
+/// Bytes of offset and size at the start of every batch or message.
 pub(crate) const LOG_OVERHEAD: usize = 12;
-/// Bytes that must be there to know the magic.
+/// Bytes from the start of a batch up to and including the magic.
 pub(crate) const HEADER_LEN_UP_TO_MAGIC: usize = 17;
-/// Place of the magic in every format.
+/// Position of the magic in every format.
 pub(crate) const MAGIC_POSITION: usize = 16;
-/// Place of the checksum of v0 and v1, and where what it covers begins.
+/// Positions of the v0 and v1 checksum and of the first byte that it covers.
 pub(crate) const LEGACY_CRC_POSITION: usize = 12;
 pub(crate) const LEGACY_CRC_START: usize = 16;
-/// Place of `partition_leader_epoch` in v2.
+/// Position of `partition_leader_epoch` in v2.
 pub(crate) const PARTITION_LEADER_EPOCH_POSITION: usize = 12;
-/// Place of the checksum of v2, and where what it covers begins.
+/// Positions of the v2 checksum and of the first byte that it covers.
 pub(crate) const CRC_POSITION: usize = 17;
 pub(crate) const CRC_START: usize = 21;
-/// Place of `max_timestamp` in v2.
+/// Position of `max_timestamp` in v2.
 pub(crate) const MAX_TIMESTAMP_POSITION: usize = 35;
 /// Bytes of a v2 batch before its records.
 pub(crate) const BATCH_HEADER_LEN: usize = 61;
-/// Size of the smallest v0 message without its log overhead, the least that framing accepts for every magic.
+/// Size of the smallest v0 message without its log overhead: the minimum that framing accepts for every magic.
 pub(crate) const MIN_LENGTH: i32 = 14;
 /// Size of an empty v2 batch without its log overhead.
 pub(crate) const MIN_LENGTH_V2: i32 = 49;
 
-/// "No timestamp" of Kafka, also what v0 shows.
+/// Kafka's "no timestamp", also used for v0.
 pub const NO_TIMESTAMP: i64 = -1;
-/// "No producer" of Kafka.
+/// Kafka's "no producer".
 pub const NO_PRODUCER_ID: i64 = -1;
-/// "No producer epoch" of Kafka.
+/// Kafka's "no producer epoch".
 pub const NO_PRODUCER_EPOCH: i16 = -1;
-/// "No sequence" of Kafka.
+/// Kafka's "no sequence".
 pub const NO_SEQUENCE: i32 = -1;
-/// "No partition leader epoch" of Kafka.
+/// Kafka's "no partition leader epoch".
 pub const NO_PARTITION_LEADER_EPOCH: i32 = -1;
 
-/// The header of a batch and where the batch lies, without its bytes: a [`Batch`](crate::Batch) derefs to it.
+/// The header of a batch and its position, without its bytes. A [`Batch`](crate::Batch) derefs to it.
 ///
-/// For magic 0 and 1 every uncompressed message is a batch of one record, and a compressed message set one batch; fields
-/// that these formats lack hold Kafka's value for "none" (−1).
+/// For magic 0 and 1, every uncompressed message is a batch of one record, and a compressed message set is one batch.
+/// Fields that these formats lack hold Kafka's value for "none" (−1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchHeader {
     pub(crate) base_offset: i64,
@@ -82,7 +82,7 @@ pub struct BatchHeader {
 }
 
 impl BatchHeader {
-    /// `bytes` begins with a frame of `size` bytes whose size and magic were checked, and holds at least its header.
+    /// `bytes` begins with a frame of `size` bytes whose size and magic were checked, and contains at least its header.
     #[inline]
     pub(crate) fn parse(bytes: &[u8], position: u64, size: usize) -> Result<Self> {
         if bytes.get(MAGIC_POSITION) == Some(&2) {
@@ -92,7 +92,7 @@ impl BatchHeader {
         }
     }
 
-    /// Reads a v2 header.
+    /// Parses a v2 header.
     #[inline]
     fn parse_v2(bytes: &[u8], position: u64, size: usize) -> Result<Self> {
         let mut cursor = Cursor::new(bytes, position);
@@ -118,10 +118,10 @@ impl BatchHeader {
         })
     }
 
-    /// Reads what a v0 or v1 message has of a header.
+    /// Parses the header fields of a v0 or v1 message.
     ///
-    /// A v1 message may be shorter than its timestamp (framing only asks for 14 bytes); that field is then "none" here, and
-    /// reading the record fails.
+    /// A v1 message may be too short for its timestamp, because framing requires only 14 bytes. The timestamp is then
+    /// "none" here, and reading the record fails.
     #[inline]
     fn parse_legacy(bytes: &[u8], position: u64, size: usize) -> Result<Self> {
         let mut cursor = Cursor::new(bytes, position);
@@ -150,15 +150,15 @@ impl BatchHeader {
     }
 }
 
-/// What the header says.
+/// The fields of the header.
 impl BatchHeader {
-    /// Where the batch begins in the input, in bytes.
+    /// Position of the batch in the input, in bytes.
     #[must_use]
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// Bytes of the batch, its 12 bytes of log overhead included.
+    /// Bytes of the batch, including its 12 bytes of log overhead.
     #[must_use]
     pub fn size(&self) -> usize {
         self.size
@@ -170,15 +170,16 @@ impl BatchHeader {
         self.magic
     }
 
-    /// Offset of the batch's first record as it was when the batch was written; compaction may have removed that record.
+    /// Offset of the batch's first record when the batch was written. Compaction may have removed that record.
     ///
-    /// `None` for compressed sets of magic 0 and 1, which tell only when decompressed: see [`Batch::first_offset`](crate::Batch::first_offset).
+    /// `None` for compressed sets of magic 0 and 1, for which it requires decompression: see
+    /// [`Batch::first_offset`](crate::Batch::first_offset).
     #[must_use]
     pub fn base_offset(&self) -> Option<i64> {
         if self.is_legacy_wrapper() { None } else { Some(self.base_offset) }
     }
 
-    /// Offset of the batch's last record as it was when the batch was written.
+    /// Offset of the batch's last record when the batch was written.
     #[must_use]
     pub fn last_offset(&self) -> i64 {
         self.base_offset.wrapping_add(i64::from(self.last_offset_delta))
@@ -190,8 +191,8 @@ impl BatchHeader {
         self.last_offset().wrapping_add(1)
     }
 
-    /// Records declared in the header; `None` for compressed sets of magic 0 and 1, whose count is known only when
-    /// decompressed.
+    /// Record count as declared in the header; `None` for compressed sets of magic 0 and 1, whose headers do not have
+    /// it.
     #[must_use]
     pub fn record_count(&self) -> Option<i32> {
         if self.is_legacy_wrapper() { None } else { Some(self.record_count) }
@@ -218,7 +219,7 @@ impl BatchHeader {
     /// The codec of the records.
     ///
     /// # Errors
-    /// [`ErrorKind::UnsupportedCodec`](crate::ErrorKind::UnsupportedCodec) where the attributes name none.
+    /// [`ErrorKind::UnsupportedCodec`](crate::ErrorKind::UnsupportedCodec) if the attributes do not name a codec.
     pub fn compression(&self) -> Result<Compression> {
         self.attributes.compression().map_err(|error| error.at(self.attributes_position()).in_batch(self.base_offset))
     }
@@ -227,14 +228,14 @@ impl BatchHeader {
         self.position.saturating_add(if self.magic() == 2 { 21 } else { 17 })
     }
 
-    /// What the timestamps are; `None` in v0.
+    /// The type of the timestamps; `None` in v0.
     #[must_use]
     pub fn timestamp_type(&self) -> Option<TimestampType> {
         self.attributes.timestamp_type()
     }
 
-    /// The stored base timestamp in milliseconds since the epoch: a delete horizon where the attributes say so; in v1 the
-    /// message's timestamp, in v0 −1.
+    /// The stored base timestamp in milliseconds since the epoch: the delete horizon if the attributes have that flag;
+    /// in v1 the message's timestamp, in v0 −1.
     #[must_use]
     pub fn base_timestamp(&self) -> i64 {
         self.base_timestamp
@@ -246,7 +247,7 @@ impl BatchHeader {
         self.max_timestamp
     }
 
-    /// When compaction may drop the batch's tombstones or markers, in milliseconds since the epoch.
+    /// When compaction may remove the batch's tombstones or markers, in milliseconds since the epoch.
     #[must_use]
     pub fn delete_horizon_ms(&self) -> Option<i64> {
         self.attributes.has_delete_horizon().then_some(self.base_timestamp)
@@ -270,7 +271,7 @@ impl BatchHeader {
         self.base_sequence
     }
 
-    /// Sequence of the last record, −1 for none. After 2³¹ − 1 comes 0.
+    /// Sequence of the last record, −1 for none. Sequences wrap from 2³¹ − 1 to 0.
     #[must_use]
     pub fn last_sequence(&self) -> i32 {
         match self.base_sequence {
@@ -285,7 +286,7 @@ impl BatchHeader {
         self.attributes.is_transactional()
     }
 
-    /// Whether the batch holds control records, which Kafka's consumers never show.
+    /// Whether the batch holds control records, which Kafka's consumers never return.
     #[must_use]
     pub fn is_control(&self) -> bool {
         self.attributes.is_control()
@@ -297,7 +298,7 @@ impl BatchHeader {
     }
 }
 
-/// Kafka's sequence arithmetic: after 2³¹ − 1 comes 0. Wraps as Java's `int` does for any input.
+/// Kafka's sequence arithmetic: sequences wrap from 2³¹ − 1 to 0. Overflows like Java's `int` for other input.
 pub(crate) fn increment_sequence(sequence: i32, increment: i32) -> i32 {
     if sequence > i32::MAX.wrapping_sub(increment) {
         return increment.wrapping_sub(i32::MAX.wrapping_sub(sequence)).wrapping_sub(1);

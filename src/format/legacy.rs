@@ -5,13 +5,13 @@
 //! | | v0 | v1 |
 //! |---|---|---|
 //! | inner offset | absolute | relative, from 0; compaction leaves gaps |
-//! | wrapper offset | last inner offset | last inner offset, absolute; 0 where an old client wrote no offset at all |
-//! | record offset | inner | wrapper − last inner + inner; inner where the wrapper has 0 |
-//! | timestamp | none | the inner one, or the wrapper's where that is `LogAppendTime` |
+//! | wrapper offset | last inner offset | last inner offset, absolute; 0 if an old client wrote no offset at all |
+//! | record offset | inner | wrapper − last inner + inner; inner if the wrapper has 0 |
+//! | timestamp | none | the inner one, or the wrapper's if its type is `LogAppendTime` |
 //! | timestamp type | none | the wrapper's |
 //!
-//! Follows `AbstractLegacyRecordBatch.DeepRecordsIterator` of Kafka. Inner checksums are checked where the caller asks
-//! ([`Record::verify_crc`]), as in Kafka's consumer.
+//! Follows `AbstractLegacyRecordBatch.DeepRecordsIterator` of Kafka. As in Kafka's consumer, inner checksums are
+//! checked only on request ([`Record::verify_crc`]).
 
 use crate::compression::Payload;
 use crate::error::{Error, ErrorKind, Result};
@@ -32,25 +32,25 @@ pub(crate) struct Message<'a> {
     pub(crate) value: Option<&'a [u8]>,
 }
 
-/// Bytes of a message before its key and between key and value: the fields that are always there.
+/// Bytes of the fields that every message has: those before the key and between key and value.
 const FIXED_LEN: u64 = 14;
 
 impl<'a> Message<'a> {
-    /// Where the value begins in a message.
+    /// Position of the value in a message.
     pub(crate) fn value_start(&self) -> u64 {
         let timestamp_len = if self.magic == 0 { 0 } else { 8 };
         let key_len = self.key.map_or(0, |key| u64_of(key.len()));
         FIXED_LEN.saturating_add(timestamp_len).saturating_add(key_len)
     }
 
-    /// Parses a message from its checksum on. Bytes after the value are covered by the checksum and mean nothing.
+    /// Parses a message, starting at its checksum. The checksum covers bytes after the value, which have no meaning.
     #[inline]
     pub(crate) fn parse(bytes: &'a [u8], position: u64) -> Result<Self> {
         let mut cursor = Cursor::new(bytes, position);
         cursor.u32("crc")?;
         let magic = cursor.u8("magic")?;
         let attributes = Attributes::new(u16::from(cursor.u8("attributes")?), magic);
-        // Kafka reads every magic but 0 as 1 here: inside a set nothing checks it
+        // Kafka treats every magic other than 0 as 1 here, because nothing checks the magic inside a set
         let timestamp = if magic == 0 { NO_TIMESTAMP } else { cursor.i64("timestamp")? };
         let key = cursor.nullable_bytes("key")?;
         let value = cursor.nullable_bytes("value")?;
@@ -58,7 +58,7 @@ impl<'a> Message<'a> {
     }
 }
 
-/// Iterates a message, or the messages of a compressed set.
+/// Iterates over a message, or over the messages of a compressed set.
 #[derive(Debug)]
 pub(crate) struct LegacyRecords<'s> {
     rest: &'s [u8],
@@ -66,20 +66,20 @@ pub(crate) struct LegacyRecords<'s> {
     index: u32,
     wrapper: Option<Wrapper>,
     base_offset: i64,
-    /// Where the message begins in the input; of a wrapper, where its compressed value does.
+    /// Position of the message in the input; for a wrapper, of its compressed value.
     position: u64,
     timestamp_type: Option<TimestampType>,
 }
 
-/// What a wrapper says about the messages in it.
+/// Properties of a wrapper that apply to the messages in it.
 #[derive(Debug, Clone, Copy)]
 struct Wrapper {
-    /// What to add to the inner offsets.
+    /// The difference between record offsets and inner offsets.
     shift: i64,
     log_append_time: Option<i64>,
 }
 
-/// What the messages of a compressed set have in common: their bytes, without an incomplete message at the end, and the wrapper.
+/// The state of a compressed set after its first pass: the length of its whole messages, and the wrapper.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WholeSet {
     len: usize,
@@ -87,7 +87,7 @@ pub(crate) struct WholeSet {
 }
 
 impl<'s> LegacyRecords<'s> {
-    /// Before anything is known of a wrapper.
+    /// The state before the wrapper is decoded.
     #[inline]
     fn unopened(batch: &Batch<'_>, payload: &Payload<'s>) -> Self {
         Self {
@@ -115,12 +115,13 @@ impl<'s> LegacyRecords<'s> {
         Ok(records)
     }
 
-    /// Hops over the inner entries to the last one and cuts off an incomplete one behind it, which Kafka ignores.
+    /// Finds the last inner entry and drops an incomplete one after it, which Kafka ignores.
     fn find_last_inner(&mut self) -> Result<Option<i64>> {
         let mut rest = self.rest;
         let mut last = None;
         while let Some((offset, size, after)) = split_entry_header(rest) {
-            // Java has no array for the two largest sizes: its consumers fail at them, where at others the set ends
+            // Java cannot allocate arrays of the two largest sizes: its consumers fail at them, while any other size
+            // ends the set
             if !(MIN_LENGTH..=i32::MAX - 2).contains(&size) {
                 return Err(self.place().error(ErrorKind::BatchLength { length: size, minimum: MIN_LENGTH }, "size"));
             }
@@ -138,7 +139,7 @@ impl<'s> LegacyRecords<'s> {
 
     fn unwrap_offsets(&self, batch: &Batch<'_>, last_inner: Option<i64>) -> Result<Wrapper> {
         let Some(last_inner) = last_inner else {
-            return Err(self.wrapper_error("it holds no message", "value"));
+            return Err(self.wrapper_error("it contains no messages", "value"));
         };
         let offset = self.base_offset;
         let shift = match (batch.magic(), offset) {
@@ -161,7 +162,7 @@ impl<'s> LegacyRecords<'s> {
     #[cold]
     fn message_error(&self, error: Error) -> Error {
         match self.wrapper {
-            Some(_) => self.place().locate(error), // what it says counts in the decompressed bytes
+            Some(_) => self.place().locate(error), // its position counts in the decompressed bytes
             None => error.in_batch(self.base_offset).in_record(self.index),
         }
     }
@@ -210,7 +211,7 @@ impl<'s> LegacyRecords<'s> {
         let place = self.place();
         let message = Message::parse(bytes, self.position).map_err(|error| self.message_error(error))?;
         if self.wrapper.is_some() && message.attributes.is_compressed() {
-            // a codec that does not exist is refused first, as in Kafka
+            // as in Kafka, an unknown codec is rejected first
             message.attributes.compression().map_err(|error| place.locate(error))?;
             let kind = ErrorKind::InvalidWrapper("a message in it is compressed itself");
             return Err(place.error(kind, "attributes"));
@@ -232,14 +233,14 @@ impl<'s> LegacyRecords<'s> {
     }
 }
 
-/// Offset and size of an entry, and what follows them.
+/// Splits an entry into offset, size and the bytes after them.
 fn split_entry_header(bytes: &[u8]) -> Option<(i64, i32, &[u8])> {
     let (head, rest) = bytes.split_first_chunk::<LOG_OVERHEAD>()?;
     let [o0, o1, o2, o3, o4, o5, o6, o7, s0, s1, s2, s3] = *head;
     Some((i64::from_be_bytes([o0, o1, o2, o3, o4, o5, o6, o7]), i32::from_be_bytes([s0, s1, s2, s3]), rest))
 }
 
-/// Length of bytes as v0 and v1 store it, −1 for null.
+/// The length of a field as v0 and v1 store it, −1 for null.
 pub(crate) fn stored_len(bytes: Option<&[u8]>) -> Option<i32> {
     bytes.map_or(Some(-1), |bytes| i32::try_from(bytes.len()).ok())
 }

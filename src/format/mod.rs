@@ -1,7 +1,7 @@
 //! The bytes of record batches: framing, headers, records, control records, and the builder that writes them.
 //!
-//! Knows no files and no codec library. The tables are those of the Kafka documentation's page on the message format,
-//! one file each, under the same names.
+//! Does not depend on files or codec libraries. The tables are those of the page on the message format in the Kafka
+//! documentation, one per file, with the same names.
 
 pub(crate) mod ahead;
 pub(crate) mod attributes;

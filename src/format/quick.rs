@@ -1,19 +1,19 @@
-//! A way through the records that nearly all logs are made of: five small numbers in sixteen bytes, key, value, few headers.
+//! A fast parser for the common shape of records: five small numbers in sixteen bytes, key, value, few headers.
 //!
-//! Whatever is not of that shape, broken records among it, is `None` here and left to the careful parser, which names what is
-//! wrong; both give the same of what this one takes.
+//! Returns `None` for any other shape, including broken records. The general parser then parses the record or reports
+//! the error. Both parsers return the same result for records that this one accepts.
 
 use crate::format::record::Body;
 use crate::format::varint::{read_varint, unzigzag32};
 
-/// Bytes that the numbers before the key may take: twice what is looked at together.
+/// Maximum bytes of the numbers before the key: two windows.
 const HEAD_LEN: usize = 16;
 
-/// Takes one record off the front: what is in it, and the bytes after it.
+/// Splits one record off the front. Returns the record and the bytes after it.
 #[inline(always)]
 #[expect(
     clippy::inline_always,
-    reason = "called, it hands the record over through memory, which is half of what the careful parser costs"
+    reason = "without inlining, the record is returned through memory, which is half of the cost of the general parser"
 )]
 pub(crate) fn quick_body(bytes: &[u8]) -> Option<(Body<'_>, &[u8])> {
     let window = bytes.first_chunk::<HEAD_LEN>()?;
@@ -31,14 +31,14 @@ pub(crate) fn quick_body(bytes: &[u8]) -> Option<(Body<'_>, &[u8])> {
     let value_len = read_varint(&mut rest).ok()?;
     let (value, rest) = nullable(rest, value_len)?;
     let (&count, headers) = rest.split_first()?;
-    // one byte, not negative, and no more headers than there are bytes; bytes without headers are an error
+    // one byte, not negative, and no more headers than bytes; bytes without headers are an error
     let header_count = u32::from(count >> 1);
     let fits = if count == 0 { headers.is_empty() } else { usize::from(count >> 1) <= headers.len() };
     (count & 0x81 == 0 && fits)
         .then_some((Body { timestamp_delta, offset_delta, key, value, header_count, headers }, after))
 }
 
-/// A field of `len` bytes, null where that is negative, and what follows it.
+/// Splits off a field of `len` bytes, which is null if `len` is negative. Returns the field and the bytes after it.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "a part of quick_body")]
 fn nullable(bytes: &[u8], len: i32) -> Option<(Option<&[u8]>, &[u8])> {
@@ -48,10 +48,10 @@ fn nullable(bytes: &[u8], len: i32) -> Option<(Option<&[u8]>, &[u8])> {
     }
 }
 
-/// Eight bytes of a window, taken from the front: enough for two varints and a byte.
+/// Eight bytes of a window, read from the front: enough for two varints and a byte.
 struct Head {
     bits: u64,
-    /// Bytes of the window that were taken.
+    /// Bytes of the window that were read.
     used: usize,
 }
 

@@ -36,16 +36,16 @@ pub struct Record<'s> {
     pub(crate) place: Place,
 }
 
-/// What else belongs to a record, by format.
+/// The parts of a record that depend on the format.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Extra<'s> {
-    /// v2: unread headers.
+    /// v2: headers that are not parsed yet.
     Headers { bytes: &'s [u8], count: u32 },
-    /// v0 and v1: the message from its checksum on.
+    /// v0 and v1: the message, starting at its checksum.
     Message(&'s [u8]),
 }
 
-/// Where a record was found.
+/// The position of a record.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place {
     pub(crate) position: u64,
@@ -54,7 +54,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Puts an error here that was found in a part of the record alone.
+    /// Adds this position to an error found in a part of the record.
     #[cold]
     pub(crate) fn locate(self, error: Error) -> Error {
         error.moved_to(self.position).in_batch(self.base_offset).in_record(self.index)
@@ -74,42 +74,42 @@ impl<'s> Record<'s> {
         self.offset
     }
 
-    /// Milliseconds since the epoch; −1 where there is none.
+    /// Milliseconds since the epoch; −1 if there is none.
     #[inline]
     #[must_use]
     pub fn timestamp(&self) -> i64 {
         self.timestamp
     }
 
-    /// What the timestamp is: the batch's type. `None` in v0.
+    /// The type of the timestamp, which is the batch's. `None` in v0.
     #[inline]
     #[must_use]
     pub fn timestamp_type(&self) -> Option<TimestampType> {
         self.timestamp_type
     }
 
-    /// The key; `None` is Kafka's null, which is not the empty key.
+    /// The key, or `None` for Kafka's null, which differs from an empty key.
     #[inline]
     #[must_use]
     pub fn key(&self) -> Option<&'s [u8]> {
         self.key
     }
 
-    /// The value; `None` is Kafka's null, a tombstone in compacted topics.
+    /// The value, or `None` for Kafka's null, which is a tombstone in compacted topics.
     #[inline]
     #[must_use]
     pub fn value(&self) -> Option<&'s [u8]> {
         self.value
     }
 
-    /// Sequence of its producer, −1 for none.
+    /// Sequence from its producer, −1 for none.
     #[inline]
     #[must_use]
     pub fn sequence(&self) -> i32 {
         self.sequence
     }
 
-    /// The headers in the order they were written, duplicates included. They are parsed as the iterator goes.
+    /// The headers in the order they were written, including duplicates. The iterator parses them lazily.
     #[inline]
     #[must_use]
     pub fn headers(&self) -> Headers<'s> {
@@ -119,14 +119,15 @@ impl<'s> Record<'s> {
         }
     }
 
-    /// Which record of its batch this is, counting from 0.
+    /// Index of the record in its batch, counting from 0.
     #[inline]
     #[must_use]
     pub fn index(&self) -> u32 {
         self.place.index
     }
 
-    /// Checks the checksum of a v0 or v1 message, those inside a compressed set too. A v2 record has none of its own.
+    /// Verifies the checksum of a v0 or v1 message, also inside a compressed set. A v2 record does not have its own
+    /// checksum.
     ///
     /// # Errors
     /// [`ErrorKind::Crc`].
@@ -148,7 +149,7 @@ pub struct Header<'s> {
 }
 
 impl<'s> Header<'s> {
-    /// The key as stored: UTF-8 by Kafka's rule, which nothing enforces.
+    /// The key as stored. Kafka requires UTF-8 but does not enforce it.
     #[must_use]
     pub fn key(&self) -> &'s [u8] {
         self.key
@@ -157,32 +158,32 @@ impl<'s> Header<'s> {
     /// The key as text.
     ///
     /// # Errors
-    /// Where it is not UTF-8.
+    /// The key is not UTF-8.
     pub fn key_str(&self) -> std::result::Result<&'s str, std::str::Utf8Error> {
         std::str::from_utf8(self.key)
     }
 
-    /// The key as Kafka's consumers show it: U+FFFD for what is not UTF-8.
+    /// The key as Kafka's consumers return it, with U+FFFD for malformed UTF-8.
     #[must_use]
     pub fn key_lossy(&self) -> Cow<'s, str> {
         decode_as_java(self.key)
     }
 
-    /// The value; null and empty are different.
+    /// The value. Null and empty are different.
     #[must_use]
     pub fn value(&self) -> Option<&'s [u8]> {
         self.value
     }
 }
 
-/// Text as Java decodes it, with U+FFFD for each malformed sequence. An encoded surrogate is one such sequence to Java, and
-/// three to `String::from_utf8_lossy`.
+/// Text as Java decodes it, with U+FFFD for each malformed sequence. Java treats an encoded surrogate as one such
+/// sequence, `String::from_utf8_lossy` as three.
 fn decode_as_java(bytes: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = std::str::from_utf8(bytes) {
         return Cow::Borrowed(text);
     }
     let mut text = String::with_capacity(bytes.len());
-    let mut surrogate = 0; // bytes of an encoded surrogate seen
+    let mut surrogate = 0; // bytes seen of an encoded surrogate
     for chunk in bytes.utf8_chunks() {
         if !chunk.valid().is_empty() {
             text.push_str(chunk.valid());
@@ -200,7 +201,7 @@ fn decode_as_java(bytes: &[u8]) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// Iterates the headers of a record; see [`Record::headers`].
+/// Iterates over the headers of a record; see [`Record::headers`].
 #[derive(Debug, Clone)]
 pub struct Headers<'s> {
     rest: &'s [u8],
@@ -209,22 +210,22 @@ pub struct Headers<'s> {
 }
 
 impl Headers<'_> {
-    /// Headers not yet read.
+    /// The number of headers left.
     #[must_use]
     pub fn len(&self) -> usize {
         usize_of(self.left)
     }
 
-    /// Whether none is left.
+    /// Whether no header is left.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.left == 0
     }
 
-    /// Reads all that is left and keeps nothing.
+    /// Parses the remaining headers and discards them.
     ///
     /// # Errors
-    /// Those of the iterator.
+    /// The errors of the iterator.
     pub fn verify(self) -> Result<()> {
         for header in self {
             header?;
@@ -234,7 +235,7 @@ impl Headers<'_> {
 }
 
 impl<'s> Headers<'s> {
-    /// Reads all that is left into `out`, in the place of what it held.
+    /// Parses the remaining headers into `out`, replacing its content.
     pub(crate) fn read_into(self, out: &mut Vec<NewHeader<'s>>) -> Result<()> {
         out.clear();
         for header in self {
@@ -281,7 +282,7 @@ impl<'s> Iterator for Headers<'s> {
 
 impl FusedIterator for Headers<'_> {}
 
-/// Bytes with a varint length before them; any negative length is null, as for `Utils.readBytes` of Kafka.
+/// Bytes preceded by a varint length; any negative length is null, as in `Utils.readBytes` of Kafka.
 #[inline]
 fn read_nullable<'s>(bytes: &mut &'s [u8]) -> std::result::Result<Option<&'s [u8]>, ErrorKind> {
     let len = read_varint(bytes)?;
@@ -295,7 +296,7 @@ fn read_nullable<'s>(bytes: &mut &'s [u8]) -> std::result::Result<Option<&'s [u8
     }
 }
 
-/// The body of a v2 record, its deltas unresolved and its headers unread.
+/// The body of a v2 record with unresolved deltas and unparsed headers.
 pub(crate) struct Body<'s> {
     pub(crate) timestamp_delta: i64,
     pub(crate) offset_delta: i32,
@@ -305,7 +306,7 @@ pub(crate) struct Body<'s> {
     pub(crate) headers: &'s [u8],
 }
 
-/// A body that can't be read: what, in which field, and how many bytes of the body were left there.
+/// An error in a body: its kind, its field, and how many bytes of the body were left there.
 pub(crate) struct BodyFault {
     pub(crate) kind: ErrorKind,
     pub(crate) field: &'static str,
@@ -345,7 +346,7 @@ pub(crate) fn parse_body(bytes: &[u8]) -> std::result::Result<Body<'_>, Box<Body
             Ok(Body { timestamp_delta, offset_delta, key, value, header_count: 0, headers: rest })
         }
         Ok(0) => Err(fault(ErrorKind::TrailingBytes { count: u64_of(rest.len()) }, "length", rest)),
-        // a header takes two bytes at least: a count beyond the bytes left can't be honest
+        // a header takes at least two bytes, so a count beyond the remaining bytes is corrupt
         Ok(count) if usize_of(count) <= rest.len() => {
             Ok(Body { timestamp_delta, offset_delta, key, value, header_count: count, headers: rest })
         }
@@ -361,7 +362,7 @@ pub(crate) fn parse_body(bytes: &[u8]) -> std::result::Result<Body<'_>, Box<Body
 
 #[cold]
 #[inline(never)]
-#[expect(clippy::unnecessary_box_returns, reason = "a pointer keeps the result small where there is no fault")]
+#[expect(clippy::unnecessary_box_returns, reason = "a pointer keeps the result small on success")]
 fn fault(kind: ErrorKind, field: &'static str, rest: &[u8]) -> Box<BodyFault> {
     Box::new(BodyFault { kind, field, left: rest.len() })
 }

@@ -1,15 +1,15 @@
-//! [`retain_records`]: a batch without some of its records, as a broker's cleaner leaves it.
+//! [`retain_records`]: removes records from a batch, as a broker's cleaner does.
 //!
-//! | records kept | what becomes of the batch |
+//! | records kept | result |
 //! |---|---|
-//! | all, and nothing else is to change | its bytes as they are |
-//! | some | built anew: same codec at its default level, base and last offset, producer, leader epoch, transactional and control bits, delete horizon; log append time kept, the largest create time computed anew |
-//! | none | nothing, or the 61 bytes of its header where its last offset and sequence still matter |
+//! | all, and nothing else changes | the batch's bytes |
+//! | some | a rebuilt batch: same codec at its default level, base and last offset, producer, leader epoch, transactional and control bits, delete horizon; log append time kept, the largest create time recomputed |
+//! | none | nothing, or the 61 bytes of its header if its last offset and sequence are still needed |
 //!
-//! Offset deltas stay, so that every record keeps its offset and its sequence. A delete horizon is set by storing it in place
-//! of the base timestamp and all timestamps as deltas to it.
+//! Offset deltas are kept, so that every record keeps its offset and its sequence. A delete horizon is stored instead
+//! of the base timestamp, and all timestamps become deltas to it.
 //!
-//! Follows `MemoryRecords.filterTo` of Kafka. Uncompressed sets of magic 0 and 1 are a batch a message here, as there.
+//! Follows `MemoryRecords.filterTo` of Kafka. As in Kafka, each uncompressed message of magic 0 and 1 is a batch.
 
 use crate::compression::{Payload, Scratch};
 use crate::error::Result;
@@ -21,34 +21,36 @@ use crate::format::records::Records;
 use crate::format::size::NewHeader;
 use crate::limits::Limits;
 
-/// What becomes of a batch none of whose records are kept.
+/// What to do with a batch that keeps no records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum BatchRetention {
-    /// The batch goes, and its records are not even looked at.
+    /// Drops the batch without reading its records.
     Delete,
-    /// A batch without records goes.
+    /// Drops a batch without records.
     DeleteEmpty,
-    /// A batch without records leaves its header, for the offsets and the last sequence in it.
+    /// Keeps the header of a batch without records, for its offsets and its last sequence.
     RetainEmpty,
 }
 
-/// How [`retain_records`] treats a batch.
+/// Options of [`retain_records`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetainOptions {
-    /// What becomes of a batch none of whose records are kept.
+    /// What to do with a batch that keeps no records.
     pub retention: BatchRetention,
-    /// The delete horizon that a batch gets which has none and keeps a tombstone, milliseconds since the epoch; `None`: no
-    /// horizon is set.
+    /// The delete horizon for a batch that keeps a tombstone and does not have a horizon, milliseconds since the epoch;
+    /// `None` sets no horizon.
     pub delete_horizon_ms: Option<i64>,
-    /// Whether the batch gets that horizon without a tombstone too: the marker of a transaction that has no data left.
+    /// Whether the batch gets that horizon without a tombstone too: it is the marker of a transaction that has no data
+    /// left.
     pub is_marker_of_empty_transaction: bool,
-    /// Whether messages of magic 0 and 1 become batches of magic 2, as today's cleaner has it. Otherwise they keep their magic.
+    /// Whether messages of magic 0 and 1 become batches of magic 2, as in the cleaner of current Kafka versions.
+    /// Otherwise they keep their magic.
     pub upgrade: bool,
 }
 
 impl Default for RetainOptions {
-    /// Batches without records go, no horizon is set, old formats stay.
+    /// Drops batches without records, sets no horizon, keeps old formats.
     fn default() -> Self {
         Self {
             retention: BatchRetention::DeleteEmpty,
@@ -59,34 +61,34 @@ impl Default for RetainOptions {
     }
 }
 
-/// What was written for a batch.
+/// The output for a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Retained {
-    /// Its bytes as they were.
+    /// The unchanged bytes of the batch.
     Unchanged,
-    /// A batch with the records that were kept.
+    /// A batch with the kept records.
     Rebuilt,
-    /// Its header.
+    /// The header of the batch.
     Emptied,
     /// Nothing.
     Dropped,
 }
 
-/// What [`retain_records`] did.
+/// The result of [`retain_records`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetainOutcome {
-    /// What was written.
+    /// The output for the batch.
     pub batch: Retained,
-    /// Records looked at.
+    /// Records read.
     pub records_read: u64,
     /// Records kept.
     pub records_retained: u64,
 }
 
-/// Appends to `out` what is left of `batch` when only the records are kept for which `keep` is true.
+/// Appends `batch` to `out` without the records for which `keep` is false.
 ///
-/// The checksum is not looked at. A batch of magic 0 or 1 that must leave its header leaves one of magic 2.
+/// The checksum is not verified. If only the header of a batch of magic 0 or 1 must be kept, the header has magic 2.
 ///
 /// ```
 /// use kbat::{Limits, Scratch};
@@ -110,8 +112,8 @@ pub struct RetainOutcome {
 /// ```
 ///
 /// # Errors
-/// Those of [`Batch::records`] and of `keep`; records that can't be written again, such as one with a negative timestamp that
-/// is not −1. `out` is then as before.
+/// The errors of [`Batch::records`] and of `keep`, and records that can't be rewritten, such as one with a negative
+/// timestamp other than −1. `out` is then unchanged.
 pub fn retain_records(
     batch: &Batch<'_>,
     options: &RetainOptions,
@@ -151,7 +153,7 @@ pub fn retain_records(
     Ok(RetainOutcome { batch: written, records_read: choice.read(), records_retained: choice.retained })
 }
 
-/// Which records of a batch are kept.
+/// The records of a batch to keep.
 struct Choice {
     keep: Vec<bool>,
     retained: u64,
@@ -187,7 +189,7 @@ impl Choice {
     }
 }
 
-/// What a batch without records leaves.
+/// Writes the output for a batch without records.
 fn write_nothing(batch: &Batch<'_>, retention: BatchRetention, choice: &Choice, out: &mut Vec<u8>) -> Result<Retained> {
     if retention != BatchRetention::RetainEmpty {
         return Ok(Retained::Dropped);
@@ -212,7 +214,7 @@ fn rebuild(mut builder: BatchBuilder, records: Records<'_>, choice: &Choice, out
     builder.finish_into(out)
 }
 
-/// Appends a record with its offset, timestamp and headers; `headers` is memory to use.
+/// Appends a record with its offset, timestamp and headers. `headers` is a reusable buffer.
 pub(crate) fn append_record<'s>(
     builder: &mut BatchBuilder,
     record: &Record<'s>,

@@ -1,4 +1,4 @@
-//! Size arithmetic: how many bytes records and batches take, before anything is built.
+//! Sizes of records and batches, computed without building them.
 
 use crate::compression::Compression;
 use crate::format::header::{BATCH_HEADER_LEN, LOG_OVERHEAD};
@@ -9,7 +9,7 @@ use crate::num::usize_from_u64;
 /// A header to write: key and value.
 pub type NewHeader<'a> = (&'a [u8], Option<&'a [u8]>);
 
-/// Bytes of one uncompressed v2 record, its length field included. Lengths past 2³¹ − 1 saturate.
+/// Bytes of one uncompressed v2 record, including its length field. Lengths above 2³¹ − 1 saturate.
 ///
 /// ```
 /// assert_eq!(kbat::format::record_len(0, 0, None, Some(b"value7"), &[]), 13);
@@ -56,7 +56,7 @@ fn field_len(bytes: Option<&[u8]>) -> usize {
     }
 }
 
-/// Bytes of one v0 or v1 message with its 12 bytes of log overhead.
+/// Bytes of one v0 or v1 message, including its 12 bytes of log overhead.
 ///
 /// ```
 /// assert_eq!(kbat::format::message_len(0, Some(b"key"), Some(b"value")), 34);
@@ -67,10 +67,10 @@ pub fn message_len(magic: u8, key: Option<&[u8]>, value: Option<&[u8]>) -> usize
     usize_from_u64(legacy::message_len(magic, key, value)).saturating_add(LOG_OVERHEAD)
 }
 
-/// Bytes of a batch whose records take `records_len` bytes before compression: exact without compression, an upper bound
-/// with it.
+/// Bytes of a batch whose records take `records_len` bytes before compression: exact without compression, an upper
+/// bound with it.
 ///
-/// `records_len` is the sum of [`record_len`] for magic 2 and of [`message_len`] before.
+/// `records_len` is the sum of [`record_len`] for magic 2 and of [`message_len`] for magic 0 and 1.
 ///
 /// ```
 /// let records_len = kbat::format::record_len(0, 0, Some(b"key"), Some(b"value"), &[]);
@@ -86,16 +86,16 @@ pub fn batch_len_bound(magic: u8, compression: Compression, records_len: usize) 
     compressed_len_bound(compression, records_len).saturating_add(overhead)
 }
 
-/// The most that `len` bytes become. Each codec stores what it can't compress, at these costs.
+/// The maximum compressed size of `len` bytes. Each codec stores incompressible data at these costs.
 fn compressed_len_bound(compression: Compression, len: usize) -> usize {
     let per = |units: usize, cost: usize| units.saturating_add(1).saturating_mul(cost);
     let extra = match compression {
         Compression::None => 0,
-        // header and trailer; 5 bytes a stored block of at least 5000
+        // header and trailer; 5 bytes per stored block of at least 5000
         Compression::Gzip => per(len / 5000, 5).saturating_add(32),
         // header; per chunk of 32 KiB a length and snappy's own bound of 32 + n / 6
         Compression::Snappy => per(len / (32 << 10), 36).saturating_add(len / 6).saturating_add(16),
-        // header and end mark; a length per block of 64 KiB, stored where compression does not pay
+        // header and end mark; a length per block of 64 KiB, which is stored uncompressed if that is smaller
         Compression::Lz4 => per(len / (64 << 10), 4).saturating_add(11),
         // ZSTD_COMPRESSBOUND
         Compression::Zstd => (len >> 8).saturating_add((128_usize << 10).saturating_sub(len) >> 11).saturating_add(64),

@@ -1,7 +1,7 @@
-//! Varints and varlongs: zigzag over little-endian base 128, as protobuf's `sint32` and `sint64`.
+//! Varints and varlongs: zigzag over little-endian base 128, like protobuf's `sint32` and `sint64`.
 //!
-//! Follows `ByteUtils` of Kafka: encodings that are longer than needed are read, bits that do not fit the last byte are
-//! dropped, and a continuation bit in byte 5 (varint) or byte 10 (varlong) is an error.
+//! Follows `ByteUtils` of Kafka: accepts encodings that are longer than necessary, drops bits that do not fit the last
+//! byte, and rejects a continuation bit in byte 5 (varint) or byte 10 (varlong).
 
 /// Longest varint in bytes.
 pub(crate) const MAX_VARINT_LEN: usize = 5;
@@ -11,19 +11,19 @@ pub(crate) const MAX_VARLONG_LEN: usize = 10;
 /// Why a varint could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum VarintFault {
-    /// The bytes end inside it.
+    /// The bytes end inside the varint.
     Truncated,
     /// The continuation bit of its last possible byte is set.
     TooLong,
 }
 
-/// Reads a varint and moves `bytes` past it.
+/// Parses a varint and advances `bytes` past it.
 #[inline]
 pub(crate) fn read_varint(bytes: &mut &[u8]) -> Result<i32, VarintFault> {
     read_unsigned_varint(bytes).map(unzigzag32)
 }
 
-/// Reads a varint without the zigzag, as flexible messages use it.
+/// Parses a varint without the zigzag, as in flexible messages.
 #[inline]
 pub(crate) fn read_unsigned_varint(bytes: &mut &[u8]) -> Result<u32, VarintFault> {
     match *bytes {
@@ -39,7 +39,7 @@ pub(crate) fn read_unsigned_varint(bytes: &mut &[u8]) -> Result<u32, VarintFault
     }
 }
 
-/// Reads a varlong and moves `bytes` past it.
+/// Parses a varlong and advances `bytes` past it.
 #[inline]
 pub(crate) fn read_varlong(bytes: &mut &[u8]) -> Result<i64, VarintFault> {
     match *bytes {
@@ -55,7 +55,7 @@ pub(crate) fn read_varlong(bytes: &mut &[u8]) -> Result<i64, VarintFault> {
     }
 }
 
-/// The general case, out of line: three bytes and more are rare.
+/// The general case, not inlined: three bytes and more are rare.
 #[inline(never)]
 fn read_base128(bytes: &mut &[u8], max_len: usize) -> Result<u64, VarintFault> {
     let mut value = 0_u64;
@@ -121,13 +121,13 @@ fn write_base128(out: &mut Vec<u8>, mut value: u64) {
     out.push(crate::num::low_u8(value));
 }
 
-/// Bytes that a varint takes.
+/// Bytes of an encoded varint.
 #[inline]
 pub(crate) fn varint_len(value: i32) -> usize {
     base128_len(u64::from(zigzag32(value)))
 }
 
-/// Bytes that a varlong takes.
+/// Bytes of an encoded varlong.
 #[inline]
 pub(crate) fn varlong_len(value: i64) -> usize {
     base128_len(zigzag64(value))

@@ -11,10 +11,10 @@ use crate::format::legacy;
 use crate::num::u64_of;
 
 impl BatchBuilder {
-    /// Appends the batch to `out`, and nothing where no record was appended, as Kafka does.
+    /// Appends the batch to `out`. Like Kafka, appends nothing if the batch has no records.
     ///
     /// # Errors
-    /// Settings that contradict each other, a batch past 2³¹ − 1 bytes. `out` is then as before.
+    /// Settings that contradict each other, or a batch of more than 2³¹ − 1 bytes. `out` is then unchanged.
     pub fn finish_into(self, out: &mut Vec<u8>) -> Result<()> {
         self.validate_all()?;
         let Some(last_offset) = self.forced_last_offset.or(self.last_offset).filter(|_| self.count > 0) else {
@@ -35,11 +35,12 @@ impl BatchBuilder {
         result
     }
 
-    /// Appends the header of a batch that lost its records to compaction: magic 2, no codec, no delete horizon, its largest
-    /// timestamp kept.
+    /// Appends the header of a batch that lost its records to compaction: magic 2, no codec, no delete horizon, its
+    /// largest timestamp kept.
     ///
     /// # Errors
-    /// Settings that contradict each other, a last offset out of reach. `out` is then as before.
+    /// Settings that contradict each other, or a last offset that is too far from the base offset. `out` is then
+    /// unchanged.
     pub(crate) fn finish_empty_into(mut self, last_offset: i64, max_timestamp: i64, out: &mut Vec<u8>) -> Result<()> {
         (self.magic, self.compression, self.level) = (2, Compression::None, None);
         (self.delete_horizon_ms, self.base_timestamp, self.count) = (None, None, 0);
@@ -52,7 +53,7 @@ impl BatchBuilder {
     fn write_batch(&self, last_offset: i64, out: &mut Vec<u8>) -> Result<()> {
         let last_offset_delta =
             last_offset.checked_sub(self.base_offset).and_then(|delta| i32::try_from(delta).ok()).ok_or_else(|| {
-                Error::argument(format!("last offset {last_offset} is out of reach of the base offset"))
+                Error::argument(format!("last offset {last_offset} is too far from the base offset"))
             })?;
         let start = out.len();
         out.reserve(self.estimated_size());
@@ -69,7 +70,7 @@ impl BatchBuilder {
         Ok(())
     }
 
-    /// The 61 bytes; length and checksum are filled in afterwards.
+    /// Writes the 61 bytes of the header. Length and checksum are filled in afterwards.
     fn write_header(&self, last_offset_delta: i32, out: &mut Vec<u8>) {
         let max_timestamp = match self.timestamp_type {
             TimestampType::LogAppendTime => self.log_append_time,
@@ -102,12 +103,12 @@ impl BatchBuilder {
     }
 }
 
-/// A batch with one transaction marker, as a transaction coordinator has it written: 78 bytes.
+/// A batch with one transaction marker, as a transaction coordinator writes it: 78 bytes.
 ///
 /// `timestamp` is in milliseconds since the epoch.
 ///
 /// # Errors
-/// A record that is neither `Abort` nor `Commit`, a negative producer id or epoch.
+/// A record that is neither `Abort` nor `Commit`, or a negative producer id or epoch.
 ///
 /// ```
 /// # fn main() -> kbat::Result<()> {
@@ -125,7 +126,7 @@ pub fn end_transaction_marker(
     marker: &ControlRecord,
 ) -> Result<Vec<u8>> {
     if !matches!(marker, ControlRecord::Abort { .. } | ControlRecord::Commit { .. }) {
-        return Err(Error::argument(format!("{marker} is no transaction marker: use Abort or Commit")));
+        return Err(Error::argument(format!("{marker} is not a transaction marker: use Abort or Commit")));
     }
     if producer_id < 0 || producer_epoch < 0 {
         return Err(Error::argument("a transaction marker needs a producer id and epoch of 0 or more"));
@@ -174,7 +175,7 @@ pub(super) fn write_message(
     Ok(())
 }
 
-/// Overwrites bytes at a place that is there.
+/// Overwrites existing bytes.
 pub(crate) fn put(bytes: &mut [u8], at: usize, field: &[u8]) {
     if let Some(place) = bytes.get_mut(at..).and_then(|rest| rest.get_mut(..field.len())) {
         place.copy_from_slice(field);

@@ -1,4 +1,4 @@
-//! A builder for a batch that is as another one in all but its records.
+//! A builder with the settings of an existing batch.
 
 use crate::compression::Compression;
 use crate::format::attributes::TimestampType;
@@ -6,10 +6,10 @@ use crate::format::batch::Batch;
 use crate::format::builder::BatchBuilder;
 
 impl BatchBuilder {
-    /// Settings for a batch of `magic` like `batch`, as far as the magic has room for them: timestamp type and log append time;
-    /// between batches of magic 2 also producer, bits, leader epoch, delete horizon and last offset.
+    /// Settings for a batch of `magic` like `batch`, as far as `magic` supports them: timestamp type and log append
+    /// time; between batches of magic 2 also producer, flags, leader epoch, delete horizon and last offset.
     ///
-    /// As in Kafka, a delete horizon below 0 is none.
+    /// As in Kafka, a delete horizon below 0 means that there is none.
     pub(crate) fn like(batch: &Batch<'_>, magic: u8, compression: Compression, base_offset: i64) -> Self {
         let mut builder = Self::new().magic(magic).compression(compression).base_offset(base_offset);
         if batch.timestamp_type() == Some(TimestampType::LogAppendTime) && magic > 0 {

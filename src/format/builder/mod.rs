@@ -1,7 +1,8 @@
-//! [`BatchBuilder`]: records to bytes, for every magic and codec.
+//! [`BatchBuilder`]: encodes records for every magic and codec.
 //!
-//! After `MemoryRecordsBuilder` of Kafka: uncompressed output is the same to the byte, and what it refuses is refused here,
-//! before a byte is written. Magic 2 gives one batch; magic 0 and 1 one message a record, or one compressed set of them.
+//! Follows `MemoryRecordsBuilder` of Kafka: uncompressed output is identical byte for byte, and records that Kafka
+//! rejects are rejected before any byte is written. Magic 2 writes one batch. Magic 0 and 1 write one message per
+//! record, or one compressed set.
 
 mod finish;
 mod like;
@@ -20,10 +21,10 @@ use crate::format::header::{
 use crate::format::size::{NewHeader, batch_len_bound, body_len, message_len};
 use crate::format::varint::{write_varint, write_varlong};
 
-/// Where an uncompressed batch of common size fits without growing.
+/// An uncompressed batch of common size fits without reallocation.
 const INITIAL_CAPACITY: usize = 16 << 10;
 
-/// Builds a batch, record by record.
+/// Builds a batch record by record.
 ///
 /// ```
 /// # fn main() -> kbat::Result<()> {
@@ -53,7 +54,7 @@ pub struct BatchBuilder {
     partition_leader_epoch: i32,
     delete_horizon_ms: Option<i64>,
     forced_last_offset: Option<i64>,
-    /// Records as they will be stored, before compression.
+    /// Records in their stored form, before compression.
     records: Vec<u8>,
     base_timestamp: Option<i64>,
     max_timestamp: i64,
@@ -92,8 +93,8 @@ impl BatchBuilder {
     /// Appends a record at the next offset. `timestamp` is in milliseconds since the epoch, −1 for none.
     ///
     /// # Errors
-    /// Kafka's rules: no negative timestamp but −1, lengths and offset span within an `i32`, in a control batch the key of a
-    /// known control record. The builder is as before.
+    /// Kafka's rules: timestamps must be −1 or not negative, lengths and the span of offsets must fit an `i32`, and
+    /// records of a control batch need the key of a known control record. The builder is then unchanged.
     #[inline]
     pub fn append(&mut self, timestamp: i64, key: Option<&[u8]>, value: Option<&[u8]>) -> Result<()> {
         self.append_at(self.next_offset(), timestamp, key, value, &[])
@@ -102,7 +103,7 @@ impl BatchBuilder {
     /// Appends a record with headers at the next offset.
     ///
     /// # Errors
-    /// Those of [`BatchBuilder::append`]; headers below magic 2.
+    /// The errors of [`BatchBuilder::append`]; headers below magic 2.
     pub fn append_with_headers(
         &mut self,
         timestamp: i64,
@@ -116,8 +117,8 @@ impl BatchBuilder {
     /// Appends a control record at the next offset.
     ///
     /// # Errors
-    /// Those of [`BatchBuilder::append`]; a batch that is not a control batch; a marker outside a transactional batch; a
-    /// leader change without a partition leader epoch; an unknown type.
+    /// The errors of [`BatchBuilder::append`]; a batch that is not a control batch; a marker outside a transactional
+    /// batch; a leader change without a partition leader epoch; an unknown type.
     pub fn append_control(&mut self, timestamp: i64, record: &ControlRecord) -> Result<()> {
         if !self.control {
             return Err(Error::argument("control records need a control batch"));
@@ -139,7 +140,7 @@ impl BatchBuilder {
     /// Appends a record at an offset above the last one.
     ///
     /// # Errors
-    /// Those of [`BatchBuilder::append_with_headers`]; an offset that does not rise.
+    /// The errors of [`BatchBuilder::append_with_headers`]; an offset that does not rise.
     #[inline]
     pub fn append_at(
         &mut self,
@@ -169,7 +170,7 @@ impl BatchBuilder {
         self.last_offset.map_or(self.base_offset, |last| last.saturating_add(1))
     }
 
-    /// Everything that could refuse a record; returns its offset delta.
+    /// Makes every check that can reject a record. Returns its offset delta.
     #[inline]
     fn check(
         &self,
@@ -183,7 +184,7 @@ impl BatchBuilder {
             return Err(Error::argument(format!("offset {offset} does not come after {last}: offsets must rise")));
         }
         if offset < self.base_offset {
-            return Err(Error::argument(format!("offset {offset} lies before the base offset {}", self.base_offset)));
+            return Err(Error::argument(format!("offset {offset} is before the base offset {}", self.base_offset)));
         }
         if timestamp < 0 && timestamp != NO_TIMESTAMP {
             return Err(Error::argument(format!("timestamp {timestamp} is negative and not -1")));
@@ -234,7 +235,7 @@ impl BatchBuilder {
         Ok(())
     }
 
-    /// Whether a record of `len` bytes keeps the batch within an `i32`.
+    /// Whether the size of the batch still fits an `i32` after a record of `len` bytes.
     #[inline]
     fn has_room(&self, len: usize) -> bool {
         let used = self.records.len().saturating_add(BATCH_HEADER_LEN).saturating_add(5);
@@ -249,7 +250,8 @@ impl BatchBuilder {
         let stored_offset = if relative { offset.wrapping_sub(self.base_offset) } else { offset };
         let log_append = self.magic == 1 && self.timestamp_type == TimestampType::LogAppendTime;
         let timestamp = if log_append { self.log_append_time } else { timestamp };
-        // A log append time, for the others are checked; magic 2 stores any, as in Kafka.
+        // Only a log append time can be invalid here; the others are checked before. Like Kafka, magic 2 stores any
+        // value.
         if timestamp < NO_TIMESTAMP {
             return Err(Error::argument(format!("log append time {timestamp} is negative and not -1")));
         }
@@ -272,14 +274,15 @@ impl BatchBuilder {
         self.count
     }
 
-    /// Bytes that [`BatchBuilder::finish_into`] writes if nothing is compressed; exact without compression. 0 without
-    /// records.
+    /// Size of the batch in bytes before compression: what [`BatchBuilder::finish_into`] writes without compression. 0
+    /// without records.
     #[must_use]
     pub fn size(&self) -> usize {
         self.size_as(Compression::None)
     }
 
-    /// The most that [`BatchBuilder::finish_into`] can write: [`BatchBuilder::size`] where nothing is compressed.
+    /// Upper bound on the bytes that [`BatchBuilder::finish_into`] writes. Equal to [`BatchBuilder::size`] without
+    /// compression.
     #[must_use]
     pub fn estimated_size(&self) -> usize {
         self.size_as(self.compression)
@@ -292,7 +295,7 @@ impl BatchBuilder {
 
 #[cold]
 fn too_large() -> Error {
-    Error::argument("the batch would pass 2147483647 bytes")
+    Error::argument("the batch would exceed 2147483647 bytes")
 }
 
 #[inline]

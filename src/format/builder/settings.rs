@@ -6,9 +6,9 @@ use crate::format::attributes::TimestampType;
 use crate::format::builder::BatchBuilder;
 use crate::format::header::{NO_PRODUCER_EPOCH, NO_PRODUCER_ID};
 
-/// The settings. They are checked together, by [`BatchBuilder::validate`], the first append and the end.
+/// The settings. They are checked together by [`BatchBuilder::validate`], by the first append and at the end.
 impl BatchBuilder {
-    /// Magic 2, no compression, base offset 0, `CreateTime`, no producer.
+    /// The default settings: magic 2, no compression, base offset 0, `CreateTime`, no producer.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -28,28 +28,30 @@ impl BatchBuilder {
         self
     }
 
-    /// Level of the codec, as Kafka counts: gzip 1 to 9, lz4 1 to 17 (9 is the fast compressor), zstd −131072 to 22.
+    /// Compression level, numbered as in Kafka: gzip 1 to 9, lz4 1 to 17 (9 is the fast compressor), zstd −131072 to
+    /// 22.
     #[must_use]
     pub fn level(mut self, level: i32) -> Self {
         self.level = Some(level);
         self
     }
 
-    /// Offset of the batch; also that of the first record unless [`BatchBuilder::append_at`] says otherwise.
+    /// Offset of the batch, and of the first record unless [`BatchBuilder::append_at`] sets another.
     #[must_use]
     pub fn base_offset(mut self, base_offset: i64) -> Self {
         self.base_offset = base_offset;
         self
     }
 
-    /// What the timestamps are; magic 0 has none.
+    /// The type of the timestamps. Magic 0 has no timestamps.
     #[must_use]
     pub fn timestamp_type(mut self, timestamp_type: TimestampType) -> Self {
         self.timestamp_type = timestamp_type;
         self
     }
 
-    /// The time all records get with [`TimestampType::LogAppendTime`], milliseconds since the epoch. Sets that type too.
+    /// The timestamp of all records with [`TimestampType::LogAppendTime`], milliseconds since the epoch. Also sets that
+    /// type.
     #[must_use]
     pub fn log_append_time(mut self, timestamp: i64) -> Self {
         self.timestamp_type = TimestampType::LogAppendTime;
@@ -85,29 +87,29 @@ impl BatchBuilder {
         self
     }
 
-    /// Stores a delete horizon in place of the base timestamp, milliseconds since the epoch.
+    /// Stores a delete horizon instead of the base timestamp, milliseconds since the epoch.
     #[must_use]
     pub fn delete_horizon_ms(mut self, horizon: i64) -> Self {
         self.delete_horizon_ms = Some(horizon);
         self
     }
 
-    /// Makes the batch end at this offset instead of its last record's, as compaction does.
+    /// Sets the last offset of the batch, if that is not its last record's offset (as after compaction).
     #[must_use]
     pub fn last_offset(mut self, last_offset: i64) -> Self {
         self.forced_last_offset = Some(last_offset);
         self
     }
 
-    /// Checks the settings against each other, as Kafka does when it makes a builder.
+    /// Checks the settings against each other, as Kafka does when it creates a builder.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) that says which rule is broken.
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) with the broken rule.
     pub fn validate(&self) -> Result<()> {
         let magic = self.magic;
         let refuse = |what: &str| Err(Error::argument(what));
         if magic > 2 {
-            return refuse(&format!("magic {magic} is no message format: use 0, 1 or 2"));
+            return refuse(&format!("magic {magic} is not a message format: use 0, 1 or 2"));
         }
         if let Some(level) = self.level {
             self.validate_level(level)?;
@@ -143,7 +145,7 @@ impl BatchBuilder {
         }
     }
 
-    /// All rules, those that are checked when a batch is closed too.
+    /// All rules, including those that are checked when a batch is closed.
     pub(crate) fn validate_all(&self) -> Result<()> {
         self.validate()?;
         self.validate_producer()

@@ -1,7 +1,8 @@
-//! Offsets for the records: in place where that is possible, else in a batch built anew.
+//! Assigns offsets to the records, in place if possible, otherwise by rebuilding the batch.
 //!
-//! After `LogValidator`: nothing is compressed on either side and the formats are the same, in place; the formats differ, built
-//! anew; anything else, in place unless codec or format differ, the format is v0, or the offsets do not count from 0.
+//! Follows `LogValidator`. Without compression on either side, batches are changed in place if the formats are equal,
+//! and rebuilt if they differ. With compression, batches are changed in place unless codec or format differ, the format
+//! is v0, or the offsets do not count from 0.
 
 use crate::compression::{Compression, Scratch};
 use crate::error::Error;
@@ -19,7 +20,7 @@ use crate::format::validate::settings::ValidationSettings;
 use crate::limits::Limits;
 use crate::num::usize_from_u64;
 
-/// The records are checked and get their offsets.
+/// Checks the records and assigns their offsets.
 pub(super) fn assign(request: &Request<'_>, settings: &ValidationSettings, limits: &Limits) -> Step<Accepted> {
     let target = settings.compression.unwrap_or(request.source);
     let mut assign = Assign { request, settings, limits, target, scratch: Scratch::new() };
@@ -40,7 +41,7 @@ struct Assign<'a> {
     scratch: Scratch,
 }
 
-/// The largest timestamp so far, and where.
+/// The largest timestamp so far, and its offset.
 #[derive(Clone, Copy)]
 struct Latest {
     timestamp: i64,
@@ -53,7 +54,7 @@ impl Assign<'_> {
         check_records(batch, look, self.settings, &mut self.scratch, self.limits)
     }
 
-    /// Batches that are and stay uncompressed; v0 and v1 may have many.
+    /// Batches that are uncompressed and stay so. v0 and v1 may have several.
     fn uncompressed(&mut self) -> Step<Accepted> {
         if self.request.batches().any(|batch| batch.magic() != self.settings.magic) {
             for batch in self.request.batches() {
@@ -76,7 +77,7 @@ impl Assign<'_> {
         Ok(self.accept(bytes, next_offset, latest, false))
     }
 
-    /// A batch that is compressed, or is to be.
+    /// A batch that is compressed or will be.
     fn compressed(&mut self) -> Step<Accepted> {
         let first = self.request.first;
         let (magic, source) = (self.settings.magic, self.request.source);
@@ -96,8 +97,8 @@ impl Assign<'_> {
             }
         }
         if !in_place && short {
-            let message = "the offsets do not count from 0, and a broker that has skipped keys and values can't write \
-                           the batch anew";
+            let message = "the offsets do not count from 0, and the broker cannot rebuild a batch whose keys and \
+                           values it skipped";
             return refuse(ErrorCode::UnknownServerError, message, &first);
         }
         if !in_place {
@@ -109,7 +110,7 @@ impl Assign<'_> {
         Ok(self.accept(bytes, next_offset, Latest { timestamp: max_timestamp, offset: -1 }, false))
     }
 
-    /// Last offset, timestamps and leader epoch of a batch in place.
+    /// Sets the last offset, timestamps and leader epoch of a batch in place.
     fn set_fields(&self, bytes: &mut [u8], batch: &Batch<'_>, last_offset: i64, max_timestamp: i64) {
         let start = usize_from_u64(batch.position());
         let Some(bytes) = bytes.get_mut(start..).and_then(|rest| rest.get_mut(..batch.size())) else { return };
@@ -133,7 +134,7 @@ impl Assign<'_> {
         }
     }
 
-    /// All records in one batch, or in v0 and v1 without compression one message each.
+    /// Rebuilds all records as one batch, or in v0 and v1 without compression as one message each.
     fn rebuild(&mut self) -> Step<Accepted> {
         let (first, settings) = (self.request.first, self.settings);
         let mut builder = BatchBuilder::new()
@@ -155,7 +156,7 @@ impl Assign<'_> {
                 .map_err(|error| unreadable(error, &batch))?;
         }
         if builder.record_count() == 0 && settings.timestamp_type == TimestampType::LogAppendTime {
-            return refuse(ErrorCode::UnknownServerError, "no record to give a log append time", &first);
+            return refuse(ErrorCode::UnknownServerError, "no record to set a log append time on", &first);
         }
         let mut bytes = Vec::new();
         builder.finish_into(&mut bytes).map_err(|error| unreadable(error, &first))?;
@@ -184,7 +185,7 @@ impl Assign<'_> {
         }
     }
 
-    /// A batch built anew may be larger than the one that came.
+    /// Checks sizes again, because a rebuilt batch may be larger than the original.
     fn check_sizes(&self, accepted: &Accepted) -> Step<()> {
         let (most, first) = (self.settings.max_message_bytes, &self.request.first);
         let too_large = |batch: &Batch<'_>| accepted.is_rebuilt && batch.size() > most;
@@ -207,7 +208,7 @@ impl Assign<'_> {
     }
 }
 
-/// The attributes as Kafka computes them anew; bits without a meaning are gone.
+/// The attributes as Kafka recomputes them, without undefined bits.
 fn attributes(batch: &Batch<'_>, timestamp_type: TimestampType) -> Attributes {
     Attributes::of(
         batch.magic(),

@@ -1,12 +1,13 @@
-//! What a broker answers to a produce request, and what it would store.
+//! Validates a produce request as a broker does, and builds the batches that it would store.
 //!
 //! | order | checks | Kafka's class |
 //! |---|---|---|
-//! | `request.rs` | of the request's version; framing, base offset, size and checksum of each batch | `ProduceRequest`, `UnifiedLog` |
+//! | `request.rs` | the request's version; framing, base offset, size and checksum of each batch | `ProduceRequest`, `UnifiedLog` |
 //! | `records.rs` | offsets against counts, control batches, producers; each record's key and timestamp | `LogValidator` |
-//! | `assign.rs` | gives offsets in place, or builds the batch anew in the topic's codec and format; sizes again | `LogValidator`, `UnifiedLog` |
+//! | `assign.rs` | sets offsets in place, or rebuilds the batch in the topic's codec and format; sizes again | `LogValidator`, `UnifiedLog` |
 //!
-//! After Kafka 4.3.1. What depends on the partition's past is left out: sequences, duplicates and producer epochs.
+//! Follows Kafka 4.3.1. Checks that depend on the partition's history are omitted: sequences, duplicates and producer
+//! epochs.
 
 mod assign;
 mod outcome;
@@ -21,7 +22,7 @@ use crate::error::Result;
 use crate::limits::Limits;
 use outcome::Stop;
 
-/// Says what a broker would answer to a produce request with these bytes, without one.
+/// Checks whether a broker would accept a produce request with these bytes.
 ///
 /// ```
 /// # fn main() -> kbat::Result<()> {
@@ -44,8 +45,8 @@ use outcome::Stop;
 /// ```
 ///
 /// # Errors
-/// Where kbat can't tell: settings that contradict each other, a limit, a codec that is not built in. What the broker refuses is
-/// no error but [`Validation::Refused`].
+/// The outcome is unknown: settings that contradict each other, an exceeded limit, or a codec that is not built in. If
+/// the broker would reject the bytes, that is not an error but [`Validation::Refused`].
 pub fn validate(bytes: &[u8], settings: &ValidationSettings, limits: &Limits) -> Result<Validation> {
     settings.validate()?;
     match request::check(bytes, settings).and_then(|request| assign::assign(&request, settings, limits)) {

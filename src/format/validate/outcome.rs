@@ -1,4 +1,4 @@
-//! What comes of a validation.
+//! Outcomes of a validation.
 
 use std::fmt;
 
@@ -6,28 +6,28 @@ use crate::compression::Compression;
 use crate::error::{Error, ErrorKind, Position};
 use crate::format::batch::Batch;
 
-/// Record errors are kept up to this many: a small compressed batch can hold a hundred million records.
+/// Maximum number of record errors kept. A small compressed batch can hold a hundred million records.
 const MAX_RECORD_ERRORS: usize = 100_000;
 
-/// An error of Kafka's protocol, as far as the bytes of a produce request can cause it.
+/// The errors of Kafka's protocol that the bytes of a produce request can cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorCode {
-    /// What the broker did not foresee: codec numbers that do not exist, streams that can't be decompressed.
+    /// An exception that the broker does not handle: unknown codec numbers, streams that can't be decompressed.
     UnknownServerError,
-    /// A wrong checksum, bytes that are no batch.
+    /// A wrong checksum, or bytes that are not a batch.
     CorruptMessage,
     /// A batch above `max.message.bytes`.
     MessageTooLarge,
     /// Batches above `segment.bytes`.
     RecordListTooLarge,
-    /// Timestamps too far away, or of the type that only the broker gives.
+    /// Timestamps out of range, or of the type that only the broker may set.
     InvalidTimestamp,
     /// Transactional or idempotent batches in a log of an older message format.
     UnsupportedForMessageFormat,
     /// zstd in a request of a version before 7.
     UnsupportedCompressionType,
-    /// A producer with an epoch below the one that the log knows.
+    /// A producer epoch below the one in the log.
     InvalidProducerEpoch,
     /// A sequence that does not follow the producer's last one.
     OutOfOrderSequenceNumber,
@@ -81,47 +81,48 @@ impl fmt::Display for ErrorCode {
     }
 }
 
-/// What a broker answers.
+/// The response of a broker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Validation {
-    /// It would append.
+    /// The broker would append the batches.
     Accepted(Accepted),
-    /// It would refuse.
+    /// The broker would reject the request.
     Refused(Refusal),
 }
 
-/// What a broker would append.
+/// The batches that a broker would append.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Accepted {
-    /// The batches as it would store them: with offsets, leader epoch and, where the topic has it, the log append time.
+    /// The batches as the broker would store them, with offsets, leader epoch and, if the topic uses it, the log append
+    /// time.
     pub bytes: Vec<u8>,
     /// Offset after the last record.
     pub next_offset: i64,
     /// Largest timestamp in milliseconds since the epoch, −1 for none.
     pub max_timestamp: i64,
-    /// Offset that belongs to it in a time index: in v1 without compression that of the first record with it, else the last
-    /// of the batch; −1 for none.
+    /// Offset for that timestamp in a time index: for uncompressed v1 messages, that of the first record with it,
+    /// otherwise the last offset of the batch; −1 for none.
     pub shallow_offset_of_max_timestamp: i64,
-    /// Whether the batch was built anew: another codec or message format, or offsets that do not count from 0.
+    /// Whether the batch was rebuilt because of another codec or message format, or offsets that do not count from 0.
     pub is_rebuilt: bool,
-    /// Bytes of the request's whole batches; what follows is cut off without a word.
+    /// Bytes of the request's whole batches. A broker ignores the bytes after them without an error.
     pub valid_len: usize,
-    /// First offset of the batch in the log that this one repeats: the broker answers with it and appends nothing.
+    /// First offset of the existing batch that this one duplicates. The broker responds with it and appends nothing.
     pub duplicate_offset: Option<i64>,
 }
 
-/// Why a broker would refuse.
+/// Why a broker would reject the request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Refusal {
     /// The error in the produce response.
     pub code: ErrorCode,
-    /// Why, in Kafka's words where it has some.
+    /// The reason, in Kafka's own words if it has a message.
     pub message: String,
-    /// The records at fault, where the broker says which: the first 100,000.
+    /// The invalid records that the broker would report, at most 100,000.
     pub record_errors: Vec<RecordError>,
-    /// Where.
+    /// Position of the error.
     pub position: Position,
 }
 
@@ -131,16 +132,16 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// A record at fault.
+/// An invalid record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordError {
-    /// Which record of its batch, counting from 0.
+    /// Index of the record in its batch, counting from 0.
     pub index: u32,
-    /// What is wrong with it.
+    /// Why the record is invalid.
     pub message: String,
 }
 
-/// Why a validation ends early: the broker refuses, or kbat can't tell.
+/// Why a validation ends early: the broker rejects the request, or the outcome is unknown.
 pub(super) enum Stop {
     Refused(Box<Refusal>),
     Failed(Error),
@@ -154,7 +155,7 @@ impl From<Error> for Stop {
 
 pub(super) type Step<T> = std::result::Result<T, Stop>;
 
-/// A refusal of a batch.
+/// Rejects a batch.
 #[cold]
 pub(super) fn refuse<T>(code: ErrorCode, message: impl Into<String>, batch: &Batch<'_>) -> Step<T> {
     let position =
@@ -167,7 +168,7 @@ pub(super) fn refusal(code: ErrorCode, message: impl Into<String>, position: Pos
     Stop::Refused(Box::new(Refusal { code, message: message.into(), record_errors: Vec::new(), position }))
 }
 
-/// What a broker makes of an error met while reading the records of a batch.
+/// The broker's outcome for an error while reading the records of a batch.
 #[cold]
 pub(super) fn unreadable(error: Error, batch: &Batch<'_>) -> Stop {
     use ErrorCode::{CorruptMessage, InvalidRecord, UnknownServerError};
@@ -175,11 +176,12 @@ pub(super) fn unreadable(error: Error, batch: &Batch<'_>) -> Stop {
         ErrorKind::Limit { .. } | ErrorKind::Io(_) => return Stop::Failed(error),
         ErrorKind::UnsupportedCodec { id } if Compression::from_id(*id).is_some() => return Stop::Failed(error),
         ErrorKind::Crc { .. } | ErrorKind::BatchLength { .. } => CorruptMessage,
-        // a number of Java's that no rule foresaw: IllegalArgumentException, KafkaException, IndexOutOfBoundsException
+        // Kafka throws an exception that it does not map: IllegalArgumentException, KafkaException,
+        // IndexOutOfBoundsException
         ErrorKind::UnsupportedCodec { .. } | ErrorKind::Decompression { .. } | ErrorKind::InvalidArgument(_) => {
             UnknownServerError
         }
-        // of a message in a set the checksum is looked at first, and is wrong too but for bytes made up to have it right
+        // the broker checks the checksum of an inner message first, which is wrong too unless the bytes were crafted
         ErrorKind::Truncated | ErrorKind::InvalidValue { .. }
             if batch.is_legacy_wrapper() && error.position().record.is_some() =>
         {
@@ -195,7 +197,7 @@ pub(super) fn unreadable(error: Error, batch: &Batch<'_>) -> Stop {
     refusal(code, error.kind().to_string(), position)
 }
 
-/// Record errors, collected until the batch is through.
+/// Record errors, collected up to the end of the batch.
 #[derive(Default)]
 pub(super) struct RecordErrors {
     errors: Vec<RecordError>,
@@ -213,7 +215,7 @@ impl RecordErrors {
         }
     }
 
-    /// Refuses a batch that has any; invalid timestamps give the code where both kinds occur.
+    /// Rejects a batch that has any record errors. Invalid timestamps determine the code if both kinds occur.
     pub(super) fn check(self, batch: &Batch<'_>) -> Step<()> {
         let Some(first) = self.errors.first() else { return Ok(()) };
         let (code, message) = if self.invalid_timestamps {

@@ -1,8 +1,8 @@
 //! The checks of a batch's header against its records, and of each record.
 //!
-//! After `LogValidator.validateBatch` and `validateRecord`. Compressed v2 batches that may stay as they are get Kafka's short
-//! look (`DefaultRecord.readPartiallyFrom`): fields are stepped over one after the other and the lengths that records
-//! declare are compared with nothing. A broker stores a batch whose record lengths are wrong; consumers then fail on it.
+//! Follows `LogValidator.validateBatch` and `validateRecord`. Compressed v2 batches that may stay unchanged are parsed
+//! like Kafka's `DefaultRecord.readPartiallyFrom`: fields are skipped one after the other, and the declared record
+//! lengths are not checked. A broker stores a batch whose record lengths are wrong, and consumers then fail to read it.
 
 use crate::compression::{Compression, Payload, Scratch};
 use crate::error::{Error, ErrorKind, Result};
@@ -16,7 +16,7 @@ use crate::format::varint::{VarintFault, read_varint, read_varlong};
 use crate::limits::Limits;
 use crate::num::u64_of;
 
-/// What a batch may have at all.
+/// Checks the header of a batch.
 pub(super) fn check_header(batch: &Batch<'_>, first: &Batch<'_>, settings: &ValidationSettings) -> Step<()> {
     if batch.magic() != first.magic() {
         let message =
@@ -68,19 +68,19 @@ fn check_client_batch(batch: &Batch<'_>) -> Step<()> {
     Ok(())
 }
 
-/// What the records of a batch turned out to be.
+/// Results of checking the records of a batch.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Findings {
     pub(super) record_count: i64,
-    /// Of the records, −1 for none.
+    /// Largest timestamp of the records, −1 for none.
     pub(super) max_timestamp: i64,
-    /// Which record has it first.
+    /// Index of the first record that has it.
     pub(super) index_of_max_timestamp: i64,
     /// Whether offsets count from 0.
     pub(super) counts_from_zero: bool,
 }
 
-/// What the checks look at of a record.
+/// The parts of a record that the checks need.
 struct Seen {
     offset: i64,
     timestamp: i64,
@@ -88,14 +88,14 @@ struct Seen {
     magic: u8,
 }
 
-/// How a batch's records are walked.
+/// How to parse a batch's records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Look {
     Full,
     Short,
 }
 
-/// Checks all records of a batch; those that break a rule are collected.
+/// Checks all records of a batch and collects those that break a rule.
 pub(super) fn check_records(
     batch: &Batch<'_>,
     look: Look,
@@ -116,8 +116,8 @@ pub(super) fn check_records(
     Ok(checks.findings)
 }
 
-/// Whether the batch is an LZ4 frame whose blocks look back on each other: kbat reads them, Kafka's code does not. Without records it
-/// looks at no frame.
+/// Whether the batch is an LZ4 frame with linked blocks: kbat reads them, Kafka's code does not. Kafka reads no frame
+/// if the batch has no records.
 fn has_linked_blocks(batch: &Batch<'_>) -> bool {
     const INDEPENDENT_BLOCKS: u8 = 0x20;
     let is_lz4 = batch.attributes().codec_id() == Compression::Lz4.id();
@@ -195,7 +195,7 @@ impl<'a, 'b> Checks<'a, 'b> {
         Ok(())
     }
 
-    /// Where the bytes ended because the stream failed, that is the error.
+    /// If the bytes ended because the stream failed, returns the stream's error.
     #[cold]
     fn short_error(&self, kind: ErrorKind, payload: Payload<'_>) -> Error {
         let kind = match (kind, payload.fault) {
@@ -256,7 +256,7 @@ impl<'a, 'b> Checks<'a, 'b> {
     }
 }
 
-/// The magic that a message of a set has itself.
+/// The magic of a message inside a set.
 fn magic_of(record: &Record<'_>, batch_magic: u8) -> u8 {
     match record.extra {
         Extra::Headers { .. } => batch_magic,
@@ -264,14 +264,14 @@ fn magic_of(record: &Record<'_>, batch_magic: u8) -> u8 {
     }
 }
 
-/// A v2 record as a broker looks at it in passing.
+/// A v2 record, parsed only as far as a broker does.
 struct ShortRecord {
     timestamp_delta: i64,
     offset_delta: i32,
     has_key: bool,
 }
 
-/// A record that can't be stepped over.
+/// An error while skipping a record.
 enum ShortFault {
     Varint(VarintFault),
     Negative { value: i32, expected: &'static str },
@@ -319,7 +319,7 @@ impl ShortRecord {
     }
 }
 
-/// Nothing where the length is negative, which is null.
+/// Skips `len` bytes; skips nothing for a negative length, which means null.
 fn step_over(bytes: &mut &[u8], len: i32) -> std::result::Result<(), VarintFault> {
     let Ok(len) = usize::try_from(len) else { return Ok(()) };
     *bytes = bytes.get(len..).ok_or(VarintFault::Truncated)?;

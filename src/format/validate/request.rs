@@ -1,6 +1,6 @@
-//! The checks before any record is read: those of the request, then those of each batch's header and checksum.
+//! The checks before any record is parsed: first those of the request, then those of each batch's header and checksum.
 //!
-//! After `ProduceRequest.validateRecords` and `UnifiedLog.analyzeAndValidateRecords`.
+//! Follows `ProduceRequest.validateRecords` and `UnifiedLog.analyzeAndValidateRecords`.
 
 use crate::compression::Compression;
 use crate::error::{Error, ErrorKind, Position};
@@ -11,7 +11,7 @@ use crate::format::validate::outcome::{ErrorCode, Step, Stop, refusal, refuse, u
 use crate::format::validate::settings::{AppendOrigin, ValidationSettings};
 use crate::num::usize_from_u64;
 
-/// A request whose batches can be walked.
+/// A request with valid batches.
 pub(super) struct Request<'a> {
     /// The whole batches.
     pub(super) bytes: &'a [u8],
@@ -21,13 +21,13 @@ pub(super) struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// Walks the batches again; all of them have been seen.
+    /// Iterates over the batches again, all of which are valid.
     pub(super) fn batches(&self) -> impl Iterator<Item = Batch<'a>> + use<'a> {
         batches(self.bytes).map_while(Result::ok)
     }
 }
 
-/// Batches with Kafka's answers to bytes that are none.
+/// Iterates over batches and turns invalid bytes into Kafka's errors.
 struct Walk<'a>(Batches<'a>);
 
 impl<'a> Walk<'a> {
@@ -39,7 +39,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Zeros after the last batch, which a preallocated file may have and a request may not.
+    /// Rejects zeros after the last batch, which are allowed in a preallocated file but not in a request.
     fn check_zero_tail(&self) -> Step<()> {
         let rest = self.0.remainder();
         let length = rest.get(8..LOG_OVERHEAD).and_then(|length| length.first_chunk::<4>());
@@ -57,14 +57,14 @@ impl<'a> Walk<'a> {
 #[cold]
 fn no_batch(error: &Error) -> Stop {
     let code = match error.kind() {
-        // Kafka's sum overflows, and what it throws is no error of the protocol
+        // Kafka's sum overflows, which throws an exception that is not an error of the protocol
         ErrorKind::BatchLength { length, minimum } if length >= minimum => ErrorCode::UnknownServerError,
         _ => ErrorCode::CorruptMessage,
     };
     refusal(code, error.kind().to_string(), error.position())
 }
 
-/// All checks of this file.
+/// Makes all checks of this file.
 pub(super) fn check<'a>(bytes: &'a [u8], settings: &ValidationSettings) -> Step<Request<'a>> {
     if let Some(version) = settings.request_version {
         check_version(bytes, version)?;

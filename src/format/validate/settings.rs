@@ -1,4 +1,4 @@
-//! What a broker, a topic and a request say about an append.
+//! The settings of broker, topic and request that apply to an append.
 
 use crate::compression::Compression;
 use crate::error::{Error, Result};
@@ -6,39 +6,40 @@ use crate::format::attributes::TimestampType;
 use crate::format::builder::BatchBuilder;
 use crate::format::header::NO_PARTITION_LEADER_EPOCH;
 
-/// Who appends. Kafka's `AppendOrigin`; a follower's append is not validated and has no place here.
+/// The kind of sender. Follows Kafka's `AppendOrigin`, without followers, whose appends are not validated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum AppendOrigin {
     /// A producer.
     #[default]
     Client,
-    /// A group, transaction or share coordinator: may write control batches and any base offset.
+    /// A group, transaction or share coordinator. It may write control batches and any base offset.
     Coordinator,
-    /// The leader of the metadata quorum: its batches carry the leader epoch already.
+    /// The leader of the metadata quorum. Its batches already have the leader epoch.
     RaftLeader,
 }
 
-/// The topic's and the broker's settings, named as in Kafka, and the state that an append meets. The default is that of a
-/// topic without settings of its own on a 4.x broker, and an empty partition.
+/// The topic's and the broker's settings, named as in Kafka, and the state of the log. The default is a topic without
+/// settings of its own on a 4.x broker, and an empty partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ValidationSettings {
-    /// Version of the produce request, for the checks that come before all others: one batch of magic 2, from version 7 on
-    /// also zstd. `None` leaves them out. Default 13.
+    /// Version of the produce request, for the checks that come before all others: one batch of magic 2, from version 7
+    /// on also zstd. `None` omits these checks. Default 13.
     pub request_version: Option<i16>,
-    /// Who appends.
+    /// The kind of sender.
     pub origin: AppendOrigin,
-    /// Message format of the log. Since Kafka 4 always 2, the default.
+    /// Message format of the log. Since Kafka 4 always 2, which is the default.
     pub magic: u8,
     /// `compression.type`: a codec, or `None` for `producer`.
     pub compression: Option<Compression>,
-    /// Level of that codec, as Kafka counts.
+    /// Compression level of that codec, numbered as in Kafka.
     pub level: Option<i32>,
     /// `message.timestamp.type`.
     pub timestamp_type: TimestampType,
-    /// `message.timestamp.before.max.ms`: by how many milliseconds a timestamp may lie before now. Default any.
+    /// `message.timestamp.before.max.ms`: how many milliseconds a timestamp may be in the past. Default: any.
     pub timestamp_before_max_ms: i64,
-    /// `message.timestamp.after.max.ms`: by how many milliseconds a timestamp may lie after now. Default an hour, as since 4.0.
+    /// `message.timestamp.after.max.ms`: how many milliseconds a timestamp may be in the future. Default: one hour, as
+    /// since 4.0.
     pub timestamp_after_max_ms: i64,
     /// Whether `cleanup.policy` has `compact`: every record needs a key.
     pub compacted: bool,
@@ -48,9 +49,9 @@ pub struct ValidationSettings {
     pub segment_bytes: usize,
     /// The broker's clock, milliseconds since the epoch.
     pub now_ms: i64,
-    /// Log end offset: what the first record gets.
+    /// Log end offset: the offset of the first record.
     pub base_offset: i64,
-    /// The leader's epoch, which batches get.
+    /// The leader epoch to store in batches.
     pub partition_leader_epoch: i32,
 }
 
@@ -79,10 +80,10 @@ impl ValidationSettings {
     /// Checks the settings against each other.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) that says which rule is broken.
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) with the broken rule.
     pub fn validate(&self) -> Result<()> {
         if self.level.is_some() && self.compression.is_none() {
-            return Err(Error::argument("a level needs a compression to go with it"));
+            return Err(Error::argument("a compression level needs a codec: set compression too"));
         }
         if self.base_offset < 0 {
             return Err(Error::argument(format!("base offset {} is negative", self.base_offset)));
@@ -95,7 +96,7 @@ impl ValidationSettings {
         self.origin == AppendOrigin::Client
     }
 
-    /// By Kafka's sum, which wraps.
+    /// Uses Kafka's arithmetic, which wraps.
     pub(super) fn is_out_of_range(&self, timestamp: i64) -> bool {
         let age = self.now_ms.wrapping_sub(timestamp);
         age > self.timestamp_before_max_ms || age.wrapping_neg() > self.timestamp_after_max_ms
