@@ -3,10 +3,10 @@
 use crate::compression::Compression;
 use crate::error::{Error, ErrorKind, Result};
 
-/// Appends `input` to `out`, compressed as Kafka would for a batch of that magic.
+/// Appends `input` to `out`, compressed as Kafka compresses a batch of that magic.
 ///
 /// # Errors
-/// A codec that is not built in. `out` is as it was after an error.
+/// A codec that is not built in. `out` is then unchanged.
 pub(crate) fn compress(
     compression: Compression,
     level: Option<i32>,

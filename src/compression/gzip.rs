@@ -1,11 +1,11 @@
 //! Gzip: RFC 1952, as `java.util.zip.GZIPInputStream` reads it.
 //!
-//! Members one after the other are one stream; what follows the last one and is no header is ignored. Optional header
-//! fields are skipped, a header checksum is verified.
+//! Consecutive members form one stream; bytes after the last member that are not a header are ignored. Optional header
+//! fields are skipped, and a header checksum is verified.
 //!
-//! The fast way is libdeflate, which decodes one member from one buffer and does not say where it ended. So it is only
-//! taken where no second member can be: where the three bytes that begin a member do not occur again. Everything else,
-//! errors included, goes through a streaming decoder, which also leaves what it gave before a fault.
+//! The fast path is libdeflate, which decodes one member from one buffer and does not report where it ended. It is used
+//! only if there can be no second member: if the three bytes that begin a member occur only once. All other input,
+//! including invalid input, goes through a streaming decoder, which also keeps its output before an error.
 
 use flate2::{Decompress, FlushDecompress, Status};
 use libdeflater::{CompressionLvl, Compressor, DecompressionError, Decompressor};
@@ -20,12 +20,12 @@ const HAS_HEADER_CHECKSUM: u8 = 0x02;
 const HAS_EXTRA: u8 = 0x04;
 const HAS_NAME: u8 = 0x08;
 const HAS_COMMENT: u8 = 0x10;
-/// Output of one call of the streaming decoder; what such a call gave before a fault is lost, as in Java.
+/// Output bytes per call of the streaming decoder. As in Java, the output of a call that fails is lost.
 const STEP_LEN: usize = 16 << 10;
-/// What the JDK uses where Kafka says −1.
+/// The JDK's default, which Kafka selects with −1.
 const DEFAULT_LEVEL: i32 = 6;
 
-/// The decoders, made when first needed.
+/// The decoders, created on first use.
 #[derive(Default)]
 pub(crate) struct Context {
     fast: Option<Decompressor>,
@@ -44,11 +44,11 @@ impl Context {
         decompress_stream(input, output)
     }
 
-    /// One member from one buffer. `false` where libdeflate refuses it.
+    /// Decodes one member from one buffer. Returns `false` if libdeflate rejects it.
     fn decompress_one(&mut self, input: &[u8], output: &mut Output<'_>) -> Result<bool, StreamFault> {
         let decoder = self.fast.get_or_insert_with(Decompressor::new);
         loop {
-            // the room is all that the buffer has: after the first batches it fits and no try is lost
+            // use all free space of the buffer: after the first batches the output fits, and no attempt is wasted
             let (_, room) = output.room(input.len().saturating_mul(4));
             match decoder.gzip_decompress(input, room) {
                 Ok(len) => {
@@ -76,8 +76,8 @@ fn decompress_stream(mut input: &[u8], output: &mut Output<'_>) -> Result<(), St
     }
 }
 
-/// After a member: the length of a further header. Anything that is none, or too short for a member, ends the stream without
-/// an error, as in Java.
+/// After a member, the length of the next header. As in Java, bytes that are not a header or are too short for a member
+/// end the stream without an error.
 fn header_len_of_next(input: &[u8]) -> Option<usize> {
     if input.len() <= FIXED_HEADER_LEN.saturating_add(TRAILER_LEN) {
         return None;
@@ -85,7 +85,7 @@ fn header_len_of_next(input: &[u8]) -> Option<usize> {
     header_len(input).ok().flatten()
 }
 
-/// Decompresses one member after its header. Returns how many bytes it takes, trailer included.
+/// Decompresses one member after its header. Returns its size in bytes, including the trailer.
 fn decompress_member(input: &[u8], output: &mut Output<'_>) -> Result<usize, StreamFault> {
     let mut inflate = Decompress::new(false);
     let start = output.filled();
@@ -93,7 +93,7 @@ fn decompress_member(input: &[u8], output: &mut Output<'_>) -> Result<usize, Str
     loop {
         let rest = input.get(usize_from_u64(inflate.total_in())..).unwrap_or_default();
         let room = output.step(STEP_LEN);
-        // at the bound the end of the stream may still be unread: one byte more tells
+        // at the limit, the end of the stream may still be unread: decode one more byte to find out
         let at_bound = room.is_empty();
         let room = if at_bound { beyond.as_mut_slice() } else { room };
         let (before_in, before_out) = (inflate.total_in(), inflate.total_out());
@@ -120,7 +120,7 @@ fn decompress_member(input: &[u8], output: &mut Output<'_>) -> Result<usize, Str
 
 fn check_trailer(trailer: &[u8], member: &[u8]) -> Result<(), StreamFault> {
     let Some(&[c0, c1, c2, c3, l0, l1, l2, l3]) = trailer.first_chunk::<TRAILER_LEN>() else {
-        return Err(StreamFault::invalid("the trailer is cut"));
+        return Err(StreamFault::invalid("the trailer is truncated"));
     };
     let crc = u32::from_le_bytes([c0, c1, c2, c3]);
     let len = u32::from_le_bytes([l0, l1, l2, l3]);
@@ -130,9 +130,9 @@ fn check_trailer(trailer: &[u8], member: &[u8]) -> Result<(), StreamFault> {
     Ok(())
 }
 
-/// Length of the member header at the start of `input`; `None` where none begins there.
+/// Length of the member header at the start of `input`; `None` if there is none.
 fn header_len(input: &[u8]) -> Result<Option<usize>, StreamFault> {
-    let cut = || StreamFault::invalid("the header is cut");
+    let cut = || StreamFault::invalid("the header is truncated");
     if !input.starts_with(&MEMBER_START) {
         return Ok(None);
     }
@@ -159,7 +159,7 @@ fn header_len(input: &[u8]) -> Result<Option<usize>, StreamFault> {
     Ok(Some(input.len().saturating_sub(rest.len())))
 }
 
-/// Appends `input` as one member. Levels 1 to 9; without one, the JDK's default.
+/// Appends `input` as one member. Levels 1 to 9; `None` is the JDK's default.
 pub(crate) fn compress(level: Option<i32>, input: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
     let level = CompressionLvl::new(level.unwrap_or(DEFAULT_LEVEL)).map_err(|_| "no such level".to_owned())?;
     let mut compressor = Compressor::new(level);

@@ -1,18 +1,18 @@
-//! LZ4 as Kafka reads and writes it: an own subset of the frame format, after `Lz4BlockInputStream`.
+//! LZ4 as Kafka reads and writes it: its own subset of the frame format. Follows `Lz4BlockInputStream`.
 //!
 //! ```text
 //! magic             u32 LE  0x184d2204
 //! FLG               u8      version 01 | independent blocks | block checksums | content size | content checksum | 00
 //! BD                u8      block size id 4..7 in bits 4-6: 64 KiB, 256 KiB, 1 MiB, 4 MiB
-//! content size      u64 LE  if FLG says so; skipped
-//! header checksum   u8      second byte of xxHash32 over FLG..; over the frame magic too in every v0 set brokers stored
-//! blocks            u32 LE length, bit 31 = stored as is; bytes; xxHash32 if FLG says so
+//! content size      u64 LE  if set in FLG; skipped
+//! header checksum   u8      second byte of xxHash32 over FLG..; in v0 sets stored by brokers also over the frame magic
+//! blocks            u32 LE length, bit 31 = stored uncompressed; bytes; xxHash32 if set in FLG
 //! end mark          u32     length 0
-//! content checksum  u32     if FLG says so; must be there, is not verified
+//! content checksum  u32     if set in FLG; required but not verified
 //! ```
 //!
-//! What follows the end mark is ignored. For magic 0 the header checksum is not looked at, since both kinds exist.
-//! Linked blocks, which Java refuses and kafka-python 1.3.5 wrote, are read (docs/differences.md).
+//! Bytes after the end mark are ignored. For magic 0 the header checksum is not verified, because both kinds exist.
+//! Linked blocks, which Java rejects and kafka-python 1.3.5 wrote, are supported (docs/differences.md).
 
 use lz4_flex::block;
 use xxhash_rust::xxh32::xxh32;
@@ -29,7 +29,7 @@ const WRITTEN_BLOCK_LEN: usize = 64 << 10;
 const STORED_BIT: u32 = 1 << 31;
 /// Kafka's default level, and the one that selects the fast compressor (KIP-390).
 const FAST_LEVEL: i32 = 9;
-/// What a linked block may look back on.
+/// The window of earlier output that a linked block may refer to.
 const WINDOW_LEN: usize = 64 << 10;
 
 struct FrameHeader {
@@ -133,7 +133,7 @@ fn check_block(input: &mut &[u8], block: &[u8]) -> Result<(), StreamFault> {
 }
 
 fn decompress_block(block: &[u8], header: &FrameHeader, output: &mut Output<'_>) -> Result<(), StreamFault> {
-    // one byte of a block stands for at most 255 of output
+    // one byte of a block expands to at most 255 bytes of output
     let most = block.len().saturating_mul(255).min(header.max_block_len);
     let (before, room) = output.room(most);
     let cut_by_limit = room.len() < most;
@@ -155,9 +155,9 @@ fn decompress_block(block: &[u8], header: &FrameHeader, output: &mut Output<'_>)
     }
 }
 
-/// Appends `input` as Kafka writes it: independent blocks of 64 KiB, no content size, and for magic 0 the header checksum
-/// that old brokers expect. Level 9, the default, is the fast compressor; every other one selects the slow, dense one at
-/// that level, as in Kafka.
+/// Appends `input` as Kafka writes it: independent blocks of 64 KiB, no content size, and for magic 0 the header
+/// checksum that old brokers expect. As in Kafka, level 9, the default, is the fast compressor, and every other level
+/// selects the slower high-compression one.
 pub(crate) fn compress(magic: u8, level: Option<i32>, input: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
     let descriptor = [WRITTEN_FLG, WRITTEN_BD];
     let also_hashed: &[u8] = if magic == 0 { &FRAME_MAGIC } else { &[] };

@@ -1,7 +1,8 @@
-//! Codecs: one file each, with every dialect found in the wild.
+//! Codecs: one file each, with every variant that clients and brokers have written.
 //!
-//! Decompression writes into an [`Output`] whose growth follows what was really produced, never a number read from the
-//! input, and stops at a bound. A stream that fails half-way leaves what it gave before, and a [`CodecFault`].
+//! Decompression writes into an [`Output`], which grows with the decompressed bytes, never by a number read from the
+//! input, and which has a limit. A stream that fails in the middle keeps its output so far and reports a
+//! [`CodecFault`].
 
 mod compress;
 #[cfg(feature = "gzip")]
@@ -10,7 +11,7 @@ mod gzip;
 mod lz4;
 #[cfg_attr(
     not(all(feature = "gzip", feature = "snappy", feature = "lz4", feature = "zstd")),
-    allow(dead_code, reason = "every codec uses its part")
+    allow(dead_code, reason = "each codec uses only some of these")
 )]
 mod output;
 mod scratch;
@@ -112,11 +113,11 @@ impl FromStr for Compression {
     }
 }
 
-/// A batch's records, decompressed as far as that went.
+/// The decompressed bytes of a batch's records, possibly incomplete.
 #[derive(Debug)]
 pub(crate) struct Payload<'s> {
     pub(crate) bytes: &'s [u8],
-    /// What ended the stream before its time.
+    /// The error that ended the stream early.
     pub(crate) fault: Option<CodecFault>,
 }
 
@@ -126,12 +127,12 @@ impl<'s> Payload<'s> {
     }
 }
 
-/// Why a stream could not be decompressed to its end.
+/// Why a stream could not be fully decompressed.
 #[derive(Debug, Clone)]
 pub(crate) enum CodecFault {
-    /// The codec refused the bytes.
+    /// The codec rejected the bytes.
     Refused(Compression, String),
-    /// A bound was reached.
+    /// A limit was reached.
     Limit { name: &'static str, limit: usize },
     /// The crate was built without this codec.
     #[cfg(not(all(feature = "gzip", feature = "snappy", feature = "lz4", feature = "zstd")))]
@@ -152,25 +153,25 @@ impl CodecFault {
     }
 }
 
-/// What a codec says of a stream, before anyone knows which codec it was.
+/// An error of a codec that does not name the codec yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(
     not(all(feature = "gzip", feature = "snappy", feature = "lz4", feature = "zstd")),
-    allow(dead_code, reason = "every codec uses its part")
+    allow(dead_code, reason = "each codec uses only some of these")
 )]
 pub(crate) enum StreamFault {
     /// The bytes break the codec's format.
     Invalid(String),
-    /// The output is full.
+    /// The output has reached its limit.
     Full,
-    /// There is no code for the codec.
+    /// The codec is not built in.
     #[cfg(not(all(feature = "gzip", feature = "snappy", feature = "lz4", feature = "zstd")))]
     NotBuilt,
 }
 
 #[cfg_attr(
     not(all(feature = "gzip", feature = "snappy", feature = "lz4", feature = "zstd")),
-    allow(dead_code, reason = "every codec uses its part")
+    allow(dead_code, reason = "each codec uses only some of these")
 )]
 impl StreamFault {
     #[cold]

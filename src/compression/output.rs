@@ -1,17 +1,18 @@
-//! Where codecs write: a buffer that is reused from batch to batch, grows by what was produced, and ends at a bound.
+//! The output of codecs: a buffer that is reused for every batch, grows with the decompressed bytes, and has a limit.
 
 use crate::compression::StreamFault;
 
-/// First size of the buffer.
+/// Initial size of the buffer.
 const INITIAL_LEN: usize = 64 << 10;
-/// Up to here the buffer doubles. A larger one grows by leaps: while it is copied there are two, and what is freed the allocator
-/// may keep for a while.
+/// The buffer doubles up to this size. A larger buffer grows by a higher factor, because copying needs both the old and
+/// the new one, and the allocator may keep the freed memory for some time.
 const LARGE_LEN: usize = 16 << 20;
 const LEAP: usize = 64;
-/// What codecs lay beside their output, at most, so that a buffer of the bound's length need not be copied for it.
+/// Maximum bytes that codecs store after their output, so that a buffer of the limit's size need not grow for them.
 const BESIDE_LEN: usize = 128 << 10;
 
-/// Decompressed bytes under a bound. The buffer keeps its length between uses, so that only its first growth zeroes memory.
+/// Decompressed bytes with a limit. The buffer keeps its length between uses, so that only its first growth zeroes
+/// memory.
 #[derive(Debug)]
 pub(crate) struct Output<'b> {
     buffer: &'b mut Vec<u8>,
@@ -28,15 +29,15 @@ impl<'b> Output<'b> {
         self.filled
     }
 
-    /// Forgets what was produced after the first `len` bytes.
+    /// Discards the output after the first `len` bytes.
     pub(crate) fn truncate(&mut self, len: usize) {
         self.filled = self.filled.min(len);
     }
 
-    /// Room for `len` bytes at least, as far as the bound allows; possibly more, never more than the bound.
-    /// The bytes before it come along.
+    /// Free space for at least `len` bytes if the limit allows; possibly more, but never past the limit. Also returns
+    /// the bytes before it.
     ///
-    /// Callers ask for what their input can really become, not for what it claims.
+    /// Callers request the size that their input can really decompress to, not the size that it declares.
     pub(crate) fn room(&mut self, len: usize) -> (&[u8], &mut [u8]) {
         let wanted = self.filled.saturating_add(len).min(self.limit);
         if self.buffer.len() < wanted {
@@ -48,20 +49,20 @@ impl<'b> Output<'b> {
         (before, room.get_mut(..len).unwrap_or_default())
     }
 
-    /// Room for one step: `len` bytes, or what the bound leaves of them.
+    /// Free space for one step: `len` bytes, or fewer at the limit.
     pub(crate) fn step(&mut self, len: usize) -> &mut [u8] {
         let (_, room) = self.room(len);
         let len = room.len().min(len);
         room.get_mut(..len).unwrap_or_default()
     }
 
-    /// Bytes that may still be produced.
+    /// Bytes left up to the limit.
     pub(crate) fn left(&self) -> usize {
         self.limit.saturating_sub(self.filled)
     }
 
-    /// `len` bytes to work in, of which the first become output when they are committed. They may reach past the bound: what
-    /// a codec lays beside its output is no output.
+    /// A buffer of `len` bytes, of which the first become output by a commit. It may exceed the limit, because bytes
+    /// that a codec stores after its output are not output.
     pub(crate) fn workspace(&mut self, len: usize) -> &mut [u8] {
         let end = self.filled.saturating_add(len);
         if self.buffer.len() < end {
@@ -70,7 +71,7 @@ impl<'b> Output<'b> {
         self.buffer.get_mut(self.filled..end).unwrap_or_default()
     }
 
-    /// Doubles the buffer. `Full` when the bound is reached.
+    /// Doubles the buffer. Returns `Full` at the limit.
     pub(crate) fn grow(&mut self) -> Result<(), StreamFault> {
         let len = self.buffer.len().max(self.filled);
         if len >= self.limit {
@@ -80,12 +81,13 @@ impl<'b> Output<'b> {
         Ok(())
     }
 
-    /// Makes the buffer `wanted` bytes long at least, and longer by a factor as far as the bound and `most` allow.
+    /// Grows the buffer to at least `wanted` bytes, and by a factor as far as the limit and `most` allow.
     fn lengthen(&mut self, wanted: usize, most: usize) {
         let doubled = self.buffer.len().saturating_mul(2).max(INITIAL_LEN).min(self.limit).max(wanted);
         let leap = self.buffer.len().saturating_mul(LEAP).min(most);
         let len = if doubled > LARGE_LEN { doubled.max(leap) } else { doubled };
-        // zeroed by the system, page by page as they are written; to the byte, where a vector left to itself takes up to twice
+        // the system zeroes pages on first write; a new vector has the exact size, while growing a vector may allocate
+        // twice as much
         let mut longer = vec![0; len];
         let filled = self.filled.min(self.buffer.len());
         if let (Some(to), Some(from)) = (longer.get_mut(..filled), self.buffer.get(..filled)) {
@@ -94,12 +96,12 @@ impl<'b> Output<'b> {
         *self.buffer = longer;
     }
 
-    /// Counts `len` bytes of the room as produced.
+    /// Marks `len` bytes of the free space as output.
     pub(crate) fn commit(&mut self, len: usize) {
         self.filled = self.filled.saturating_add(len).min(self.buffer.len());
     }
 
-    /// Appends bytes as they are.
+    /// Appends bytes.
     pub(crate) fn extend(&mut self, bytes: &[u8]) -> Result<(), StreamFault> {
         let (_, room) = self.room(bytes.len());
         let Some(room) = room.get_mut(..bytes.len()) else { return Err(StreamFault::Full) };

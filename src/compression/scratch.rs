@@ -1,9 +1,10 @@
-//! The caller's memory for decompression, and the codecs' contexts.
+//! The caller's buffers for decompression, and the codecs' contexts.
 
 use crate::compression::{CodecFault, Compression, Output, Payload, StreamFault};
 use crate::limits::Limits;
 
-/// Memory and codec contexts, reused from batch to batch. One per thread of work; grows to the largest batch it has seen.
+/// Buffers and codec contexts, reused for every batch. Use one per thread; it grows to the largest batch it has
+/// decompressed.
 ///
 /// ```
 /// # fn main() -> kbat::Result<()> {
@@ -26,19 +27,19 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Holds no memory until it is used.
+    /// Creates a scratch, which allocates on first use.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Bytes of memory held for decompressed records.
+    /// Bytes of the buffer for decompressed records.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.buffer.capacity()
     }
 
-    /// Gives memory past `len` bytes back.
+    /// Frees memory beyond `len` bytes.
     pub fn shrink_to(&mut self, len: usize) {
         if self.buffer.len() > len {
             self.buffer.truncate(len);
@@ -46,8 +47,8 @@ impl Scratch {
         }
     }
 
-    /// The first `len` bytes that were decompressed last: themselves where they fill much of the memory and more than `kept` bytes,
-    /// else a copy. No more than `kept` bytes stay.
+    /// The first `len` bytes of the last decompression: the buffer itself if they fill much of it and are more than
+    /// `kept` bytes, otherwise a copy. The scratch keeps at most `kept` bytes.
     #[cfg(feature = "python")]
     pub(crate) fn take(&mut self, len: usize, kept: usize) -> Vec<u8> {
         let bytes = if len > kept && len >= self.buffer.len() / 2 {
@@ -60,7 +61,7 @@ impl Scratch {
         bytes
     }
 
-    /// Decompresses `input`, which a batch of that magic holds.
+    /// Decompresses `input` from a batch of that magic.
     pub(crate) fn decompress<'s>(
         &'s mut self,
         compression: Compression,

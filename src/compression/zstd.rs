@@ -1,23 +1,23 @@
-//! Zstandard: frames with and without content size, one after the other, skippable frames between them.
+//! Zstandard: consecutive frames with or without content size, and skippable frames between them.
 //!
-//! As zstd-jni reads them for Kafka: what is no frame is an error, empty input is an empty stream, a window of more than
-//! 128 MiB is refused. The fast way decodes whole frames into the room the buffer has; a stream that fails goes through the
-//! streaming decoder, which leaves what it gave before the fault.
+//! Follows zstd-jni as used by Kafka: bytes that are not a frame are an error, empty input is an empty stream, and a
+//! window of more than 128 MiB is rejected. The fast path decodes whole frames into the free space of the buffer. A
+//! stream that fails is decoded again by the streaming decoder, which keeps its output before the error.
 
 use zstd::zstd_safe::{CCtx, CParameter, DCtx, InBuffer, OutBuffer, find_frame_compressed_size, get_error_name};
 
 use crate::compression::{Output, StreamFault};
 
 const FRAME_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-/// The largest window that zstd's streaming decoder takes unasked, as log2.
+/// log2 of the largest window that zstd's streaming decoder accepts by default.
 const MAX_WINDOW_LOG: u32 = 27;
 const SINGLE_SEGMENT: u8 = 0x20;
-/// What Kafka decompresses in one step; the bytes of a step that meets a fault are lost.
+/// Bytes that Kafka decompresses in one step. The output of a step that fails is lost.
 const STEP_LEN: usize = 16 << 10;
-/// What Kafka's configuration says where none is given.
+/// Default level of Kafka's configuration.
 const DEFAULT_LEVEL: i32 = 3;
 
-/// The decoder, made when first needed.
+/// The decoder, created on first use.
 #[derive(Default)]
 pub(crate) struct Context {
     decoder: Option<DCtx<'static>>,
@@ -38,7 +38,7 @@ impl Context {
     }
 }
 
-/// Frame by frame into the output. `false` where anything but the bound is in the way.
+/// Decodes frame by frame into the output. Returns `false` on any error other than the limit.
 fn decompress_frames(decoder: &mut DCtx<'_>, mut input: &[u8], output: &mut Output<'_>) -> Result<bool, StreamFault> {
     while !input.is_empty() {
         let Ok(len) = find_frame_compressed_size(input) else { return Ok(false) };
@@ -48,7 +48,7 @@ fn decompress_frames(decoder: &mut DCtx<'_>, mut input: &[u8], output: &mut Outp
                 return Ok(false);
             }
             loop {
-                // the room is all that the buffer has: after the first batches it fits and no try is lost
+                // use all free space of the buffer: after the first batches the output fits, and no attempt is wasted
                 let (_, room) = output.room(frame.len().saturating_mul(4));
                 match decoder.decompress(room, frame) {
                     Ok(len) => {
@@ -77,7 +77,8 @@ fn window_log(frame: &[u8]) -> Option<u32> {
     Some(size.checked_next_power_of_two()?.ilog2())
 }
 
-/// As zstd-jni's stream: what it reads in one go may end inside of a frame if another one ended in it before.
+/// Decodes like zstd-jni's stream. A chunk of its input may end inside a frame if an earlier frame ended in the same
+/// chunk.
 fn decompress_stream(decoder: &mut DCtx<'_>, input: &[u8], output: &mut Output<'_>) -> Result<(), StreamFault> {
     let invalid = |code| StreamFault::invalid(get_error_name(code));
     decoder.init().map_err(invalid)?;
@@ -101,13 +102,13 @@ fn decompress_stream(decoder: &mut DCtx<'_>, input: &[u8], output: &mut Output<'
             }
         }
     }
-    if frame_ended { Ok(()) } else { Err(StreamFault::invalid("the frame is cut")) }
+    if frame_ended { Ok(()) } else { Err(StreamFault::invalid("the frame is truncated")) }
 }
 
-/// Appends `input` as one frame. Without a level, Kafka's default.
+/// Appends `input` as one frame. `None` is Kafka's default level.
 pub(crate) fn compress(level: Option<i32>, input: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
     thread_local! {
-        // a context is a few hundred kilobytes of tables: making one costs more than compressing a small batch
+        // a context has a few hundred kilobytes of tables: creating one costs more than compressing a small batch
         static ENCODER: std::cell::RefCell<Option<CCtx<'static>>> = const { std::cell::RefCell::new(None) };
     }
     ENCODER.with_borrow_mut(|encoder| {

@@ -1,4 +1,4 @@
-//! Which rows go to which directory: Hive's layout, as Spark writes and reads it.
+//! Assigns rows to directories in Hive's layout, as Spark writes and reads it.
 
 use std::fmt::Write;
 use std::str::FromStr;
@@ -13,24 +13,24 @@ use arrow_schema::{DataType, Schema, TimeUnit};
 
 use crate::error::{Error, Result};
 
-/// What Hive calls the directory of rows without a value.
+/// Hive's directory for rows without a value.
 const NULL_DIRECTORY: &str = "__HIVE_DEFAULT_PARTITION__";
 const SECONDS_A_DAY: i64 = 86_400;
 
-/// What a level of directories is named after.
+/// The value that names a level of directories.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PartitionBy {
-    /// A column, which is then not in the files: of text, whole numbers or truth values.
+    /// A column of text, integers or booleans. It is not written to the files.
     Column(String),
-    /// The day of the timestamp, UTC: `date=2026-11-21`. Rows of −1, "no timestamp", have the null directory.
+    /// The day of the timestamp in UTC: `date=2026-11-21`. Rows with −1, "no timestamp", go to the null directory.
     Date,
-    /// The hour of the timestamp, UTC: `hour=09`.
+    /// The hour of the timestamp in UTC: `hour=09`.
     Hour,
 }
 
 impl PartitionBy {
-    /// What the directories are named after.
+    /// The name before `=` in the directories.
     pub(super) fn name(&self) -> &str {
         match self {
             Self::Column(name) => name,
@@ -52,7 +52,7 @@ impl FromStr for PartitionBy {
     }
 }
 
-/// The columns that rows are partitioned by, found in a schema.
+/// The columns of a schema that rows are partitioned by.
 #[derive(Debug)]
 pub(super) struct Keys {
     keys: Vec<(PartitionBy, usize)>,
@@ -65,7 +65,7 @@ impl Keys {
         let mut kept: Vec<usize> = (0..schema.fields().len()).collect();
         for (place, key) in partition_by.iter().enumerate() {
             if partition_by.iter().take(place).any(|before| before == key) {
-                return Err(Error::argument(format!("{} is partitioned by twice", key.name())));
+                return Err(Error::argument(format!("partition_by lists {} twice", key.name())));
             }
             let (name, fits): (&str, fn(&DataType) -> bool) = match key {
                 PartitionBy::Column(name) => (name, names_a_directory),
@@ -74,7 +74,7 @@ impl Keys {
             let Some((index, field)) = schema.column_with_name(name) else {
                 let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
                 return Err(Error::argument(format!(
-                    "no column {name} to partition by; there are {}",
+                    "no column {name} to partition by; the columns are {}",
                     names.join(", ")
                 )));
             };
@@ -88,17 +88,17 @@ impl Keys {
             keys.push((key.clone(), index));
         }
         if kept.is_empty() {
-            return Err(Error::argument("no column is left to write: all are partitioned by".to_owned()));
+            return Err(Error::argument("no column is left to write: partition_by lists all of them".to_owned()));
         }
         Ok(Self { keys, kept })
     }
 
-    /// Indexes of the columns that go into the files.
+    /// Indexes of the columns written to the files.
     pub(super) fn kept(&self) -> &[usize] {
         &self.kept
     }
 
-    /// Neighbouring rows of one directory: the directory, the first row, how many.
+    /// Runs of adjacent rows for one directory: the directory, the first row, the number of rows.
     pub(super) fn runs(&self, rows: &RecordBatch) -> Vec<(String, usize, usize)> {
         if self.keys.is_empty() {
             return vec![(String::new(), 0, rows.num_rows())];
@@ -169,7 +169,7 @@ fn value<'a>(rows: &'a RecordBatch, key: &PartitionBy, index: usize, row: usize)
     }
 }
 
-/// Seconds since the epoch; `None` for −1 ms, which is no time.
+/// Seconds since the epoch; `None` for −1 ms, which means no timestamp.
 fn seconds(column: &dyn Array, data_type: &DataType, row: usize) -> Option<i64> {
     let milliseconds = match data_type {
         DataType::Timestamp(TimeUnit::Microsecond, _) => {
@@ -180,15 +180,16 @@ fn seconds(column: &dyn Array, data_type: &DataType, row: usize) -> Option<i64> 
     (milliseconds != crate::format::NO_TIMESTAMP).then_some(milliseconds.div_euclid(1000))
 }
 
-/// A day counted from 1970-01-01 as year, month and day.
+/// Formats a day since 1970-01-01 as year, month and day.
 fn date(day: i64) -> String {
     match timestamp_s_to_datetime(day.saturating_mul(SECONDS_A_DAY)) {
         Some(time) => time.date().to_string(),
-        None => NULL_DIRECTORY.to_owned(), // further than 262,000 years away
+        None => NULL_DIRECTORY.to_owned(), // more than 262,000 years away
     }
 }
 
-/// As Hive escapes names: what could be taken for a part of a path or of the layout becomes `%` and two hexadecimal digits.
+/// Escapes a name as Hive does: characters with a meaning in paths or in the layout become `%` and two hexadecimal
+/// digits.
 fn escape(text: &str) -> String {
     let mut escaped = String::new();
     for c in text.chars() {

@@ -1,11 +1,11 @@
-//! Arrow batches to Parquet files (feature `parquet`): one file, or a directory partitioned by columns in Hive's layout.
+//! Writes Arrow batches to Parquet files (feature `parquet`): one file, or a directory partitioned in Hive's layout.
 //!
 //! ```text
 //! out/topic=orders/date=2026-11-21/part-0.parquet
 //! ```
 //!
-//! Files are written under hidden names and get their own when all of them are whole: a pass that fails, or is killed, leaves no
-//! file that looks whole. A file that has such a name is replaced.
+//! Files are written under hidden names and renamed when all of them are complete: a pass that fails or is killed
+//! leaves no file that looks complete. Existing files of the same names are replaced.
 
 mod keys;
 mod options;
@@ -28,19 +28,19 @@ use crate::error::{Error, Result};
 use keys::Keys;
 use part::{Part, PausedFile, failure, make_directory_of};
 
-/// Files that are under way at the same time, of which each takes up to half a megabyte; of more directories than that, those that got
-/// rows longest ago get several files.
+/// Maximum number of open files. Each takes up to half a megabyte. With more directories than this, the least recently
+/// used files are closed, and their directories get several files.
 const MAX_PARTS: usize = 1024;
 
 /// A file that was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ParquetFile {
-    /// Where it is.
+    /// Path of the file.
     pub path: PathBuf,
-    /// Its rows.
+    /// Number of rows.
     pub row_count: u64,
-    /// Its bytes.
+    /// Bytes of the file.
     pub size: u64,
 }
 
@@ -65,22 +65,22 @@ pub struct ParquetWriter {
     properties: WriterProperties,
     keys: Keys,
     file_schema: SchemaRef,
-    /// Files under way, by their directory.
+    /// Open files by their directory.
     open: HashMap<String, Part>,
     closed: Vec<(PathBuf, ParquetFile)>,
-    /// Files that each directory has by now.
+    /// Number of files so far in each directory.
     counts: HashMap<String, usize>,
-    /// Directories that were made, outermost first.
+    /// Directories that were created, outermost first.
     made: Vec<PathBuf>,
     tick: u64,
 }
 
 impl ParquetWriter {
-    /// A writer of one file `target`, or, where the options partition, of files below the directory `target`.
+    /// Creates a writer of one file `target`, or of files below the directory `target` if the options partition.
     ///
     /// # Errors
-    /// A column to partition by that the schema lacks or that can't be a directory's name, names that are not as many as the
-    /// columns, a compression level that does not exist.
+    /// A column to partition by that the schema lacks or that can't name a directory, a number of names that differs
+    /// from the number of columns, a compression level that does not exist.
     pub fn new(target: impl AsRef<Path>, schema: &Schema, options: ParquetOptions) -> Result<Self> {
         let target = target.as_ref();
         options.check_stem()?;
@@ -102,10 +102,10 @@ impl ParquetWriter {
         })
     }
 
-    /// Adds the rows of a batch.
+    /// Adds the rows of an Arrow batch.
     ///
     /// # Errors
-    /// Those of writing.
+    /// Errors of writing to a file.
     pub fn write(&mut self, arrow_batch: &RecordBatch) -> Result<()> {
         for (directory, start, len) in self.keys.runs(arrow_batch) {
             let rows = arrow_batch.slice(start, len);
@@ -118,13 +118,13 @@ impl ParquetWriter {
         self.keep_within_memory()
     }
 
-    /// Ends all files and gives them their names.
+    /// Completes all files and renames them.
     ///
     /// # Errors
-    /// Those of writing.
+    /// Errors of writing to a file.
     pub fn finish(mut self) -> Result<Vec<ParquetFile>> {
         if self.open.is_empty() && self.closed.is_empty() && self.options.partition_by.is_empty() {
-            self.open_file("")?; // no rows are a file without rows
+            self.open_file("")?; // without rows, write one file without rows
         }
         let mut directories: Vec<String> = self.open.keys().cloned().collect();
         directories.sort();
@@ -160,7 +160,7 @@ impl ParquetWriter {
         Ok(())
     }
 
-    /// Ends row groups, first those that got rows longest ago, where all files together hold too much in memory.
+    /// Ends the least recently used row groups while all files together use too much memory.
     fn keep_within_memory(&mut self) -> Result<()> {
         let mut held = self.open.values().fold(0, |sum: usize, file| sum.saturating_add(file.memory_len()));
         if held < self.options.memory_len {
@@ -202,7 +202,7 @@ impl ParquetWriter {
     fn close(&mut self, directory: &str) -> Result<()> {
         let Some(file) = self.open.remove(directory) else { return Ok(()) };
         let closed = ParquetFile { path: file.path.clone(), row_count: file.row_count, size: 0 };
-        self.closed.push((file.hidden.clone(), closed)); // in the list already if closing fails, so that it is removed
+        self.closed.push((file.hidden.clone(), closed)); // added even if closing fails, so that it is removed
         let size = file.close()?;
         if let Some((_, closed)) = self.closed.last_mut() {
             closed.size = size;
@@ -211,7 +211,7 @@ impl ParquetWriter {
     }
 }
 
-/// The path of a file that another one may take the place of: where a link leads, and no directory, device, pipe or socket.
+/// The path of a file to replace, with links resolved. Rejects directories, devices, pipes and sockets.
 fn replaceable(path: PathBuf) -> Result<PathBuf> {
     let path = if path.is_symlink() {
         fs::canonicalize(&path).map_err(|error| Error::from(error).with_path(&path))?
@@ -223,7 +223,7 @@ fn replaceable(path: PathBuf) -> Result<PathBuf> {
         return Err(Error::from(error).with_path(&path));
     }
     if path.exists() && !path.is_file() {
-        let message = "this is a device, a pipe or a socket, which a file would replace: name a file";
+        let message = "this is a device, a pipe or a socket, which would be replaced: pass the path of a file";
         return Err(Error::argument(message).with_path(&path));
     }
     Ok(path)
@@ -231,7 +231,7 @@ fn replaceable(path: PathBuf) -> Result<PathBuf> {
 
 impl Drop for ParquetWriter {
     fn drop(&mut self) {
-        // what could not be removed has a hidden name and is no answer to anything
+        // a file that can't be removed has a hidden name, so it is never read as a result
         for file in self.open.values() {
             drop(fs::remove_file(&file.hidden));
         }

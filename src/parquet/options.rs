@@ -1,4 +1,4 @@
-//! How Parquet files are written.
+//! Options of the Parquet writer.
 
 use std::str::FromStr;
 
@@ -10,7 +10,7 @@ use parquet::schema::types::ColumnPath;
 use crate::error::{Error, Result};
 use crate::parquet::keys::PartitionBy;
 
-/// Columns whose values repeat: a dictionary of them is smaller than the values.
+/// Columns with repeated values: a dictionary of them is smaller than the values.
 const REPEATING: [&str; 12] = [
     "topic",
     "partition",
@@ -26,16 +26,16 @@ const REPEATING: [&str; 12] = [
     "batch_size",
 ];
 
-/// Bytes of a page before it is compressed. Of Parquet's default, 1 MiB, more is fetched from memory twice.
+/// Bytes of a page before compression. With Parquet's default, 1 MiB, more data is fetched from memory twice.
 const PAGE_LEN: usize = 512 << 10;
 
-/// The codec of Parquet's pages, which has nothing to do with that of Kafka's batches.
+/// The codec of Parquet's pages, independent of the codec of Kafka's batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum ParquetCompression {
     /// Not compressed.
     None,
-    /// Snappy, what Spark writes unasked.
+    /// Snappy, the default of Spark.
     #[default]
     Snappy,
     /// gzip at a level from 0 to 9.
@@ -62,25 +62,25 @@ impl FromStr for ParquetCompression {
             _ => None,
         };
         parsed.ok_or_else(|| {
-            Error::argument(format!("compression {text:?} is none of none, snappy, lz4, gzip[:level], zstd[:level]"))
+            Error::argument(format!("unknown compression {text:?}: use none, snappy, lz4, gzip[:level], zstd[:level]"))
         })
     }
 }
 
-/// How Parquet files are written.
+/// Options of the Parquet writer.
 #[derive(Debug, Clone)]
 pub struct ParquetOptions {
     /// Codec of the pages. Default snappy.
     pub compression: ParquetCompression,
-    /// Columns that become directories, outermost first. Default none: one file.
+    /// Columns that become directories, outermost first. Default: none, which writes one file.
     pub partition_by: Vec<PartitionBy>,
-    /// Other names for the columns that are written, in their order. Default those of the schema.
+    /// Names for the written columns, in their order. Default: the names in the schema.
     pub names: Option<Vec<String>>,
     /// Beginning of the files' names in a partitioned directory. Default `part`.
     pub file_stem: String,
-    /// Bytes of encoded data after which a row group ends. Default 128 MiB.
+    /// Target size of a row group in bytes of encoded data. Default 128 MiB.
     pub row_group_len: usize,
-    /// Bytes that all open files together may hold in memory. Default 256 MiB.
+    /// Maximum bytes that all open files together may buffer in memory. Default 256 MiB.
     pub memory_len: usize,
 }
 
@@ -109,7 +109,7 @@ impl ParquetOptions {
             let is_taken = names.iter().take(place).any(|before| before == name);
             if name.is_empty() || is_taken || self.partition_by.iter().any(|key| key.name() == name) {
                 return Err(Error::argument(format!(
-                    "the name {name:?} is empty, or that of another column or directory"
+                    "the name {name:?} is empty or already used by another column or directory"
                 )));
             }
         }
@@ -117,7 +117,7 @@ impl ParquetOptions {
         Ok(Schema::new(fields.map(|(field, name)| field.as_ref().clone().with_name(name)).collect::<Vec<_>>()))
     }
 
-    /// Whether files can have names that begin so.
+    /// Checks that file names can begin with the stem.
     pub(super) fn check_stem(&self) -> Result<()> {
         let stem = &self.file_stem;
         if stem.is_empty() || stem.contains(['/', '\\', '\0']) {
@@ -140,7 +140,7 @@ impl ParquetOptions {
                 builder = builder.set_column_encoding(path.clone(), encoding);
             }
             if matches!(field.data_type(), DataType::Binary) {
-                // the smallest and largest key or value help nobody find a row
+                // the minimum and maximum key or value do not help to find rows
                 builder = builder.set_column_statistics_enabled(path, EnabledStatistics::None);
             } else if matches!(field.data_type(), DataType::List(_)) {
                 let keys = ["list", "element", "key"].map(str::to_owned);
@@ -166,8 +166,8 @@ impl ParquetOptions {
     }
 }
 
-/// How values that don't repeat are laid out, where the plain way is larger: offsets and times as their distances, keys and values
-/// with their lengths apart.
+/// Encodings for values that do not repeat, if the plain one is larger: deltas for offsets and times, separate lengths
+/// for keys and values.
 fn encoding(data_type: &DataType) -> Option<Encoding> {
     match data_type {
         DataType::Int64 | DataType::Timestamp(..) => Some(Encoding::DELTA_BINARY_PACKED),
@@ -177,5 +177,5 @@ fn encoding(data_type: &DataType) -> Option<Encoding> {
 }
 
 fn no_level(codec: &str, levels: &str) -> Error {
-    Error::argument(format!("the levels of {codec} in Parquet are {levels}"))
+    Error::argument(format!("{codec} levels in Parquet are {levels}"))
 }

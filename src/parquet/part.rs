@@ -1,4 +1,4 @@
-//! A file that is being written, and takes a file handle only while bytes go into it.
+//! A file that is being written and uses a file handle only during writes.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -9,7 +9,7 @@ use parquet::errors::ParquetError;
 
 use crate::error::{Error, Result};
 
-/// A file that is opened anew after a pause: thousands can be under way at the same time.
+/// A file that is reopened for each write: thousands can be unfinished at the same time.
 #[derive(Debug)]
 pub(super) struct PausedFile {
     path: PathBuf,
@@ -17,7 +17,7 @@ pub(super) struct PausedFile {
 }
 
 impl PausedFile {
-    /// An empty file, which takes the place of one that is there.
+    /// Creates an empty file and replaces an existing one.
     pub(super) fn create(path: &Path) -> io::Result<Self> {
         File::create(path)?;
         Ok(Self { path: path.to_path_buf(), file: None })
@@ -35,7 +35,7 @@ impl PausedFile {
         self.file = None;
     }
 
-    /// Sees that all is on the disk. Returns the file's length.
+    /// Flushes the file to disk. Returns its length.
     fn sync(&mut self) -> io::Result<u64> {
         let file = self.file()?;
         file.sync_all()?;
@@ -49,21 +49,21 @@ impl Write for PausedFile {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        Ok(()) // nothing is kept here
+        Ok(()) // nothing is buffered here
     }
 }
 
-/// Rows on their way into a file with a hidden name.
+/// Rows being written to a file with a hidden name.
 pub(super) struct Part {
     pub(super) writer: ArrowWriter<PausedFile>,
     pub(super) hidden: PathBuf,
     pub(super) path: PathBuf,
     pub(super) row_count: u64,
-    /// When it was last written to, to close the one that was not for longest.
+    /// When it was last written to, to find the least recently used one.
     pub(super) used: u64,
 }
 
-/// What the encoders of a row group take before the first row, measured.
+/// Measured memory of a row group's encoders before the first row.
 const ROW_GROUP_LEN: usize = 512 << 10;
 
 impl Part {
@@ -82,14 +82,14 @@ impl Part {
         Ok(())
     }
 
-    /// Ends the file. Returns its length.
+    /// Completes the file. Returns its length.
     pub(super) fn close(self) -> Result<u64> {
         let mut file = self.writer.into_inner().map_err(|error| failure(error, &self.path))?;
         file.sync().map_err(|error| Error::from(error).with_path(&self.path))
     }
 }
 
-/// Makes the directory of a file. Returns the directories that were not there, outermost first.
+/// Creates the directory of a file. Returns the directories that did not exist, outermost first.
 pub(super) fn make_directory_of(path: &Path) -> io::Result<Vec<PathBuf>> {
     let Some(parent) = path.parent() else { return Ok(Vec::new()) };
     let missing = parent.ancestors().take_while(|one| !one.as_os_str().is_empty() && !one.exists());

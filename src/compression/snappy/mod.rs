@@ -2,14 +2,14 @@
 //!
 //! ```text
 //! magic            8 bytes  82 'SNAPPY' 00
-//! version          i32 BE   1; little-endian in the wild, not looked at
-//! min compatible   i32 BE   1; likewise
+//! version          i32 BE   1; some clients wrote it little-endian; ignored
+//! min compatible   i32 BE   1; the same
 //! chunks           i32 BE length, a raw block; a length equal to the magic's first four bytes is a further header
 //! ```
 //!
-//! After `SnappyInputStream`: input that does not begin with a whole header is one raw block; fewer than four bytes at the
-//! end are ignored; empty input is an error. Chunks that fail take the bytes with them that Java reads in the same step. A further
-//! header with another magic is passed over, and ends the stream where a step begins.
+//! Follows `SnappyInputStream`: input that does not begin with a whole header is one raw block; fewer than four bytes
+//! at the end are ignored; empty input is an error. A chunk that fails also discards the output that Java decodes in
+//! the same step. A further header with another magic is skipped, or ends the stream if it is at the start of a step.
 
 mod block;
 
@@ -23,11 +23,11 @@ const MAGIC: [u8; 8] = [0x82, b'S', b'N', b'A', b'P', b'P', b'Y', 0];
 const HEADER_LEN: usize = 16;
 const WRITTEN_HEADER: [u8; HEADER_LEN] = [0x82, b'S', b'N', b'A', b'P', b'P', b'Y', 0, 0, 0, 0, 1, 0, 0, 0, 1];
 const WRITTEN_CHUNK_LEN: usize = 32 << 10;
-/// What Kafka reads in one step; the bytes of a step that meets a fault are lost.
+/// Bytes that Kafka reads in one step. The output of a step that fails is lost.
 const STEP_LEN: usize = 2 << 10;
-/// The magic's first four bytes where a chunk length should be.
+/// The magic's first four bytes, read as a chunk length.
 const FURTHER_HEADER: i32 = i32::from_be_bytes([0x82, b'S', b'N', b'A']);
-/// A copy of three bytes gives 64 at the most.
+/// A copy element of three bytes produces at most 64 bytes.
 const MAX_RATIO: usize = 22;
 
 /// Decompresses either form.
@@ -48,15 +48,15 @@ pub(crate) fn decompress(input: &[u8], output: &mut Output<'_>) -> Result<(), St
     }
 }
 
-/// The steps in which Kafka reads: one begins where the last one was full or cut short.
+/// The steps in which Kafka reads: a step begins where the last one filled its buffer or ended early.
 #[derive(Default)]
 struct Steps {
-    /// Where one began after the last that was cut short.
+    /// Start of the first step after the last one that ended early.
     start: usize,
 }
 
 impl Steps {
-    /// Bytes of the step under way when so many are there.
+    /// Bytes of the current step after `filled` bytes of output.
     fn begun(&self, filled: usize) -> usize {
         filled.saturating_sub(self.start) % STEP_LEN
     }
@@ -78,7 +78,7 @@ fn decompress_chunks(mut input: &[u8], output: &mut Output<'_>, steps: &mut Step
         }
         let chunk = u32::try_from(len).ok().and_then(|len| rest.split_at_checked(usize_of(len)));
         let Some((chunk, rest)) = chunk else {
-            return Err(StreamFault::invalid(format!("chunk of {len} bytes, {} are left", rest.len())));
+            return Err(StreamFault::invalid(format!("chunk of {len} bytes, but {} are left", rest.len())));
         };
         decompress_block(chunk, output)?;
         input = rest;
@@ -90,7 +90,8 @@ fn broken_header() -> StreamFault {
     StreamFault::invalid("broken header between chunks")
 }
 
-/// Whether what follows the magic's first four bytes makes a header. Its version must be 1 or more; little-endian, 1 is 16777216.
+/// Whether the bytes after the magic's first four form a header. Its version must be 1 or more; a little-endian 1 reads
+/// as 16777216.
 fn is_further_header(after_magic_start: &[u8; 12]) -> Result<bool, StreamFault> {
     let [m0, m1, m2, m3, v0, v1, v2, v3, ..] = *after_magic_start;
     if MAGIC.last_chunk::<4>().is_none_or(|end| *end != [m0, m1, m2, m3]) {
@@ -101,7 +102,7 @@ fn is_further_header(after_magic_start: &[u8; 12]) -> Result<bool, StreamFault> 
 
 fn decompress_block(block: &[u8], output: &mut Output<'_>) -> Result<(), StreamFault> {
     let mut elements = block;
-    let len = read_unsigned_varint(&mut elements).map_err(|_| StreamFault::invalid("the block's length is broken"))?;
+    let len = read_unsigned_varint(&mut elements).map_err(|_| StreamFault::invalid("the block length is invalid"))?;
     let len = usize_of(len);
     if len > block.len().saturating_mul(MAX_RATIO) {
         return Err(StreamFault::invalid(format!("{} bytes can't decompress to {len}", block.len())));
@@ -120,7 +121,7 @@ fn decompress_block(block: &[u8], output: &mut Output<'_>) -> Result<(), StreamF
     Ok(())
 }
 
-/// Appends `input` as the Java client writes it: xerial framing, chunks of 32 KiB.
+/// Appends `input` as the Java client does: xerial framing, chunks of 32 KiB.
 pub(crate) fn compress(input: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
     out.extend_from_slice(&WRITTEN_HEADER);
     let mut encoder = Encoder::new();
