@@ -156,7 +156,7 @@ impl fmt::Display for ErrorKind {
             Self::InvalidValue { value, expected } => write!(f, "found {value}, expected {expected}"),
             Self::TrailingBytes { count } => write!(f, "unexpected trailing bytes: {count}"),
             Self::MissingRecords { declared, found } => {
-                write!(f, "the batch declares {declared} records, but its bytes end after {found}")
+                write!(f, "the batch declares a record count of {declared}, but its bytes end after {found}")
             }
             Self::InvalidWrapper(what) => write!(f, "invalid compressed message set: {what}"),
             Self::Decompression { compression, message } => write!(f, "{compression} decompression failed: {message}"),

@@ -66,7 +66,7 @@
 //! # Ok(()) }
 //! ```
 //!
-//! # Where the rest is
+//! # Modules
 //! [`log`]: segments, partitions, log directories, their indexes and checkpoints, and a writer. [`repair`]: verify, recover, salvage.
 //! [`rewrite`]: compact, filter, recompress. [`format`](mod@format): edits in place, sizes, [conversion](mod@format::convert),
 //! [validation](mod@format::validate), [retention](mod@format::retain). [`plan`]: which segments to read. [`store`]: names of files and

@@ -93,7 +93,7 @@ fn decompress_member(input: &[u8], output: &mut Output<'_>) -> Result<usize, Str
     loop {
         let rest = input.get(usize_from_u64(inflate.total_in())..).unwrap_or_default();
         let room = output.step(STEP_LEN);
-        // at the limit, the end of the stream may still be unread: decode one more byte to find out
+        // at the limit, the end of the stream may still be unread: decode one more byte to see
         let at_bound = room.is_empty();
         let room = if at_bound { beyond.as_mut_slice() } else { room };
         let (before_in, before_out) = (inflate.total_in(), inflate.total_out());

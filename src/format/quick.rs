@@ -130,8 +130,8 @@ mod tests {
         assert!(quick(b"\x10\0\x02\x02\x02k\x02v\0"));
         assert!(quick(b"\x0c\0\x02\x02\x01\x01\0"));
         assert!(quick(b"\x18\0\xfe\xff\x7f\xfe\xff\x7f\x02k\x02v\0"), "numbers of three bytes");
-        assert!(!quick(b"\x10\0\x02\x02\x02k\x02v\x02"), "a header that is not there");
+        assert!(!quick(b"\x10\0\x02\x02\x02k\x02v\x02"), "a missing header");
         assert!(!quick(b"\x10\0\x02\x02\x16k\x02v\0"), "a key past the end");
-        assert!(quick_body(b"\x10\0\x02\x02\x02k\x02v\0").is_none(), "too near to the end to look at 16 bytes");
+        assert!(quick_body(b"\x10\0\x02\x02\x02k\x02v\0").is_none(), "fewer than 16 bytes up to the end");
     }
 }

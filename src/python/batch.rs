@@ -32,7 +32,7 @@ use crate::python::source::{Source, source};
 /// Args:
 ///     source: A bytes-like object (``bytes`` are used in place, others copied) or the path of a ``.log`` file.
 ///     check_crc: Whether iterating a batch checks its checksum and those of the v0 and v1 messages in it.
-///     limits: Bounds on untrusted reader.
+///     limits: Bounds on untrusted input.
 ///
 /// Raises:
 ///     CorruptError: While iterating, if the bytes at the current position are not a valid batch. ``skip_batch()``
@@ -379,7 +379,7 @@ impl PyBatch {
 
     /// Return the fields of the header as a dictionary.
     ///
-    /// ``base_offset`` is None for compressed sets of magic 0 and 1, because computing it requires decompression.
+    /// ``base_offset`` is ``None`` for compressed sets of magic 0 and 1, because computing it requires decompression.
     fn asdict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let core = self.core().map_err(|error| self.raise(py, error))?;
         let fields = PyDict::new(py);

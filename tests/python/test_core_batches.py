@@ -160,7 +160,7 @@ def test_record_count_too_high_gives_the_records_then_raises(count: int) -> None
     [batch] = kbat.read_batches(bytes(with_right_crc(patched(BATCH, COUNT_AT, ">i", count))))
     records = iter(batch)
     assert [next(records).offset for _ in range(3)] == [7, 8, 9]
-    with pytest.raises(kbat.TruncatedError, match=f"declares {count} records, but its bytes end after 3"):
+    with pytest.raises(kbat.TruncatedError, match=f"declares a record count of {count}, but its bytes end after 3"):
         next(records)
     assert list(records) == [], "an iterator that has failed is at its end"
 

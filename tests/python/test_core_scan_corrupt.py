@@ -381,7 +381,7 @@ def test_a_time_prunes_no_segment_whose_end_can_not_be_seen(tmp_path: Path) -> N
     data[3 * size + 8 : 3 * size + 12] = (0x7FFF0000).to_bytes(4, "big")
     log.write_bytes(data)
     assert offsets(log, start_timestamp=1010) == list(range(10, 20))
-    with pytest.raises(kbat.TruncatedError, match="leads beyond the end of the file"):
+    with pytest.raises(kbat.TruncatedError, match="its length exceeds the rest of the file"):
         offsets(log, "fail", start_timestamp=1010)
 
 

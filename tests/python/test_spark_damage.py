@@ -185,7 +185,7 @@ def test_damage_of_a_last_offset_costs_no_good_row(tmp_path: Path, number: int) 
     ],
 )
 def test_damage_that_hides_batches_of_a_sealed_segment_fails(damaged: Path, given: dict[str, object]) -> None:
-    with pytest.raises(kbat.TruncatedError, match="its length leads beyond the end of the file") as raised:
+    with pytest.raises(kbat.TruncatedError, match="its length exceeds the rest of the file") as raised:
         read(damaged, **given)
     assert raised.value.path == str(damaged / "a-0" / f"{0:020}.log")
     advice = "option onCorrupt=skip omits the batch, onCorrupt=report adds a row that describes it"
@@ -194,7 +194,7 @@ def test_damage_that_hides_batches_of_a_sealed_segment_fails(damaged: Path, give
 
 @pytest.mark.parametrize("most", [7, 45, 100])
 def test_damage_that_hides_batches_of_a_sealed_segment_fails_a_stream(damaged: Path, most: int) -> None:
-    with pytest.raises(kbat.TruncatedError, match="its length leads beyond the end of the file"):
+    with pytest.raises(kbat.TruncatedError, match="its length exceeds the rest of the file"):
         stream(damaged, most)
 
 

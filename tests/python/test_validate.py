@@ -55,7 +55,7 @@ def test_validate_takes_the_clock_where_no_time_is_given() -> None:
         ({"origin": "broker"}, "unknown origin"),
         ({"magic": 256}, "use 0, 1 or 2"),
         ({"compression": "uncompressed"}, "unknown compression"),
-        ({"level": 3}, "a level needs a compression"),
+        ({"level": 3}, "a compression level needs a codec"),
         ({"timestamp_type": "Now"}, "unknown timestamp_type"),
     ],
 )

@@ -192,7 +192,7 @@ fn zstd_below_v2_is_refused_unless_another_codec_is_asked_for() {
 fn options_that_contradict_each_other_are_refused() {
     let gzip = Some(Compression::Gzip);
     for (magic, options, expected) in [
-        (2, ConvertOptions { level: Some(3), ..ConvertOptions::default() }, "a level needs a compression"),
+        (2, ConvertOptions { level: Some(3), ..ConvertOptions::default() }, "a compression level needs a codec"),
         (2, ConvertOptions { compression: gzip, first_offset: Some(0), level: None }, "keeps the codecs"),
         (2, ConvertOptions { compression: gzip, level: Some(10), first_offset: None }, "levels 1 to 9"),
         (1, ConvertOptions { compression: Some(Compression::Zstd), ..ConvertOptions::default() }, "zstd"),

@@ -325,7 +325,7 @@ fn uncompressed_v1_messages_get_offsets_one_by_one() {
 #[test]
 fn settings_that_contradict_each_other_are_refused() {
     for (settings, words) in [
-        (ValidationSettings { level: Some(3), ..settings() }, "a level needs a compression"),
+        (ValidationSettings { level: Some(3), ..settings() }, "a compression level needs a codec"),
         (ValidationSettings { base_offset: -1, ..settings() }, "negative"),
         (ValidationSettings { magic: 4, ..settings() }, "magic 4"),
     ] {

@@ -3,7 +3,7 @@
 //! ```text
 //! magic            8 bytes  82 'SNAPPY' 00
 //! version          i32 BE   1; some clients wrote it little-endian; ignored
-//! min compatible   i32 BE   1; the same
+//! min compatible   i32 BE   1; ignored too
 //! chunks           i32 BE length, a raw block; a length equal to the magic's first four bytes is a further header
 //! ```
 //!
