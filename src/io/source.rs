@@ -1,4 +1,4 @@
-//! [`ByteSource`]: a file or a buffer, for readers that do not care which.
+//! [`ByteSource`]: a file or a buffer, for readers that work with either.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,17 +6,17 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::io::{PositionedFile, ReadAt};
 
-/// Bytes that may have other owners.
+/// Bytes with shared ownership.
 pub(crate) type SharedBytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
 
-/// Where bytes come from.
+/// A source of bytes.
 pub(crate) enum ByteSource {
     File(PositionedFile),
     Memory(SharedBytes),
 }
 
 impl ByteSource {
-    /// The path of a file; `None` for a buffer.
+    /// Path of the file. `None` for a buffer.
     pub(crate) fn path(&self) -> Option<&Path> {
         match self {
             Self::File(file) => Some(file.path()),
@@ -24,7 +24,7 @@ impl ByteSource {
         }
     }
 
-    /// Names the file in an error.
+    /// Adds the path of the file to an error.
     pub(crate) fn locate(&self, error: Error) -> Error {
         match self {
             Self::File(file) => error.with_path(file.path()),

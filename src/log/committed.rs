@@ -1,16 +1,19 @@
-//! What a `read_committed` consumer sees of a partition, without a broker.
+//! Determines what a `read_committed` consumer sees of a partition, without a broker.
 //!
-//! A broker answers such a consumer with the aborted transactions of the range and the last stable offset; here they come
+//! A broker answers such a consumer with the aborted transactions of the range and the last stable offset. Here they
+//! are computed from:
 //!
-//! * from one pass over the headers of the batches, and the markers, of the first segment of the range and of those after it,
-//!   until all that began in the range is decided;
-//! * and from the `.txnindex` beside each, which may know of markers that can't be read. It adds to what the log says: one that
-//!   is cut, empty or missing, as after a crash, makes no aborted record a committed one;
-//! * and the last stable offset from the last producer snapshot that can be read and the headers after it: the first offset of
-//!   the earliest transaction still open at the end, else the end offset. A broker also stops at its high watermark, which no
-//!   file beside the log holds exactly.
+//! * **The log.** One read of the batch headers and the markers, from the first segment of the range until every
+//!   transaction that began in the range has ended.
+//! * **The `.txnindex` of each segment**, which may list transactions whose markers cannot be read. It only adds to
+//!   the log: an index that is truncated, empty or missing, as after a crash, turns no aborted record into a committed
+//!   one.
+//! * **The last producer snapshot that can be read**, for the last stable offset, and the headers after it: the first
+//!   offset of the earliest transaction that is open at the end, or else the end offset. A broker also stops at its
+//!   high watermark, whose exact value is in no file.
 //!
-//! The passes go on after damage where the next batch is found; a marker that can't be read ends nothing.
+//! After corruption the passes resume at the next batch that is found. A marker that cannot be read ends no
+//! transaction.
 //!
 //! Source: `LogSegment.collectAbortedTxns`, `CompletedFetch` and `ProducerStateManager` of Kafka.
 
@@ -29,11 +32,11 @@ use crate::log::resync::{Floor, Resync};
 use crate::log::segment::Segment;
 use crate::store::names::LogFileKind;
 
-/// The aborted transactions that a reader of offsets from `start_offset` up to but excluding `end_offset` must know, in the
-/// order of their markers. `segments` are all of a partition, by base offset.
+/// Returns the aborted transactions that matter to a reader of offsets from `start_offset` up to but excluding
+/// `end_offset`, in the order of their markers. `segments` are all segments of a partition, by base offset.
 ///
 /// # Errors
-/// Those of reading.
+/// I/O errors.
 pub(crate) fn aborted_transactions(
     segments: &[Segment],
     start_offset: i64,
@@ -45,7 +48,7 @@ pub(crate) fn aborted_transactions(
     for (index, segment) in segments.iter().enumerate().skip(first) {
         let indexed = indexed_in(segment)?;
         let (_, is_complete) = AbortedTransaction::collect(&indexed, start_offset, end_offset);
-        // once what began in the range is decided, only indexes know of more: of data that compaction removed
+        // after every transaction of the range has ended, only indexes list more: those whose data compaction removed
         let (marked, stable) = if is_decided { (Vec::new(), end_offset) } else { replay.aborted_in(index, segment)? };
         is_decided = stable >= end_offset;
         let is_asked = |one: &AbortedTransaction| one.last_offset >= start_offset && one.first_offset < end_offset;
@@ -57,19 +60,21 @@ pub(crate) fn aborted_transactions(
     Ok(found)
 }
 
-/// The offset up to which a `read_committed` consumer may read. `segments` are all of a partition, by base offset.
+/// Returns the offset up to which a `read_committed` consumer may read. `segments` are all segments of a partition, by
+/// base offset.
 ///
 /// # Errors
-/// Those of reading.
+/// I/O errors.
 pub(crate) fn last_stable_offset(segments: &[Segment]) -> Result<i64> {
     let states = producer_states(segments)?;
     Ok(states.last_stable_offset(states.end_offset()))
 }
 
-/// What a broker knows of the producers at the end of a partition. `segments` are all of it, by base offset.
+/// Returns a broker's state of the producers at the end of a partition. `segments` are all its segments, by base
+/// offset.
 ///
 /// # Errors
-/// Those of reading.
+/// I/O errors.
 pub(crate) fn producer_states(segments: &[Segment]) -> Result<ProducerStates> {
     let Some(last) = segments.len().checked_sub(1) else { return Ok(ProducerStates::new()) };
     let mut replay = Replay { segments, states: None };
@@ -81,7 +86,7 @@ pub(crate) fn producer_states(segments: &[Segment]) -> Result<ProducerStates> {
     Ok(states)
 }
 
-/// What the transaction index of a segment holds, as far as it can be read.
+/// Reads the transaction index of a segment. Returns no entries if it is corrupt or missing.
 fn indexed_in(segment: &Segment) -> Result<Vec<AbortedTransaction>> {
     match segment.transaction_index().and_then(|index| index.map(|index| index.entries()).transpose()) {
         Err(error) if matches!(error.kind(), ErrorKind::Io(_)) => Err(error),
@@ -89,7 +94,8 @@ fn indexed_in(segment: &Segment) -> Result<Vec<AbortedTransaction>> {
     }
 }
 
-/// What the index and the markers say, by the offsets of the markers, each transaction from its first batch that either knows.
+/// Merges the transactions from the index and the markers in marker order. Each starts at the smaller first offset of
+/// the two.
 fn joined(indexed: Vec<AbortedTransaction>, marked: Vec<AbortedTransaction>) -> Vec<AbortedTransaction> {
     let mut all: BTreeMap<(i64, i64), AbortedTransaction> = BTreeMap::new();
     for one in indexed.into_iter().chain(marked) {
@@ -99,16 +105,16 @@ fn joined(indexed: Vec<AbortedTransaction>, marked: Vec<AbortedTransaction>) -> 
     all.into_values().collect()
 }
 
-/// Replays the segments of a partition in order, each once.
+/// Replays the segments of a partition in order, each one once.
 struct Replay<'a> {
     segments: &'a [Segment],
-    /// The states at the start of a segment, by its index.
+    /// The state at the start of a segment, with the segment's index.
     states: Option<(usize, ProducerStates)>,
 }
 
 impl Replay<'_> {
-    /// The transactions that the markers of a segment abort, as its transaction index should have them, and the last stable offset
-    /// at its end.
+    /// Returns the transactions that the markers of a segment abort, as its transaction index should list them, and
+    /// the last stable offset at the end of the segment.
     fn aborted_in(&mut self, index: usize, segment: &Segment) -> Result<(Vec<AbortedTransaction>, i64)> {
         let mut states = self.states_at(index)?;
         let aborted = pass_over(segment.path(), segment.limits(), &mut states)?;
@@ -117,7 +123,7 @@ impl Replay<'_> {
         Ok((aborted, stable))
     }
 
-    /// What is known of producers at the start of a segment.
+    /// Returns the state of the producers at the start of a segment.
     fn states_at(&mut self, index: usize) -> Result<ProducerStates> {
         let (mut from, mut states) = match self.states.take() {
             Some((at, states)) if at == index => return Ok(states),
@@ -130,7 +136,8 @@ impl Replay<'_> {
         Ok(states)
     }
 
-    /// The last segment up to `index` whose snapshot can be read, and what that says.
+    /// Finds the last segment up to `index` whose snapshot can be read. Returns its index and the state in the
+    /// snapshot.
     fn last_snapshot(&self, index: usize) -> (usize, ProducerStates) {
         for (at, segment) in self.segments.iter().enumerate().take(index.saturating_add(1)).rev() {
             if let Ok(snapshot) = ProducerSnapshot::read(segment.file(LogFileKind::ProducerSnapshot)) {
@@ -141,8 +148,9 @@ impl Replay<'_> {
     }
 }
 
-/// Takes in a file's batches by their headers, and its markers. Returns what was aborted. A batch over the limit counts, if it ends
-/// where another one begins or the file ends: of its header no memory is made, and without it the log would seem to end before it.
+/// Updates `states` with the batches of a file, from their headers and markers. Returns the aborted transactions. A
+/// batch over the limit counts if the file ends or another batch starts directly after it: reading its header
+/// allocates no memory, and without it the log would seem to end earlier.
 fn pass_over(path: &Path, limits: &Limits, states: &mut ProducerStates) -> Result<Vec<AbortedTransaction>> {
     let mut reader = HeaderReader::open(path, &Limits { batch_len: usize::MAX, ..limits.clone() })?;
     let (mut aborted, mut bytes, mut scratch) = (Vec::new(), Vec::new(), Scratch::new());
@@ -175,15 +183,15 @@ fn pass_over(path: &Path, limits: &Limits, states: &mut ProducerStates) -> Resul
     Ok(aborted)
 }
 
-/// Tells which batches a `read_committed` consumer sees.
+/// Decides which batches a `read_committed` consumer sees.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Committed {
-    /// First and last offset of each aborted transaction, by producer, in order.
+    /// First and last offset of each aborted transaction, sorted, by producer.
     aborted: HashMap<i64, Vec<(i64, i64)>>,
     last_stable_offset: i64,
 }
 
-#[cfg_attr(not(feature = "arrow"), expect(dead_code, reason = "only scans look at batches through it"))]
+#[cfg_attr(not(feature = "arrow"), expect(dead_code, reason = "only scans use it"))]
 impl Committed {
     /// For offsets from `start_offset` up to but excluding `end_offset` of a partition.
     pub(crate) fn of_segments(segments: &[Segment], start_offset: i64, end_offset: i64) -> Result<Self> {
@@ -191,14 +199,14 @@ impl Committed {
         Ok(Self::new(&aborted, last_stable_offset(segments)?))
     }
 
-    /// For a file that belongs to no partition: what it says itself.
+    /// For a file outside a partition, based on the markers in the file.
     pub(crate) fn of_file(path: &Path, limits: &Limits) -> Result<Self> {
         let mut states = ProducerStates::new();
         let aborted = pass_over(path, limits, &mut states)?;
         Ok(Self::new(&aborted, states.last_stable_offset(i64::MAX)))
     }
 
-    /// For a buffer: what it says itself.
+    /// For a buffer, based on the markers in the buffer.
     pub(crate) fn of_bytes(bytes: &[u8], limits: &Limits) -> Self {
         let (mut states, mut aborted, mut scratch) = (ProducerStates::new(), Vec::new(), Scratch::new());
         let mut walk = batches(bytes).with_limits(limits);
@@ -224,7 +232,7 @@ impl Committed {
         Self { aborted: by_producer, last_stable_offset }
     }
 
-    /// The first offset that is not decided yet.
+    /// The first offset whose transaction has not ended.
     pub(crate) fn last_stable_offset(&self) -> i64 {
         self.last_stable_offset
     }

@@ -1,4 +1,4 @@
-//! [`HeaderReader`]: the headers of a file's batches, without their payloads.
+//! [`HeaderReader`]: reads the batch headers of a file, without the payloads.
 
 use std::path::Path;
 
@@ -10,37 +10,37 @@ use crate::io::{ChunkCache, PositionedFile, is_zero_to_the_end};
 use crate::limits::Limits;
 use crate::num::{u64_of, usize_from_u64};
 
-/// Bytes read at a time while batches are larger than this: a header and little more.
+/// Number of bytes to read at a time for batches larger than this: a header and little more.
 const SMALL_READ: usize = 256;
-/// Bytes read at a time while batches lie close together.
+/// Number of bytes to read at a time for small batches.
 const LARGE_READ: usize = 1 << 18;
 
-/// Walks the headers of a file's batches by small reads at their positions. Payloads are not read: of a segment of 16 KB
-/// batches some 1.6 % of the bytes.
+/// Iterates over the batch headers of a file with small positioned reads. Payloads are not read: for a segment of 16
+/// KB batches, this reads about 1.6 % of the bytes.
 ///
-/// Ends and errors are those of [`SegmentReader`](crate::log::SegmentReader). No checksum is looked at.
+/// Ends and fails like [`SegmentReader`](crate::log::SegmentReader). Checksums are not verified.
 #[derive(Debug)]
 pub struct HeaderReader {
     file: PositionedFile,
     limits: Limits,
-    /// Bytes of the file that will be looked at.
+    /// Length of the file in bytes when it was opened.
     len: u64,
-    /// Where the next batch begins.
+    /// Position of the next batch.
     position: u64,
     chunk: ChunkCache,
     read_len: usize,
-    /// Bytes of whole batches that were read.
+    /// Number of bytes read as complete batches.
     batch_bytes_read: u64,
     ended: bool,
-    /// After an error, the size of the batch if it can be trusted.
+    /// After an error, the size of the batch, if it can be trusted.
     failed: Option<usize>,
 }
 
 impl HeaderReader {
-    /// Opens a file; its length is that at this moment.
+    /// Opens a file. Bytes appended to it later are not read.
     ///
     /// # Errors
-    /// Those of opening a file.
+    /// I/O errors.
     pub fn open(path: impl AsRef<Path>, limits: &Limits) -> Result<Self> {
         let path = path.as_ref();
         let file = PositionedFile::open(path)?;
@@ -58,66 +58,67 @@ impl HeaderReader {
         })
     }
 
-    /// Starts at the batch that begins at this byte.
+    /// Starts at the batch at this byte position.
     #[must_use]
     pub fn starting_at(mut self, position: u64) -> Self {
         self.seek(position);
         self
     }
 
-    /// Drops pages from the page cache that reading brought there, and only those: what a broker has cached stays. On systems
-    /// other than Linux without effect.
+    /// Drops pages that reading adds to the page cache, and only those: pages that a broker has cached stay. Has no
+    /// effect on systems other than Linux.
     #[must_use]
     pub fn leaving_page_cache(mut self) -> Self {
         self.file.leave_page_cache();
         self
     }
 
-    /// Goes on at the batch that begins at this byte, whatever happened before.
+    /// Continues at the batch at this byte position, even after an error or the end.
     pub fn seek(&mut self, position: u64) {
         self.position = position;
         (self.ended, self.failed) = (false, None);
     }
 
-    /// The file.
+    /// Path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.file.path()
     }
 
-    /// The file, to be read by position.
+    /// The file, for reading by position.
     pub(crate) fn file(&self) -> &PositionedFile {
         &self.file
     }
 
-    /// Where the next batch begins, in bytes.
+    /// Position of the next batch in bytes.
     #[must_use]
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// Bytes of the file when it was opened.
+    /// Length of the file in bytes when it was opened.
     #[must_use]
     pub fn file_len(&self) -> u64 {
         self.len
     }
 
-    /// Bytes that no batch was made of yet: after the walk, a batch that is cut, zeros, or nothing.
+    /// Number of bytes after the last batch returned. At the end of the iteration these are an incomplete batch,
+    /// zeros, or none.
     #[must_use]
     pub fn remainder_len(&self) -> u64 {
         self.len.saturating_sub(self.position)
     }
 
-    /// Bytes read from the file so far.
+    /// Number of bytes read from the file so far.
     #[must_use]
     pub fn bytes_read(&self) -> u64 {
         self.chunk.bytes_read().saturating_add(self.batch_bytes_read)
     }
 
-    /// The next batch's header; `None` at the end and after an error.
+    /// Returns the header of the next batch, or `None` at the end and after an error.
     ///
     /// # Errors
-    /// A size or magic that no batch has, a batch over [`Limits::batch_len`], reading the file.
+    /// An invalid size or magic, a batch over [`Limits::batch_len`], I/O errors.
     pub fn next_header(&mut self) -> Option<Result<BatchHeader>> {
         if self.ended {
             return None;
@@ -143,14 +144,16 @@ impl HeaderReader {
         }
     }
 
-    /// After an error: steps over the batch that caused it. `false` where its size can't be trusted, or nothing failed.
+    /// After an error, skips the batch that caused it. Returns `false` if its size cannot be trusted, or if there was
+    /// no error.
     pub fn skip_batch(&mut self) -> bool {
         let Some(len) = self.failed.take() else { return false };
         self.seek(self.position.saturating_add(u64_of(len)));
         true
     }
 
-    /// Whether the file ends here or another batch begins: what was walked over last is then as long as it says.
+    /// Whether the file ends or another batch starts at the current position, which confirms the size of the last
+    /// batch.
     pub(crate) fn is_followed(&mut self) -> bool {
         let position = self.position;
         let followed = self.remainder_len() == 0 || matches!(self.next_header(), Some(Ok(_)));
@@ -158,10 +161,10 @@ impl HeaderReader {
         followed
     }
 
-    /// Reads a batch whole that this reader gave the header of.
+    /// Reads the complete batch of a header that this reader returned.
     ///
     /// # Errors
-    /// Reading the file; [`ErrorKind::Truncated`] where the file got shorter since.
+    /// I/O errors; [`ErrorKind::Truncated`] if the file has become shorter.
     pub fn read_batch<'a>(&mut self, header: &BatchHeader, out: &'a mut Vec<u8>) -> Result<Batch<'a>> {
         out.clear();
         out.resize(header.size(), 0);
@@ -187,7 +190,7 @@ impl HeaderReader {
         match frame(bytes, position, available) {
             Ok(Frame::Whole(len)) if len > limit => Err(limit_error(bytes, len, position, limit)),
             Ok(Frame::Whole(len)) => {
-                // a v0 or v1 message may be shorter than what was read
+                // a v0 or v1 message may be shorter than the bytes read
                 let bytes = bytes.get(..len.min(bytes.len())).unwrap_or_default();
                 BatchHeader::parse(bytes, position, len).map(Some)
             }
@@ -199,12 +202,12 @@ impl HeaderReader {
         }
     }
 
-    /// Up to `wanted` bytes at a position.
+    /// Reads up to `wanted` bytes at a position.
     fn bytes_at(&mut self, position: u64, wanted: usize) -> Result<&[u8]> {
         if !self.chunk.has(position, wanted) {
             let is_near = self.chunk.is_near(position);
             self.read_len = if is_near { self.read_len.saturating_mul(4).min(LARGE_READ) } else { SMALL_READ };
-            // not past the length at opening: what was written since is another reader's
+            // not past the length at opening: bytes written since then are left to other readers
             self.chunk.set_read_len(self.read_len.min(usize_from_u64(self.len.saturating_sub(position))));
         }
         let bytes = self.chunk.bytes_from(&self.file, position, wanted)?;

@@ -1,8 +1,9 @@
-//! [`Inventory`]: the files of a partition directory as a broker sees them after it cleaned up.
+//! [`Inventory`]: the files of a partition directory as a broker sees them after its clean-up.
 //!
-//! A broker that starts removes `.deleted` files (those of KRaft snapshots stay), then what compaction left: `.cleaned` files;
-//! `.swap` files at or after the smallest `.cleaned` offset; the segments that the other `.swap` files replace. These it renames.
-//! Last it removes indexes without a `.log`. Here the renames and removals are noted and done only where somebody asks for it.
+//! When a broker starts, it removes `.deleted` files (except those of KRaft snapshots). Then it completes or reverts
+//! an interrupted compaction: it removes `.cleaned` files, `.swap` files at or after the smallest `.cleaned` offset,
+//! and the segments that the other `.swap` files replace, and renames these `.swap` files. Finally it removes indexes
+//! without a `.log`. An inventory only lists these removals and renames; [`Inventory::apply`] performs them.
 //!
 //! Source: `LogLoader.load` and `LogLoader.removeTempFilesAndCollectSwapFiles` of Kafka.
 
@@ -16,21 +17,21 @@ use crate::log::headers::HeaderReader;
 use crate::store::listing::metadata_if_there;
 use crate::store::names::{LogFile, LogFileKind, LogFileState};
 
-/// The files of a partition that count, and what has to be done to the directory for that.
+/// The files of a partition that count, and the clean-up of its directory.
 #[derive(Debug, Default)]
 pub(crate) struct Inventory {
-    /// Segment files by their final names, and where they lie.
+    /// Segment files by their final names, with their current paths.
     pub(crate) files: BTreeMap<LogFile, PathBuf>,
-    /// Everything else that is a file.
+    /// All other files.
     pub(crate) others: Vec<PathBuf>,
-    /// What the clean-up removes.
+    /// Files that the clean-up removes.
     removed: Vec<PathBuf>,
-    /// What it renames.
+    /// Files that the clean-up renames: current and new paths.
     renamed: Vec<(PathBuf, PathBuf)>,
 }
 
 impl Inventory {
-    /// The files in use as they lie there, without a thought to clean-up.
+    /// Lists the files in use, ignoring the clean-up.
     pub(crate) fn live(directory: &Path) -> Result<Self> {
         let mut inventory = Self::default();
         for path in files_of(directory)? {
@@ -44,7 +45,7 @@ impl Inventory {
         Ok(inventory)
     }
 
-    /// Looks at a directory and changes nothing.
+    /// Lists a directory without changing it.
     pub(crate) fn read(directory: &Path, limits: &Limits) -> Result<Self> {
         let mut inventory = Self::default();
         let mut temporary: Vec<(LogFile, PathBuf)> = Vec::new();
@@ -67,7 +68,7 @@ impl Inventory {
         Ok(inventory)
     }
 
-    /// What an interrupted compaction left.
+    /// Plans the clean-up of an interrupted compaction.
     fn settle(&mut self, directory: &Path, temporary: Vec<(LogFile, PathBuf)>, limits: &Limits) -> Result<()> {
         let cleaned = temporary.iter().filter(|(file, _)| file.state == LogFileState::Cleaned);
         let min_cleaned = cleaned.map(|(file, _)| file.base_offset).min().unwrap_or(i64::MAX);
@@ -102,20 +103,20 @@ impl Inventory {
         self.removed.extend(orphans.iter().filter_map(|file| self.files.remove(file)));
     }
 
-    /// The files of one kind by their offsets.
+    /// The files of one kind, sorted by offset.
     pub(crate) fn of_kind(&self, kind: LogFileKind) -> impl DoubleEndedIterator<Item = (i64, &Path)> {
         let of_kind = self.files.iter().filter(move |(file, _)| file.kind == kind);
         of_kind.map(|(file, path)| (file.base_offset, path.as_path()))
     }
 
-    /// What the clean-up does, for a report.
+    /// Lists the changes that the clean-up makes, for a report.
     pub(crate) fn changes(&self) -> Vec<FileChange> {
         let removed = self.removed.iter().map(|path| (path, FileAction::Deleted));
         let renamed = self.renamed.iter().map(|(from, _)| (from, FileAction::Renamed));
         removed.chain(renamed).map(|(path, action)| FileChange { name: name_of(path), action }).collect()
     }
 
-    /// Does the clean-up.
+    /// Performs the clean-up.
     pub(crate) fn apply(&mut self) -> Result<()> {
         for path in self.removed.drain(..) {
             fs::remove_file(&path).map_err(|error| Error::from(error).with_path(&path))?;
@@ -130,27 +131,27 @@ impl Inventory {
     }
 }
 
-/// The name of a path's last part.
+/// The last component of a path.
 pub(crate) fn name_of(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// The files of a directory, sorted, with what is there and can't be looked at.
+/// Lists the files of a directory, sorted, including links without a target.
 pub(crate) fn files_of(directory: &Path) -> Result<Vec<PathBuf>> {
     let list = || fs::read_dir(directory)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>();
     let mut paths = Vec::new();
     for path in list().map_err(|error| Error::from(error).with_path(directory))? {
         match metadata_if_there(&path) {
             Ok(metadata) if !metadata.as_ref().is_some_and(std::fs::Metadata::is_file) => {}
-            _ => paths.push(path), // of a link to nothing who opens it tells
+            _ => paths.push(path), // opening a link without a target fails later
         }
     }
     paths.sort();
     Ok(paths)
 }
 
-/// The offset after a segment's last batch, up to the first fault; its base offset if it is empty. Files are deleted by it, so what
-/// is not known is an error.
+/// Returns the offset after a segment's last batch, up to the first corruption, or its base offset if it is empty.
+/// Files are deleted based on this offset, so errors are not ignored.
 fn next_offset(path: &Path, base_offset: i64, limits: &Limits) -> Result<i64> {
     let mut reader = HeaderReader::open(path, limits)?;
     let mut next = base_offset;
@@ -164,31 +165,31 @@ fn next_offset(path: &Path, base_offset: i64, limits: &Limits) -> Result<i64> {
     Ok(next)
 }
 
-/// What happened to a file.
+/// A change of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileChange {
     /// Name of the file in its directory.
     pub name: String,
-    /// What happened.
+    /// What happened to it.
     pub action: FileAction,
 }
 
-/// What happens to a file.
+/// What happened to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FileAction {
-    /// Written anew.
+    /// Written or rewritten.
     Written,
     /// Deleted, or not copied.
     Deleted,
-    /// Cut to its valid bytes.
+    /// Truncated to its valid bytes.
     Truncated,
-    /// Renamed: a `.swap` file that replaces what it was made from.
+    /// Renamed: a `.swap` file that replaces its source segments.
     Renamed,
 }
 
 impl FileAction {
-    /// A stable name in `snake_case`.
+    /// Stable name in `snake_case`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

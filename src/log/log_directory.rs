@@ -1,11 +1,11 @@
-//! [`LogDirectory`]: everything in a broker's `log.dir`.
+//! [`LogDirectory`]: the contents of a broker's `log.dir`.
 //!
 //! ```text
-//! meta.properties                    which broker and cluster
-//! .kafka_cleanshutdown               there while the broker is down after a clean shutdown
+//! meta.properties                    the ids of the broker and the cluster
+//! .kafka_cleanshutdown               exists while the broker is down after a clean shutdown
 //! *-checkpoint                       four text files: topic, partition, offset
 //! <topic>-<partition>/               a partition
-//! <topic>-<partition>.<hex>-delete/  likewise -future and -stray: no live partition
+//! <topic>-<partition>.<hex>-delete/  also -future and -stray: not a live partition
 //! ```
 //!
 //! Source: `LogManager`, `BrokerMetadataCheckpoint`, `OffsetCheckpointFile` of Kafka.
@@ -27,26 +27,26 @@ pub const OFFSET_CHECKPOINTS: [&str; 4] = [
     "replication-offset-checkpoint",
     "cleaner-offset-checkpoint",
 ];
-/// There while the broker is down after a clean shutdown.
+/// Exists while the broker is down after a clean shutdown.
 const CLEAN_SHUTDOWN: &str = ".kafka_cleanshutdown";
 const META_PROPERTIES: &str = "meta.properties";
-/// Directories that are no partitions and none of a partition's business.
+/// Directories that belong to a broker but not to a partition.
 const OTHER_DIRECTORIES: [&str; 1] = ["remote-log-index-cache"];
 
-/// A directory that holds no live partition.
+/// A directory that is not a live partition.
 #[derive(Debug)]
 pub struct StrayDirectory {
-    /// Where it is.
+    /// Path of the directory.
     pub path: PathBuf,
-    /// What its name says; `None` where the name is not one that a broker gives.
+    /// The parsed name, or `None` if it is not a name that a broker uses.
     pub partition: Option<PartitionDirectory>,
-    /// Why it could not be listed, where its name is that of a live partition.
+    /// Why it could not be listed, if its name is that of a live partition.
     pub error: Option<Error>,
 }
 
 impl StrayDirectory {
-    /// Why it holds no live partition: `delete`, `future`, `stray`; `unreadable` for a live one that can't be listed,
-    /// `unknown` for a name that no broker gives.
+    /// Why it is not a live partition: `delete`, `future` or `stray`, `unreadable` for a live one that cannot be
+    /// listed, or `unknown` for a name that no broker uses.
     #[must_use]
     pub fn state(&self) -> &'static str {
         match self.partition.as_ref().map(|partition| partition.state) {
@@ -69,19 +69,20 @@ pub struct LogDirectory {
 }
 
 impl LogDirectory {
-    /// Lists a log directory and its partitions. What is no partition is in [`LogDirectory::stray`], never an error.
+    /// Lists a log directory and its partitions. Directories that are not live partitions are in
+    /// [`LogDirectory::stray`] and cause no error.
     ///
     /// # Errors
-    /// A directory that can't be read, or that is a partition directory.
+    /// I/O errors; [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for a partition directory.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         Self::open_with(path, &Limits::default())
     }
 
-    /// As [`LogDirectory::open`], with limits of your own for everything that is read from it.
+    /// Like [`LogDirectory::open`], with custom limits for everything that is read from it.
     ///
     /// # Errors
-    /// A directory that can't be read.
+    /// The errors of [`LogDirectory::open`].
     pub fn open_with(path: impl AsRef<Path>, limits: &Limits) -> Result<Self> {
         let path = path.as_ref();
         let entries = || fs::read_dir(path)?.collect::<std::io::Result<Vec<_>>>();
@@ -94,7 +95,7 @@ impl LogDirectory {
         };
         if entries.iter().any(|entry| entry.file_name().to_str().and_then(parse_base_offset).is_some()) {
             let message =
-                "this is a partition directory, not a log directory: use PartitionLog, or the directory above";
+                "this is a partition directory, not a log directory: use PartitionLog, or name the parent directory";
             return Err(Error::argument(message).with_path(path));
         }
         let starts = log_starts(path);
@@ -122,13 +123,13 @@ impl LogDirectory {
         Ok(directory)
     }
 
-    /// Drops the partitions that a caller does not want.
+    /// Drops the partitions that the caller does not want.
     #[cfg_attr(not(feature = "python"), expect(dead_code, reason = "only Python selects partitions"))]
     pub(crate) fn retain(&mut self, wanted: impl Fn(&TopicPartition) -> bool) {
         self.partitions.retain(|log| log.topic_partition().is_some_and(&wanted));
     }
 
-    /// `log` is what a live partition's directory holds.
+    /// Adds a directory. `log` is the content of a live partition's directory.
     fn add(&mut self, path: PathBuf, partition: Option<PartitionDirectory>, log: Option<Result<PartitionLog>>) {
         let error = match log {
             Some(Ok(log)) => {
@@ -141,42 +142,42 @@ impl LogDirectory {
         self.stray.push(StrayDirectory { path, partition, error });
     }
 
-    /// The directory.
+    /// Path of the directory.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The live partitions by topic and partition.
+    /// The live partitions, sorted by topic and partition.
     #[must_use]
     pub fn partitions(&self) -> &[PartitionLog] {
         &self.partitions
     }
 
-    /// A partition.
+    /// Returns one partition.
     #[must_use]
     pub fn partition(&self, topic: &str, partition: i32) -> Option<&PartitionLog> {
         let wanted = TopicPartition { topic: topic.to_owned(), partition };
         self.partitions.iter().find(|log| log.topic_partition() == Some(&wanted))
     }
 
-    /// The other directories: of partitions that were deleted, moved or left behind, and those whose names are none of a
-    /// broker's. A broker refuses to start where one of the latter lies.
+    /// The other directories: those of partitions that were deleted, moved or left behind, and those with names that
+    /// no broker uses. A broker refuses to start if a directory has such a name.
     #[must_use]
     pub fn stray(&self) -> &[StrayDirectory] {
         &self.stray
     }
 
-    /// Whether the broker left the mark of a clean shutdown. A running broker's directory has none.
+    /// Whether the broker left the marker of a clean shutdown. A running broker's directory does not have it.
     #[must_use]
     pub fn is_clean_shutdown(&self) -> bool {
         self.clean_shutdown
     }
 
-    /// `meta.properties`; `None` where there is no such file.
+    /// Reads `meta.properties`. Returns `None` if there is no such file.
     ///
     /// # Errors
-    /// A file that is malformed or can't be read.
+    /// The errors of [`MetaProperties::read`].
     pub fn meta(&self) -> Result<Option<MetaProperties>> {
         match MetaProperties::read(self.path.join(META_PROPERTIES)) {
             Ok(meta) => Ok(Some(meta)),
@@ -185,10 +186,10 @@ impl LogDirectory {
         }
     }
 
-    /// One of the [`OFFSET_CHECKPOINTS`] by its file name; `None` where there is no such file.
+    /// Reads one of the [`OFFSET_CHECKPOINTS`] by its file name. Returns `None` if there is no such file.
     ///
     /// # Errors
-    /// A file that is malformed or can't be read.
+    /// The errors of [`OffsetCheckpoint::read`].
     pub fn checkpoint(&self, name: &str) -> Result<Option<OffsetCheckpoint>> {
         match OffsetCheckpoint::read(self.path.join(name)) {
             Ok(checkpoint) => Ok(Some(checkpoint)),

@@ -1,4 +1,4 @@
-//! The files of a partition and of a log directory.
+//! The files of a partition and of a log directory: segments, indexes, checkpoints, snapshots, lookups, and a writer.
 
 pub mod checkpoint;
 pub(crate) mod committed;

@@ -21,9 +21,9 @@ use crate::store::names::{
 };
 use crate::store::refuse_foreign_directory;
 
-/// A partition directory: its live segments in order, and what lies beside them.
+/// A partition directory: its live segments in order, and its other files.
 ///
-/// Listed once, when opened; a segment that is deleted later gives an error when it is read.
+/// The directory is listed once, when it is opened. A segment that is deleted later causes an error when it is read.
 #[derive(Debug, Clone)]
 pub struct PartitionLog {
     directory: PathBuf,
@@ -35,30 +35,31 @@ pub struct PartitionLog {
     limits: Limits,
 }
 
-/// A file of the log start offsets of all partitions, in the log directory.
+/// The file with the log start offsets of all partitions, in the log directory.
 const LOG_START_CHECKPOINT: &str = "log-start-offset-checkpoint";
 
 impl PartitionLog {
-    /// Lists a partition directory. Its name need not be that of a partition.
+    /// Lists a partition directory. Its name may be any name.
     ///
     /// # Errors
-    /// A directory that can't be read, that is a log directory, or that holds something but no segment.
+    /// I/O errors; [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for a log directory, and for a
+    /// directory that contains files but no segment.
     pub fn open(directory: impl AsRef<Path>) -> Result<Self> {
         let directory = directory.as_ref();
         Self::open_with(directory, &Limits::default())
     }
 
-    /// As [`PartitionLog::open`], with limits of your own for everything that is read from it.
+    /// Like [`PartitionLog::open`], with custom limits for everything that is read from it.
     ///
     /// # Errors
-    /// A directory that can't be read.
+    /// The errors of [`PartitionLog::open`].
     pub fn open_with(directory: impl AsRef<Path>, limits: &Limits) -> Result<Self> {
         let directory = directory.as_ref();
         let absolute = std::path::absolute(directory).unwrap_or_else(|_| directory.to_path_buf());
         Self::list(directory, absolute.parent().and_then(log_starts).as_ref(), limits)
     }
 
-    /// As [`PartitionLog::open_with`], where the log directory's [`log_starts`] are known.
+    /// Like [`PartitionLog::open_with`], with the log directory's [`log_starts`] if they are known.
     pub(crate) fn list(directory: &Path, starts: Option<&OffsetCheckpoint>, limits: &Limits) -> Result<Self> {
         let absolute = std::path::absolute(directory).unwrap_or_else(|_| directory.to_path_buf());
         let partition = absolute.file_name().and_then(OsStr::to_str).and_then(parse_partition_directory);
@@ -108,7 +109,7 @@ impl PartitionLog {
         Ok(log)
     }
 
-    /// The directory.
+    /// Path of the directory.
     #[must_use]
     pub fn directory(&self) -> &Path {
         &self.directory
@@ -125,26 +126,26 @@ impl PartitionLog {
         self.partition.as_ref()
     }
 
-    /// The segments by base offset.
+    /// The segments, sorted by base offset.
     #[must_use]
     pub fn segments(&self) -> &[Segment] {
         &self.segments
     }
 
-    /// Producer snapshots and the offset that each goes up to, which it does not include.
+    /// Producer snapshots, with the offsets up to but excluding which they apply.
     #[must_use]
     pub fn snapshots(&self) -> &[(i64, PathBuf)] {
         &self.snapshots
     }
 
-    /// Files that a broker was about to delete or to put in the place of others: `.deleted`, `.cleaned`, `.swap`.
+    /// Files that a broker was about to delete or to rename: `.deleted`, `.cleaned`, `.swap`.
     #[must_use]
     pub fn leftovers(&self) -> &[PathBuf] {
         &self.leftovers
     }
 
-    /// The first offset that consumers may read: the log directory's checkpoint of it where that is past the first segment's
-    /// base offset; 0 of a partition without segments.
+    /// The first offset that consumers may read: the one in the log directory's checkpoint, if that is above the first
+    /// segment's base offset. 0 for a partition without segments.
     #[must_use]
     pub fn start_offset(&self) -> i64 {
         let first = self.segments.first().map_or(0, Segment::base_offset);
@@ -154,16 +155,16 @@ impl PartitionLog {
     /// The offset that the next record would get.
     ///
     /// # Errors
-    /// A last segment that can't be walked to its end, reading.
+    /// The errors of [`Segment::end_offset`] of the last segment.
     pub fn end_offset(&self) -> Result<i64> {
         let end = self.segments.last().map_or(Ok(0), Segment::end_offset)?;
         Ok(end.max(self.start_offset()))
     }
 
-    /// Leader epochs and where they start; none where there is no such file.
+    /// Leader epochs and their start offsets. Empty if there is no such file.
     ///
     /// # Errors
-    /// A file that is malformed or can't be read.
+    /// The errors of [`LeaderEpochs::read`].
     pub fn leader_epochs(&self) -> Result<LeaderEpochs> {
         match LeaderEpochs::read(self.directory.join(LEADER_EPOCHS)) {
             Err(error) if error.is_not_found() => Ok(LeaderEpochs::default()),
@@ -171,10 +172,10 @@ impl PartitionLog {
         }
     }
 
-    /// What `partition.metadata` says; `None` in logs of old brokers, which have no such file.
+    /// Reads `partition.metadata`. Returns `None` if there is no such file, as in logs of old brokers.
     ///
     /// # Errors
-    /// A file that is malformed or can't be read.
+    /// The errors of [`PartitionMetadata::read`].
     pub fn metadata(&self) -> Result<Option<PartitionMetadata>> {
         match PartitionMetadata::read(self.directory.join(PARTITION_METADATA)) {
             Ok(metadata) => Ok(Some(metadata)),
@@ -183,7 +184,7 @@ impl PartitionLog {
         }
     }
 
-    /// The segment that may hold an offset: the last one whose base offset is not above it.
+    /// Returns the segment that may contain an offset: the last one whose base offset is not above it.
     #[must_use]
     pub fn segment_of(&self, offset: i64) -> Option<&Segment> {
         self.segments.get(self.floor(offset)?)
@@ -193,11 +194,12 @@ impl PartitionLog {
         self.segments.partition_point(|segment| segment.base_offset() <= offset).checked_sub(1)
     }
 
-    /// Segment and batch that hold an offset, or the next batch where the offset lies in a gap; `None` below the start offset
-    /// and from the end offset on, where a broker answers "offset out of range" or with nothing.
+    /// Finds the segment and the batch that contain an offset, or the next batch if the offset is in a gap. Returns
+    /// `None` below the start offset and from the end offset on, where a broker answers "offset out of range" or
+    /// returns no records.
     ///
     /// # Errors
-    /// Those of [`Segment::find_offset`].
+    /// The errors of [`Segment::find_offset`].
     pub fn find_offset(&self, offset: i64) -> Result<Option<(&Segment, OffsetPlace)>> {
         if offset < self.start_offset() {
             return Ok(None);
@@ -211,12 +213,12 @@ impl PartitionLog {
         Ok(None)
     }
 
-    /// The first record that a broker would answer for a timestamp in a `ListOffsets` request: in the first segment whose
-    /// largest timestamp is not below it, and in no later one. A segment without timestamps (v0) counts with the time of its
-    /// last modification, as in a broker, and then has no such record.
+    /// Finds the record that a broker would return for a timestamp in a `ListOffsets` request: the first one that is
+    /// not older, in the first segment whose largest timestamp is not older. Later segments are not searched. A
+    /// segment without timestamps (v0) counts with its modification time, as in a broker, and then has no such record.
     ///
     /// # Errors
-    /// Those of [`Segment::find_timestamp`] and [`Segment::largest_timestamp`].
+    /// The errors of [`Segment::find_timestamp`] and [`Segment::largest_timestamp`].
     pub fn find_timestamp(&self, timestamp: i64) -> Result<Option<TimestampPlace>> {
         for segment in &self.segments {
             let mut largest = segment.largest_timestamp()?.timestamp;
@@ -230,10 +232,10 @@ impl PartitionLog {
         Ok(None)
     }
 
-    /// The first record with the largest timestamp of all; `None` where no record has a timestamp.
+    /// Finds the first record with the largest timestamp of all. Returns `None` if no record has a timestamp.
     ///
     /// # Errors
-    /// Those of [`Segment::find_timestamp`] and [`Segment::largest_timestamp`].
+    /// The errors of [`Segment::find_timestamp`] and [`Segment::largest_timestamp`].
     pub fn find_max_timestamp(&self) -> Result<Option<TimestampPlace>> {
         let mut best: Option<(i64, &Segment)> = None;
         for segment in &self.segments {
@@ -248,34 +250,35 @@ impl PartitionLog {
         }
     }
 
-    /// The offset up to which a `read_committed` consumer may read: the first offset of the earliest transaction that is still
-    /// open at the end, else the end offset.
+    /// The offset up to which a `read_committed` consumer may read: the first offset of the earliest transaction that
+    /// is open at the end, or else the end offset.
     ///
     /// # Errors
-    /// Those of reading. Damage ends nothing: the walk goes on at the next batch that is found.
+    /// I/O errors. After corruption, the search resumes at the next batch that is found.
     pub fn last_stable_offset(&self) -> Result<i64> {
         committed::last_stable_offset(&self.segments).map(|offset| offset.max(self.start_offset()))
     }
 
-    /// What a broker knows of the producers at the end of the log.
+    /// A broker's state of the producers at the end of the log.
     ///
     /// # Errors
-    /// Those of reading. Damage ends nothing: the walk goes on at the next batch that is found.
+    /// I/O errors. After corruption, the search resumes at the next batch that is found.
     pub fn producer_states(&self) -> Result<ProducerStates> {
         committed::producer_states(&self.segments)
     }
 
-    /// The aborted transactions that a reader of the offsets from `start_offset` up to but excluding `end_offset` must know, in
-    /// the order of their markers: from the transaction indexes; of segments without one, from their markers.
+    /// Returns the aborted transactions that matter to a reader of the offsets from `start_offset` up to but excluding
+    /// `end_offset`, in the order of their markers. They come from the markers in the log and from the transaction
+    /// indexes.
     ///
     /// # Errors
-    /// Those of reading.
+    /// I/O errors.
     pub fn aborted_transactions(&self, start_offset: i64, end_offset: i64) -> Result<Vec<AbortedTransaction>> {
         committed::aborted_transactions(&self.segments, start_offset, end_offset)
     }
 }
 
-/// Time of a segment's last modification in milliseconds since the epoch.
+/// Modification time of a segment in milliseconds since the epoch.
 fn modified(segment: &Segment) -> Result<i64> {
     let read = || fs::metadata(segment.path())?.modified();
     let time = read().map_err(|error| Error::from(error).with_path(segment.path()))?;
@@ -283,7 +286,7 @@ fn modified(segment: &Segment) -> Result<i64> {
     Ok(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
-/// What a log directory says of its partitions' starts. A checkpoint that can't be read says nothing, as in a broker.
+/// Reads the log start offsets of a log directory. Like a broker, ignores a checkpoint that cannot be read.
 pub(crate) fn log_starts(log_directory: &Path) -> Option<OffsetCheckpoint> {
     OffsetCheckpoint::read(log_directory.join(LOG_START_CHECKPOINT)).ok()
 }

@@ -1,7 +1,7 @@
-//! [`SegmentReader`]: the batches of a file, read by windows.
+//! [`SegmentReader`]: the batches of a file or buffer, read in windows.
 //!
-//! Files are read, not mapped: a broker may truncate a mapped file, which kills the process. Memory is one window, which grows
-//! to the largest batch that is really there and within [`Limits::batch_len`].
+//! Files are read, not mapped: a broker may truncate a mapped file, which kills the process. Memory use is one window.
+//! It grows to the largest batch that exists within [`Limits::batch_len`].
 
 use std::ops::Range;
 use std::path::Path;
@@ -17,26 +17,28 @@ use crate::limits::Limits;
 use crate::log::tail::SegmentTail;
 use crate::num::{u64_of, usize_from_u64};
 
-/// Bytes read at a time in a walk that is under way: stays in a second-level cache and makes system calls rare.
+/// Number of bytes per read once a read of many batches is under way: fits in the second-level cache and makes system
+/// calls rare.
 const WINDOW_LEN: usize = 1 << 20;
-/// Bytes of the first read: who wants one batch of a large file reads little.
+/// Number of bytes of the first read: small, for callers that want one batch of a large file.
 const FIRST_WINDOW_LEN: usize = 1 << 16;
-/// Bytes read at a time while batches are passed over by their headers.
+/// Number of bytes per read while batches are skipped by their headers.
 const HEADER_WINDOW_LEN: usize = 128;
-/// Batches of no more bytes than this are cheaper to read than to read around.
+/// Batches up to this size in bytes are cheaper to read than to skip.
 const SMALL_BATCH_LEN: usize = 4096;
 
-/// Batches of no more bytes than this are looked at whatever came before.
+/// Batches up to this size in bytes are returned however many bytes were read again.
 const BELIEVED_LEN: usize = 1 << 16;
-/// Bytes of damaged batches that are walked again: some of the largest, and so many for each byte walked over. Lengths
-/// that all lead to the end of the file would make the walk quadratic.
+/// Limits of the bytes of damaged batches that are read again: a fixed number, and some more per byte of progress.
+/// Otherwise, lengths that all lead to the end of the file would make the read quadratic.
 const AGAIN_FREE: u64 = 1 << 30;
 const AGAIN_PER_BYTE: u64 = 16;
 
-/// Walks the batches of a segment file, or of any file of batches back to back, front to back.
+/// Iterates over the batches of a segment file, or of any file of consecutive batches, from front to back.
 ///
-/// As [`batches`](crate::batches) for a buffer: headers only, no checksum; a partial batch or zeros at the end are no error.
-/// The length is that of the file when it was opened; a file that got shorter since ends there.
+/// Like [`batches`](crate::batches) for a buffer: reads headers only and verifies no checksum. A partial batch or
+/// zeros at the end are not an error. Bytes that are appended after the file was opened are not read, and a file that
+/// becomes shorter ends there.
 ///
 /// ```no_run
 /// # fn main() -> kbat::Result<()> {
@@ -51,24 +53,24 @@ const AGAIN_PER_BYTE: u64 = 16;
 pub struct SegmentReader {
     source: ByteSource,
     batch_len_limit: usize,
-    /// Bytes of the file that will be looked at.
+    /// Length of the file in bytes when it was opened.
     len: u64,
-    /// Batches that begin here or later are not given.
+    /// Batches that start at or after this position are not returned.
     stop: u64,
-    /// Place in the file of the next batch.
+    /// Position of the next batch in the file.
     position: u64,
-    /// Held by others too where they show its bytes: then the next bytes are read into another one.
+    /// Shared while others use its bytes. In that case, the next bytes are read into another window.
     window: Window,
-    /// Windows that others held, used again once they are free.
+    /// Windows that were shared, to be reused once they are free.
     lent: Vec<Arc<Vec<u8>>>,
-    /// Bytes to read next, if no more are needed.
+    /// Number of bytes to read next, unless more are needed.
     read_len: usize,
     bytes_read: u64,
-    /// Whether the file became shorter since it was opened.
+    /// Whether the file became shorter after it was opened.
     is_shorter: bool,
-    /// Bytes of batches that were given and found damaged, and that are walked again.
+    /// Bytes of batches that were returned, found to be corrupt, and are read again.
     again: u64,
-    /// The unread part of the window.
+    /// Start and end of the unread part of the window.
     start: usize,
     end: usize,
     state: State,
@@ -81,7 +83,7 @@ enum State {
     Failed { skip: Option<usize> },
 }
 
-/// What [`SegmentReader::frame`] found.
+/// Result of [`SegmentReader::frame`].
 enum Found {
     Batch(usize),
     End,
@@ -91,7 +93,7 @@ impl SegmentReader {
     /// Opens a file with the default limits.
     ///
     /// # Errors
-    /// Those of opening a file.
+    /// I/O errors.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         Self::open_with(path, &Limits::default())
@@ -100,7 +102,7 @@ impl SegmentReader {
     /// Opens a file.
     ///
     /// # Errors
-    /// Those of opening a file.
+    /// I/O errors.
     pub fn open_with(path: impl AsRef<Path>, limits: &Limits) -> Result<Self> {
         let path = path.as_ref();
         let file = PositionedFile::open(path)?;
@@ -108,7 +110,7 @@ impl SegmentReader {
         Ok(Self::new(ByteSource::File(file), len, Window::Read(Arc::default()), limits))
     }
 
-    /// A reader of a buffer. Nothing is copied.
+    /// Creates a reader of a buffer, which is not copied.
     #[must_use]
     pub fn from_bytes(bytes: Arc<dyn AsRef<[u8]> + Send + Sync>, limits: &Limits) -> Self {
         let len = (*bytes).as_ref().len();
@@ -135,15 +137,15 @@ impl SegmentReader {
         }
     }
 
-    /// Starts at the batch that begins at this byte.
+    /// Starts at the batch at this byte position.
     #[must_use]
     pub fn starting_at(mut self, position: u64) -> Self {
         self.seek(position);
         self
     }
 
-    /// Drops pages from the page cache that reading brought there, and only those: what a broker has cached stays. Reads are
-    /// not ahead of what is asked for, so it is slower. On systems other than Linux without effect.
+    /// Drops pages that reading adds to the page cache, and only those: pages that a broker has cached stay. Turns off
+    /// read-ahead, which makes reading slower. Has no effect on systems other than Linux.
     #[must_use]
     pub fn leaving_page_cache(mut self) -> Self {
         if let ByteSource::File(file) = &mut self.source {
@@ -152,20 +154,21 @@ impl SegmentReader {
         self
     }
 
-    /// Gives no batch that begins at this byte or later. A batch that begins before is given whole.
+    /// Returns no batch that starts at or after this position. A batch that starts before is returned completely.
     pub fn stop_at(&mut self, position: u64) {
         self.stop = position;
     }
 
-    /// Goes on after damage, perhaps inside a batch that was given: lengths that lead far ahead are believed so often only.
+    /// Resumes after corruption, possibly inside a batch already returned. Limits how many bytes may be read again, so
+    /// that crafted lengths cannot make the read quadratic.
     pub(crate) fn resume(&mut self, position: u64) {
         self.again = self.again.saturating_add(self.position.saturating_sub(position));
         self.seek(position);
     }
 
-    /// Goes on at the batch that begins at this byte, whatever happened before.
+    /// Continues at the batch at this byte position, even after an error or the end.
     pub fn seek(&mut self, position: u64) {
-        let window = self.position.saturating_sub(u64_of(self.start)); // what was walked over is in it still
+        let window = self.position.saturating_sub(u64_of(self.start)); // it may still contain earlier bytes
         let start = position.checked_sub(window).map_or(usize::MAX, usize_from_u64);
         if let Window::Whole(_) = self.window {
             (self.start, self.end) = (usize_from_u64(position.min(self.len)), usize_from_u64(self.len));
@@ -178,42 +181,43 @@ impl SegmentReader {
         self.state = State::Walking;
     }
 
-    /// Bytes read from the file so far.
+    /// Number of bytes read from the file so far.
     #[must_use]
     pub fn bytes_read(&self) -> u64 {
         if self.is_memory() { self.position } else { self.bytes_read }
     }
 
-    /// Whether it reads a buffer.
+    /// Whether this reads a buffer.
     pub(crate) fn is_memory(&self) -> bool {
         matches!(self.source, ByteSource::Memory(_))
     }
 
-    /// The file.
+    /// Path of the file.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         self.source.path()
     }
 
-    /// The file, to be read by position.
+    /// The file or buffer, for reading by position.
     pub(crate) fn source(&self) -> &ByteSource {
         &self.source
     }
 
-    /// Where the next batch begins, in bytes.
+    /// Position of the next batch in bytes.
     #[must_use]
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// Bytes up to the end of the file that no batch was made of yet: after the walk, a batch that is cut, zeros, or nothing; with
-    /// [`SegmentReader::stop_at`], what was not walked over too.
+    /// Number of bytes between the last batch returned and the end of the file. At the end of the iteration these are
+    /// an incomplete batch, zeros, or none; with [`SegmentReader::stop_at`], also the batches that were not read.
     #[must_use]
     pub fn remainder_len(&self) -> u64 {
         self.len.saturating_sub(self.position)
     }
 
-    /// After the walk: what follows the last batch, up to where the reader stops. Corruption is not told from half a batch.
+    /// After the end: classifies the bytes after the last batch, up to the stop position. Does not distinguish
+    /// corruption from an incomplete batch.
     #[cfg(feature = "arrow")]
     pub(crate) fn tail(&self) -> Result<SegmentTail> {
         if self.remainder_len() == 0 || self.position >= self.stop {
@@ -222,8 +226,9 @@ impl SegmentReader {
         SegmentTail::at(&self.source, self.position)
     }
 
-    /// After the end: whether a whole batch lies there by now, in place of the zeros of a preallocated file.
-    #[cfg_attr(not(feature = "arrow"), expect(dead_code, reason = "only scans ask"))]
+    /// After the end: whether a broker has written a complete batch over the zeros of a preallocated file since they
+    /// were read.
+    #[cfg_attr(not(feature = "arrow"), expect(dead_code, reason = "only scans use it"))]
     pub(crate) fn is_written_since(&self) -> Result<bool> {
         if self.is_memory() {
             return Ok(false);
@@ -235,10 +240,11 @@ impl SegmentReader {
         Ok(count == LOG_OVERHEAD && !is_zeros(&head) && size <= self.remainder_len())
     }
 
-    /// After an error: steps over the batch that caused it. `false` where its size can't be trusted, or nothing failed.
+    /// After an error, skips the batch that caused it. Returns `false` if its size cannot be trusted, or if there was
+    /// no error.
     ///
     /// # Errors
-    /// Those of reading.
+    /// I/O errors.
     pub fn skip_batch(&mut self) -> Result<bool> {
         let State::Failed { skip: Some(len) } = self.state else { return Ok(false) };
         self.seek(self.position.saturating_add(u64_of(len)).min(self.len));
@@ -246,10 +252,10 @@ impl SegmentReader {
         Ok(true)
     }
 
-    /// The next batch; `None` at the end and after an error.
+    /// Returns the next batch, or `None` at the end and after an error.
     ///
     /// # Errors
-    /// A size or magic that no batch has, a batch over [`Limits::batch_len`], reading the file.
+    /// An invalid size or magic, a batch over [`Limits::batch_len`], I/O errors.
     pub fn next_batch(&mut self) -> Option<Result<Batch<'_>>> {
         if self.state != State::Walking {
             return None;
@@ -270,10 +276,11 @@ impl SegmentReader {
         }
     }
 
-    /// The next batch that is wanted by its header. Payloads of the others are not read, but for what a window holds.
+    /// Returns the next batch whose header `wants` accepts. The payloads of other batches are not read, unless they
+    /// are in a window.
     ///
     /// # Errors
-    /// Those of [`SegmentReader::next_batch`].
+    /// The errors of [`SegmentReader::next_batch`].
     pub fn next_wanted(&mut self, mut wants: impl FnMut(&BatchHeader) -> bool) -> Option<Result<Batch<'_>>> {
         while self.state == State::Walking && self.position < self.stop {
             match self.header() {
@@ -285,7 +292,7 @@ impl SegmentReader {
         self.next_batch()
     }
 
-    /// The next batch's header; its payload is not read, but for what a window holds.
+    /// Returns the header of the next batch. Its payload is not read, unless it is in a window.
     #[cfg(feature = "arrow")]
     pub(crate) fn next_header(&mut self) -> Option<Result<BatchHeader>> {
         if self.bytes_read == 0 {
@@ -297,7 +304,7 @@ impl SegmentReader {
                     self.pass_over(&header);
                     return Some(Ok(header));
                 }
-                Ok(None) => {} // what is there is known to the walk over batches
+                Ok(None) => {} // `next_batch` handles these bytes
                 Err(error) => return Some(Err(self.fail(error))),
             }
         }
@@ -311,7 +318,7 @@ impl SegmentReader {
         self.seek(header.position().saturating_add(u64_of(header.size())));
     }
 
-    /// The next batch's header, if it is a batch that is there whole and within the limits.
+    /// Returns the header of the next batch, if that is complete and within the limits.
     fn header(&mut self) -> Result<Option<BatchHeader>> {
         self.fill(BATCH_HEADER_LEN)?;
         let rest = self.window.bytes().get(self.start..self.end).unwrap_or_default();
@@ -332,7 +339,7 @@ impl SegmentReader {
         self.source.locate(error)
     }
 
-    /// Gets the whole next batch into the window.
+    /// Reads the complete next batch into the window.
     fn frame(&mut self) -> Result<Found> {
         if self.position >= self.stop {
             return Ok(Found::End);
@@ -351,7 +358,7 @@ impl SegmentReader {
                     if len <= have {
                         return Ok(Found::Batch(len));
                     }
-                    // a file that got shorter makes it a partial batch in the next round
+                    // if the file became shorter, the next round sees a partial batch
                     self.fill(len)?;
                 }
                 Ok(Frame::End | Frame::Partial) => {
@@ -361,7 +368,7 @@ impl SegmentReader {
                     return Ok(Found::End);
                 }
                 Err(error) if matches!(error.kind(), ErrorKind::BatchLength { length: 0, .. }) => {
-                    // a broker may write to what was zeros when it was read
+                    // a broker may have written to bytes that were zeros when they were read
                     let read_to = self.position.saturating_add(u64_of(rest.len()));
                     let is_end = is_zeros(rest) && is_zero_to_the_end(&self.source, read_to, self.len)?;
                     return if is_end { Ok(Found::End) } else { Err(error) };
@@ -387,14 +394,14 @@ impl SegmentReader {
         self.position = self.position.saturating_add(u64_of(len));
     }
 
-    /// Makes `wanted` unread bytes available, or as many as the file has. Returns how many there are.
+    /// Makes `wanted` unread bytes available, or as many as the file has. Returns the number of unread bytes.
     fn fill(&mut self, wanted: usize) -> Result<usize> {
         let have = self.end.saturating_sub(self.start);
         let wanted = wanted.min(usize_from_u64(self.remainder_len()));
         if have >= wanted {
             return Ok(have);
         }
-        // the window of a buffer has all there is
+        // the window of a buffer contains all bytes
         let Window::Read(window) = &mut self.window else { return Ok(have) };
         let window = own_window(window, &mut self.lent, self.start..self.end);
         (self.start, self.end) = (0, have);
@@ -415,7 +422,7 @@ impl SegmentReader {
         Ok(self.end)
     }
 
-    /// The last batch that was returned, by its header, and where it lies.
+    /// Returns the last batch, whose header was returned, and the memory that contains it.
     #[cfg(feature = "arrow")]
     pub(crate) fn last(&self, header: BatchHeader) -> (Batch<'_>, Lender<'_>) {
         let bytes = self.window.bytes().get(self.start.saturating_sub(header.size())..self.start).unwrap_or_default();
@@ -426,7 +433,7 @@ impl SegmentReader {
         (Batch::of(bytes, header), lender)
     }
 
-    /// The header of the batch at a position.
+    /// Reads the header of the batch at a position.
     #[cfg(feature = "arrow")]
     pub(crate) fn header_at(&self, position: u64) -> Result<BatchHeader> {
         let mut bytes = [0; BATCH_HEADER_LEN];
@@ -434,19 +441,19 @@ impl SegmentReader {
         BatchHeader::parse(bytes.get(..len).unwrap_or_default(), position, 0)
     }
 
-    /// Whether what is left of a file is as it was. A broker that rolls a segment in the meantime writes to it and truncates it.
+    /// Whether the rest of a file is unchanged. A broker that rolls a preallocated segment fills and truncates it.
     #[cfg(feature = "arrow")]
     pub(crate) fn is_unchanged(&self) -> Result<bool> {
         Ok(self.source.byte_len()? == self.len && self.tail()? != SegmentTail::Partial)
     }
 
-    /// Whether a file has more bytes than when it was opened.
+    /// Whether a file is longer than when it was opened.
     #[cfg(feature = "arrow")]
     pub(crate) fn has_grown(&self) -> Result<bool> {
         Ok(self.source.byte_len()? > self.len)
     }
 
-    /// The next batch with its bytes: those of a buffer are shared, those of a file copied.
+    /// Returns the next batch with its bytes, which are shared for a buffer and copied for a file.
     #[cfg(feature = "python")]
     pub(crate) fn next_shared(&mut self) -> Option<Result<SharedBatch>> {
         let (position, start) = (self.position, self.start);
@@ -457,7 +464,7 @@ impl SegmentReader {
         let range = start..start.saturating_add(copied);
         Some(Ok(match &self.window {
             Window::Whole(bytes) => SharedBatch { bytes: Arc::clone(bytes), range, position },
-            // the window may have moved to its front
+            // reading may have moved the unread bytes to the front of the window
             Window::Read(window) => {
                 let bytes = window.get(self.start.saturating_sub(copied)..self.start).unwrap_or_default().to_vec();
                 SharedBatch { range: 0..bytes.len(), bytes: Arc::new(bytes), position }
@@ -465,7 +472,7 @@ impl SegmentReader {
         }))
     }
 
-    /// The bytes that are not part of a batch so far.
+    /// The bytes after the last batch returned.
     #[cfg(feature = "python")]
     pub(crate) fn remainder(&self) -> Result<Vec<u8>> {
         let mut rest = vec![0; usize_from_u64(self.remainder_len())];
@@ -475,11 +482,11 @@ impl SegmentReader {
     }
 }
 
-/// The bytes that a reader looks at.
+/// The bytes that a reader has in memory.
 enum Window {
-    /// A piece of a file.
+    /// A part of a file.
     Read(Arc<Vec<u8>>),
-    /// All of a buffer.
+    /// The entire buffer.
     Whole(SharedBytes),
 }
 
@@ -498,17 +505,17 @@ impl std::fmt::Debug for Window {
     }
 }
 
-/// Memory in which a batch lies.
+/// The memory that contains a batch.
 #[cfg(feature = "arrow")]
 #[derive(Clone, Copy)]
 pub(crate) enum Lender<'b> {
     /// The window of a file.
     Window(&'b Arc<Vec<u8>>),
-    /// A buffer with other owners.
+    /// A buffer with shared ownership.
     Buffer(&'b SharedBytes),
 }
 
-/// A batch whose bytes are held, and where they are.
+/// A batch with shared ownership of its bytes, and its position.
 #[cfg(feature = "python")]
 pub(crate) struct SharedBatch {
     pub(crate) bytes: SharedBytes,
@@ -516,10 +523,10 @@ pub(crate) struct SharedBatch {
     pub(crate) position: u64,
 }
 
-/// Windows that are kept to be used again.
+/// Largest number of windows to keep for reuse.
 const LENT_WINDOWS: usize = 8;
 
-/// Puts the unread bytes to the front of a window that nobody else holds.
+/// Moves the unread bytes to the front of a window that is not shared.
 fn own_window<'w>(window: &'w mut Arc<Vec<u8>>, lent: &mut Vec<Arc<Vec<u8>>>, unread: Range<usize>) -> &'w mut Vec<u8> {
     if Arc::get_mut(window).is_some() {
         let own = Arc::make_mut(window);

@@ -1,4 +1,4 @@
-//! Whether a broker works in a log directory.
+//! Detects a broker that uses a log directory.
 
 use std::path::Path;
 
@@ -6,13 +6,13 @@ use crate::error::{Error, Result};
 
 /// Refuses a partition whose log directory a broker has locked.
 ///
-/// A broker holds a lock on the file `.lock` of its log directory. Linux lists all locks in `/proc/locks`; elsewhere, and
-/// where that list does not show the locks of another container or host, a broker is not seen.
+/// A broker holds a lock on the file `.lock` of its log directory. Linux lists all locks in `/proc/locks`. On other
+/// systems, and if that list does not show the locks of another container or host, the broker is not detected.
 pub(crate) fn refuse_running_broker(partition: &Path) -> Result<()> {
     let absolute = std::path::absolute(partition)?;
     let Some(lock) = absolute.parent().map(|directory| directory.join(".lock")) else { return Ok(()) };
     if is_locked(&lock) {
-        let message = format!("a broker holds {}: stop it, or recover into a copy", lock.display());
+        let message = format!("a broker holds {}: stop the broker, or recover into a copy", lock.display());
         return Err(Error::argument(message));
     }
     Ok(())

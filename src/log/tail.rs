@@ -1,4 +1,5 @@
-//! [`SegmentTail`]: what follows the last batch of a segment. The one place that decides whether a segment ends cleanly.
+//! [`SegmentTail`]: the bytes after the last batch of a segment. Only this module decides whether a segment ends
+//! cleanly.
 
 use crate::error::Result;
 use crate::format::frame::is_zeros;
@@ -6,38 +7,40 @@ use crate::format::header::HEADER_LEN_UP_TO_MAGIC;
 use crate::io::ReadAt;
 use crate::log::resync::Resync;
 
-/// What follows the last batch that a walk returned.
+/// The bytes after the last batch that a reader returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SegmentTail {
-    /// Nothing.
+    /// There are none.
     Clean,
     /// Zeros up to the end, as in a preallocated file.
     Zeros,
-    /// The start of a batch, or bytes that are none. No complete batch follows.
+    /// The start of a batch, or other bytes. No complete batch follows.
     Partial,
-    /// Bytes that are not a batch, and a complete batch at this position after them.
+    /// Corruption, followed by a complete batch at position `next`.
     Corrupt { next: u64 },
 }
 
 impl SegmentTail {
-    /// Classifies the bytes from a position on at which a walk over all batches ended. [`SegmentTail::Corrupt`] is not searched.
+    /// Classifies the bytes from the position at which a reader of all batches ended. Never returns
+    /// [`SegmentTail::Corrupt`].
     ///
     /// # Errors
-    /// Reading fails.
+    /// I/O errors.
     pub(crate) fn at(source: &dyn ReadAt, position: u64) -> Result<Self> {
         let mut head = [0; HEADER_LEN_UP_TO_MAGIC];
         Ok(match source.read_bytes_at(&mut head, position)? {
             0 => Self::Clean,
-            // a walk ends at a size of 0 only if zeros reach up to the end
+            // a reader ends at a size of 0 only if zeros extend to the end
             count if is_zeros(head.get(..count).unwrap_or_default()) => Self::Zeros,
             _ => Self::Partial,
         })
     }
 
-    /// Like [`SegmentTail::at`], and searches for complete batches. `next_offset` is the least offset that they can have.
+    /// Like [`SegmentTail::at`], but also searches for complete batches. `next_offset` is the smallest offset that
+    /// they can have.
     ///
     /// # Errors
-    /// Reading fails.
+    /// I/O errors.
     pub(crate) fn search(
         source: &dyn ReadAt,
         position: u64,

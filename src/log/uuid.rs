@@ -5,10 +5,10 @@
 use std::fmt;
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-/// Characters of a written id.
+/// Number of characters of an encoded id.
 const TEXT_LEN: usize = 22;
 
-/// An id of a topic or directory.
+/// The id of a topic or a directory.
 ///
 /// ```
 /// let id = kbat::log::Uuid::parse("bAmibu5sR86NaVa0PfqQXA").unwrap();
@@ -18,7 +18,7 @@ const TEXT_LEN: usize = 22;
 pub struct Uuid(pub [u8; 16]);
 
 impl Uuid {
-    /// Reads 22 characters of base64 for URLs; `None` for anything else. Padding at the end is read too.
+    /// Parses 22 characters of URL-safe base64, with or without padding. Returns `None` for any other text.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim_end_matches('=');
@@ -39,7 +39,7 @@ impl Uuid {
         bytes.try_into().ok().map(Self)
     }
 
-    /// Whether all bytes are zero: "no id" of Kafka.
+    /// Whether all bytes are zero, which is Kafka's "no id".
     #[must_use]
     pub fn is_zero(self) -> bool {
         self.0 == [0; 16]
@@ -50,7 +50,7 @@ impl fmt::Display for Uuid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bits = u128::from_be_bytes(self.0);
         (0..TEXT_LEN).try_for_each(|place| {
-            // 128 bits are 21 characters of 6 and one that holds 2, at its upper end
+            // 128 bits are 21 characters with 6 bits each, and one whose upper 2 bits are used
             let sextet = match 122_usize.checked_sub(place.saturating_mul(6)) {
                 Some(shift) => (bits >> shift) & 63,
                 None => (bits << 4) & 63,

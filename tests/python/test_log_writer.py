@@ -119,11 +119,11 @@ def test_log_writer_batches_are_checked_and_get_offsets(tmp_path: Path) -> None:
     with kbat.LogWriter(tmp_path, start_offset=10, leader_epoch=3) as writer:
         assert writer.append_batch(memoryview(batch + batch)) == 10
         assert writer.append_batch(batch, keep_offsets=True) == 50
-        with pytest.raises(ValueError, match="does not come after"):
+        with pytest.raises(ValueError, match="does not continue the log"):
             writer.append_batch(batch, keep_offsets=True)
         with pytest.raises(kbat.CrcError):
             writer.append_batch(batch[:-1] + b"\1")
-        with pytest.raises(ValueError, match="whole batch"):
+        with pytest.raises(ValueError, match="complete batch"):
             writer.append_batch(batch[:-1])
         with pytest.raises(TypeError):
             writer.append_batch("text")  # type: ignore[arg-type]

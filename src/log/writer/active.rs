@@ -1,4 +1,4 @@
-//! [`ActiveSegment`]: the segment that is written.
+//! [`ActiveSegment`]: the segment that a writer appends to.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -12,37 +12,38 @@ use crate::log::index::{AbortedTransaction, SegmentIndexer};
 use crate::num::u64_of;
 use crate::store::names::{LogFile, LogFileKind};
 
-/// A segment's files, open for more. Batches go to the `.log` at once; index entries wait in memory until they are asked for,
-/// since an unclean end makes them anew anyway.
+/// A segment's files, open for appending. Batches are written to the `.log` immediately. Index entries are buffered in
+/// memory, because the indexes are rebuilt after an unclean end anyway.
 #[derive(Debug)]
 pub(super) struct ActiveSegment {
     base_offset: i64,
     path: PathBuf,
     log: File,
-    /// Bytes of the `.log`.
+    /// Length of the `.log` in bytes.
     len: u64,
     indexer: SegmentIndexer,
     offset_index: IndexFile,
     time_index: IndexFile,
     transaction_index: IndexFile,
-    /// Largest timestamp of the first batch: what `segment.ms` counts from.
+    /// Largest timestamp of the first batch, the start of `segment.ms`.
     first_timestamp: Option<i64>,
-    /// What it counts from where that has none.
+    /// The start of `segment.ms` if the first batch has no timestamp.
     opened: Instant,
 }
 
 impl ActiveSegment {
-    /// Begins a segment. Its `.log` is created last, for it is what makes the segment.
+    /// Creates a segment. Its `.log` is created last, because only that makes it a segment.
     pub(super) fn create(directory: &Path, base_offset: i64, options: &LogWriterOptions) -> Result<Self> {
         let mut indexes = index_files(directory, base_offset);
         indexes.iter_mut().try_for_each(IndexFile::start)?;
         Self::with(directory, base_offset, indexes, options)
     }
 
-    /// Opens the `.log` of a segment to take note of its batches; [`ActiveSegment::restart_indexes`] has to follow.
+    /// Opens the `.log` of a segment to note its batches. [`ActiveSegment::restart_indexes`] must be called
+    /// afterwards.
     pub(super) fn reopen(directory: &Path, base_offset: i64, options: &LogWriterOptions) -> Result<Self> {
         let mut segment = Self::with(directory, base_offset, index_files(directory, base_offset), options)?;
-        segment.indexer.resize(u64::MAX); // the broker that wrote it may have had larger ones
+        segment.indexer.resize(u64::MAX); // the broker that wrote it may have had a larger limit
         Ok(segment)
     }
 
@@ -69,7 +70,7 @@ impl ActiveSegment {
         })
     }
 
-    /// Replaces the indexes by entries for the batches noted.
+    /// Replaces the indexes with entries for the noted batches.
     pub(super) fn restart_indexes(&mut self, options: &LogWriterOptions) -> Result<()> {
         self.indexer.resize(options.segment_index_bytes);
         self.indexes().into_iter().try_for_each(IndexFile::start)?;
@@ -80,7 +81,7 @@ impl ActiveSegment {
         self.base_offset
     }
 
-    /// Bytes of the batches noted.
+    /// Size of the noted batches in bytes.
     pub(super) fn size(&self) -> u64 {
         self.len
     }
@@ -93,7 +94,7 @@ impl ActiveSegment {
         self.len == 0
     }
 
-    /// Kafka's `LogSegment.shouldRoll` for a batch that is to follow.
+    /// Kafka's `LogSegment.shouldRoll` for the next batch.
     pub(super) fn should_roll(&self, batch: &Batch<'_>, options: &LogWriterOptions) -> bool {
         let len = self.len.saturating_add(u64_of(batch.size()));
         let relative = batch.last_offset().saturating_sub(self.base_offset);
@@ -104,7 +105,8 @@ impl ActiveSegment {
             || i32::try_from(relative).is_err()
     }
 
-    /// How far the batch's largest timestamp is past that of the first batch; where that has none, how long the segment is open.
+    /// Time in milliseconds between the largest timestamps of the first batch and of `batch`. If the first has none,
+    /// the time since the segment was opened.
     fn age_ms(&self, batch: &Batch<'_>) -> i128 {
         match self.first_timestamp.filter(|timestamp| *timestamp >= 0) {
             Some(first) => i128::from(batch.max_timestamp()).saturating_sub(i128::from(first)),
@@ -112,14 +114,14 @@ impl ActiveSegment {
         }
     }
 
-    /// Writes a batch at the end.
+    /// Appends a batch.
     pub(super) fn append(&mut self, batch: &Batch<'_>, aborted: Option<AbortedTransaction>) -> Result<()> {
         let end = self.len;
         self.note(batch, aborted)?;
         self.log.write_all(batch.bytes()).map_err(|error| Error::from(error).at(end).with_path(&self.path))
     }
 
-    /// Takes note of a batch that is there.
+    /// Notes a batch that is in the `.log`: updates the length and the index entries.
     pub(super) fn note(&mut self, batch: &Batch<'_>, aborted: Option<AbortedTransaction>) -> Result<()> {
         let mut header = *batch.header();
         header.position = self.len;
@@ -138,7 +140,7 @@ impl ActiveSegment {
         Ok(())
     }
 
-    /// Cuts what follows the batches noted. Returns how many bytes that were.
+    /// Truncates the `.log` after the noted batches. Returns the number of bytes removed.
     pub(super) fn cut(&mut self) -> Result<u64> {
         let cut = || {
             let dropped = self.log.metadata()?.len().saturating_sub(self.len);
@@ -151,17 +153,17 @@ impl ActiveSegment {
         cut().map_err(|error: io::Error| Error::from(error).with_path(&self.path))
     }
 
-    /// Flushes batches to the disk.
+    /// Flushes batches to disk.
     pub(super) fn sync_log(&self) -> Result<()> {
         self.log.sync_data().map_err(|error| Error::from(error).with_path(&self.path))
     }
 
-    /// Writes index entries that wait.
+    /// Writes the buffered index entries.
     pub(super) fn write_indexes(&mut self) -> Result<()> {
         self.indexes().into_iter().try_for_each(IndexFile::write)
     }
 
-    /// Ends the segment: the last entry of the time index is written, and everything flushed to the disk.
+    /// Ends the segment: writes the last entry of the time index and flushes everything to disk.
     pub(super) fn finish(&mut self) -> Result<()> {
         if let Some(entry) = self.indexer.finish() {
             self.time_index.push(&entry.encode(self.base_offset)?)?;
@@ -176,22 +178,22 @@ impl ActiveSegment {
     }
 }
 
-/// Bytes of entries that may wait.
+/// Largest number of bytes of entries to buffer.
 const MAX_WAITING_LEN: usize = 1 << 16;
 
-/// An index that grows.
+/// An index that is written incrementally.
 #[derive(Debug)]
 struct IndexFile {
     path: PathBuf,
-    /// Whether there is a file though it has no entry.
+    /// Whether the file exists even if it has no entry.
     always: bool,
-    /// The file, once it was begun.
+    /// The file, if it was created.
     file: Option<File>,
-    /// Entries that are not yet in the file.
+    /// Entries that are not written yet.
     waiting: Vec<u8>,
 }
 
-/// The offset, time and transaction index of a segment.
+/// The offset, time and transaction indexes of a segment.
 fn index_files(directory: &Path, base_offset: i64) -> [IndexFile; 3] {
     let kinds =
         [(LogFileKind::OffsetIndex, true), (LogFileKind::TimeIndex, true), (LogFileKind::TransactionIndex, false)];
@@ -202,7 +204,7 @@ fn index_files(directory: &Path, base_offset: i64) -> [IndexFile; 3] {
 }
 
 impl IndexFile {
-    /// Makes an empty file of whatever is there, or none where none is needed yet.
+    /// Creates an empty file in place of any existing one, or removes it if the index needs no file yet.
     fn start(&mut self) -> Result<()> {
         let start = || {
             if self.always {
@@ -219,7 +221,7 @@ impl IndexFile {
 
     fn push(&mut self, entry: &[u8]) -> Result<()> {
         self.waiting.extend_from_slice(entry);
-        // before it was begun, the entries of a segment that is reopened wait
+        // entries of a reopened segment are buffered until the file is created
         if self.waiting.len() >= MAX_WAITING_LEN && self.file.is_some() { self.write() } else { Ok(()) }
     }
 

@@ -1,14 +1,15 @@
-//! [`LogWriter`]: batches and records into a partition directory, with the files that a broker writes beside them.
+//! [`LogWriter`]: writes batches and records to a partition directory, with the other files that a broker writes.
 //!
 //! ```text
-//! append (records) ─► a batch when it is full ─┐
-//! append_batches ─► checked, offsets assigned ─┴─► roll? ─► .log ─► index entries in memory
-//! flush            .log to the disk, then index entries and leader epochs
+//! append (records) ─► a batch once it is full ───┐
+//! append_batches ─► checked, offsets assigned ───┴─► roll? ─► .log ─► index entries in memory
+//! flush            the .log to disk, then index entries and leader epochs
 //! roll and close   the same, the last time entry, a producer snapshot; then the next segment's files, its .log last
 //! ```
 //!
-//! What was flushed survives a kill or a loss of power at any point: a segment is whole before the next one exists, and
-//! opening looks at the last one batch by batch, cuts what is not whole and makes its indexes anew.
+//! Flushed data survives a kill or a power loss at any point. A segment is complete before the next one exists.
+//! Opening checks the last segment batch by batch, truncates it after the last complete batch, and rebuilds its
+//! indexes.
 //!
 //! Source: `UnifiedLog.append`, `LocalLog.roll`, `LogSegment.append` and `shouldRoll` of Kafka 4.
 
@@ -37,28 +38,29 @@ use crate::io::lock::DirectoryLock;
 use crate::limits::Limits;
 use crate::num::{u64_of, usize_from_u64};
 
-/// Where the offsets of appended batches come from.
+/// How appended batches get their offsets.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OffsetPolicy {
-    /// From the end of the log, as a leader assigns them; the leader epoch is that of the options.
+    /// The writer assigns offsets from the end of the log, like a leader. The leader epoch is that of the options.
     #[default]
     Assign,
-    /// From the batches, as a follower takes them; they must not lie before the end of the log. Leader epochs are kept too.
+    /// The batches keep their offsets and leader epochs, like in a follower. Offsets must not be before the end of the
+    /// log.
     Keep,
 }
 
 /// Writes a partition.
 ///
-/// Dropping it without [`LogWriter::close`] is as a kill: what was not flushed may be lost, and records that are not yet a
-/// batch are.
+/// Dropping it without [`LogWriter::close`] acts like a kill: data that was not flushed may be lost, and records that
+/// are not in a batch yet are lost.
 ///
 /// ```no_run
 /// # fn main() -> kbat::Result<()> {
 /// let options = kbat::log::LogWriterOptions { compression: kbat::Compression::Zstd, ..Default::default() };
 /// let mut writer = kbat::log::LogWriter::open("orders-0", options)?;
 /// let offset = writer.append(1_700_000_000_000, Some(b"key"), Some(b"value"), &[])?;
-/// writer.flush()?; // offset is there to stay
+/// writer.flush()?; // the record is now on disk
 /// writer.close()?;
 /// # Ok(()) }
 /// ```
@@ -72,23 +74,27 @@ pub struct LogWriter {
     start_offset: i64,
     /// The offset after the last batch written.
     end_offset: i64,
-    /// Records that are not yet a batch.
+    /// Records that are not in a batch yet.
     pending: BatchBuilder,
     buffer: Vec<u8>,
     truncated_bytes: u64,
-    /// A write failed: what the files hold is not known.
+    /// Whether a write failed, so that the state of the files is unknown.
     failed: bool,
     lock: DirectoryLock,
 }
 
 impl LogWriter {
-    /// Opens a partition directory, or makes one. The last segment of an existing one is looked at batch by batch: what
-    /// follows the last whole batch is cut, as a broker does on an unclean start, and its indexes are made anew.
+    /// Opens a partition directory, or creates one. Checks the last segment of an existing one batch by batch: like a
+    /// broker on an unclean start, truncates it after the last complete batch and rebuilds its indexes.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument): options that Kafka's rules forbid, another writer or
-    /// a broker in the directory, another topic id, a last segment whose offsets do not rise. A leader epoch checkpoint that
-    /// can't be read; a batch over [`Limits::batch_len`]; reading and writing.
+    /// - [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for options that Kafka's rules forbid, if
+    ///   another writer or a broker uses the directory, for another topic id, and if the offsets of the last segment
+    ///   do not increase.
+    /// - [`ErrorKind::InvalidFile`](crate::ErrorKind::InvalidFile) for a malformed leader epoch checkpoint, and if
+    ///   corruption in the last segment is followed by a complete batch.
+    /// - [`ErrorKind::Limit`](crate::ErrorKind::Limit) for a batch over [`Limits::batch_len`].
+    /// - I/O errors.
     pub fn open(directory: impl AsRef<Path>, options: LogWriterOptions) -> Result<Self> {
         let directory = directory.as_ref();
         options.validate()?;
@@ -112,7 +118,7 @@ impl LogWriter {
         })
     }
 
-    /// The directory.
+    /// Path of the directory.
     #[must_use]
     pub fn directory(&self) -> &Path {
         &self.directory
@@ -130,23 +136,25 @@ impl LogWriter {
         self.end_offset.saturating_add(i64::from(self.pending.record_count()))
     }
 
-    /// Up to where transactions are decided: first offset of the earliest open one, else the end of the batches written.
+    /// The last stable offset: the first offset of the earliest open transaction, or else the end of the batches
+    /// written.
     #[must_use]
     pub fn last_stable_offset(&self) -> i64 {
         self.state.last_stable_offset(self.end_offset)
     }
 
-    /// Bytes that were cut from the last segment when it was opened.
+    /// Number of bytes removed from the end of the last segment when it was opened.
     #[must_use]
     pub fn truncated_bytes(&self) -> u64 {
         self.truncated_bytes
     }
 
-    /// Appends a record, which is written with others as a batch of [`LogWriterOptions::batch_size`] or by
+    /// Appends a record. It is written with others as a batch of [`LogWriterOptions::batch_size`] bytes, or by
     /// [`LogWriter::flush`]. Returns its offset. `timestamp` is in milliseconds since the epoch, −1 for none.
     ///
     /// # Errors
-    /// What Kafka's rules forbid, with nothing appended; writing a batch that is full.
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for a record that Kafka's rules forbid, in
+    /// which case nothing is appended; I/O errors while writing a full batch.
     pub fn append(
         &mut self,
         timestamp: i64,
@@ -174,14 +182,16 @@ impl LogWriter {
         Ok(offset)
     }
 
-    /// Appends whole batches, all or none where one is refused. Returns the first offset of the first.
+    /// Appends complete batches: all of them, or none if one is refused. Returns the first offset of the first batch.
     ///
-    /// A leader's checks are made where offsets are assigned: checksum, records that can be read, as many as the header
-    /// says with offsets that count up; with [`OffsetPolicy::Keep`] those of a follower: checksum, and offsets that rise.
+    /// With [`OffsetPolicy::Assign`], the checks are those of a leader: checksums, and records that can be decoded,
+    /// match the count in the header and have consecutive offsets. With [`OffsetPolicy::Keep`], they are those of a
+    /// follower: checksums, and increasing offsets.
     ///
     /// # Errors
-    /// The fault of a batch; [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for bytes that are not whole
-    /// batches, a batch over [`LogWriterOptions::segment_bytes`], offsets that do not rise; writing.
+    /// The error of a corrupt batch. [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) if the bytes do
+    /// not end with a complete batch, for a batch over [`LogWriterOptions::segment_bytes`], and for offsets that do
+    /// not increase. I/O errors.
     pub fn append_batches(&mut self, bytes: &[u8], offsets: OffsetPolicy) -> Result<i64> {
         self.check_usable()?;
         self.write_pending()?;
@@ -193,7 +203,7 @@ impl LogWriter {
         result
     }
 
-    /// Checks batches, and gives them their offsets. Returns the first one's first.
+    /// Checks batches and assigns their offsets. Returns the first offset of the first batch.
     fn check_batches(&self, bytes: &mut [u8], offsets: OffsetPolicy) -> Result<i64> {
         let limits = &self.options.limits;
         let mut scratch = Scratch::new();
@@ -214,7 +224,8 @@ impl LogWriter {
             let batch = batches(head).next().unwrap_or_else(|| Err(not_whole()))?;
             let base_offset = batch.first_offset(&mut scratch, limits)?;
             if base_offset < end_offset || batch.next_offset() <= base_offset {
-                let message = format!("offset {base_offset} does not come after the log's end, {end_offset}");
+                let message =
+                    format!("offset {base_offset} does not continue the log, which ends at offset {end_offset}");
                 return Err(Error::argument(message).at(position));
             }
             check_has_next(batch.last_offset()).map_err(|error| error.at(position))?;
@@ -226,7 +237,7 @@ impl LogWriter {
         Ok(first_offset.unwrap_or(end_offset))
     }
 
-    /// Makes a batch of the records that wait, and writes it.
+    /// Writes the pending records as a batch.
     fn write_pending(&mut self) -> Result<()> {
         if self.pending.record_count() == 0 {
             return Ok(());
@@ -234,7 +245,7 @@ impl LogWriter {
         let builder = std::mem::take(&mut self.pending);
         let mut bytes = std::mem::take(&mut self.buffer);
         bytes.clear();
-        // their offsets were told: nothing may follow if they can't be written
+        // their offsets were already returned, so no more appends are possible if writing them fails
         self.failed = true;
         builder.finish_into(&mut bytes)?;
         self.write(&bytes)?;
@@ -242,7 +253,7 @@ impl LogWriter {
         Ok(())
     }
 
-    /// Writes batches that were checked.
+    /// Writes batches that have been checked.
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
         self.failed = true;
         for batch in batches(bytes) {
@@ -259,7 +270,7 @@ impl LogWriter {
         Ok(())
     }
 
-    /// Begins a new segment where Kafka's rules say so.
+    /// Starts a new segment if Kafka's rules require it.
     fn roll_before(&mut self, batch: &Batch<'_>) -> Result<()> {
         if !self.segment.should_roll(batch, &self.options) {
             return Ok(());
@@ -276,10 +287,10 @@ impl LogWriter {
         sync_directory(&self.directory).map_err(|error| Error::from(error).with_path(&self.directory))
     }
 
-    /// Writes everything appended and flushes it to the disk. What was appended before can't be lost after it.
+    /// Writes all appended data and flushes it to disk. Data that was appended before this call can no longer be lost.
     ///
     /// # Errors
-    /// Those of writing. Nothing can be appended after one.
+    /// I/O errors. Appending is not possible after an error.
     pub fn flush(&mut self) -> Result<()> {
         self.check_usable()?;
         self.write_pending()?;
@@ -291,11 +302,11 @@ impl LogWriter {
         Ok(())
     }
 
-    /// Flushes, and leaves the files as a broker leaves them after a clean shutdown: with the last entry of the time index
-    /// and a snapshot of the producers.
+    /// Flushes, and leaves the files as a broker does on a clean shutdown: with the last entry of the time index and a
+    /// snapshot of the producers.
     ///
     /// # Errors
-    /// Those of [`LogWriter::flush`].
+    /// The errors of [`LogWriter::flush`].
     pub fn close(mut self) -> Result<()> {
         self.flush()?;
         self.segment.finish()?;
@@ -309,7 +320,7 @@ impl LogWriter {
             return Err(Error::argument(message).with_path(&self.directory));
         }
         if self.failed {
-            let message = "a write failed before: open the directory again, which cuts what is not whole";
+            let message = "an earlier write failed: open the directory again, which removes an incomplete batch";
             return Err(Error::argument(message).with_path(&self.directory));
         }
         Ok(())
@@ -317,21 +328,21 @@ impl LogWriter {
 }
 
 fn not_whole() -> Error {
-    Error::argument("the bytes do not end with a whole batch")
+    Error::argument("the bytes do not end with a complete batch")
 }
 
-/// The leader epoch that batches get.
+/// The leader epoch for new batches.
 fn leader_epoch(state: &PartitionState, options: &LogWriterOptions) -> Result<i32> {
     let latest = state.latest_epoch();
     match (options.leader_epoch, latest) {
         (Some(given), Some(latest)) if given < latest => {
-            Err(Error::argument(format!("leader_epoch {given} is below {latest}, the partition's latest")))
+            Err(Error::argument(format!("leader_epoch {given} is below {latest}, the latest epoch of the partition")))
         }
         (given, latest) => Ok(given.or(latest).unwrap_or(0)),
     }
 }
 
-/// The checks of a leader or a follower.
+/// Performs the checks of a leader or a follower.
 fn check_batch(batch: &Batch<'_>, offsets: OffsetPolicy, scratch: &mut Scratch, limits: &Limits) -> Result<()> {
     batch.verify_crc()?;
     if batch.is_control() {
@@ -346,19 +357,20 @@ fn check_batch(batch: &Batch<'_>, offsets: OffsetPolicy, scratch: &mut Scratch, 
         let record = record?;
         record.verify_crc()?;
         if batch.magic() == 2 && record.offset() != next_offset {
-            let message = format!("record offset {} where {next_offset} comes next", record.offset());
+            let message = format!("record offset {} is not the expected {next_offset}", record.offset());
             return Err(Error::argument(message).in_batch(base_offset));
         }
         next_offset = next_offset.saturating_add(1);
     }
     if batch.magic() == 2 && (next_offset == base_offset || next_offset != batch.next_offset()) {
-        let message = format!("last offset {} of a batch whose records end before {next_offset}", batch.last_offset());
+        let message =
+            format!("last offset {} of a batch whose records end before offset {next_offset}", batch.last_offset());
         return Err(Error::argument(message).in_batch(base_offset));
     }
     Ok(())
 }
 
-/// A log's end is the offset after its last record, and the largest number has none.
+/// Refuses the largest offset, because a log's end is the offset after its last record.
 fn check_has_next(offset: i64) -> Result<()> {
     if offset == i64::MAX {
         return Err(Error::argument("there is no offset after this one").in_batch(offset));
@@ -366,14 +378,15 @@ fn check_has_next(offset: i64) -> Result<()> {
     Ok(())
 }
 
-/// A control batch of a producer must begin with a transaction marker, if it has records.
+/// Checks that a producer's control batch starts with a transaction marker, if it has records.
 fn check_control(batch: &Batch<'_>, scratch: &mut Scratch, limits: &Limits) -> Result<()> {
     let Some(record) = batch.records(scratch, limits)?.next() else { return Ok(()) };
     match ControlRecord::parse(&record?)? {
         ControlRecord::Abort { .. } | ControlRecord::Commit { .. } => Ok(()),
         _ if batch.producer_id() == NO_PRODUCER_ID => Ok(()),
         other => {
-            let message = format!("a producer's control batch holds {}, no transaction marker", other.type_name());
+            let message =
+                format!("a producer's control batch contains {} instead of a transaction marker", other.type_name());
             Err(Error::argument(message).in_batch(batch.header().base_offset))
         }
     }

@@ -1,4 +1,4 @@
-//! Opening a partition directory for more: what a broker does on an unclean start, for the last segment.
+//! Opens a partition directory for writing: treats the last segment as a broker does on an unclean start.
 
 use std::fs;
 use std::path::Path;
@@ -17,17 +17,17 @@ use crate::log::running_broker::refuse_running_broker;
 use crate::log::tail::SegmentTail;
 use crate::store::names::{LogFileKind, PARTITION_METADATA};
 
-/// A partition that is ready for more batches.
+/// A partition that is ready to be appended to.
 pub(super) struct Opened {
     pub(super) segment: ActiveSegment,
     pub(super) state: PartitionState,
     pub(super) start_offset: i64,
     pub(super) end_offset: i64,
-    /// Bytes cut from the end of the last segment.
+    /// Number of bytes removed from the end of the last segment.
     pub(super) truncated_bytes: u64,
 }
 
-/// Opens what is in a directory; an empty one gets a first segment.
+/// Opens the files of a directory. Creates the first segment of an empty one.
 pub(super) fn open(directory: &Path, options: &LogWriterOptions) -> Result<Opened> {
     refuse_running_broker(directory)?;
     check_topic_id(directory, options)?;
@@ -56,7 +56,7 @@ pub(super) fn open(directory: &Path, options: &LogWriterOptions) -> Result<Opene
     Ok(Opened { segment, state, start_offset, end_offset, truncated_bytes })
 }
 
-/// Takes note of a segment's batches up to the first that is not whole or not right. Returns the offset after them.
+/// Notes a segment's batches up to the first that is incomplete or corrupt. Returns the offset after them.
 fn walk(segment: &mut ActiveSegment, state: &mut PartitionState, options: &LogWriterOptions) -> Result<i64> {
     let mut end_offset = segment.base_offset();
     let mut reader = SegmentReader::open_with(segment.path(), &options.limits)?;
@@ -69,7 +69,7 @@ fn walk(segment: &mut ActiveSegment, state: &mut PartitionState, options: &LogWr
         if batch.verify_crc().is_err() {
             break;
         }
-        // its checksum is correct: whatever is wrong with it, it is not half a write, and must not be cut
+        // its checksum is correct, so any error is not due to an interrupted write, and the batch must not be removed
         let aborted = state.note(&batch)?;
         segment.note(&batch, aborted)?;
         end_offset = batch.next_offset();
@@ -77,7 +77,7 @@ fn walk(segment: &mut ActiveSegment, state: &mut PartitionState, options: &LogWr
     Ok(end_offset)
 }
 
-/// Refuses to cut complete batches. None follow a write that was interrupted, so something else corrupted the log.
+/// Refuses to remove complete batches. They cannot follow an interrupted write, so something else corrupted the log.
 fn check_tail(segment: &ActiveSegment, end_offset: i64, options: &LogWriterOptions) -> Result<()> {
     let file = PositionedFile::open(segment.path())?;
     if segment.size() >= file.len()? {
@@ -97,12 +97,12 @@ fn check_tail(segment: &ActiveSegment, end_offset: i64, options: &LogWriterOptio
     Err(Error::new(ErrorKind::InvalidFile(message)).at(segment.size()).with_path(segment.path()))
 }
 
-/// What says nothing of the bytes.
+/// Whether an error does not depend on the bytes.
 fn is_limit_or_io(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Limit { .. } | ErrorKind::Io(_))
 }
 
-/// Writes the topic's id, or holds it to the one that is there.
+/// Writes the topic id, or compares it with the existing one.
 fn check_topic_id(directory: &Path, options: &LogWriterOptions) -> Result<()> {
     let Some(topic_id) = options.topic_id else { return Ok(()) };
     let path = directory.join(PARTITION_METADATA);
@@ -117,7 +117,7 @@ fn check_topic_id(directory: &Path, options: &LogWriterOptions) -> Result<()> {
     }
 }
 
-/// Makes the directory and those above it, and makes them last.
+/// Creates the directory and its missing parents, and syncs their names to disk.
 pub(super) fn create_directory(directory: &Path) -> Result<()> {
     let create = || {
         let absolute = std::path::absolute(directory)?;

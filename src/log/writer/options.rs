@@ -1,4 +1,4 @@
-//! How a [`LogWriter`](crate::log::LogWriter) writes.
+//! [`LogWriterOptions`]: configures a [`LogWriter`](crate::log::LogWriter).
 
 use crate::compression::Compression;
 use crate::error::{Error, Result};
@@ -9,48 +9,50 @@ use crate::log::uuid::Uuid;
 use crate::num::u64_of;
 use crate::store::names::MAX_SEGMENT_LEN;
 
-/// Room for one entry and the last one in a time index.
+/// Space for one entry and the last one in a time index.
 const MIN_INDEX_BYTES: u64 = 24;
-/// `batch.size` of Kafka's producer.
+/// Default of `batch.size` in Kafka's producer.
 const DEFAULT_BATCH_SIZE: usize = 16_384;
 
-/// When what was written is flushed to the disk.
+/// When written data is flushed to disk.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SyncPolicy {
-    /// By `flush`, by `close` and where a segment ends.
+    /// By `flush`, by `close`, and at the end of a segment.
     #[default]
     Flush,
     /// Also after each batch.
     Always,
 }
 
-/// How a [`LogWriter`](crate::log::LogWriter) writes. Names and defaults are those of a topic's configuration.
+/// Options of a [`LogWriter`](crate::log::LogWriter). Names and defaults are those of a topic's configuration.
 #[derive(Debug, Clone)]
 pub struct LogWriterOptions {
-    /// `segment.bytes`: the most bytes of a segment.
+    /// `segment.bytes`: largest size of a segment in bytes.
     pub segment_bytes: u64,
-    /// `segment.ms`: how far timestamps may be past the first batch's largest one in a segment; no bound by default.
+    /// `segment.ms`: largest difference in milliseconds between a timestamp and the largest one of a segment's first
+    /// batch. Unlimited by default.
     pub segment_ms: Option<u64>,
-    /// `index.interval.bytes`: how many bytes lie between batches with an index entry.
+    /// `index.interval.bytes`: number of bytes between batches with an index entry.
     pub index_interval_bytes: u64,
-    /// `segment.index.bytes`: the most bytes of an index.
+    /// `segment.index.bytes`: largest size of an index in bytes.
     pub segment_index_bytes: u64,
-    /// Codec of the batches that are made from records.
+    /// Codec of batches built from records.
     pub compression: Compression,
-    /// Its level, as Kafka counts.
+    /// Level of the codec, as in Kafka.
     pub level: Option<i32>,
-    /// Bytes of records, before compression, that make a batch full. A larger record is a batch of its own.
+    /// Size of a full batch in bytes of records before compression. A larger record gets a batch of its own.
     pub batch_size: usize,
-    /// Leader epoch that batches get: not below the partition's latest; by default that one, or 0.
+    /// Leader epoch of new batches. Must not be below the partition's latest epoch, which is the default (0 if there
+    /// is none).
     pub leader_epoch: Option<i32>,
     /// Id of the topic, for `partition.metadata`.
     pub topic_id: Option<Uuid>,
-    /// First offset of a partition that is new.
+    /// First offset of a new partition.
     pub start_offset: i64,
-    /// When what was written is flushed to the disk.
+    /// When written data is flushed to disk.
     pub sync: SyncPolicy,
-    /// Bounds on what is read: the partition when it is opened, batches that are appended.
+    /// Limits for reading the partition when it is opened, and for appended batches.
     pub limits: Limits,
 }
 
@@ -84,7 +86,7 @@ impl LogWriterOptions {
         self.batch_builder(0).validate_all()
     }
 
-    /// A batch without records.
+    /// Creates a builder for an empty batch.
     pub(super) fn batch_builder(&self, leader_epoch: i32) -> BatchBuilder {
         let builder = BatchBuilder::new().compression(self.compression).partition_leader_epoch(leader_epoch);
         match self.level {
@@ -93,11 +95,11 @@ impl LogWriterOptions {
         }
     }
 
-    /// Refuses a batch that no segment has room for.
+    /// Refuses a batch that is larger than a segment.
     pub(super) fn check_batch_len(&self, len: usize) -> Result<()> {
         if u64_of(len) <= self.segment_bytes {
             return Ok(());
         }
-        Err(Error::argument(format!("a batch of {len} bytes is more than segment_bytes ({})", self.segment_bytes)))
+        Err(Error::argument(format!("a batch of {len} bytes is larger than segment_bytes ({})", self.segment_bytes)))
     }
 }

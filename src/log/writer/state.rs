@@ -1,4 +1,4 @@
-//! [`PartitionState`]: what a partition knows of its producers and leaders at its end.
+//! [`PartitionState`]: the producers and leader epochs at the end of a partition.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,13 +13,13 @@ use crate::log::producer::{ProducerSnapshot, ProducerStates};
 use crate::log::reader::SegmentReader;
 use crate::store::names::{LEADER_EPOCHS, LogFile, LogFileKind};
 
-/// Producers and leader epochs, and where they are written.
+/// The producers and leader epochs of a partition, and their files.
 #[derive(Debug)]
 pub(super) struct PartitionState {
     directory: PathBuf,
     producers: ProducerStates,
     epochs: LeaderEpochs,
-    /// The leader epochs as the file has them.
+    /// The leader epochs in the file.
     written_epochs: Option<LeaderEpochs>,
     /// Offset of the latest snapshot.
     snapshot_offset: Option<i64>,
@@ -28,7 +28,7 @@ pub(super) struct PartitionState {
 }
 
 impl PartitionState {
-    /// Reads the leader epochs; knows nothing of producers yet.
+    /// Reads the leader epochs. The producers are still unknown.
     pub(super) fn read(directory: &Path, limits: &Limits) -> Result<Self> {
         let written_epochs = match LeaderEpochs::read(directory.join(LEADER_EPOCHS)) {
             Ok(epochs) => Some(epochs),
@@ -46,8 +46,8 @@ impl PartitionState {
         })
     }
 
-    /// Learns of producers up to an offset: from the latest snapshot that can be read and the batches after it, as a broker
-    /// does that finds no snapshot at a segment's base offset. `segments` are those before the offset.
+    /// Restores the producers at an offset from the latest snapshot that can be read and the batches after it, like a
+    /// broker that finds no snapshot at a segment's base offset. `segments` are the ones before the offset.
     pub(super) fn load_producers(
         &mut self,
         snapshots: &[(i64, &Path)],
@@ -63,7 +63,7 @@ impl PartitionState {
             from = offset;
         }
         for (place, (_, path)) in segments.iter().enumerate() {
-            // a segment ends where the next one begins
+            // a segment ends at the base offset of the next one
             let end = segments.get(place.saturating_add(1)).map_or(up_to, |(base_offset, _)| *base_offset);
             if end > from {
                 self.replay(path, from)?;
@@ -85,18 +85,18 @@ impl PartitionState {
         Ok(())
     }
 
-    /// Takes note of the next batch; an aborted transaction that it ends is to be written into the transaction index.
+    /// Notes the next batch. Returns the aborted transaction that it ends, to be written to the transaction index.
     ///
     /// # Errors
-    /// A control batch that can't be read. Nothing is noted.
+    /// A control batch that cannot be decoded. Nothing is noted then.
     pub(super) fn note(&mut self, batch: &Batch<'_>) -> Result<Option<AbortedTransaction>> {
         let aborted = self.producers.update(batch, &mut self.scratch, &self.limits)?;
         self.epochs.observe(batch)?;
         Ok(aborted)
     }
 
-    /// Forgets leader epochs that would begin at the end of the log or after it, and removes snapshots as a broker does when
-    /// it starts: those after the end, and those at no segment's base offset but the latest.
+    /// Removes leader epochs that start at or after the end of the log. Removes snapshots as a broker does when it
+    /// starts: those after the end, and those that are not at a segment's base offset, except the latest.
     pub(super) fn truncate(
         &mut self,
         snapshots: &[(i64, &Path)],
@@ -119,8 +119,8 @@ impl PartitionState {
         self.epochs.latest().map(|latest| latest.epoch)
     }
 
-    /// Writes what is known of producers, unless there is a snapshot of this offset or a later one. Nothing is written at
-    /// offset 0.
+    /// Writes a snapshot of the producers, unless there is one of this offset or a later one. Writes nothing at offset
+    /// 0.
     pub(super) fn write_snapshot(&mut self, end_offset: i64) -> Result<()> {
         self.producers.set_end_offset(end_offset);
         if end_offset > self.snapshot_offset.unwrap_or(0) {
@@ -131,7 +131,7 @@ impl PartitionState {
         Ok(())
     }
 
-    /// Writes the leader epochs where the file does not have them.
+    /// Writes the leader epochs if they differ from the file.
     pub(super) fn write_epochs(&mut self) -> Result<()> {
         if self.written_epochs.as_ref() != Some(&self.epochs) {
             self.epochs.write(self.directory.join(LEADER_EPOCHS))?;
