@@ -1,10 +1,11 @@
-//! `binary_view` columns: values that stay where the batch has them.
+//! `binary_view` columns: values that are not copied out of their batch.
 //!
-//! A view is 16 bytes: the length, and the value itself up to 12 bytes, else its first four bytes, a block and a place
-//! in it ([Arrow's layout](https://arrow.apache.org/docs/format/Columnar.html#variable-size-binary-view-layout)).
-//! Blocks are what batches were read into: the window of a file or the caller's buffer, held as long as an Arrow batch
-//! points to it. Decompressed records lie in memory that the next batch needs, so they are copied once, as a whole, to
-//! a block of the Arrow batch's own.
+//! A view is 16 bytes: the length, and either the value itself, if it has up to 12 bytes, or its first four bytes, a
+//! block number and an offset in the block ([Arrow's
+//! layout](https://arrow.apache.org/docs/format/Columnar.html#variable-size-binary-view-layout)). A block is the memory
+//! that batches were read into, the window of a file or the caller's buffer, and lives as long as an Arrow batch refers
+//! to it. The memory of decompressed records is reused for the next batch, so these records are copied, all at once, to
+//! a block that belongs to the Arrow batch.
 
 use std::sync::Arc;
 
@@ -19,25 +20,25 @@ use crate::io::SharedBytes;
 use crate::log::Lender;
 use crate::num::usize_of;
 
-/// Values up to this many bytes are in the view.
+/// Values up to this many bytes are stored in the view.
 const INLINE_LEN: usize = 12;
 
-/// A block's bytes are counted by `i32`.
+/// Maximum length of a block, in bytes: Arrow counts them as `i32`.
 const BLOCK_LEN: usize = 0x7fff_ffff;
 
-/// Where the records of a batch lie.
+/// The memory that has the records of a batch.
 #[derive(Clone, Copy)]
 pub(crate) enum Memory<'b> {
-    /// In the window of a file, which can be held.
+    /// The window of a file, which can be kept alive.
     Window(&'b Arc<Vec<u8>>),
-    /// In the caller's buffer, which is held anyway; the bytes of the batch.
+    /// The caller's buffer, which is kept alive anyway, and the number of bytes of the batch.
     Buffer(&'b SharedBytes, usize),
-    /// In memory that will be used again.
+    /// Memory that will be reused.
     Reused(&'b [u8]),
 }
 
 impl<'b> Memory<'b> {
-    /// Where the records of an uncompressed batch lie.
+    /// The memory that has the records of an uncompressed batch.
     pub(crate) fn of(batch: &Batch<'_>, given: &Given<'b>) -> Self {
         match given.lender {
             Lender::Window(window) => Self::Window(window),
@@ -50,14 +51,15 @@ impl<'b> Memory<'b> {
 #[derive(Default)]
 pub(crate) struct Blocks {
     buffers: Vec<Buffer>,
-    /// The bytes of the block that is copied to, and its number.
+    /// The bytes of the block that values are copied to, and its number.
     copies: Vec<u8>,
     copies_block: Option<u32>,
-    /// Where the values of the batch are found, once one was asked for.
+    /// The location of the current batch's values, once one was added.
     current: Option<Found>,
-    /// The memory that was held last, by its address, and where its values are found.
+    /// The address of the memory that was added last, and the location of its values.
     held: Option<(usize, Found)>,
-    /// Bytes that the Arrow batch keeps from being freed; of the caller's buffer, those of batches that it points to.
+    /// Bytes that the Arrow batch keeps alive. For the caller's buffer, only the batches that views refer to are
+    /// counted.
     retained: usize,
 }
 
@@ -69,7 +71,7 @@ struct Found {
 }
 
 impl Found {
-    /// Where in the block a value begins, if it lies within what a view can tell.
+    /// The offset of a value in the block, if a view can represent it.
     fn offset(self, address: usize, len: usize) -> Option<u32> {
         let offset = address.wrapping_sub(self.base);
         let reaches = offset.checked_add(len).is_some_and(|end| end <= BLOCK_LEN);
@@ -77,7 +79,7 @@ impl Found {
     }
 }
 
-/// What a buffer of Arrow's holds.
+/// The owner of an Arrow buffer's memory.
 struct Held(SharedBytes);
 
 impl AsRef<[u8]> for Held {
@@ -87,7 +89,7 @@ impl AsRef<[u8]> for Held {
 }
 
 impl Blocks {
-    /// Bytes that the Arrow batch keeps from being freed.
+    /// Bytes that the Arrow batch keeps alive.
     pub(crate) fn retained(&self) -> usize {
         self.retained
     }
@@ -97,7 +99,7 @@ impl Blocks {
         self.current = None;
     }
 
-    /// The view of a value that lies there.
+    /// The view of a value in `memory`.
     #[inline]
     fn view(&mut self, bytes: &[u8], memory: Memory<'_>) -> u128 {
         if bytes.len() <= INLINE_LEN {
@@ -109,7 +111,7 @@ impl Blocks {
         make_view(bytes, block, offset)
     }
 
-    /// Makes a block that has the value.
+    /// Adds a block that contains the value, and returns the value's block and offset.
     #[cold]
     fn lend(&mut self, value: &[u8], memory: Memory<'_>) -> (u32, u32) {
         let found = match memory {
@@ -128,14 +130,14 @@ impl Blocks {
         (found.block, found.offset(value.as_ptr().addr(), value.len()).unwrap_or_default())
     }
 
-    /// Where a value is found in memory that is held already.
+    /// The location of a value in memory that is already a block.
     fn held(&self, memory: &[u8], value: &[u8]) -> Option<Found> {
         let (held, found) = self.held?;
         let reaches = found.offset(value.as_ptr().addr(), value.len()).is_some();
         (reaches && held == memory.as_ptr().addr()).then_some(found)
     }
 
-    /// Holds memory, from the value on where views can't reach it from the memory's start.
+    /// Makes memory a block. The block starts at the value if views can't reach the value from the start of the memory.
     fn hold(&mut self, value: &[u8], bytes: SharedBytes) -> Found {
         let (start, address) = ((*bytes).as_ref().as_ptr().addr(), value.as_ptr().addr());
         let whole = Found { block: self.next_block(), base: start };
@@ -147,7 +149,7 @@ impl Blocks {
         found
     }
 
-    /// Copies a batch's records.
+    /// Copies the records of a batch.
     fn copy(&mut self, bytes: &[u8]) -> Found {
         if self.copies.len().saturating_add(bytes.len()) > BLOCK_LEN {
             self.end_copies();
@@ -168,7 +170,7 @@ impl Blocks {
         u32::try_from(self.buffers.len()).unwrap_or(u32::MAX)
     }
 
-    /// Puts the copies where their block is.
+    /// Moves the copied bytes to their block.
     fn end_copies(&mut self) {
         let expected = self.copies.len();
         let copies = std::mem::replace(&mut self.copies, Vec::with_capacity(expected));
@@ -178,7 +180,7 @@ impl Blocks {
         }
     }
 
-    /// The blocks of an Arrow batch that is done.
+    /// The blocks of the complete Arrow batch.
     pub(crate) fn finish(&mut self) -> Vec<Buffer> {
         self.end_copies();
         (self.current, self.held, self.retained) = (None, None, 0);
@@ -197,7 +199,7 @@ impl Views {
         Self { views: Vec::new(), nulls: NullBufferBuilder::new(0) }
     }
 
-    /// Adds a value that lies there.
+    /// Adds a value in `memory`.
     #[inline]
     pub(crate) fn push(&mut self, bytes: Option<&[u8]>, blocks: &mut Blocks, memory: Memory<'_>) {
         self.nulls.append(bytes.is_some());

@@ -1,6 +1,7 @@
-//! Column builders: records in, Arrow arrays out.
+//! Column builders: records to Arrow arrays.
 //!
-//! Plain vectors with capacity kept from batch to batch; a builder that grows from nothing costs five times as much.
+//! They are plain vectors that keep their capacity from batch to batch; a builder that starts empty takes five times as
+//! long.
 
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ use crate::format::batch::Batch;
 use crate::format::header::NO_TIMESTAMP;
 use crate::format::record::Record;
 
-/// What all records of one file or buffer share.
+/// Topic, partition and path of the records of one file or buffer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Origin {
     pub(crate) topic: Option<Arc<str>>,
@@ -33,7 +34,7 @@ enum Builder {
     Key(Values),
     Value(Values),
     Offset(Vec<i64>),
-    /// With the value of missing timestamps, in the unit of the column; `None` for null.
+    /// Values, unit, and the value that replaces missing timestamps, in this unit; `None` for null.
     Timestamp(Vec<i64>, TimestampUnit, Option<i64>),
     Sequence(Vec<i32>),
     Headers {
@@ -41,7 +42,7 @@ enum Builder {
         keys: Bytes,
         values: Values,
     },
-    /// Columns that hold one value for each batch or file; written a batch at a time.
+    /// Columns with one value per batch or file; filled one batch at a time.
     BatchInt64(Column, Runs<i64>),
     BatchInt32(Column, Runs<i32>),
     ProducerEpoch(Runs<i16>),
@@ -77,7 +78,7 @@ impl Builder {
         }
     }
 
-    /// Adds what records have of their own.
+    /// Adds the fields that each record has.
     fn push_all(&mut self, records: &[Record<'_>], blocks: &mut Blocks, memory: Memory<'_>) -> Result<()> {
         match self {
             Self::Key(bytes) => bytes.push_all(records, Record::key, blocks, memory),
@@ -107,7 +108,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Adds what `rows` records of a batch share.
+    /// Adds the fields that `rows` records of a batch share.
     fn extend(&mut self, batch: &Batch<'_>, base_offset: i64, origin: &Origin, rows: usize) -> Result<()> {
         match self {
             Self::BatchInt64(column, values) => {
@@ -161,7 +162,7 @@ impl Builder {
         }
     }
 
-    /// The longest buffer of variable length.
+    /// Length of the longest variable-length buffer, in bytes.
     fn longest(&self) -> usize {
         match self {
             Self::Headers { keys, values, .. } => keys.data_len().max(values.data_len()),
@@ -169,7 +170,7 @@ impl Builder {
         }
     }
 
-    /// Bytes of variable length held.
+    /// Bytes in variable-length buffers.
     fn data_len(&self) -> usize {
         match self {
             Self::Key(bytes) | Self::Value(bytes) => bytes.data_len(),
@@ -205,7 +206,7 @@ impl Builder {
     }
 }
 
-/// A column of timestamps; missing ones are null or the value that stands for them.
+/// A column of timestamps. Missing ones are null, or `missing` if it is set.
 fn timestamps(mut values: Vec<i64>, unit: TimestampUnit, missing: Option<i64>) -> ArrayRef {
     let none = unit.of_milliseconds(NO_TIMESTAMP);
     let mut nulls = None;
@@ -226,7 +227,7 @@ fn timestamps(mut values: Vec<i64>, unit: TimestampUnit, missing: Option<i64>) -
 fn timestamp_error(record: &Record<'_>) -> Error {
     let kind = ErrorKind::InvalidValue {
         value: record.timestamp(),
-        expected: "a timestamp that fits microseconds; leave the timestamp column out, or read it in milliseconds",
+        expected: "a timestamp that fits microseconds; omit the timestamp column, or read it in milliseconds",
     };
     record.place.error(kind, "timestamp")
 }
@@ -234,7 +235,7 @@ fn timestamp_error(record: &Record<'_>) -> Error {
 /// All columns of the Arrow batch under construction.
 pub(crate) struct Columns {
     builders: Vec<Builder>,
-    /// What views point to.
+    /// The blocks that views refer to.
     blocks: Blocks,
     rows: usize,
 }
@@ -254,30 +255,30 @@ impl Columns {
         self.builders.iter().map(Builder::longest).max().unwrap_or(0)
     }
 
-    /// Bytes of variable length in all columns, and those kept from being freed.
+    /// Bytes in the variable-length buffers of all columns, and bytes that views keep alive.
     pub(crate) fn data_len(&self) -> usize {
         self.builders.iter().map(Builder::data_len).fold(self.blocks.retained(), usize::saturating_add)
     }
 
-    /// Drops what was added since the last [`Columns::extend`]: the records of a batch that failed.
+    /// Drops the records added since the last [`Columns::extend`], after a batch failed.
     pub(crate) fn roll_back(&mut self) {
         for builder in &mut self.builders {
             builder.truncate(self.rows);
         }
     }
 
-    /// Begins a batch, whose records lie elsewhere than the last one's.
+    /// Begins a batch, whose records are in other memory than those of the batch before it.
     pub(crate) fn begin_batch(&mut self) {
         self.blocks.begin();
     }
 
-    /// Adds records column by column: one decision a column and chunk, not one a value.
+    /// Adds records column by column, so that the column's type is matched once per chunk instead of once per value.
     pub(crate) fn push_all(&mut self, records: &[Record<'_>], memory: Memory<'_>) -> Result<()> {
         let Self { builders, blocks, .. } = self;
         builders.iter_mut().try_for_each(|builder| builder.push_all(records, blocks, memory))
     }
 
-    /// Adds what `rows` records of a batch share.
+    /// Adds the fields that `rows` records of a batch share.
     pub(crate) fn extend(&mut self, batch: &Batch<'_>, base_offset: i64, origin: &Origin, rows: usize) -> Result<()> {
         for builder in &mut self.builders {
             builder.extend(batch, base_offset, origin, rows)?;

@@ -2,7 +2,7 @@
 //!
 //! | field | type | |
 //! |---|---|---|
-//! | `kind` | `string` | [`ErrorKind::name`](crate::ErrorKind::name); `truncated` for a batch that ends after its input |
+//! | `kind` | `string` | [`ErrorKind::name`](crate::ErrorKind::name); `truncated` for an incomplete batch |
 //! | `message` | `string` | the error message, with the position |
 //! | `path` | `string` | the file, null for a buffer |
 //! | `position` | `int64` | first corrupt byte |

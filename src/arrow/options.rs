@@ -12,7 +12,7 @@ use crate::log::Segment;
 /// How a scan handles corrupt bytes.
 ///
 /// With [`OnCorrupt::Skip`] and [`OnCorrupt::Report`], a wrong checksum or a single invalid record drops the complete
-/// batch. Reading resumes at the next batch with a valid checksum. Errors of the operating system always end the scan.
+/// batch. Reading resumes at the next valid batch. Errors of the operating system always end the scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum OnCorrupt {

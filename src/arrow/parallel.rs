@@ -1,15 +1,15 @@
-//! [`ParallelScan`]: a scan on several threads, its rows in their order.
+//! [`ParallelScan`]: a scan on several threads that returns rows in order.
 //!
 //! ```text
-//! units    0   1   2   3   4 …        parts of the sources, taken in order, one thread each
+//! units    0   1   2   3   4 …        parts of the sources, taken in order, one thread per unit
 //!          │   │   │
-//! lanes    ▆   ▆▆  ▆▆▆                Arrow batches that are ready
+//! lanes    ▆   ▆▆  ▆▆▆                finished Arrow batches
 //!          ▲
 //!          the caller takes from the first lane until its unit has ended
 //! ```
 //!
-//! What is ready and not yet taken is held to a number of bytes: a thread with more waits. The first lane may always
-//! have one Arrow batch, so that the caller, who waits for nothing else, gets it.
+//! The finished Arrow batches are limited to a number of bytes; a thread that would exceed it waits. The first lane may
+//! always hold one Arrow batch, as the caller waits for exactly this lane.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,36 +27,38 @@ use crate::arrow::watch::{Look, go_on};
 use crate::arrow::workers;
 use crate::error::{Error, Result};
 
-/// How long a caller waits before it looks after other things.
+/// How long the caller waits before it calls its callback.
 const PATIENCE: Duration = Duration::from_millis(50);
-/// Threads of a scan, whatever is asked for.
+/// Maximum number of threads of a scan, whatever is requested.
 const MAX_THREADS: usize = 1024;
 
-/// How many threads, and what they may hold.
+/// Number of threads, and limits on the memory that they use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parallelism {
-    /// Threads that decode. At least one is used.
+    /// Number of decoding threads. At least one is used.
     pub threads: usize,
-    /// Bytes of Arrow batches that are ready and not yet taken. A thread holds besides what one [`ArrowScan`] holds.
+    /// Maximum bytes of Arrow batches that are decoded but not yet taken. Each thread additionally holds the memory of
+    /// one [`ArrowScan`].
     pub max_memory_bytes: usize,
-    /// Bytes of a file or buffer that a thread takes at a time, cut where a batch begins: few enough that threads get
-    /// ahead of each other within `max_memory_bytes`, so many that opening a file is nothing beside them.
+    /// Bytes of a file or buffer that a thread decodes at a time, rounded to a batch boundary. Small parts let threads
+    /// work ahead within `max_memory_bytes`; large parts make the cost of opening a file negligible.
     pub part_bytes: u64,
 }
 
 impl Default for Parallelism {
-    /// As many threads as the machine has, 256 MiB, parts of 8 MiB.
+    /// One thread per CPU, 256 MiB, parts of 8 MiB.
     fn default() -> Self {
         let threads = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
         Self { threads, max_memory_bytes: 256 << 20, part_bytes: 8 << 20 }
     }
 }
 
-/// Iterates the Arrow batches of some sources in their order, as [`ArrowScan`] does, decoding ahead on several threads.
+/// Iterates over the records of some sources as Arrow batches, in order, like [`ArrowScan`], but decodes ahead on
+/// several threads.
 ///
-/// The rows are those of the sequential scan, and so is its error, after the rows before it; where Arrow batches end
-/// may differ. Threads get to work with the first call of `next` and stop soon after the value is dropped; they are
-/// kept a few seconds for the next scan.
+/// Rows and errors, and their order, are the same as those of [`ArrowScan`]; the boundaries of Arrow batches may
+/// differ. Threads start with the first call of `next` and stop soon after the value is dropped. They are kept a few
+/// seconds for the next scan.
 ///
 /// ```
 /// # fn main() -> kbat::Result<()> {
@@ -86,19 +88,19 @@ struct Shared {
     options: ScanOptions,
     parallelism: Parallelism,
     state: Mutex<State>,
-    /// Something is ready, or a unit has ended.
+    /// Signals that an Arrow batch is ready or a unit has ended.
     filled: Condvar,
-    /// Something was taken, or nothing is wanted any more.
+    /// Signals that an Arrow batch was taken or a unit is no longer needed.
     taken: Condvar,
-    /// Nobody waits for anything any more.
+    /// Set when the scan is dropped.
     stopped: AtomicBool,
 }
 
-/// What is left to do.
+/// The remaining work.
 struct Plan {
-    /// Sources that no unit was made of yet.
+    /// Sources that have not been split into units.
     sources: std::vec::IntoIter<ScanSource>,
-    /// Units that nobody has taken yet.
+    /// Units that no thread has taken.
     units: VecDeque<ScanSource>,
     transactions: Transactions,
 }
@@ -110,11 +112,11 @@ struct State {
     lanes: VecDeque<Lane>,
     /// Whether the last unit was taken.
     all_taken: bool,
-    /// Bytes ready in all lanes.
+    /// Bytes of Arrow batches in all lanes.
     ready_len: usize,
-    /// The first unit, of those taken, that failed. What comes after it will not be asked for.
+    /// The first unit that failed. Units after it are not needed.
     failed: Option<usize>,
-    /// Of the units that were given to their end, and the bytes of these.
+    /// Counts and bytes of the units that the caller has taken completely.
     stats: ScanStats,
     walked: u64,
 }
@@ -122,7 +124,7 @@ struct State {
 #[derive(Default)]
 struct Lane {
     ready: VecDeque<(Result<arrow_array::RecordBatch>, usize)>,
-    /// Of the unit so far.
+    /// Counts of the unit so far.
     stats: ScanStats,
     /// Bytes of the unit.
     len: u64,
@@ -134,12 +136,12 @@ impl State {
         self.lanes.get_mut(unit.checked_sub(self.first)?)
     }
 
-    /// Whether what a unit gives will be asked for.
+    /// Whether the rows of a unit are needed.
     fn is_wanted(&self, unit: usize) -> bool {
         self.failed.is_none_or(|failed| unit <= failed)
     }
 
-    /// Whether a unit may add so many bytes.
+    /// Whether a unit may add `len` bytes.
     fn has_room(&self, unit: usize, len: usize, most: usize) -> bool {
         let waited_for = unit == self.first && self.lanes.front().is_none_or(|lane| lane.ready.is_empty());
         waited_for || self.ready_len.saturating_add(len) <= most
@@ -151,7 +153,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next unit to decode. Which files to cut where is found out as they come up.
+    /// The next unit to decode. A source is split into units when its turn comes.
     fn take_unit(&self) -> Option<(usize, ScanSource)> {
         let mut plan = self.plan.lock().unwrap_or_else(PoisonError::into_inner);
         let Plan { sources, units, transactions } = &mut *plan;
@@ -159,7 +161,7 @@ impl Shared {
             && let Some(mut source) = sources.next()
         {
             if self.options.isolation == Isolation::ReadCommitted {
-                // where that fails, it fails again where the source is read, and is told from there
+                // an error here occurs again when the source is read, and is reported then
                 source.committed = transactions.around(&source, sources.as_slice(), &self.options).ok();
             }
             units.extend(if self.can_cut() {
@@ -182,8 +184,8 @@ impl Shared {
         Some((unit, source))
     }
 
-    /// Whether parts of a source give what the whole does: what is known of transactions, and where reading goes on
-    /// after damage, needs the whole. To find the parts, the page cache is used.
+    /// Whether sources may be split. Transactions, and resuming after corruption, depend on the complete source.
+    /// Splitting reads through the page cache.
     fn can_cut(&self) -> bool {
         let ScanOptions { isolation, on_corrupt, leave_page_cache, .. } = self.options;
         isolation == Isolation::ReadUncommitted && on_corrupt == OnCorrupt::Fail && !leave_page_cache
@@ -197,7 +199,8 @@ impl Shared {
         !self.is_stopped() && state.is_wanted(unit)
     }
 
-    /// Puts into a lane what a unit gave, when there is room. `false` where nobody wants more of the unit.
+    /// Adds a unit's next Arrow batch or error to its lane, and waits for room to do so. Returns `false` if the unit is
+    /// no longer needed.
     fn give(&self, unit: usize, next: Result<arrow_array::RecordBatch>, so_far: ScanStats) -> bool {
         let len = next.as_ref().map_or(0, arrow_array::RecordBatch::get_array_memory_size);
         let full = |state: &mut State| {
@@ -227,7 +230,7 @@ impl Shared {
         self.filled.notify_one();
     }
 
-    /// What a thread does.
+    /// Decodes units until none are left.
     fn work(self: &Arc<Self>) {
         while let Some((unit, source)) = self.take_unit() {
             let lane = OpenLane { shared: self, unit };
@@ -246,12 +249,12 @@ impl Shared {
         }
     }
 
-    /// What comes next for the caller, who waits for it no longer than `patience`.
+    /// Takes the next Arrow batch or error, and waits for it no longer than `patience`.
     fn take(&self, patience: Duration) -> Taken {
         let start = Instant::now();
         let mut state = self.state();
         loop {
-            // units that end with nothing may come for long
+            // checked in each round, because many units may end without an Arrow batch
             let Some(left) = patience.checked_sub(start.elapsed()) else { return Taken::Nothing };
             let next = state.lanes.front_mut().map(|lane| (lane.ready.pop_front(), lane.ended));
             match next {
@@ -277,14 +280,14 @@ impl Shared {
     }
 }
 
-/// What a caller got.
+/// The result of [`Shared::take`].
 enum Taken {
     Next(Result<arrow_array::RecordBatch>),
     Nothing,
     End,
 }
 
-/// Ends its unit when it is dropped, by a panic too, which would otherwise be waited for for ever.
+/// Ends its unit when it is dropped, even by a panic; otherwise the caller would wait forever.
 struct OpenLane<'s> {
     shared: &'s Shared,
     unit: usize,
@@ -293,7 +296,7 @@ struct OpenLane<'s> {
 impl Drop for OpenLane<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let error = Error::other("a thread of the scan has panicked: a fault of kbat");
+            let error = Error::other("a thread of the scan panicked; this is a bug in kbat, please report it");
             self.shared.give(self.unit, Err(error), ScanStats::default());
         }
         self.shared.end_unit(self.unit);
@@ -301,13 +304,13 @@ impl Drop for OpenLane<'_> {
 }
 
 impl ParallelScan {
-    /// Opens nothing yet.
+    /// Creates a scan. Threads start with the first call of `next`.
     #[must_use]
     pub fn new(sources: Vec<ScanSource>, options: ScanOptions, parallelism: Parallelism) -> Self {
         Self::watched(sources, options, parallelism, None)
     }
 
-    /// As `new`, for somebody who looks up now and then.
+    /// Like `new`, with a callback for progress and cancellation.
     pub(crate) fn watched(
         sources: Vec<ScanSource>,
         options: ScanOptions,
@@ -337,7 +340,7 @@ impl ParallelScan {
         Arc::clone(&self.schema)
     }
 
-    /// What was read and lost so far, that in Arrow batches that are ready included.
+    /// Counts of what was read and lost so far, including Arrow batches that are decoded but not yet taken.
     #[must_use]
     pub fn stats(&self) -> ScanStats {
         if self.is_forked() {
@@ -347,18 +350,18 @@ impl ParallelScan {
         state.lanes.iter().fold(state.stats, |sum, lane| sum.plus(&lane.stats))
     }
 
-    /// Whether this is a child of the process whose threads decode. Locks may be held for ever there.
+    /// Whether this process is a fork of the one whose threads decode. Locks may stay locked forever in a fork.
     fn is_forked(&self) -> bool {
         self.process != std::process::id()
     }
 
-    /// Bytes of the parts that were given to their end.
+    /// Bytes of the units that the caller has taken completely.
     #[cfg(feature = "python")]
     pub(crate) fn walked(&self) -> u64 {
         if self.is_forked() { 0 } else { self.shared.state().walked }
     }
 
-    /// Starts the threads. Fewer than asked for are enough.
+    /// Starts the threads. It is not an error if only some of them can be started.
     fn start(&mut self) -> Result<()> {
         for number in 0..self.shared.parallelism.threads.clamp(1, MAX_THREADS) {
             let shared = Arc::clone(&self.shared);
@@ -373,7 +376,7 @@ impl ParallelScan {
 
     fn advance(&mut self) -> Result<Option<arrow_array::RecordBatch>> {
         if self.is_forked() {
-            let message = "this scan was started by the parent of this process: start a new one after forking";
+            let message = "this scan was created before a fork: create a new scan in the child process";
             return Err(Error::argument(message));
         }
         if !std::mem::replace(&mut self.started, true) {
@@ -413,7 +416,7 @@ impl Drop for ParallelScan {
         if self.is_forked() {
             return;
         }
-        // under the lock, so that no thread is between its look at it and its wait
+        // set under the lock, so that no thread is between checking it and waiting
         let state = self.shared.state();
         self.shared.stopped.store(true, Ordering::Relaxed);
         drop(state);

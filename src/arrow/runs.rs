@@ -1,7 +1,7 @@
-//! Columns whose values hold for many rows: one a batch or a file.
+//! Columns with one value per batch or file, repeated for each row.
 //!
-//! What all rows of an Arrow batch share, such as the topic, is made once and handed out again with the next Arrow
-//! batch: arrays don't change, so the batches share its memory.
+//! A value that all rows of an Arrow batch share, such as the topic, is built once as an array. The next Arrow batches
+//! reuse its memory, as arrays are immutable.
 
 use std::sync::Arc;
 
@@ -10,16 +10,16 @@ use arrow_array::{ArrayRef, BooleanArray, Int8Array, Int16Array, Int32Array, Int
 use crate::compression::Compression;
 use crate::error::{Error, Result};
 
-/// A value of such a column.
+/// A value type of such a column.
 pub(crate) trait Repeated: Clone + PartialEq {
-    /// The array of values with the number of rows that each is for.
+    /// Builds an array from values and the number of rows of each.
     fn array(runs: &[(Self, usize)]) -> Result<ArrayRef>;
 }
 
 /// A column under construction.
 pub(crate) struct Runs<T> {
     runs: Vec<(T, usize)>,
-    /// The value that all rows of an earlier Arrow batch had, and its array.
+    /// The value of all rows of an earlier Arrow batch, and its array.
     shared: Option<(T, ArrayRef)>,
 }
 
@@ -28,7 +28,7 @@ impl<T: Repeated> Runs<T> {
         Self { runs: Vec::new(), shared: None }
     }
 
-    /// Adds a value for so many rows.
+    /// Adds a value for `rows` rows.
     pub(crate) fn push(&mut self, value: T, rows: usize) {
         match self.runs.last_mut() {
             Some((last, count)) if *last == value => *count = count.saturating_add(rows),
@@ -36,7 +36,7 @@ impl<T: Repeated> Runs<T> {
         }
     }
 
-    /// Drops all but the first rows.
+    /// Keeps only the first `rows` rows.
     pub(crate) fn truncate(&mut self, rows: usize) {
         let mut left = rows;
         for (_, count) in &mut self.runs {
@@ -61,7 +61,7 @@ impl<T: Repeated> Runs<T> {
     }
 }
 
-/// All values, one a row.
+/// All values, one per row.
 fn rows<T: Clone>(runs: &[(T, usize)]) -> Vec<T> {
     let mut rows = Vec::with_capacity(runs.iter().map(|&(_, count)| count).sum());
     for (value, count) in runs {
@@ -100,7 +100,7 @@ impl Repeated for Compression {
 fn texts<'t>(runs: impl Iterator<Item = (Option<&'t str>, usize)> + Clone) -> Result<ArrayRef> {
     let len = |(text, count): (Option<&str>, usize)| text.map_or(0, str::len).saturating_mul(count);
     if runs.clone().map(len).fold(0, usize::saturating_add) > 0x7fff_ffff {
-        return Err(Error::argument("a text column of an Arrow batch would take over 2 GiB; leave it out"));
+        return Err(Error::argument("a text column of an Arrow batch would exceed 2 GiB; omit it or lower max_rows"));
     }
     Ok(Arc::new(runs.flat_map(|(text, count)| std::iter::repeat_n(text, count)).collect::<StringArray>()))
 }
@@ -155,6 +155,6 @@ mod tests {
     fn texts_past_32_bit_offsets_are_an_error() {
         let mut runs = Runs::new();
         runs.push(Some(Arc::<str>::from("x".repeat(1 << 16))), 1 << 15);
-        assert!(runs.finish().unwrap_err().to_string().contains("leave it out"));
+        assert!(runs.finish().unwrap_err().to_string().contains("omit it"));
     }
 }

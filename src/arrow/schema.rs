@@ -77,7 +77,7 @@ impl Column {
         Self::Segment,
     ];
 
-    /// The columns that come unasked: those of Spark's Kafka source, headers included.
+    /// The default columns: those of Spark's Kafka source, headers included.
     pub const DEFAULT: [Self; 8] = [
         Self::Key,
         Self::Value,

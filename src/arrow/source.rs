@@ -1,4 +1,4 @@
-//! [`ScanSource`]: something to scan.
+//! [`ScanSource`]: a file or buffer to scan.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,19 +14,19 @@ use crate::log::{SegmentReader, split_points};
 use crate::num::u64_of;
 use crate::store::{SegmentFile, foreign_file};
 
-/// Something to scan: a file or a buffer, and what is known of it.
+/// A file or buffer to scan, with its topic and partition if they are known.
 #[derive(Clone)]
 pub struct ScanSource {
     pub(crate) place: Place,
     pub(crate) origin: Origin,
-    /// The segment's base offset, if the file is named after one, and that of the next segment in its directory.
+    /// The base offset from the file's name, and the base offset of the next segment in the directory.
     pub(crate) base_offset: Option<i64>,
     pub(crate) next_base: Option<i64>,
-    /// Bytes in which a batch must begin.
+    /// Positions between which a batch must begin, in bytes.
     pub(crate) window: (u64, u64),
-    /// Whether a batch is known to begin where the window does.
+    /// Whether a batch is known to begin at the start of the window.
     pub(crate) begins_with_batch: bool,
-    /// Which batches are committed, where that was found out already.
+    /// Which batches are committed, if already determined.
     pub(crate) committed: Option<Arc<Committed>>,
 }
 
@@ -57,8 +57,8 @@ impl ScanSource {
         }
     }
 
-    /// Segment files in the order of [`find_segments`](crate::find_segments). That they are neighbours lets a scan
-    /// leave out those that end before its first offset.
+    /// Segment files in the order of [`find_segments`](crate::find_segments). As each knows the next one, a scan skips
+    /// segments that end before its start offset.
     #[must_use]
     pub fn files(segments: &[SegmentFile]) -> Vec<Self> {
         let mut sources: Vec<Self> = segments.iter().map(Self::file).collect();
@@ -85,7 +85,7 @@ impl ScanSource {
         }
     }
 
-    /// Sets topic and partition where the directory's name does not tell them.
+    /// Sets topic and partition, unless the directory's name has them.
     #[must_use]
     pub fn or_topic_partition(mut self, topic: Option<&str>, partition: Option<i32>) -> Self {
         self.origin.topic = self.origin.topic.or_else(|| topic.map(Into::into));
@@ -93,8 +93,8 @@ impl ScanSource {
         self
     }
 
-    /// Only the batches that begin at `start_position` or later and before `end_position`, in bytes. Neither has to be
-    /// where a batch begins: windows that lie side by side give each batch once.
+    /// Restricts the source to batches that begin at or after `start_position` and before `end_position`, in bytes.
+    /// Neither has to be the start of a batch: adjacent windows return each batch exactly once.
     #[must_use]
     pub fn within(mut self, start_position: u64, end_position: u64) -> Self {
         self.window = (start_position, end_position);
@@ -102,8 +102,8 @@ impl ScanSource {
         self
     }
 
-    /// The source cut at batches into parts of about `max_bytes`: side by side they give what it gives. One that can't
-    /// be cut stays whole.
+    /// Splits the source at batch boundaries into parts of about `max_bytes`. Returns the source itself if it can't be
+    /// split.
     pub(crate) fn parts(&self, max_bytes: u64, limits: &Limits) -> Vec<Self> {
         let points = match (&self.place, self.window) {
             (Place::File(path), (0, u64::MAX)) if self.byte_len() > max_bytes => {
@@ -125,7 +125,7 @@ impl ScanSource {
         points.iter().zip(ends).map(|(&start, end)| Self { window: (start, end), ..self.clone() }).collect()
     }
 
-    /// Bytes in the window, 0 where that can't be found out.
+    /// Bytes in the window; 0 if the file's size is unknown.
     pub(crate) fn byte_len(&self) -> u64 {
         let len = match &self.place {
             Place::File(path) => std::fs::metadata(path).map_or(0, |metadata| metadata.len()),
@@ -159,7 +159,8 @@ impl ScanSource {
         })
     }
 
-    /// Names the file in an error; for one at its start, what the file is if it is plainly not a log.
+    /// Adds the path to an error. If the error is at the start of a file of another known format, adds the name of the
+    /// format.
     pub(crate) fn locate(&self, error: Error) -> Error {
         let Place::File(path) = &self.place else { return error };
         let is_at_start = error.position().byte.is_some_and(|byte| byte < u64_of(HEADER_LEN_UP_TO_MAGIC));
@@ -172,8 +173,8 @@ impl ScanSource {
     }
 }
 
-/// Where to cut a file without an index into parts of about `max_bytes`. Where batches are small, windows are read, not
-/// headers.
+/// The positions at which to split a file without an index into parts of about `max_bytes`. If batches are small,
+/// complete windows are read instead of headers.
 fn points(path: &Path, max_bytes: u64, limits: &Limits) -> Result<Vec<u64>> {
     let mut reader = SegmentReader::open_with(path, limits)?;
     let mut points = vec![0];
@@ -187,7 +188,7 @@ fn points(path: &Path, max_bytes: u64, limits: &Limits) -> Result<Vec<u64>> {
     Ok(points)
 }
 
-/// Where to cut a buffer into parts of about `max_bytes`: as [`split_points`] cuts a file.
+/// The positions at which to split a buffer into parts of about `max_bytes`, like [`split_points`] for a file.
 fn memory_points(bytes: &[u8], max_bytes: u64, limits: &Limits) -> Vec<u64> {
     let mut points = vec![0];
     let mut start = 0;

@@ -1,4 +1,4 @@
-//! [`Walk`]: the batches of some sources that a scan wants, and what to do about damage between them.
+//! [`Walk`]: finds the batches of some sources that a scan returns, and handles corruption between them.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::log::{Lender, SegmentReader};
 use crate::num::u64_of;
 use crate::store::listing::next_segment_base;
 
-/// Walks sources in their order, one open at a time.
+/// Walks sources in order, with one open at a time.
 pub(crate) struct Walk {
     sources: std::vec::IntoIter<ScanSource>,
     current: Option<Current>,
@@ -28,53 +28,53 @@ pub(crate) struct Walk {
     watch: Watch,
 }
 
-/// The source that is open.
+/// The open source.
 struct Current {
     source: ScanSource,
     reader: SegmentReader,
     bounds: Bounds,
     committed: Option<Arc<Committed>>,
     resync: Resync,
-    /// The offset after the last batch that was walked over, and the least that can follow.
+    /// The offset after the last batch, and the least offset that can follow it.
     floor: Floor,
-    /// Bytes of the source, where anybody wants to know.
+    /// Bytes of the source; 0 if the scan has no callback.
     len: u64,
 }
 
-/// What comes with a batch that is given.
+/// The context of a batch that is returned.
 pub(crate) struct Given<'w> {
     pub(crate) origin: &'w Origin,
     pub(crate) bounds: &'w Bounds,
-    /// Where the batch lies.
+    /// The memory that has the batch.
     pub(crate) lender: Lender<'w>,
 }
 
-/// What a step came to.
+/// The result of a step.
 pub(crate) enum Step {
-    /// A batch was given, or passed over.
+    /// A batch was returned or skipped.
     Batch,
-    /// Bytes were passed over that are no batch, or not a right one.
+    /// Corrupt bytes were skipped.
     Fault(Fault),
     /// There are no more sources.
     End,
 }
 
-/// What lies next in a source.
+/// The next item of a source.
 enum Found {
     Given,
-    /// Nobody waits for the walk any more.
+    /// The callback has ended the walk.
     Stopped,
-    /// Neither this batch nor a later one of the source is asked for.
+    /// This batch and all later ones of the source are after the bounds.
     Enough,
     End,
-    /// A batch at a position that ends where its size says, and its offsets.
+    /// A damaged batch whose size is reliable: its position, size, and the offsets before and after it.
     Bad {
         position: u64,
         size: usize,
         offsets: (Option<i64>, Option<i64>),
         error: Error,
     },
-    /// Something at a position that may end anywhere.
+    /// Corruption from a position on, of unknown length.
     Damage {
         position: u64,
         error: Error,
@@ -87,19 +87,19 @@ impl Walk {
         Self { sources, current: None, transactions: Transactions::default(), stats: ScanStats::default(), watch }
     }
 
-    /// What was read and lost so far; rows are not known here.
+    /// Counts of what was read and lost so far, without rows, which the walk does not count.
     pub(crate) fn stats(&self) -> ScanStats {
         let reading = self.current.as_ref().map_or(0, |current| current.reader.bytes_read());
         ScanStats { bytes_read: self.stats.bytes_read.saturating_add(reading), ..self.stats }
     }
 
-    /// Bytes walked over so far, where somebody looks up.
+    /// Bytes read so far, if the scan has a callback.
     #[cfg(feature = "python")]
     pub(crate) fn walked(&self) -> u64 {
         self.watch.walked.saturating_add(self.current.as_ref().map_or(0, Current::walked))
     }
 
-    /// Hands the next batch to `take` if it is asked for.
+    /// Passes the next batch to `take` if it is within the bounds.
     pub(crate) fn step(
         &mut self,
         options: &ScanOptions,
@@ -108,7 +108,7 @@ impl Walk {
         self.step_by(options, |current, watch| current.find(options, watch, take))
     }
 
-    /// Hands the header of the next batch to `take` if it is asked for. Payloads are not read.
+    /// Passes the header of the next batch to `take` if it is within the bounds. Payloads are not read.
     pub(crate) fn step_header(
         &mut self,
         options: &ScanOptions,
@@ -162,7 +162,7 @@ impl Walk {
         Ok(fault.and_then(|fault| self.count(fault)).map_or(Step::Batch, Step::Fault))
     }
 
-    /// Counts a fault that lies in the source's window.
+    /// Counts corruption that begins in the source's window, and drops it otherwise.
     fn count(&mut self, fault: Fault) -> Option<Fault> {
         if self.current.as_ref().is_some_and(|current| fault.position < current.source.window.0) {
             return None;
@@ -180,7 +180,7 @@ impl Walk {
         self.watch.walked = self.watch.walked.saturating_add(len);
     }
 
-    /// Opens a source where it has to be read from; `None` if nothing in it is asked for.
+    /// Opens a source at the position of the first batch to read; `None` if nothing in it is within the bounds.
     fn open(&mut self, source: ScanSource, options: &ScanOptions) -> Result<Option<Current>> {
         let mut bounds = options.bounds();
         if bounds.pass_over_segment(source.base_offset, source.next_base) {
@@ -205,7 +205,8 @@ impl Walk {
     }
 }
 
-/// Where to begin reading a source; `None` if nothing in it is asked for. Indexes that can't be read cost time only.
+/// The position to begin reading a source at; `None` if nothing in it is within the bounds. An unreadable index only
+/// makes reading slower.
 fn start_position(source: &ScanSource, bounds: &Bounds, options: &ScanOptions) -> Result<Option<u64>> {
     let known = if source.begins_with_batch { source.window.0 } else { 0 };
     let Some(path) = source.path() else { return Ok(Some(known)) };
@@ -231,25 +232,25 @@ fn start_position(source: &ScanSource, bounds: &Bounds, options: &ScanOptions) -
     Ok(Some(position))
 }
 
-/// Whether an error ends the pass.
+/// Whether an error ends the scan.
 fn is_final(error: &Error, options: &ScanOptions) -> bool {
     options.on_corrupt == OnCorrupt::Fail || matches!(error.kind(), ErrorKind::Io(_) | ErrorKind::InvalidArgument(_))
 }
 
 impl Current {
-    /// Bytes of the source that were walked over.
+    /// Bytes of the source read so far.
     fn walked(&self) -> u64 {
         self.reader.position().saturating_sub(self.source.window.0)
     }
 
-    /// Whether the batches of the source are in the order of their offsets: a segment's are, those of other files and
-    /// buffers need not be.
+    /// Whether the batches of the source are ordered by offset. Those of a segment are; other files and buffers need
+    /// not be.
     fn is_sorted(&self) -> bool {
         self.source.base_offset.is_some()
     }
 
-    /// The least offset of a batch after corruption. Outside a segment offsets may fall: each produce request begins
-    /// with 0.
+    /// The least offset of a batch after corruption. Outside a segment offsets may decrease: each produce request
+    /// begins with 0.
     fn least_offset(&self) -> Option<i64> {
         self.floor.least().filter(|_| self.is_sorted())
     }
@@ -260,7 +261,7 @@ impl Current {
         watch: &mut Watch,
         mut take: impl FnMut(&Batch<'_>, &Given<'_>) -> Result<()>,
     ) -> Found {
-        // where damage is passed over, a length is believed of what has a right checksum only
+        // if corruption is skipped, a length is only trusted after the checksum is verified
         let is_trusted = options.on_corrupt == OnCorrupt::Fail;
         let header = match self.next_wanted(is_trusted, watch) {
             Ok(header) => header,
@@ -302,8 +303,8 @@ impl Current {
         }
     }
 
-    /// A batch that lies behind the bounds because its offset, which no checksum covers, is damaged: it lies behind a
-    /// gap, and the batch after it has a lower offset.
+    /// Finds a damaged offset, which no checksum covers, in a batch that seems to be after the bounds: it is after a
+    /// gap, and the next batch has a lower offset.
     fn damaged_offset(&self, header: &BatchHeader) -> Result<Option<Found>> {
         let base_offset = header.base_offset;
         let Some(next) = self.floor.next().filter(|next| base_offset > *next) else { return Ok(None) };
@@ -312,18 +313,18 @@ impl Current {
             Err(error) if matches!(error.kind(), ErrorKind::Io(_)) => return Err(error),
             Err(_) => return Ok(None),
         };
-        // zeros are no batch
+        // zeros are not a batch
         if behind.crc == 0 || !(next..base_offset).contains(&behind.base_offset) {
             return Ok(None);
         }
-        let kind = ErrorKind::InvalidValue { value: base_offset, expected: "an offset below that of the batch behind" };
+        let kind = ErrorKind::InvalidValue { value: base_offset, expected: "an offset below that of the next batch" };
         let error = Error::new(kind).at(header.position()).in_batch(base_offset).in_field("base_offset");
         let offsets = (Some(next), Some(behind.base_offset));
         Ok(Some(Found::Bad { position: header.position(), size: header.size(), offsets, error }))
     }
 
-    /// The header of the next batch to look into; what a trusted header leaves out is stepped over. Else, how the walk
-    /// ends here.
+    /// The header of the next batch to read. Batches whose trusted header excludes them are skipped. The error is the
+    /// reason why there is no such batch.
     fn next_wanted(&mut self, is_trusted: bool, watch: &mut Watch) -> std::result::Result<BatchHeader, Found> {
         let is_sorted = self.is_sorted();
         let Self { source, reader, bounds, committed, floor, .. } = self;
@@ -332,7 +333,7 @@ impl Current {
         let next = if is_trusted && (bounds.are_any() || committed.is_some() || from > 0) {
             reader.next_wanted(|header| {
                 if header.is_control() || is_sorted && bounds.end_before(header) {
-                    return true; // the one for its checksum, the other to end there
+                    return true; // a control batch to verify its checksum, the other to end the source
                 }
                 let is_before = header.position() < from;
                 let is_aborted = committed.as_ref().is_some_and(|committed| committed.is_aborted(header));
@@ -370,12 +371,12 @@ impl Current {
         Found::Given
     }
 
-    /// Goes on at the next batch after damage.
+    /// Resumes at the next batch after corruption.
     fn pass_over(&mut self, position: u64, error: Error) -> Result<Fault> {
         let least = self.least_offset();
         let next = self.resync.find(self.reader.source(), position, least);
         let (to, next_offset) = match next.map_err(|error| self.source.locate(error))? {
-            // a file that is truncated while it is read may end before its header by now
+            // a file that was truncated while it was read may now end before the header
             Next::Batch(to) => (to, self.reader.header_at(to).ok().and_then(|header| header.base_offset())),
             Next::End(to) => (to, None),
         };
@@ -386,7 +387,7 @@ impl Current {
         Ok(self.fault(position, length, (self.floor.next(), next_offset), error))
     }
 
-    /// A cut batch at the end of the reader; batches may follow it, if its size is what is wrong.
+    /// A truncated batch at the end of the source. If only its size is wrong, other batches may follow it.
     fn cut_end(&mut self) -> Result<Option<Fault>> {
         match self.reader.tail()? {
             SegmentTail::Clean => return Ok(None),
@@ -411,7 +412,7 @@ impl Current {
         Ok(Some(fault))
     }
 
-    /// Zeros at the end of a segment whose log goes on at a later offset. At the end of a log they are those of a
+    /// Zeros at the end of a segment whose log continues at a later offset. At the end of a log, zeros belong to a
     /// preallocated file.
     fn zero_end(&mut self) -> Result<Option<Fault>> {
         let (position, len) = (self.reader.position(), self.reader.remainder_len());
@@ -426,9 +427,8 @@ impl Current {
         Ok(Some(fault))
     }
 
-    /// Refuses a segment that ends inside a batch if complete batches follow in it, or other segments. The last segment
-    /// of a log that is being written may end anywhere. So may a buffer, as in Kafka: a broker cuts what a consumer
-    /// fetches at any byte.
+    /// Rejects a segment that ends inside a batch if complete batches or other segments follow. The last segment of a
+    /// growing log may end anywhere. So may a buffer, as in Kafka: a broker truncates fetch responses at any byte.
     fn check_end(&mut self) -> Result<()> {
         if self.source.base_offset.is_none() || self.source.path().is_none() {
             return Ok(());
@@ -442,7 +442,7 @@ impl Current {
         }
     }
 
-    /// The end of the reader inside a batch.
+    /// The error of a source that ends inside a batch.
     fn cut_error(&self, kind: ErrorKind, position: u64) -> Error {
         let error = Error::new(kind).at(position).in_field("size");
         self.source.locate(match self.floor.next() {
@@ -451,8 +451,8 @@ impl Current {
         })
     }
 
-    /// Where the log goes on behind the source, so that an end inside a batch is no end: only of its last segment the
-    /// end may be written just now, or not at all.
+    /// The base offset of the segment after the source. `None` for the last segment, which may end inside a batch
+    /// because a broker is still writing it or was killed.
     fn next_base(&self) -> Result<Option<i64>> {
         let (Some(path), Some(base_offset)) = (self.source.path(), self.source.base_offset) else { return Ok(None) };
         if self.reader.has_grown()? {

@@ -79,7 +79,7 @@ def test_columns_come_in_the_order_asked_for() -> None:
 @pytest.mark.parametrize(
     ("columns", "error", "message"),
     [
-        (["offset", "nope"], ValueError, 'no column "nope"; there are key, value'),
+        (["offset", "nope"], ValueError, 'no column "nope"; choose among key, value'),
         (["offset", "offset"], ValueError, "offset is listed twice"),
         ("offset", ValueError, "list of names"),
         ([5], TypeError, "str"),

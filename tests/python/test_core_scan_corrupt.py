@@ -110,7 +110,7 @@ def test_report_has_a_row_of_nulls_where_the_damage_is() -> None:
 
 
 def test_the_column_of_damage_is_not_asked_for_by_name() -> None:
-    with pytest.raises(ValueError, match='"error" comes unasked, as the last one, where damage is reported'):
+    with pytest.raises(ValueError, match='"error" is added as the last column when corruption is reported'):
         kbat.scan(b"", columns=["offset", "error"], on_corrupt="report")
 
 
@@ -341,7 +341,7 @@ def test_a_damaged_offset_is_no_end_of_what_is_asked_for(tmp_path: Path) -> None
         assert len(offsets(log, "fail")) == 15
         bounded: list[dict[str, Any]] = [{"end_offset": 12}, {"isolation": "read_committed"}]
         for bounds in bounded:
-            with pytest.raises(kbat.CorruptError, match="below that of the batch behind") as raised:
+            with pytest.raises(kbat.CorruptError, match="below that of the next batch") as raised:
                 offsets(log, "fail", **bounds)
             assert (raised.value.position, raised.value.field) == (SIZE, "base_offset")
             assert offsets(log, **bounds) == [0, 1, 2, *range(6, bounds.get("end_offset", 15))]

@@ -69,9 +69,9 @@ def test_batches_columns_have_names_and_types() -> None:
     assert str(kbat.scan(b"", view="batches", timestamp_unit="us").schema.field("max_timestamp").type).startswith(
         "timestamp[us"
     )
-    with pytest.raises(ValueError, match='"key" in the view of batches; there are topic, partition, segment'):
+    with pytest.raises(ValueError, match='"key" in the view batches; choose among topic, partition, segment'):
         kbat.scan(b"", view="batches", columns=["key"])
-    with pytest.raises(ValueError, match='"key" in the view of segments; there are topic'):
+    with pytest.raises(ValueError, match='"key" in the view segments; choose among topic'):
         kbat.scan(b"", view="segments", columns=["key"])
 
 

@@ -1,4 +1,4 @@
-//! Bytes out of every Arrow type that has some.
+//! Bytes from each Arrow type of bytes or text.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
@@ -10,7 +10,7 @@ use arrow_schema::DataType;
 
 use crate::error::{Error, Result};
 
-/// What is accepted where Kafka has bytes, for messages.
+/// The accepted types of a column of bytes, for messages.
 pub(super) const ACCEPTED: &str = "binary, large_binary, binary_view, fixed_size_binary, string, large_string or string_view, or a dictionary of one of them";
 
 /// A column of bytes or text.
@@ -26,21 +26,21 @@ pub(super) enum Bytes<'a> {
     StringView(&'a StringViewArray),
 }
 
-/// Rows that name one of some values: what pandas calls a category, polars and DuckDB an enum.
+/// A dictionary array: a category in pandas, an enum in Polars and DuckDB.
 pub(super) struct Dictionary<'a> {
-    /// Which value each row has; `None` for null.
+    /// The index of each row's value; `None` for null.
     keys: Vec<Option<usize>>,
     values: Bytes<'a>,
 }
 
 impl<'a> Dictionary<'a> {
-    /// `None` without values and with nulls only.
+    /// Returns `None` if the dictionary has no values, so that all rows are null.
     fn of(array: &'a dyn Array, column: &str) -> Result<Option<Self>> {
         let Some(dictionary) = array.as_any_dictionary_opt() else { return Ok(None) };
         let (count, keys) = (dictionary.values().len(), key_numbers(dictionary.keys()));
         if let Some(wrong) = keys.iter().flatten().find(|key| usize::try_from(**key).map_or(true, |key| key >= count)) {
             let message =
-                format!("column {column} has dictionary index {wrong}, but the dictionary has {count} values");
+                format!("column {column} has dictionary index {wrong}, outside its dictionary of length {count}");
             return Err(Error::argument(message));
         }
         if count == 0 {
@@ -55,7 +55,7 @@ impl<'a> Dictionary<'a> {
     }
 }
 
-/// The indexes of a dictionary array, of whatever integer type they are.
+/// The indexes of a dictionary array, of any integer type.
 fn key_numbers(keys: &dyn Array) -> Vec<Option<i128>> {
     macro_rules! numbers {
         ($($variant:ident => $native:ty),*) => {
@@ -92,7 +92,7 @@ impl<'a> Bytes<'a> {
         bytes.ok_or_else(|| wrong_type(column, array.data_type(), ACCEPTED))
     }
 
-    /// The bytes of a row that is there.
+    /// The bytes of a row, `None` for null. The row must exist.
     #[inline]
     pub(super) fn get(&self, row: usize) -> Option<&'a [u8]> {
         match self {
@@ -116,5 +116,5 @@ fn is_bytes(data_type: &DataType) -> bool {
 
 #[cold]
 pub(super) fn wrong_type(column: &str, found: &DataType, accepted: &str) -> Error {
-    Error::argument(format!("column {column} has the type {found}: use {accepted}"))
+    Error::argument(format!("column {column} has the unsupported type {found}; use {accepted}"))
 }

@@ -1,4 +1,4 @@
-//! [`EncodedBatches`]: Arrow data to record batches.
+//! [`EncodedBatches`]: encodes Arrow data as record batches.
 
 mod bytes;
 mod options;
@@ -16,31 +16,32 @@ use crate::format::header::increment_sequence;
 use crate::format::header::{BATCH_HEADER_LEN, NO_SEQUENCE};
 use crate::format::size::NewHeader;
 
-/// The most that a record takes besides its key, value and headers: length, attributes, deltas, lengths and count in
-/// v2, the fields of a message before.
+/// Maximum bytes of a record besides its key, value and headers: length, attributes, deltas, lengths and count in v2,
+/// the fields of the message in v0 and v1.
 const RECORD_OVERHEAD: usize = 36;
-/// The most that a header takes besides its key and value.
+/// Maximum bytes of a header besides its key and value.
 const HEADER_OVERHEAD: usize = 10;
 
-/// A record batch made of Arrow rows. Below magic 2 without compression: the messages that would be one.
+/// A record batch encoded from Arrow rows. With magic 0 or 1 and no compression: the sequence of messages that takes
+/// its role.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EncodedBatch {
     /// The batch's bytes.
     pub bytes: Vec<u8>,
-    /// Offset of its first record.
+    /// Offset of the first record.
     pub base_offset: i64,
-    /// Offset of its last record.
+    /// Offset of the last record.
     pub last_offset: i64,
-    /// Its records.
+    /// Number of records.
     pub record_count: u32,
 }
 
-/// Iterates the record batches that Arrow batches are encoded to. Columns: `key`, `value`, `timestamp`, `headers`,
-/// `offset`, as Spark's Kafka source and sink name them; only `value` must be there, and `timestamp` unless one is
-/// given for all.
+/// Iterates over the record batches encoded from Arrow batches. The columns are `key`, `value`, `timestamp`, `headers`
+/// and `offset`, named as in Spark's Kafka source and sink. Only `value` is required, and `timestamp` unless the
+/// options have one for all records.
 ///
-/// Record batches and Arrow batches end independently of each other. An offset that is further from the base offset
-/// than 2³¹ − 1 begins a new batch. Ends after its first error.
+/// Boundaries of record batches and Arrow batches are independent of each other. A record whose offset is more than 2³¹
+/// − 1 above the base offset begins a new batch. Ends after its first error.
 ///
 /// ```
 /// # fn main() -> kbat::Result<()> {
@@ -65,7 +66,7 @@ pub struct EncodedBatches<I> {
     source: I,
     options: EncodeOptions,
     layout: Layout,
-    /// The Arrow batch at hand, and its next row.
+    /// The current Arrow batch, and its next row.
     current: Option<(RecordBatch, usize)>,
     open: Option<Open>,
     next_offset: i64,
@@ -80,12 +81,12 @@ struct Open {
     builder: BatchBuilder,
     base_offset: i64,
     last_offset: i64,
-    /// The most bytes that its records take.
+    /// Upper bound of the bytes of its records.
     len: usize,
 }
 
 impl Open {
-    /// One for every offset between the first and the last record.
+    /// Number of sequence numbers: one for each offset from the first to the last record.
     fn sequence_count(&self) -> i32 {
         let count = self.last_offset.wrapping_sub(self.base_offset).saturating_add(1);
         i32::try_from(count).unwrap_or(i32::MAX)
@@ -93,10 +94,10 @@ impl Open {
 }
 
 impl<I: Iterator<Item = std::result::Result<RecordBatch, ArrowError>>> EncodedBatches<I> {
-    /// Reads nothing yet.
+    /// Creates an encoder. Data is read as iteration reaches it.
     ///
     /// # Errors
-    /// Options that contradict each other; a column that is missing or has a type that can't be used.
+    /// If options contradict each other, or a column is missing or has an unsupported type.
     pub fn new(schema: &Schema, source: impl IntoIterator<IntoIter = I>, options: EncodeOptions) -> Result<Self> {
         options.validate()?;
         Ok(Self {
@@ -144,7 +145,7 @@ impl<I: Iterator<Item = std::result::Result<RecordBatch, ArrowError>>> EncodedBa
         Ok(None)
     }
 
-    /// Appends a row; gives the batch before it where that had no room.
+    /// Appends a row. Returns the previous batch if the row did not fit into it.
     #[inline]
     fn append<'a>(
         &mut self,
@@ -158,7 +159,7 @@ impl<I: Iterator<Item = std::result::Result<RecordBatch, ArrowError>>> EncodedBa
             Some(offset) if offset < self.next_offset => {
                 let before = self.next_offset.wrapping_sub(1);
                 return Err(Error::argument(format!(
-                    "offset {offset} does not come after {before}: offsets must rise"
+                    "offset {offset} does not follow {before}: offsets must be strictly increasing"
                 )));
             }
             offset => offset.unwrap_or(self.next_offset),
@@ -177,7 +178,7 @@ impl<I: Iterator<Item = std::result::Result<RecordBatch, ArrowError>>> EncodedBa
         Ok(full)
     }
 
-    /// Whether the open batch, if there is one, takes a record of so many bytes.
+    /// Whether a record of `len` bytes fits into the open batch, if there is one.
     #[inline]
     fn has_room(&self, offset: i64, len: usize) -> bool {
         let Some(open) = &self.open else { return true };
@@ -206,7 +207,7 @@ impl<I: Iterator<Item = std::result::Result<RecordBatch, ArrowError>>> EncodedBa
     }
 }
 
-/// The most bytes that a record takes.
+/// Upper bound of the bytes of a record.
 #[inline]
 fn record_len_bound(key: Option<&[u8]>, value: Option<&[u8]>, headers: &[NewHeader<'_>]) -> usize {
     let len = |bytes: Option<&[u8]>| bytes.map_or(0, <[u8]>::len);
@@ -229,9 +230,9 @@ impl<I: Iterator<Item = std::result::Result<RecordBatch, ArrowError>>> Iterator 
     }
 }
 
-/// What the source of the rows says went wrong: kbat's own errors as they are.
+/// Converts an error of the data source. Errors of kbat are returned unchanged.
 fn data_error(error: ArrowError) -> Error {
-    let text = |error: &dyn std::fmt::Display| Error::argument(format!("the Arrow data failed: {error}"));
+    let text = |error: &dyn std::fmt::Display| Error::argument(format!("reading the Arrow data failed: {error}"));
     match error {
         ArrowError::ExternalError(source) => match source.downcast::<Error>() {
             Ok(error) => *error,

@@ -1,4 +1,4 @@
-//! How Arrow data becomes record batches.
+//! [`EncodeOptions`]: how to encode Arrow data as record batches.
 
 use crate::compression::Compression;
 use crate::error::{Error, Result};
@@ -6,34 +6,33 @@ use crate::format::attributes::TimestampType;
 use crate::format::builder::BatchBuilder;
 use crate::format::header::{NO_PARTITION_LEADER_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, NO_TIMESTAMP};
 
-/// The settings of [`EncodedBatches`](crate::arrow::EncodedBatches): those of a [`BatchBuilder`], and where batches
-/// end.
+/// Options of [`EncodedBatches`](crate::arrow::EncodedBatches): those of a [`BatchBuilder`], and the size of batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EncodeOptions {
     /// Message format: 0, 1 or 2. Default 2.
     pub magic: u8,
     /// Codec of the batches.
     pub compression: Compression,
-    /// Level of the codec, as Kafka counts.
+    /// Level of the codec, as in Kafka.
     pub level: Option<i32>,
-    /// A batch has no more bytes than this before compression, but for a record that is larger itself. Default 128 KiB.
+    /// Maximum bytes of a batch before compression, except for a single record that is larger. Default 128 KiB.
     pub batch_bytes: usize,
-    /// A batch has no more records than this.
+    /// Maximum number of records of a batch.
     pub batch_rows: Option<usize>,
-    /// Offset of the first record where the data has no `offset` column; 0 if nothing is said.
+    /// Offset of the first record if the data has no `offset` column. Default 0.
     pub base_offset: Option<i64>,
-    /// Timestamp in milliseconds since the epoch of records without one: where the data has no `timestamp` column, or a
-    /// null in it. Needed where there is no column; nulls are else −1, Kafka's "none".
+    /// Timestamp of records without one, in milliseconds since the epoch. Required if the data has no `timestamp`
+    /// column, except with magic 0. If it is `None`, a null in the column becomes −1, Kafka's value for no timestamp.
     pub timestamp: Option<i64>,
-    /// What the timestamps are; magic 0 has none.
+    /// Type of the timestamps; magic 0 has none.
     pub timestamp_type: TimestampType,
-    /// The time all records get with [`TimestampType::LogAppendTime`], milliseconds since the epoch.
+    /// Timestamp of all records with [`TimestampType::LogAppendTime`], in milliseconds since the epoch.
     pub log_append_time: i64,
     /// Producer id, −1 for none.
     pub producer_id: i64,
     /// Producer epoch, −1 for none.
     pub producer_epoch: i16,
-    /// Sequence of the first record, −1 for none. Those of the batches follow each other.
+    /// Sequence of the first record, −1 for none. Each batch continues the sequence of the one before it.
     pub base_sequence: i32,
     /// Whether the batches belong to a transaction.
     pub transactional: bool,
@@ -63,10 +62,10 @@ impl Default for EncodeOptions {
 }
 
 impl EncodeOptions {
-    /// Checks the options against each other.
+    /// Checks that the options are valid and do not contradict each other.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) that says which rule is broken.
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) that names the broken rule.
     pub fn validate(&self) -> Result<()> {
         if self.batch_bytes == 0 || self.batch_rows == Some(0) {
             return Err(Error::argument("batch_bytes and batch_rows must be 1 or more"));

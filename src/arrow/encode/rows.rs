@@ -1,14 +1,14 @@
-//! The columns of an Arrow batch as records.
+//! Reads the columns of an Arrow batch as records.
 //!
 //! | column | type | |
 //! |---|---|---|
 //! | `key` | bytes or text | optional: all keys null |
 //! | `value` | bytes or text | |
-//! | `timestamp` | `timestamp` of any unit and zone, or `int64` milliseconds | optional where one timestamp is given for all |
+//! | `timestamp` | `timestamp` of any unit and zone, or `int64` milliseconds | optional if the options have one |
 //! | `headers` | `list<struct<key, value>>` or `map`, keys and values bytes or text | optional |
-//! | `offset` | `int64`, rising | optional: counted |
+//! | `offset` | `int64`, strictly increasing | optional: consecutive |
 //!
-//! Names are those of Spark's Kafka source and sink. Other columns are not looked at.
+//! Names are those of Spark's Kafka source and sink. Other columns are ignored.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -23,7 +23,7 @@ use crate::error::{Error, Result};
 use crate::format::header::NO_TIMESTAMP;
 use crate::format::size::NewHeader;
 
-/// Which columns of a schema are what.
+/// Indexes of the columns in a schema.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Layout {
     key: Option<usize>,
@@ -43,15 +43,15 @@ impl Layout {
             offset: find(schema, "offset")?,
         };
         if layout.timestamp.is_none() && options.timestamp.is_none() && options.magic > 0 {
-            let message = format!("{}; or give a timestamp for all records", missing(schema, "timestamp").kind());
+            let message = format!("{}; add it or set a timestamp for all records", missing(schema, "timestamp").kind());
             return Err(Error::argument(message));
         }
         if layout.offset.is_some() && options.base_offset.is_some() {
             return Err(Error::argument(
-                "give a base offset or a column offset, not both: drop the column to count anew",
+                "base offset and column offset conflict: drop the column, or don't set the base offset",
             ));
         }
-        // an empty batch has every type, so that wrong ones are found before any data comes
+        // an empty batch has all column types, so wrong ones are detected before any data arrives
         Rows::new(&RecordBatch::new_empty(schema.clone().into()), &layout, options).map(|_| layout)
     }
 }
@@ -61,14 +61,14 @@ fn find(schema: &Schema, name: &str) -> Result<Option<usize>> {
     let first = found.next().map(|(index, _)| index);
     match found.next() {
         None => Ok(first),
-        Some(_) => Err(Error::argument(format!("there are two columns {name}"))),
+        Some(_) => Err(Error::argument(format!("there are several columns {name}; keep one"))),
     }
 }
 
 #[cold]
 fn missing(schema: &Schema, name: &str) -> Error {
     let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
-    Error::argument(format!("there is no column {name} among {}", names.join(", ")))
+    Error::argument(format!("there is no column {name}; columns found: {}", names.join(", ")))
 }
 
 /// The columns of one Arrow batch.
@@ -110,7 +110,7 @@ impl<'a> Rows<'a> {
         self.timestamp.get(row)
     }
 
-    /// `None` where offsets are counted.
+    /// `None` if offsets are consecutive.
     #[inline]
     pub(super) fn offset(&self, row: usize) -> Result<Option<i64>> {
         match self.offset {
@@ -137,16 +137,16 @@ fn offsets(array: &dyn Array) -> Result<&Int64Array> {
 #[derive(Clone, Copy)]
 struct Timestamps<'a> {
     array: TimestampArray<'a>,
-    /// What null stands for.
+    /// The timestamp of null values.
     unknown: i64,
 }
 
 #[derive(Clone, Copy)]
 enum TimestampArray<'a> {
     Missing,
-    /// Values, nulls, and how many make a millisecond.
+    /// Values, array with the nulls, and units per millisecond.
     Finer(&'a [i64], &'a dyn Array, i64),
-    /// Values, nulls, and how many milliseconds one is.
+    /// Values, array with the nulls, and milliseconds per unit.
     Coarser(&'a [i64], &'a dyn Array, i64),
 }
 
@@ -175,7 +175,7 @@ impl<'a> Timestamps<'a> {
         Ok(Self { array, unknown })
     }
 
-    /// Milliseconds; parts of one are cut off towards the past.
+    /// Milliseconds, rounded down.
     #[inline]
     fn get(self, row: usize) -> Result<i64> {
         let (values, array) = match self.array {
@@ -209,7 +209,7 @@ enum Lists<'a> {
 }
 
 impl<'a> Headers<'a> {
-    /// `None` for a column of nothing but nulls.
+    /// Returns `None` for a column of nulls only.
     fn of(array: &'a dyn Array) -> Result<Option<Self>> {
         let wrong = || {
             let accepted = "list<struct<key, value>>, large_list or map, with keys and values of bytes or text";
@@ -233,7 +233,7 @@ impl<'a> Headers<'a> {
             _ => return Err(wrong()),
         };
         let pairs = pairs.ok_or_else(wrong)?;
-        // by their names, or by their places where they have others
+        // by name, or by position if neither has its name
         let named = (pairs.column_by_name("key"), pairs.column_by_name("value"));
         let (((Some(keys), Some(values)), _) | ((None, None), [keys, values])) = (named, pairs.columns()) else {
             return Err(wrong());
@@ -259,13 +259,13 @@ impl<'a> Headers<'a> {
             Lists::LargeList(list) => (list.is_null(row), range_of(list.value_offsets(), row)),
             Lists::Map(map) => (map.is_null(row), range_of(map.value_offsets(), row)),
         };
-        // the offsets of a null may be anything
+        // the offsets of a null are arbitrary
         let range = if is_null { None } else { range };
         range.filter(|range| range.end <= self.pairs.len()).unwrap_or(0..0)
     }
 }
 
-/// Whether all lists are empty, of which some libraries make lists of nulls.
+/// Whether all lists are empty; some libraries give such a column the type list of null.
 fn holds_nothing(list: &ListArray) -> bool {
     list.values().data_type() == &DataType::Null && list.values().is_empty()
 }

@@ -1,4 +1,4 @@
-//! A row a batch, by its header.
+//! [`BatchScan`]: one row per batch, from its header.
 
 use std::fmt;
 use std::str::FromStr;
@@ -21,13 +21,13 @@ use crate::format::batch::Batch;
 use crate::format::header::{BATCH_HEADER_LEN, BatchHeader};
 use crate::limits::Limits;
 
-/// A column of a scan that gives a row a batch.
+/// A column of a scan with one row per batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum BatchColumn {
-    /// `string`: the topic, null where it is not known.
+    /// `string`: the topic, null if unknown.
     Topic,
-    /// `int32`: the partition, null where it is not known.
+    /// `int32`: the partition, null if unknown.
     Partition,
     /// `string`: path of the file, null for a buffer.
     Segment,
@@ -35,25 +35,26 @@ pub enum BatchColumn {
     Position,
     /// `int32`: bytes of the batch as stored, with its 12 bytes of log overhead.
     Size,
-    /// `int64`: base offset; null for compressed sets of magic 0 and 1, which only tell when decompressed.
+    /// `int64`: base offset; null for compressed message sets of magic 0 and 1, as it is only known after
+    /// decompression.
     BaseOffset,
     /// `int64`: last offset.
     LastOffset,
-    /// `int32`: records as declared; null for compressed sets of magic 0 and 1.
+    /// `int32`: number of records according to the header; null for compressed message sets of magic 0 and 1.
     RecordCount,
     /// `int8`: message format, 0 to 2.
     Magic,
     /// `string`: none, gzip, snappy, lz4, zstd; `unknown` for the codec bits 5 to 7.
     Compression,
-    /// `int32`: bytes after the header: records as stored; of a v0 or v1 message, key and value.
+    /// `int32`: bytes after the header: the stored records, or key and value of a v0 or v1 message.
     StoredSize,
     /// `string`: `CreateTime` or `LogAppendTime`, null in v0.
     TimestampType,
-    /// `timestamp`: base timestamp as stored; null where there is none or a delete horizon in its place.
+    /// `timestamp`: base timestamp as stored; null if there is none or the field holds a delete horizon.
     BaseTimestamp,
     /// `timestamp`: largest timestamp of the records, null for none.
     MaxTimestamp,
-    /// `timestamp`: when compaction may drop tombstones or markers, null where that is not set.
+    /// `timestamp`: when compaction may drop tombstones or markers, null if not set.
     DeleteHorizon,
     /// `int32`: leader epoch, −1 for none.
     PartitionLeaderEpoch,
@@ -71,12 +72,12 @@ pub enum BatchColumn {
     IsControl,
     /// `int64`: the stored checksum, unsigned.
     Crc,
-    /// `bool`: whether that is the checksum of the bytes. Reads the whole batch.
+    /// `bool`: whether the stored checksum is correct. Reads the complete batch.
     CrcOk,
-    /// `int64`: bytes of the records after decompression; null where that fails. Reads and decompresses the whole
+    /// `int64`: bytes of the records after decompression, null if that fails. Reads and decompresses the complete
     /// batch.
     UncompressedSize,
-    /// `double`: `uncompressed_size` by `stored_size`. Reads and decompresses the whole batch.
+    /// `double`: `uncompressed_size` divided by `stored_size`. Reads and decompresses the complete batch.
     Ratio,
 }
 
@@ -111,7 +112,7 @@ const COLUMNS: [(BatchColumn, &str, DataType); 26] = [
 ];
 
 impl BatchColumn {
-    /// The columns that come unasked: all that a header tells.
+    /// The default columns: all that need only the header.
     #[must_use]
     pub fn defaults() -> Vec<Self> {
         COLUMNS.iter().map(|(column, ..)| *column).filter(|column| !column.reads_payload()).collect()
@@ -150,12 +151,12 @@ impl FromStr for BatchColumn {
     fn from_str(name: &str) -> Result<Self> {
         COLUMNS.iter().find(|(_, known, _)| *known == name).map(|(column, ..)| *column).ok_or_else(|| {
             let names = COLUMNS.map(|(_, name, _)| name).join(", ");
-            Error::argument(format!("there is no column {name:?} in the view of batches; there are {names}"))
+            Error::argument(format!("there is no column {name:?} in the view batches; choose among {names}"))
         })
     }
 }
 
-/// What is known of a batch.
+/// The fields of a batch that columns are built from.
 struct Row {
     origin: Origin,
     header: BatchHeader,
@@ -180,10 +181,11 @@ impl Row {
     }
 }
 
-/// Iterates Arrow batches of a row a batch, control batches included. Reads headers only, unless a column needs more.
+/// Iterates over Arrow batches with one row per Kafka batch, including control batches. Reads only headers unless a
+/// column needs more.
 ///
-/// Of the options, bounds by offset and timestamp choose batches whole, by their headers; isolation is not heeded, and
-/// checksums only by the column [`BatchColumn::CrcOk`]. Ends after its first error.
+/// Bounds by offset and timestamp select complete batches by their headers. The isolation level is ignored, and
+/// checksums are only verified for the column [`BatchColumn::CrcOk`]. Ends after its first error.
 pub struct BatchScan {
     options: ScanOptions,
     columns: Vec<BatchColumn>,
@@ -197,13 +199,13 @@ pub struct BatchScan {
 }
 
 impl BatchScan {
-    /// Opens nothing yet.
+    /// Creates a scan. Files are opened as iteration reaches them.
     #[must_use]
     pub fn new(sources: Vec<ScanSource>, columns: Vec<BatchColumn>, options: ScanOptions) -> Self {
         Self::watched(sources, columns, options, None)
     }
 
-    /// As `new`, for somebody who looks up now and then.
+    /// Like `new`, with a callback for progress and cancellation.
     pub(crate) fn watched(
         sources: Vec<ScanSource>,
         columns: Vec<BatchColumn>,
@@ -241,13 +243,13 @@ impl BatchScan {
         Arc::clone(&self.schema)
     }
 
-    /// What was read and lost so far.
+    /// Counts of what was read and lost so far.
     #[must_use]
     pub fn stats(&self) -> ScanStats {
         ScanStats { records: self.records, ..self.walk.stats() }
     }
 
-    /// Bytes walked over so far, where somebody looks up.
+    /// Bytes read so far, if the scan has a callback; otherwise 0.
     #[cfg(feature = "python")]
     pub(crate) fn walked(&self) -> u64 {
         self.walk.walked()
@@ -267,7 +269,7 @@ impl BatchScan {
         }
     }
 
-    /// Adds the row of the next batch; `false` where there are no more.
+    /// Adds the row of the next batch. Returns `false` at the end.
     fn read(&mut self) -> Result<bool> {
         let Self { walk, options, columns, rows, scratch, .. } = self;
         let step = if columns.iter().any(|column| column.reads_payload()) {
@@ -302,7 +304,7 @@ impl BatchScan {
         Ok(true)
     }
 
-    /// Makes the rows so far ready.
+    /// Moves the rows so far to the outbox.
     fn emit(&mut self) -> Result<()> {
         let rows = std::mem::take(&mut self.rows);
         if rows.is_empty() {
@@ -332,7 +334,7 @@ impl Iterator for BatchScan {
     }
 }
 
-/// Bytes of the records after decompression, if that goes to the end.
+/// Bytes of the records after decompression; `None` if it fails.
 fn uncompressed_size(batch: &Batch<'_>, scratch: &mut Scratch, limits: &Limits) -> Option<i64> {
     let payload = batch.payload(scratch, limits).ok().filter(|payload| payload.fault.is_none())?;
     let overhead = if batch.magic() < 2 && !batch.is_legacy_wrapper() { 14 } else { 0 };

@@ -1,4 +1,4 @@
-//! Rows that are not records: a row a batch ([`BatchScan`]) and a row a segment ([`SegmentScan`]).
+//! Scans with one row per batch ([`BatchScan`]) or segment ([`SegmentScan`]).
 
 mod batches;
 mod segments;
@@ -20,7 +20,7 @@ use crate::arrow::schema::{TimestampUnit, with_error};
 use crate::error::{Error, Result};
 use crate::format::header::NO_TIMESTAMP;
 
-/// Arrow batches that are ready, and what failed after them.
+/// Arrow batches that are ready, and the error after them.
 #[derive(Default)]
 struct Outbox {
     ready: VecDeque<arrow_array::RecordBatch>,
@@ -33,7 +33,7 @@ impl Outbox {
     }
 }
 
-/// The values of a column, one a row.
+/// The values of a column, one per row.
 enum Values {
     Text(Vec<Option<Arc<str>>>),
     Bool(Vec<Option<bool>>),
@@ -42,7 +42,7 @@ enum Values {
     Int32(Vec<Option<i32>>),
     Int64(Vec<Option<i64>>),
     Float(Vec<Option<f64>>),
-    /// Milliseconds since the epoch; −1 is none.
+    /// Milliseconds since the epoch; −1 for none.
     Time(Vec<Option<i64>>),
 }
 
@@ -57,7 +57,7 @@ impl Values {
             (Self::Int32(values), Self::Int32(more)) => values.extend(more),
             (Self::Float(values), Self::Float(more)) => values.extend(more),
             (Self::Int64(values), Self::Int64(more)) | (Self::Time(values), Self::Time(more)) => values.extend(more),
-            _ => {} // a column is of one kind
+            _ => {} // a column has one type
         }
     }
 
@@ -75,7 +75,7 @@ impl Values {
     }
 }
 
-/// Timestamps; null for none, and in microseconds for those that do not fit.
+/// Timestamps; null for none, and for those that do not fit microseconds if `unit` is microseconds.
 fn time_array(values: Vec<Option<i64>>, unit: TimestampUnit) -> ArrayRef {
     let values = values.into_iter().map(|value| value.filter(|value| *value != NO_TIMESTAMP));
     match unit {
@@ -91,7 +91,7 @@ fn time_type(unit: TimestampUnit) -> DataType {
     DataType::Timestamp(TimeUnit::from(unit), Some("UTC".into()))
 }
 
-/// A schema of nullable columns, with the `error` column where faults are rows.
+/// A schema of nullable columns, with the `error` column if corruption is reported as rows.
 fn schema(fields: Vec<Field>, on_corrupt: OnCorrupt) -> SchemaRef {
     let schema = arrow_schema::Schema::new(fields);
     if on_corrupt == OnCorrupt::Report { with_error(&schema) } else { Arc::new(schema) }

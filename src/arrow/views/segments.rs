@@ -1,4 +1,4 @@
-//! A row a segment, by its name, its indexes and a few headers.
+//! [`SegmentScan`]: one row per segment, from its name, its indexes and a few headers.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,13 +16,13 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::log::{HeaderReader, Segment};
 use crate::store::LogFileKind;
 
-/// A column of a scan that gives a row a segment.
+/// A column of a scan with one row per segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SegmentColumn {
-    /// `string`: the topic, null where it is not known.
+    /// `string`: the topic, null if unknown.
     Topic,
-    /// `int32`: the partition, null where it is not known.
+    /// `int32`: the partition, null if unknown.
     Partition,
     /// `string`: path of the file.
     Segment,
@@ -38,15 +38,15 @@ pub enum SegmentColumn {
     FirstTimestamp,
     /// `timestamp`: the largest timestamp, null for none.
     LargestTimestamp,
-    /// `int64`: bytes of the `.index`, null where there is none.
+    /// `int64`: bytes of the `.index` file, null if it does not exist.
     IndexSize,
-    /// `int64`: bytes of the `.timeindex`, null where there is none.
+    /// `int64`: bytes of the `.timeindex` file, null if it does not exist.
     TimeIndexSize,
-    /// `int64`: bytes of the `.txnindex`, null where there is none.
+    /// `int64`: bytes of the `.txnindex` file, null if it does not exist.
     TxnIndexSize,
-    /// `bool`: whether there is a producer snapshot for the base offset.
+    /// `bool`: whether a producer snapshot exists for the base offset.
     HasSnapshot,
-    /// `int64`: batches. Reads every header.
+    /// `int64`: number of batches. Reads every header.
     BatchCount,
 }
 
@@ -69,7 +69,7 @@ const COLUMNS: [(SegmentColumn, &str, DataType); 14] = [
 ];
 
 impl SegmentColumn {
-    /// The columns that come unasked: all but [`SegmentColumn::BatchCount`].
+    /// The default columns: all except [`SegmentColumn::BatchCount`].
     #[must_use]
     pub fn defaults() -> Vec<Self> {
         COLUMNS.iter().map(|(column, ..)| *column).filter(|column| *column != Self::BatchCount).collect()
@@ -100,26 +100,26 @@ impl FromStr for SegmentColumn {
     fn from_str(name: &str) -> Result<Self> {
         COLUMNS.iter().find(|(_, known, _)| *known == name).map(|(column, ..)| *column).ok_or_else(|| {
             let names = COLUMNS.map(|(_, name, _)| name).join(", ");
-            Error::argument(format!("there is no column {name:?} in the view of segments; there are {names}"))
+            Error::argument(format!("there is no column {name:?} in the view segments; choose among {names}"))
         })
     }
 }
 
-/// Rows of an Arrow batch: each opens a file, so a batch of many would be late.
+/// Maximum number of rows of an Arrow batch. Each row opens a file, so a larger Arrow batch would take long.
 const ROWS: usize = 1024;
 
-/// Iterates Arrow batches of a row a segment. Buffers have no row.
+/// Iterates over Arrow batches with one row per segment. Buffers have no row.
 ///
-/// Bounds by offset leave out segments by their names, bounds by timestamp by their largest timestamp. Where a segment
-/// can't be walked to its end, [`OnCorrupt::Skip`] leaves what is not known null, and [`OnCorrupt::Report`] says why in
-/// the `error` column.
+/// Bounds by offset exclude segments by their names, bounds by timestamp by their largest timestamp. If a segment can't
+/// be read to its end, [`OnCorrupt::Skip`] sets unknown values to null, and [`OnCorrupt::Report`] also reports the
+/// reason in the `error` column.
 pub struct SegmentScan {
     options: ScanOptions,
     columns: Vec<SegmentColumn>,
     schema: SchemaRef,
     sources: std::vec::IntoIter<ScanSource>,
     stats: ScanStats,
-    /// Columns of the rows that are not in an Arrow batch yet, and how many these are.
+    /// Columns and number of the rows that are not in an Arrow batch yet.
     gathered: Vec<Values>,
     row_count: usize,
     outbox: Outbox,
@@ -156,7 +156,7 @@ impl SegmentScan {
         Arc::clone(&self.schema)
     }
 
-    /// What was read and lost so far; bytes read are not counted.
+    /// Counts of what was read and lost so far; `bytes_read` is not counted.
     #[must_use]
     pub fn stats(&self) -> ScanStats {
         self.stats
@@ -182,7 +182,7 @@ impl SegmentScan {
         }
     }
 
-    /// Adds the row of the next segment; `false` where there are no more.
+    /// Adds the row of the next segment. Returns `false` at the end.
     fn read(&mut self) -> Result<bool> {
         let Some(source) = self.sources.next() else { return Ok(false) };
         if source.path().is_none() || self.options.bounds().pass_over_segment(source.base_offset, source.next_base) {
@@ -191,7 +191,7 @@ impl SegmentScan {
         let mut row = Row { source, segment: None, error: None };
         row.segment = match row.source.path().map(|path| self.options.open_segment(path)) {
             Some(Err(error)) if matches!(error.kind(), ErrorKind::Io(_)) => return Err(error),
-            opened => opened.and_then(Result::ok), // a file with a name of its own is no segment
+            opened => opened.and_then(Result::ok), // a file with another name is not a segment
         };
         let values = self.columns.iter().map(|column| row.value(*column, &self.options)).collect::<Result<Vec<_>>>()?;
         if row.is_before(self.options.start_timestamp) {
@@ -213,7 +213,7 @@ impl SegmentScan {
         Ok(true)
     }
 
-    /// Makes the rows so far ready.
+    /// Moves the rows so far to the outbox.
     fn emit(&mut self) -> Result<()> {
         let rows = std::mem::take(&mut self.row_count);
         if rows == 0 {
@@ -247,7 +247,7 @@ impl Iterator for SegmentScan {
     }
 }
 
-/// A segment, and what was wrong with it.
+/// A segment and its first error.
 struct Row {
     source: ScanSource,
     segment: Option<Segment>,
@@ -308,7 +308,7 @@ impl Row {
         Ok(if options.leave_page_cache { reader.leaving_page_cache() } else { reader })
     }
 
-    /// What could be told; notes why if nothing could.
+    /// Returns a value; if it is an error that the scan tolerates, records the error and returns null.
     fn or_null<T>(&mut self, told: Result<Option<T>>, options: &ScanOptions) -> Result<Option<T>> {
         match told {
             Ok(told) => Ok(told),
