@@ -67,10 +67,14 @@
 //! ```
 //!
 //! # Modules
-//! [`log`]: segments, partitions, log directories, their indexes and checkpoints, and a writer. [`repair`]: verify, recover, salvage.
-//! [`rewrite`]: compact, filter, recompress. [`format`](mod@format): edits in place, sizes, [conversion](mod@format::convert),
-//! [validation](mod@format::validate), [retention](mod@format::retain). [`plan`]: which segments to read. [`store`]: names of files and
-//! directories. [`partitioner`]: Kafka's default partitioner.
+//! - [`log`]: segments, partitions, log directories, their indexes and checkpoints, and a writer.
+//! - [`repair`]: verify, recover, salvage.
+//! - [`rewrite`]: compact, filter, recompress.
+//! - [`format`](mod@format): in-place edits, sizes, [conversion](mod@format::convert),
+//!   [validation](mod@format::validate), [retention](mod@format::retain).
+//! - [`plan`]: selects the segments to read.
+//! - [`store`]: names of files and directories.
+//! - [`partitioner`]: Kafka's default partitioner.
 //!
 //! # Features
 //! `gzip`, `snappy`, `lz4`, `zstd` (all on by default): the codecs. `arrow`: columns. `parquet`: columns to Parquet

@@ -22,7 +22,8 @@ pub struct Limits {
     /// [`Limits::ratio`] does not apply up to this many decompressed bytes, because legitimate data can compress
     /// ten-thousandfold (a megabyte of equal bytes). Default 128 MiB.
     pub ratio_free_len: usize,
-    /// Records of one batch that are decoded. Kafka's own bound is 2³¹ − 1; the default is 200 million.
+    /// Records of one batch: the declared count, or the most that its bytes can hold if that is less. Kafka's own bound
+    /// is 2³¹ − 1; the default is 200 million.
     pub record_count: usize,
     /// Headers of one record. Default 16 million.
     pub header_count: usize,

@@ -84,8 +84,8 @@ impl Compression {
         Self::from_id(id).map(Self::name)
     }
 
-    /// The levels Kafka accepts (KIP-390), lowest and highest; `None` for codecs without levels. Gzip and lz4 start at 1,
-    /// zstd at −131072.
+    /// The lowest and highest level that Kafka accepts (KIP-390); `None` for codecs without levels. Gzip and lz4 start
+    /// at 1, zstd at −131072.
     #[must_use]
     pub const fn levels(self) -> Option<(i32, i32)> {
         match self {

@@ -8,12 +8,13 @@
 //!        SNAPSHOT_HEADER    version i16, last_contained_log_timestamp i64
 //!        SNAPSHOT_FOOTER    version i16
 //!        KRAFT_VERSION      version i16, kraft_version i16
-//!        KRAFT_VOTERS       version i16, voters [id i32, directory id uuid, endpoints [name, host, port u16], min, max i16]
+//!        KRAFT_VOTERS       version i16, voters [id i32, directory id uuid, endpoints [name, host, port u16],
+//!                           min and max kraft.version i16]
 //! ```
 //!
-//! KRaft's values are flexible messages: compact arrays and strings, tagged fields at the end of each structure, which are
-//! skipped. Newer versions are read as the newest known one, as Kafka does. Source: `clients/src/main/resources/common/message`
-//! of Kafka, KIP-98, KIP-595, KIP-630, KIP-853.
+//! KRaft's values are flexible messages: compact arrays and strings, and tagged fields at the end of each structure,
+//! which are skipped. As in Kafka, newer versions are read as the newest known one. Source:
+//! `clients/src/main/resources/common/message` of Kafka, KIP-98, KIP-595, KIP-630, KIP-853.
 
 use std::fmt;
 

@@ -70,7 +70,7 @@ impl PyOffsetPlace {
     }
 }
 
-/// The first record whose timestamp is at or after a given one.
+/// The first record with the requested timestamp or a later one.
 #[pyclass(frozen, eq, hash, name = "TimestampPlace", module = "kbat")]
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct PyTimestampPlace(pub(crate) TimestampPlace);

@@ -109,7 +109,7 @@ impl PySegment {
         Ok(place.map(|place| PyOffsetPlace::new(self.0.path().as_os_str().to_owned(), place)))
     }
 
-    /// Find the first record, in the order of the log, with a timestamp or a later one.
+    /// Find the first record, in the order of the log, with this timestamp or a later one.
     ///
     /// Args:
     ///     timestamp: Milliseconds since the epoch.

@@ -52,7 +52,7 @@ impl PySegmentFile {
     }
 }
 
-/// Find segments in a ``.log`` file, a partition directory, a log directory, or the matches of a pattern.
+/// Find the segments at a path: a ``.log`` file, a partition directory, a log directory, or a pattern.
 ///
 /// A file with any name is accepted, unless its content is clearly something else, such as a gzip file. In
 /// directories, files that are not segments and directories that are not live partitions are skipped.

@@ -135,7 +135,7 @@ impl PyCompactReport {
         self.0.end_offset
     }
 
-    /// Number of partitions of the keys; 1 if all keys fit ``max_map_bytes``.
+    /// Number of parts into which the keys were split; 1 if all keys fit ``max_map_bytes``.
     #[getter]
     fn key_parts(&self) -> u64 {
         self.0.key_parts
