@@ -187,7 +187,7 @@ impl BatchBuilder {
             return Err(Error::argument(format!("offset {offset} is before the base offset {}", self.base_offset)));
         }
         if timestamp < 0 && timestamp != NO_TIMESTAMP {
-            return Err(Error::argument(format!("timestamp {timestamp} is negative and not -1")));
+            return Err(Error::argument(format!("timestamp {timestamp} is negative: use -1 for none")));
         }
         if self.magic < 2 && !headers.is_empty() {
             return Err(Error::argument(format!("headers are not supported for magic {}", self.magic)));
@@ -253,7 +253,7 @@ impl BatchBuilder {
         // Only a log append time can be invalid here; the others are checked before. Like Kafka, magic 2 stores any
         // value.
         if timestamp < NO_TIMESTAMP {
-            return Err(Error::argument(format!("log append time {timestamp} is negative and not -1")));
+            return Err(Error::argument(format!("log append time {timestamp} is negative: use -1 for none")));
         }
         let attributes = self.attributes(Compression::None);
         finish::write_message(&mut self.records, self.magic, stored_offset, timestamp, attributes, key, value)?;

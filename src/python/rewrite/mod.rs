@@ -53,7 +53,7 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
 /// magic 2.
 ///
 ///     path: The partition directory. It is only read.
-///     path: The partition's directory, which is only read.
+///     path: The partition directory. It is only read.
 ///     out: Directory to write; it must be missing or empty. It is created when it is complete.
 ///     delete_retention_ms: How long tombstones are kept after their first compaction.
 ///     now_ms: The current time for all delays, milliseconds since the epoch. Default: the system clock.
