@@ -161,7 +161,7 @@ impl LogDirectory {
         self.partitions.iter().find(|log| log.topic_partition() == Some(&wanted))
     }
 
-    /// The other directories: those of partitions that were deleted, moved or left behind, and those with names that
+    /// The other directories: those of partitions that were deleted, moved or abandoned, and those with names that
     /// no broker uses. A broker refuses to start if a directory has such a name.
     #[must_use]
     pub fn stray(&self) -> &[StrayDirectory] {

@@ -1,4 +1,4 @@
-//! [`Fault`]: where a log stops being one, and why.
+//! [`Fault`]: the position and the reason of the first corruption in a segment.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::log::tail::SegmentTail;
 use crate::num::{u64_of, usize_from_u64, usize_of};
 use crate::repair::output::Refusal;
 
-/// Bytes read at a time.
+/// Number of bytes per read.
 const CHUNK_LEN: usize = 1 << 18;
 
 /// Where and why a segment ends before its file does.
@@ -28,16 +28,16 @@ impl Fault {
         Self { position, reason, message: message.into() }
     }
 
-    /// The fault that an error in a batch is.
+    /// Converts an error in a batch.
     pub(crate) fn of_error(error: &Error, position: u64) -> Self {
         Self::new(position, error.kind().name(), error.kind().to_string())
     }
 
-    /// The fault that a framing error is.
+    /// Converts a framing error.
     ///
     /// # Errors
-    /// The error itself where the file could not be read, or where the batch is only too large for the limits: its checksum
-    /// is right.
+    /// Returns the error itself if it is an I/O error, or if the batch is only too large for the limits and its
+    /// checksum is correct.
     pub(crate) fn of_framing(error: Error, path: &Path, position: u64) -> Result<Self> {
         match error.kind() {
             ErrorKind::Io(_) => Err(error),
@@ -46,10 +46,10 @@ impl Fault {
         }
     }
 
-    /// The fault that a refused batch is; `None` where it was taken.
+    /// Converts the refusal of a batch. Returns `None` if the batch was accepted.
     ///
     /// # Errors
-    /// Those of writing.
+    /// I/O errors of writing.
     pub(crate) fn of_refusal(outcome: std::result::Result<(), Refusal>, batch: &Batch<'_>) -> Result<Option<Self>> {
         let (position, last) = (batch.position(), batch.last_offset());
         Ok(Some(match outcome {
@@ -58,33 +58,34 @@ impl Fault {
             Err(Refusal::OffsetOrder) => Self::new(
                 position,
                 "offset_order",
-                format!("a batch ends at offset {last}, which is not above an offset indexed before"),
+                format!("a batch ends at offset {last}, which is not above that of an earlier index entry"),
             ),
             Err(Refusal::Marker(error)) => Self::new(
                 position.saturating_add(u64_of(batch.size())),
                 "control_record",
-                format!("the transaction marker before can't be read: {}", error.kind()),
+                format!("the transaction marker before this position cannot be decoded: {}", error.kind()),
             ),
             Err(Refusal::Overflow | Refusal::BelowBase) => Self::new(
                 position,
                 "offset_overflow",
-                format!("a batch ends at offset {last}, which the segment's indexes can't say"),
+                format!("a batch ends at offset {last}, which is outside the range of the segment's indexes"),
             ),
         }))
     }
 
-    /// What follows the last batch, where the file does not end there.
+    /// Describes the bytes after the last batch. Returns `None` if there are none.
     ///
     /// # Errors
-    /// Those of reading.
+    /// I/O errors.
     pub(crate) fn of_tail(reader: &SegmentReader) -> Result<Option<Self>> {
         Self::of_remainder(reader.source(), reader.position())
     }
 
-    /// Why the bytes from a position on, which no batch follows, are not a batch; `None` if there are none.
+    /// Describes why the bytes from a position on, which contain no batch, are not one. Returns `None` if there are
+    /// none.
     ///
     /// # Errors
-    /// Reading fails.
+    /// I/O errors.
     pub(crate) fn of_remainder(source: &dyn ReadAt, position: u64) -> Result<Option<Self>> {
         Ok(match SegmentTail::at(source, position)? {
             SegmentTail::Clean => None,
@@ -96,7 +97,7 @@ impl Fault {
     }
 }
 
-/// Whether the batch at a position has the checksum that its header says, read piece by piece.
+/// Whether the batch at a position has the checksum in its header. Reads the batch in chunks.
 fn has_right_crc(path: &Path, position: u64) -> Result<bool> {
     let file = PositionedFile::open(path)?;
     let mut head = [0; BATCH_HEADER_LEN];

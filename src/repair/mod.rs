@@ -1,13 +1,14 @@
-//! Damaged partitions: what a broker would make of one, and what can be saved beyond that.
+//! Checks and repairs partitions.
 //!
 //! ```text
-//! recover          what a broker does on an unclean start: cuts the log at the first fault
-//! salvage          every whole batch, before and after faults, with a list of the holes
-//! rebuild_indexes  indexes and snapshots made anew, the log's bytes untouched
+//! verify           reports the corruption in a partition, and files that disagree with each other
+//! recover          does what a broker does on an unclean start: truncates the log at the first corruption
+//! salvage          keeps every complete batch, before and after corruption, and lists the holes
+//! rebuild_indexes  rebuilds indexes and snapshots without changing the logs
 //! ```
 //!
-//! All three feed batches to a `PartitionOutput`, which makes the files. Source: `LogLoader`, `LogSegment.recover` and
-//! `UnifiedLog.rebuildProducerState` of Kafka.
+//! The last three pass batches to a `PartitionOutput`, which writes the files. Source: `LogLoader`,
+//! `LogSegment.recover` and `UnifiedLog.rebuildProducerState` of Kafka.
 
 mod fault;
 mod output;

@@ -1,7 +1,8 @@
-//! [`PartitionOutput`]: batches in, a partition's files out: segments, their indexes, producer snapshots, leader epochs.
+//! [`PartitionOutput`]: writes the files of a partition from its batches: segments, indexes, producer snapshots,
+//! leader epochs.
 //!
-//! One place for what recovery, salvage and the rebuild of indexes have in common. A segment's files are written under
-//! temporary names, flushed to the disk and renamed, indexes before their `.log`; memory is one batch and the producers.
+//! Recovery, salvage and the rebuild of indexes share it. A segment's files are written under temporary names, flushed
+//! to disk and renamed, the indexes before the `.log`. Memory use is one batch and the producers.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,16 +20,16 @@ use crate::log::producer::ProducerStates;
 use crate::num::u64_of;
 use crate::store::names::{LEADER_EPOCHS, LogFile, LogFileKind, MAX_SEGMENT_LEN};
 
-/// Where a partition's files go, and how.
+/// Where and how to write a partition's files.
 #[derive(Debug, Clone)]
 pub(crate) struct OutputSettings {
-    /// The directory; `None` writes nothing.
+    /// The output directory. If `None`, nothing is written.
     pub(crate) directory: Option<PathBuf>,
-    /// Whether batches are written, or only what is made from them.
+    /// Whether to write batches, or only the files derived from them.
     pub(crate) write_log: bool,
     /// Kafka's `index.interval.bytes`.
     pub(crate) index_interval_bytes: u64,
-    /// Bounds on the input.
+    /// Limits on the input.
     pub(crate) limits: Limits,
 }
 
@@ -43,16 +44,16 @@ impl Default for OutputSettings {
     }
 }
 
-/// Why a batch was not taken as it is.
+/// Why a batch was not accepted.
 #[derive(Debug)]
 pub(crate) enum Refusal {
-    /// Its last offset is past what the segment's indexes can say, or its bytes would be: it needs a segment of its own.
+    /// Its last offset or its bytes exceed the range of the segment's indexes: it needs a new segment.
     Overflow,
     /// Its last offset is below the segment's base offset.
     BelowBase,
-    /// Its last offset is not above the last one indexed.
+    /// Its last offset is not above that of the last index entry.
     OffsetOrder,
-    /// It was taken, but it is no transaction marker though it should be.
+    /// It was accepted, but it is not the transaction marker that it should be.
     Marker(Error),
     /// Writing failed.
     Failed(Error),
@@ -64,33 +65,33 @@ impl From<Error> for Refusal {
     }
 }
 
-/// A partition in the making.
+/// The state of a partition that is being written.
 #[derive(Debug)]
 pub(crate) struct PartitionOutput {
     settings: OutputSettings,
-    /// What a broker knows of the producers by now.
+    /// A broker's state of the producers after the batches so far.
     pub(crate) states: ProducerStates,
-    /// The leader epochs by now.
+    /// The leader epochs of the batches so far.
     pub(crate) epochs: LeaderEpochs,
-    /// What was written.
+    /// The files written.
     pub(crate) changes: Vec<FileChange>,
     scratch: Scratch,
 }
 
-/// A segment in the making.
+/// A segment that is being written.
 #[derive(Debug)]
 pub(crate) struct SegmentOutput {
     pub(crate) base_offset: i64,
     indexer: SegmentIndexer,
     files: Files,
-    /// Bytes of batches by now.
+    /// Size in bytes of the batches so far.
     pub(crate) len: u64,
     pub(crate) batch_count: u64,
     /// Whether it has a transaction index.
     pub(crate) has_transaction_index: bool,
 }
 
-/// The files of a segment, where they are written.
+/// The staged files of a segment.
 #[derive(Debug, Default)]
 struct Files {
     log: Option<StagedFile>,
@@ -108,7 +109,7 @@ impl PartitionOutput {
         &self.settings.limits
     }
 
-    /// Begins a segment, whose `.log` gets the time of `source`. Nothing can be seen of it before
+    /// Starts a segment. Its `.log` gets the modification time of `source`. Its files have temporary names until
     /// [`PartitionOutput::finish_segment`].
     pub(crate) fn begin_segment(&self, base_offset: i64, source: &Path) -> Result<SegmentOutput> {
         let mut files = Files::default();
@@ -134,7 +135,7 @@ impl PartitionOutput {
         self.settings.directory.as_ref().map(|directory| StagedFile::create(&directory.join(name))).transpose()
     }
 
-    /// Takes the next batch into a segment, as `LogSegment.recover` does.
+    /// Adds the next batch to a segment, like `LogSegment.recover`.
     pub(crate) fn append(
         &mut self,
         segment: &mut SegmentOutput,
@@ -166,7 +167,7 @@ impl PartitionOutput {
         self.replay(segment, batch)
     }
 
-    /// What a batch says of leader epochs and producers.
+    /// Updates leader epochs and producers with a batch.
     fn replay(&mut self, segment: &mut SegmentOutput, batch: &Batch<'_>) -> std::result::Result<(), Refusal> {
         self.epochs.observe(batch)?;
         let aborted = match self.states.update(batch, &mut self.scratch, &self.settings.limits) {
@@ -184,7 +185,7 @@ impl PartitionOutput {
         }
     }
 
-    /// Puts a segment's files in place.
+    /// Renames a segment's files to their final names.
     pub(crate) fn finish_segment(&mut self, mut segment: SegmentOutput) -> Result<()> {
         let last = segment.indexer.finish();
         if let (Some(entry), Some(file)) = (last, &mut segment.files.time_index) {
@@ -217,14 +218,15 @@ impl PartitionOutput {
         self.changes.iter().any(|change| change.name == name)
     }
 
-    /// Gives a segment a transaction index even if nothing in it was aborted: Kafka empties an index and keeps its file.
+    /// Gives a segment a transaction index even if none of its transactions was aborted: Kafka empties an index but
+    /// keeps its file.
     pub(crate) fn keep_transaction_index(&self, segment: &mut SegmentOutput) -> Result<()> {
         segment.files.transaction_index = self.stage(segment.base_offset, LogFileKind::TransactionIndex)?;
         segment.has_transaction_index = true;
         Ok(())
     }
 
-    /// Writes what is known of the producers by now.
+    /// Writes a snapshot of the producers.
     pub(crate) fn write_snapshot(&mut self, offset: i64) -> Result<()> {
         let file = LogFile::live(offset, LogFileKind::ProducerSnapshot);
         if let Some(directory) = &self.settings.directory {

@@ -1,4 +1,4 @@
-//! [`rebuild_indexes`]: the files beside a log made anew from it.
+//! [`rebuild_indexes`]: rebuilds the indexes and producer snapshots of a log.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,14 +23,14 @@ use crate::repair::report::{DroppedRange, RepairReport, RepairedSegment};
 use crate::store::listing::directory_of;
 use crate::store::names::{LogFile, LogFileKind};
 
-/// How to [`rebuild_indexes`].
+/// Options of [`rebuild_indexes`].
 #[derive(Debug, Clone)]
 pub struct RebuildOptions {
-    /// A directory for the new files. It must not exist, or be empty. Without, they replace those beside the log.
+    /// Directory for the new files. It must be empty or not exist. If `None`, they replace the existing ones.
     pub out: Option<PathBuf>,
-    /// Kafka's `index.interval.bytes`; a broker has 4096 unless its topic says otherwise.
+    /// Kafka's `index.interval.bytes`. The default of a broker is 4096.
     pub index_interval_bytes: u64,
-    /// Bounds on the input.
+    /// Limits on the input.
     pub limits: Limits,
 }
 
@@ -40,15 +40,17 @@ impl Default for RebuildOptions {
     }
 }
 
-/// Makes `.index`, `.timeindex`, `.txnindex` and producer snapshots anew, for a partition directory or a single segment.
-/// No byte of a `.log` file is changed. Each file is replaced at once.
+/// Rebuilds `.index`, `.timeindex`, `.txnindex` and producer snapshots, for a partition directory or a single segment.
+/// No byte of a `.log` file is changed. Each file is replaced atomically.
 ///
-/// Indexes reach up to a segment's first fault; [`RepairReport::dropped`] then names the bytes behind it. A snapshot that
-/// can be read is kept: of a compacted log it knows more than the log. A transaction index without entries is removed.
+/// Indexes cover a segment up to its first corruption; [`RepairReport::dropped`] lists the bytes after it. A snapshot
+/// that can be read is kept, because after compaction it contains more than the log. A transaction index without
+/// entries is removed.
 ///
 /// # Errors
-/// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where there is no segment, `out` is not empty, or the
-/// files would be replaced while a broker holds the log directory's `.lock` or a [`LogWriter`](crate::log::LogWriter) is at work. Those of reading and writing.
+/// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) if there is no segment, if `out` is not empty, or
+/// if files would be replaced while a broker holds the log directory's `.lock` or a
+/// [`LogWriter`](crate::log::LogWriter) uses the directory. I/O errors.
 pub fn rebuild_indexes(
     path: impl AsRef<Path>,
     options: &RebuildOptions,
@@ -87,7 +89,7 @@ pub fn rebuild_indexes(
     Ok(report)
 }
 
-/// What to work on.
+/// The segments to rebuild, and the files around them.
 struct Sources {
     directory: PathBuf,
     /// Segments to rebuild, by base offset.
@@ -106,8 +108,7 @@ fn sources(path: &Path) -> Result<Sources> {
     let Some(file) =
         LogFile::parse(&name_of(path)).filter(|file| *file == LogFile::live(file.base_offset, LogFileKind::Log))
     else {
-        let message =
-            format!("{} is not named like a segment: 20 digits of the base offset and \".log\"", path.display());
+        let message = format!("{} is not named like a segment: <20 digits of the base offset>.log", path.display());
         return Err(Error::argument(message));
     };
     let directory = directory_of(path).to_path_buf();
@@ -115,7 +116,8 @@ fn sources(path: &Path) -> Result<Sources> {
     Ok(Sources { directory, logs: vec![(file.base_offset, path.to_path_buf())], inventory })
 }
 
-/// What is known of producers at an offset: the latest snapshot that can be read, and the batches from there on.
+/// Returns the state of the producers at an offset, from the latest snapshot that can be read and the batches after
+/// it.
 pub(crate) fn states_at(inventory: &Inventory, offset: i64, limits: &Limits) -> Result<ProducerStates> {
     let mut states = ProducerStates::new();
     let snapshots = inventory.of_kind(LogFileKind::ProducerSnapshot).rev();
@@ -133,7 +135,7 @@ pub(crate) fn states_at(inventory: &Inventory, offset: i64, limits: &Limits) -> 
             let batch = match batch {
                 Ok(batch) => batch,
                 Err(error) if error.is_of_reading() => return Err(error),
-                Err(_) => break, // a broker would cut the log here
+                Err(_) => break, // a broker would truncate the log here
             };
             if batch.verify_crc().and_then(|()| states.update(&batch, &mut scratch, limits)).is_err() {
                 break;
@@ -172,7 +174,7 @@ impl Rebuild<'_> {
                     first_offset: None,
                     last_offset: None,
                     reason: fault.reason,
-                    message: format!("{}; no index covers what follows", fault.message),
+                    message: format!("{}; no index covers the bytes from here on", fault.message),
                 });
             }
             self.report.segments.push(RepairedSegment {
@@ -191,7 +193,7 @@ impl Rebuild<'_> {
         }
     }
 
-    /// Takes over the snapshot at an offset, or makes it where it is missing or damaged.
+    /// Loads the snapshot at an offset, or writes it if it is missing or corrupt.
     fn snapshot(&mut self, offset: i64) -> Result<()> {
         let file = LogFile::live(offset, LogFileKind::ProducerSnapshot);
         if let Some(Ok(snapshot)) = self.inventory.files.get(&file).map(ProducerSnapshot::read) {
@@ -222,7 +224,7 @@ impl Rebuild<'_> {
         Fault::of_tail(&reader)
     }
 
-    /// Removes transaction indexes that have no entries any more.
+    /// Removes transaction indexes that have no entries anymore.
     fn finish(self, in_place: bool) -> Result<RepairReport> {
         let mut report = self.report;
         report.files.clone_from(&self.output.changes);

@@ -1,4 +1,4 @@
-//! [`recover`]: what a broker does to a partition after an unclean shutdown.
+//! [`recover`]: performs a broker's recovery of a partition after an unclean shutdown.
 
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
@@ -27,18 +27,18 @@ use crate::repair::salvage::refuse_nothing_kept;
 use crate::store::names::{LEADER_EPOCHS, LogFile, LogFileKind, MAX_SEGMENT_LEN, stops_a_broker};
 use crate::store::refuse_foreign_directory;
 
-/// How to [`recover`].
+/// Options of [`recover`].
 #[derive(Debug, Clone)]
 pub struct RecoverOptions {
-    /// A directory for the recovered copy. It must not exist, or be empty.
+    /// Directory for the recovered copy. It must be empty or not exist.
     pub out: Option<PathBuf>,
-    /// Works in the partition directory itself.
+    /// Whether to change the partition directory itself.
     pub in_place: bool,
-    /// Changes nothing and reports what would be done.
+    /// Whether to change nothing and only report what would be done.
     pub dry_run: bool,
-    /// Kafka's `index.interval.bytes`; a broker has 4096 unless its topic says otherwise.
+    /// Kafka's `index.interval.bytes`. The default of a broker is 4096.
     pub index_interval_bytes: u64,
-    /// Bounds on the input.
+    /// Limits on the input.
     pub limits: Limits,
 }
 
@@ -54,26 +54,32 @@ impl Default for RecoverOptions {
     }
 }
 
-/// Recovers a partition directory as a broker does when it starts after an unclean shutdown, with a recovery point of 0, and
-/// leaves what the broker would leave after a clean shutdown.
+/// Recovers a partition directory like a broker that starts after an unclean shutdown with a recovery point of 0. The
+/// result is what that broker would leave after a clean shutdown.
 ///
-/// Files of interrupted compactions and deletions are settled. Each segment is read batch by batch; the log is cut at the
-/// first batch that is incomplete or whose size, magic or checksum is wrong, and all later segments are deleted. Indexes,
-/// transaction indexes, producer snapshots and leader epochs are made from what is left. A segment whose batches lie more
-/// than 2³¹ − 1 offsets from its base is split. Batches with a right checksum are not looked into, as a broker does not.
+/// Interrupted compactions and deletions are completed. Each segment is read batch by batch. The log is truncated at
+/// the first batch that is incomplete or has a wrong size, magic or checksum, and all later segments are deleted.
+/// Indexes, transaction indexes, producer snapshots and leader epochs are rebuilt from the remaining batches. A
+/// segment is split if its batches span more than 2³¹ − 1 offsets from its base. Like in a broker, the records of
+/// batches with a correct checksum are not checked.
 ///
-/// With [`RecoverOptions::out`] the result is a copy that appears under its name when it is whole; without, the directory
-/// itself is changed (with [`RecoverOptions::in_place`]): each index is replaced at once, and the log is cut last, so that
-/// a second run ends what a killed one began.
+/// With [`RecoverOptions::out`], the result is a copy that appears under its name once it is complete. With
+/// [`RecoverOptions::in_place`], the directory itself is changed: each index is replaced atomically, and the log is
+/// truncated last, so that a second run completes one that was killed.
 ///
-/// Otherwise than a broker, a file that can't be read is an error and not the end of the log; producers idle for a day are
-/// kept in the snapshots (a broker drops them when it loads one); checkpoints of the log directory are not looked at.
+/// Differences from a broker: a file that cannot be read is an error, not the end of the log. Producers that were idle
+/// for a day are kept in the snapshots (a broker drops them when it loads one). Checkpoints of the log directory are
+/// ignored.
 ///
 /// # Errors
-/// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where neither or both of `out` and `in_place` are given, `out` is not empty, the directory
-/// has no segment, a segment is over 2³¹ − 1 bytes, or, in place, a broker holds the log directory's `.lock` (seen on Linux only)
-/// or a [`LogWriter`](crate::log::LogWriter) or another repair is at work.
-/// [`ErrorKind::Limit`](crate::ErrorKind::Limit) at a batch over [`Limits::batch_len`]. Those of reading and writing.
+/// - [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) if neither or both of `out` and `in_place` are
+///   set, if `out` is not empty, if the directory has no segment, or if a segment is larger than 2³¹ − 1 bytes. In
+///   place, also if a broker holds the log directory's `.lock` (detected on Linux only), or if a
+///   [`LogWriter`](crate::log::LogWriter) or another repair uses the directory.
+/// - [`ErrorKind::InvalidFile`](crate::ErrorKind::InvalidFile) if there is no complete batch, so that nothing would be
+///   kept.
+/// - [`ErrorKind::Limit`](crate::ErrorKind::Limit) for a batch over [`Limits::batch_len`].
+/// - I/O errors.
 pub fn recover(path: impl AsRef<Path>, options: &RecoverOptions, progress: &mut Progress<'_>) -> Result<RepairReport> {
     let path = path.as_ref();
     check(path, options)?;
@@ -127,24 +133,28 @@ pub fn recover(path: impl AsRef<Path>, options: &RecoverOptions, progress: &mut 
 
 fn check(path: &Path, options: &RecoverOptions) -> Result<()> {
     if !fs::metadata(path).map_err(|error| Error::from(error).with_path(path))?.is_dir() {
-        let message =
-            format!("{} is no partition directory: rebuild_indexes and salvage take a single segment", path.display());
+        let message = format!(
+            "{} is not a partition directory: to repair a single segment, use rebuild_indexes or salvage",
+            path.display()
+        );
         return Err(Error::argument(message));
     }
     if !options.dry_run && options.out.is_some() == options.in_place {
         let message =
-            "say where the recovered copy goes (out), or that the directory itself is to be changed (in_place)";
+            "set out to the directory for the recovered copy, or in_place to change the partition directory itself";
         return Err(Error::argument(message));
     }
     if options.in_place && !options.dry_run { refuse_running_broker(path) } else { Ok(()) }
 }
 
-/// The leader epochs of a partition; none where the file is missing or damaged: the batches tell them too.
+/// Reads the leader epochs of a partition. Returns none if the file is missing or corrupt, because the batches contain
+/// them too.
 pub(crate) fn read_epochs(directory: &Path) -> LeaderEpochs {
     LeaderEpochs::read(directory.join(LEADER_EPOCHS)).unwrap_or_default()
 }
 
-/// Copies what is no segment file and was not written anew, but for what a broker would not start with.
+/// Copies files that are not segment files and were not rewritten, except those that would prevent a broker from
+/// starting.
 pub(crate) fn copy_others(inventory: &Inventory, to: &Path) -> Result<()> {
     for path in &inventory.others {
         let copy = to.join(name_of(path));
@@ -161,10 +171,10 @@ type Place<'a> = (i64, &'a Path, u64);
 struct Recovery {
     output: PartitionOutput,
     report: RepairReport,
-    /// Whether a segment may become several.
+    /// Whether a segment may be split.
     split: bool,
     end_offset: i64,
-    /// Offsets of the snapshots written.
+    /// Offsets of the snapshots that were written.
     snapshots: BTreeSet<i64>,
 }
 
@@ -174,8 +184,10 @@ impl Recovery {
         for (base_offset, path) in inventory.of_kind(LogFileKind::Log) {
             let size = fs::metadata(path).map_err(|error| Error::from(error).with_path(path))?.len();
             if size > MAX_SEGMENT_LEN {
-                let message =
-                    format!("{} has {size} bytes, a broker takes {MAX_SEGMENT_LEN}: use salvage", path.display());
+                let message = format!(
+                    "{} has {size} bytes, but a broker accepts at most {MAX_SEGMENT_LEN}: use salvage",
+                    path.display()
+                );
                 return Err(Error::argument(message));
             }
             sizes.push((base_offset, path, size));
@@ -195,7 +207,8 @@ impl Recovery {
         self.snapshot(self.end_offset)
     }
 
-    /// Refuses to cut everything where not one batch is complete: the files are not a log. A broker would empty them.
+    /// Refuses to truncate everything if no batch is complete, because the files are not a log. A broker would empty
+    /// them.
     fn refuse_no_log(&self, limits: &Limits) -> Result<()> {
         for dropped in &self.report.dropped {
             let file = PositionedFile::open(&dropped.path)?;
@@ -206,7 +219,7 @@ impl Recovery {
         refuse_nothing_kept(&self.report)
     }
 
-    /// What a broker writes when it comes to a new offset.
+    /// Writes the snapshot that a broker writes at a new offset.
     fn snapshot(&mut self, offset: i64) -> Result<()> {
         self.output.states.set_end_offset(offset);
         let last = self.snapshots.last().copied().unwrap_or(self.report.start_offset);
@@ -217,7 +230,7 @@ impl Recovery {
         Ok(())
     }
 
-    /// Recovers a segment. Returns whether bytes were cut.
+    /// Recovers a segment. Returns whether it was truncated.
     fn segment(&mut self, place: Place<'_>, has_index: bool, progress: &mut Progress<'_>) -> Result<bool> {
         let (base_offset, path, size) = place;
         let before = (self.output.states.clone(), self.output.epochs.clone());
@@ -230,11 +243,11 @@ impl Recovery {
         let fault = self.walk(&mut reader, &mut segment, (path, size), progress)?;
         let mut cut_at = fault.as_ref().map_or(size, |fault| fault.position);
         if fault.as_ref().is_some_and(|fault| fault.reason == "offset_order") {
-            // as a broker does: of such a segment nothing is kept
+            // like a broker, keeps no batch of such a segment
             (self.output.states, self.output.epochs) = before;
             self.end_offset = base_offset;
             let indexed = segment.has_transaction_index;
-            drop(segment); // it is written under the same name
+            drop(segment); // the next one has the same temporary name
             segment = self.output.begin_segment(base_offset, path)?;
             if indexed {
                 self.output.keep_transaction_index(&mut segment)?;
@@ -303,7 +316,7 @@ impl Recovery {
         Fault::of_tail(reader)
     }
 
-    /// A segment after the fault.
+    /// Drops a segment after the corruption.
     fn drop_segment(&mut self, base_offset: i64, path: &Path, size: u64) {
         self.report.dropped.push(DroppedRange {
             path: path.to_path_buf(),
@@ -312,16 +325,16 @@ impl Recovery {
             first_offset: Some(base_offset),
             last_offset: last_offset(path, 0, self.output.limits()).filter(|last| *last >= base_offset),
             reason: "after_fault",
-            message: "the segment lies after the place where the log is cut".to_owned(),
+            message: "the segment is after the position at which the log is truncated".to_owned(),
         });
     }
 
-    /// What is left to do when all segments were read: files that go, the cut, the leader epochs.
+    /// Completes the recovery: writes the leader epochs, deletes files, and truncates the log.
     fn finish(mut self, inventory: &Inventory, in_place: bool) -> Result<RepairReport> {
         self.output.epochs.truncate_from_end(self.end_offset);
         let has_file = inventory.others.iter().any(|path| name_of(path) == LEADER_EPOCHS);
         let before = LeaderEpochs::read(self.report.path.join(LEADER_EPOCHS)).ok();
-        // a file that says the same stays as it is
+        // a file with the same content is not rewritten
         if before.map_or(has_file, |before| before != self.output.epochs)
             || (!has_file && !self.output.epochs.entries().is_empty())
         {
@@ -335,7 +348,7 @@ impl Recovery {
             LogFileKind::Log => !kept.contains(path.as_path()),
             _ => !self.output.has_written(file),
         };
-        // the last segment first: what is left is a log without a gap at any time
+        // the last segment first, so that the log has no gap at any time
         for (_, path) in inventory.files.iter().filter(stale).rev() {
             report.files.push(FileChange { name: name_of(path), action: FileAction::Deleted });
             if in_place {
@@ -357,7 +370,7 @@ impl Recovery {
     }
 }
 
-/// The last offset of a file whose batches can be followed from a byte on to its end.
+/// Returns the last offset of a file whose batches are readable from a position to the end.
 pub(crate) fn last_offset(path: &Path, position: u64, limits: &Limits) -> Option<i64> {
     let mut reader = HeaderReader::open(path, limits).ok()?.starting_at(position);
     let mut last = None;

@@ -1,33 +1,34 @@
-//! [`RepairReport`]: what a recovery, a salvage or a rebuild found and did.
+//! [`RepairReport`]: the result of a recovery, a salvage or a rebuild.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use crate::log::inventory::FileChange;
 
-/// What [`recover`](crate::repair::recover), [`salvage`](crate::repair::salvage) or [`rebuild_indexes`](crate::repair::rebuild_indexes) found and did.
+/// The result of [`recover`](crate::repair::recover), [`salvage`](crate::repair::salvage) or
+/// [`rebuild_indexes`](crate::repair::rebuild_indexes).
 ///
-/// Its `Display` is a text of a line a finding.
+/// Its `Display` is a text with one line per finding.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RepairReport {
-    /// What was read.
+    /// The input.
     pub path: PathBuf,
-    /// Where the result lies; `None` where it was worked in place or nothing was written.
+    /// Location of the result. `None` if the input was changed in place, or if nothing was written.
     pub out: Option<PathBuf>,
-    /// Nothing was written: this is what would be done.
+    /// Whether nothing was written, so that the report lists what would be done.
     pub dry_run: bool,
-    /// The segments of the result, by base offset.
+    /// The segments of the result, sorted by base offset.
     pub segments: Vec<RepairedSegment>,
-    /// Bytes of the input that are in no segment of the result; for a rebuild, bytes that no index covers.
+    /// Bytes of the input that are not in the result. For a rebuild, bytes that no index covers.
     pub dropped: Vec<DroppedRange>,
-    /// Files written, deleted or renamed, `.log` files of a copy left out.
+    /// Files written, deleted or renamed, except the `.log` files of a copy.
     pub files: Vec<FileChange>,
     /// Base offset of the first segment.
     pub start_offset: i64,
     /// The offset after the last batch.
     pub end_offset: i64,
-    /// Only indexes were made: what is dropped is still in the log.
+    /// Whether only indexes were written, so that dropped bytes are still in the log.
     pub(crate) is_of_indexes: bool,
 }
 
@@ -38,7 +39,7 @@ impl RepairReport {
         self.dropped.is_empty()
     }
 
-    /// Bytes dropped in all.
+    /// Total number of bytes dropped.
     #[must_use]
     pub fn dropped_len(&self) -> u64 {
         self.dropped.iter().fold(0, |sum, range| sum.saturating_add(range.length))
@@ -51,13 +52,13 @@ impl RepairReport {
 pub struct RepairedSegment {
     /// Base offset in the file's name.
     pub base_offset: i64,
-    /// The file that was read.
+    /// The source file.
     pub path: PathBuf,
-    /// Bytes of the file that was read.
+    /// Size of the source file in bytes.
     pub bytes_before: u64,
-    /// Bytes of batches in the result.
+    /// Size of the batches in the result in bytes.
     pub bytes_after: u64,
-    /// Batches in the result.
+    /// Number of batches in the result.
     pub batch_count: u64,
 }
 
@@ -65,20 +66,20 @@ pub struct RepairedSegment {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DroppedRange {
-    /// The file.
+    /// The source file.
     pub path: PathBuf,
-    /// First byte.
+    /// Position of the first byte.
     pub position: u64,
-    /// How many bytes.
+    /// Length in bytes.
     pub length: u64,
-    /// The first offset that may be lost: the one after the batch before.
+    /// The first offset that may be lost: the one after the previous batch.
     pub first_offset: Option<i64>,
-    /// The last offset that may be lost, where a batch after or inside tells it.
+    /// The last offset that may be lost, if it is known from a batch after or inside the range.
     pub last_offset: Option<i64>,
-    /// Why, as a stable name: that of an [`ErrorKind`](crate::ErrorKind), or `partial_batch`, `zero_tail`, `offset_order`,
-    /// `offset_overflow`, `control_record`, `after_fault`.
+    /// The reason as a stable name: that of an [`ErrorKind`](crate::ErrorKind), or `partial_batch`, `zero_tail`,
+    /// `offset_order`, `offset_overflow`, `control_record`, `after_fault`.
     pub reason: &'static str,
-    /// Why, in words.
+    /// The reason in words.
     pub message: String,
 }
 
@@ -118,7 +119,7 @@ impl fmt::Display for DroppedRange {
         write!(f, "{} bytes of {name} at byte {}: {}", self.length, self.position, self.message)?;
         match (self.first_offset, self.last_offset) {
             (Some(first), Some(last)) => write!(f, "; offsets {first} to {last} are lost"),
-            (Some(first), None) => write!(f, "; what had offset {first} and more is lost"),
+            (Some(first), None) => write!(f, "; records from offset {first} on are lost"),
             _ => Ok(()),
         }
     }

@@ -1,4 +1,4 @@
-//! [`salvage`]: every whole batch of a damaged file or partition.
+//! [`salvage`]: keeps every complete batch of a damaged file or partition.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -30,12 +30,12 @@ use crate::store::{foreign_file, refuse_foreign_directory};
 /// The file that lists the holes.
 const HOLES: &str = "holes.jsonl";
 
-/// How to [`salvage`].
+/// Options of [`salvage`].
 #[derive(Debug, Clone)]
 pub struct SalvageOptions {
-    /// Kafka's `index.interval.bytes`; a broker has 4096 unless its topic says otherwise.
+    /// Kafka's `index.interval.bytes`. The default of a broker is 4096.
     pub index_interval_bytes: u64,
-    /// Bounds on the input.
+    /// Limits on the input.
     pub limits: Limits,
 }
 
@@ -45,19 +45,23 @@ impl Default for SalvageOptions {
     }
 }
 
-/// Keeps every batch that is whole, of a file of batches or a partition directory that a broker would cut at the first fault.
+/// Keeps every valid batch of a file of batches or of a partition directory, which a broker would truncate at the
+/// first corruption.
 ///
-/// A batch is whole if its size, magic and checksum are right, all its records can be read, and its offsets lie after those
-/// of the batch before it and, if there is a gap between them, before those of the next segment. After damage the next batch is looked for; bytes inside a record are
-/// never taken for one. The result is a partition directory with indexes, producer snapshots and leader epochs, offsets as
-/// they were, that appears under its name when it is whole. What was left out stands in [`RepairReport::dropped`] and, where
-/// there is any, in the file `holes.jsonl` of the result, which a broker passes over.
+/// A batch is valid if its size, magic and checksum are correct, if all its records can be decoded, and if its offsets
+/// are after those of the previous batch and, after a gap, before those of the next segment. After corruption, the
+/// next batch is searched; bytes inside a record are never treated as a batch. The result is a partition directory
+/// with the original offsets, and with indexes, producer snapshots and leader epochs. It appears under its name once
+/// it is complete. [`RepairReport::dropped`] lists the dropped bytes. If there are any, the file `holes.jsonl` of the
+/// result, which a broker ignores, also lists them.
 ///
-/// A transaction whose marker is lost stays open: consumers that read committed records only wait before it.
+/// A transaction whose marker is lost stays open: consumers with `read_committed` wait before it.
 ///
 /// # Errors
-/// [`ErrorKind::InvalidArgument`] where `out` is not empty or there is no segment, [`ErrorKind::Limit`] at a whole batch that
-/// is over the limits, those of reading and writing.
+/// - [`ErrorKind::InvalidArgument`] if `out` is not empty or there is no segment.
+/// - [`ErrorKind::InvalidFile`] if there is no complete batch, so that nothing would be kept.
+/// - [`ErrorKind::Limit`] for a complete batch over the limits.
+/// - I/O errors.
 pub fn salvage(
     path: impl AsRef<Path>,
     out: impl AsRef<Path>,
@@ -103,7 +107,8 @@ pub fn salvage(
     Ok(report)
 }
 
-/// Refuses a result without a batch, unless nothing but zeros was dropped: the input is not a log, or not one of it is readable.
+/// Refuses a result without batches, unless only zeros were dropped: the input is not a log, or no batch of it is
+/// readable.
 pub(crate) fn refuse_nothing_kept(report: &RepairReport) -> Result<()> {
     let lost = report.dropped.iter().find(|dropped| dropped.reason != "zero_tail");
     let Some(lost) = lost.filter(|_| report.segments.iter().all(|segment| segment.batch_count == 0)) else {
@@ -114,13 +119,13 @@ pub(crate) fn refuse_nothing_kept(report: &RepairReport) -> Result<()> {
     Err(Error::new(ErrorKind::InvalidFile(message)).at(lost.position).with_path(&lost.path))
 }
 
-/// A file to read.
+/// A source file.
 #[derive(Debug, Clone)]
 struct Source {
     path: PathBuf,
-    /// From its name; where its first batch is whole and begins before that, the batch's offset.
+    /// Base offset from the name, or the offset of the first batch if that is valid and smaller.
     base_offset: Option<i64>,
-    /// Where the next segment begins that has a batch.
+    /// Base offset of the next segment that has a batch.
     bound: i64,
     size: u64,
 }
@@ -145,7 +150,7 @@ fn sources(path: &Path, inventory: &Inventory, limits: &Limits) -> Result<Vec<So
         let is_only = index == 0 && count == 1;
         let base_offset = name.map(|name| believable_base(name, &firsts, is_only));
         sources.push(Source { path, base_offset, bound, size });
-        // the name of an empty file is no reason to drop batches
+        // the name of an empty file does not bound the offsets of other batches
         let first = firsts.first().copied().max(base_offset.filter(|_| !firsts.is_empty()));
         bound = first.or(base_offset.filter(|_| size > 0)).map_or(bound, |start| start.min(bound));
     }
@@ -153,7 +158,7 @@ fn sources(path: &Path, inventory: &Inventory, limits: &Limits) -> Result<Vec<So
     Ok(sources)
 }
 
-/// The offsets at which a file's first two batches begin, as far as they are whole.
+/// Returns the first offsets of a file's first two batches, or of fewer if one is not valid.
 fn first_offsets(path: &Path, limits: &Limits) -> Result<Vec<i64>> {
     let mut reader = SegmentReader::open_with(path, limits)?;
     let mut firsts = Vec::new();
@@ -170,8 +175,9 @@ fn first_offsets(path: &Path, limits: &Limits) -> Result<Vec<i64>> {
     Ok(firsts)
 }
 
-/// Where a segment begins: at the offset in its name, or lower if its first two batches say so. One batch alone may have a corrupt
-/// offset, which no checksum covers; in the only file of a log it is still the better guess.
+/// Returns the base offset of a segment: the one in its name, or a smaller one if its first two batches agree on it. A
+/// single batch may have a corrupt offset, which no checksum covers; but in the only file of a log, its offset is the
+/// better guess.
 fn believable_base(name: i64, firsts: &[i64], is_only: bool) -> i64 {
     match firsts {
         [first, second] if *first < name && *second < name && first < second => *first,
@@ -185,14 +191,14 @@ struct Salvage<'a, 'p> {
     report: RepairReport,
     scratch: Scratch,
     limits: Limits,
-    /// The file that is read.
+    /// The file being read.
     source: Option<Source>,
     segment: Option<SegmentOutput>,
-    /// A batch after a gap: its offset may be wrong, which only the next batch tells.
+    /// A batch after a gap. Its offset may be corrupt, which only the next batch shows.
     held: Option<Held>,
     /// The offset after the last batch kept.
     end_offset: Option<i64>,
-    /// How many of the last holes await the next batch to say what was lost.
+    /// Number of holes since the last batch kept, whose last offsets are still unknown.
     open_holes: usize,
     progress: &'a mut Progress<'p>,
 }
@@ -235,7 +241,7 @@ impl Salvage<'_, '_> {
             && self.report.segments.is_empty()
             && source.base_offset.is_none()
         {
-            self.begin(0)?; // no batch at all
+            self.begin(0)?; // the file has no batch
         }
         let (Some(segment), Some(source)) = (self.segment.take(), &self.source) else { return Ok(()) };
         self.report.segments.push(RepairedSegment {
@@ -248,7 +254,7 @@ impl Salvage<'_, '_> {
         self.output.finish_segment(segment)
     }
 
-    /// Keeps the batch that was held back.
+    /// Keeps the batch that was held.
     fn keep_held(&mut self) -> Result<()> {
         let Some(held) = self.held.take() else { return Ok(()) };
         let batch = Batch::parse(&held.bytes, held.position)?;
@@ -272,7 +278,7 @@ impl Salvage<'_, '_> {
         }
         self.segment = Some(segment);
         let fault = match outcome {
-            Err(Refusal::Marker(_)) => None, // it has a checksum and is readable, only of another type
+            Err(Refusal::Marker(_)) => None, // a valid control batch of another type
             outcome => Fault::of_refusal(outcome, batch)?,
         };
         if let Some(fault) = fault {
@@ -298,7 +304,7 @@ impl Salvage<'_, '_> {
         self.open_holes = self.open_holes.saturating_add(1);
     }
 
-    /// A batch was kept, so the holes before it end before its first offset. What was lost in all of them stands in the first.
+    /// Ends the holes before a batch that is kept. The first of them gets the range of all lost offsets.
     fn close_holes(&mut self, first_offset: i64) {
         let start = self.report.dropped.len().saturating_sub(self.open_holes);
         for (number, hole) in self.report.dropped.iter_mut().skip(start).enumerate() {
@@ -326,32 +332,33 @@ impl Salvage<'_, '_> {
         Ok(self.report)
     }
 
-    /// The offset of the next batch if there is no gap before it; `None` before the first batch of a file without a name.
+    /// The offset of the next batch if there is no gap before it. `None` before the first batch of a file not named
+    /// after an offset.
     fn expected_offset(&self) -> Option<i64> {
         self.end_offset.or(self.source.as_ref().and_then(|source| source.base_offset))
     }
 
-    /// Why the offsets of a batch can't be right.
+    /// Returns why the offsets of a batch are invalid, if they are.
     fn out_of_place(&self, first_offset: i64, last_offset: i64) -> Option<String> {
         let source = self.source.as_ref();
         let base_offset = source.and_then(|source| source.base_offset);
         let (least, bound) =
             (self.end_offset.or(base_offset).unwrap_or(0), source.map_or(i64::MAX, |source| source.bound));
         if last_offset < first_offset {
-            return Some(format!("a batch ends at offset {last_offset}, before its first, {first_offset}"));
+            return Some(format!("a batch ends at offset {last_offset}, before its first offset {first_offset}"));
         }
         if first_offset < least {
-            return Some(format!(
-                "a batch begins at offset {first_offset}, below {least} where the one before it ends"
-            ));
+            return Some(format!("a batch starts at offset {first_offset}, but the previous one ends before {least}"));
         }
         if let Some(base) = base_offset.filter(|base| last_offset.saturating_sub(*base) > i64::from(i32::MAX)) {
-            return Some(format!("a batch ends at offset {last_offset}, too far from {base} where its segment begins"));
+            return Some(format!(
+                "a batch ends at offset {last_offset}, too far from the segment's base offset {base}"
+            ));
         }
-        // without a gap before it, a batch is where it belongs, and what overlaps comes after it
+        // a batch that directly continues the log is valid, and an overlap is the error of a later batch
         let follows = self.end_offset == Some(first_offset);
         (last_offset >= bound && !follows)
-            .then(|| format!("a batch ends at offset {last_offset}, and the next segment begins at {bound}"))
+            .then(|| format!("a batch ends at offset {last_offset}, but the next segment starts at {bound}"))
     }
 }
 
@@ -377,7 +384,7 @@ impl Visitor for Salvage<'_, '_> {
                 self.keep(&before)?;
             } else {
                 let message =
-                    format!("a batch ends at offset {}, and the next begins at {first}", before.last_offset());
+                    format!("a batch ends at offset {}, but the next one starts at {first}", before.last_offset());
                 self.hole(Fault::new(held.position, "offset_order", message), u64_of(held.bytes.len()));
             }
         }
@@ -399,7 +406,7 @@ impl Visitor for Salvage<'_, '_> {
     }
 }
 
-/// Reads all that a consumer would.
+/// Decodes everything in a batch that a consumer would.
 pub(crate) fn read_whole(batch: &Batch<'_>, scratch: &mut Scratch, limits: &Limits) -> Result<()> {
     for record in batch.records(scratch, limits)? {
         read_record(batch, &record?)?;
@@ -407,7 +414,7 @@ pub(crate) fn read_whole(batch: &Batch<'_>, scratch: &mut Scratch, limits: &Limi
     Ok(())
 }
 
-/// Reads all of a record that a consumer would.
+/// Decodes everything in a record that a consumer would.
 pub(crate) fn read_record(batch: &Batch<'_>, record: &Record<'_>) -> Result<()> {
     record.verify_crc()?;
     record.headers().verify()?;
@@ -417,7 +424,7 @@ pub(crate) fn read_record(batch: &Batch<'_>, record: &Record<'_>) -> Result<()> 
     Ok(())
 }
 
-/// A line of JSON a hole.
+/// Formats the holes as lines of JSON.
 fn holes(dropped: &[DroppedRange]) -> String {
     let mut text = String::new();
     let number = |offset: Option<i64>| offset.map_or_else(|| "null".to_owned(), |offset| offset.to_string());
@@ -425,7 +432,7 @@ fn holes(dropped: &[DroppedRange]) -> String {
         let name = hole.path.file_name().unwrap_or_default().to_string_lossy();
         let (first, last) = (number(hole.first_offset), number(hole.last_offset));
         let (position, length, reason) = (hole.position, hole.length, hole.reason);
-        // writing to a string can't fail
+        // writing to a String cannot fail
         let _ = writeln!(
             text,
             "{{\"file\": {name:?}, \"position\": {position}, \"length\": {length}, \"first_offset\": {first}, \

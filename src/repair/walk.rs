@@ -1,4 +1,4 @@
-//! Reading a damaged file to its end: batch by batch, over every damage.
+//! Reads a file to its end, continuing after each corruption.
 
 use std::path::Path;
 
@@ -10,22 +10,23 @@ use crate::log::reader::SegmentReader;
 use crate::log::resync::{Next, Resync};
 use crate::repair::fault::Fault;
 
-/// Who looks at what a walk finds, in the order of the file.
+/// Receives the batches and the corruption of a file, in file order.
 pub(crate) trait Visitor {
-    /// A batch whose size, magic and checksum are right.
+    /// A batch whose size, magic and checksum are correct.
     fn batch(&mut self, batch: &Batch<'_>) -> Result<()>;
 
-    /// Bytes that are no such batch, and why. A damage in the middle of the file ends where the next batch begins.
+    /// Bytes that are not such a batch, and why. Corruption in the middle of the file extends to the next batch.
     fn damage(&mut self, fault: Fault, length: u64) -> Result<()>;
 
-    /// The offset that the next batch has at least, as far as the batches tell.
+    /// The smallest offset that the next batch can have, if the batches before determine it.
     fn next_offset(&self) -> Option<i64>;
 }
 
-/// Walks a file. After damage it goes on at the next batch that is no part of a record.
+/// Reads a file. After corruption, resumes at the next batch that is not inside a record.
 ///
 /// # Errors
-/// Those of reading, a batch whose checksum is right but which is over [`Limits::batch_len`], and those of the visitor.
+/// I/O errors; [`ErrorKind::Limit`](crate::ErrorKind::Limit) for a batch over [`Limits::batch_len`] with a correct
+/// checksum; errors of the visitor.
 pub(crate) fn walk(path: &Path, limits: &Limits, visitor: &mut dyn Visitor) -> Result<()> {
     let source = PositionedFile::open(path)?;
     let mut resync = Resync::new(limits);
@@ -43,7 +44,7 @@ pub(crate) fn walk(path: &Path, limits: &Limits, visitor: &mut dyn Visitor) -> R
             None => match Fault::of_tail(&reader)? {
                 None => return Ok(()),
                 Some(fault) if fault.reason == "zero_tail" => return visitor.damage(fault, reader.remainder_len()),
-                // a damaged size may lead past the end: batches may follow
+                // a corrupt size may extend past the end, and batches may follow
                 Some(fault) => fault,
             },
         };
@@ -53,7 +54,7 @@ pub(crate) fn walk(path: &Path, limits: &Limits, visitor: &mut dyn Visitor) -> R
                 visitor.damage(fault, next.saturating_sub(position))?;
                 reader.resume(next);
             }
-            // what seems to be cut there may be a second damage: it has its turn
+            // the bytes from here on may be more corruption, so they are read as the next batch
             Next::End(end) if end > position => {
                 visitor.damage(fault, end.saturating_sub(position))?;
                 reader.resume(end);
