@@ -1,21 +1,21 @@
-//! [`compact`]: log compaction, as a broker's cleaner does it.
+//! [`compact`]: log compaction, as done by a broker's log cleaner.
 //!
 //! | record | kept |
 //! |---|---|
 //! | not the last with its key | no |
 //! | null key | no |
-//! | tombstone (null value), the last with its key | until its batch's delete horizon, which the first compaction sets |
+//! | tombstone (null value), the last with its key | until the delete horizon, set by the first compaction |
 //! | of an aborted transaction | no |
-//! | transaction marker | while data of its transaction is there, then until a delete horizon |
+//! | transaction marker | while data of its transaction exists, then until a delete horizon |
 //! | other control records | yes |
 //!
-//! A batch without records goes, unless it holds the last sequence of a producer, or ends where the cleaned part ends:
-//! then its header stays. The active segment, which is the last one, and all from the first open transaction on are
-//! copied unread. Small neighbours become one segment. Messages of magic 0 and 1 become batches of magic 2.
+//! A batch without remaining records is removed. Its header stays if it has the last sequence of a producer or ends the
+//! compacted part. The active segment, which is the last one, and everything from the first open transaction on are
+//! copied without changes. Small adjacent segments are merged. Messages of magic 0 and 1 become batches of magic 2.
 //!
-//! Follows `Cleaner` of Kafka 4; what differs: keys are compared, not their hashes; aborted transactions come from the
-//! markers in the log, not from index files; a batch of magic 0 or 1 at the end of the cleaned part leaves a header of
-//! magic 2, where Kafka gives up.
+//! Follows `Cleaner` of Kafka 4, with these differences: keys are compared, not their hashes; aborted transactions come
+//! from the markers in the log, not from index files; a batch of magic 0 or 1 at the end of the compacted part leaves a
+//! header of magic 2, whereas Kafka fails.
 
 use std::ops::Range;
 use std::path::Path;
@@ -37,31 +37,33 @@ use crate::io::Progress;
 use crate::limits::Limits;
 use crate::num::u64_of;
 
-/// Settings of [`compact`], under the names of a topic's configuration where it has them.
+/// Settings of [`compact`], named like the topic configurations that they correspond to.
 #[derive(Debug, Clone)]
 pub struct CompactOptions {
-    /// How long tombstones and markers without data stay after their first compaction, milliseconds. Default a day.
+    /// How long to keep tombstones, and markers without data, after their first compaction, in milliseconds. Default
+    /// one day.
     pub delete_retention_ms: i64,
-    /// The time to go by, milliseconds since the epoch; `None`: now.
+    /// The current time in milliseconds since the epoch. Default: the system clock.
     pub now_ms: Option<i64>,
-    /// Where the part begins that was not compacted before; records before it can only be superseded. `None`: the log's
-    /// start.
+    /// First offset that has not been compacted before. Records before it can only be superseded. Default: the start of
+    /// the log.
     pub first_dirty_offset: Option<i64>,
-    /// Segments with a record younger than this many milliseconds, and all after them, are not compacted. Default 0.
+    /// Does not compact segments with a record younger than this many milliseconds, nor the segments after them.
+    /// Default 0.
     pub min_compaction_lag_ms: i64,
-    /// Whether the last segment is compacted too.
+    /// Whether to compact the last segment. Default no.
     pub include_active: bool,
-    /// Neighbours become one segment up to this size. Default 1 GiB.
+    /// Merges adjacent segments up to this size, in bytes. Default 1 GiB.
     pub segment_bytes: u64,
-    /// How indexes are made.
+    /// Settings for indexes.
     pub index: IndexOptions,
-    /// Producers idle for this many milliseconds lose their empty batches, Kafka's `producer.id.expiration.ms`. `None`,
-    /// the default: no producer does.
+    /// Removes the empty batches of producers that have been idle for this many milliseconds, Kafka's
+    /// `producer.id.expiration.ms`. Default: keeps those of all producers.
     pub producer_expiration_ms: Option<i64>,
-    /// Bytes of memory for keys, about; past it, keys go through temporary files in the output's directory. Default 128
-    /// MiB.
+    /// Approximate bytes of memory for keys. If there are more, keys are written to temporary files in the output
+    /// directory. Default 128 MiB.
     pub max_map_bytes: usize,
-    /// Whether checksums are checked. Default yes.
+    /// Whether to verify checksums. Default yes.
     pub check_crc: bool,
     /// Bounds on untrusted input.
     pub limits: Limits,
@@ -89,7 +91,7 @@ impl Default for CompactOptions {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CompactDropped {
-    /// A later record has the key.
+    /// Records whose key a later record has.
     pub superseded: u64,
     /// Tombstones past their delete horizon.
     pub tombstones: u64,
@@ -101,43 +103,43 @@ pub struct CompactDropped {
     pub markers: u64,
 }
 
-/// What [`compact`] did.
+/// Counts of what [`compact`] read, wrote and dropped.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CompactReport {
-    /// What was read of the part that was compacted.
+    /// Read from the compacted part.
     pub read: Counts,
-    /// What was written for it.
+    /// Written for the compacted part.
     pub written: Counts,
-    /// Segments after that part, copied.
+    /// Number of segments after the compacted part, which were copied.
     pub untouched_segments: u64,
     /// Records dropped.
     pub dropped: CompactDropped,
-    /// Tombstones that stay.
+    /// Tombstones kept.
     pub tombstones_retained: u64,
     /// Batches that got a delete horizon.
     pub delete_horizons_set: u64,
-    /// Batches of which the header stays.
+    /// Batches reduced to their header.
     pub emptied_batches: u64,
-    /// Where the part began that was not compacted before.
+    /// First offset that had not been compacted before.
     pub first_dirty_offset: i64,
-    /// Where the part ends that was compacted: the next run's `first_dirty_offset`.
+    /// End of the compacted part: the `first_dirty_offset` for the next run.
     pub first_uncleanable_offset: i64,
-    /// First offset that is not decided.
+    /// First offset of the earliest open transaction, or the end offset if there is none.
     pub last_stable_offset: i64,
     /// The offset after the last batch.
     pub end_offset: i64,
-    /// How many parts the keys were spread over; 1 where they fit memory.
+    /// Number of parts that the keys were split into; 1 if they fit in memory.
     pub key_parts: u64,
-    /// Bytes at the ends of segments that are no batch, such as one that is cut; they are not copied.
+    /// Bytes at the ends of segments that are not complete batches, such as a truncated batch. They are not copied.
     pub tail_bytes: u64,
 }
 
 /// Compacts the partition in the directory `source` into a new one.
 ///
 /// # Errors
-/// A `target` that is not empty, a source without segments; reading and writing; batches, records or checksums that are
-/// wrong in what is read; keys that do not fit 256 times `max_map_bytes`. There is no target then.
+/// If `target` is not empty, the source has no segments, or reading or writing fails; if a batch, record or checksum
+/// that is read is invalid; if the keys exceed 256 times `max_map_bytes`. No target is left after an error.
 pub fn compact(
     source: impl AsRef<Path>,
     target: impl AsRef<Path>,
@@ -178,7 +180,7 @@ pub fn compact(
         cleaner.clean_group(&source, group, &mut output, progress)?;
     }
     let mut report = cleaner.report;
-    drop(cleaner.keys); // their files lie in the output
+    drop(cleaner.keys); // deletes their files in the output directory
     (report.written.segments, report.written.batches) = (output.written.segments, output.written.batches);
     report.written.bytes = output.written.bytes;
     for index in part.segment_count..source.segments.len() {
@@ -192,11 +194,11 @@ pub fn compact(
 /// The part of the log that is compacted.
 #[derive(Debug)]
 struct Part {
-    /// How many segments it has.
+    /// Number of segments.
     segment_count: usize,
     first_dirty_offset: i64,
     end_offset: i64,
-    /// Up to which modification time segments of magic 0 and 1 lose their tombstones; `None` where none does.
+    /// Segments of magic 0 and 1 that were last modified up to this time lose their tombstones; `None` if none do.
     legacy_horizon_ms: Option<i64>,
 }
 
@@ -212,7 +214,7 @@ impl Part {
         Self { segment_count, first_dirty_offset, end_offset, legacy_horizon_ms }
     }
 
-    /// The segments by the segment that they become.
+    /// The source segments of each new segment.
     fn groups(&self, source: &Source, options: &CompactOptions) -> Vec<Range<usize>> {
         let index_len = |segment: &SourceSegment, extension: &str| {
             std::fs::metadata(segment.path.with_extension(extension)).map_or(0, |metadata| metadata.len())
@@ -241,7 +243,7 @@ impl Part {
     }
 }
 
-/// Where the segment begins that holds the first record which may not be compacted.
+/// Base offset of the segment with the first record that must not be compacted.
 fn uncleanable_offset(source: &Source, survey: &Survey, options: &CompactOptions, now_ms: i64) -> Option<i64> {
     let mut bound = survey.last_stable_offset();
     if !options.include_active {
@@ -260,7 +262,7 @@ fn uncleanable_offset(source: &Source, survey: &Survey, options: &CompactOptions
     if bound >= survey.end_offset { Some(survey.end_offset) } else { source.floor_base(bound) }
 }
 
-/// Hands all records with keys to a sink that compaction may keep or drop by their keys.
+/// Passes each record that compaction decides on by its key to a sink.
 fn walk_keys(
     source: &Source,
     survey: &Survey,
@@ -298,7 +300,7 @@ fn walk_keys(
     Ok(walked.saturating_mul(1000).checked_div(total).unwrap_or(1000))
 }
 
-/// The pass that writes.
+/// The pass that writes the compacted segments.
 struct Cleaner<'a> {
     keys: LatestKeys,
     transactions: CleanedTransactions,
@@ -309,7 +311,7 @@ struct Cleaner<'a> {
     now_ms: i64,
     report: CompactReport,
     scratch: Scratch,
-    /// What is left of a batch.
+    /// The rebuilt batch.
     retained: Vec<u8>,
 }
 
@@ -409,15 +411,15 @@ impl Cleaner<'_> {
     }
 }
 
-/// What is to become of a batch.
+/// How to treat a batch.
 struct Verdict {
     retention: BatchRetention,
-    /// Whether its records go, whatever their keys are.
+    /// Whether to drop its records, whatever their keys.
     discards: bool,
     is_idle_marker: bool,
 }
 
-/// Decides record by record, and counts.
+/// Decides for each record whether to keep it, and counts.
 struct RecordChoice<'a> {
     keys: &'a mut LatestKeys,
     dropped: CompactDropped,
@@ -456,7 +458,7 @@ impl RecordChoice<'_> {
 }
 
 impl CompactDropped {
-    /// Counts records that went with their batch.
+    /// Counts records that were dropped with their batch.
     fn discard(&mut self, is_control: bool, records: u64) {
         let count = if is_control { &mut self.markers } else { &mut self.aborted };
         *count = count.saturating_add(records);

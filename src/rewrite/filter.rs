@@ -1,9 +1,9 @@
-//! [`filter`]: a partition without the records that a predicate refuses.
+//! [`filter`]: removes the records of a partition that a predicate rejects.
 //!
-//! What stays keeps its offset, timestamp, headers, producer and sequence; batches that lose records are built anew in
-//! their own format and codec, the others are copied as they are. Control records stay and are not shown to the
-//! predicate. A batch without records goes, unless its header is needed: it holds the last sequence of its producer,
-//! belongs to an open transaction, or ends the log.
+//! Retained records keep their offset, timestamp, headers, producer and sequence. Batches that lose records are rebuilt
+//! in their own format and codec; the others are copied unchanged. Control records are kept and not passed to the
+//! predicate. A batch without remaining records is removed, unless its header is needed because it has the last
+//! sequence of its producer, belongs to an open transaction, or ends the log.
 
 use std::path::Path;
 
@@ -24,9 +24,9 @@ use crate::log::producer::ProducerStates;
 /// Settings of [`filter`].
 #[derive(Debug, Clone)]
 pub struct FilterOptions {
-    /// How indexes are made.
+    /// Settings for indexes.
     pub index: IndexOptions,
-    /// Whether checksums are checked. Default yes.
+    /// Whether to verify checksums. Default yes.
     pub check_crc: bool,
     /// Bounds on untrusted input.
     pub limits: Limits,
@@ -38,33 +38,33 @@ impl Default for FilterOptions {
     }
 }
 
-/// What [`filter`] did.
+/// Counts of what [`filter`] read, wrote and dropped.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FilterReport {
-    /// What was read.
+    /// Read from the source.
     pub read: Counts,
-    /// What was written.
+    /// Written to the target.
     pub written: Counts,
-    /// Records that the predicate refused.
+    /// Records that the predicate rejected.
     pub dropped_records: u64,
-    /// Batches that went because no record was left.
+    /// Batches removed because they had no remaining records.
     pub dropped_batches: u64,
-    /// Batches of which the header stays.
+    /// Batches reduced to their header.
     pub emptied_batches: u64,
     /// Batches that lost some of their records.
     pub rebuilt_batches: u64,
     /// The offset after the last batch, in source and target.
     pub end_offset: i64,
-    /// Bytes at the ends of segments that are no batch, such as one that is cut; they are not copied.
+    /// Bytes at the ends of segments that are not complete batches, such as a truncated batch. They are not copied.
     pub tail_bytes: u64,
 }
 
-/// Writes the partition in the directory `source` into a new one, with only those records for which `keep` is true.
+/// Copies the partition in the directory `source` to a new one, with only the records for which `keep` returns true.
 ///
 /// # Errors
-/// A `target` that is not empty, a source without segments; reading and writing; batches, records or checksums that are
-/// wrong; what `keep` returns. There is no target then.
+/// If `target` is not empty, the source has no segments, reading or writing fails, a batch, record or checksum is
+/// invalid, or `keep` returns an error. No target is left after an error.
 pub fn filter(
     source: impl AsRef<Path>,
     target: impl AsRef<Path>,
@@ -106,12 +106,12 @@ struct Sieve<'a> {
     last_batches: LastBatches,
     survey: &'a Survey,
     limits: &'a Limits,
-    /// Producers as the target's batches tell them, for its transaction indexes.
+    /// Producer states of the target's batches, for its transaction indexes.
     states: ProducerStates,
     output: Output,
     report: FilterReport,
     scratch: Scratch,
-    /// What is left of a batch.
+    /// The rebuilt batch.
     retained: Vec<u8>,
 }
 

@@ -1,7 +1,7 @@
-//! [`LatestKeys`]: which record is the last one with its key, exactly and within bounded memory.
+//! [`LatestKeys`]: determines which record is the last one with its key, exactly and in bounded memory.
 //!
-//! A broker keeps the MD5 of each key and takes two keys with the same hash for one; here keys are compared. They are
-//! held in one map where they fit. Where they don't, keys are spread by hash over files, each of which fits
+//! A broker stores the MD5 of each key and treats keys with the same hash as equal; here, keys are compared. If they
+//! fit in memory, they are in one map. Otherwise, they are distributed by hash over files whose keys each fit
 //! ([`spill`](super::spill)).
 
 use std::collections::HashMap;
@@ -10,29 +10,29 @@ use std::path::Path;
 use super::spill::Spill;
 use crate::error::{Error, Result};
 
-/// What an entry of the map takes beside the key's bytes: two words of the key, the offset, the map's own, and the room
-/// that a map keeps free.
+/// Approximate bytes of a map entry besides the key's bytes: two words of the key, the offset, the map's overhead, and
+/// its free capacity.
 const ENTRY_LEN: usize = 64;
-/// Most files that keys are spread over.
+/// Maximum number of files that keys are distributed over.
 const MAX_PARTS: usize = 256;
 
-/// A record with a key, as the cleaner meets it.
+/// A record with a key, in log order.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KeyedRecord<'a> {
     pub(super) key: &'a [u8],
     pub(super) offset: i64,
-    /// Whether the record may supersede others; one that was cleaned before can only be superseded.
+    /// Whether the record may supersede others; one that was compacted before can only be superseded.
     pub(super) is_dirty: bool,
 }
 
-/// Takes the records in their order and says whether it wants more.
+/// Receives the records in order and returns whether it wants more.
 pub(super) type Sink<'a> = &'a mut dyn FnMut(KeyedRecord<'_>) -> Result<bool>;
 
-/// Hands all keyed records to a sink, the same ones in the same order at each call. Returns the share of the log that
-/// was walked when the sink had enough, in thousandths.
+/// Passes all records with keys to a sink, the same ones in the same order at each call. Returns the share of the log
+/// that was read when the sink stopped, in thousandths.
 pub(super) type Walk<'a> = &'a mut dyn FnMut(Sink<'_>) -> Result<u64>;
 
-/// Knows the last offset of each key.
+/// The last offset of each key.
 #[derive(Debug)]
 pub(super) enum LatestKeys {
     Memory(KeyMap),
@@ -40,11 +40,11 @@ pub(super) enum LatestKeys {
 }
 
 impl LatestKeys {
-    /// Walks the log, once where all keys fit `max_bytes`. `work` is a directory for temporary files.
+    /// Reads the log, only once if all keys fit in `max_bytes`. `work` is a directory for temporary files.
     ///
     /// # Errors
-    /// Those of the walk and of writing; [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where the
-    /// keys are more than 256 times what fits.
+    /// If the walk or writing fails; [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) if the keys
+    /// exceed 256 times `max_bytes`.
     pub(super) fn build(walk: Walk<'_>, max_bytes: usize, work: &Path) -> Result<Self> {
         let mut map = KeyMap::new(max_bytes);
         let mut is_full = false;
@@ -56,7 +56,7 @@ impl LatestKeys {
             return Ok(Self::Memory(map));
         }
         drop(map);
-        // as many bytes of keys again in the rest of the log, and room for parts that get more than others
+        // assumes that the rest of the log has keys at the same rate; the factor 2 allows for uneven parts
         let expected = 1000_u64.checked_div(walked.max(1)).unwrap_or(1).saturating_mul(2);
         let mut parts = usize::try_from(expected.next_power_of_two()).unwrap_or(MAX_PARTS).clamp(2, MAX_PARTS);
         loop {
@@ -64,14 +64,15 @@ impl LatestKeys {
                 return Ok(Self::Spilled(spill));
             }
             if parts == MAX_PARTS {
-                let what = format!("the keys do not fit {MAX_PARTS} times max_map_bytes = {max_bytes}: raise it");
+                let what =
+                    format!("the keys exceed {MAX_PARTS} times max_map_bytes = {max_bytes}; raise max_map_bytes");
                 return Err(Error::argument(what));
             }
             parts = parts.saturating_mul(4).min(MAX_PARTS);
         }
     }
 
-    /// Whether no later record has the key of this one. To be asked for each record of the walk, in its order.
+    /// Whether no later record has the key of this one. Must be called for each record of the walk, in order.
     pub(super) fn is_latest(&mut self, key: &[u8], offset: i64) -> Result<bool> {
         match self {
             Self::Memory(map) => Ok(map.is_latest(key, offset)),
@@ -79,7 +80,7 @@ impl LatestKeys {
         }
     }
 
-    /// How many parts the keys were spread over; 1 in memory.
+    /// Number of parts that the keys were split into; 1 if they fit in memory.
     pub(super) fn part_count(&self) -> usize {
         match self {
             Self::Memory(_) => 1,
@@ -101,7 +102,7 @@ impl KeyMap {
         Self { offsets: HashMap::new(), used_bytes: 0, max_bytes }
     }
 
-    /// Notes a record; `false` where there is no room for its key.
+    /// Adds a record. Returns `false` if its key does not fit.
     pub(super) fn take(&mut self, record: KeyedRecord<'_>) -> bool {
         if !record.is_dirty {
             return true;
@@ -111,7 +112,7 @@ impl KeyMap {
             return true;
         }
         let used = self.used_bytes.saturating_add(record.key.len()).saturating_add(ENTRY_LEN);
-        // one key always has room: a bound below it would stop everything
+        // one key is always accepted: otherwise a limit below its size would make compaction impossible
         if used > self.max_bytes && !self.offsets.is_empty() {
             return false;
         }

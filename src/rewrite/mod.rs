@@ -1,4 +1,4 @@
-//! Rewriting a partition's directory into a new one: compaction, filtering, recompression.
+//! Rewrites a partition directory into a new one: compaction, filtering, recompression.
 //!
 //! ```text
 //! source/                          OUT.tmp-<n>/                     OUT/
@@ -6,13 +6,13 @@
 //!   snapshots, epochs                snapshots, epochs
 //! ```
 //!
-//! The source is read and never written. Segments are walked batch by batch, so memory holds a batch and its records,
-//! and for compaction the keys. Offsets, timestamps, producers and leader epochs of what is kept are those of the
-//! source. Indexes are made anew by the rule of [`SegmentIndexer`](crate::log::index::SegmentIndexer); segments keep
-//! their time of last modification, which stands for a timestamp where records have none.
+//! The source is never written. Segments are read batch by batch, so memory holds one batch and its records, and for
+//! compaction also the keys. Retained records keep their offsets, timestamps, producers and leader epochs. Indexes are
+//! rebuilt by [`SegmentIndexer`](crate::log::index::SegmentIndexer). Segments keep their modification time, which
+//! replaces the timestamp if records have none.
 //!
-//! The directory is built beside the target and renamed when it is complete: whatever goes wrong before, a crash
-//! included, leaves no target.
+//! The new directory is built next to the target and renamed when it is complete. An error or a crash before that
+//! leaves no target.
 
 mod compact;
 mod filter;
@@ -35,12 +35,12 @@ use crate::format::builder::BatchBuilder;
 use crate::format::frame::batches;
 use crate::log::index::{DEFAULT_INDEX_INTERVAL_BYTES, DEFAULT_MAX_INDEX_BYTES};
 
-/// How the indexes of new segments are made.
+/// Settings for the indexes of new segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IndexOptions {
     /// Bytes between two entries, Kafka's `index.interval.bytes`. Default 4096.
     pub index_interval_bytes: u64,
-    /// Bytes of an index at the most, Kafka's `segment.index.bytes`. Default 10 MiB.
+    /// Maximum bytes of an index, Kafka's `segment.index.bytes`. Default 10 MiB.
     pub max_index_bytes: u64,
 }
 
@@ -50,17 +50,18 @@ impl Default for IndexOptions {
     }
 }
 
-/// How much was read or written.
+/// Numbers of segments, batches, records and bytes that were read or written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counts {
-    /// Segments.
+    /// Number of segments.
     pub segments: u64,
-    /// Batches; a message of magic 0 or 1 outside of a compressed set is one.
+    /// Number of batches. Counts a message of magic 0 or 1 outside a compressed message set as one.
     pub batches: u64,
-    /// Records, control records included. A batch that is dropped unread counts as many as its header says.
+    /// Number of records, including control records. For a batch dropped without decoding, the record count of its
+    /// header.
     pub records: u64,
-    /// Bytes of batches.
+    /// Number of bytes of the batches.
     pub bytes: u64,
 }
 
@@ -72,8 +73,8 @@ impl Counts {
     }
 }
 
-/// Appends a header without records for the offsets at the end of `batch` that the batches in `kept` do not cover, so
-/// that the log ends where it did. It has no producer.
+/// Appends an empty batch without a producer for the offsets at the end of `batch` that the batches in `kept` do not
+/// cover, so that the log keeps its end offset.
 fn keep_end(batch: &Batch<'_>, kept: &mut Vec<u8>) -> Result<()> {
     let end = batches(kept).last().transpose()?.map(|last| last.next_offset());
     if end.is_some_and(|end| end >= batch.next_offset()) {

@@ -1,4 +1,4 @@
-//! [`Output`]: the new partition directory, built beside its place and renamed into it.
+//! [`Output`]: the new partition directory, built next to the target and renamed to it.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -21,10 +21,10 @@ use crate::num::u64_of;
 use crate::store::names::{LEADER_EPOCHS, MAX_SEGMENT_LEN, PARTITION_METADATA};
 use crate::store::{LogFile, LogFileKind};
 
-/// Most bytes of a file beside the log that is copied: as a producer snapshot may have.
+/// Maximum bytes of a copied file other than segments: those of the largest producer snapshot.
 const MAX_COPIED_LEN: usize = 1 << 28;
 
-/// Passes on what is wrong with a file, but not that there is none.
+/// Returns the error of reading a file, unless the file does not exist.
 fn checked<T>(read: Result<T>) -> Result<()> {
     match read {
         Err(error) if !error.is_not_found() => Err(error),
@@ -32,7 +32,7 @@ fn checked<T>(read: Result<T>) -> Result<()> {
     }
 }
 
-/// A partition directory that is being written. Dropped before [`Output::finish`], nothing is left of it.
+/// A partition directory under construction. It is removed if dropped before [`Output::finish`].
 #[derive(Debug)]
 pub(super) struct Output {
     staged: StagedDirectory,
@@ -40,26 +40,26 @@ pub(super) struct Output {
     segment: Option<OpenSegment>,
     /// Base offsets of the segments written.
     bases: Vec<i64>,
-    /// What was written so far; records are for the writer to count.
+    /// Counts of what was written so far, without records, which the caller counts.
     pub(super) written: Counts,
 }
 
 impl Output {
-    /// Makes the directory beside the target, for what is made of `source`.
+    /// Creates the directory next to the target.
     ///
     /// # Errors
-    /// A target that exists and is no empty directory; those of creating a directory.
+    /// If the target exists and is not an empty directory, or the directory cannot be created.
     pub(super) fn create(source: &Path, target: &Path, options: IndexOptions) -> Result<Self> {
         let staged = StagedDirectory::create(source, target)?;
         Ok(Self { staged, options, segment: None, bases: Vec::new(), written: Counts::default() })
     }
 
-    /// Where files may be put that nobody needs once the output is complete; they are to be removed before.
+    /// A directory for temporary files, which the caller must remove before [`Output::finish`].
     pub(super) fn work_directory(&self) -> &Path {
         self.staged.directory()
     }
 
-    /// Ends the segment before and begins one. `modified` is the time of last modification that it gets.
+    /// Ends the current segment and begins a new one. `modified` will be its modification time.
     pub(super) fn begin_segment(&mut self, base_offset: i64, modified: SystemTime) -> Result<()> {
         self.end_segment()?;
         self.segment = Some(OpenSegment::create(self.work_directory(), base_offset, modified, &self.options)?);
@@ -68,7 +68,7 @@ impl Output {
         Ok(())
     }
 
-    /// Appends batches. A segment that would pass what its indexes can hold ends, and another one begins at the batch.
+    /// Appends batches. Begins a new segment if the batch or its index entries do not fit into the current one.
     pub(super) fn append(&mut self, bytes: &[u8]) -> Result<()> {
         for batch in batches(bytes) {
             self.append_batch(&batch?)?;
@@ -77,7 +77,7 @@ impl Output {
     }
 
     fn append_batch(&mut self, batch: &Batch<'_>) -> Result<()> {
-        let Some(segment) = &self.segment else { return Err(Error::argument("no segment was begun")) };
+        let Some(segment) = &self.segment else { return Err(Error::argument("no segment has been started")) };
         if !segment.has_room(batch) {
             let modified = segment.modified;
             let first_offset = batch.base_offset().unwrap_or_else(|| batch.last_offset());
@@ -87,7 +87,7 @@ impl Output {
         self.segment.as_mut().map_or(Ok(()), |segment| segment.append(batch))
     }
 
-    /// Adds an aborted transaction to the index of the segment that is open.
+    /// Adds an aborted transaction to the index of the current segment.
     pub(super) fn append_aborted(&mut self, transaction: &AbortedTransaction) {
         if let Some(segment) = &mut self.segment {
             segment.aborted.extend_from_slice(&transaction.encode());
@@ -98,7 +98,7 @@ impl Output {
         self.segment.take().map_or(Ok(()), OpenSegment::finish)
     }
 
-    /// Copies a segment of the source with its batches as they are.
+    /// Copies a segment of the source without changing its batches.
     pub(super) fn copy_segment(
         &mut self,
         source: &Source,
@@ -116,8 +116,8 @@ impl Output {
         Ok(())
     }
 
-    /// Adds what belongs to a partition beside its segments and makes the directory the target: leader epochs, topic
-    /// id, and, where producers are kept, their snapshots at the beginnings of segments and at the log's end.
+    /// Adds the other files of a partition and renames the directory to the target. These are the leader epochs, the
+    /// topic id, and, if producers are kept, their snapshots at the start of each segment and at the end of the log.
     pub(super) fn finish(
         mut self,
         source: &Source,
@@ -126,7 +126,7 @@ impl Output {
         progress: &mut Progress<'_>,
     ) -> Result<()> {
         self.end_segment()?;
-        // a broker does not start with what is malformed
+        // a broker does not start if one of these files is malformed
         checked(LeaderEpochs::read(source.directory.join(LEADER_EPOCHS)))?;
         checked(PartitionMetadata::read(source.directory.join(PARTITION_METADATA)))?;
         for name in [LEADER_EPOCHS, PARTITION_METADATA] {
@@ -152,7 +152,8 @@ impl Output {
         }
     }
 
-    /// Without a snapshot, a broker that trusts the directory starts with no producers at all.
+    /// Adds a producer snapshot at the end of the log. Without it, a broker that trusts the directory starts with no
+    /// producers.
     fn add_end_snapshot(&self, source: &Source, survey: &Survey) -> Result<()> {
         let name = snapshot_name(survey.end_offset);
         let path = self.work_directory().join(&name);
@@ -189,7 +190,7 @@ struct OpenSegment {
     log: BufWriter<File>,
     index: BufWriter<File>,
     time_index: BufWriter<File>,
-    /// The transaction index, of which there is a file only where it has entries.
+    /// The transaction index; its file is only created if it has entries.
     aborted: Vec<u8>,
     indexer: SegmentIndexer,
     position: u64,
@@ -215,7 +216,7 @@ impl OpenSegment {
         })
     }
 
-    /// Whether positions and relative offsets still fit their 31 bits with this batch, and the indexes have room.
+    /// Whether positions and relative offsets of this batch fit in 31 bits, and its entries in the indexes.
     fn has_room(&self, batch: &BatchHeader) -> bool {
         let end = self.position.saturating_add(u64_of(batch.size()));
         let span = batch.last_offset().saturating_sub(self.base_offset);

@@ -1,18 +1,18 @@
-//! [`rewrite`]: a partition with other codecs, batch sizes or message formats.
+//! [`rewrite`]: changes codecs, batch sizes or message formats of a partition.
 //!
 //! | what | how |
 //! |---|---|
 //! | codec, level | of every data batch; control batches are never compressed |
-//! | message format | by the rules of [`convert`](crate::format::convert::convert), which names what is lost |
-//! | batch size | neighbours that differ in nothing but their records become one batch up to that size, larger ones several |
-//! | producers | kept, or taken out |
+//! | message format | by the rules of [`convert`](crate::format::convert::convert), which documents the losses |
+//! | batch size | adjacent batches that differ only in their records are merged up to that size, larger ones split |
+//! | producers | kept or removed |
 //!
-//! A batch with a producer id keeps its boundaries: its first and last sequence tell a broker which batch it is, so it
-//! is neither joined nor split unless producers are taken out.
+//! A batch with a producer id is neither merged nor split unless producers are removed, because a broker identifies
+//! such a batch by its first and last sequence.
 //!
-//! Without producers there are no transactions. So when they are taken out, and below message format 2, records of
-//! aborted transactions are dropped with all markers; a log with an open transaction is refused, for nobody knows which
-//! it will be. Offsets and timestamps stay as they are.
+//! Without producers there are no transactions. If producers are removed, or the message format is below 2, all markers
+//! and the records of aborted transactions are dropped. A log with an open transaction is then rejected, because its
+//! outcome is unknown. Offsets and timestamps do not change.
 
 use std::path::Path;
 
@@ -35,22 +35,22 @@ use crate::format::size::{NewHeader, message_len, record_len};
 use crate::io::Progress;
 use crate::limits::Limits;
 
-/// Settings of [`rewrite`]. The default copies everything as it is.
+/// Settings of [`rewrite`]. The default changes nothing.
 #[derive(Debug, Clone)]
 pub struct RewriteOptions {
-    /// Codec to write with; `None`: each batch's own.
+    /// Codec to write with. Default: the codec of each batch.
     pub compression: Option<Compression>,
-    /// Level of that codec, as Kafka counts.
+    /// Level of that codec, as in Kafka.
     pub level: Option<i32>,
-    /// Bytes of a batch before compression, about; `None`: batches as they are.
+    /// Approximate bytes of a batch before compression. Default: batch boundaries do not change.
     pub batch_bytes: Option<usize>,
-    /// Message format; `None`: each batch's own.
+    /// Message format. Default: the format of each batch.
     pub magic: Option<u8>,
-    /// Whether producer ids, epochs and sequences, transactions and producer snapshots are kept. Default yes.
+    /// Whether to keep producer ids, epochs and sequences, transactions and producer snapshots. Default yes.
     pub keep_producer_state: bool,
-    /// How indexes are made.
+    /// Settings for indexes.
     pub index: IndexOptions,
-    /// Whether checksums are checked. Default yes.
+    /// Whether to verify checksums. Default yes.
     pub check_crc: bool,
     /// Bounds on untrusted input.
     pub limits: Limits,
@@ -81,30 +81,30 @@ pub struct RewriteDropped {
     pub control: u64,
 }
 
-/// What [`rewrite`] did.
+/// Counts of what [`rewrite`] read, wrote and dropped.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RewriteReport {
-    /// What was read.
+    /// Read from the source.
     pub read: Counts,
-    /// What was written.
+    /// Written to the target.
     pub written: Counts,
     /// Records dropped.
     pub dropped: RewriteDropped,
-    /// What the message format has no room for.
+    /// Information that the new message format can't represent.
     pub losses: Losses,
     /// The offset after the last batch of the source.
     pub end_offset: i64,
-    /// Bytes at the ends of segments that are no batch, such as one that is cut; they are not copied.
+    /// Bytes at the ends of segments that are not complete batches, such as a truncated batch. They are not copied.
     pub tail_bytes: u64,
 }
 
-/// Writes the partition in the directory `source` anew into another one.
+/// Rewrites the partition in the directory `source` to a new directory.
 ///
 /// # Errors
-/// Options that contradict each other; a `target` that is not empty, a source without segments; an open transaction
-/// where transactions can't be kept; reading and writing; batches, records or checksums that are wrong; what the
-/// target's format can't hold. There is no target then.
+/// If options contradict each other; if `target` is not empty, the source has no segments, or reading or writing fails;
+/// if a transaction is open and transactions can't be kept; if a batch, record or checksum is invalid; if a value does
+/// not fit the target's format. No target is left after an error.
 pub fn rewrite(
     source: impl AsRef<Path>,
     target: impl AsRef<Path>,
@@ -121,7 +121,7 @@ pub fn rewrite(
     let drops_transactions = !options.keep_producer_state || options.magic.is_some_and(|magic| magic < 2);
     if drops_transactions && let Some(offset) = survey.states.first_unstable_offset() {
         let what =
-            format!("the transaction that begins at offset {offset} is open: without producers it can't be kept");
+            format!("the transaction that begins at offset {offset} is open and can't be kept without producers");
         return Err(Error::argument(what).with_path(&source.directory));
     }
     let mut recoder = Recoder {
@@ -154,18 +154,18 @@ pub fn rewrite(
     Ok(report)
 }
 
-/// A batch that is being put together.
+/// A batch under construction.
 struct Group {
     builder: BatchBuilder,
-    /// What all batches in it have in common.
+    /// The properties that all its source batches share.
     kind: Kind,
     base_offset: i64,
-    /// Where the last batch in it ended.
+    /// The last offset of its last source batch.
     last_offset: i64,
     len: usize,
 }
 
-/// What must be equal for batches to become one.
+/// The properties that must be equal for batches to be merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Kind {
     magic: u8,
@@ -178,7 +178,7 @@ struct Kind {
 struct Recoder<'a> {
     options: &'a RewriteOptions,
     conversion: ConvertOptions,
-    /// Where transactions can't be kept: which records were aborted.
+    /// The aborted transactions, if transactions can't be kept.
     transactions: Option<CleanedTransactions>,
     output: Output,
     group: Option<Group>,
@@ -221,7 +221,7 @@ impl Recoder<'_> {
         Ok(())
     }
 
-    /// Whether a batch can't come along: a marker or aborted data where there are no transactions.
+    /// Whether to drop a batch: a marker or aborted data, if transactions can't be kept.
     fn drops(&mut self, batch: &Batch<'_>, records: u64) -> Result<bool> {
         let Some(transactions) = &mut self.transactions else { return Ok(false) };
         let has_producer = batch.producer_id() > NO_PRODUCER_ID;
@@ -240,7 +240,7 @@ impl Recoder<'_> {
         Ok(has_producer && records == 0)
     }
 
-    /// Leaves a header where the log would lose its end with the batch.
+    /// Keeps the header of a dropped batch that ends the log, so that the log keeps its end offset.
     fn leave_end(&mut self, batch: &Batch<'_>) -> Result<()> {
         if batch.next_offset() != self.end_offset || self.options.magic.is_some_and(|magic| magic < 2) {
             return Ok(());
@@ -251,7 +251,7 @@ impl Recoder<'_> {
         self.output.append(&header)
     }
 
-    /// Whether a batch is taken apart into its records.
+    /// Whether to split a batch into its records.
     fn is_grouped(&self, batch: &Batch<'_>, magic: u8) -> bool {
         let has_producer = batch.producer_id() > NO_PRODUCER_ID || batch.base_sequence() != NO_SEQUENCE;
         let strips = !self.options.keep_producer_state && has_producer && magic == 2;
@@ -337,7 +337,7 @@ impl RewriteOptions {
     }
 }
 
-/// Records of a batch: as many as its header says, where it does.
+/// Number of records of a batch, from its header if it has one.
 fn count_records(batch: &Batch<'_>, scratch: &mut Scratch, limits: &Limits) -> Result<u64> {
     match batch.record_count() {
         Some(count) => Ok(u64::try_from(count).unwrap_or(0)),
@@ -347,7 +347,7 @@ fn count_records(batch: &Batch<'_>, scratch: &mut Scratch, limits: &Limits) -> R
     }
 }
 
-/// Bytes that a record takes in a batch before compression, about: deltas are not known yet.
+/// Approximate bytes of a record in a batch before compression; its deltas are not known yet.
 fn stored_len(record: &Record<'_>, magic: u8) -> usize {
     if magic < 2 {
         return message_len(magic, record.key(), record.value());

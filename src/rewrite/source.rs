@@ -1,4 +1,4 @@
-//! The partition that is rewritten: its segments, read batch by batch.
+//! [`Source`]: the partition to rewrite, read batch by batch.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -11,19 +11,19 @@ use crate::log::reader::SegmentReader;
 use crate::log::resync::Resync;
 use crate::log::tail::SegmentTail;
 use crate::num::u64_of;
-use crate::store::listing::list_location;
+use crate::store::listing::{list_location, refuse_log_directory};
 
-/// A partition's directory.
+/// The directory of the partition to rewrite.
 #[derive(Debug)]
 pub(super) struct Source {
     pub(super) directory: PathBuf,
-    /// By base offset.
+    /// Segments, ordered by base offset.
     pub(super) segments: Vec<SourceSegment>,
     pub(super) limits: Limits,
     check_crc: bool,
 }
 
-/// A segment of it.
+/// A segment of the source.
 #[derive(Debug)]
 pub(super) struct SourceSegment {
     pub(super) path: PathBuf,
@@ -36,9 +36,10 @@ impl Source {
     /// Lists the segments of a directory.
     ///
     /// # Errors
-    /// Those of reading it; [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) where it holds no
-    /// segment.
+    /// If the directory can't be read; [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) if it has no
+    /// segments.
     pub(super) fn open(directory: &Path, limits: &Limits, check_crc: bool) -> Result<Self> {
+        refuse_log_directory(directory)?;
         let mut segments = Vec::new();
         for found in list_location(directory, &|_| true)?.segments {
             let Some(base_offset) = found.base_offset.filter(|_| found.path.parent() == Some(directory)) else {
@@ -49,7 +50,7 @@ impl Source {
             segments.push(SourceSegment { path: found.path, base_offset, size: found.size, modified });
         }
         if segments.is_empty() {
-            let what = "the path is no partition's directory: there is no segment in it";
+            let what = "the path is not a partition directory: it contains no segments";
             return Err(Error::argument(what).with_path(directory));
         }
         Ok(Self { directory: directory.to_path_buf(), segments, limits: limits.clone(), check_crc })
@@ -59,22 +60,22 @@ impl Source {
         self.segments.iter().fold(0, |sum, segment| sum.saturating_add(segment.size))
     }
 
-    /// Where the segment after this one begins, and the log's end after the last one.
+    /// The base offset of the next segment, or the end offset of the log for the last one.
     pub(super) fn next_base(&self, index: usize, end_offset: i64) -> i64 {
         self.segments.get(index.saturating_add(1)).map_or(end_offset, |next| next.base_offset)
     }
 
-    /// The base offset of the segment that holds an offset, as Kafka finds it: the last one that is not above it.
+    /// The base offset of the segment for an offset, as in Kafka: the last base offset that is not above it.
     pub(super) fn floor_base(&self, offset: i64) -> Option<i64> {
         self.segments.iter().rev().map(|segment| segment.base_offset).find(|&base| base <= offset)
     }
 
-    /// Visits the batches of a segment, after their checksums where that is wanted, until the visitor has enough.
-    /// Returns the bytes that were not visited: at the end of the log, a batch that is cut; zeros.
+    /// Visits the batches of a segment until the visitor returns `false`, and verifies their checksums if enabled.
+    /// Returns the number of bytes not visited, such as zeros, or a truncated batch at the end of the log.
     ///
     /// # Errors
-    /// Those of reading and of the visitor; [`ErrorKind::CutBatch`] where batches follow one that leads beyond the
-    /// file.
+    /// If reading fails or the visitor returns an error; [`ErrorKind::CutBatch`] if batches follow one that extends
+    /// past the end of the file.
     pub(super) fn each_batch(
         &self,
         segment: &SourceSegment,
@@ -89,7 +90,7 @@ impl Source {
                 break;
             };
             let batch = batch?;
-            // what was appended since the segments were listed belongs to none of the passes
+            // batches appended after the segments were listed are ignored, so that all passes see the same ones
             let end = batch.position().saturating_add(u64_of(batch.size()));
             if end > segment.size {
                 break;
@@ -104,8 +105,8 @@ impl Source {
         Ok(segment.size.saturating_sub(visited))
     }
 
-    /// Refuses a segment that ends inside a batch, or in zeros in place of batches, where the log goes on: a later
-    /// segment, or batches in the file.
+    /// Rejects a segment that ends inside a batch, or in zeros instead of batches, although the log continues in a
+    /// later segment or the same file.
     fn check_end(&self, segment: &SourceSegment, reader: &SegmentReader, next_offset: Option<i64>) -> Result<()> {
         let position = reader.position();
         let next_base = self.segments.iter().map(|other| other.base_offset).find(|&base| base > segment.base_offset);

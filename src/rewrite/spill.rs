@@ -1,13 +1,13 @@
-//! [`Spill`]: the keys of a log that do not fit memory, spread over files by their hash.
+//! [`Spill`]: keys that do not fit in memory, distributed over files by their hash.
 //!
 //! ```text
 //! first walk     log ─► hash of the key ─► keys-0: key offset dirty │ keys-1 … │ keys-2 …
-//! part by part   keys-n ─► a map of the part's keys ─► keys-n again ─► answers-n: a byte a record, 1 where it is the
-//! last second walk    log ─► hash of the key ─► the next byte of answers-n
+//! each part      keys-n ─► map of the part's keys ─► keys-n again ─► answers-n: one byte per record, 1 for the last
+//! second walk    log ─► hash of the key ─► the next byte of answers-n
 //! ```
 //!
-//! The walks meet the same records in the same order, so a part's answers are read from front to back. All files are
-//! read and written in sequence; memory holds one part's keys and a small buffer for each file.
+//! Both walks visit the same records in the same order, so the answers of a part are read sequentially. All files are
+//! read and written sequentially; memory holds the keys of one part and a small buffer per file.
 
 use std::fs::{self, File};
 use std::hash::{BuildHasher, RandomState};
@@ -18,10 +18,10 @@ use super::latest::{KeyMap, KeyedRecord, Walk};
 use crate::error::{Error, Result};
 use crate::num::{low_u32, u64_of, usize_from_u64, usize_of};
 
-/// Bytes of length, offset and mark before each key.
+/// Bytes of length, offset and the dirty flag before each key.
 const HEAD_LEN: usize = 13;
 
-/// Answers for each record of the log, by the hash of its key.
+/// The answers for all records of the log, by the hash of the key.
 #[derive(Debug)]
 pub(super) struct Spill {
     hasher: RandomState,
@@ -30,7 +30,7 @@ pub(super) struct Spill {
 }
 
 impl Spill {
-    /// Spreads the keys; `None` where those of a part do not fit `max_bytes`.
+    /// Distributes the keys. Returns `None` if the keys of a part do not fit in `max_bytes`.
     pub(super) fn build(walk: Walk<'_>, parts: usize, max_bytes: usize, work: &Path) -> Result<Option<Self>> {
         let files = Files::create(work)?;
         let hasher = RandomState::new();
@@ -46,7 +46,7 @@ impl Spill {
         Ok(Some(Self { hasher, answers, _files: files }))
     }
 
-    /// The answer for the next record of the walk, whose key this is.
+    /// The answer for the next record of the walk, which has this key.
     pub(super) fn is_latest(&mut self, key: &[u8]) -> Result<bool> {
         let part = part_of(&self.hasher, key, self.answers.len());
         let mut answer = [0];
@@ -86,7 +86,7 @@ fn spread(walk: Walk<'_>, parts: usize, buffer_len: usize, hasher: &RandomState,
     Ok(())
 }
 
-/// Writes the answers of a part and opens them; `None` where its keys do not fit.
+/// Writes the answers of a part and opens them. Returns `None` if its keys do not fit.
 fn answer(part: usize, max_bytes: usize, buffer_len: usize, files: &Files) -> Result<Option<BufReader<File>>> {
     let mut map = KeyMap::new(max_bytes);
     let mut fits = true;
@@ -107,7 +107,7 @@ fn answer(part: usize, max_bytes: usize, buffer_len: usize, files: &Files) -> Re
     Ok(Some(BufReader::with_capacity(buffer_len, File::open(files.answers(part))?)))
 }
 
-/// Reads back what [`spread`] wrote, until the visitor has enough.
+/// Reads the records that [`spread`] wrote, until the visitor returns `false`.
 fn each_record(path: &Path, buffer_len: usize, visit: &mut dyn FnMut(KeyedRecord<'_>) -> Result<bool>) -> Result<()> {
     let mut file = BufReader::with_capacity(buffer_len, File::open(path)?);
     let (mut head, mut key) = ([0; HEAD_LEN], Vec::new());
@@ -117,7 +117,7 @@ fn each_record(path: &Path, buffer_len: usize, visit: &mut dyn FnMut(KeyedRecord
             result => result?,
         }
         let [l0, l1, l2, l3, o0, o1, o2, o3, o4, o5, o6, o7, is_dirty] = head;
-        // the length of a key that was in memory
+        // written by `spread` for a key that was in memory, so the length is trusted
         key.resize(usize_of(u32::from_be_bytes([l0, l1, l2, l3])), 0);
         file.read_exact(&mut key)?;
         let offset = i64::from_be_bytes([o0, o1, o2, o3, o4, o5, o6, o7]);
@@ -127,7 +127,7 @@ fn each_record(path: &Path, buffer_len: usize, visit: &mut dyn FnMut(KeyedRecord
     }
 }
 
-/// The directory of the files, removed with them.
+/// The directory of the files. It is removed when dropped.
 #[derive(Debug)]
 struct Files(PathBuf);
 
@@ -146,7 +146,7 @@ impl Files {
         self.0.join(format!("answers-{part}"))
     }
 
-    /// Names the directory in an error that has no path.
+    /// Adds the directory to an error that has no path.
     fn locate<T>(&self, result: Result<T>) -> Result<T> {
         result.map_err(|error| error.with_path(&self.0))
     }
@@ -154,7 +154,7 @@ impl Files {
 
 impl Drop for Files {
     fn drop(&mut self) {
-        // the output's directory goes as a whole where this does not work
+        // on failure, it is removed with the output directory
         let _ = fs::remove_dir_all(&self.0);
     }
 }

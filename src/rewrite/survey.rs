@@ -1,4 +1,4 @@
-//! [`Survey`]: what one pass over the log tells before anything is rewritten.
+//! [`Survey`]: the producers, transactions and end of a log, collected before it is rewritten.
 
 use std::collections::HashMap;
 
@@ -17,19 +17,19 @@ pub(super) struct Survey {
     pub(super) states: ProducerStates,
     /// All aborted transactions that have batches, in the order of their markers.
     pub(super) aborted: Vec<AbortedTransaction>,
-    /// The same ones as the transaction indexes have them, by producer and marker.
+    /// The aborted transactions of the transaction indexes, by producer and marker.
     indexed: HashMap<(i64, i64), AbortedTransaction>,
     /// The offset after the last batch.
     pub(super) end_offset: i64,
-    /// Largest timestamp of each segment, −1 where there is none.
+    /// Largest timestamp of each segment, −1 if there is none.
     pub(super) largest_timestamps: Vec<i64>,
-    /// Bytes at the ends of segments that are no batch.
+    /// Bytes at the ends of segments that are not complete batches.
     pub(super) tail_bytes: u64,
 }
 
 impl Survey {
-    /// Walks the whole log. Aborted transactions come from the markers, which are the truth, and not from index files,
-    /// which may be missing.
+    /// Reads the complete log. Aborted transactions are determined from the markers, which are authoritative, and not
+    /// from index files, which may be missing.
     pub(super) fn make(source: &Source, progress: &mut Progress<'_>) -> Result<Self> {
         let mut survey = Self {
             states: states_at_start(source),
@@ -63,13 +63,13 @@ impl Survey {
         self.states.last_stable_offset(self.end_offset)
     }
 
-    /// An aborted transaction as its index has it, where it has it. A compaction before may have left its last batch
-    /// only: the log does not tell any more where it began.
+    /// The index entry of an aborted transaction, or the transaction itself if there is no entry. After an earlier
+    /// compaction the log may have only the last batch of the transaction, and only the index its first offset.
     pub(super) fn as_indexed<'a>(&'a self, transaction: &'a AbortedTransaction) -> &'a AbortedTransaction {
         self.indexed.get(&marker_of(transaction)).unwrap_or(transaction)
     }
 
-    /// The transaction index of a segment that stays as it is: what its index has, and what that lacks.
+    /// The transaction index of a segment that is copied unchanged: the entries of its index, and those missing in it.
     pub(super) fn aborted_within(&self, start: i64, end: i64) -> Vec<AbortedTransaction> {
         let known = self.indexed.values().chain(&self.aborted);
         let within = known.filter(|transaction| (start..end).contains(&transaction.last_offset));
@@ -84,8 +84,8 @@ fn marker_of(transaction: &AbortedTransaction) -> (i64, i64) {
     (transaction.producer_id, transaction.last_offset)
 }
 
-/// What is known of the producers whose batches before the log's start are gone, from the snapshot that begins the
-/// first segment. Without one, or with a damaged one, a broker knows nothing either.
+/// The producers before the start of the log, from the snapshot of the first segment. Like in a broker, there are none
+/// if the snapshot is missing or damaged.
 fn states_at_start(source: &Source) -> ProducerStates {
     let Some(base_offset) = source.segments.first().map(|segment| segment.base_offset) else {
         return ProducerStates::new();
@@ -97,13 +97,13 @@ fn states_at_start(source: &Source) -> ProducerStates {
     }
 }
 
-/// The last batch of each producer, which its state hangs on.
+/// The last batch of each producer, from which its state is restored.
 #[derive(Debug)]
 pub(super) struct LastBatches(HashMap<i64, ProducerEntry>);
 
 impl LastBatches {
-    /// Of the producers that are not expired: those without an open transaction whose last timestamp is this many
-    /// milliseconds before `now_ms` or more are.
+    /// The last batches of producers that are not expired. A producer is expired if it has no open transaction and its
+    /// last timestamp is at least `expiration_ms` before `now_ms`.
     pub(super) fn new(survey: &Survey, now_ms: i64, expiration_ms: Option<i64>) -> Self {
         let active = |entry: &ProducerEntry| {
             let idle = now_ms.saturating_sub(entry.timestamp);
@@ -113,7 +113,8 @@ impl LastBatches {
         Self(entries.map(|entry| (entry.producer_id, entry)).collect())
     }
 
-    /// Whether a batch holds the last data of its producer, or, where that is a marker, a marker with its epoch.
+    /// Whether a batch has the last data of its producer. For a producer without data, whether it is a marker with its
+    /// epoch.
     pub(super) fn is_last(&self, batch: &crate::BatchHeader) -> bool {
         match self.0.get(&batch.producer_id()) {
             Some(entry) if entry.last_offset >= 0 => batch.last_offset() == entry.last_offset,

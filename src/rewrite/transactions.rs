@@ -1,6 +1,6 @@
-//! [`CleanedTransactions`]: which batches belong to aborted transactions, and which markers have nothing left to end.
+//! [`CleanedTransactions`]: which batches belong to aborted transactions, and which markers are no longer needed.
 //!
-//! Fed with the batches of the log in order. Follows `CleanedTransactionMetadata` of Kafka.
+//! Takes the batches of the log in order. Follows Kafka's `CleanedTransactionMetadata`.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -11,25 +11,25 @@ use crate::format::control::ControlRecord;
 use crate::limits::Limits;
 use crate::log::index::AbortedTransaction;
 
-/// The transactions around one place of the log.
+/// The transactions at one offset of the log.
 #[derive(Debug)]
 pub(super) struct CleanedTransactions {
     /// Aborted transactions that begin later, by first offset.
     coming: VecDeque<AbortedTransaction>,
-    /// Those that have begun, and whether data of theirs was met.
+    /// Aborted transactions that have begun, by producer, and whether data of them has been seen.
     aborted: HashMap<i64, (AbortedTransaction, bool)>,
-    /// Producers of which data was met in a transaction that was not aborted.
+    /// Producers with data in a transaction that is not aborted.
     committed: HashSet<i64>,
 }
 
-/// What a control batch is to the cleaner.
+/// Whether compaction needs a control batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Marker {
-    /// Nothing is left that it could end: it may go when its time has come.
+    /// Its transaction has no data left: it may be removed after its delete horizon.
     Idle,
-    /// It ends a transaction whose data was met, or is no marker of a transaction.
+    /// It ends a transaction with data, or is not a transaction marker.
     Needed,
-    /// It aborts data that was met: the transaction belongs into the new index.
+    /// It aborts a transaction with data, which must be added to the new index.
     Aborts(AbortedTransaction),
 }
 
@@ -55,7 +55,7 @@ impl CleanedTransactions {
         false
     }
 
-    /// Takes in a control batch.
+    /// Processes a control batch.
     pub(super) fn read_marker(&mut self, batch: &Batch<'_>, scratch: &mut Scratch, limits: &Limits) -> Result<Marker> {
         self.begin_up_to(batch.last_offset());
         let Some(record) = batch.records(scratch, limits)?.next() else { return Ok(Marker::Idle) };

@@ -292,7 +292,10 @@ BAD_COLUMNS: list[tuple[Any, str]] = [
         table(headers=pa.array([[(1, b"1")]], pa.list_(pa.struct([("key", pa.int8()), ("value", pa.binary())])))),
         r"column headers.key has the unsupported type Int8",
     ),
-    (pa.Table.from_arrays([pa.array([b"a"]), pa.array([b"b"])], ["value", "value"]), r"there are several columns value"),
+    (
+        pa.Table.from_arrays([pa.array([b"a"]), pa.array([b"b"])], ["value", "value"]),
+        r"there are several columns value",
+    ),
 ]
 
 
