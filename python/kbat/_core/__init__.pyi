@@ -46,7 +46,7 @@ def read_batches(source: _Source, *, check_crc: bool = True, limits: Limits | No
     Args:
         source: A bytes-like object (``bytes`` are used in place, others copied) or the path of a ``.log`` file.
         check_crc: Whether iterating a batch checks its checksum and those of the v0 and v1 messages in it.
-        limits: Bounds on untrusted input.
+        limits: Bounds on untrusted reader.
 
     Raises:
         CorruptError: While iterating, if the bytes at the current position are not a valid batch. ``skip_batch()``
@@ -71,7 +71,7 @@ class BatchIterator:
 
         Returns:
             Whether the iteration can continue: False if the size of the batch can't be trusted, or if no batch
-                failed.
+            failed.
         """
 
     @property
@@ -98,7 +98,7 @@ class Batch:
     def asdict(self) -> dict[str, Any]:
         """Return the fields of the header as a dictionary.
 
-        ``base_offset`` is None for compressed sets of magic 0 and 1, because computing it requires decompression.
+        ``base_offset`` is ``None`` for compressed sets of magic 0 and 1, because computing it requires decompression.
         """
 
     def __eq__(self, other: object, /) -> bool: ...
@@ -360,11 +360,11 @@ class Limits:
 
 @final
 class SegmentFile:
-    """A segment's ``.log`` file, as :func:`find_segments` found it."""
+    """A segment's ``.log`` file, as found by :func:`find_segments`."""
 
     @property
     def path(self) -> str:
-        """Path of the directory."""
+        """Path of the file."""
 
     @property
     def topic(self) -> str | None:
@@ -376,11 +376,11 @@ class SegmentFile:
 
     @property
     def base_offset(self) -> int | None:
-        """Base offset, if the file is named after one."""
+        """Base offset, if the file's name contains one."""
 
     @property
     def size(self) -> int:
-        """Bytes when it was found."""
+        """Bytes of the file when it was found."""
 
 def find_segments(
     path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
@@ -389,23 +389,23 @@ def find_segments(
     partitions: int | Iterable[int] | None = None,
     replicas: Literal["error", "longest"] = "error",
 ) -> list[SegmentFile]:
-    """Find segments: of a ``.log`` file, a partition directory, a log directory, or a pattern that matches such.
+    """Find the segments at a path: a ``.log`` file, a partition directory, a log directory, or a pattern.
 
-    A file is read whatever its name is, unless it is plainly something else, such as a gzip file. In directories, files
-    that are not segments and directories that are not live partitions are skipped.
+    A file with any name is accepted, unless its content is clearly something else, such as a gzip file. In
+    directories, files that are not segments and directories that are not live partitions are skipped.
 
     Args:
         path: A path, a pattern such as ``/data/orders-*``, or a list of these.
         topics: Only these topics: names, or patterns with ``*``, ``?`` and ``[...]``. Default: all.
         partitions: Only partitions with these numbers. Default: all.
-        replicas: What to do if a partition lies in several directories: ``"error"``, or ``"longest"`` to take the
-            directory that holds the largest range of offsets.
+        replicas: What to do if a partition is in several directories: ``"error"`` raises an error, ``"longest"``
+            uses the directory with the largest range of offsets.
 
     Returns:
-        Each segment once, sorted by topic, partition and base offset within each path. Nothing, with a warning, for a
-        directory that is empty.
+        Each segment once, sorted by topic, partition and base offset within each path. Nothing, with a warning, for
+        an empty directory.
 
     Raises:
         OSError: The path can't be read, or nothing matches the pattern.
-        ValueError: The path holds something but no segment, a topic or partition does not exist, or replicas.
+        ValueError: The path has files but no segment, a topic or partition does not exist, or replicas.
     """

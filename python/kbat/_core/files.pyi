@@ -266,9 +266,7 @@ class ProducerSnapshot:
 
     @property
     def offset(self) -> int | None:
-        """The first offset that the snapshot does not cover, from the file's name; None if the name does not contain
-    one.
-    """
+        """The first offset that the snapshot does not cover, from the file's name; None if the name has no offset."""
 
     @property
     def entries(self) -> list[ProducerEntry]:

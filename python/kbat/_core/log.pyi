@@ -59,7 +59,7 @@ class OffsetPlace:
 
 @final
 class TimestampPlace:
-    """The first record whose timestamp is at or after a given one."""
+    """The first record with the requested timestamp or a later one."""
 
     @property
     def timestamp(self) -> int:
@@ -82,10 +82,10 @@ class TimestampPlace:
 
 @final
 class Segment:
-    """A segment: a ``.log`` file with the indexes beside it.
+    """A segment: a ``.log`` file and its indexes.
 
-    The log decides every answer; an index only says where to begin looking, and a missing or broken one costs time,
-    not truth. No file is held open: every call sees the files as they are then.
+    Indexes only speed up lookups. A missing or broken index makes them slower, never wrong. No file is kept open:
+    every call reads the current files.
 
     Args:
         path: The ``.log`` file, named after its base offset.
@@ -93,7 +93,7 @@ class Segment:
 
     Raises:
         OSError: The file can't be read.
-        ValueError: A name that tells no base offset.
+        ValueError: The file's name does not contain a base offset.
 
     Example:
         >>> segment = kbat.Segment("orders-0/00000000000000000000.log")
@@ -104,11 +104,11 @@ class Segment:
     def __new__(cls, path: str | os.PathLike[str], *, limits: Limits | None = None) -> Self: ...
     @property
     def path(self) -> str:
-        """The ``.log`` file."""
+        """Path of the ``.log`` file."""
 
     @property
     def base_offset(self) -> int:
-        """Base offset, from the name."""
+        """Base offset, from the file's name."""
 
     @property
     def size(self) -> int:
@@ -116,7 +116,7 @@ class Segment:
 
     @property
     def state(self) -> Literal["live", "deleted", "cleaned", "swap"]:
-        """``"live"``, ``"deleted"``, ``"cleaned"`` or ``"swap"``, from the name."""
+        """``"live"``, ``"deleted"``, ``"cleaned"`` or ``"swap"``, from the file's name."""
 
     @property
     def end_offset(self) -> int:
@@ -124,62 +124,62 @@ class Segment:
 
     @property
     def largest_timestamp(self) -> int:
-        """Largest timestamp in milliseconds since the epoch, -1 where no record has one."""
+        """Largest timestamp in milliseconds since the epoch, -1 if no record has one."""
 
     @property
     def files(self) -> dict[str, str]:
-        """Paths of the files that are there: ``log``, ``index``, ``timeindex``, ``txnindex``, ``snapshot``."""
+        """Paths of the existing files: ``log``, ``index``, ``timeindex``, ``txnindex``, ``snapshot``."""
 
     def find_offset(self, offset: int) -> OffsetPlace | None:
-        """Find the batch that holds an offset, or the next one where the offset lies in a gap or before the segment.
+        """Find the batch that contains an offset, or the next batch if the offset is in a gap or before the segment.
 
         Args:
             offset: The offset.
 
         Returns:
-            The place; None where the segment ends before the offset.
+            The batch; None if the segment ends before the offset.
 
         Raises:
-            CorruptError: A log that can't be walked up to the batch.
-            OSError: A file that can't be read.
+            CorruptError: The log can't be read up to the batch.
+            OSError: A file can't be read.
         """
 
     def find_timestamp(self, timestamp: _Time, starting_offset: int | None = None) -> TimestampPlace | None:
-        """Find the first record, in the order of the log, that is not older than a time.
+        """Find the first record, in the order of the log, with this timestamp or a later one.
 
         Args:
             timestamp: Milliseconds since the epoch.
-            starting_offset: The record's offset is at least this; default the base offset.
+            starting_offset: Smallest offset of the record. Default: the base offset.
 
         Returns:
             Timestamp, offset and leader epoch of the record, or None.
 
         Raises:
-            CorruptError: A log or records that can't be read up to the record.
-            OSError: A file that can't be read.
+            CorruptError: The log or its records can't be read up to the record.
+            OSError: A file can't be read.
         """
 
     def is_older(self, timestamp: _Time) -> bool:
-        """Tell whether all records are known to be older than a time, by the time index and headers.
+        """Check whether all records are older than a timestamp, using the time index and headers.
 
         Args:
             timestamp: Milliseconds since the epoch.
 
         Returns:
-            False also where that can't be told: with sets of v0 and v1, whose wrappers have what their client wrote,
-            and with bytes at the end that are no batch.
+            False also if this is unknown: for compressed sets of v0 and v1, whose wrappers have the timestamp that
+            their client wrote, and if the segment ends with bytes that are not a batch.
 
         Raises:
-            CorruptError: A log that can't be walked to its end.
-            OSError: A file that can't be read.
+            CorruptError: The log can't be read to its end.
+            OSError: A file can't be read.
         """
 
     def batches(self, start_position: int = 0, *, check_crc: bool = True) -> BatchIterator:
-        """Iterate the batches from a byte on, where a batch must begin: 0, or the position of a place that was found.
+        """Iterate over the batches, starting at a position at which a batch begins: 0 or that of a lookup's result.
 
         Args:
             start_position: Byte in the ``.log`` file.
-            check_crc: Whether the checksum of a batch is checked before its records are read.
+            check_crc: Whether to verify the checksum of a batch before its records are read.
 
         Raises:
             OSError: The file can't be read.
@@ -304,8 +304,8 @@ class PartitionLog:
 
         Returns:
             The first record with this timestamp or a later one, in the first segment whose largest timestamp is not
-                earlier; None if there is none. For a segment without timestamps (v0), its modification time counts,
-                as in a broker.
+            earlier; None if there is none. For a segment without timestamps (v0), its modification time counts,
+            as in a broker.
 
         Raises:
             CorruptError: The log or its records can't be read up to the record.
@@ -359,9 +359,7 @@ class LogDirectory:
 
     @property
     def stray(self) -> list[StrayDirectory]:
-        """Directories that are not live partitions: deleted, future and stray ones, and names that brokers do not
-    create.
-    """
+        """Directories that are not live partitions: deleted, future and stray ones, and foreign names."""
 
     @property
     def is_clean_shutdown(self) -> bool:

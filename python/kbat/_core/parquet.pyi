@@ -15,7 +15,7 @@ class ParquetFile:
 
     @property
     def path(self) -> str:
-        """Path of the directory."""
+        """Path of the file."""
 
     @property
     def row_count(self) -> int:

@@ -101,7 +101,7 @@ def salvage(
     limits: Limits | None = None,
     progress: _ProgressCallback | None = None,
 ) -> RepairReport:
-    """Keep every whole batch of a file or partition directory, also those that ``recover`` truncates.
+    """Keep every whole batch of a file or partition directory, including those that ``recover`` would drop.
 
     A batch is whole if its size, magic and checksum are right, all its records can be read, and its offsets come
     after those of the previous batch. After corruption, the search for the next batch never mistakes bytes inside a

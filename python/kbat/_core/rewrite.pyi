@@ -1,5 +1,5 @@
 # ruff: noqa: PYI021 -- editors show these docstrings; the compiled module has them too
-"""Rewriting a partition's directory into a new one: compaction, filtering, recompression."""
+"""Rewrite a partition directory into a new one: compaction, filtering, recompression."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -42,32 +42,34 @@ def compact(
     limits: Limits | None = None,
     progress: _ProgressCallback | None = None,
 ) -> CompactReport:
-    """Compact a partition into a new directory, as a broker's cleaner does it.
+    """Compact a partition into a new directory, as a broker's cleaner does.
 
-    Of each key the last record stays. Tombstones and transaction markers without data stay until the delete horizon
-    that their first compaction sets. Records without a key and those of aborted transactions go. Batches without
-    records go, unless they hold the last sequence of a producer or end the compacted part. The last segment and all
-    from the first open transaction on are copied. Messages of magic 0 and 1 become batches of magic 2.
+    Keeps the last record of each key. Keeps tombstones, and transaction markers without data, until the delete
+    horizon that their first compaction sets. Drops records without a key and those of aborted transactions. Drops
+    batches without records, unless they hold the last sequence of a producer or end the compacted part. Copies the
+    last segment and everything from the first open transaction on. Converts messages of magic 0 and 1 to batches of
+    magic 2.
 
-    Args:
-        path: The partition's directory, which is only read.
-        out: Directory to write; it must be missing or empty. It appears when it is complete.
-        delete_retention_ms: How long tombstones stay after their first compaction.
-        now_ms: The time to go by, milliseconds since the epoch. Default: now.
-        first_dirty_offset: Where the part begins that was not compacted before. Default: the log's start.
-        min_compaction_lag_ms: Segments with a younger record, and all after them, are not compacted.
+        path: The partition directory. It is only read.
+        path: The partition directory. It is only read.
+        out: Directory to write; it must be missing or empty. It is created when it is complete.
+        delete_retention_ms: How long tombstones are kept after their first compaction.
+        now_ms: The current time for all delays, milliseconds since the epoch. Default: the system clock.
+        first_dirty_offset: First offset that was not compacted before. Default: the log's start.
+        min_compaction_lag_ms: Segments with a younger record, and all later segments, are not compacted.
         include_active: Whether the last segment is compacted too.
-        segment_bytes: Neighbours become one segment up to this size.
+        segment_bytes: Adjacent segments are merged up to this size.
         index_interval_bytes: Bytes between two index entries.
-        max_index_bytes: Bytes of an index at the most.
-        producer_expiration_ms: Producers idle for so long lose their empty batches. Default: none does.
-        max_map_bytes: Memory for keys, about; past it, they go through temporary files beside ``out``.
+        max_index_bytes: Maximum bytes of an index.
+        producer_expiration_ms: Producers idle for this long lose their empty batches. Default: none do.
+        max_map_bytes: Approximate memory for keys; more keys use temporary files next to ``out``.
         check_crc: Whether checksums are checked.
         limits: Bounds on untrusted input.
-        progress: Called with the bytes done and the bytes to do, every few megabytes.
+        progress: Called with the bytes done and the total bytes, every few megabytes.
 
     Raises:
-        ValueError: ``out`` is not empty; ``path`` holds no segment; the keys are more than 256 times ``max_map_bytes``.
+        ValueError: ``out`` is not empty, ``path`` contains no segment, or the keys need more than 256 times
+            ``max_map_bytes``.
         CorruptError: A batch, record or checksum is wrong.
         OSError: Reading or writing failed.
 
@@ -87,26 +89,27 @@ def filter(  # noqa: A001 - as kbat.filter
     limits: Limits | None = None,
     progress: _ProgressCallback | None = None,
 ) -> FilterReport:
-    """Write a partition without some of its records into a new directory: "remove this person's data".
+    """Write a partition without some of its records into a new directory, for example to delete one user's data.
 
-    What stays keeps its offset, timestamp, headers, producer and sequence. Control records stay and are not shown to
-    the predicate. A batch without records goes, unless its header is needed: it holds the last sequence of its
-    producer, belongs to an open transaction, or ends the log.
+    The remaining records keep their offset, timestamp, headers, producer and sequence. Control records are kept and
+    not passed to the predicate. A batch without records is dropped, unless its header is needed: it holds the last
+    sequence of its producer, belongs to an open transaction, or ends the log.
 
     Args:
-        path: The partition's directory, which is only read.
-        out: Directory to write; it must be missing or empty. It appears when it is complete.
-        predicate: Called with each record; those for which it is true stay. What it raises ends the call, without
-            ``out``.
-        drop_keys: Keys whose records go, without asking the predicate.
+        path: The partition directory. It is only read.
+        out: Directory to write; it must be missing or empty. It is created when it is complete.
+        predicate: Called with each record; records for which it returns true are kept. An exception that it raises
+            ends the call, and ``out`` is not created.
+        drop_keys: Keys whose records are dropped without a call of the predicate.
         index_interval_bytes: Bytes between two index entries.
-        max_index_bytes: Bytes of an index at the most.
+        max_index_bytes: Maximum bytes of an index.
         check_crc: Whether checksums are checked.
         limits: Bounds on untrusted input.
-        progress: Called with the bytes done and the bytes to do, every few megabytes.
+        progress: Called with the bytes done and the total bytes, every few megabytes.
 
     Raises:
-        ValueError: Neither ``predicate`` nor ``drop_keys`` is given; ``out`` is not empty; ``path`` holds no segment.
+        ValueError: ``predicate`` and ``drop_keys`` are both missing, ``out`` is not empty, or ``path`` contains no
+            segment.
         CorruptError: A batch, record or checksum is wrong.
         OSError: Reading or writing failed.
 
@@ -124,25 +127,25 @@ def retain_records(
     upgrade: bool = False,
     limits: Limits | None = None,
 ) -> bytes:
-    """Give batches without some of their records, as Kafka's ``MemoryRecords.filterTo`` leaves them.
+    """Remove some records from batches, as Kafka's ``MemoryRecords.filterTo`` does.
 
-    Checksums are not looked at. A batch that loses records is built anew with its own codec, offsets, producer and
+    Checksums are not verified. A batch that loses records is rebuilt with its own codec, offsets, producer and
     leader epoch; the others are copied.
 
     Args:
-        data: Bytes-like: whole batches, of every format and in any order. An incomplete one at the end is left out.
-        predicate: Called with each record; those for which it is true stay. Records of control batches are shown to it
-            too.
-        retention: What becomes of batches without records: ``"delete_empty"`` drops them, ``"retain_empty"`` leaves
-            their headers, ``"delete"`` drops every batch unread.
-        delete_horizon_ms: Delete horizon for batches that keep a tombstone and have none.
-        is_marker_of_empty_transaction: Whether batches get that horizon without a tombstone too.
-        upgrade: Whether messages of magic 0 and 1 become batches of magic 2, as today's cleaner has it.
+        data: Bytes-like: whole batches, of any format and in any order. An incomplete batch at the end is omitted.
+        predicate: Called with each record, including control records; records for which it returns true are kept.
+        retention: What to do with batches without records: ``"delete_empty"`` drops them, ``"retain_empty"`` keeps
+            their headers, ``"delete"`` drops every batch without reading it.
+        delete_horizon_ms: Delete horizon for batches that keep a tombstone and do not have a horizon.
+        is_marker_of_empty_transaction: Whether batches without a tombstone get that horizon too.
+        upgrade: Whether messages of magic 0 and 1 become batches of magic 2, as in the cleaner of current Kafka
+            versions.
         limits: Bounds on untrusted input.
 
     Raises:
-        CorruptError: A batch or record that can't be read.
-        ValueError: A retention that does not exist; records that can't be written again.
+        CorruptError: A batch or record can't be read.
+        ValueError: ``retention`` is unknown, or records can't be rewritten.
     """
 
 def rewrite(
@@ -160,31 +163,33 @@ def rewrite(
     limits: Limits | None = None,
     progress: _ProgressCallback | None = None,
 ) -> RewriteReport:
-    """Write a partition anew: with another codec, batch size or message format.
+    """Rewrite a partition into a new directory with another codec, batch size or message format.
 
-    Offsets and timestamps stay. A batch with a producer id keeps its boundaries unless producers are taken out. Where
-    they are, and below magic 2, records of aborted transactions are dropped with all markers, and a log with an open
-    transaction is refused.
+    Offsets and timestamps are kept. A batch with a producer id keeps its boundaries unless producer state is
+    removed. If it is removed, or below magic 2, records of aborted transactions and all markers are dropped, and a
+    log with an open transaction is rejected.
 
     Args:
-        path: The partition's directory, which is only read.
-        out: Directory to write; it must be missing or empty. It appears when it is complete.
-        compression: Codec to write with. Default: each batch's own. Control batches are never compressed.
-        level: Level of that codec, as Kafka counts.
-        batch_bytes: Bytes of a batch before compression, about: neighbours are joined up to it, larger ones split.
-        magic: Message format. Default: each batch's own.
+        path: The partition directory. It is only read.
+        out: Directory to write; it must be missing or empty. It is created when it is complete.
+        compression: Codec to write with. Default: each batch keeps its codec. Control batches are never compressed.
+        level: Compression level, numbered as in Kafka.
+        batch_bytes: Approximate bytes of a batch before compression: adjacent batches are joined up to this size,
+            and larger ones are split.
+        magic: Message format. Default: each batch keeps its format.
         keep_producer_state: Whether producer ids, epochs, sequences, transactions and producer snapshots are kept.
         index_interval_bytes: Bytes between two index entries.
-        max_index_bytes: Bytes of an index at the most.
+        max_index_bytes: Maximum bytes of an index.
         check_crc: Whether checksums are checked.
         limits: Bounds on untrusted input.
-        progress: Called with the bytes done and the bytes to do, every few megabytes.
+        progress: Called with the bytes done and the total bytes, every few megabytes.
 
     Raises:
-        ValueError: Options that contradict each other; ``out`` is not empty; ``path`` holds no segment; an open
-            transaction where transactions can't be kept.
-        CorruptError: A batch or checksum is wrong, or a record of a batch that changes; others are copied unread.
-        UnsupportedError: zstd below magic 2, where no other codec is asked for.
+        ValueError: Options contradict each other, ``out`` is not empty, ``path`` contains no segment, or a
+            transaction is open and transactions can't be kept.
+        CorruptError: A batch or checksum is wrong, or a record of a batch that changes. Records of other batches are
+            copied without parsing.
+        UnsupportedError: A batch uses zstd, the target is below magic 2, and ``compression`` is not set.
         OSError: Reading or writing failed.
 
     Example:
@@ -193,45 +198,45 @@ def rewrite(
 
 @final
 class RewriteCounts:
-    """How much was read or written."""
+    """Counts of what was read or written."""
 
     def __eq__(self, other: object, /) -> bool: ...
     __hash__: None  # type: ignore[assignment]
 
     @property
     def segments(self) -> int:
-        """Segments."""
+        """Number of segments."""
 
     @property
     def batches(self) -> int:
-        """Batches; a message of magic 0 or 1 outside of a compressed set is one."""
+        """Number of batches. A message of magic 0 or 1 outside of a compressed set counts as one."""
 
     @property
     def records(self) -> int:
-        """Records, control records included."""
+        """Number of records, including control records."""
 
     @property
     def bytes(self) -> int:
         """Bytes of batches."""
 
     def to_dict(self) -> dict[str, int]:
-        """Give the counts under their names."""
+        """Return the counts as a dictionary."""
 
 @final
 class CompactReport:
-    """What :func:`compact` did."""
+    """The result of :func:`compact`."""
 
     @property
     def read(self) -> RewriteCounts:
-        """What was read of the part that was compacted."""
+        """Counts of the input in the compacted part."""
 
     @property
     def written(self) -> RewriteCounts:
-        """What was written for it."""
+        """Counts of the output in the compacted part."""
 
     @property
     def untouched_segments(self) -> int:
-        """Segments after that part, copied."""
+        """Number of segments after that part, which were copied."""
 
     @property
     def dropped(self) -> dict[str, int]:
@@ -239,27 +244,27 @@ class CompactReport:
 
     @property
     def tombstones_retained(self) -> int:
-        """Tombstones that stay."""
+        """Number of tombstones kept."""
 
     @property
     def delete_horizons_set(self) -> int:
-        """Batches that got a delete horizon."""
+        """Number of batches that got a delete horizon."""
 
     @property
     def emptied_batches(self) -> int:
-        """Batches of which the header stays."""
+        """Number of batches of which only the header was kept."""
 
     @property
     def first_dirty_offset(self) -> int:
-        """Where the part began that was not compacted before."""
+        """First offset that was not compacted before."""
 
     @property
     def first_uncleanable_offset(self) -> int:
-        """Where the part ends that was compacted: the next run's ``first_dirty_offset``."""
+        """First offset after the compacted part: the next run's ``first_dirty_offset``."""
 
     @property
     def last_stable_offset(self) -> int:
-        """First offset that is not decided."""
+        """First offset of the earliest open transaction, or the end of the log."""
 
     @property
     def end_offset(self) -> int:
@@ -267,42 +272,42 @@ class CompactReport:
 
     @property
     def key_parts(self) -> int:
-        """How many parts the keys were spread over; 1 where they fit ``max_map_bytes``."""
+        """Number of parts into which the keys were split; 1 if all keys fit ``max_map_bytes``."""
 
     @property
     def tail_bytes(self) -> int:
-        """Bytes at the ends of segments that are no batch, such as one that is cut; they are not copied."""
+        """Bytes at the ends of segments that are not a batch, such as a truncated one; they are not copied."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as a dictionary."""
 
 @final
 class FilterReport:
-    """What :func:`filter` did."""
+    """The result of :func:`filter`."""
 
     @property
     def read(self) -> RewriteCounts:
-        """Path that was read."""
+        """Counts of the input."""
 
     @property
     def written(self) -> RewriteCounts:
-        """What was written."""
+        """Counts of the output."""
 
     @property
     def dropped_records(self) -> int:
-        """Records that went."""
+        """Number of records dropped."""
 
     @property
     def dropped_batches(self) -> int:
-        """Batches that went because no record was left."""
+        """Number of batches dropped because they had no record left."""
 
     @property
     def emptied_batches(self) -> int:
-        """Batches of which the header stays."""
+        """Number of batches of which only the header was kept."""
 
     @property
     def rebuilt_batches(self) -> int:
-        """Batches that lost some of their records."""
+        """Number of batches that lost some of their records."""
 
     @property
     def end_offset(self) -> int:
@@ -310,22 +315,22 @@ class FilterReport:
 
     @property
     def tail_bytes(self) -> int:
-        """Bytes at the ends of segments that are no batch, such as one that is cut; they are not copied."""
+        """Bytes at the ends of segments that are not a batch, such as a truncated one; they are not copied."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as a dictionary."""
 
 @final
 class RewriteReport:
-    """What :func:`rewrite` did."""
+    """The result of :func:`rewrite`."""
 
     @property
     def read(self) -> RewriteCounts:
-        """Path that was read."""
+        """Counts of the input."""
 
     @property
     def written(self) -> RewriteCounts:
-        """What was written."""
+        """Counts of the output."""
 
     @property
     def dropped(self) -> dict[str, int]:
@@ -333,7 +338,7 @@ class RewriteReport:
 
     @property
     def losses(self) -> list[str]:
-        """What the message format has no room for, under the names of :func:`convert`."""
+        """Features that the message format does not support, by the names of :func:`convert`."""
 
     @property
     def end_offset(self) -> int:
@@ -341,7 +346,7 @@ class RewriteReport:
 
     @property
     def tail_bytes(self) -> int:
-        """Bytes at the ends of segments that are no batch, such as one that is cut; they are not copied."""
+        """Bytes at the ends of segments that are not a batch, such as a truncated one; they are not copied."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as a dictionary."""
