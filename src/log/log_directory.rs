@@ -19,6 +19,7 @@ use crate::log::checkpoint::{MetaProperties, OffsetCheckpoint};
 use crate::log::partition::{PartitionLog, log_starts};
 use crate::store::listing::metadata_if_there;
 use crate::store::names::{DirectoryState, PartitionDirectory, TopicPartition, parse_base_offset};
+use crate::store::refuse_foreign_directory;
 
 /// The offset checkpoints that a broker keeps.
 pub const OFFSET_CHECKPOINTS: [&str; 4] = [
@@ -117,6 +118,9 @@ impl LogDirectory {
                 let log = live.then(|| PartitionLog::list(&entry.path(), starts.as_ref(), limits));
                 directory.add(entry.path(), partition, log);
             }
+        }
+        if directory.partitions.is_empty() && directory.stray.iter().all(|stray| stray.partition.is_none()) {
+            refuse_foreign_directory(path)?;
         }
         directory.partitions.sort_by(|a, b| a.topic_partition().cmp(&b.topic_partition()));
         directory.stray.sort_by(|a, b| a.path.cmp(&b.path));

@@ -15,7 +15,7 @@ use crate::log::committed;
 use crate::log::index::AbortedTransaction;
 use crate::log::producer::ProducerStates;
 use crate::log::segment::{OffsetPlace, Segment, TimestampPlace};
-use crate::store::listing::metadata_if_there;
+use crate::store::listing::{metadata_if_there, refuse_log_directory};
 use crate::store::names::{
     LEADER_EPOCHS, LogFile, LogFileKind, LogFileState, PARTITION_METADATA, TopicPartition, parse_partition_directory,
 };
@@ -74,14 +74,9 @@ impl PartitionLog {
             limits: limits.clone(),
         };
         let entries = || fs::read_dir(directory)?.collect::<std::io::Result<Vec<_>>>();
-        let mut has_partitions = false;
         for entry in entries().map_err(|error| Error::from(error).with_path(directory))? {
             let name = entry.file_name();
-            let Some(file) = name.to_str().and_then(LogFile::parse) else {
-                let is_partition = name.to_str().and_then(parse_partition_directory).is_some();
-                has_partitions |= is_partition && entry.path().is_dir();
-                continue;
-            };
+            let Some(file) = name.to_str().and_then(LogFile::parse) else { continue };
             match (file.kind, file.state) {
                 (LogFileKind::Log, LogFileState::Live) => match Segment::open_with(entry.path(), limits) {
                     Ok(segment) => log.segments.push(segment),
@@ -96,11 +91,7 @@ impl PartitionLog {
             }
         }
         if log.segments.is_empty() {
-            if has_partitions {
-                let message =
-                    "this is a log directory, not a partition directory: use LogDirectory, or name a partition";
-                return Err(Error::argument(message).with_path(directory));
-            }
+            refuse_log_directory(directory)?;
             refuse_foreign_directory(directory)?;
         }
         log.segments.sort_by_key(Segment::base_offset);

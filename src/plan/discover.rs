@@ -12,7 +12,8 @@ use crate::limits::Limits;
 use crate::log::Segment;
 use crate::store::listing::{Location, list_location};
 use crate::store::{
-    DirectoryState, PartitionDirectory, SegmentFile, TopicPartition, parse_base_offset, refuse_foreign_directory,
+    DirectoryState, PartitionDirectory, SegmentFile, TopicPartition, is_tiered_segment, parse_base_offset,
+    refuse_foreign_directory,
 };
 
 /// How to treat replicas: directories of the same partition under different paths, such as the log directories of
@@ -266,7 +267,8 @@ fn is_of_a_log(path: &Path) -> bool {
     if path.is_dir() {
         return is_no_dead_partition(path);
     }
-    name_of(path).and_then(parse_base_offset).is_some() && path.parent().is_none_or(is_no_dead_partition)
+    let is_log = |name: &str| parse_base_offset(name).is_some() || is_tiered_segment(name);
+    name_of(path).is_some_and(is_log) && path.parent().is_none_or(is_no_dead_partition)
 }
 
 fn is_no_dead_partition(directory: &Path) -> bool {

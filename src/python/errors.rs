@@ -49,6 +49,9 @@ fn os_error(error: &Error, io: &std::io::Error) -> PyErr {
             if io.kind() == std::io::ErrorKind::NotFound && is_url(path) {
                 message.push_str(NO_URLS);
             }
+            if io.kind() == std::io::ErrorKind::IsADirectory {
+                message.push_str("; kbat.scan reads directories");
+            }
             PyOSError::new_err((errno, message, path.as_os_str().to_owned()))
         }
         _ if io.kind() == std::io::ErrorKind::NotFound => PyFileNotFoundError::new_err(error.to_string()),

@@ -15,7 +15,7 @@ use crate::python::scan_class::PyScan;
 use crate::python::scan_pass::{PyArrowBatchIterator, PyScanStats};
 use crate::python::scan_source::{self, sources};
 use crate::python::segments::selection;
-use crate::python::time::milliseconds;
+use crate::python::time::bound;
 
 /// Creates the submodule and everything in it.
 pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -144,8 +144,8 @@ pub(crate) fn scan(
         )?,
         start_offset,
         end_offset,
-        start_timestamp: start_timestamp.map(milliseconds).transpose()?,
-        end_timestamp: end_timestamp.map(milliseconds).transpose()?,
+        start_timestamp: start_timestamp.map(bound).transpose()?,
+        end_timestamp: end_timestamp.map(bound).transpose()?,
         isolation: choice(
             "isolation",
             isolation,

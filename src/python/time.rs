@@ -7,6 +7,8 @@ use pyo3::types::{PyInt, PyString};
 /// Numbers that are seconds since the epoch for times after 2001. As milliseconds they would be times before March
 /// 1973, long before Kafka existed.
 const SECONDS: std::ops::Range<i64> = 1_000_000_000..100_000_000_000;
+/// Milliseconds from 2001 to 2100.
+const MILLISECONDS: std::ops::Range<i64> = 1_000_000_000_000..4_102_444_800_000;
 
 /// Converts a time to milliseconds since the epoch; fractions of a millisecond round up. Rejects numbers that look
 /// like seconds.
@@ -53,6 +55,19 @@ fn of_datetime(datetime: &Bound<'_, PyAny>, module: &Bound<'_, PyModule>) -> PyR
     let millisecond = module.getattr("timedelta")?.call1((0, 0, 0, 1))?;
     let before: i64 = epoch.sub(datetime)?.floor_div(millisecond)?.extract()?;
     Ok(before.saturating_neg())
+}
+
+/// Like [`milliseconds`], for bounds of what is read. Refuses microseconds and nanoseconds too.
+pub(crate) fn bound(object: &Bound<'_, PyAny>) -> PyResult<i64> {
+    let number = milliseconds(object)?;
+    for (unit, divisor) in [("microseconds", 1_000), ("nanoseconds", 1_000_000)] {
+        let shown = number.checked_div(divisor).unwrap_or_default();
+        if MILLISECONDS.contains(&shown) {
+            let message = format!("timestamp {number} looks like {unit} since the epoch: write milliseconds, {shown}");
+            return Err(PyValueError::new_err(message));
+        }
+    }
+    Ok(number)
 }
 
 /// Rejects numbers that look like seconds instead of milliseconds.

@@ -24,6 +24,7 @@ use crate::repair::output::{OutputSettings, PartitionOutput, Refusal, SegmentOut
 use crate::repair::rebuild::states_at;
 use crate::repair::report::{DroppedRange, RepairReport, RepairedSegment};
 use crate::repair::salvage::refuse_nothing_kept;
+use crate::store::listing::refuse_log_directory;
 use crate::store::names::{LEADER_EPOCHS, LogFile, LogFileKind, MAX_SEGMENT_LEN, stops_a_broker};
 use crate::store::refuse_foreign_directory;
 
@@ -85,6 +86,7 @@ pub fn recover(path: impl AsRef<Path>, options: &RecoverOptions, progress: &mut 
     check(path, options)?;
     let mut inventory = Inventory::read(path, &options.limits)?;
     let Some((start_offset, _)) = inventory.of_kind(LogFileKind::Log).next() else {
+        refuse_log_directory(path)?;
         refuse_foreign_directory(path)?;
         return Err(Error::argument(format!("{} holds no segment", path.display())));
     };

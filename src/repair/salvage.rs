@@ -24,11 +24,12 @@ use crate::repair::rebuild::states_at;
 use crate::repair::recover::{copy_others, read_epochs};
 use crate::repair::report::{DroppedRange, RepairReport, RepairedSegment};
 use crate::repair::walk::{Visitor, walk};
+use crate::store::listing::refuse_log_directory;
 use crate::store::names::{LogFile, LogFileKind};
 use crate::store::{foreign_file, refuse_foreign_directory};
 
 /// The file that lists the holes.
-const HOLES: &str = "holes.jsonl";
+pub(crate) const HOLES: &str = "holes.jsonl";
 
 /// Options of [`salvage`].
 #[derive(Debug, Clone)]
@@ -135,6 +136,7 @@ fn sources(path: &Path, inventory: &Inventory, limits: &Limits) -> Result<Vec<So
         inventory.of_kind(LogFileKind::Log).map(|(offset, path)| (Some(offset), path.to_path_buf())).collect();
     if files.is_empty() {
         if path.is_dir() {
+            refuse_log_directory(path)?;
             refuse_foreign_directory(path)?;
             return Err(Error::argument(format!("{} holds no segment", path.display())));
         }

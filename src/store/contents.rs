@@ -217,7 +217,7 @@ fn is_empty_file(path: &Path) -> bool {
 }
 
 /// Whether a name is `<digits>-<id>.log`, with an id of 22 characters of base64url.
-fn is_tiered_segment(name: &str) -> bool {
+pub(crate) fn is_tiered_segment(name: &str) -> bool {
     let Some((offset, id)) = name.strip_suffix(".log").and_then(|stem| stem.split_once('-')) else { return false };
     let is_id = id.len() == 22 && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
     is_id && offset.len() == 20 && offset.bytes().all(|byte| byte.is_ascii_digit())

@@ -51,6 +51,13 @@ pub(crate) fn list_location(path: &Path, wanted: &dyn Fn(&TopicPartition) -> boo
     }
     let own = segments_in(path)?;
     if !own.is_empty() {
+        if let Some(partition) = partition_directories(path)?.first() {
+            let message = format!(
+                "both segments and partition directories, such as {}-{}, are in this directory: name what to read",
+                partition.topic, partition.partition
+            );
+            return Err(Error::argument(message).with_path(path));
+        }
         return Ok(Location { segments: own, ..Location::default() });
     }
     let mut location = Location::default();
@@ -76,6 +83,30 @@ pub(crate) fn list_location(path: &Path, wanted: &dyn Fn(&TopicPartition) -> boo
         location.partitions.push(partition);
     }
     Ok(location)
+}
+
+/// The live partitions that the names of subdirectories tell.
+pub(crate) fn partition_directories(path: &Path) -> Result<Vec<TopicPartition>> {
+    let is_directory = |entry: &fs::DirEntry| entry.path().is_dir();
+    let named = |entry: &fs::DirEntry| entry.file_name().to_str().and_then(parse_partition_directory);
+    Ok(entries(path)?.iter().filter_map(|entry| named(entry).filter(|_| is_directory(entry))).collect())
+}
+
+/// Refuses a log directory if one partition is wanted.
+///
+/// # Errors
+/// [`ErrorKind::InvalidArgument`] for a directory that contains partition directories; those of listing it.
+pub(crate) fn refuse_log_directory(path: &Path) -> Result<()> {
+    match partition_directories(path)?.first() {
+        Some(partition) => {
+            let message = format!(
+                "this is a log directory, not a partition directory: name a partition in it, such as {}-{}",
+                partition.topic, partition.partition
+            );
+            Err(Error::argument(message).with_path(path))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Refuses an index, any other file that belongs to a segment or partition, and a file that is clearly of another
@@ -157,6 +188,26 @@ fn missing_swap(names: impl Iterator<Item = String>) -> Option<i64> {
     swap.iter().copied().find(|base_offset| *base_offset < min_cleaned && !live.contains(base_offset))
 }
 
+/// Refuses a compressed segment whose `.log` file is missing: without it, a reader would miss records.
+fn refuse_compressed(listed: &[fs::DirEntry]) -> Result<()> {
+    let names = || listed.iter().filter_map(|entry| Some((entry, entry.file_name().into_string().ok()?)));
+    for (entry, name) in names() {
+        let Some(base_offset) = compressed_base_offset(&name) else { continue };
+        if !names().any(|(_, other)| parse_base_offset(&other) == Some(base_offset)) {
+            let message =
+                "this segment is compressed, and a reader would miss its records: decompress it, or move it away";
+            return Err(Error::argument(message).with_path(&entry.path()));
+        }
+    }
+    Ok(())
+}
+
+/// The base offset of a compressed copy of a segment, such as `00000000000000000042.log.gz`.
+pub(crate) fn compressed_base_offset(name: &str) -> Option<i64> {
+    let (log, extension) = name.rsplit_once('.')?;
+    ["gz", "zst", "lz4", "xz", "bz2", "snappy", "zip"].contains(&extension).then(|| parse_base_offset(log))?
+}
+
 fn live_segments(listed: &[fs::DirEntry]) -> Result<Vec<SegmentFile>> {
     let mut segments = Vec::new();
     for entry in listed {
@@ -169,6 +220,9 @@ fn live_segments(listed: &[fs::DirEntry]) -> Result<Vec<SegmentFile>> {
         {
             segments.push(segment(&path, metadata.len()));
         }
+    }
+    if !segments.is_empty() {
+        refuse_compressed(listed)?;
     }
     segments.sort_by_key(|segment| segment.base_offset);
     Ok(segments)

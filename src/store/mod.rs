@@ -4,7 +4,7 @@ mod contents;
 pub(crate) mod listing;
 pub(crate) mod names;
 
-pub(crate) use contents::{foreign_file, refuse_foreign_directory, refuse_foreign_file};
+pub(crate) use contents::{foreign_file, is_tiered_segment, refuse_foreign_directory, refuse_foreign_file};
 pub use listing::SegmentFile;
 pub use names::{
     DirectoryState, LogFile, LogFileKind, LogFileState, PartitionDirectory, SnapshotFile, TopicPartition,

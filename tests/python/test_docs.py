@@ -69,10 +69,10 @@ def test_the_page_of_names_has_all_of_them() -> None:
     page = (ROOT / "docs" / "names.md").read_text(encoding="utf-8")
     error = (ROOT / "src" / "error.rs").read_text(encoding="utf-8").split("pub fn name(")[1].split("impl fmt")[0]
     assert names_of(page, "Errors") == set(re.findall(r'=> "(\w+)"', error))
-    verify = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src/log/verify").glob("*.rs"))
+    verify = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src/repair/verify").glob("*.rs"))
     no_kinds = {"info", "warning", "error", "index", "timeindex", "txnindex"}  # severities and extensions of files
     assert names_of(page, "Findings of verify") == set(re.findall(r'"([a-z_]{3,})"', verify)) - no_kinds
-    recovery = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src/log/recovery").glob("*.rs"))
+    recovery = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src/repair").glob("*.rs"))
     assert {name for name in names_of(page, "Dropped bytes") if f'"{name}"' not in recovery} == set()
 
 

@@ -21,6 +21,8 @@
 //!   field outside the checksum, is damaged.
 //! * **R3** The chain of a v2 candidate leads exactly to the result of R1, and neither R4 nor R8 refuses the
 //!   candidate: accept. The damaged batch's size led to a later batch by chance.
+//! * **R13** The sizes lead into zeros that reach up to the end, the chain of a v2 candidate ends where these zeros begin,
+//!   and its offset is after those of the damaged batch, which lost bytes: accept, unless R4 refuses it.
 //!
 //! If R1 does not apply, every byte after the start of the damaged batch is searched. R2 and these rules are applied
 //! to each candidate in order, and the first match decides:
@@ -31,6 +33,7 @@
 //! * **R6** The caller wants any batch ([`Resync::any_batch`]): accept.
 //! * **R7** The chain ends exactly: accept. If the damaged batch extends past the end of the input, the candidate must
 //!   also have an offset after those of the damaged batch.
+//! * **R12** The chain ends truncated, and the candidate has exactly the next offset after the damaged batch: accept. The damaged batch lost bytes, and the last batch is incomplete.
 //! * **R8** A record of the damaged batch, followed by its lengths, contains the candidate: refuse.
 //! * **R9** The chain is broken, the candidate has magic 0 or 1, and the floor is unknown: refuse. It may be one
 //!   message of a compressed set.
@@ -49,6 +52,7 @@
 //! | R7 | `a_good_batch_after_missing_bytes_is_found` |
 //! | R8 | `batches_in_the_value_of_the_last_batch_are_never_taken` |
 //! | R8 | `messages_in_the_value_of_a_message_are_never_taken` |
+//! | R12, R13 | `a_good_batch_after_missing_bytes_is_found_before_any_tail` |
 //! | R11 | `a_batch_between_two_damages_is_found`, `batches_between_a_hole_and_a_wrong_size_are_found` |
 //! | floor | `offsets_that_came_before_are_not_taken_again`, `an_offset_that_is_too_high_does_not_hide_what_follows` |
 //! | budgets | `work_is_bounded_by_the_bytes` |
@@ -149,6 +153,7 @@ impl Resync {
             pieces: ChunkCache::new(SEARCH_LEN),
             hops: ChunkCache::new(HOP_LEN),
             payload: Payload::new(damaged),
+            damaged_header: None,
             cut: None,
             is_cautious: false,
         })
@@ -217,6 +222,8 @@ struct Search<'a> {
     payload: Payload,
     /// The damaged batch, if its header is plausible and it extends past the end of the input.
     cut: Option<BatchHeader>,
+    /// The header of the damaged batch, if it is plausible.
+    damaged_header: Option<BatchHeader>,
     /// Whether to accept batches that may be in a value of the damaged batch (R6).
     is_cautious: bool,
 }
@@ -321,9 +328,26 @@ impl Search<'_> {
             {
                 return Ok(Next::Batch(header.position));
             }
+            // R13
+            if matches!(next, Next::End(_)) && chain.position < goal && self.precedes_zeros(&header, &chain)? {
+                return Ok(Next::Batch(header.position));
+            }
             at = chain.position.max(at.saturating_add(1));
         }
         Ok(next)
+    }
+
+    /// Whether batches after a damaged one that lost bytes lead to the zeros of a preallocated file, into which the length of the
+    /// damaged batch leads too (R13).
+    fn precedes_zeros(&mut self, header: &BatchHeader, chain: &Chain) -> Result<bool> {
+        let bounds = self.bounds(self.floor, true);
+        let damaged = candidate(self.hops.bytes_from(self.source, self.damaged, HEAD_LEN)?, self.damaged, &bounds);
+        let follows = damaged.is_some_and(|damaged| header.base_offset >= damaged.next_offset());
+        Ok(header.magic == 2
+            && chain.end == ChainEnd::Exact
+            && follows
+            && !is_counted(self.source, &mut self.hops, header.position, chain.position)?
+            && self.is_zero_to_the_end(chain.position)?)
     }
 
     /// Applies R2 and R4 to R11 to every byte after the first of the damaged batch.
@@ -333,8 +357,9 @@ impl Search<'_> {
         let mut at = self.damaged.saturating_add(1);
         self.payload = Payload::new(self.damaged);
         let bounds = self.bounds(self.floor, true);
-        self.cut = candidate(self.hops.bytes_from(self.source, self.damaged, HEAD_LEN)?, self.damaged, &bounds)
-            .filter(|header| u64_of(header.size) > self.end.saturating_sub(self.damaged));
+        let bytes = self.hops.bytes_from(self.source, self.damaged, HEAD_LEN)?;
+        self.damaged_header = candidate(bytes, self.damaged, &bounds);
+        self.cut = self.damaged_header.filter(|header| u64_of(header.size) > self.end.saturating_sub(self.damaged));
         while let Some(header) = self.next_candidate(&mut at, self.end, !held.is_empty())? {
             match self.judge(&header, &mut proof)? {
                 Verdict::Take => return Ok(Next::Batch(choose(&held, Some(&header)).unwrap_or(header.position))),
@@ -404,6 +429,12 @@ impl Search<'_> {
         if chain.end == ChainEnd::Exact && self.continues_log(header) {
             return Ok(Verdict::Take);
         }
+        // R12: two incomplete batches, the first of which lost bytes
+        if chain.end == ChainEnd::Cut
+            && self.damaged_header.is_some_and(|damaged| header.base_offset == damaged.next_offset())
+        {
+            return Ok(Verdict::Take);
+        }
         // R8
         if self.payload.holds(self.source, &mut self.hops, header.position)? {
             return Ok(Verdict::Refuse { go_on: chain.position });
@@ -451,7 +482,12 @@ impl Search<'_> {
                 }
             }
             let Some(header) = header else {
-                break if self.is_zero_from(position)? { ChainEnd::Exact } else { ChainEnd::Broken };
+                let is_cut = self.end.saturating_sub(position) < u64_of(HEAD_LEN);
+                break match self.is_zero_from(position)? {
+                    true => ChainEnd::Exact,
+                    false if is_cut => ChainEnd::Cut,
+                    false => ChainEnd::Broken,
+                };
             };
             let after = position.saturating_add(u64_of(header.size));
             if after > self.end {

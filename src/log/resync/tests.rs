@@ -160,8 +160,14 @@ fn batches_in_the_value_of_the_last_batch_are_never_taken() {
                 // bytes, unless the value's length shows that it ends there
                 let whole = first + inner * usize::try_from(inner_count).unwrap();
                 let ends_with_inner = end > first && (end - first) % inner == 0 && end < whole && inner_offset > 100;
+                // nor if the first inner batch has just the next offset
+                let continues = inner_offset == 101 && end >= first + inner && end < whole;
                 let found = find(&bytes[..end], place, Some(100));
-                assert_eq!(matches!(found, Next::End(_)), !ends_with_inner, "{inner_offset}: truncated at {end}");
+                assert_eq!(
+                    matches!(found, Next::End(_)),
+                    !ends_with_inner && !continues,
+                    "{inner_offset}: truncated at {end}"
+                );
             }
         }
     }
@@ -180,6 +186,21 @@ fn a_good_batch_after_missing_bytes_is_found() {
                 let expected = Next::Batch(u64_of(bytes.len() - good.len()));
                 assert_eq!(find(&bytes, before.len(), Some(2)), expected, "{missing} of {value_len}, {after} after");
             }
+        }
+    }
+}
+
+#[test]
+fn a_good_batch_after_missing_bytes_is_found_before_any_tail() {
+    for missing in [10, 300, 1200, 1900] {
+        let large = batch(2, &(0..2000).map(|i: i32| u8::try_from(i * 7 % 251).unwrap()).collect::<Vec<_>>());
+        let good = [batch(3, b"good"), batch(4, b"good")].concat();
+        let start = [batch(0, b"a"), batch(1, b"b"), [&large[..90], &large[90 + missing..]].concat()].concat();
+        let damaged = batch(0, b"a").len() + batch(1, b"b").len();
+        for tail in [vec![], batch(5, b"torn")[..70].to_vec(), vec![0; 9000]] {
+            let bytes = [start.clone(), good.clone(), tail.clone()].concat();
+            let expected = Next::Batch(u64_of(start.len()));
+            assert_eq!(find(&bytes, damaged, Some(2)), expected, "{missing} bytes missing, {} after", tail.len());
         }
     }
 }

@@ -15,7 +15,9 @@ use crate::log::reader::SegmentReader;
 use crate::log::resync::Resync;
 use crate::log::running_broker::refuse_running_broker;
 use crate::log::tail::SegmentTail;
+use crate::store::listing::refuse_log_directory;
 use crate::store::names::{LogFileKind, PARTITION_METADATA};
+use crate::store::{foreign_file, refuse_foreign_directory};
 
 /// A partition that is ready to be appended to.
 pub(super) struct Opened {
@@ -30,6 +32,7 @@ pub(super) struct Opened {
 /// Opens the files of a directory. Creates the first segment of an empty one.
 pub(super) fn open(directory: &Path, options: &LogWriterOptions) -> Result<Opened> {
     refuse_running_broker(directory)?;
+    refuse_log_directory(directory)?;
     check_topic_id(directory, options)?;
     let mut inventory = Inventory::read(directory, &options.limits)?;
     inventory.apply()?;
@@ -40,6 +43,9 @@ pub(super) fn open(directory: &Path, options: &LogWriterOptions) -> Result<Opene
     let base_offset = segments.last().map_or(start_offset, |(base_offset, _)| *base_offset);
     let earlier = segments.split_last().map_or(&[][..], |(_, earlier)| earlier);
     state.load_producers(&snapshots, earlier, base_offset)?;
+    if segments.is_empty() {
+        refuse_foreign_directory(directory)?;
+    }
     let (segment, end_offset, truncated_bytes) = if segments.is_empty() {
         (ActiveSegment::create(directory, base_offset, options)?, base_offset, 0)
     } else {
@@ -82,6 +88,12 @@ fn check_tail(segment: &ActiveSegment, end_offset: i64, options: &LogWriterOptio
     let file = PositionedFile::open(segment.path())?;
     if segment.size() >= file.len()? {
         return Ok(());
+    }
+    if segment.size() == 0
+        && let Some(what) = foreign_file(segment.path())?
+    {
+        let message = format!("the segment is {what}, not a log, and opening it for writing would empty it");
+        return Err(Error::new(ErrorKind::InvalidFile(message)).with_path(segment.path()));
     }
     let mut resync = Resync::new(&options.limits);
     let next = match SegmentTail::search(&file, segment.size(), Some(end_offset), &mut resync)? {

@@ -1,4 +1,4 @@
-//! A log directory: what lies beside the partitions.
+//! Checks a log directory, apart from the segments of its partitions.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,9 +14,9 @@ use crate::repair::verify::partition::{check_partition, unreadable};
 use crate::repair::verify::report::{Finding, Report, Severity};
 use crate::store::names::{DirectoryState, PartitionDirectory, TopicPartition, parse_partition_directory};
 
-/// Directories that are no partitions.
+/// Known directories that are not partitions.
 const KNOWN: [&str; 2] = ["remote-log-index-cache", "lost+found"];
-/// How the name of the directory begins that a Spark write works in.
+/// Start of the name of a Spark write's working directory.
 const SPARK_JOB: &str = ".kbat-";
 const CLEAN_SHUTDOWN: &str = ".kafka_cleanshutdown";
 const META_PROPERTIES: &str = "meta.properties";
@@ -60,27 +60,27 @@ pub(crate) fn check_directory(
                         ends.insert((partition.topic, partition.partition), end);
                     }
                     Ok(None) => {}
-                    // one that can't be listed; the others can
+                    // other partitions may still be readable
                     Err(error) => unreadable(error, &directory, report)?,
                 }
             }
             Some(_) => {
-                let message = "a partition that is deleted, moved or was left behind: not looked into";
+                let message = "a partition that was deleted, moved or abandoned; not checked";
                 report.about(Severity::Info, "stray_directory", &directory, message);
             }
             None if KNOWN.contains(&name.as_str()) => {}
             None if name.starts_with(SPARK_JOB) => {
-                let message = "of a Spark write that runs, or was killed: a broker does not start with it; if none runs, \
-                    write to the directory again where it holds a commit.json, and else remove it";
+                let message = "the working directory of a Spark write that is running or was killed; a broker does not start with it: if no write is \
+                    running, repeat the write if the directory contains a commit.json, or else remove the directory";
                 report.about(Severity::Error, "directory_name", &directory, message);
             }
             None if holds_partitions(&directory)? => {
                 let message =
-                    "partitions lie in it: if this is the log directory, verify it and not the directory above";
+                    "it contains partitions: if this is the log directory, verify it instead of its parent directory";
                 report.about(Severity::Error, "directory_name", &directory, message);
             }
             None => {
-                let message = "no partition has this name: a broker does not start with it; move it away";
+                let message = "not the name of a partition; a broker does not start with it: move the directory away";
                 report.about(Severity::Error, "directory_name", &directory, message);
             }
         }
@@ -91,7 +91,7 @@ pub(crate) fn check_directory(
     Ok(())
 }
 
-/// Whether a directory is a log directory by the names in it.
+/// Whether a directory is a log directory, judging by the names in it.
 fn holds_partitions(path: &Path) -> Result<bool> {
     Ok(directories(path)?.iter().any(|directory| parse_partition_directory(&name_of(directory)).is_some()))
 }
@@ -101,7 +101,7 @@ fn check_meta(path: &Path, report: &mut Report) {
     match MetaProperties::read(&meta) {
         Ok(_) => {}
         Err(error) if error.is_not_found() => {
-            let message = "without it a broker takes the directory for a new one";
+            let message = "without this file, a broker treats the directory as new";
             report.about(Severity::Warning, "meta_properties_missing", &meta, message);
         }
         Err(error) => {
@@ -110,18 +110,19 @@ fn check_meta(path: &Path, report: &mut Report) {
         }
     }
     if !path.join(CLEAN_SHUTDOWN).exists() {
-        let message = "no clean shutdown: the broker runs or was killed, and recovers its logs when it starts";
+        let message =
+            "the broker is running or was not shut down cleanly; in that case it recovers its logs when it starts";
         report.about(Severity::Info, "unclean_shutdown", path, message);
     }
 }
 
-/// A checkpoint against the ends of the logs.
+/// Compares a checkpoint with the ends of the logs.
 fn check_offsets(path: &Path, name: &str, ends: &BTreeMap<(String, i32), i64>, report: &mut Report) {
     let checkpoint = match OffsetCheckpoint::read(path) {
         Ok(checkpoint) => checkpoint,
         Err(error) if error.is_not_found() => return,
         Err(error) => {
-            let message = format!("{}; a broker takes its offsets for 0, or does not start", error.kind());
+            let message = format!("{}; a broker treats its offsets as 0, or does not start", error.kind());
             report.about(Severity::Error, "checkpoint", path, message);
             return;
         }
@@ -132,11 +133,11 @@ fn check_offsets(path: &Path, name: &str, ends: &BTreeMap<(String, i32), i64>, r
             continue;
         }
         let (severity, consequence) = match name {
-            "log-start-offset-checkpoint" => (Severity::Error, "a broker deletes all of the log when it starts"),
-            _ => (Severity::Warning, "the log was cut since"),
+            "log-start-offset-checkpoint" => (Severity::Error, "a broker deletes the entire log when it starts"),
+            _ => (Severity::Warning, "the log was truncated after the checkpoint was written"),
         };
         let (topic, partition) = (&entry.topic, entry.partition);
-        let message = format!("it is of {topic}-{partition}, whose log ends at {end}: {consequence}");
+        let message = format!("the log of {topic}-{partition} ends at offset {end}: {consequence}");
         let (path, kind) = (path.to_path_buf(), "checkpoint_beyond_end");
         report.add(Finding { severity, kind, path, position: None, offset: Some(entry.offset), message });
     }

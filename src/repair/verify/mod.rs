@@ -1,14 +1,14 @@
-//! [`verify`]: what is wrong with a segment, a partition or a log directory, and what that means.
+//! [`verify`]: reports problems of a segment, a partition or a log directory, and their consequences.
 //!
 //! ```text
 //! directory.rs  meta.properties, checkpoints, names of directories
-//! partition.rs  segments in order, snapshots, leader epochs, names of files
-//! segment.rs    batches, records, markers against the transaction index
-//! indexes.rs    offset and time index against the batches
+//! partition.rs  order of segments, snapshots, leader epochs, names of files
+//! segment.rs    batches, records, markers compared with the transaction index
+//! indexes.rs    offset and time indexes compared with the batches
 //! ```
 //!
-//! Everything that a broker's recovery and `kafka-dump-log` check, and more. Each `.log` is read once, front to back and over
-//! damage; memory is one batch and the producers.
+//! Checks everything that a broker's recovery and `kafka-dump-log` check, and more. Each `.log` is read once from
+//! front to back, continuing after corruption. Memory use is one batch and the producers.
 
 mod directory;
 mod indexes;
@@ -32,12 +32,13 @@ use crate::store::names::{
 use crate::store::{refuse_foreign_directory, refuse_foreign_file};
 use segment::{Log, SegmentPlace};
 
-/// Verifies a `.log` file with the indexes beside it, a partition directory, or a log directory with all its partitions.
+/// Verifies a `.log` file with its indexes, a partition directory, or a log directory with all its partitions.
 ///
-/// Nothing is changed. What is found stands in the report, damage of any kind included.
+/// Nothing is changed. The report lists all problems, including any corruption.
 ///
 /// # Errors
-/// A path that can't be read, a batch whose checksum is right but which is over [`Limits::batch_len`], an end by the caller.
+/// I/O errors; [`ErrorKind::Limit`](crate::ErrorKind::Limit) for a batch over [`Limits::batch_len`] with a correct
+/// checksum; the error of a caller that stops the operation.
 pub fn verify(path: impl AsRef<Path>, limits: &Limits, progress: &mut Progress<'_>) -> Result<Report> {
     verify_selected(path.as_ref(), &|_| true, limits, progress)
 }
@@ -45,7 +46,7 @@ pub fn verify(path: impl AsRef<Path>, limits: &Limits, progress: &mut Progress<'
 /// Like [`verify`], for some partitions of a log directory.
 ///
 /// # Errors
-/// Those of [`verify`].
+/// The errors of [`verify`].
 pub(crate) fn verify_selected(
     path: &Path,
     wanted: &dyn Fn(&TopicPartition) -> bool,
@@ -71,7 +72,7 @@ pub(crate) fn verify_selected(
 fn verify_file(path: &Path, limits: &Limits, progress: &mut Progress<'_>, report: &mut Report) -> Result<()> {
     let file = LogFile::parse(&name_of(path));
     if file.is_some_and(|file| file.kind != LogFileKind::Log) {
-        let message = format!("{} is checked together with its log: name the .log file", path.display());
+        let message = format!("{} is verified together with its log: name the .log file", path.display());
         return Err(Error::argument(message));
     }
     if file.is_none() {
@@ -80,13 +81,13 @@ fn verify_file(path: &Path, limits: &Limits, progress: &mut Progress<'_>, report
     let base_offset = file.filter(|file| file.state == LogFileState::Live).map(|file| file.base_offset);
     let mut log = Log { end_offset: base_offset, replayed: base_offset == Some(0), ..Log::default() };
     partition::count(path, report)?;
-    // a directory that can't be listed tells of none
+    // if the directory cannot be listed, no next segment is known
     let is_last =
         base_offset.is_none_or(|base_offset| !next_segment_base(path, base_offset).is_ok_and(|next| next.is_some()));
     segment::check(SegmentPlace { path, base_offset, is_last }, &mut log, limits, progress, report)
 }
 
-/// Whether a directory is a partition's and not one of partitions.
+/// Whether a directory is a partition directory rather than a log directory.
 fn is_partition(path: &Path) -> Result<bool> {
     if files_of(path)?.iter().any(|file| LogFile::parse(&name_of(file)).is_some()) {
         return Ok(true);
@@ -95,7 +96,7 @@ fn is_partition(path: &Path) -> Result<bool> {
     Ok(parse_partition_directory(&name_of(&absolute)).is_some() && directory::directories(path)?.is_empty())
 }
 
-/// Bytes of all `.log` files that will be read.
+/// Total size in bytes of the `.log` files to read.
 fn total_len(path: &Path) -> Result<u64> {
     let len = |path: &Path| {
         fs::metadata(path).map(|metadata| metadata.len()).map_err(|error| Error::from(error).with_path(path))
@@ -106,10 +107,10 @@ fn total_len(path: &Path) -> Result<u64> {
     let mut total = 0_u64;
     let mut folders = directory::directories(path)?;
     folders.push(path.to_path_buf());
-    // one that can't be listed is told of where it is read
+    // directories and files that cannot be read are reported later
     for file in folders.iter().flat_map(|folder| files_of(folder).unwrap_or_default()) {
         if parse_base_offset(&name_of(&file)).is_some() {
-            total = total.saturating_add(len(&file).unwrap_or(0)); // it is told of where it is read
+            total = total.saturating_add(len(&file).unwrap_or(0));
         }
     }
     Ok(total)

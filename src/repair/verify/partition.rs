@@ -10,6 +10,7 @@ use crate::limits::Limits;
 use crate::log::checkpoint::{LeaderEpochs, PartitionMetadata};
 use crate::log::inventory::{Inventory, name_of};
 use crate::log::producer::{ProducerSnapshot, ProducerStates};
+use crate::repair::salvage::HOLES;
 use crate::repair::verify::report::{Finding, Report, Severity};
 use crate::repair::verify::segment::{Log, SegmentPlace, check};
 use crate::store::names::{
@@ -17,7 +18,7 @@ use crate::store::names::{
 };
 
 /// Files that a partition directory may hold beside those of segments.
-const KNOWN: [&str; 3] = [LEADER_EPOCHS, PARTITION_METADATA, "quorum-state"];
+const KNOWN: [&str; 4] = [LEADER_EPOCHS, PARTITION_METADATA, "quorum-state", HOLES];
 
 /// Checks a partition. Returns the offsets of its start and end; `None` without a segment.
 pub(crate) fn check_partition(

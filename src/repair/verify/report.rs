@@ -1,26 +1,26 @@
-//! [`Report`]: what a verification found.
+//! [`Report`]: the findings of a verification.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Findings of one kind in one file that are listed; the rest is counted.
+/// Number of findings of one kind in one file to list. More are only counted.
 const LISTED_COUNT: u64 = 20;
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Severity {
-    /// Normal in some logs: compacted ones, those of old or running brokers.
+    /// Normal in some logs, such as compacted ones and those of old or running brokers.
     Info,
-    /// A broker lives with it, or puts it right when it starts.
+    /// A broker tolerates it, or repairs it when it starts.
     Warning,
-    /// Data is lost, a broker would cut the log or not start, or its answers would be wrong.
+    /// Data is lost, or a broker would truncate the log, not start, or give wrong answers.
     Error,
 }
 
 impl Severity {
-    /// A name in lower case.
+    /// Name in lower case.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -31,43 +31,43 @@ impl Severity {
     }
 }
 
-/// Something that is not as it should be.
+/// A problem, or an unusual state that may be normal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Finding {
-    /// How bad it is.
+    /// Severity of the finding.
     pub severity: Severity,
-    /// What it is, a stable name in `snake_case`.
+    /// Kind of the finding, as a stable name in `snake_case`.
     pub kind: &'static str,
     /// The file or directory.
     pub path: PathBuf,
-    /// Where in the file, in bytes.
+    /// Position in the file in bytes.
     pub position: Option<u64>,
-    /// The Kafka offset it is about.
+    /// The Kafka offset concerned.
     pub offset: Option<i64>,
-    /// What it means and what to do.
+    /// Description, consequence, and advice.
     pub message: String,
 }
 
-/// What [`verify`](crate::repair::verify) found.
+/// The result of [`verify`](crate::repair::verify).
 ///
-/// Its `Display` is a text of a line a finding.
+/// Its `Display` is a text with one line per finding.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Report {
-    /// What was verified.
+    /// The input.
     pub path: PathBuf,
-    /// Everything found, in the order of the files; of one kind in one file only the first twenty.
+    /// The findings, in file order. Of one kind in one file, only the first twenty are listed.
     pub findings: Vec<Finding>,
-    /// Findings that are not listed.
+    /// Number of findings that are not listed.
     pub omitted_count: u64,
-    /// Segments read.
+    /// Number of segments read.
     pub segment_count: u64,
-    /// Batches that are whole.
+    /// Number of complete batches with a correct checksum.
     pub batch_count: u64,
-    /// Records in them.
+    /// Number of records in these batches.
     pub record_count: u64,
-    /// Bytes of `.log` files.
+    /// Total size of the `.log` files in bytes.
     pub byte_count: u64,
     counts: BTreeMap<(PathBuf, &'static str), u64>,
 }
@@ -77,19 +77,19 @@ impl Report {
         Self { path: path.to_path_buf(), ..Self::default() }
     }
 
-    /// Whether there is no error.
+    /// Whether there is no finding of severity `Error`.
     #[must_use]
     pub fn is_ok(&self) -> bool {
         self.worst() != Some(Severity::Error)
     }
 
-    /// The worst severity found.
+    /// The highest severity found.
     #[must_use]
     pub fn worst(&self) -> Option<Severity> {
         self.findings.iter().map(|finding| finding.severity).max()
     }
 
-    /// What a command should exit with: 0 where nothing is wrong, 1 for warnings, 2 for errors.
+    /// Exit code for a command: 0 if there are no warnings or errors, 1 for warnings, 2 for errors.
     #[must_use]
     pub fn exit_code(&self) -> i32 {
         match self.worst() {
@@ -110,7 +110,7 @@ impl Report {
         }
     }
 
-    /// Adds a finding about a file as a whole.
+    /// Adds a finding about an entire file.
     pub(crate) fn about(&mut self, severity: Severity, kind: &'static str, path: &Path, message: impl Into<String>) {
         let (path, message) = (path.to_path_buf(), message.into());
         self.add(Finding { severity, kind, path, position: None, offset: None, message });
@@ -132,7 +132,7 @@ impl fmt::Display for Finding {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // what a person must see first
+        // the most important findings first
         for severity in [Severity::Error, Severity::Warning, Severity::Info] {
             for finding in self.findings.iter().filter(|finding| finding.severity == severity) {
                 writeln!(f, "{finding}")?;

@@ -1,4 +1,4 @@
-//! One segment: every batch and record, and the indexes beside it.
+//! Checks one segment: every batch and record, and its indexes.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -18,25 +18,26 @@ use crate::repair::verify::indexes::{Before, IndexChecks, TimeCheck};
 use crate::repair::verify::report::{Finding, Report, Severity};
 use crate::repair::{Fault, Visitor, read_record, walk};
 
-/// What a partition knows when it comes to a segment, and what the segment adds.
+/// The state of a partition before a segment, updated by the segment.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
     /// The offset after the last batch.
     pub(crate) end_offset: Option<i64>,
-    /// What a replay knows of the producers.
+    /// The producers according to the replay.
     pub(crate) states: ProducerStates,
-    /// Whether the replay saw all: it began at the log's start or at a snapshot, and nothing was damaged since.
+    /// Whether the replay is complete: it started at the start of the log or at a snapshot, and met no corruption
+    /// since.
     pub(crate) replayed: bool,
-    /// Whether something says that the log was compacted.
+    /// Whether there is evidence that the log was compacted.
     pub(crate) compacted: bool,
     /// First offset of each leader epoch.
     pub(crate) epochs: Vec<(i32, i64)>,
-    /// Producers of whose transaction data was met, and no marker since.
+    /// Producers with transactional data after their last marker.
     pub(crate) with_data: HashSet<i64>,
 }
 
 impl Log {
-    /// Takes note of transactional data; of a marker, whether there was any before it.
+    /// Notes the transactional data of a batch. For a marker, returns whether there was any data before it.
     fn met_data(&mut self, header: &BatchHeader) -> bool {
         if header.is_control() {
             return self.with_data.remove(&header.producer_id());
@@ -52,9 +53,9 @@ impl Log {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SegmentPlace<'a> {
     pub(crate) path: &'a Path,
-    /// `None` for a file with another name: its indexes are not looked for.
+    /// `None` for a file not named after an offset, whose indexes are not checked.
     pub(crate) base_offset: Option<i64>,
-    /// Whether it is the log's last, which a broker may be writing.
+    /// Whether it is the last segment of the log, to which a broker may be writing.
     pub(crate) is_last: bool,
 }
 
@@ -102,24 +103,25 @@ struct SegmentCheck<'a, 'p> {
     report: &'a mut Report,
     indexes: IndexChecks,
     scratch: Scratch,
-    /// Bytes of the file.
+    /// Length of the file in bytes.
     len: u64,
-    /// Largest timestamp by now.
+    /// Largest timestamp so far.
     max_timestamp: i64,
-    /// Largest last offset by now.
+    /// Largest last offset so far.
     last_offset: Option<i64>,
-    /// Where the last batch or damage ends.
+    /// End position of the last batch or corruption.
     end: u64,
-    /// A batch after a gap, and the offset that was expected there: the next batch tells whether its offset is wrong.
+    /// Position of a batch after a gap, and the offset expected there. The next batch shows whether the batch's offset
+    /// is corrupt.
     suspect: Option<(u64, i64)>,
     /// The first gap between batches: the expected offset, the offset of the next batch and its position.
     gap: Option<(i64, i64, u64)>,
     gap_count: u64,
-    /// What markers abort, and whether data of the transaction was met.
+    /// The transactions that markers abort, and whether they have data.
     aborted: Vec<(AbortedTransaction, bool)>,
-    /// Whether the bytes before the next batch are damaged.
+    /// Whether the bytes before the next batch are corrupt.
     after_damage: bool,
-    /// The least offset of the next batch, for where damage is passed over.
+    /// The smallest offset that a batch after corruption can have.
     floor: Floor,
 }
 
@@ -130,41 +132,46 @@ impl SegmentCheck<'_, '_> {
         self.report.add(Finding { severity, kind, path, position: Some(position), offset, message });
     }
 
-    /// Offsets within the segment and after the batch before.
+    /// Checks that the offsets of a batch are in the range of the segment and after those of the previous batch.
     fn check_offsets(&mut self, batch: &Batch<'_>, first: i64) {
         let (position, last) = (batch.position(), batch.last_offset());
         let place = (position, Some(first));
         if last < first {
-            let message = format!("the batch ends at offset {last}, before its first: no reader gets past it");
+            let message = format!("the batch ends at offset {last}, before its first offset: no reader gets past it");
             self.add(Severity::Error, "offset_order", place, message);
         }
         if let Some(base) = self.place.base_offset {
             let relative = last.checked_sub(base).unwrap_or(i64::MAX);
             if !(0..=i64::from(i32::MAX)).contains(&relative) {
                 let message = format!(
-                    "the batch ends at offset {last}, which the indexes of a segment with base offset {base} can't say: a \
-                     broker splits the segment when it recovers, or does not start; salvage keeps the batches"
+                    "the batch ends at offset {last}, which is outside the range of the indexes of a segment with base offset {base}: \
+                        a broker splits the segment when it recovers, or does not start; salvage keeps the batches"
                 );
                 self.add(Severity::Error, "offset_overflow", place, message);
             } else if first < base {
-                self.add(Severity::Warning, "offset_below_base", place, format!("the segment's name says {base}"));
+                self.add(
+                    Severity::Warning,
+                    "offset_below_base",
+                    place,
+                    format!("the batch is below the offset in the segment's name, {base}"),
+                );
             }
         }
         let Some(expected) = self.log.end_offset else { return };
         if first < expected {
             let (at, offset) = match self.suspect {
-                Some((at, before)) if first >= before => (at, None), // the batch before is the one that is out of place
+                Some((at, before)) if first >= before => (at, None), // the offset of the previous batch is the wrong one
                 _ => (position, Some(first)),
             };
             let message = format!(
-                "a batch begins at offset {first}, the one before it ends at {}: consumers get offsets twice or not at \
-                 all; salvage keeps the batches that are in order",
+                "the batch starts at offset {first}, but the previous one ends at {}: consumers get offsets twice or not \
+                    at all; salvage keeps the batches that are in order",
                 expected.saturating_sub(1)
             );
             self.add(Severity::Error, "offset_order", (at, offset), message);
             self.suspect = None;
         } else if first > expected && self.last_offset.is_some() {
-            // a gap after corruption is what was lost
+            // a gap after corruption consists of lost offsets
             if !self.after_damage {
                 self.gap.get_or_insert((expected, first, position));
                 self.gap_count = self.gap_count.saturating_add(1);
@@ -175,31 +182,32 @@ impl SegmentCheck<'_, '_> {
         }
     }
 
-    /// Every record. Returns their largest timestamp.
+    /// Checks every record. Returns their largest timestamp.
     fn check_records(&mut self, batch: &Batch<'_>, first: i64) -> i64 {
         let position = batch.position();
         let mut records = Records { max_timestamp: NO_TIMESTAMP, count: 0, last: None, outside: None, unordered: None };
         if let Err(error) = records.read(batch, first, &mut self.scratch, self.limits) {
             let (severity, advice) = match error.kind() {
-                ErrorKind::Limit { .. } => (Severity::Warning, "brokers and consumers know no such limit"),
-                _ => (Severity::Error, "the checksum is right, so a broker keeps the batch and consumers stop here"),
+                ErrorKind::Limit { .. } => (Severity::Warning, "brokers and consumers do not have this limit"),
+                _ => (Severity::Error, "the checksum is correct, so a broker keeps the batch, but consumers stop here"),
             };
             let kind = error.kind().name();
-            let message = format!("record {} can't be read: {}; {advice}", records.count, error.kind());
+            let message = format!("record {} cannot be decoded: {}; {advice}", records.count, error.kind());
             self.add(severity, kind, (error.position().byte.unwrap_or(position), Some(first)), message);
         }
         self.report.record_count = self.report.record_count.saturating_add(records.count);
         if let Some(offset) = records.outside {
-            let message = format!("the record's offset is outside the batch's, {first} to {}", batch.last_offset());
+            let message =
+                format!("the record's offset is outside the range of its batch, {first} to {}", batch.last_offset());
             self.add(Severity::Error, "record_offset", (position, Some(offset)), message);
         }
         if let Some(offset) = records.unordered {
-            let message = "the record's offset is not above that of the record before it";
+            let message = "the record's offset is not above that of the previous record";
             self.add(Severity::Warning, "record_offset_order", (position, Some(offset)), message);
         }
         if records.max_timestamp > batch.max_timestamp() && batch.magic() > 0 {
             let message = format!(
-                "a record has timestamp {}, the batch says that the largest is {}: lookups by time pass it by",
+                "a record has timestamp {}, but the largest in the batch header is {}: lookups by time miss the record",
                 records.max_timestamp,
                 batch.max_timestamp()
             );
@@ -208,7 +216,7 @@ impl SegmentCheck<'_, '_> {
         records.max_timestamp
     }
 
-    /// Leader epochs, producers and transactions.
+    /// Updates leader epochs, producers and transactions with a batch.
     fn replay(&mut self, batch: &Batch<'_>, first: i64) {
         let (place, epoch) = ((batch.position(), Some(first)), batch.partition_leader_epoch());
         let latest = self.log.epochs.last().map_or(NO_PARTITION_LEADER_EPOCH, |(epoch, _)| *epoch);
@@ -224,8 +232,10 @@ impl SegmentCheck<'_, '_> {
                 self.aborted.extend(aborted.map(|aborted| (aborted, has_data)));
             }
             Err(error) => {
-                let message =
-                    format!("the transaction marker can't be read: {}; a broker cuts the log after it", error.kind());
+                let message = format!(
+                    "the transaction marker cannot be decoded: {}; a broker truncates the log after it",
+                    error.kind()
+                );
                 self.add(Severity::Error, "control_record", place, message);
             }
         }
@@ -260,7 +270,7 @@ impl SegmentCheck<'_, '_> {
         Ok(())
     }
 
-    /// The transaction index against the markers.
+    /// Compares the transaction index with the markers.
     fn check_transactions(&mut self) {
         let path = self.place.path.with_extension("txnindex");
         let entries = match TransactionIndex::open(&path).and_then(|index| index.entries()) {
@@ -293,15 +303,15 @@ impl SegmentCheck<'_, '_> {
             let largest: &mut i64 = marked.entry(key(one)).or_insert(one.first_offset);
             *largest = one.first_offset.max(*largest);
         }
-        // without data, as where it was filtered out, nobody gets anything
+        // a transaction without data, for instance after filtering, affects no consumer
         let with_data = self.aborted.iter().filter(|(_, has_data)| *has_data).map(|(one, _)| one);
         let is_missing =
             |one: &&AbortedTransaction| indexed.get(&key(one)).is_none_or(|&first| first > one.first_offset);
         for missing in with_data.filter(is_missing) {
             let (producer, first) = (missing.producer_id, missing.first_offset);
             let message = format!(
-                "the transaction of producer {producer} that began at offset {first} was aborted, and no entry says so: \
-                 consumers of committed records get it; rebuild_indexes makes the index anew"
+                "the transaction of producer {producer} that started at offset {first} was aborted, but no entry lists it: \
+                    consumers with read_committed get its records; rebuild_indexes replaces the index"
             );
             let (path, offset) = (path.clone(), Some(missing.last_offset));
             let (severity, kind) = (Severity::Error, "aborted_transaction_missing");
@@ -311,7 +321,7 @@ impl SegmentCheck<'_, '_> {
         let is_unknown =
             |entry: &&AbortedTransaction| marked.get(&key(entry)).is_none_or(|&first| first < entry.first_offset);
         for unknown in entries.iter().filter(is_unknown) {
-            let message = "no marker aborts this transaction: normal where compaction removed it".to_owned();
+            let message = "no marker aborts this transaction: normal if compaction removed the marker".to_owned();
             let (path, offset, kind) = (path.clone(), Some(unknown.last_offset), "aborted_transaction_unknown");
             self.report.add(Finding { severity, kind, path, position: None, offset, message });
         }
@@ -354,20 +364,20 @@ impl Visitor for SegmentCheck<'_, '_> {
 
     fn damage(&mut self, fault: Fault, length: u64) -> Result<()> {
         let end = fault.position.saturating_add(length);
-        // what follows a cut is deleted, whatever was cut
+        // everything after the truncation is deleted, whatever the corruption is
         let (severity, advice) = match fault.reason {
             "zero_tail" if self.place.is_last => {
-                (Severity::Info, "a broker that runs or was killed leaves it, and cuts it when it recovers")
+                (Severity::Info, "normal for a running or killed broker, which removes them when it recovers")
             }
             "partial_batch" if self.place.is_last && end >= self.len => {
-                (Severity::Error, "a broker cuts the log here when it recovers, nothing before it is lost")
+                (Severity::Error, "a broker truncates the log here when it recovers; nothing before it is lost")
             }
             _ => (
                 Severity::Error,
-                "a broker that recovers cuts the log here and deletes all later segments; salvage keeps what is whole",
+                "a broker that recovers truncates the log here and deletes all later segments; salvage keeps all complete batches",
             ),
         };
-        let message = format!("{length} bytes are no batch: {}; {advice}", fault.message);
+        let message = format!("{length} bytes are not a batch: {}; {advice}", fault.message);
         self.add(severity, fault.reason, (fault.position, self.log.end_offset), message);
         if fault.reason != "zero_tail" {
             (self.log.replayed, self.after_damage) = (false, true);
@@ -384,14 +394,14 @@ impl Visitor for SegmentCheck<'_, '_> {
     }
 }
 
-/// What the records of a batch show.
+/// Properties of the records of a batch.
 struct Records {
     max_timestamp: i64,
     count: u64,
     last: Option<i64>,
-    /// The first offset that is not within the batch's.
+    /// The first offset that is outside the range of the batch.
     outside: Option<i64>,
-    /// The first offset that is not above the one before.
+    /// The first offset that is not above the previous one.
     unordered: Option<i64>,
 }
 
