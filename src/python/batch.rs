@@ -415,7 +415,7 @@ impl PyBatch {
         Ok((py.import("kbat._core")?.getattr("_batch")?, state))
     }
 
-    /// A copy of the bytes of the batch.
+    /// Copy the bytes of the batch.
     fn __bytes__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         self.with(py, |batch| PyBytes::new(py, batch.bytes()))
     }

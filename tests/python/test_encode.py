@@ -354,7 +354,7 @@ def test_what_is_no_arrow_data_is_refused() -> None:
     """The message names what is."""
     with pytest.raises(TypeError, match=r"must have the Arrow PyCapsule interface .* not dict"):
         kbat.encode({"value": [b"v"]})  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="must be a table|cannot read"):
+    with pytest.raises(ValueError, match=r"must be a table|cannot read"):
         kbat.encode(pa.array([1, 2]))
     with pytest.raises(ValueError, match="headers are not supported for magic 1"):
         kbat.encode(table(headers=pa.array([[("h", b"1")]], HEADERS)), magic=1)

@@ -105,7 +105,7 @@ class Batch:
     def __hash__(self) -> int: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
     def __bytes__(self) -> bytes:
-        """A copy of the bytes of the batch."""
+        """Copy the bytes of the batch."""
 
     @property
     def position(self) -> int:

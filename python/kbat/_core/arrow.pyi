@@ -136,13 +136,13 @@ def split(
     """
 
 class _ArrowStream(Protocol):
-    """Arrow data, given by the Arrow PyCapsule interface as a stream."""
+    """Arrow data as a stream of the Arrow PyCapsule interface."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Give the stream."""
+        """Return the stream."""
 
 class _ArrowArray(Protocol):
-    """An Arrow batch, given by the Arrow PyCapsule interface."""
+    """An Arrow batch with the Arrow PyCapsule interface."""
 
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
         """Give schema and array."""
@@ -213,13 +213,13 @@ class Scan:
         """
 
     def __arrow_c_schema__(self) -> object:
-        """Give the schema for the Arrow PyCapsule interface."""
+        """Return the schema for the Arrow PyCapsule interface."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Start a fresh pass for the Arrow PyCapsule interface, on one thread.
+        """Start a new pass for the Arrow PyCapsule interface, on one thread.
 
-        Of a requested schema, the columns it names are given, in its order, and ``binary_view`` where it asks for
-        that or not. Other types are not heeded, which the interface allows.
+        If the consumer requests a schema, the pass has the schema's columns in its order, as ``binary`` or
+        ``binary_view``. Other requested types are ignored, which the interface allows.
         """
 
     def to_batches(
