@@ -305,8 +305,8 @@ fn judge_replicas(locations: &mut [Vec<SegmentFile>], replicas: Replicas) -> Res
         let names: Vec<String> = copies.keys().take(3).map(|path| path.display().to_string()).collect();
         if replicas == Replicas::Error {
             let message = format!(
-                "partition {}-{} is in several directories: {}; read one of them, or set replicas=\"longest\" to read the \
-                 more complete one",
+                "partition {}-{} is in several directories: {}; read one of them, or set replicas=\"longest\" to \
+                 read the more complete one",
                 partition.topic,
                 partition.partition,
                 names.join(" and ")

@@ -56,7 +56,7 @@ impl Default for RecoverOptions {
 }
 
 /// Recovers a partition directory like a broker that starts after an unclean shutdown with a recovery point of 0. The
-/// result is what that broker would leave after a clean shutdown.
+/// result equals the files that this broker leaves after a clean shutdown.
 ///
 /// Interrupted compactions and deletions are completed. Each segment is read batch by batch. The log is truncated at
 /// the first batch that is incomplete or has a wrong size, magic or checksum, and all later segments are deleted.

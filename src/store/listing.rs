@@ -164,7 +164,7 @@ fn segments_in(directory: &Path) -> Result<Vec<SegmentFile>> {
     };
     let swap = LogFile { state: LogFileState::Swap, ..LogFile::live(base_offset, LogFileKind::Log) };
     let message = "a broker was stopped while this file replaced other segments, and a reader of the directory would miss \
-                   its records; recover (or a broker's start) completes the replacement";
+         its records; recover (or a broker's start) completes the replacement";
     Err(Error::new(ErrorKind::InvalidFile(message.to_owned())).with_path(&directory.join(swap.to_string())))
 }
 

@@ -304,7 +304,7 @@ def test_verify_names_what_a_killed_spark_write_left(tmp_path: Path) -> None:
         (tmp_path / name).mkdir(parents=True)
         (tmp_path / name / LOG).touch()
     (message,) = [item.message for item in kbat.verify(tmp_path).findings if item.kind == "directory_name"]
-    assert message.startswith("of a Spark write that runs, or was killed")
+    assert message.startswith("the working directory of a Spark write")
 
 
 def test_segments_that_are_only_there_as_swap_files_are_not_passed_over(tmp_path: Path) -> None:

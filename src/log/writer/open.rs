@@ -103,8 +103,9 @@ fn check_tail(segment: &ActiveSegment, end_offset: i64, options: &LogWriterOptio
     };
     let Some(next) = next else { return Ok(()) };
     let message = format!(
-        "corruption is followed by a complete batch at byte {next}, which opening the log for writing would delete; salvage copies \
-         all complete batches to another directory, recover truncates the log here as a broker does"
+        "corruption is followed by a complete batch at byte {next}, which opening the log for writing would \
+         delete; salvage copies all complete batches to another directory, recover truncates the log here as a \
+         broker does"
     );
     Err(Error::new(ErrorKind::InvalidFile(message)).at(segment.size()).with_path(segment.path()))
 }

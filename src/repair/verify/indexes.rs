@@ -1,9 +1,9 @@
-//! The offset and time index of a segment, checked beside a walk over its batches.
+//! Checks the offset and time indexes of a segment while its batches are read.
 //!
-//! `kafka-dump-log` calls an offset entry a mismatch unless its offset is the last one of the batch at its position; brokers
-//! before 3.0 wrote others, which work as well. An entry does harm where a lookup that uses it would miss a batch: where its
-//! position is no batch's start, or a batch before that has its offset or a larger one. Likewise in the time index, where a
-//! batch before the entry's has its timestamp or a larger one.
+//! `kafka-dump-log` reports an offset entry as a mismatch unless its offset is the last one of the batch at its
+//! position. Brokers before 3.0 wrote other entries, which work as well. An entry is an error if a lookup that uses it
+//! would miss a batch: if no batch starts at its position, or if an earlier batch has its offset or a larger one. The
+//! same applies to a time index entry, if an earlier batch has its timestamp or a larger one.
 
 use std::path::{Path, PathBuf};
 
@@ -12,23 +12,23 @@ use crate::format::header::{BatchHeader, NO_TIMESTAMP};
 use crate::log::index::{OffsetEntry, OffsetIndex, TimeEntry, TimeIndex};
 use crate::repair::verify::report::{Finding, Report, Severity};
 
-/// Bytes between two entries from which on an index is called sparse; a broker's default is 4096.
+/// An index is reported as sparse if two entries are more than this many bytes apart. A broker's default is 4096.
 const SPARSE_LEN: u64 = 1 << 20;
 const OFFSET_ENTRY_LEN: u64 = 8;
 const TIME_ENTRY_LEN: u64 = 12;
 
-const REBUILD: &str = "rebuild_indexes makes it anew";
+const REBUILD: &str = "rebuild_indexes writes a new one";
 
-/// What is known of the log before a batch.
+/// The state of the log before a batch.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Before {
-    /// Last offset of the batches before.
+    /// Last offset of the earlier batches.
     pub(crate) last_offset: Option<i64>,
-    /// Largest timestamp of the batches before.
+    /// Largest timestamp of the earlier batches.
     pub(crate) max_timestamp: i64,
 }
 
-/// Goes through an offset index while the batches pass.
+/// Checks an offset index while the batches are read.
 pub(crate) struct OffsetCheck {
     index: OffsetIndex,
     slot: u64,
@@ -38,7 +38,7 @@ pub(crate) struct OffsetCheck {
 }
 
 impl OffsetCheck {
-    /// Opens the index, or says that it is missing.
+    /// Opens the index. Reports a missing one.
     pub(crate) fn open(path: &Path, base_offset: i64, report: &mut Report) -> Result<Option<Self>> {
         let index = match OffsetIndex::open(path, Some(base_offset)) {
             Ok(index) => index,
@@ -55,7 +55,8 @@ impl OffsetCheck {
 
     fn advance(&mut self, entry: OffsetEntry, report: &mut Report) -> Result<()> {
         if self.previous.is_some_and(|previous| previous.offset >= entry.offset) {
-            let message = format!("the entry's offset is not above the one before; lookups go wrong: {REBUILD}");
+            let message =
+                format!("the entry's offset is not above that of the previous entry, so lookups fail; {REBUILD}");
             self.add(Severity::Error, "index_order", entry, message, report);
         }
         let last = self.previous.map_or(0, position_of);
@@ -72,22 +73,22 @@ impl OffsetCheck {
         report.add(Finding { severity, kind, path, position, offset: Some(entry.offset), message });
     }
 
-    /// A batch passes.
+    /// Checks the entries up to a batch.
     pub(crate) fn batch(&mut self, batch: &BatchHeader, before: Before, report: &mut Report) -> Result<()> {
         while let Some(entry) = self.current.filter(|entry| position_of(*entry) <= batch.position()) {
             let (position, last_offset) = (entry.position, batch.last_offset());
             if position_of(entry) < batch.position() {
-                let message = format!("no batch begins at byte {position}, where the entry points; {REBUILD}");
+                let message = format!("no batch starts at byte {position}, to which the entry points; {REBUILD}");
                 self.add(Severity::Error, "index_position", entry, message, report);
             } else if before.last_offset.is_some_and(|last| last >= entry.offset) {
                 let message = format!(
-                    "a batch before byte {position} has this offset or a larger one: a lookup misses it; {REBUILD}"
+                    "a batch before byte {position} has this offset or a larger one, so lookups miss it; {REBUILD}"
                 );
                 self.add(Severity::Error, "index_mismatch", entry, message, report);
             } else if entry.offset != last_offset {
                 let message = format!(
-                    "the batch at byte {position} ends at offset {last_offset}: kafka-dump-log calls that a mismatch, \
-                     lookups work; brokers before 3.0 and appends of several batches leave it"
+                    "the batch at byte {position} ends at offset {last_offset}; lookups work, but kafka-dump-log \
+                     reports a mismatch: normal after brokers before 3.0 and appends of several batches"
                 );
                 self.add(Severity::Info, "index_offset", entry, message, report);
             }
@@ -96,7 +97,7 @@ impl OffsetCheck {
         Ok(())
     }
 
-    /// Bytes up to here are damaged: what points to them is not looked at.
+    /// Skips the entries that point to corruption before `end`.
     pub(crate) fn skip(&mut self, end: u64, report: &mut Report) -> Result<()> {
         while let Some(entry) = self.current.filter(|entry| position_of(*entry) < end) {
             self.advance(entry, report)?;
@@ -104,17 +105,17 @@ impl OffsetCheck {
         Ok(())
     }
 
-    /// The log ends at `end`.
+    /// Checks the remaining entries. The log ends at `end`.
     pub(crate) fn finish(mut self, end: u64, report: &mut Report) -> Result<()> {
         while let Some(entry) = self.current {
-            let message = format!("the entry points to byte {}, the log ends at {end}; {REBUILD}", entry.position);
+            let message = format!("the entry points to byte {}, but the log ends at {end}; {REBUILD}", entry.position);
             self.add(Severity::Error, "index_position", entry, message, report);
             self.advance(entry, report)?;
         }
         let last = self.previous.map_or(0, position_of);
         let gap = self.largest_gap.max(end.saturating_sub(last));
         if gap > SPARSE_LEN {
-            let message = format!("{gap} bytes lie between two entries, so lookups read that much; {REBUILD}");
+            let message = format!("two entries are {gap} bytes apart, so lookups read that much; {REBUILD}");
             report.about(Severity::Info, "index_sparse", self.index.path(), message);
         }
         Ok(())
@@ -125,7 +126,7 @@ fn position_of(entry: OffsetEntry) -> u64 {
     u64::from(entry.position.cast_unsigned())
 }
 
-/// Goes through a time index while the batches pass.
+/// Checks a time index while the batches are read.
 pub(crate) struct TimeCheck {
     index: TimeIndex,
     slot: u64,
@@ -134,7 +135,7 @@ pub(crate) struct TimeCheck {
 }
 
 impl TimeCheck {
-    /// Opens the index. A missing one is noted at the end: without timestamps there is nothing to index.
+    /// Opens the index. A missing one is reported later, because a log without timestamps needs none.
     pub(crate) fn open(path: &Path, base_offset: i64, report: &mut Report) -> Result<Option<Self>> {
         let index = match TimeIndex::open(path, Some(base_offset)) {
             Ok(index) => index,
@@ -151,7 +152,7 @@ impl TimeCheck {
 
     fn advance(&mut self, entry: TimeEntry, report: &mut Report) -> Result<()> {
         if self.previous.is_some_and(|before| before.timestamp >= entry.timestamp || before.offset > entry.offset) {
-            let message = format!("the entry is not after the one before it; lookups go wrong: {REBUILD}");
+            let message = format!("the entry is not after the previous entry, so lookups fail; {REBUILD}");
             self.add(Severity::Error, "time_index_order", entry, message, report);
         }
         self.previous = Some(entry);
@@ -166,7 +167,8 @@ impl TimeCheck {
         report.add(Finding { severity, kind, path, position, offset: Some(entry.offset), message });
     }
 
-    /// A batch passes; `max_timestamp` is the largest of its records, where they could be read.
+    /// Checks the entries up to a batch. `max_timestamp` is the largest timestamp of its records that could be
+    /// decoded.
     pub(crate) fn batch(
         &mut self,
         batch: &BatchHeader,
@@ -178,7 +180,8 @@ impl TimeCheck {
             let (timestamp, last_offset) = (entry.timestamp, batch.last_offset());
             if before.max_timestamp >= timestamp {
                 let message = format!(
-                    "a batch before the entry's has timestamp {timestamp} or a larger one: a lookup misses it; {REBUILD}"
+                    "a batch before the entry's has timestamp {timestamp} or a larger one, so lookups miss it; \
+                     {REBUILD}"
                 );
                 self.add(Severity::Error, "time_index_mismatch", entry, message, report);
             } else if before.max_timestamp.max(max_timestamp).max(batch.max_timestamp()) < timestamp {
@@ -186,14 +189,14 @@ impl TimeCheck {
                 self.add(Severity::Warning, "time_index_timestamp", entry, message, report);
             } else if entry.offset != last_offset {
                 let message = format!(
-                    "the batch that has the offset ends at {last_offset}: kafka-dump-log does not find it, lookups work; \
-                     brokers before 3.0 leave it"
+                    "the entry's batch ends at offset {last_offset}; lookups work, but kafka-dump-log does not \
+                     find the batch: normal after brokers before 3.0"
                 );
                 self.add(Severity::Info, "time_index_offset", entry, message, report);
             } else if max_timestamp != timestamp {
                 let message = format!(
-                    "the batch's largest timestamp is {max_timestamp}, the entry's {timestamp}: kafka-dump-log calls that \
-                     a mismatch, lookups work"
+                    "the batch's largest timestamp is {max_timestamp}, the entry's is {timestamp}; lookups work, but \
+                        kafka-dump-log reports a mismatch"
                 );
                 self.add(Severity::Info, "time_index_value", entry, message, report);
             }
@@ -202,7 +205,7 @@ impl TimeCheck {
         Ok(())
     }
 
-    /// Says that there is no time index.
+    /// Reports a missing time index.
     pub(crate) fn missing(log: &Path, max_timestamp: i64, report: &mut Report) {
         let path = log.with_extension("timeindex");
         let severity = if max_timestamp == NO_TIMESTAMP { Severity::Info } else { Severity::Warning };
@@ -211,7 +214,7 @@ impl TimeCheck {
         }
     }
 
-    /// Batches below an offset are damaged: what points to them is not looked at.
+    /// Skips the entries that point to corrupt batches below an offset.
     pub(crate) fn skip(&mut self, below: i64, report: &mut Report) -> Result<()> {
         while let Some(entry) = self.current.filter(|entry| entry.offset < below) {
             self.advance(entry, report)?;
@@ -219,10 +222,10 @@ impl TimeCheck {
         Ok(())
     }
 
-    /// The log ends; its largest timestamp is given.
+    /// Checks the remaining entries. `max_timestamp` is the log's largest timestamp.
     pub(crate) fn finish(mut self, max_timestamp: i64, is_last: bool, report: &mut Report) -> Result<()> {
         while let Some(entry) = self.current {
-            let message = format!("no batch has the offset or a larger one; {REBUILD}");
+            let message = format!("no batch has the entry's offset or a larger one; {REBUILD}");
             self.add(Severity::Error, "time_index_mismatch", entry, message, report);
             self.advance(entry, report)?;
         }
@@ -230,8 +233,8 @@ impl TimeCheck {
         if last < max_timestamp {
             let severity = if is_last { Severity::Info } else { Severity::Warning };
             let message = format!(
-                "the index ends at timestamp {last}, the log's largest is {max_timestamp}: normal for a running broker's \
-                 last segment, else lookups by time pass the segment by; {REBUILD}"
+                "the index ends at timestamp {last}, but the log's largest is {max_timestamp}: normal for the last \
+                 segment of a running broker, otherwise lookups by time skip this segment; {REBUILD}"
             );
             report.about(severity, "time_index_incomplete", self.index.path(), message);
         }
@@ -239,7 +242,7 @@ impl TimeCheck {
     }
 }
 
-/// An index that can't be opened.
+/// Reports an index that cannot be opened.
 fn missing(error: &Error, path: &Path, report: &mut Report) {
     if error.is_not_found() {
         note_missing(Severity::Warning, path, report);
@@ -249,19 +252,20 @@ fn missing(error: &Error, path: &Path, report: &mut Report) {
 }
 
 fn note_missing(severity: Severity, path: &Path, report: &mut Report) {
-    let message = format!("there is no such index; a broker makes it when it starts, or {REBUILD}");
+    let message = format!("the index does not exist; a broker creates it when it starts, or {REBUILD}");
     report.about(severity, "index_missing", path, message);
 }
 
-/// Half entries, and zeros after the last.
+/// Reports incomplete entries, and zeros after the last entry.
 fn check_len(path: &Path, entry_len: u64, slots: u64, entries: u64, report: &mut Report) -> Result<()> {
     let len = std::fs::metadata(path).map_err(|error| Error::from(error).with_path(path))?.len();
     if len != slots.saturating_mul(entry_len) {
-        let message = format!("{len} bytes are no whole number of entries of {entry_len} bytes; {REBUILD}");
+        let message =
+            format!("the length of {len} bytes is not a multiple of the entry size of {entry_len} bytes; {REBUILD}");
         report.about(Severity::Warning, "index_len", path, message);
     }
     if entries < slots {
-        let message = "zeros follow the last entry: the index of a running or killed broker".to_owned();
+        let message = "zeros follow the last entry: normal for a running or killed broker".to_owned();
         report.about(Severity::Info, "index_zero_tail", path, message);
     }
     Ok(())

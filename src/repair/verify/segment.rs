@@ -144,8 +144,9 @@ impl SegmentCheck<'_, '_> {
             let relative = last.checked_sub(base).unwrap_or(i64::MAX);
             if !(0..=i64::from(i32::MAX)).contains(&relative) {
                 let message = format!(
-                    "the batch ends at offset {last}, which is outside the range of the indexes of a segment with base offset {base}: \
-                        a broker splits the segment when it recovers, or does not start; salvage keeps the batches"
+                    "the batch ends at offset {last}, which is outside the range of the indexes of a segment with \
+                     base offset {base}: a broker splits the segment when it recovers, or does not start; salvage \
+                     keeps the batches"
                 );
                 self.add(Severity::Error, "offset_overflow", place, message);
             } else if first < base {
@@ -160,12 +161,12 @@ impl SegmentCheck<'_, '_> {
         let Some(expected) = self.log.end_offset else { return };
         if first < expected {
             let (at, offset) = match self.suspect {
-                Some((at, before)) if first >= before => (at, None), // the offset of the previous batch is the wrong one
+                Some((at, before)) if first >= before => (at, None), // the previous offset is the wrong one
                 _ => (position, Some(first)),
             };
             let message = format!(
-                "the batch starts at offset {first}, but the previous one ends at {}: consumers get offsets twice or not \
-                    at all; salvage keeps the batches that are in order",
+                "the batch starts at offset {first}, but the previous one ends at {}: consumers get offsets twice \
+                 or not at all; salvage keeps the batches that are in order",
                 expected.saturating_sub(1)
             );
             self.add(Severity::Error, "offset_order", (at, offset), message);
@@ -248,7 +249,8 @@ impl SegmentCheck<'_, '_> {
             let message = match self.gap_count {
                 1 => format!("offsets {expected} to {last} are missing between batches: normal in a compacted log"),
                 count => format!(
-                    "{count} gaps between batches, the first from offset {expected} to {last}: normal in a compacted log"
+                    "{count} gaps between batches, the first from offset {expected} to {last}: normal in a \
+                     compacted log"
                 ),
             };
             self.add(Severity::Info, "offset_gap", (position, Some(expected)), message);
@@ -310,8 +312,8 @@ impl SegmentCheck<'_, '_> {
         for missing in with_data.filter(is_missing) {
             let (producer, first) = (missing.producer_id, missing.first_offset);
             let message = format!(
-                "the transaction of producer {producer} that started at offset {first} was aborted, but no entry lists it: \
-                    consumers with read_committed get its records; rebuild_indexes replaces the index"
+                "the transaction of producer {producer} that started at offset {first} was aborted, but no entry \
+                 lists it: consumers with read_committed get its records; rebuild_indexes replaces the index"
             );
             let (path, offset) = (path.clone(), Some(missing.last_offset));
             let (severity, kind) = (Severity::Error, "aborted_transaction_missing");
@@ -374,7 +376,8 @@ impl Visitor for SegmentCheck<'_, '_> {
             }
             _ => (
                 Severity::Error,
-                "a broker that recovers truncates the log here and deletes all later segments; salvage keeps all complete batches",
+                "a broker that recovers truncates the log here and deletes all later segments; salvage keeps all \
+                 complete batches",
             ),
         };
         let message = format!("{length} bytes are not a batch: {}; {advice}", fault.message);
