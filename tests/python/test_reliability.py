@@ -296,7 +296,7 @@ def test_a_forked_child_neither_writes_through_a_writer_nor_keeps_its_lock(tmp_p
     assert code == 0, errors
     refused = printed.splitlines()
     assert len(refused) >= 4
-    assert all("parent of this process" in line or "another LogWriter" in line for line in refused)
+    assert all("fork" in line or "another LogWriter" in line for line in refused)
     table = kbat.scan(tmp_path / "orders-0", columns=["offset", "key"]).to_pyarrow().to_pydict()
     assert table == {"offset": [0, 1, 2], "key": [b"parent", b"parent", b"again"]}
     assert kbat.verify(tmp_path / "orders-0").ok
@@ -352,7 +352,7 @@ def test_a_threaded_iterator_raises_in_a_forked_child_and_continues_in_the_paren
     code, printed, errors = run(_FORKED_ITERATOR, path)
     assert code == 0, errors
     message, rows = printed.splitlines()
-    assert "created before a fork" in message
+    assert "fork" in message
     assert int(rows) == 200 * 100 - first
 
 
@@ -386,7 +386,7 @@ def cases(tail: str) -> Iterator[tuple[str, Bytes, bytes, list[int]]]:
 
 def known(*tails: str) -> list[Any]:
     """Every tail; those that are a known failure are marked."""
-    reason = "the tail hides the good batches"
+    reason = "the length of the last batch that is read may lead into zeros"
     return [pytest.param(tail, marks=pytest.mark.xfail(reason=reason) if tail in tails else []) for tail in _TAILS]
 
 
@@ -400,7 +400,7 @@ def test_a_writer_truncates_no_good_batch_behind_missing_bytes(tail: str, tmp_pa
         assert not kbat.verify(partition).ok, case
 
 
-@pytest.mark.parametrize("tail", known("torn"))
+@pytest.mark.parametrize("tail", _TAILS)
 def test_a_scan_raises_if_a_good_batch_lies_behind_missing_bytes(tail: str, tmp_path: Path) -> None:
     for case, segment, data, _ in cases(tail):
         partition = segment.write(tmp_path / "orders-0", data)
@@ -411,7 +411,7 @@ def test_a_scan_raises_if_a_good_batch_lies_behind_missing_bytes(tail: str, tmp_
         pytest.fail(f"{case}: {found}")
 
 
-@pytest.mark.parametrize("tail", known("torn", "zeros"))
+@pytest.mark.parametrize("tail", _TAILS)
 def test_readers_that_continue_keep_a_good_batch_behind_missing_bytes(tail: str, tmp_path: Path) -> None:
     for case, segment, data, expected in cases(tail):
         partition = segment.write(tmp_path / "orders-0", data)
@@ -419,7 +419,7 @@ def test_readers_that_continue_keep_a_good_batch_behind_missing_bytes(tail: str,
         assert all(each == expected for each in found.values()), f"{case}: {found}"
 
 
-@pytest.mark.parametrize("tail", known("torn", "zeros"))
+@pytest.mark.parametrize("tail", _TAILS)
 def test_salvage_keeps_a_good_batch_behind_missing_bytes(tail: str, tmp_path: Path) -> None:
     for case, segment, data, expected in cases(tail):
         partition = segment.write(tmp_path / "orders-0", data)
@@ -428,13 +428,117 @@ def test_salvage_keeps_a_good_batch_behind_missing_bytes(tail: str, tmp_path: Pa
         shutil.rmtree(tmp_path / "saved")
 
 
-@pytest.mark.parametrize("tail", known("torn", "zeros"))
+@pytest.mark.parametrize("tail", known("zeros"))
 def test_the_end_of_a_log_is_not_before_a_good_batch(tail: str, tmp_path: Path) -> None:
     for missing in (10, 500, 1500, 1900):
         segment, data, _ = with_missing_bytes(2000, missing, 30, 2, tail)
         partition = segment.write(tmp_path / f"orders-{missing}", data)
         with pytest.raises(kbat.KbatError):
             _ = kbat.PartitionLog(partition).end_offset
+
+
+@pytest.mark.xfail(reason="17 zeros are taken for zeros up to the end")
+@pytest.mark.parametrize("zeros", [17, 20, 61, 300])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_writer_truncates_no_good_batch_behind_zeros(shape: str, zeros: int, tmp_path: Path) -> None:
+    """Zeros are the end of a log only if they reach up to the end of the file."""
+    segment = segment_of(shape)
+    for at in (0, 1, 3):
+        data = bytearray(segment.data)
+        place = segment.position(2) + at
+        data[place : place + zeros] = bytes(zeros)
+        partition = segment.write(tmp_path / "orders-0", bytes(data))
+        with pytest.raises(kbat.CorruptError):
+            kbat.LogWriter(partition)
+        assert (partition / f"{0:020}.log").read_bytes() == data
+
+
+@pytest.mark.xfail(reason="batches over the limit are no candidates after corruption")
+def test_a_limit_is_no_reason_to_truncate_a_good_batch(tmp_path: Path) -> None:
+    segment = Bytes([batch(0, 2), batch(2)[:90], batch(5, value=b"large" * 400)])
+    partition = segment.write(tmp_path / "orders-0")
+    with pytest.raises(kbat.KbatError):
+        kbat.LogWriter(partition, limits=kbat.Limits(batch_len=1000))
+    assert (partition / f"{0:020}.log").read_bytes() == segment.data
+
+
+@pytest.mark.xfail(reason="the offset of the last batch is not compared with those before it")
+def test_a_writer_does_not_continue_at_an_offset_that_exists(tmp_path: Path) -> None:
+    segment = Bytes([batch(3 * index) for index in range(10)])
+    data = bytearray(segment.data)
+    data[segment.position(9) + 7] = 5
+    partition = segment.write(tmp_path / "orders-0", bytes(data))
+    with pytest.raises(kbat.KbatError):
+        _ = kbat.PartitionLog(partition).end_offset
+    with pytest.raises(kbat.KbatError):
+        kbat.LogWriter(partition)
+
+
+@pytest.mark.xfail(reason="the length of a batch outside the bounds is trusted")
+@pytest.mark.parametrize("bounds", [{"start_offset": 2}, {"start_timestamp": NOW + 2}])
+def test_a_bounded_scan_raises_rather_than_lose_a_good_batch(bounds: dict[str, Any], tmp_path: Path) -> None:
+    """Bytes are missing in a batch before the bounds, so that its length leads into the batch that they include."""
+    segment = Bytes([batch(0, 2, value=b"x" * 2000), batch(2, 1, value=b"y" * 20_000)])
+    data = segment.data[:1000] + segment.data[1008:]
+    partition = segment.write(tmp_path / "orders-0", data)
+    assert offsets(partition, "skip", **bounds) == [2]
+    with pytest.raises(kbat.KbatError):
+        kbat.scan(partition, **bounds).to_pyarrow()
+    with pytest.raises(kbat.KbatError):
+        _ = kbat.PartitionLog(partition).end_offset
+    with pytest.raises(kbat.KbatError):
+        kbat.PartitionLog(partition).find_offset(2)
+
+
+@pytest.mark.xfail(reason="the largest timestamp of a segment is found by lengths that may be corrupt")
+@pytest.mark.parametrize("mode", ["skip", "report"])
+def test_a_time_range_has_the_rows_after_a_corrupt_length(mode: Any, tmp_path: Path) -> None:  # noqa: ANN401 -- one of two literals
+    """The length of the first batch leads to the end of the file."""
+    segment = Bytes([batch(3 * index) for index in range(4)])
+    data = bytearray(segment.data)
+    data[8:12] = (len(data) - 12).to_bytes(4, "big")
+    partition = segment.write(tmp_path / "orders-0", bytes(data))
+    assert offsets(partition, mode) == list(range(3, 12))
+    assert offsets(partition, mode, start_timestamp=NOW + 5) == list(range(5, 12))
+
+
+@pytest.mark.xfail(reason="a value is believed to hold a batch that goes on after it")
+def test_good_batches_between_two_corrupt_ones_are_kept(tmp_path: Path) -> None:
+    """A byte is missing in each, so that the value of the first seems to end inside the next batch."""
+    value = bytes(index * index % 251 for index in range(2000))
+    good = [batch(3 + 3 * index) for index in range(4)]
+    segment = Bytes([batch(0, 2), batch(2, 1, value=value), *good, batch(15, 1, value=value), batch(16)])
+    first, second = segment.position(1) + 300, segment.position(6) + 300
+    data = segment.data[:first] + segment.data[first + 1 : second] + segment.data[second + 1 :]
+    partition = segment.write(tmp_path / "orders-0", data)
+    expected = segment.offsets(1, 6)
+    assert all(each == expected for each in in_every_way(partition, data).values())
+    kbat.salvage(partition, tmp_path / "saved")
+    assert offsets(tmp_path / "saved") == expected
+
+
+@pytest.mark.xfail(reason="corrupt headers are believed")
+@pytest.mark.parametrize("corrupt", ["shorter", "longer"])
+def test_corruption_does_not_decide_which_replica_is_longer(corrupt: str, tmp_path: Path) -> None:
+    """The last offset delta of the shorter one is too high, or a length in the longer one leads past its end."""
+    for name, count in (("shorter", 10), ("longer", 30)):
+        segment = Bytes([batch(3 * index) for index in range(count)])
+        data = bytearray(segment.data)
+        if name == corrupt:
+            byte = {"shorter": segment.position(9) + 24, "longer": segment.position(count - 10) + 9}[name]
+            data[byte] ^= 0x40
+        segment.write(tmp_path / name / "orders-0", bytes(data))
+    found = offsets([tmp_path / "shorter", tmp_path / "longer"], "skip", replicas="longest")
+    assert len(found) >= 87
+
+
+@pytest.mark.parametrize("tail", [bytes(10), batch(90)[:5], batch(90)[:40]])
+@pytest.mark.parametrize("shape", ["v0-none", "v1-none"])
+def test_a_short_tail_of_a_buffer_hides_no_good_message(shape: str, tail: bytes) -> None:
+    segment = segment_of(shape, 20)
+    place = segment.position(3) + 30
+    data = segment.data[:place] + b"Z" + segment.data[place:] + tail
+    assert offsets(data, "skip") == segment.offsets(3)
 
 
 def test_a_batch_that_was_not_written_completely_is_truncated(tmp_path: Path) -> None:
@@ -858,7 +962,7 @@ def test_topics_and_partitions_select_what_brute_force_does(
         options: dict[str, Any] = {"topics": topics, "partitions": partitions}
         unmatched = [p for p in topics or [] if not any(fnmatchcase(topic, p) for topic, _ in every)]
         if unmatched or not expected:
-            with pytest.raises(ValueError, match=r"no topic matches|none of the partitions"):
+            with pytest.raises(ValueError, match=r"no topic|none of the"):
                 kbat.scan(root, **options)
             continue
         expected.sort()
@@ -965,11 +1069,11 @@ def test_salvage_and_recover_of_an_empty_directory_are_errors(tmp_path: Path) ->
 
 def test_partitions_and_log_directories_are_not_confused(tmp_path: Path) -> None:
     partition = write_log(tmp_path / "orders-0")
-    with pytest.raises(ValueError, match="PartitionLog"):
+    with pytest.raises(ValueError, match="partition directory"):
         kbat.LogDirectory(partition)
-    with pytest.raises(ValueError, match="LogDirectory"):
+    with pytest.raises(ValueError, match="log directory"):
         kbat.PartitionLog(tmp_path)
-    with pytest.raises(ValueError, match="LogDirectory"):
+    with pytest.raises(ValueError, match="log directory"):
         kbat.PartitionLog(LOG_DIR)
     for missing in (kbat.LogDirectory, kbat.PartitionLog):
         with pytest.raises(FileNotFoundError, match="nothing"):
