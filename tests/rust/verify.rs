@@ -167,7 +167,10 @@ fn verify_of_one_log_knows_whether_the_log_goes_on_behind_it() {
     fs::File::options().write(true).open(&log).unwrap().set_len(len - 1).unwrap();
     let whole = report(&place);
     let alone = report(&log);
-    assert!(alone.findings[0].message.ends_with("deletes all later segments; salvage keeps all complete batches"), "{alone}");
+    assert!(
+        alone.findings[0].message.ends_with("deletes all later segments; salvage keeps all complete batches"),
+        "{alone}"
+    );
     assert!(whole.findings.contains(&alone.findings[0]), "{whole}");
     let is_later = |name: &&String| name.ends_with(".log") && !name.starts_with("00000000000000000000");
     for name in partition_files(&place).iter().filter(is_later) {

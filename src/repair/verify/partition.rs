@@ -1,4 +1,4 @@
-//! A partition directory: its segments in order, and the files that are of no segment.
+//! Checks a partition directory: the order of its segments, and the files that do not belong to a segment.
 
 use std::fs;
 use std::io::ErrorKind as IoErrorKind;
@@ -17,10 +17,10 @@ use crate::store::names::{
     LEADER_EPOCHS, LogFile, LogFileKind, LogFileState, PARTITION_METADATA, SnapshotFile, stops_a_broker,
 };
 
-/// Files that a partition directory may hold beside those of segments.
+/// Files of a partition directory that do not belong to a segment.
 const KNOWN: [&str; 4] = [LEADER_EPOCHS, PARTITION_METADATA, "quorum-state", HOLES];
 
-/// Checks a partition. Returns the offsets of its start and end; `None` without a segment.
+/// Checks a partition. Returns its start and end offsets, or `None` if it has no segment.
 pub(crate) fn check_partition(
     directory: &Path,
     limits: &Limits,
@@ -32,7 +32,7 @@ pub(crate) fn check_partition(
     let logs: Vec<(i64, PathBuf)> =
         inventory.of_kind(LogFileKind::Log).map(|(base, path)| (base, path.to_path_buf())).collect();
     let Some((start_offset, _)) = logs.first().cloned() else {
-        report.about(Severity::Info, "no_segment", directory, "the directory holds no segment");
+        report.about(Severity::Info, "no_segment", directory, "the directory contains no segment");
         return Ok(None);
     };
     let mut log = Log { states: ProducerStates::new(), replayed: start_offset == 0, ..Log::default() };
@@ -62,7 +62,7 @@ pub(crate) fn check_partition(
     Ok(Some((start_offset, end_offset)))
 }
 
-/// Notes a file that can't be opened; the others can.
+/// Reports a file that cannot be opened, so that others are still checked.
 pub(crate) fn unreadable(error: Error, path: &Path, report: &mut Report) -> Result<()> {
     match error.kind() {
         ErrorKind::Io(io) if matches!(io.kind(), IoErrorKind::PermissionDenied | IoErrorKind::NotFound) => {
@@ -73,19 +73,19 @@ pub(crate) fn unreadable(error: Error, path: &Path, report: &mut Report) -> Resu
     }
 }
 
-/// Notes the size of a segment.
+/// Counts a segment and its size.
 pub(crate) fn count(path: &Path, report: &mut Report) -> Result<()> {
     let len = fs::metadata(path).map_err(|error| Error::from(error).with_path(path))?.len();
     report.segment_count = report.segment_count.saturating_add(1);
     report.byte_count = report.byte_count.saturating_add(len);
     if len > i32::MAX.cast_unsigned().into() {
-        let message = format!("{len} bytes are more than a broker opens (2^31 - 1); salvage splits the segment");
+        let message = format!("the segment has {len} bytes, but a broker opens at most 2^31 - 1; salvage splits it");
         report.about(Severity::Error, "segment_len", path, message);
     }
     Ok(())
 }
 
-/// Files that don't belong, by their names.
+/// Reports files with unexpected names.
 fn check_names(inventory: &Inventory, report: &mut Report) {
     for path in &inventory.others {
         let name = name_of(path);
@@ -93,19 +93,19 @@ fn check_names(inventory: &Inventory, report: &mut Report) {
             continue;
         }
         if LogFile::parse(&name).is_some_and(|file| file.state != LogFileState::Live) || name.ends_with(".deleted") {
-            let message = "left by a deletion or compaction that did not end: a broker settles it when it starts";
+            let message = "left by an interrupted deletion or compaction: a broker cleans up when it starts";
             report.about(Severity::Info, "leftover_file", path, message);
         } else if stops_a_broker(&name) {
-            let message =
-                "a broker takes the name for a segment's, finds no offset in it and does not start: move the file away";
+            let message = "a broker treats this as a file of a segment, finds no offset in the name and does not \
+                start: move the file away";
             report.about(Severity::Error, "file_name", path, message);
         } else {
-            report.about(Severity::Info, "unknown_file", path, "no file of Kafka's has this name");
+            report.about(Severity::Info, "unknown_file", path, "not the name of a file that Kafka writes");
         }
     }
     for (file, path) in &inventory.files {
         if name_of(path) != file.to_string() {
-            let message = format!("a broker writes this name with 20 digits, {file}, and does not find the file");
+            let message = format!("a broker expects 20 digits, {file}, and does not find this file");
             report.about(Severity::Warning, "file_name", path, message);
         }
         let of_segment = !matches!(file.kind, LogFileKind::Log | LogFileKind::ProducerSnapshot);
@@ -114,37 +114,40 @@ fn check_names(inventory: &Inventory, report: &mut Report) {
                 Severity::Warning,
                 "orphan_index",
                 path,
-                "there is no .log to it: a broker deletes it when it starts",
+                "its .log does not exist: a broker deletes this file when it starts",
             );
         }
     }
 }
 
-/// What lies between a segment and the one before it. Gaps are judged when the whole log was seen.
+/// Compares a segment's base offset with the end of the previous segment. Gaps are judged after the whole log has been
+/// read.
 fn between(base_offset: i64, path: &Path, log: &Log, gaps: &mut Vec<Finding>, report: &mut Report) {
     let Some(expected) = log.end_offset.filter(|expected| *expected != base_offset) else { return };
     let (path, offset) = (path.to_path_buf(), Some(base_offset));
     if expected > base_offset {
         let (severity, kind) = (Severity::Error, "segments_overlap");
         let before = expected.saturating_sub(1);
-        let message = format!("the segment before ends at offset {before}: consumers get records twice");
+        let message = format!("the previous segment ends at offset {before}: consumers get records twice");
         report.add(Finding { severity, kind, path, position: None, offset, message });
         return;
     }
     let (severity, kind) = (Severity::Warning, "segment_gap");
     let lost = base_offset.saturating_sub(1);
-    let message =
-        format!("offsets {expected} to {lost} are in no segment: normal in a compacted log, else a file is missing");
+    let message = format!(
+        "offsets {expected} to {lost} are in no segment: normal in a compacted log, otherwise a file is missing"
+    );
     gaps.push(Finding { severity, kind, path, position: None, offset, message });
 }
 
-/// The snapshot at an offset against the replay. Where the replay knows nothing, it begins with the snapshot.
+/// Compares the snapshot at an offset with the replayed producers. If these are unknown, the replay starts with the
+/// snapshot.
 fn check_snapshot(inventory: &Inventory, offset: i64, log: &mut Log, report: &mut Report) {
     let Some(path) = inventory.files.get(&LogFile::live(offset, LogFileKind::ProducerSnapshot)) else { return };
     let snapshot = match ProducerSnapshot::read(path) {
         Ok(snapshot) => snapshot,
         Err(error) => {
-            let message = format!("{}; a broker deletes it and reads an older one and the log", error.kind());
+            let message = format!("{}; a broker deletes the file and uses an older one and the log", error.kind());
             report.about(Severity::Warning, "snapshot", path, message);
             return;
         }
@@ -155,12 +158,12 @@ fn check_snapshot(inventory: &Inventory, offset: i64, log: &mut Log, report: &mu
         return;
     }
     let known = log.states.to_snapshot();
-    // a producer that was idle for a day is not in the snapshot
+    // a snapshot omits producers that were idle for a day
     let different = snapshot.entries.iter().find(|entry| !known.entries.contains(entry));
     if let Some(entry) = different {
         let severity = if log.compacted { Severity::Info } else { Severity::Warning };
         let producer = entry.producer_id;
-        let message = format!("producer {producer} is not as the log leaves it: normal in a compacted log");
+        let message = format!("the state of producer {producer} differs from the log: normal in a compacted log");
         report.about(severity, "snapshot_mismatch", path, message);
     }
 }
@@ -168,40 +171,46 @@ fn check_snapshot(inventory: &Inventory, offset: i64, log: &mut Log, report: &mu
 fn check_stray_snapshots(inventory: &Inventory, logs: &[(i64, PathBuf)], end_offset: i64, report: &mut Report) {
     for (offset, path) in inventory.of_kind(LogFileKind::ProducerSnapshot) {
         if offset > end_offset {
-            let message = format!("it is of offset {offset}, the log ends at {end_offset}: a broker deletes it");
+            let message =
+                format!("the snapshot is for offset {offset}, but the log ends at {end_offset}: a broker deletes it");
             report.about(Severity::Warning, "snapshot_beyond_end", path, message);
         } else if offset != end_offset && !logs.iter().any(|(base, _)| *base == offset) {
             report.about(
                 Severity::Info,
                 "snapshot_stray",
                 path,
-                "no segment begins at its offset: a broker deletes it",
+                "no segment starts at the snapshot's offset: a broker deletes it",
             );
         }
     }
 }
 
-/// The leader epochs' file against the batches.
+/// Compares the file of leader epochs with the batches.
 fn check_epochs(directory: &Path, log: &Log, report: &mut Report) {
     let path = directory.join(LEADER_EPOCHS);
     let epochs = match LeaderEpochs::read(&path) {
         Ok(epochs) => epochs,
         Err(error) if error.is_not_found() => {
-            report.about(Severity::Info, "leader_epochs_missing", &path, "brokers before 0.11 write none");
+            report.about(
+                Severity::Info,
+                "leader_epochs_missing",
+                &path,
+                "the file does not exist: normal for brokers before 0.11",
+            );
             return;
         }
         Err(error) => {
-            let message = format!("{}; a broker does not start with it: recover writes it anew", error.kind());
+            let message = format!("{}; a broker does not start with it: recover rewrites the file", error.kind());
             report.about(Severity::Error, "leader_epochs", &path, message);
             return;
         }
     };
-    // the oldest entry moves with the log's start, and those before it go
+    // the oldest entry moves with the start of the log, and older ones are removed
     let oldest = epochs.entries().first().map_or(-1, |entry| entry.epoch);
     for (epoch, first) in log.epochs.iter().filter(|(epoch, _)| *epoch > oldest) {
         let entry = epochs.entries().iter().find(|entry| entry.epoch == *epoch);
         if entry.is_none_or(|entry| entry.start_offset > *first) {
-            let message = format!("a batch of leader epoch {epoch} begins at offset {first}, and no entry says so");
+            let message = format!("a batch of leader epoch {epoch} starts at offset {first}, but no entry lists it");
             let (severity, kind, path) = (Severity::Warning, "leader_epochs_mismatch", path.clone());
             report.add(Finding { severity, kind, path, position: None, offset: Some(*first), message });
         }
@@ -209,7 +218,7 @@ fn check_epochs(directory: &Path, log: &Log, report: &mut Report) {
     let end_offset = log.end_offset.unwrap_or(0);
     if let Some(entry) = epochs.latest().filter(|entry| entry.start_offset > end_offset) {
         let message =
-            format!("epoch {} begins at offset {}, the log ends at {end_offset}", entry.epoch, entry.start_offset);
+            format!("epoch {} starts at offset {}, but the log ends at {end_offset}", entry.epoch, entry.start_offset);
         report.about(Severity::Warning, "leader_epochs_mismatch", &path, message);
     }
 }
@@ -219,11 +228,18 @@ fn check_metadata(directory: &Path, report: &mut Report) {
     match PartitionMetadata::read(&path) {
         Ok(_) => {}
         Err(error) if error.is_not_found() => {
-            report.about(Severity::Info, "partition_metadata_missing", &path, "brokers before 2.8 write none");
+            report.about(
+                Severity::Info,
+                "partition_metadata_missing",
+                &path,
+                "the file does not exist: normal for brokers before 2.8",
+            );
         }
         Err(error) => {
-            let message =
-                format!("{}; a broker does not start with it, and makes a new one where it is away", error.kind());
+            let message = format!(
+                "{}; a broker does not start with it: remove the file, and the broker creates a new one",
+                error.kind()
+            );
             report.about(Severity::Error, "partition_metadata", &path, message);
         }
     }
