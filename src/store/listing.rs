@@ -85,17 +85,17 @@ pub(crate) fn list_location(path: &Path, wanted: &dyn Fn(&TopicPartition) -> boo
     Ok(location)
 }
 
-/// The live partitions that the names of subdirectories tell.
+/// Lists the live partitions among the subdirectories, by their names.
 pub(crate) fn partition_directories(path: &Path) -> Result<Vec<TopicPartition>> {
     let is_directory = |entry: &fs::DirEntry| entry.path().is_dir();
     let named = |entry: &fs::DirEntry| entry.file_name().to_str().and_then(parse_partition_directory);
     Ok(entries(path)?.iter().filter_map(|entry| named(entry).filter(|_| is_directory(entry))).collect())
 }
 
-/// Refuses a log directory if one partition is wanted.
+/// Refuses a log directory where a partition directory is expected.
 ///
 /// # Errors
-/// [`ErrorKind::InvalidArgument`] for a directory that contains partition directories; those of listing it.
+/// [`ErrorKind::InvalidArgument`] for a directory that contains partition directories; I/O errors.
 pub(crate) fn refuse_log_directory(path: &Path) -> Result<()> {
     match partition_directories(path)?.first() {
         Some(partition) => {
@@ -202,7 +202,7 @@ fn refuse_compressed(listed: &[fs::DirEntry]) -> Result<()> {
     Ok(())
 }
 
-/// The base offset of a compressed copy of a segment, such as `00000000000000000042.log.gz`.
+/// Parses the base offset from the name of a compressed segment, such as `00000000000000000042.log.gz`.
 pub(crate) fn compressed_base_offset(name: &str) -> Option<i64> {
     let (log, extension) = name.rsplit_once('.')?;
     ["gz", "zst", "lz4", "xz", "bz2", "snappy", "zip"].contains(&extension).then(|| parse_base_offset(log))?

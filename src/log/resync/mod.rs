@@ -3,42 +3,45 @@
 //! Record values may themselves contain batches, so a correct checksum does not prove that a batch belongs to the log.
 //! The rules below decide. They use these terms:
 //!
-//! * A *candidate* has a correct checksum and a header as brokers write it: magic 0 to 2, a size within the input and
-//!   within [`Limits::batch_len`], and counts, ids and attributes in their ranges. Its offset is not below the floor,
-//!   which is the offset after the last good batch (see [`Floor`]), and less than 2³¹ above it.
-//! * The *chain* of a candidate consists of the batches that sizes lead to, from one header to the next. It ends
-//!   *exactly* if it reaches the end of the input, zeros, or a position more than [`Limits::batch_len`] after the
-//!   damaged batch. It ends *truncated* in a batch that extends past the end of the input, and *broken* everywhere
+//! * A header is *plausible* if brokers write such values: magic 0 to 2, a size within [`Limits::batch_len`], counts, ids
+//!   and attributes in their ranges. Its offset must not be below the *floor*, which is the offset after the last good
+//!   batch (see [`Floor`]), and must be less than 2³¹ above it.
+//! * A *candidate* has a plausible header and a correct checksum, and ends within the input.
+//! * The *chain* of a candidate consists of the batches that sizes lead to, from one plausible header to the next. It ends
+//!   *exactly* if it reaches the end of the input, zeros, or a position more than [`Limits::batch_len`] after the damaged
+//!   batch. It ends *truncated* in a batch or header that extends past the end of the input, and *broken* everywhere
 //!   else.
 //!
 //! The search first follows sizes from the damaged batch:
 //!
 //! * **R1** Sizes lead from the damaged batch, over at most 15 more batches with plausible headers, to a batch with a
 //!   correct checksum, to a truncated batch, to zeros up to the end, or to the end of the input: that is the result,
-//!   unless R2 or R3 finds a candidate before it. This is the usual case after a flipped bit in a payload. R1 does not
-//!   apply if R8 refuses one of these positions.
+//!   unless R2, R3 or R4 accepts a candidate before it. This is the usual case after a flipped bit in a payload. R1 does
+//!   not apply if R10 refuses one of these positions.
 //! * **R2** The damaged batch's checksum is correct if the batch ends at the candidate: accept. Only its size, or a
 //!   field outside the checksum, is damaged.
-//! * **R3** The chain of a v2 candidate leads exactly to the result of R1, and neither R4 nor R8 refuses the
-//!   candidate: accept. The damaged batch's size led to a later batch by chance.
-//! * **R13** The sizes lead into zeros that reach up to the end, the chain of a v2 candidate ends where these zeros begin,
-//!   and its offset is after those of the damaged batch, which lost bytes: accept, unless R4 refuses it.
+//! * **R3** The chain of a v2 candidate leads exactly to the result of R1: accept, unless R5 or R10 refuses the
+//!   candidate. The damaged batch's size led to a later batch by chance.
+//! * **R4** R1 leads into zeros that extend to the end, the chain of a v2 candidate ends at the start of these zeros, and
+//!   its offset is after those of the damaged batch: accept, unless R5 refuses the candidate. The damaged batch lost
+//!   bytes.
 //!
-//! If R1 does not apply, every byte after the start of the damaged batch is searched. R2 and these rules are applied
-//! to each candidate in order, and the first match decides:
+//! If R1 does not apply, every byte after the start of the damaged batch is searched. R2 and the following rules are
+//! applied to each candidate in order, and the first one that matches decides:
 //!
-//! * **R4** The bytes before the candidate are the length of its chain: refuse, because it is a value.
-//! * **R5** The candidate has magic 0 or 1 and an offset above 2⁴⁸, and the floor is unknown: refuse. A part of a
+//! * **R5** The bytes before the candidate are the length of its chain: refuse, because it is a value.
+//! * **R6** The candidate has magic 0 or 1 and an offset above 2⁴⁸, and the floor is unknown: refuse. A part of a
 //!   compressed message set can look like a message with any offset.
-//! * **R6** The caller wants any batch ([`Resync::any_batch`]): accept.
-//! * **R7** The chain ends exactly: accept. If the damaged batch extends past the end of the input, the candidate must
+//! * **R7** The caller wants any batch ([`Resync::any_batch`]): accept.
+//! * **R8** The chain ends exactly: accept. If the damaged batch extends past the end of the input, the candidate must
 //!   also have an offset after those of the damaged batch.
-//! * **R12** The chain ends truncated, and the candidate has exactly the next offset after the damaged batch: accept. The damaged batch lost bytes, and the last batch is incomplete.
-//! * **R8** A record of the damaged batch, followed by its lengths, contains the candidate: refuse.
-//! * **R9** The chain is broken, the candidate has magic 0 or 1, and the floor is unknown: refuse. It may be one
+//! * **R9** The chain ends truncated, and the candidate has exactly the next offset after the damaged batch: accept. The
+//!   damaged batch lost bytes, and the last batch is incomplete.
+//! * **R10** A record of the damaged batch, followed by its lengths, contains the candidate: refuse.
+//! * **R11** The chain is broken, the candidate has magic 0 or 1, and the floor is unknown: refuse. It may be one
 //!   message of a compressed set.
-//! * **R10** The chain ends exactly or truncated: accept.
-//! * **R11** The chain is broken: hold the candidate until another is accepted or the search ends; in the latter case
+//! * **R12** The chain ends exactly or truncated: accept.
+//! * **R13** The chain is broken: hold the candidate until another is accepted or the search ends; in the latter case
 //!   the last one held is accepted. Going back from the accepted one, a held candidate replaces it if a batch fits
 //!   between the held candidate's chain and the accepted candidate, both in bytes and in offsets.
 //!
@@ -46,14 +49,14 @@
 //! |---|---|
 //! | R1 | `next_batch_is_found_after_damage_in_any_field`, `zeros_and_cut_batches_at_the_end_are_the_end` |
 //! | R2 | `damage_of_any_length_is_passed_over`, `batches_between_a_hole_and_a_wrong_size_are_found` |
-//! | R4 | `batches_in_a_value_are_never_taken` |
-//! | R6 | `any_batch_is_found_whatever_comes_before_it` |
-//! | R7 | `next_batch_is_found_after_bytes_were_lost_added_or_overwritten` |
-//! | R7 | `a_good_batch_after_missing_bytes_is_found` |
-//! | R8 | `batches_in_the_value_of_the_last_batch_are_never_taken` |
-//! | R8 | `messages_in_the_value_of_a_message_are_never_taken` |
-//! | R12, R13 | `a_good_batch_after_missing_bytes_is_found_before_any_tail` |
-//! | R11 | `a_batch_between_two_damages_is_found`, `batches_between_a_hole_and_a_wrong_size_are_found` |
+//! | R4, R9 | `a_good_batch_after_missing_bytes_is_found_before_any_tail` |
+//! | R5 | `batches_in_a_value_are_never_taken` |
+//! | R7 | `any_batch_is_found_whatever_comes_before_it` |
+//! | R8 | `next_batch_is_found_after_bytes_were_lost_added_or_overwritten` |
+//! | R8 | `a_good_batch_after_missing_bytes_is_found` |
+//! | R10 | `batches_in_the_value_of_the_last_batch_are_never_taken` |
+//! | R10 | `messages_in_the_value_of_a_message_are_never_taken` |
+//! | R13 | `a_batch_between_two_damages_is_found`, `batches_between_a_hole_and_a_wrong_size_are_found` |
 //! | floor | `offsets_that_came_before_are_not_taken_again`, `an_offset_that_is_too_high_does_not_hide_what_follows` |
 //! | budgets | `work_is_bounded_by_the_bytes` |
 //!
@@ -94,9 +97,9 @@ const HOPS: usize = 16;
 /// Work allowed per byte searched, and work of following one header.
 const WORK_PER_BYTE: u64 = 16;
 const HOP_WORK: u64 = 64;
-/// Largest offset of a v0 or v1 message that is plausible if the offset before it is unknown (R5).
+/// Largest offset of a v0 or v1 message that is plausible if the offset before it is unknown (R6).
 const MAX_GUESSED_OFFSET: i64 = 1 << 48;
-/// Largest number of candidates to hold (R11).
+/// Largest number of candidates to hold (R13).
 const HELD_COUNT: usize = 64;
 
 /// The result of a search.
@@ -182,7 +185,7 @@ impl Resync {
     }
 
     /// Finds the first batch with a correct checksum after the one at `damaged`, whatever its offset. Skips a batch
-    /// only if R4 or R5 refuses it.
+    /// only if R5 or R6 refuses it.
     ///
     /// # Errors
     /// I/O errors.
@@ -224,7 +227,7 @@ struct Search<'a> {
     cut: Option<BatchHeader>,
     /// The header of the damaged batch, if it is plausible.
     damaged_header: Option<BatchHeader>,
-    /// Whether to accept batches that may be in a value of the damaged batch (R6).
+    /// Whether to accept batches that may be in a value of the damaged batch (R7).
     is_cautious: bool,
 }
 
@@ -249,7 +252,7 @@ struct Chain {
     sure: (u64, i64),
 }
 
-/// A candidate that R11 holds.
+/// A candidate that R13 holds.
 struct Held {
     header: BatchHeader,
     chain: Chain,
@@ -290,7 +293,7 @@ impl Search<'_> {
             };
             let after = at.saturating_add(u64_of(header.size));
             let is_cut = after > self.end;
-            // R8: the size leads into a value
+            // R10: the size leads into a value
             if self.payload.holds(self.source, &mut self.hops, at)? {
                 return Ok(None);
             }
@@ -302,8 +305,8 @@ impl Search<'_> {
         Ok(None)
     }
 
-    /// Applies R2 and R3: returns a batch before `next`, the result of R1, if the damaged batch's size may have led
-    /// too far.
+    /// Applies R2 to R4: returns a batch before `next`, the result of R1, if the damaged batch's size may have led too
+    /// far.
     fn or_before(&mut self, next: Next) -> Result<Next> {
         let (Next::Batch(goal) | Next::End(goal)) = next;
         let until = if let Next::Batch(position) = next { position } else { self.end };
@@ -319,8 +322,7 @@ impl Search<'_> {
                 return Ok(Next::Batch(header.position));
             }
             let chain = self.follow(&header)?;
-            // R3, v2 only: a message in a message's value is preceded by no length that would tell it from a batch of the
-            // log
+            // R3, v2 only: no length before a message in a message's value distinguishes it from one of the log
             let leads = header.magic == 2 && chain.end == ChainEnd::Exact && chain.position == goal;
             if leads
                 && !is_counted(self.source, &mut self.hops, header.position, goal)?
@@ -328,7 +330,7 @@ impl Search<'_> {
             {
                 return Ok(Next::Batch(header.position));
             }
-            // R13
+            // R4
             if matches!(next, Next::End(_)) && chain.position < goal && self.precedes_zeros(&header, &chain)? {
                 return Ok(Next::Batch(header.position));
             }
@@ -337,8 +339,8 @@ impl Search<'_> {
         Ok(next)
     }
 
-    /// Whether batches after a damaged one that lost bytes lead to the zeros of a preallocated file, into which the length of the
-    /// damaged batch leads too (R13).
+    /// Whether R4 accepts a candidate: batches after the missing bytes lead to the zeros of a preallocated file, and so does
+    /// the damaged batch's size.
     fn precedes_zeros(&mut self, header: &BatchHeader, chain: &Chain) -> Result<bool> {
         let bounds = self.bounds(self.floor, true);
         let damaged = candidate(self.hops.bytes_from(self.source, self.damaged, HEAD_LEN)?, self.damaged, &bounds);
@@ -350,7 +352,7 @@ impl Search<'_> {
             && self.is_zero_to_the_end(chain.position)?)
     }
 
-    /// Applies R2 and R4 to R11 to every byte after the first of the damaged batch.
+    /// Applies R2 and R5 to R13 to every byte after the first of the damaged batch.
     fn byte_by_byte(&mut self) -> Result<Next> {
         let mut held: Vec<Held> = Vec::new();
         let mut proof = Proof::new(self.source, self.damaged)?;
@@ -413,41 +415,41 @@ impl Search<'_> {
             return Ok(Verdict::Take);
         }
         let chain = self.follow(header)?;
-        // R4
+        // R5
         if is_counted(self.source, &mut self.hops, header.position, chain.position)? {
             return Ok(Verdict::Refuse { go_on: chain.position });
         }
-        // R5: a part of a compressed set that looks like a message may have any offset
+        // R6: a part of a compressed set that looks like a message may have any offset
         if header.magic < 2 && !self.is_floor_known && header.base_offset > MAX_GUESSED_OFFSET {
             return Ok(Verdict::Refuse { go_on: chain.position });
         }
-        // R6
+        // R7
         if self.is_cautious {
             return Ok(Verdict::Take);
         }
-        // R7
+        // R8
         if chain.end == ChainEnd::Exact && self.continues_log(header) {
             return Ok(Verdict::Take);
         }
-        // R12: two incomplete batches, the first of which lost bytes
+        // R9: the first of two incomplete batches lost bytes
         if chain.end == ChainEnd::Cut
             && self.damaged_header.is_some_and(|damaged| header.base_offset == damaged.next_offset())
         {
             return Ok(Verdict::Take);
         }
-        // R8
+        // R10
         if self.payload.holds(self.source, &mut self.hops, header.position)? {
             return Ok(Verdict::Refuse { go_on: chain.position });
         }
-        // R9: the message may be one of a compressed set, and there is no floor to rule that out
+        // R11: the message may be one of a compressed set, and there is no floor to rule that out
         if chain.end == ChainEnd::Broken && header.magic < 2 && !self.is_floor_known {
             return Ok(Verdict::Refuse { go_on: chain.position });
         }
-        // R11, R10
+        // R13, R12
         Ok(if chain.end == ChainEnd::Broken { Verdict::Hold(chain) } else { Verdict::Take })
     }
 
-    /// Whether the batches of an exact chain may belong to the log (R7). If the damaged batch extends past the end of
+    /// Whether the batches of an exact chain may belong to the log (R8). If the damaged batch extends past the end of
     /// the input, it may be incomplete and contain copies of batches in a value. Or some of its bytes are missing;
     /// then the next batch has a later offset.
     fn continues_log(&self, header: &BatchHeader) -> bool {
@@ -550,7 +552,7 @@ fn first_sane(piece: &[u8], starts: usize, position: u64, bounds: &Bounds) -> (O
     (None, starts)
 }
 
-/// R11: returns the position of the earliest held candidate that agrees with the ones after it. `last` is the accepted
+/// R13: returns the position of the earliest held candidate that agrees with the ones after it. `last` is the accepted
 /// one.
 fn choose(held: &[Held], last: Option<&BatchHeader>) -> Option<u64> {
     let mut chosen = last.copied();

@@ -21,7 +21,7 @@ impl Payload {
         Self { damaged, record: Some(damaged.saturating_add(u64_of(BATCH_HEADER_LEN))) }
     }
 
-    /// Whether a record of the damaged batch extends past `position` (rule R8). `position` must not decrease between
+    /// Whether a record of the damaged batch extends past `position` (rule R10). `position` must not decrease between
     /// calls.
     pub(super) fn holds(&mut self, source: &dyn ReadAt, window: &mut ChunkCache, position: u64) -> Result<bool> {
         let magic = window.bytes_from(source, self.damaged, HEADER_LEN_UP_TO_MAGIC)?.get(MAGIC_POSITION).copied();
@@ -122,7 +122,7 @@ fn varint_at(bytes: &[u8], position: u64) -> Option<(i32, u64)> {
 }
 
 /// Whether the bytes before `position` are the length of the range up to `end`, so that the range is a value (rule
-/// R4). The length may be a zigzag varint (a v2 record, Avro), a varint (protobuf) or an `i32` (a v0 or v1 message).
+/// R5). The length may be a zigzag varint (a v2 record, Avro), a varint (protobuf) or an `i32` (a v0 or v1 message).
 pub(super) fn is_counted(source: &dyn ReadAt, window: &mut ChunkCache, position: u64, end: u64) -> Result<bool> {
     let Ok(len) = i32::try_from(end.saturating_sub(position)) else { return Ok(false) };
     let mut zigzag = Vec::new();

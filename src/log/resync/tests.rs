@@ -160,7 +160,7 @@ fn batches_in_the_value_of_the_last_batch_are_never_taken() {
                 // bytes, unless the value's length shows that it ends there
                 let whole = first + inner * usize::try_from(inner_count).unwrap();
                 let ends_with_inner = end > first && (end - first) % inner == 0 && end < whole && inner_offset > 100;
-                // nor if the first inner batch has just the next offset
+                // the same if the first inner batch has exactly the next offset
                 let continues = inner_offset == 101 && end >= first + inner && end < whole;
                 let found = find(&bytes[..end], place, Some(100));
                 assert_eq!(
