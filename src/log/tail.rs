@@ -4,7 +4,7 @@
 use crate::error::Result;
 use crate::format::frame::is_zeros;
 use crate::format::header::HEADER_LEN_UP_TO_MAGIC;
-use crate::io::ReadAt;
+use crate::io::{ReadAt, is_zero_to_the_end};
 use crate::log::resync::Resync;
 
 /// The bytes after the last batch that a reader returned.
@@ -30,8 +30,9 @@ impl SegmentTail {
         let mut head = [0; HEADER_LEN_UP_TO_MAGIC];
         Ok(match source.read_bytes_at(&mut head, position)? {
             0 => Self::Clean,
-            // a reader ends at a size of 0 only if zeros extend to the end
-            count if is_zeros(head.get(..count).unwrap_or_default()) => Self::Zeros,
+            count if is_zeros(head.get(..count).unwrap_or_default()) => {
+                if is_zero_to_the_end(source, position, source.byte_len()?)? { Self::Zeros } else { Self::Partial }
+            }
             _ => Self::Partial,
         })
     }

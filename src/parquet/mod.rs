@@ -192,6 +192,7 @@ impl ParquetWriter {
         let hidden = path.with_file_name(format!(".{name}.{}.part", std::process::id()));
         let made = make_directory_of(&path).map_err(|error| Error::from(error).with_path(&path))?;
         self.made.extend(made);
+        remove_abandoned(&path, name);
         let file = PausedFile::create(&hidden).map_err(|error| Error::from(error).with_path(&path))?;
         let writer = ArrowWriter::try_new(file, Arc::clone(&self.file_schema), Some(self.properties.clone()))
             .map_err(|error| failure(error, &path))?;
@@ -208,6 +209,22 @@ impl ParquetWriter {
             closed.size = size;
         }
         Ok(())
+    }
+}
+
+/// Removes hidden files of the same target that killed processes of this machine left. Failing to remove them is harmless.
+fn remove_abandoned(path: &Path, name: &str) {
+    let prefix = format!(".{name}.");
+    for entry in path.parent().and_then(|parent| fs::read_dir(parent).ok()).into_iter().flatten().flatten() {
+        let file_name = entry.file_name();
+        let process = file_name.to_str().and_then(|found| found.strip_prefix(&prefix)?.strip_suffix(".part"));
+        // other systems do not list their processes as files, and keep the hidden file
+        let is_dead = process.and_then(|process| process.parse::<u32>().ok()).is_some_and(|process| {
+            Path::new("/proc/self").exists() && !Path::new("/proc").join(process.to_string()).exists()
+        });
+        if is_dead {
+            drop(fs::remove_file(entry.path()));
+        }
     }
 }
 

@@ -288,7 +288,8 @@ impl Salvage<'_, '_> {
             return Ok(());
         }
         self.close_holes(first_offset);
-        self.end_offset = Some(batch.next_offset());
+        let last_offset = last_offset(batch, &mut self.scratch, &self.limits)?;
+        self.end_offset = Some(last_offset.saturating_add(1));
         Ok(())
     }
 
@@ -375,14 +376,15 @@ impl Visitor for Salvage<'_, '_> {
             self.hole(Fault::of_error(&error, batch.position()), size);
             return Ok(());
         }
-        let (first, last) = (batch.first_offset(&mut self.scratch, &self.limits)?, batch.last_offset());
+        let first = batch.first_offset(&mut self.scratch, &self.limits)?;
+        let last = last_offset(batch, &mut self.scratch, &self.limits)?;
         if let Some(message) = self.out_of_place(first, last) {
             self.hole(Fault::new(batch.position(), "offset_order", message), size);
             return Ok(());
         }
         if let Some(held) = self.held.take() {
             let before = Batch::parse(&held.bytes, held.position)?;
-            if before.last_offset() < first {
+            if last_offset(&before, &mut self.scratch, &self.limits)? < first {
                 self.keep(&before)?;
             } else {
                 let message =
@@ -406,6 +408,15 @@ impl Visitor for Salvage<'_, '_> {
     fn next_offset(&self) -> Option<i64> {
         self.expected_offset()
     }
+}
+
+/// The offset of the last record. A compressed set of magic 0 stores it twice, and the wrapper's copy may be corrupt.
+fn last_offset(batch: &Batch<'_>, scratch: &mut Scratch, limits: &Limits) -> Result<i64> {
+    if batch.magic() > 0 || !batch.is_legacy_wrapper() {
+        return Ok(batch.last_offset());
+    }
+    let last = batch.records(scratch, limits)?.last().transpose()?;
+    Ok(last.map_or_else(|| batch.last_offset(), |record| record.offset()))
 }
 
 /// Decodes everything in a batch that a consumer would.

@@ -52,9 +52,10 @@ impl BatchBuilder {
 
     fn write_batch(&self, last_offset: i64, out: &mut Vec<u8>) -> Result<()> {
         let last_offset_delta =
-            last_offset.checked_sub(self.base_offset).and_then(|delta| i32::try_from(delta).ok()).ok_or_else(|| {
-                Error::argument(format!("last offset {last_offset} is too far from the base offset"))
-            })?;
+            last_offset
+                .checked_sub(self.base_offset)
+                .and_then(|delta| i32::try_from(delta).ok())
+                .ok_or_else(|| Error::argument(format!("last offset {last_offset} is too far from the base offset")))?;
         let start = out.len();
         out.reserve(self.estimated_size());
         self.write_header(last_offset_delta, out);

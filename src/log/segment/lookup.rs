@@ -10,6 +10,7 @@ use crate::log::index::TimeEntry;
 use crate::log::resync::Resync;
 use crate::log::segment::Segment;
 use crate::log::tail::SegmentTail;
+use crate::num::u64_of;
 
 /// Whether a lookup could use an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -139,10 +140,37 @@ impl Segment {
             let error = Error::new(kind).at(last.position()).in_batch(last.base_offset).in_field("base_offset");
             return Err(error.with_path(self.path()));
         }
+        if let Some(last) = last
+            && !self.is_intact(&last)?
+        {
+            return self.end_before(&last);
+        }
         if bytes_left > 0 {
             self.check_end(bytes_left, end)?;
         }
         Ok(end.max(self.base_offset()))
+    }
+
+    /// Whether the checksum of a batch is correct.
+    fn is_intact(&self, header: &BatchHeader) -> Result<bool> {
+        let mut bytes = Vec::new();
+        Ok(self.headers()?.read_batch(header, &mut bytes)?.verify_crc().is_ok())
+    }
+
+    /// The end of a segment whose last batch is corrupt: an error, unless zeros follow it, as while a broker writes to a preallocated
+    /// file. Its length may lead into these zeros, past complete batches.
+    fn end_before(&self, last: &BatchHeader) -> Result<i64> {
+        let file = PositionedFile::open(self.path())?;
+        let after = last.position().saturating_add(u64_of(last.size()));
+        let hidden = Resync::new(self.limits()).find_batch(&file, last.position(), Some(last.base_offset))?;
+        if hidden.is_none() && SegmentTail::at(&file, after)? == SegmentTail::Zeros {
+            return Ok(last.base_offset().unwrap_or_else(|| last.last_offset()));
+        }
+        let mut bytes = Vec::new();
+        let mut reader = self.headers()?;
+        let batch = reader.read_batch(last, &mut bytes)?;
+        batch.verify_crc().map_err(|error| error.with_path(self.path()))?;
+        Ok(batch.next_offset())
     }
 
     /// Fails if the bytes after the last batch contain complete batches. An incomplete batch or zeros are a valid end.
