@@ -132,10 +132,10 @@ def test_schema_of_the_user_may_be_the_whole_kafka_schema(spark: SparkSession, p
 @pytest.mark.parametrize(
     ("schema", "message"),
     [
-        ("offsets bigint", "there is no column 'offsets'; there are key, value, topic"),
+        ("offsets bigint", "there is no column 'offsets'; choose among key, value, topic"),
         ("offset int", "column offset is bigint, and the schema says int; declare it as bigint"),
         ("value string", r"CAST(value AS STRING)"),
-        ("offset bigint NOT NULL", "leave NOT NULL out"),
+        ("offset bigint NOT NULL", "remove NOT NULL"),
         ("base_offset bigint, baseOffset bigint", "names the column baseOffset twice"),
     ],
 )

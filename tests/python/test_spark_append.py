@@ -151,7 +151,7 @@ def test_leader_epochs_do_not_go_back(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["leaderEpoch", "numPartitions", "segmentBytes"])
 def test_numbers_that_kafka_has_no_room_for_are_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(ValueError, match=f"option {name}='2147483648': it is at most 2147483647"):
+    with pytest.raises(ValueError, match=f"option {name}='2147483648': must be at most 2147483647"):
         parse_write_options({"path": str(tmp_path), name: "2147483648"})
 
 

@@ -115,7 +115,7 @@ def test_bounds_times_are_milliseconds_or_text_with_a_zone(text: str, millisecon
 
 @pytest.mark.parametrize("text", ["1", "1700000000", "99999999999"])
 def test_bounds_times_that_look_like_seconds_are_refused(text: str) -> None:
-    message = f"{text} looks like seconds, and the unit is milliseconds: write {text}000"
+    message = f"{text} looks like seconds, but the unit is milliseconds: write {text}000"
     for name in ("startingTimestamp", "endingTimestamp"):
         with pytest.raises(ValueError, match=f"option {name}='{text}': {message}"):
             parse_options({name: text})
@@ -126,7 +126,7 @@ def test_bounds_times_that_look_like_seconds_are_refused(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["2026-11-22T00:00:00", "2026-11-22"])
 def test_bounds_times_without_a_zone_are_refused(text: str) -> None:
-    message = "it has no time zone; write 2026-11-22T00:00:00Z if it is in UTC"
+    message = "has no time zone; write 2026-11-22T00:00:00Z if it is in UTC"
     with pytest.raises(ValueError, match=f"option endingTimestamp='{text}': {message}"):
         parse_options({"endingTimestamp": text})
     with pytest.raises(ValueError, match=message):
@@ -237,11 +237,11 @@ def test_subscription_by_partition_takes_these() -> None:
 
 
 def test_subscription_of_what_is_not_there_is_an_error() -> None:
-    with pytest.raises(ValueError, match="c, d are not under the path; topics there: a, b;"):
+    with pytest.raises(ValueError, match="c, d are not under the path; topics found: a, b;"):
         Subscription(topics=("a", "c", "d")).check([A0, A1, B0])
     with pytest.raises(ValueError, match="a-2 is not under the path"):
         Subscription(partitions=(A0, TopicPartition("a", 2))).check([A0, A1, B0])
-    with pytest.raises(ValueError, match="topics there: none"):
+    with pytest.raises(ValueError, match="topics found: none"):
         Subscription(topics=("a",)).check([])
 
 

@@ -175,7 +175,7 @@ def test_a_task_of_a_job_that_ended_leaves_nothing(tmp_path: Path) -> None:
         ({"partition_by": ["key"]}, "any of topic, partition, date, hour"),
         ({"partition_by": "topic"}, "any of topic, partition, date, hour"),
         ({"partition_by": ["topic", "topic"]}, "names a key twice"),
-        ({"mode": "overwrite"}, "it is error or append"),
+        ({"mode": "overwrite"}, "must be error or append"),
         ({"compression": "brotli"}, "use none, snappy"),
         ({"columns": ["value"], "partition_by": ["topic"]}, "no column topic to partition by"),
         ({"includeHeader": True}, "did you mean"),

@@ -217,7 +217,7 @@ def test_plan_of_segments_has_those_within_the_bounds(tmp_path: Path, given: dic
 
 def test_stream_of_segments_is_refused(tmp_path: Path) -> None:
     options = parse_options({"path": os.fspath(tmp_path), "view": "segments"})
-    with pytest.raises(ValueError, match=r"view=segments is no stream: .*; read it as a batch, or stream view=batches"):
+    with pytest.raises(ValueError, match=r"view=segments can't be streamed, .*; read it as a batch, or stream"):
         KbatStreamReader(schema_of(["baseOffset"], "segments"), options)
 
 

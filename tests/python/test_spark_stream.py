@@ -175,7 +175,7 @@ def test_stream_deleted_segments_fail_the_query_unless_told(spark: SparkSession,
     log.roll()
     log.append(4)
     first.unlink()
-    with pytest.raises(StreamingQueryException, match="offsets 2 to 3 of a-0 are gone; option failOnDataLoss=false"):
+    with pytest.raises(StreamingQueryException, match="offsets 2 to 3 of a-0 no longer exist"):
         finish(start(spark, tmp_path / "logs", sink, tmp_path / "checkpoint", **options))
     finish(start(spark, tmp_path / "logs", sink, tmp_path / "checkpoint", failOnDataLoss="false", **options))
     assert [offset for _, _, offset in sink.rows] == [0, 1, 4, 5, 6, 7]

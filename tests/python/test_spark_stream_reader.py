@@ -138,9 +138,9 @@ def test_stream_deleted_segments_are_lost_data(tmp_path: Path) -> None:
     start, end = {"a": {"0": 5}}, {"a": {"0": 20}}
     assert rows(reader(tmp_path), start, end) == {"a-0": list(range(5, 20))}
     first.unlink()
-    with pytest.raises(ValueError, match="offsets 5 to 9 of a-0 are gone; option failOnDataLoss=false"):
+    with pytest.raises(ValueError, match="offsets 5 to 9 of a-0 no longer exist; option failOnDataLoss=false"):
         reader(tmp_path).partitions(start, end)
-    with pytest.warns(UserWarning, match="offsets 5 to 9 of a-0 are gone"):
+    with pytest.warns(UserWarning, match="offsets 5 to 9 of a-0 no longer exist"):
         assert rows(reader(tmp_path, failOnDataLoss="false"), start, end) == {"a-0": list(range(10, 20))}
 
 
@@ -148,14 +148,14 @@ def test_stream_deleted_partitions_are_lost_data(tmp_path: Path, logs: list[Grow
     start = reader(tmp_path).initialOffset()
     logs[0].append(2)
     shutil.rmtree(tmp_path / "a-1")
-    with pytest.raises(ValueError, match="a-1 is gone; records may be lost; option failOnDataLoss=false"):
+    with pytest.raises(ValueError, match="a-1 no longer exists; records may be lost; option failOnDataLoss=false"):
         reader(tmp_path).latestOffset(start, ALL)
     source = reader(tmp_path, failOnDataLoss="false")
-    with pytest.warns(UserWarning, match="a-1 is gone"):
+    with pytest.warns(UserWarning, match="a-1 no longer exists"):
         end = source.latestOffset(start, ALL)
     assert end == {"a": {"0": 12, "1": 55}}
     assert rows(source, start, end) == {"a-0": [10, 11]}
-    with pytest.raises(ValueError, match="a-1 is gone, and its offsets before 60"):
+    with pytest.raises(ValueError, match="a-1 no longer exists, nor do its offsets before 60"):
         reader(tmp_path).partitions(start, {"a": {"0": 12, "1": 60}})
 
 
@@ -261,12 +261,12 @@ def test_stream_available_now_judges_a_partition_that_is_gone(tmp_path: Path, lo
     after = reader(tmp_path)
     after.prepareForTriggerAvailableNow()
     for source in (before, after):
-        with pytest.raises(ValueError, match="a-1 is gone; records may be lost; option failOnDataLoss=false"):
+        with pytest.raises(ValueError, match="a-1 no longer exists; records may be lost; option failOnDataLoss=false"):
             source.latestOffset(start, ALL)
     assert before.latestOffset(end, ALL) == end  # all of it was read before it went
     lenient = reader(tmp_path, failOnDataLoss="false")
     lenient.prepareForTriggerAvailableNow()
-    with pytest.warns(UserWarning, match="a-1 is gone"):
+    with pytest.warns(UserWarning, match="a-1 no longer exists"):
         assert lenient.latestOffset(start, ALL) == {"a": {"0": 10, "1": 52}}
     assert logs[0].end_offset == 10
 
@@ -296,7 +296,7 @@ def test_stream_of_topics_reads_these(tmp_path: Path, logs: list[GrowingLog]) ->
 
 def test_stream_of_files_that_tell_no_partition_is_an_error(tmp_path: Path) -> None:
     GrowingLog(tmp_path / "backup").append(3)
-    with pytest.raises(ValueError, match="so a stream can't tell where it is in it"):
+    with pytest.raises(ValueError, match="so a stream can't store its offset"):
         reader(tmp_path / "backup").initialOffset()
 
 
@@ -344,7 +344,7 @@ def test_stream_of_what_is_available_judges_a_new_partition_that_goes(tmp_path: 
     shutil.rmtree(new.directory)
     end = source.latestOffset(start, source.getDefaultReadLimit())
     assert end["a"] == {"0": logs[0].end_offset, "1": logs[1].end_offset}
-    with pytest.raises(ValueError, match="b-0 is gone, and its offsets before 3 with it"):
+    with pytest.raises(ValueError, match="b-0 no longer exists, nor do its offsets before 3"):
         source.partitions(start, end)
 
 

@@ -133,26 +133,26 @@ def test_write_by_key_goes_where_kafkas_producer_sends(spark: SparkSession, tmp_
 @pytest.mark.parametrize(
     ("schema", "options", "message"),
     [
-        ("value int", {"topic": "t"}, "column value is int; it can be binary or string"),
-        ("value string", {}, "there is no column topic; add one, or write with the option topic"),
+        ("value int", {"topic": "t"}, "column value is int, and must be binary or string"),
+        ("value string", {}, "there is no column topic; add one, or set the option topic"),
         ("topic string, key string", {}, "there is no column value"),
         (
             "topic string, value string, offsets bigint",
             {},
-            "a record has no offsets; columns that can",
+            "column offsets can't be written; choose among",
         ),
-        ("topic string, value string, headers string", {}, "it can be array<struct<key:string,value:binary>>"),
-        ("value string", {"topic": "../t"}, "option topic='../t': it is 1 to 249 letters"),
+        ("topic string, value string, headers string", {}, "and must be array<struct<key:string,value:binary>>"),
+        ("value string", {"topic": "../t"}, "option topic='../t': must be 1 to 249 ASCII letters"),
         ("value string", {"topic": ".."}, "neither '.' nor '..'"),
         (
             "value string",
             {"topic": "t", "compress": "zstd"},
             "unknown option compress .*; did you mean compression",
         ),
-        ("value string", {"topic": "t", "compression": "zip"}, "it is none, gzip, snappy, lz4 or zstd"),
-        ("value string", {"topic": "t", "segmentBytes": "0"}, "it is at least 1 byte"),
-        ("value string", {"topic": "t", "level": "high"}, "it is a whole number"),
-        ("value string", {"topic": "t", "numPartitions": "0"}, "it is a whole number from 1"),
+        ("value string", {"topic": "t", "compression": "zip"}, "must be none, gzip, snappy, lz4 or zstd"),
+        ("value string", {"topic": "t", "segmentBytes": "0"}, "must be at least 1 byte"),
+        ("value string", {"topic": "t", "level": "high"}, "must be a whole number"),
+        ("value string", {"topic": "t", "numPartitions": "0"}, "must be a whole number, 1 or more"),
     ],
 )
 def test_write_refuses_what_does_not_fit(schema: str, options: dict[str, str], message: str, tmp_path: Path) -> None:
@@ -426,7 +426,7 @@ def test_commit_that_no_lock_held_back_is_an_error_and_leaves_nothing(
     (first, written), (second, also_written) = two_jobs
     without_locks(monkeypatch)
     once_before(monkeypatch, "_write_epochs", lambda: second.commit([also_written]))
-    with pytest.raises(FileExistsError, match=r"another write was here meanwhile"):
+    with pytest.raises(FileExistsError, match=r"a concurrent write created this file"):
         first.commit([written])
     first.abort([written])
     assert names_in(tmp_path) == {"a-0"}
@@ -444,7 +444,7 @@ def test_commit_that_no_lock_held_back_replaces_nothing_when_it_moves(
     first.commit([written])
     rows = rows_of(tmp_path)
     for _ in range(2):
-        with pytest.raises(FileExistsError, match=r"another write was here meanwhile") as raised:
+        with pytest.raises(FileExistsError, match=r"a concurrent write created this file") as raised:
             job(tmp_path)
         assert any(f"unless you remove {second.job}" in note for note in raised.value.__notes__)
         assert rows_of(tmp_path) == rows
@@ -478,12 +478,12 @@ def test_commit_of_nothing_changes_nothing(tmp_path: Path) -> None:
     ("rows", "message"),
     [
         ([(None, 0, b"")], "a row has no topic"),
-        ([("a", -1, b"")], "-1 is no partition: they count from 0"),
-        ([("a", None, b"")], "rows of topic a have no partition, and how many it has is not known"),
-        ([("../../evil", 0, b"")], "a row has topic '../../evil', which is no topic's name: it is 1 to 249"),
-        ([("..", 0, b"")], "which is no topic's name"),
-        ([("café", 0, b"")], "which is no topic's name"),
-        ([("a" * 250, 0, b"")], "which is no topic's name"),
+        ([("a", -1, b"")], "-1 is not a valid partition: partitions are 0 to"),
+        ([("a", None, b"")], "rows of topic a have no partition, and its number of partitions is unknown"),
+        ([("../../evil", 0, b"")], "a row has topic '../../evil', which is not a valid topic name: it must be 1"),
+        ([("..", 0, b"")], "which is not a valid topic name"),
+        ([("café", 0, b"")], "which is not a valid topic name"),
+        ([("a" * 250, 0, b"")], "which is not a valid topic name"),
     ],
 )
 def test_task_refuses_rows_that_belong_nowhere(tmp_path: Path, rows: list[tuple[Any, ...]], message: str) -> None:

@@ -49,7 +49,7 @@ class _ByPartition:
 
     @functools.cached_property
     def of(self) -> dict[TopicPartition, int]:
-        """What a partition has."""
+        """The values by partition."""
         return dict(self.by_partition)
 
 
@@ -78,12 +78,12 @@ def parse_offsets(text: str) -> Offset | Offsets:
         return Offset(EARLIEST)
     if word == "latest":
         return Offset(LATEST)
-    return Offsets(_parse_json(text, _as_offset, f"it is {_OFFSET_FORM}"))
+    return Offsets(_parse_json(text, _as_offset, f"must be {_OFFSET_FORM}"))
 
 
 def parse_timestamps(text: str) -> Timestamps:
     """Parse `startingOffsetsByTimestamp` or `endingOffsetsByTimestamp`."""
-    return Timestamps(_parse_json(text, _as_timestamp, f"it is {_TIMESTAMP_FORM}"))
+    return Timestamps(_parse_json(text, _as_timestamp, f"must be {_TIMESTAMP_FORM}"))
 
 
 def parse_bound_timestamp(text: str) -> Timestamp:

@@ -1,20 +1,20 @@
-"""The end of a write: what the tasks left becomes a part of the partitions.
+"""The commit of a write: moves the segments of the tasks into the partitions.
 
 ```
-<job>/<task>/orders-0/00…00.log .index .timeindex …   offsets from 0 on
-                      │ base offsets and leader epochs in place, names
+<job>/<task>/orders-0/00…00.log .index .timeindex …   offsets from 0
+                      │ sets base offsets and leader epochs in place, and names
                       ▼
-<path>/orders-0/00…1250.log .index .timeindex …       offsets after those that were there
+<path>/orders-0/00…1250.log .index .timeindex …       offsets after the existing ones
 ```
 
-A new partition's directory moves in place as a whole. In one that is there, a segment's indexes come first and its log
-last, in the order of the offsets: who reads it meanwhile sees a log that grew. Before anything moves, `commit.json` in
-the job's directory says what will: from then on the write is done, and what a driver that dies half-way has not moved,
-the next write to the path moves. Before, nothing of it is seen.
+The directory of a new partition is moved as a whole. In an existing partition, segments are moved in the order of their
+offsets, each with its indexes first and its log last, so that a reader sees a growing log. Before anything moves,
+`commit.json` in the job's directory lists the moves. From then on the write is committed: if the driver dies, the next
+write to the path completes the moves. Until then, nothing of the write is visible.
 
-From the look at the offsets that are there to the last file moved, a driver holds the lock of `<path>`, so writes that
-end at the same time come one after the other. Where locks don't reach, as between machines, no name that is taken is
-taken again: the later write is an error.
+A driver holds the lock of `<path>` from reading the existing offsets until the last file is moved, so that concurrent
+commits run one after the other. Where locks have no effect, as between machines, existing files are never replaced: the
+later write raises an error.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _PLAN = "commit.json"
 
 @dataclass(frozen=True)
 class Fragment:
-    """What one task wrote of a partition: a log from offset 0 on."""
+    """The log, from offset 0, that one task wrote for a partition."""
 
     partition: TopicPartition
     directory: str
@@ -55,7 +55,7 @@ class Fragment:
 
 @dataclass(frozen=True)
 class CommitOptions:
-    """How a write ends: in the place of its topics' partitions or after them, and what new partitions get."""
+    """Whether a write replaces or extends its topics' partitions, and the settings of new partitions."""
 
     overwrite: bool = False
     leader_epoch: int | None = None
@@ -64,9 +64,9 @@ class CommitOptions:
 
 
 def commit_fragments(path: Path, job: Path, fragments: Sequence[Fragment], options: CommitOptions) -> None:
-    """Move fragments in place, in their order, after what other writes have moved.
+    """Move fragments into the partitions, in their order, after the segments of earlier writes.
 
-    Raises `FileExistsError` where another write, which no lock held back, took their place.
+    Raises `FileExistsError` if a concurrent write, which the lock did not prevent, created the same files.
     """
     with _locked(path, fcntl.LOCK_EX):
         _finish_dead(path)
@@ -75,7 +75,7 @@ def commit_fragments(path: Path, job: Path, fragments: Sequence[Fragment], optio
 
 
 def _prepare(path: Path, job: Path, fragments: Sequence[Fragment], options: CommitOptions) -> dict[str, list[str]]:
-    """Make the partitions, or what comes after those that are there, in the job's directory; return what is to do."""
+    """Build the new partitions and segments in the job's directory, and return the plan of the moves."""
     by_partition: dict[TopicPartition, list[Fragment]] = {}
     for fragment in fragments:
         by_partition.setdefault(fragment.partition, []).append(fragment)
@@ -103,9 +103,9 @@ def _prepare(path: Path, job: Path, fragments: Sequence[Fragment], options: Comm
 
 
 def finish_commits(path: Path) -> None:
-    """Move in place what drivers that died in the midst of it have not moved.
+    """Complete the commits of drivers that died during them.
 
-    While a driver moves files, this is left to it: it did so before it began.
+    Does nothing while another driver commits, as that driver did this before it began.
     """
     if any(_plans(path)):
         with contextlib.suppress(BlockingIOError), _locked(path, fcntl.LOCK_EX | fcntl.LOCK_NB):
@@ -113,7 +113,7 @@ def finish_commits(path: Path) -> None:
 
 
 def is_committed(job: Path) -> bool:
-    """Whether a job's write is done, though not all of it has moved."""
+    """Whether a job's write is committed, although some files may not be moved yet."""
     return (job / _PLAN).exists()
 
 
@@ -128,7 +128,7 @@ def _write_plan(job: Path, plan: dict[str, list[str]]) -> None:
 
 @contextlib.contextmanager
 def _locked(path: Path, operation: int) -> Iterator[None]:
-    """Hold the lock of the path that is written to: the directory's own, so that no file is left in it."""
+    """Hold the lock of the target directory. The directory itself is locked, so that no lock file remains."""
     held = os.open(path, os.O_RDONLY)
     try:
         fcntl.flock(held, operation)
@@ -142,23 +142,23 @@ def _plans(path: Path) -> Iterator[Path]:
 
 
 def _finish_dead(path: Path) -> None:
-    """Carry out all plans that are there: who holds the lock knows that their drivers won't."""
+    """Complete all existing plans. The caller holds the lock, so their drivers are dead."""
     for plan in sorted(_plans(path)):
         _carry_out(path, plan.parent)
         remove_job(plan.parent)
 
 
 def _carry_out(path: Path, job: Path) -> None:
-    """Do what a job's plan says and is not done yet."""
+    """Do the remaining moves of a job's plan."""
     try:
         plan = json.loads((job / _PLAN).read_text())
     except FileNotFoundError:
-        return  # another write, which no lock held back, was quicker
+        return  # a concurrent write, which the lock did not prevent, has completed it
     try:
         _carry_out_plan(path, job, plan)
     except OSError as error:
         error.add_note(
-            f"kbat: the write is committed; the next write to {path} moves what has not moved, unless you remove {job}"
+            f"kbat: the write is committed; the next write to {path} moves the remaining files, unless you remove {job}"
         )
         raise
     (job / _PLAN).unlink()
@@ -176,9 +176,9 @@ def _carry_out_plan(path: Path, job: Path, plan: dict[str, list[str]]) -> None:
 
 
 def _without_rows(path: Path, written: Iterable[TopicPartition], options: CommitOptions) -> list[TopicPartition]:
-    """Return the partitions that `numPartitions` asks for and that are neither written nor there.
+    """Return the partitions that `numPartitions` requires and that neither exist nor were written.
 
-    A key goes to the same partition as long as a topic has as many.
+    A key only goes to the same partition in each write if the number of partitions stays the same.
     """
     topics = {partition.topic for partition in written}
     wanted = [TopicPartition(topic, number) for topic in topics for number in range(options.num_partitions or 0)]
@@ -192,7 +192,7 @@ def _without_rows(path: Path, written: Iterable[TopicPartition], options: Commit
 
 @dataclass(frozen=True)
 class _Existing:
-    """A partition as it is before the write; `producers` is the snapshot of its producers at its end."""
+    """A partition before the write; `producers` is the snapshot of its producers at its end."""
 
     is_there: bool = False
     end_offset: int = 0
@@ -201,9 +201,9 @@ class _Existing:
 
     @classmethod
     def of(cls, directory: Path) -> _Existing:
-        """Look at a directory, which no broker and no other writer may have.
+        """Inspect a directory, which no broker and no other writer may have open.
 
-        Raises `kbat.CorruptError` for damage in the last segment, behind which nothing can be appended.
+        Raises `kbat.CorruptError` if the last segment is corrupt, as nothing can be appended to it.
         """
         if not directory.exists():
             return cls()
@@ -219,7 +219,7 @@ class _Existing:
         )
 
     def next_epoch(self, partition: TopicPartition, options: CommitOptions) -> int:
-        """Return the leader epoch of what is written. Raises `ValueError` where it would go back."""
+        """Return the leader epoch of the new segments. Raises `ValueError` if it is below the latest one."""
         latest = self.epochs[-1][0] if self.epochs else 0
         if options.leader_epoch is not None and options.leader_epoch < latest:
             message = f"kbat: option leaderEpoch={options.leader_epoch} is below {latest}, the latest of {partition}"
@@ -228,23 +228,23 @@ class _Existing:
 
 
 def _check_end(directory: Path) -> None:
-    """Read the last segment, as a writer cuts it at the first damage; half a batch at its end may go."""
+    """Raise if the last segment is corrupt, as a writer would truncate it. It may end with an incomplete batch."""
     try:
         for last in kbat.PartitionLog(directory).segments[-1:]:
             for _ in kbat.scan(last.path, columns=["offset"]).to_batches():
                 pass
     except kbat.CorruptError as error:
         error.add_note(
-            f"kbat: nothing was written: appending would cut what follows the damage; see `kbat verify {directory}`, "
-            "then `kbat salvage` keeps what can be read, or `kbat recover` cuts as a broker does"
+            "kbat: nothing was written, because appending would remove the batches after the corruption; run `kbat "
+            f"verify {directory}`, then `kbat salvage` to keep all readable batches, or `kbat recover` to truncate"
         )
         raise
 
 
 def _assemble(parts: Sequence[Fragment], made: Path, existing: _Existing, epoch: int) -> None:
-    """Give the segments of some fragments their offsets and names, all in one directory.
+    """Set the offsets and names of the segments of some fragments, and collect them in one directory.
 
-    The fragments know no producers, so those of the partition stay as they were.
+    The fragments have no producers, so the producers of the partition do not change.
     """
     made.mkdir(parents=True)
     offset = existing.end_offset
@@ -284,10 +284,10 @@ def _write_epochs(made: Path, existing: _Existing, epoch: int) -> None:
 
 
 def _partitions_of(path: Path, topics: set[str | None]) -> list[str]:
-    """Return the names of the topics' directories, which nobody else writes to."""
+    """Return the names of the topics' directories. Raises if another process writes to one."""
     logs = [log for log in kbat.LogDirectory(path).partitions if log.topic in topics]
     for log in logs:
-        # damage is no matter: what is there is replaced
+        # corruption does not matter, as the partition will be replaced
         with contextlib.suppress(kbat.CorruptError), kbat.LogWriter(log.directory):
             pass
     return [Path(log.directory).name for log in logs]
@@ -295,7 +295,7 @@ def _partitions_of(path: Path, topics: set[str | None]) -> list[str]:
 
 def _move(made: Path, directory: Path) -> None:
     if not directory.exists():
-        made.rename(directory)  # fails on one that was made meanwhile
+        made.rename(directory)  # fails if the directory was created in the meantime
         return
     taken = _names_taken(made, directory)
     names = sorted(file.name for file in made.iterdir())
@@ -307,9 +307,9 @@ def _move(made: Path, directory: Path) -> None:
 
 
 def _names_taken(made: Path, directory: Path) -> set[str]:
-    """Return which files take the place of others: the checkpoint, and those of an empty last segment.
+    """Return the files that replace existing ones: the checkpoint, and those of an empty last segment.
 
-    Raises `FileExistsError` for any other that is there.
+    Raises `FileExistsError` for any other existing file.
     """
     taken = {file.name for file in made.iterdir() if _is_other(directory / file.name, file)}
     for name in sorted(taken - {_CHECKPOINT}):
@@ -320,30 +320,30 @@ def _names_taken(made: Path, directory: Path) -> set[str]:
 
 
 def _move_to_new(file: Path, target: Path) -> None:
-    """Move a file to a name that is free. Renaming would take one that is not, so it is linked where that can be."""
+    """Move a file to an unused name. Renaming would replace an existing file, so the file is linked if possible."""
     try:
         target.hardlink_to(file)
     except OSError as error:
         if _is_other(target, file):
             raise _taken(target) from error
-        if not target.exists():  # no links in this file system
+        if not target.exists():  # the file system does not support links
             file.rename(target)
             return
     file.unlink(missing_ok=True)
 
 
 def _is_other(target: Path, file: Path) -> bool:
-    """Whether a name is taken, by another file than the one that was linked to it before a driver died."""
+    """Whether a name belongs to another file than `file`, which a driver that died may have linked to it."""
     return target.exists() and not target.samefile(file)
 
 
 def _taken(target: Path) -> FileExistsError:
-    message = "kbat: another write was here meanwhile, which no lock held back; nothing of it was replaced"
+    message = "kbat: a concurrent write created this file, and the lock did not prevent it; nothing was replaced"
     return FileExistsError(errno.EEXIST, message, os.fspath(target))
 
 
 def _topic_ids(path: Path, topics: set[str], options: CommitOptions) -> dict[str, str]:
-    """Return the id that new partitions of each topic get: that of the others, if there are any; none unless asked."""
+    """Return the id of each topic for its new partitions, as in its existing ones; empty if ids are not enabled."""
     if not options.has_metadata:
         return {}
     ids = {topic: base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=") for topic in sorted(topics)}

@@ -1,13 +1,13 @@
-"""Cuts a segment into windows of at most so many offsets, for `maxRecordsPerPartition`.
+"""Splits a segment into windows with a maximum number of offsets, for `maxRecordsPerPartition`.
 
 ```
 batches   [0 .. 9] [10 .. 19] [20 .. 99]                          at most 25 offsets
 windows   0 ....... 19 │ 20 .. 44 │ 45 .. 69 │ 70 .. 94 │ 95 ..   the third batch is split, the others are not
 ```
 
-A window is a range of bytes, cut between batches, and no offset decides which window a batch belongs to: a corrupt
-offset would otherwise put a batch into no window or into two. Only a batch with more offsets than a window may have is
-split by its own offsets, and each of its windows decodes it.
+A window is a range of bytes between two batch boundaries. A batch belongs to a window by its position, not by its
+offset: a corrupt offset could otherwise put it into no window or into two. Only a batch with more offsets than a window
+may have is split by its own offsets; each of its windows decodes it.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ class Cut:
     position: int
     end: int
     offset: int | None = None
-    # offsets of the window that ends here, about
+    # approximate number of offsets of the window that ends here
     count: int = 0
 
     @classmethod
     def at(cls, position: int, count: int = 0) -> Cut:
-        """Return a cut between two batches."""
+        """Return the boundary between two batches."""
         return cls(position, position, None, count)
 
 
 @dataclass(frozen=True)
 class Counter:
-    """Cuts the window `start` to `end` of a segment, in bytes, into windows of at most `most` offsets.
+    """Splits the window `start` to `end` of a segment, in bytes, into windows of at most `most` offsets.
 
-    With `splits`, batches that have more are split; without it each is a window of its own.
+    With `splits`, batches with more offsets are split; without it, each of them is a window of its own.
     """
 
     places: SegmentPlaces
@@ -56,7 +56,7 @@ class Counter:
     splits: bool = True
 
     def pieces(self, piece: Piece, first_offset: int) -> Iterator[Piece]:
-        """Yield the pieces of `piece`, in their order; `first_offset` is the first one that is read."""
+        """Yield the pieces of `piece`, in order; `first_offset` is the first offset that is read."""
         cuts = self._by_search(first_offset)
         cuts = self._by_list() if cuts is None else cuts
         for first, after in itertools.pairwise([Cut.at(self.start), *cuts, Cut.at(self.end, self.most)]):
@@ -66,7 +66,7 @@ class Counter:
                 yield replace(found, offset_count=count)
 
     def _by_search(self, start: int) -> list[Cut] | None:
-        """Return the cuts between windows, found by a few searches; None if a batch is out of order or corrupt."""
+        """Return the boundaries of windows, found by a few searches; None if a batch is out of order or corrupt."""
         cuts: list[Cut] = []
         at = self.start
         while True:
@@ -96,7 +96,7 @@ class Counter:
                 start, at = edges[-1], place.position
 
     def _by_list(self) -> list[Cut]:
-        """Return the cuts between windows by the number of offsets of each batch, wherever its offsets are."""
+        """Return the boundaries of windows by the number of offsets of each batch, even if offsets are out of order."""
         cuts: list[Cut] = []
         count = previous = 0
         for batch in self.places.batches:
@@ -123,7 +123,7 @@ class Counter:
 
 
 def _between(piece: Piece, first: Cut, after: Cut) -> Iterator[Piece]:
-    """Yield the pieces of the window between two cuts: parts of split batches, and the whole batches between them."""
+    """Yield the pieces of the window between two boundaries: parts of split batches, and the batches between them."""
     if first.offset is not None and first.position == after.position:
         yield replace(piece, start=first.position, end=first.end, part=Interval(first.offset, after.offset))
         return

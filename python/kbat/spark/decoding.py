@@ -1,12 +1,12 @@
-"""`kbat.spark.decode`: a column of record-batch bytes to rows.
+"""`kbat.spark.decode`: decodes a column of record batches to rows.
 
 ```
-rows with bytes ──► slices of some megabytes ──► one scan over a slice's bytes, as they lie in Arrow's buffer
-                                                 ──► records, each with the row that its batch's position falls into
+rows with bytes ──► slices of a few megabytes ──► one scan over a slice of Arrow's buffer
+                                                 ──► records, each with the row that contains its batch's position
 ```
 
-Bytes of neighbouring rows lie side by side in an Arrow column, so one scan reads them all without a copy, if each row
-holds whole batches. Where one does not, or where anything is damaged, its slice is read row by row.
+The bytes of adjacent rows are adjacent in an Arrow column, so one scan reads them all without a copy if each row
+contains complete batches. If a row does not, or anything is corrupt, the slice is read row by row.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
     from kbat.spark.options import ReadOptions
 
-# Bytes that are decoded together.
+# Number of bytes that are decoded together.
 SLICE_LEN = 4 << 20
 
 _COLUMNS = ("key", "value", "offset", "timestamp", "timestampType", "headers")
-# Options of the data source that concern bytes in a column too.
+# Options of the data source that also apply to bytes in a column.
 _OPTIONS = {
     "on_corrupt": "onCorrupt",
     "check_crc": "checkCrc",
@@ -51,8 +51,8 @@ _LIMITS = {
     "header_count": "maxHeaderCount",
 }
 _ADVICE = Advice(
-    skip='on_corrupt="skip" leaves the batch out, "report" tells of it',
-    read_on="check_crc=False reads on",
+    skip='on_corrupt="skip" omits the batch, "report" adds a row that describes it',
+    read_on="check_crc=False reads its records all the same",
     raise_limit=f"for bytes you trust, raise the limit with one of the arguments {', '.join(_LIMITS)}",
 )
 
@@ -65,23 +65,23 @@ def decode(
     keep: str | Sequence[str] | None = None,
     **options: object,
 ) -> DataFrame:
-    """Decode a column of record batches to a row a record.
+    """Decode a column of record batches to one row per record.
 
-    A row's bytes are one batch or several, as a Fetch response, a `.log` file or `encode` gives them; an incomplete
-    last batch is passed over, as a consumer does; under `on_corrupt="report"` it is a row of kind `truncated`. A null
-    gives no row.
+    A row's bytes are one or more batches, as in a Fetch response, in a `.log` file or from `encode`. An incomplete last
+    batch is skipped, as by a consumer; with `on_corrupt="report"` it is reported as a row of kind `truncated`. A null
+    has no records.
 
     Args:
-        df: Has the column.
-        column: Its name; binary.
-        columns: Columns of the records: those of the data source but for `topic`, `partition` and `segment`.
-        keep: Other columns of `df` to repeat for each record; all but `column` by default.
+        df: The DataFrame with the column.
+        column: Name of the column, whose type is binary.
+        columns: Columns of the records: those of the data source except `topic`, `partition` and `segment`.
+        keep: Other columns of `df` to repeat for each record; by default all except `column`.
         options: `on_corrupt` (`"fail"`, `"skip"`, or `"report"`, which adds the column `error`), `check_crc`,
-            `include_control`, and the limits by the names of `kbat.Limits`. None leaves one out.
+            `include_control`, and the limits by the names of `kbat.Limits`. None means the default.
 
     Raises:
-        ValueError: A column or option that is not there, a column that is named twice, or a column of `df` with the
-            name of one of the records.
+        ValueError: An unknown column or option, a column that is named twice, or a column of `df` with the name of a
+            column of the records.
 
     Example:
         >>> kbat.spark.decode(spark.read.format("binaryFile").load("/dumps/*.bin"), "content", keep=["path"])
@@ -89,13 +89,13 @@ def decode(
     parsed = _parse(options)
     asked = listed(columns, "columns")
     if ERROR_COLUMN.name in asked:
-        message = 'kbat: the column error comes unasked, as the last one, with on_corrupt="report"'
+        message = 'kbat: the column error is added as the last column with on_corrupt="report"; remove it from columns'
         raise ValueError(message)
     names = [*asked, *(ERROR_COLUMN.name,) * (parsed.on_corrupt == "report")]
     kept = [name for name in df.columns if name != column] if keep is None else listed(keep, "keep")
     _check(df, column, names, kept)
     if not names and not kept:
-        message = "kbat: columns and keep are both empty; name a column, offset for one that costs little"
+        message = "kbat: columns and keep are both empty; name a column; offset is the cheapest"
         raise ValueError(message)
     fields = tuple((name, column_named(name).field) for name in names)
     schema = StructType([*(df.schema[name] for name in kept), *schema_of(names).fields])
@@ -115,7 +115,7 @@ def _parse(options: dict[str, object]) -> ReadOptions:
     names = _OPTIONS | _LIMITS
     unknown = [name for name in options if name not in names]
     if unknown:
-        message = f"kbat: decode has no option {unknown[0]}; there are {', '.join(names)}"
+        message = f"kbat: decode has no option {unknown[0]}; choose among {', '.join(names)}"
         raise ValueError(message)
     return parse_options({names[name]: str(value) for name, value in options.items() if value is not None})
 
@@ -126,25 +126,25 @@ def _check(df: DataFrame, column: str, names: Sequence[str], kept: Sequence[str]
         message = f"kbat: the DataFrame has no column {missing[0]}; it has {', '.join(df.columns)}"
         raise ValueError(message)
     if not isinstance(df.schema[column].dataType, BinaryType):
-        message = f"kbat: column {column} is {df.schema[column].dataType.simpleString()}; record batches are binary"
+        message = f"kbat: column {column} is {df.schema[column].dataType.simpleString()}, and must be binary"
         raise ValueError(message)  # noqa: TRY004 -- as for all that the user names
     fields = listed((column_named(name).field for name in names), "columns")
     wrong = [name for name, field in zip(names, fields, strict=True) if field in {"topic", "partition", "segment"}]
     if wrong:
-        message = f"kbat: bytes in a column tell no {wrong[0]}; keep a column of the DataFrame that does"
+        message = f"kbat: bytes in a column have no {wrong[0]}; keep a column of the DataFrame that has it"
         raise ValueError(message)
     taken = {name.lower() for name in kept} & {name.lower() for name in names}
     if taken:
         message = (
             f"kbat: both the DataFrame and the records have a column {min(taken)}; "
-            "rename it, or say which ones to take with keep and columns"
+            "rename it, or choose the columns with keep and columns"
         )
         raise ValueError(message)
 
 
 @dataclass(frozen=True)
 class Decoder:
-    """Decodes the column `column` and repeats `kept`; `fields` gives for a column's name that in `kbat.scan`."""
+    """Decodes the column `column` and repeats `kept`; `fields` has the names in Spark and in `kbat.scan`."""
 
     options: ReadOptions
     column: str
@@ -152,7 +152,7 @@ class Decoder:
     fields: tuple[tuple[str, str], ...]
 
     def decode(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Yield the records of an Arrow batch's rows."""
+        """Yield the records of the rows of an Arrow batch."""
         place = batch.schema.get_field_index(self.column)
         column: Any = batch.column(place).cast(pa.large_binary())
         for start, end in _slices(_bounds(column)):
@@ -162,7 +162,7 @@ class Decoder:
                     yield self._joined(batch, rows[first:after] + start, records.slice(first, after - first))
 
     def _parts(self, batch: pa.RecordBatch, rows: Any) -> Iterator[tuple[int, int]]:  # noqa: ANN401 -- numpy
-        """Yield runs of records that repeat some megabytes of what is kept: Arrow takes less than 2 GiB."""
+        """Yield runs of records whose repeated columns have a few megabytes: an Arrow column is limited to 2 GiB."""
         lengths = np.zeros(batch.num_rows, dtype=np.int64)
         for name in self.kept:
             column = batch.column(batch.schema.get_field_index(name))
@@ -178,7 +178,7 @@ class Decoder:
         return pa.RecordBatch.from_arrays(arrays, names=[*self.kept, *(name for name, _ in self.fields)])
 
     def _records(self, part: Any) -> Iterator[tuple[Any, pa.RecordBatch]]:  # noqa: ANN401 -- large binary
-        """Yield records with the row that each belongs to, counted from the start of `part`."""
+        """Yield records and the number of each record's row, counted from the start of `part`."""
         bounds = _bounds(part)
         together = self._together(part, bounds)
         if together is not None:
@@ -191,7 +191,7 @@ class Decoder:
                         yield np.full(records.num_rows, row), records
 
     def _together(self, part: Any, bounds: Any) -> list[tuple[Any, pa.RecordBatch]] | None:  # noqa: ANN401 -- numpy
-        """Read all rows at once; None where a row does not hold whole batches, or where anything is wrong."""
+        """Read all rows at once; None if a row does not contain complete batches, or anything is corrupt."""
         if bounds[-1] == bounds[0]:
             return []
         data = part.buffers()[2].slice(bounds[0], bounds[-1] - bounds[0])
@@ -203,7 +203,7 @@ class Decoder:
             for records in self._scan(data, "fail", with_position=True).to_batches():
                 positions = records.column("position").to_numpy()
                 rows = np.searchsorted(starts, positions, side="right") - 1
-                within = pa.array(positions - starts[rows], pa.int64())  # its own row knows no other
+                within = pa.array(positions - starts[rows], pa.int64())  # the position within its row
                 found.append((rows, records.set_column(records.schema.get_field_index("position"), "position", within)))
         except kbat.KbatError:
             return None
@@ -237,12 +237,12 @@ def _error_type() -> Any:  # noqa: ANN401 -- pyarrow's overloads know no type in
 
 
 def _bounds(column: Any) -> Any:  # noqa: ANN401 -- numpy
-    """Return where each row's bytes begin in the array's buffer, and where the last one's end."""
+    """Return the position of each row's bytes in the array's buffer, and the end of the last row."""
     return np.frombuffer(column.buffers()[1], dtype=np.int64)[column.offset : column.offset + len(column) + 1]
 
 
 def _lengths(column: Any) -> Any:  # noqa: ANN401 -- numpy
-    """Return about how many bytes each value of a column takes."""
+    """Return the approximate number of bytes of each value of a column."""
     kinds = pa.types.is_binary, pa.types.is_string, pa.types.is_large_binary, pa.types.is_large_string
     if any(is_kind(column.type) for is_kind in kinds):
         return pc.binary_length(column).fill_null(0).to_numpy().astype(np.int64)

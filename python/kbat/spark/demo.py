@@ -33,7 +33,7 @@ _COLUMNS = (
     "topic, partition, offset, timestamp, timestampType, key, value, headers, compression, batchSize, segment, position"
 )
 
-# Times become text in Spark: Kafka's reach further than Python's. Format v0 has none.
+# Spark formats times, as Kafka's range exceeds Python's. Format v0 has no timestamps.
 _TIME = "CASE WHEN timestampType >= 0 THEN timestamp END"
 
 _FIRST_RECORDS = f"""
@@ -45,7 +45,7 @@ ORDER BY topic
 LIMIT 12
 """
 
-# A batch's size is in each of its records: first one row a batch, then one row a topic and codec.
+# Each record has the size of its batch: so first one row per batch, then one row per topic and codec.
 _ANSWERS = f"""
 SELECT topic, compression, sum(records) AS records, count(*) AS batches,
        sum(batch_size) AS stored, sum(payload) AS payload,
@@ -69,7 +69,7 @@ FROM {view}
 
 
 class _Columns(NamedTuple):
-    """Titles of a printed table, and which of its columns stand to the right."""
+    """Titles of a printed table, and the titles of its right-aligned columns."""
 
     titles: Sequence[str]
     right: Sequence[str] = ()
@@ -85,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with _local_spark() as spark:
             _show(spark, given.log_dir, Path(given.output))
     except FileNotFoundError:
-        sys.stderr.write(f"kbat demo: nothing is at {given.log_dir}\n")
+        sys.stderr.write(f"kbat demo: {given.log_dir} does not exist\n")
     except (OSError, ValueError) as error:
         sys.stderr.write(f"kbat demo: {error}\n")
     else:
@@ -178,12 +178,12 @@ def _copy(spark: SparkSession, log: DataFrame, path: Path) -> None:
         message = f"{path} differs from the log: {copied.records:,} records of {original.records:,}"
         raise ValueError(message)
     stored = sum(part.stat().st_size for part in path.glob("*.parquet"))
-    print(f"\n{path}: {copied.records:,} records in {_size(stored)}, the same as the log's, read back and compared")
+    print(f"\n{path}: {copied.records:,} records in {_size(stored)}, identical to the log when read back")
 
 
 @contextlib.contextmanager
 def _local_spark() -> Iterator[SparkSession]:
-    """Give a Spark session on this machine's cores whose log goes to a file, named if Spark fails."""
+    """Yield a local Spark session whose log is written to a file, which an error of Spark names."""
     _check_java()
     _say("starting Spark on this machine")
     directory = Path(tempfile.mkdtemp(prefix="kbat-demo-"))
@@ -207,14 +207,14 @@ def _local_spark() -> Iterator[SparkSession]:
 def _check_java() -> None:
     home = os.environ.get("JAVA_HOME")
     if not shutil.which(os.path.join(home, "bin", "java") if home else "java"):  # noqa: PTH118 -- which takes strings
-        message = "Spark needs Java 17 or later, and there is no java; install one or set JAVA_HOME"
+        message = "Spark needs Java 17 or later, and java was not found; install it or set JAVA_HOME"
         raise OSError(message)
 
 
 def _start(directory: Path) -> SparkSession:
-    from pyspark.sql import SparkSession  # noqa: PLC0415 -- slow; a wrong path is told before
+    from pyspark.sql import SparkSession  # noqa: PLC0415 -- slow; a wrong path is reported first
 
-    # the Spark and the Python of this environment, whatever the shell is set up for
+    # the Spark and the Python of this environment, regardless of the shell's settings
     os.environ.pop("SPARK_HOME", None)
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -233,7 +233,7 @@ def _start(directory: Path) -> SparkSession:
 
 @contextlib.contextmanager
 def _standard_error_to(path: Path) -> Iterator[None]:
-    """Send the standard error of processes started in the block to a file: the Java machine keeps it for its life."""
+    """Redirect the standard error of processes started in the block to a file; the JVM keeps writing to it."""
     sys.stderr.flush()
     saved = os.dup(2)
     try:
@@ -266,21 +266,21 @@ def _print_table(columns: _Columns, rows: Sequence[Sequence[str]]) -> None:
 
 
 def _width(text: str) -> int:
-    """Return the columns that a text takes on a terminal: two for each wide East Asian character or picture."""
+    """Return the width of a text on a terminal: two columns for each wide East Asian character or emoji."""
     return len(text) + sum(unicodedata.east_asian_width(char) in "WF" for char in text)
 
 
 def _text(value: object) -> str:
-    """Return a value for a person; an unprintable character shows as a middle dot, null as a dash."""
+    """Return a value as text, with a middle dot for each unprintable character and a dash for null."""
     return "-" if value is None else "".join(char if char.isprintable() else "·" for char in str(value))
 
 
 def _bytes(value: bytes | None, length: int) -> str:
-    """Return the start of a key or value: text on one line, or hexadecimal where the bytes are no UTF-8."""
+    """Return the start of a key or value: text on one line, or hexadecimal if the bytes are not UTF-8."""
     if value is None:
         return "-"
     try:
-        # not bytes.decode: the last character may be cut
+        # not bytes.decode: the last character may be truncated
         text = codecs.getincrementaldecoder("utf-8")().decode(value)
     except UnicodeDecodeError:
         return f"0x{value.hex()}"[:length]
@@ -289,7 +289,7 @@ def _bytes(value: bytes | None, length: int) -> str:
 
 def _size(size: float) -> str:
     for unit in ("B", "KiB", "MiB", "GiB"):
-        if size < 1024:  # noqa: PLR2004 -- of a unit to the next
+        if size < 1024:  # noqa: PLR2004 -- factor between units
             return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
         size /= 1024
     return f"{size:.1f} TiB"

@@ -1,10 +1,11 @@
-"""`kbat.spark.encode`: rows to record batches.
+"""`kbat.spark.encode`: encodes rows as record batches.
 
 ```
 rows ──► repartitioned and sorted by partition ──► runs of rows of one partition ──► batches of each run
 ```
 
-A run goes on from one Arrow batch to the next, so that batches are as large as asked for, however Spark cuts its rows.
+A run continues from one Arrow batch to the next, so that the size of record batches does not depend on how Spark splits
+its rows.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-# Bytes of batches that make an Arrow batch full.
+# An Arrow batch ends when it has this many bytes of record batches.
 ARROW_LEN = 2 << 20
 
-# What kbat.encode_batches looks at.
+# The columns that kbat.encode_batches reads.
 ARROW_FIELDS: list[pa.Field[Any]] = [
     pa.field("key", pa.binary()),
     pa.field("value", pa.binary()),
@@ -48,7 +49,7 @@ _BATCH_FIELDS = (
 
 _BINARY = "UTF8_BINARY"
 
-# What can be told apart row by row; of fractions, NaN is another than NaN.
+# The types whose values can be compared row by row. Fractions are excluded, as NaN is not equal to itself.
 _KEY_TYPES = (
     types.BinaryType,
     types.BooleanType,
@@ -72,24 +73,24 @@ def encode(
     repartition: bool = True,
     **options: Any,  # noqa: ANN401 -- those of kbat.encode_batches
 ) -> DataFrame:
-    """Encode rows to record batches, a row a batch.
+    """Encode rows as record batches, one row per batch.
 
-    The rows have the columns of `by`, and `baseOffset`, `lastOffset`, `recordCount` and `batch`, bytes. The records'
-    columns are those of Spark's Kafka source and sink: `value`, and `key`, `timestamp`, `headers` and `offset` where
-    they are there. Without `offset`, each group's offsets count up from `base_offset`, by default 0.
+    The returned rows have the columns of `by`, and `baseOffset`, `lastOffset`, `recordCount` and the bytes `batch`. The
+    columns of records are those of Spark's Kafka source and sink: `value`, and `key`, `timestamp`, `headers` and
+    `offset` if they exist. Without `offset`, offsets of each log count up from `base_offset`, by default 0.
 
     Args:
         df: The rows.
-        by: Columns that tell which log a record belongs to; `topic` and `partition` as far as there are such columns.
-            Text, binary, whole numbers, decimals, booleans, dates or times.
-        order_by: Columns that tell the order in each log; `offset` if there is such a column, else nothing: rows of a
-            log then come in any order.
-        repartition: Whether to bring the rows of a log together and in order. False if they are: sorted by `by` in each
-            Spark partition, and no log in two of them.
-        options: Those of `kbat.encode_batches`: `compression`, `level`, `batch_bytes`, `timestamp` and more.
+        by: Columns that identify the log of a record; by default `topic` and `partition`, if they exist. Their types
+            are text, binary, whole numbers, decimals, booleans, dates or times.
+        order_by: Columns that determine the order in each log; by default `offset`, if it exists. Otherwise the order
+            is arbitrary.
+        repartition: Whether to group and sort the rows of each log. Set it to False if they are: sorted by `by` in each
+            Spark partition, and no log in two partitions.
+        options: The options of `kbat.encode_batches`: `compression`, `level`, `batch_bytes`, `timestamp` and more.
 
     Raises:
-        ValueError: A column or option that is not there, or a column that tells no log.
+        ValueError: An unknown column or option, or a column of `by` whose type can't identify a log.
 
     Example:
         >>> kbat.spark.encode(df, by=["topic", "partition"], order_by=["timestamp"], compression="zstd")
@@ -113,12 +114,12 @@ def encode(
 
 
 def check_case(given: Iterable[str], known: Iterable[str]) -> None:
-    """Raise `ValueError` for a name that differs by case only from one that is looked for: it would be passed over."""
+    """Raise `ValueError` for a name that differs only in case from an expected one, as it would be ignored."""
     names = {name.lower(): name for name in known}
     for name in given:
         right = names.get(name.lower(), name)
         if right != name:
-            message = f"kbat: column {name}: write it {right}"
+            message = f"kbat: column {name}: rename it to {right}"
             raise ValueError(message)
 
 
@@ -131,10 +132,10 @@ def _check_keys(df: DataFrame, keys: Sequence[str]) -> None:
     for name in keys:
         data_type = df.schema[name].dataType
         if not isinstance(data_type, _KEY_TYPES):
-            message = f"kbat: by={name!r}: it is {data_type.simpleString()}, which names no log; cast it to string"
+            message = f"kbat: by={name!r}: is {data_type.simpleString()}, which can't identify a log; cast it to string"
             raise ValueError(message)  # noqa: TRY004 -- as for all that the user names
-        if getattr(data_type, "collation", _BINARY) != _BINARY:  # sorted by it, the rows of two logs lie mixed
-            message = f"kbat: by={name!r}: it is {data_type.simpleString()}; cast it to a plain string"
+        if getattr(data_type, "collation", _BINARY) != _BINARY:  # sorting by it would mix the rows of two logs
+            message = f"kbat: by={name!r}: is {data_type.simpleString()}; cast it to a plain string"
             raise ValueError(message)
 
 
@@ -147,14 +148,14 @@ def _encoding(encoder: Encoder) -> Callable[[Iterable[pa.RecordBatch]], Iterator
 
 @dataclass(frozen=True)
 class Encoder:
-    """Encodes runs of rows with the same `keys`."""
+    """Encodes runs of rows with equal `keys`."""
 
     keys: tuple[str, ...]
     records: tuple[str, ...]
     options: tuple[tuple[str, Any], ...]
 
     def encode(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield a row for each batch made."""
+        """Yield a row for each record batch."""
         for key, parts in itertools.groupby(runs(batches, self.keys), lambda run: run[0]):
             rows = (part.select(list(self.records)) for _, part in parts)
             first = next(rows)
@@ -185,7 +186,7 @@ class Encoder:
 
 
 def runs(batches: Iterable[pa.RecordBatch], keys: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], pa.RecordBatch]]:
-    """Cut Arrow batches where one of the key columns changes; yield the key and the rows of each part."""
+    """Split Arrow batches where a key column changes; yield the key and the rows of each part."""
     for batch in batches:
         if batch.num_rows == 0:
             continue

@@ -1,12 +1,12 @@
-"""`kbat.spark.read`: the rows of the source by a shorter way, `mapInArrow` over one row per task.
+"""`kbat.spark.read`: reads the rows of the source faster, by `mapInArrow` over one row per task.
 
 ```
-plan, on the driver ──► range(tasks), a row and a partition each ──► mapInArrow: each row reads its task
+plan, on the driver ──► range(tasks), one row and partition per task ──► mapInArrow: each row reads its task
 ```
 
-A Python data source hands its rows over one Arrow batch at a time with checks on each; `mapInArrow` does not. There is
-no shuffle, no file goes through the JVM, and all of it works with Spark Connect too, where the client plans: it has to
-see the files under the same paths as the workers.
+A Python data source passes on its rows one Arrow batch at a time and checks each of them; `mapInArrow` does not. There
+is no shuffle, and no file goes through the JVM. It also works with Spark Connect, where the client plans the tasks; it
+must see the files under the same paths as the workers.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ def read(
     Args:
         spark: The session, classic or Connect.
         source: A log directory, a partition directory, a `.log` file or a glob, or several of them.
-        schema: The columns wanted, as the data source takes them; those of the options without it.
+        schema: The columns to read, as for the data source; by default those of the options.
         options: The options of the data source by their names: `includeHeaders=True`, `assign={"orders": [0]}`,
-            `columns=["offset", "value"]`, `startingTimestamp=1700000000000`. None leaves an option out, as Spark does.
+            `columns=["offset", "value"]`, `startingTimestamp=1700000000000`. None means the default, as in Spark.
 
     Raises:
         ValueError: An unknown option, a wrong value, or bounds that do not fit the existing partitions.
@@ -117,6 +117,6 @@ def _struct(schema: StructType | str) -> StructType:
         return schema
     parsed = StructType.fromDDL(schema)
     if not isinstance(parsed, StructType):
-        message = f"kbat: {schema!r} is no schema; it is columns with their types, like 'offset bigint, value binary'"
+        message = f"kbat: {schema!r} is not a schema; write columns with types, like 'offset bigint, value binary'"
         raise ValueError(message)  # noqa: TRY004 -- the value is the user's
     return parsed

@@ -1,4 +1,4 @@
-"""The directory that the tasks of a write work in until their driver moves what they made in place."""
+"""The directory in which the tasks of a write create files, until the driver moves them to the target."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of columns as callers give them."""
+"""Names of columns in arguments."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def listed(names: str | Iterable[str], what: str) -> list[str]:
-    """Return the names that an argument gives; text is one. Raises `ValueError` for one that stands twice."""
+    """Return the names in an argument; text is one name. Raises `ValueError` for a repeated name."""
     found = [names] if isinstance(names, str) else list(names)
     for place, name in enumerate(found):
         if name in found[:place]:
@@ -29,12 +29,12 @@ def listed(names: str | Iterable[str], what: str) -> list[str]:
 
 
 def quoted(name: str) -> str:
-    """Return what means this column to Spark, which else takes a dot for a field of a struct."""
+    """Return the name in quotes, without which Spark treats a dot as access to a struct's field."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def map_in_arrow(df: DataFrame, names: Sequence[str], mapping: Mapping, schema: StructType) -> DataFrame:
-    """Map these columns, whatever they are called: `mapInArrow` itself takes names for expressions."""
+    """Map these columns, whatever their names: `mapInArrow` itself interprets names as expressions."""
     columns = list(names)
     plain = df.select(*(functions.col(quoted(name)).alias(f"c{place}") for place, name in enumerate(columns)))
 

@@ -1,13 +1,13 @@
-"""`kbat.spark.to_parquet`: segments to Parquet files, in Rust, spread over Spark's tasks.
+"""`kbat.spark.to_parquet`: writes segments to Parquet files, in Rust, distributed over Spark's tasks.
 
 ```
 plan, on the driver ──► range(tasks) ──► mapInArrow: each task writes <target>/.kbat-<job>/<task>-<attempt>/… in Rust
-                                         and returns a row a file
+                                         and returns one row per file
 driver: moves the files of those rows to <target>/topic=orders/part-….parquet, removes <target>/.kbat-<job>
 ```
 
-No record goes through Python or the JVM. A task that is run again writes into another directory, and only what the
-attempt that counted returned is moved, so no row is there twice.
+No record goes through Python or the JVM. A task that runs again writes to another directory, and only the files of the
+successful attempt are moved, so no row is duplicated.
 """
 
 from __future__ import annotations
@@ -82,21 +82,21 @@ def to_parquet(  # noqa: PLR0913 -- all but three by keyword
 ) -> WrittenFiles:
     """Write log segments to Parquet, in parallel and without a row going through the JVM.
 
-    The columns are those of `format("kbat")` under the same names, timestamps in microseconds UTC. `headers` of a
-    record without headers is an empty list here, where the source has null. Driver and workers have to see source and
-    target under the same paths. The files appear when all of them are whole; an error leaves none. A task writes at
-    least one file for each partition that it reads.
+    The columns are those of `format("kbat")` with the same names; timestamps are microseconds in UTC. `headers` of a
+    record without headers is an empty list, and not null as in the source. Driver and workers must see source and
+    target under the same paths. Files appear in the target when all of them are complete; an error leaves none. A task
+    writes at least one file for each partition that it reads.
 
     Args:
         spark: The session, classic or Connect.
         source: A log directory, a partition directory, a `.log` file or a glob, or several of them.
-        target: The directory that the files go into, in a local file system.
-        partition_by: What directories are named after, outermost first: of `topic`, `partition`, and `date` and `hour`
-            of the timestamp in UTC. By default `topic` if that is among the columns. Nothing, `()`, puts all files into
-            `target`.
+        target: The directory to write to, in a local file system.
+        partition_by: The keys that directories are named after, outermost first: any of `topic`, `partition`, and
+            `date` and `hour` of the timestamp in UTC. By default `topic`, if it is one of the columns. An empty list
+            writes all files to `target` itself.
         compression: `none`, `snappy`, `lz4`, `gzip`, `zstd`; the last two also with a level: `"zstd:3"`.
-        mode: `"append"` adds files to what is in `target`; else nothing may be there.
-        options: The options of the data source by their names, as `kbat.spark.read` takes them.
+        mode: `"append"` adds files to `target`; by default `target` must be empty or not exist.
+        options: The options of the data source by their names, as in `kbat.spark.read`.
 
     Returns:
         The files with their rows and bytes; without rows there are no files.
@@ -104,8 +104,8 @@ def to_parquet(  # noqa: PLR0913 -- all but three by keyword
     Raises:
         ValueError: An unknown option, or a wrong value of an option, key, column or codec.
         FileNotFoundError: A path does not exist.
-        FileExistsError: Something is in `target`.
-        pyspark.errors.PySparkException: What a task raised.
+        FileExistsError: `target` is not empty.
+        pyspark.errors.PySparkException: A task failed.
 
     Example:
         >>> written = kbat.spark.to_parquet(spark, "/var/lib/kafka/data", "/lake/raw", partition_by=["topic", "date"])
@@ -131,7 +131,7 @@ def to_parquet(  # noqa: PLR0913 -- all but three by keyword
 
 @dataclass(frozen=True)
 class PartWriter:
-    """Writes the files of a task; pickled with what it needs."""
+    """Writes the files of a task. It is pickled."""
 
     rows: RowReader
     job: Path
@@ -139,13 +139,13 @@ class PartWriter:
     compression: str
 
     def check(self) -> None:
-        """Write nothing, to raise what the arguments are wrong about. Raises `ValueError`."""
+        """Check the arguments without writing. Raises `ValueError`."""
         nothing = Piece(str(self.job / _OPEN), 0, 0, is_whole=True)
         self._write(self.rows.scan([nothing]), self.job / "nothing", "nothing")
 
     def write(self, number: int, task: ReadPartition) -> Iterator[tuple[str, kbat.ParquetFile]]:
         """Yield the files of one task, each with the directory of this attempt. Raises what `kbat.scan` raises."""
-        from pyspark import TaskContext  # noqa: PLC0415 -- there are tasks only where Spark runs them
+        from pyspark import TaskContext  # noqa: PLC0415 -- only Spark's workers have tasks
 
         settle()
         context = TaskContext.get()
@@ -177,7 +177,7 @@ class PartWriter:
         yield from (file for file in files if file.row_count)
 
     def _write(self, scan: kbat.Scan, directory: Path, stem: str) -> list[kbat.ParquetFile]:
-        directory.mkdir(exist_ok=True)  # not the job's own, which goes when the job fails
+        directory.mkdir(exist_ok=True)  # fails if the job's directory is gone, as after a failed job
         names = {field: name for name, field in self.rows.columns}
         return kbat.write_parquet(
             scan,
@@ -195,7 +195,7 @@ def _writing(
     packed = PackedTasks(tasks)
 
     def write_tasks(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa  # noqa: PLC0415 -- slow, and the driver needs none
+        import pyarrow as pa  # noqa: PLC0415 -- slow, and not needed by the driver
 
         for batch in numbers:
             for number, task in packed.of(batch):
@@ -213,19 +213,19 @@ def _writing(
 
 def _check(partition_by: Sequence[str], mode: str) -> None:
     if isinstance(partition_by, str) or any(key not in PARTITION_KEYS for key in partition_by):
-        message = f"kbat: partition_by={partition_by!r}: it is a list of any of {', '.join(PARTITION_KEYS)}"
+        message = f"kbat: partition_by={partition_by!r}: must be a list of any of {', '.join(PARTITION_KEYS)}"
         raise ValueError(message)
     if len(set(partition_by)) < len(partition_by):
-        message = f"kbat: partition_by={partition_by!r}: it names a key twice"
+        message = f"kbat: partition_by={partition_by!r}: names a key twice"
         raise ValueError(message)
     if mode not in ("error", "append"):
-        message = f"kbat: mode={mode!r}: it is error or append"
+        message = f"kbat: mode={mode!r}: must be error or append"
         raise ValueError(message)
 
 
 @contextlib.contextmanager
 def _job(directory: Path) -> Iterator[Path]:
-    """Make a job's directory, and remove it at the end, with the target if the job failed and made that too."""
+    """Create a job's directory, and remove it at the end; after a failure also the target if the job created it."""
     was_there = directory.exists()
     job = directory / f".kbat-{uuid.uuid4().hex}"
     job.mkdir(parents=True)
@@ -242,13 +242,13 @@ def _job(directory: Path) -> Iterator[Path]:
 
 
 def _clear(job: Path) -> None:
-    """Remove a job's directory. A task that still runs finds itself without its job, and ends."""
+    """Remove a job's directory. Tasks that are still running notice it and end."""
     (job / _OPEN).unlink(missing_ok=True)
     remove_job(job)
 
 
 def _move(directory: Path, found: Sequence[tuple[str, WrittenFile]]) -> WrittenFiles:
-    """Move the files in place; if moving one fails, the moved files are removed again."""
+    """Move the files to the target; if moving one fails, remove the files moved so far."""
     files: list[WrittenFile] = []
     try:
         for attempt, file in found:

@@ -1,15 +1,15 @@
-"""Where offsets are in a segment, sound or corrupt.
+"""Finds the positions of offsets in a segment, even if it is corrupt.
 
-The segment is asked first, because its indexes make that cheap. Two things can make its answer wrong:
+The indexes of the segment are used first, because they make a search cheap. Two things can make the result wrong:
 
-* Its walk over headers ends at the first corrupt one, and a corrupt length that leads beyond the file looks like the
-  end of the file.
+* The search ends at the first corrupt header, and a corrupt length that extends past the end of the file looks like an
+  incomplete batch at the end.
 * The base offset of a batch is outside its checksum. A flipped bit moves the batch far forward or back, and a search
   by offset stops there.
 
-So an answer counts only if the batch and the next one are in order, and "there is no such offset" counts only if
-nothing can follow. Otherwise the batches are listed in one pass that skips corruption as the tasks do, and those that
-are out of order are ignored.
+So a result is only accepted if the batch and the next one are in order, and "there is no such offset" only if nothing
+can follow. Otherwise the batches are listed in one pass that skips corruption as the tasks do, and batches out of order
+are ignored.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ZEROS_LEN = 4096
 
 @dataclass(frozen=True)
 class ListedBatch:
-    """A batch whose header is right, except perhaps for its offset."""
+    """A batch whose header is valid, except perhaps for its offset."""
 
     position: int
     size: int
@@ -43,18 +43,18 @@ class ListedBatch:
 
     @property
     def end(self) -> int:
-        """The byte after it."""
+        """The position after the batch."""
         return self.position + self.size
 
     @property
     def first_offset(self) -> int:
-        """Its base offset; of a compressed set of v0 or v1, whose header has none, the last offset."""
+        """The base offset; for a compressed message set of v0 or v1, whose header has none, the last offset."""
         return self.last_offset if self.base_offset is None else self.base_offset
 
 
 @dataclass(frozen=True)
 class _Walk:
-    """How far headers lead: the offset after the last batch, the byte after it, and whether nothing can follow."""
+    """The end of the headers: the offset and the position after the last batch, and whether nothing can follow."""
 
     end_offset: int
     position: int
@@ -62,10 +62,10 @@ class _Walk:
 
 
 class SegmentPlaces:
-    """Finds offsets in a segment of `size` bytes, which the segment with `next_base` follows, if there is one."""
+    """Finds offsets in a segment of `size` bytes; `next_base` is the base offset of the next segment, if any."""
 
     def __init__(self, path: str, size: int, next_base: int | None, options: ReadOptions) -> None:
-        """Open nothing yet: the first search raises `OSError` if the file is gone."""
+        """Create without opening the file. The first search raises `OSError` if the file is gone."""
         self.path = path
         self.size = size
         self.next_base = next_base
@@ -78,9 +78,9 @@ class SegmentPlaces:
         return kbat.Segment(self.path, limits=self.options.limits)
 
     def start_of(self, offset: int) -> int:
-        """Return where the first batch begins whose last offset is `offset` or larger.
+        """Return the position of the first batch whose last offset is `offset` or larger.
 
-        The result depends on nothing else, so that two reads meet if one ends at an offset and the other starts there.
+        The result depends only on the offset, so a read that ends at an offset and one that starts there are adjacent.
         Raises `kbat.CorruptError` with `onCorrupt=fail` if corruption hides the offset.
         """
         if not self._knows(offset):
@@ -93,7 +93,7 @@ class SegmentPlaces:
         return self.size if walk is None or offset > walk.end_offset else min(walk.position, self.size)
 
     def end_of(self, offset: int) -> int:
-        """Return where the last batch ends that begins before an offset, or any byte up to the next batch.
+        """Return the end of the last batch that begins before an offset, or any position up to the next batch.
 
         Raises the errors of `start_of`.
         """
@@ -118,7 +118,7 @@ class SegmentPlaces:
             return walk.end_offset
         batches = self.sound_batches
         certain = batches[-1].last_offset + 1 if batches else self.segment.base_offset
-        # an incomplete batch at the end does not take back the batches before it
+        # an incomplete batch at the end does not change the offsets of the batches before it
         return certain if walk is None else max(certain, walk.end_offset)
 
     @property
@@ -153,7 +153,7 @@ class SegmentPlaces:
         return following is None or following.base_offset > place.last_offset
 
     def is_right(self, place: kbat.OffsetPlace) -> bool:
-        """Whether a place can be trusted: its batch is in order, and its header is right.
+        """Whether a position can be trusted: its batch is in order, and its header is valid.
 
         Most corruption is in the records, and then the header still leads to the next batch.
         """
@@ -166,7 +166,7 @@ class SegmentPlaces:
 
     @functools.cached_property
     def batches(self) -> Sequence[ListedBatch]:
-        """The batches whose headers are right, in the order of the file; some may have a corrupt offset."""
+        """The batches with valid headers, in the order of the file; some may have a corrupt offset."""
         names = ("position", "size", "base_offset", "last_offset", "crc_ok", "record_count")
         scan = kbat.scan(
             (self.path, 0, self.size), view="batches", columns=names, on_corrupt="skip", limits=self.options.limits
@@ -184,7 +184,7 @@ class SegmentPlaces:
 
     @functools.cached_property
     def sound_batches(self) -> Sequence[ListedBatch]:
-        """Those of `batches` that are in order: the most batches whose offsets only rise, within the segment's."""
+        """The largest subset of `batches` with increasing offsets, within the range of the segment."""
         low, high = self.segment.base_offset, _bound(self.next_base)
         inside = [batch for batch in self.batches if low <= batch.first_offset <= batch.last_offset < high]
         if all(batch.last_offset < later.first_offset for batch, later in itertools.pairwise(inside)):
@@ -208,7 +208,7 @@ class SegmentPlaces:
         return self.options.on_corrupt == "fail"
 
     def _knows(self, offset: int) -> bool:
-        """Whether the segment's answer for an offset counts. Raises `kbat.CorruptError` with `onCorrupt=fail`."""
+        """Whether the index's result for an offset is reliable. Raises `kbat.CorruptError` with `onCorrupt=fail`."""
         if offset not in self._known:
             try:
                 self._known[offset] = self._can_answer(offset)
@@ -235,7 +235,7 @@ class SegmentPlaces:
 
     @functools.cached_property
     def _walk(self) -> _Walk | None:
-        """How far headers lead; None if that can't be right."""
+        """The end of the headers; None if it is unreliable."""
         try:
             end = self.segment.end_offset
             last = self.segment.find_offset(end - 1) if end > self.segment.base_offset else None
@@ -284,7 +284,7 @@ def _numbers(scan: kbat.Scan, *names: str) -> Iterator[tuple[Any, ...]]:
 def _ends_early(path: str) -> kbat.TruncatedError:
     """Return the error of a segment whose batches end before the offset that the next segment starts with."""
     message = (
-        f"{path}: a batch is corrupt or truncated: its length leads beyond the end of the file, though there are "
-        "batches after it"
+        f"{path}: a batch is corrupt or truncated: its length extends past the end of the file, although other "
+        "batches follow it"
     )
     return kbat.TruncatedError(message, kind="truncated", path=path)

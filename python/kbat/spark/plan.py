@@ -1,12 +1,13 @@
-"""Which task reads which bytes.
+"""Plans which task reads which bytes.
 
 ```
-paths ──► logs by topic and partition ──► offset ranges ──► windows of segments, cut between batches
-                                                            ──► runs of neighbours of about equal size ──► one task each
+paths ──► logs by topic and partition ──► offset ranges ──► windows of segments, split between batches
+                                                           ──► groups of adjacent windows of similar size, one per task
 ```
 
-A Python task costs some 50 ms before its first row, so small segments are read together; `maxPartitionBytes` limits a
-task's size, so that many machines get work. The driver lists the segments once, and the tasks carry that list.
+A Python task takes about 50 ms before its first row, so small segments are read together. `maxPartitionBytes` limits
+the size of a task, so that many machines get work. The driver lists the segments once and includes the list in the
+tasks.
 """
 
 from __future__ import annotations
@@ -35,15 +36,15 @@ if TYPE_CHECKING:
     from kbat.spark.listing import Segment
     from kbat.spark.options import ReadOptions
 
-# Below this many bytes a task is mostly its own start.
+# A task with fewer bytes takes most of its time to start.
 MIN_TASK_LEN = 4 << 20
-# How many times more bytes a task gets that reads headers only.
+# Factor for the bytes of a task that only reads headers.
 HEADERS_ONLY = 16
-# Files that one task of the view segments reads.
+# Number of files that one task of the view segments reads.
 FILES_IN_A_TASK = 500
-# Segments are cut to give every core work, but not into windows smaller than this.
+# Segments are split to give every core work, but not into windows smaller than this.
 MIN_CUT_LEN = 32 << 20
-# A segment up to a tenth larger than a core's share is not cut, as in Hadoop's splits.
+# A segment up to a tenth larger than a core's share is not split, as in Hadoop's splits.
 SLOP = 10
 
 
@@ -51,8 +52,8 @@ SLOP = 10
 class Piece:
     """A window of a segment, in bytes, and the offsets to read of it; None if there is no bound; labels as in `Log`.
 
-    `part` narrows a window of one batch to a part of its records, because other pieces read the rest. Faults in the
-    window belong to the piece with the last part.
+    `part` limits a window of one batch to some of its records; other pieces read the rest. The piece with the last part
+    reports the corruption of the window.
     """
 
     path: str
@@ -62,7 +63,7 @@ class Piece:
     start_offset: int | None = None
     end_offset: int | None = None
     offset_count: int = 0
-    # batches and faults from here on belong to the next window; None if all in this one belong to it
+    # batches and corruption from here on belong to the next window; None if everything is in this one
     own_end: int | None = None
     part: Interval = EVERYTHING
     is_labelled: bool = False
@@ -87,7 +88,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class ReadPartition(InputPartition):
-    """What one task reads, in this order."""
+    """The pieces that one task reads, in order."""
 
     pieces: tuple[Piece, ...]
 
@@ -131,7 +132,7 @@ def _filtered(a_range: LogRange, wanted: RowFilter) -> LogRange:
 
 
 def plan_files(ranges: Sequence[LogRange]) -> list[ReadPartition]:
-    """Distribute whole files within the ranges, of which tasks read little."""
+    """Distribute the files of the ranges without splitting them, for tasks that read only a little of each."""
     files = [
         Piece(
             segment.path,
@@ -172,7 +173,7 @@ def plan_ranges(
 def pack(
     pieces: Sequence[Piece], max_len: int, cores: int, max_offset_count: int | None = None
 ) -> Iterator[ReadPartition]:
-    """Group neighbours into tasks of about equal size, at most `max_len` bytes; a larger piece is a task of its own.
+    """Group adjacent pieces into tasks of similar size, at most `max_len` bytes; a larger piece is a task of its own.
 
     There are as many tasks as that requires, or one for each core if each then has `MIN_TASK_LEN` bytes. No task has
     more than `max_offset_count` offsets.
@@ -182,7 +183,7 @@ def pack(
     run: list[Piece] = []
     run_len = run_place = run_count = start = 0
     for piece in pieces:
-        # a piece belongs to the task in whose share of all bytes its middle lies
+        # a piece belongs to the task whose share of all bytes contains its middle
         place = (2 * start + piece.size) * count // (2 * total)
         is_full = run_len + piece.size > max_len or run_count + piece.offset_count > (max_offset_count or sys.maxsize)
         if run and (place != run_place or is_full):
@@ -199,7 +200,7 @@ def pack(
 
 @dataclass(frozen=True)
 class _Whole:
-    """A segment to read, its base offset and that of the next one; `continues` as in `LogRange`."""
+    """A segment to read, its base offset and the base offset of the next one; `continues` as in `LogRange`."""
 
     piece: Piece
     base: int | None
@@ -211,9 +212,10 @@ class _Whole:
         return self.base is not None and self.base < offset and (self.next_base is None or offset < self.next_base)
 
     def is_older(self, timestamp: int, options: ReadOptions) -> bool:
-        """Whether all its records are older than a time, as the scan in a task would find too.
+        """Whether all its records are older than a time, with the same result as the scan in a task.
 
-        In a large segment without a time index that requires a walk over many headers, which is left to the tasks.
+        In a large segment without a time index, the driver would have to read many headers, so the tasks decide
+        instead.
         """
         path = self.piece.path
         if self.base is None or (self.piece.size > MIN_TASK_LEN and not _has_time_index(path)):
@@ -253,17 +255,17 @@ def _segments_within(a_range: LogRange) -> Iterator[tuple[Segment, int | None]]:
 
 @dataclass(frozen=True)
 class _Cutter:
-    """Cuts segments into windows of at most `max_len` bytes, and of at most `maxRecordsPerPartition` offsets."""
+    """Splits segments into windows of at most `max_len` bytes and at most `maxRecordsPerPartition` offsets."""
 
     max_len: int
     options: ReadOptions
     splits: bool
 
     def cut(self, found: _Whole) -> Iterator[Piece]:
-        """Narrow a segment to the offsets that are read, then cut it; each batch and fault is in one window.
+        """Limit a segment to the offsets that are read, then split it. Each batch and corruption is in one window.
 
-        Raises `kbat.CorruptError` with `onCorrupt=fail` for a segment of which another read has the rest, if corruption
-        hides where the reads meet.
+        Raises `kbat.CorruptError` with `onCorrupt=fail` if another read has the rest of the segment and corruption
+        hides the boundary.
         """
         piece = found.piece
         if piece.is_idle:
@@ -286,7 +288,7 @@ class _Cutter:
             yield from self._by_size(part)
 
     def _narrow(self, piece: Piece, found: _Whole, places: SegmentPlaces) -> Piece:
-        """Return the window from the batch with the first offset to the one with the last.
+        """Return the window from the batch with the first offset to the batch with the last.
 
         If the range continues in another read, the batch at its end belongs to that one. In the view `batches`, the
         window alone decides which rows there are.

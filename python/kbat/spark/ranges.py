@@ -1,15 +1,15 @@
-"""From bounds to offsets: which offsets of each partition are read.
+"""Converts bounds to the offsets that are read of each partition.
 
 ```
 earliest            the log's start offset
 latest              its end, in read_committed its last stable offset
-an offset           itself; outside of the log it is lost data: an error, or with failOnDataLoss=false the nearest one
+an offset           itself; outside the log it is lost data: an error, or with failOnDataLoss=false the nearest one
 a time by JSON      the offset of the first record since then; if there is none, the strategy (start) or latest (end)
 the time of a read  no offset: the tasks filter rows by it
 ```
 
-The first record since a time is the first in a full scan of the log whose timestamp is not before it. A broker answers
-differently for segments without timestamps, by the time of their files' last modification.
+The first record since a time is the first in a full scan of the log whose timestamp is not before it. For segments
+without timestamps, a broker uses the modification times of the files instead.
 """
 
 from __future__ import annotations
@@ -214,7 +214,7 @@ def _unchecked(log: Log, bound: Bound, options: ReadOptions) -> int | None:
     """Return the offset of a bound for a file that is not named after its base offset, without a search."""
     if isinstance(bound, Timestamp | Timestamps):
         message = (
-            f"kbat: {log.segments[0].path} is not named after its base offset, so a time has no offset in it; "
+            f"kbat: {log.segments[0].path} is not named after its base offset, so it can't be searched for a time; "
             "filter its rows with startingTimestamp and endingTimestamp"
         )
         raise ValueError(message)  # noqa: TRY004 -- the value is the user's

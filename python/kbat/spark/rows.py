@@ -1,4 +1,4 @@
-"""Reading in a task: the Arrow batches of its pieces, for every way that rows get into Spark."""
+"""Reads the Arrow batches of a task's pieces, for all entry points of the package."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _ERROR_DDL = f"error {ERROR_COLUMN.data_type.simpleString()}"
 
 @dataclass(frozen=True)
 class RowReader:
-    """Reads tasks' pieces. It is pickled: options, pairs of a column's name in Spark and in `kbat.scan`, and times."""
+    """Reads the pieces of tasks. It is pickled; `columns` are pairs of names in Spark and in `kbat.scan`."""
 
     options: ReadOptions
     columns: tuple[tuple[str, str], ...]
@@ -70,7 +70,7 @@ class RowReader:
         return replace(self, times=EVERYTHING)
 
     def read(self, partition: ReadPartition) -> Iterator[pa.RecordBatch]:
-        """Yield the Arrow batches of one task, straight from Rust. Raises what `kbat.scan` raises."""
+        """Yield the Arrow batches of one task, straight from Rust. Raises the errors of `kbat.scan`."""
         settle()
         tally = Tally(self.options.metrics_path, partition)
         try:
@@ -84,10 +84,10 @@ class RowReader:
             tally.write()
 
     def scan(self, pieces: Sequence[Piece]) -> kbat.Scan:
-        """Return the scan of a run of pieces: columns in their order under their names in `kbat.scan`, `error` last.
+        """Return the scan of a run of pieces: columns in order, with their names in `kbat.scan`, and `error` last.
 
-        A piece that is a part of a batch gets the column `offset` too. Raises `OSError` for a file that is shorter than
-        at planning, and for one that no longer exists unless `failOnDataLoss=false`.
+        For a piece that is a part of a batch, adds the column `offset`. Raises `OSError` for a file that is shorter
+        than at planning, and for one that no longer exists unless `failOnDataLoss=false`.
         """
         options = self.options
         check_sizes(pieces)
@@ -116,7 +116,7 @@ class RowReader:
         )
 
     def _own_faults(self, arrow_batch: pa.RecordBatch, pieces: Sequence[Piece]) -> pa.RecordBatch:
-        """Omit faults that another window reports: several windows may read one batch."""
+        """Omit corruption that another window reports, as several windows may read one batch."""
         if self.options.on_corrupt != "report" or all(piece.own_end is None for piece in pieces):
             return arrow_batch
         errors = arrow_batch.column(ERROR_COLUMN.field)
@@ -131,7 +131,7 @@ class RowReader:
         return arrow_batch.filter(is_own)
 
     def _own_part(self, arrow_batch: pa.RecordBatch, part: Interval) -> pa.RecordBatch:
-        """Omit the rows outside a part of a batch; its faults belong to the last part.
+        """Omit the rows outside a part of a batch; the last part reports corruption.
 
         A scan with offset bounds would not find a batch whose stored offset is corrupt.
         """
@@ -158,7 +158,7 @@ def check_sizes(pieces: Sequence[Piece]) -> None:
     """Raise `OSError` for a file that ends before one of the pieces does.
 
     A scan would stop at the end of the file without an error, and the rows after it would be missing. A file that was
-    deleted during the read is no error: its open handle stays valid.
+    deleted during the read is not an error: its open handle stays valid.
     """
     for piece in pieces:
         try:
@@ -168,7 +168,7 @@ def check_sizes(pieces: Sequence[Piece]) -> None:
         if size < piece.end and not piece.is_whole:
             message = (
                 f"kbat: {piece.path} has {size} bytes, and had {piece.end} or more when the read was planned: it was "
-                "truncated or replaced since; run the query again, or read a copy that is not written to"
+                "truncated or replaced since then; run the query again, or read a copy that does not change"
             )
             raise OSError(message)
 
@@ -186,7 +186,7 @@ def null_headers(arrow_batch: pa.RecordBatch) -> pa.RecordBatch:
     place = arrow_batch.schema.get_field_index("headers")
     if place < 0:
         return arrow_batch
-    import pyarrow as pa  # noqa: PLC0415 -- slow, and the driver needs none
+    import pyarrow as pa  # noqa: PLC0415 -- slow, and not needed by the driver
 
     lists: Any = arrow_batch.column(place)
     bounds = lists.offsets.to_numpy()
@@ -207,7 +207,7 @@ def missing_timestamps() -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Advice:
-    """The options that let a job continue after an error, as text for the kind of call that raised it."""
+    """The options that let a job continue after an error, worded for the call that raised it."""
 
     skip: str
     read_on: str
@@ -233,7 +233,7 @@ _OPTIONS = Advice(
 
 
 def _lost_offsets(error: kbat.CorruptError) -> str | None:
-    """Return which offsets a corrupt batch of a file affects, as a scan with `on_corrupt="report"` reports them."""
+    """Return the offsets that a corrupt batch of a file affects, as reported with `on_corrupt="report"`."""
     first = error.base_offset
     if error.path is None or first is None or first < 0:
         return None

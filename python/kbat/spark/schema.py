@@ -1,9 +1,9 @@
-"""The columns of the Spark data source, and how a schema chooses among them.
+"""The columns of the Spark data source, and their selection by a schema.
 
-Of records, the first seven are those of Spark's own Kafka source, with its names and types; `includeHeaders` adds
-`headers`, as in that source. The option `columns` or a schema names any others. The option `view` selects one row per
-batch or one row per segment, with columns of their own. A name matches in any case and with or without underscores, so
-that both `baseOffset` and `base_offset` name one column, and the column keeps the spelling of the request.
+The first seven columns of records are those of Spark's own Kafka source, with its names and types; `includeHeaders`
+adds `headers`, as in that source. The option `columns` or a schema can name any others. The option `view` selects one
+row per batch or segment, with different columns. A name matches in any case and with or without underscores:
+`baseOffset` and `base_offset` name the same column, and the result keeps the requested spelling.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ HEADERS = ArrayType(StructType([StructField("key", StringType()), StructField("v
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its name in Spark, its name in `kbat.scan`, its type in Spark and what it holds."""
+    """A column: its name in Spark, its name in `kbat.scan`, its type in Spark and its description."""
 
     name: str
     field: str
@@ -44,7 +44,7 @@ class Column:
 
 
 def _column(field: str, data_type: DataType, doc: str) -> Column:
-    """Return a column whose name in Spark is that in `kbat.scan`, in Spark's case."""
+    """Return a column whose name in Spark is its name in `kbat.scan` in camel case."""
     first, *others = field.split("_")
     return Column(first + "".join(word.capitalize() for word in others), field, data_type, doc)
 
@@ -73,7 +73,7 @@ COLUMNS = (
     _column(
         "base_offset",
         LongType(),
-        "base offset of the record's batch; in compressed sets of format v0 and v1 that of its first message",
+        "base offset of the record's batch; for compressed sets of format v0 and v1, offset of the first message",
     ),
     _column("position", LongType(), "byte position of the record's batch in its file"),
     _column("partition_leader_epoch", IntegerType(), "leader epoch of the batch; -1 for none"),
@@ -100,7 +100,7 @@ BATCH_COLUMNS = (
     _column("size", IntegerType(), "bytes as stored, the 12 bytes of log overhead included"),
     _column("base_offset", LongType(), "base offset; null for compressed sets of format v0 and v1"),
     _column("last_offset", LongType(), "last offset"),
-    _column("record_count", IntegerType(), "records as declared; null for compressed sets of format v0 and v1"),
+    _column("record_count", IntegerType(), "number of records in the header; null for compressed v0 and v1 sets"),
     _column("magic", ByteType(), "message format: 0, 1 or 2"),
     _column("compression", StringType(), "codec: none, gzip, snappy, lz4 or zstd; unknown for the codec bits 5 to 7"),
     _column("stored_size", IntegerType(), "bytes after the header: the records as stored"),
@@ -116,9 +116,9 @@ BATCH_COLUMNS = (
     _column("is_transactional", BooleanType(), "whether it belongs to a transaction"),
     _column("is_control", BooleanType(), "whether it holds control records"),
     _column("crc", LongType(), "the stored checksum"),
-    _column("crc_ok", BooleanType(), "whether that is the checksum of the bytes; reads the whole batch"),
+    _column("crc_ok", BooleanType(), "whether the checksum is correct; reads the complete batch"),
     _column("uncompressed_size", LongType(), "bytes of the records after decompression; decompresses the batch"),
-    _column("ratio", DoubleType(), "uncompressedSize by storedSize; decompresses the batch"),
+    _column("ratio", DoubleType(), "uncompressedSize divided by storedSize; decompresses the batch"),
 )
 
 SEGMENT_COLUMNS = (
@@ -131,11 +131,11 @@ SEGMENT_COLUMNS = (
     _column("size", LongType(), "bytes of the .log file"),
     _column("first_timestamp", TimestampType(), "base timestamp of the first batch; null for none"),
     _column("largest_timestamp", TimestampType(), "largest timestamp; null for none"),
-    _column("index_size", LongType(), "bytes of the .index; null without one"),
-    _column("time_index_size", LongType(), "bytes of the .timeindex; null without one"),
-    _column("txn_index_size", LongType(), "bytes of the .txnindex; null without one"),
+    _column("index_size", LongType(), "bytes of the .index file; null if there is none"),
+    _column("time_index_size", LongType(), "bytes of the .timeindex file; null if there is none"),
+    _column("txn_index_size", LongType(), "bytes of the .txnindex file; null if there is none"),
     _column("has_snapshot", BooleanType(), "whether there is a producer snapshot for the base offset"),
-    _column("batch_count", LongType(), "batches; reads every header"),
+    _column("batch_count", LongType(), "number of batches; reads every header"),
 )
 
 _ERROR_FIELDS = ("kind", "message", "path"), ("position", "length", "first_offset", "last_offset")
@@ -146,7 +146,7 @@ _ERROR = StructType(
 ERROR_COLUMN = _column(
     "error",
     _ERROR,
-    "in a row of nulls, with onCorrupt=report: the corruption, and the bytes and offsets that it affects",
+    "with onCorrupt=report: the corruption, and the bytes and offsets that it affects; null in other rows",
 )
 
 # The columns of each view, and how many of them are read by default: those that are cheap.
@@ -154,7 +154,7 @@ VIEWS = {"records": (COLUMNS, 7), "batches": (BATCH_COLUMNS, 23), "segments": (S
 
 
 def default_columns(view: str) -> tuple[str, ...]:
-    """Return the names of the default columns; of records, those of Spark's Kafka source."""
+    """Return the names of the default columns; for records, those of Spark's Kafka source."""
     columns, count = VIEWS[view]
     return tuple(column.name for column in columns[:count])
 
@@ -173,20 +173,20 @@ def column_named(name: str, view: str = "records") -> Column:
         if _plain(column.name) == _plain(name):
             return column
     names = ", ".join(column.name for column in columns)
-    message = f"kbat: there is no column {name!r}; there are {names}"
+    message = f"kbat: there is no column {name!r}; choose among {names}"
     raise ValueError(message)
 
 
 def schema_of(names: Iterable[str], view: str = "records") -> StructType:
-    """Return the Spark schema of the columns named, under those names, all nullable."""
+    """Return the Spark schema of some columns with the requested names; all are nullable."""
     return StructType([StructField(name, column_named(name, view).data_type) for name in names])
 
 
 def columns_of(schema: StructType, view: str = "records") -> tuple[Column, ...]:
-    """Return the columns of a schema, perhaps a user's own.
+    """Return the columns of a schema, which may be the user's.
 
     Raises `ValueError` for a schema without columns, and for a column that does not exist, is repeated, or has another
-    type here.
+    type in the source.
     """
     columns = tuple(_column_of(field, view) for field in schema.fields)
     if not columns:
@@ -210,8 +210,7 @@ def _column_of(field: StructField, view: str) -> Column:
         raise ValueError(message)
     if not field.nullable:
         message = (
-            f"kbat: the schema says that column {field.name} is NOT NULL; "
-            "every column is nullable here: leave NOT NULL out"
+            f"kbat: the schema says that column {field.name} is NOT NULL; every column is nullable: remove NOT NULL"
         )
         raise ValueError(message)
     return column

@@ -1,4 +1,4 @@
-"""The data source itself: what Spark calls, on the driver and in the tasks."""
+"""The data source: the classes that Spark calls on the driver and in the tasks."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class KbatDataSource(DataSource):
 
     @shallow
     def schema(self) -> StructType:
-        """Return the schema of a read without a schema of its own."""
+        """Return the schema of a read for which the user sets none."""
         options = parse_options(self.options)
         options.warn_ignored()
         return schema_of(options.column_names, options.view)
@@ -67,7 +67,7 @@ class KbatDataSource(DataSource):
 
 
 class KbatReader(DataSourceReader):
-    """Plans the tasks on the driver and reads in each of them; pickled in between."""
+    """Plans the tasks on the driver and reads in each of them. It is pickled."""
 
     def __init__(self, schema: StructType, options: ReadOptions) -> None:
         """Check schema and options. Raises `ValueError`."""
@@ -82,7 +82,7 @@ class KbatReader(DataSourceReader):
         return plan(self.options, self.wanted)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield the Arrow batches of one task, straight from Rust. Raises what `kbat.scan` raises."""
+        """Yield the Arrow batches of one task, straight from Rust. Raises the errors of `kbat.scan`."""
         if isinstance(partition, ReadPartition):
             yield from self.rows.read(partition)
 
@@ -104,7 +104,7 @@ class FilteringReader(KbatReader):
     """
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802 -- Spark's name
-        """Remember the filters, and return all of them: Spark has to apply each."""
+        """Store the filters, and return all of them, so that Spark applies each."""
         self.wanted = row_filter(filters, self.rows.fields)
         self.rows = self.rows.within(self.wanted)
         return filters

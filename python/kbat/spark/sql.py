@@ -1,4 +1,4 @@
-"""The SQL functions that `register` makes known.
+"""The SQL functions that `register` defines.
 
 ```sql
 SELECT topic, inline(kbat_decode(value)) FROM responses
@@ -6,8 +6,8 @@ SELECT topic, partition, kbat_encode(array_sort(collect_list(struct(offset, time
 FROM events GROUP BY topic, partition
 ```
 
-Each is the inverse of the other, over an array of records. They work row by row: `kbat.spark.decode` and `encode` are
-several times as fast.
+They are inverses of each other; records are an array of structs. They process one row at a time: `kbat.spark.decode`
+and `encode` are several times faster.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _records_of(data: Any) -> pa.StructArray:  # noqa: ANN401 -- a buffer
     return pa.StructArray.from_arrays(records.columns, names=list(_COLUMNS))
 
 
-def _encode(column: pa.Array, compression: pa.Array = None) -> pa.Array:  # type: ignore[type-arg, assignment]  # likewise; Spark knows no "| None"
+def _encode(column: pa.Array, compression: pa.Array = None) -> pa.Array:  # type: ignore[type-arg, assignment]  # Spark reads the hints, and does not support "| None"
     if not (pa.types.is_list(column.type) and pa.types.is_struct(column.type.value_type)):
         raise ValueError(_takes_records(column.type))
     codecs = [None] * len(column) if compression is None else compression.to_pylist()  # type: ignore[redundant-expr]
@@ -80,16 +80,16 @@ def _batches_of(records: Any, compression: Any) -> bytes:  # noqa: ANN401 -- an 
 
 
 def _takes_bytes(given: object) -> str:
-    return f"kbat_decode takes a column of binary, the bytes of record batches, not {given}"
+    return f"kbat_decode takes a binary column with the bytes of record batches, not {given}"
 
 
 def _takes_records(given: object) -> str:
     fields = ", ".join(RECORD_COLUMNS)
-    return f"kbat_encode takes an array of structs, whose fields are some of {fields}, not {given}"
+    return f"kbat_encode takes an array of structs with fields out of {fields}, not {given}"
 
 
 def _null_record(place: int) -> str:
-    return f"kbat_encode: element {place} of an array of records is null; leave it out, or give a struct of nulls"
+    return f"kbat_encode: element {place} of an array of records is null; remove it, or use a struct of nulls"
 
 
 def _decode_one(data: bytes | None) -> list[Sequence[Any]] | None:
@@ -111,7 +111,7 @@ def _encode_one(records: Any, compression: str | None = None) -> bytes | None:  
     if None in records:
         raise ValueError(_null_record(records.index(None)))
     if not isinstance(records[0], Row):
-        raise ValueError(_takes_records(f"an array of {type(records[0]).__name__}"))  # noqa: TRY004 -- likewise
+        raise ValueError(_takes_records(f"an array of {type(records[0]).__name__}"))  # noqa: TRY004 -- as of the vectorised function
     rows = [record.asDict(recursive=True) for record in records]
     fields = [field for field in ARROW_FIELDS if field.name in rows[0]]
     return _batches_of(pa.array(rows, pa.struct(fields)), compression)

@@ -1,16 +1,16 @@
-"""The streaming source: growing log directories, micro-batch by micro-batch.
+"""The streaming source: reads growing log directories in micro-batches.
 
 ```
 initialOffset ──► startingOffsets, resolved                {"orders": {"0": 23, "1": 0}}
-latestOffset  ──► the ends of all logs, within the limits   only whole batches; in read_committed only what is stable
-partitions    ──► from start to end of a micro-batch        partitions that are new start at their first record
+latestOffset  ──► the ends of all logs, within the limits   only complete batches; read_committed: only stable offsets
+partitions    ──► from start to end of a micro-batch        new partitions start at their first record
 ```
 
-Offsets are the next ones to read, in Kafka's JSON form. A micro-batch consists of offsets only, so that it has the same
-rows if it runs again after a restart. Deleted segments and partitions are lost data: see `failOnDataLoss`.
+Offsets are the next ones to read, in Kafka's JSON form. A micro-batch is defined by offsets only, so that it has the
+same rows if it runs again after a restart. Deleted segments and partitions are lost data: see `failOnDataLoss`.
 
-From 4.2 on, Spark passes the start of a micro-batch and its limit. Before that, the reader uses the last offsets that
-it saw; then the first micro-batch after a restart has no limit.
+From version 4.2 on, Spark passes the start of a micro-batch and its limit. In earlier versions, the reader uses the
+last offsets that it returned, so the first micro-batch after a restart has no limit.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ from kbat.spark.topics import some_of
 
 try:
     from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, ReadMinRows, SupportsTriggerAvailableNow
-except ImportError:  # Spark before 4.2, which calls nothing that needs them
+except ImportError:  # Spark before 4.2, which does not use them
 
-    class SupportsTriggerAvailableNow:  # type: ignore[no-redef]  # stands in for Spark's
-        """Stands in for Spark's mark."""
+    class SupportsTriggerAvailableNow:  # type: ignore[no-redef]  # replaces Spark's class
+        """Replaces Spark's marker class."""
 
 
 if TYPE_CHECKING:
@@ -60,14 +60,14 @@ Offsets = dict[str, dict[str, int]]
 
 
 class KbatStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Plans micro-batches on the driver, where it keeps what it saw last, and reads in the tasks."""
+    """Plans micro-batches on the driver, where it keeps the last offsets, and reads in the tasks."""
 
     def __init__(self, schema: StructType, options: ReadOptions) -> None:
-        """Check schema and options. Raises `ValueError` where they ask for something that is not there."""
+        """Check schema and options. Raises `ValueError` if they don't fit each other or the files."""
         options.check_stream()
         if options.view == "segments":
             message = (
-                "kbat: view=segments is no stream: a segment's row changes for as long as it grows; "
+                "kbat: view=segments can't be streamed, because a segment's row changes while the segment grows; "
                 "read it as a batch, or stream view=batches"
             )
             raise ValueError(message)
@@ -103,7 +103,7 @@ class KbatStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return the end of the next micro-batch, which is its start if there is nothing to read yet.
 
         Args:
-            start_and_limit: Where the micro-batch starts and the `ReadLimit` that Spark puts on it; nothing before 4.2.
+            start_and_limit: The start of the micro-batch and its `ReadLimit`; empty before Spark 4.2.
         """
         start = offsets_of_json(start_and_limit[0]) if start_and_limit else self.last
         is_limited = not (start_and_limit and isinstance(start_and_limit[1], ReadAllAvailable))
@@ -113,12 +113,12 @@ class KbatStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return offsets_json(self._within_limits(start, self.latest))
 
     def reportLatestOffset(self) -> Offsets | None:  # noqa: N802 -- Spark's name
-        """Return the ends of all logs as last seen, for the progress of the query."""
+        """Return the last known ends of all logs, for the progress of the query."""
         return offsets_json(self.latest) if self.latest else None
 
     @shallow
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 -- Spark's name
-        """Remember the ends of all logs: the query reads up to them."""
+        """Store the ends of all logs: the query reads up to them."""
         self.target = self._ends(self._logs())
         self._warn_of_no_rows()
 
@@ -157,7 +157,7 @@ class KbatStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if not log.is_named or log.partition.topic is None or log.partition.partition is None:
                 message = (
                     f"kbat: {log.segments[0].path} is not named <topic>-<partition>/<base offset>.log, so a stream "
-                    "can't tell where it is in it; read a batch, or give it such a name"
+                    "can't store its offset; read it as a batch, or rename it"
                 )
                 raise ValueError(message)
         check_no_copies(logs)
@@ -175,7 +175,7 @@ class KbatStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         known = there | read
         gone = [partition for partition in start if partition not in known]
         if gone:
-            report_data_loss(f"{some_of(gone)} is gone; records may be lost", self.options)
+            report_data_loss(f"{some_of(gone)} no longer exists; records may be lost", self.options)
         for partition, offset in start.items():
             if ends.get(partition, offset) < offset:
                 report_data_loss(
@@ -209,13 +209,13 @@ class KbatStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return the range to read of a log, None for nothing. Reports lost data first."""
         if log is None:
             if start is None or start < end:
-                report_data_loss(f"{partition} is gone, and its offsets before {end} with it", self.options)
+                report_data_loss(f"{partition} no longer exists, nor do its offsets before {end}", self.options)
             return None
         first = log.on_disk.start_offset
         if start is None and first > 0:
             report_data_loss(f"{partition} is new and starts with offset {first}, not 0", self.options)
         if start is not None and start < min(first, end):
-            report_data_loss(f"offsets {start} to {min(first, end) - 1} of {partition} are gone", self.options)
+            report_data_loss(f"offsets {start} to {min(first, end) - 1} of {partition} no longer exist", self.options)
         if end > end_offset(log, self.options):
             report_data_loss(f"{partition} ends before offset {end}", self.options)
         start = first if start is None else max(start, first)
@@ -225,7 +225,7 @@ class KbatStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 def share(
     most: int, latest: Mapping[TopicPartition, int], counts: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, int]:
-    """Share `most` offsets among partitions by how many each has, at least one each, as Spark's Kafka source does.
+    """Distribute `most` offsets over partitions as Spark's Kafka source does: in proportion to `counts`, at least one.
 
     A partition without offsets ends at its latest offset, which is before its start if the log became shorter.
     """

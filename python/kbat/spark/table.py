@@ -1,4 +1,4 @@
-"""A table of options: a frozen dataclass whose fields know an option's name, parser and text.
+"""A table of options: a frozen dataclass whose fields have an option's name, parser and text.
 
 ```
 option name in any case ──► its field ──► its parser ──► its value, or a ValueError that names option and values
@@ -26,7 +26,7 @@ def option(
 
 
 def option_names(table: type[Any]) -> tuple[str, ...]:
-    """Return the names of all options of a table, in their order."""
+    """Return the names of all options of a table, in order."""
     return tuple(item.metadata["name"] for item in _fields(table))
 
 
@@ -70,10 +70,10 @@ _OF_TABLES = ("owner", "location", "provider")
 
 def _unknown(name: str, table: type[Any], known: Mapping[str, Field[Any]]) -> str:
     near = difflib.get_close_matches(name.lower(), known, n=1)
-    # Spark passes the names on in lower case
+    # Spark passes the names in lower case
     shown = f"kbat: unknown option {name}" + (" (Spark lower-cased it)" if name.islower() else "")
     if name.lower() in _OF_TABLES:
-        return f"{shown}: Spark sets it for CREATE TABLE, which passes no options on; use CREATE TEMPORARY VIEW"
+        return f"{shown}: Spark sets it for CREATE TABLE, which does not pass options; use CREATE TEMPORARY VIEW"
     if near:
         return f"{shown}; did you mean {known[near[0]].metadata['name']}?"
     return f"{shown}; the options are: {', '.join(option_names(table))}"

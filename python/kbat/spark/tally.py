@@ -1,7 +1,7 @@
 """Counts of the rows and bytes that tasks read: each writes a file into `metricsPath`, and `metrics` adds them up.
 
-Spark gives a Python data source no way to count: accumulators don't reach it, and its metrics are those of the JVM. So
-each task leaves a small file, named after what it read, which a second run of the task replaces.
+A Python data source can't report counts to Spark: accumulators are not available, and metrics are those of the JVM. So
+each task writes a small file, named after its pieces, which a second run of the task replaces.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Tally:
         self.counts: dict[str, int] = {}
 
     def over(self, scan: kbat.Scan) -> Iterator[pa.RecordBatch]:
-        """Yield the Arrow batches of a scan, and count what it read."""
+        """Yield the Arrow batches of a scan, and add its counts."""
         passing = scan.to_batches()
         try:
             yield from passing
@@ -42,7 +42,7 @@ class Tally:
             self.add(passing.stats)
 
     def add(self, stats: kbat.ScanStats) -> None:
-        """Count what a pass read."""
+        """Add the counts of a scan."""
         for name, count in stats.to_dict().items():
             self.counts[name] = self.counts.get(name, 0) + count
 
@@ -58,13 +58,13 @@ class Tally:
 
 
 def metrics(path: str | os.PathLike[str]) -> dict[str, int]:
-    """Add up the counts in a directory that the option `metricsPath` named.
+    """Add up the counts in a directory that was set as the option `metricsPath`.
 
     Returns:
-        `tasks`, and by the names of `kbat.ScanStats`: `batches`, `records`, `bytes_read`, `batches_skipped`,
-        `bytes_lost`, `offsets_lost`. A task that was run again counts once; one that a `LIMIT` stopped early counts
-        what it had read. A query that is run again, with the same files and the same bounds, replaces its counts; give
-        each query a directory of its own.
+        `tasks`, and the counts of `kbat.ScanStats`: `batches`, `records`, `bytes_read`, `batches_skipped`,
+        `bytes_lost`, `offsets_lost`. A task that ran again counts once; one that a `LIMIT` stopped early counts
+        the part that it had read. A query that runs again, with the same files and bounds, replaces its counts; use
+        a separate directory for each query.
 
     Raises:
         ValueError: A path that is not in a local file system.

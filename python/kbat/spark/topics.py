@@ -1,7 +1,7 @@
 """The topics and partitions of a read: `subscribe`, `subscribePattern` and `assign` of Spark's Kafka source.
 
 Differences from that source: a topic or partition that is named and not found is an error; a pattern must be a regular
-expression of both Java and Python, after the translation of the few constructs that only differ in their notation.
+expression in both Java and Python; a few constructs that only differ in notation are translated.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _LEGAL_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 # Kafka's own topics, which a pattern never matches; to read them, name them.
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"})
 
-_PARTITION_FORM = 'it is JSON like {"orders": [0, 1], "payments": [0]}'
+_PARTITION_FORM = 'must be JSON like {"orders": [0, 1], "payments": [0]}'
 
-# Java writes these otherwise. \Q...\E quotes; the rest are classes of characters within ASCII, as topic names are.
+# Constructs with another notation in Java. \Q...\E quotes; the rest are classes of ASCII characters, as in topic names.
 _JAVA_CLASSES = {
     "Lower": "a-z",
     "Upper": "A-Z",
@@ -48,7 +48,7 @@ class TopicPartition(NamedTuple):
     partition: int | None
 
     def __str__(self) -> str:
-        """Return the name that Kafka gives it, which its directory has too."""
+        """Return the name in Kafka, which is also that of its directory."""
         return f"{self.topic}-{self.partition}"
 
 
@@ -56,7 +56,7 @@ NO_PARTITION = TopicPartition(None, None)
 
 
 def some_of(names: Sequence[object], most: int = 10) -> str:
-    """Name things in a message, the first of many and how many more there are."""
+    """Return names for a message: the first `most`, and the number of the others."""
     shown = ", ".join(str(name) for name in names[:most])
     return f"{shown} and {len(names) - most:,} more" if len(names) > most else shown
 
@@ -80,7 +80,7 @@ class Subscription:
         if missing:
             names = some_of(sorted({partition.topic for partition in there if partition.topic})) or "none"
             message = (
-                f"kbat: {some_of(missing)} {'is' if len(missing) == 1 else 'are'} not under the path; topics there: "
+                f"kbat: {some_of(missing)} {'is' if len(missing) == 1 else 'are'} not under the path; topics found: "
                 f"{names}; a partition is a directory <topic>-<partition>, perhaps of another broker or disk"
             )
             raise ValueError(message)
@@ -108,9 +108,9 @@ class Subscription:
 
 
 def parse_topic(text: str) -> str:
-    """Parse a topic's name, of which a directory's is made. Source: `Topic.validate` of Kafka."""
+    """Parse a topic's name, which becomes part of a directory's name. Source: `Topic.validate` of Kafka."""
     if _LEGAL_TOPIC.fullmatch(text) is None or text in {".", ".."}:
-        message = "it is 1 to 249 letters and digits of ASCII, '.', '_' and '-', and neither '.' nor '..'"
+        message = "must be 1 to 249 ASCII letters and digits, '.', '_' and '-', and neither '.' nor '..'"
         raise ValueError(message)
     return text
 
@@ -121,20 +121,20 @@ def parse_topics(text: str) -> tuple[str, ...]:
 
 
 def parse_pattern(text: str) -> re.Pattern[str]:
-    """Parse `subscribePattern`: a Java expression, found anywhere in the topic's name, as Spark's Kafka source does."""
+    """Parse `subscribePattern`: a Java expression that matches anywhere in the topic's name, as in Spark's source."""
     if not text.strip():
-        message = "it is empty; it is a regular expression of topics, like orders-.*"
+        message = "is empty; must be a regular expression, like orders-.*"
         raise ValueError(message)
     try:
         return re.compile(_from_java(text.strip()), re.ASCII)
     except re.error as error:
-        message = f"it is no regular expression that Java and Python both know: {error}"
+        message = f"is not a regular expression in both Java and Python: {error}"
         raise ValueError(message) from None
 
 
 def _from_java(pattern: str) -> str:
     if "&&" in pattern:
-        message = "it is a regular expression, and && within brackets is only Java's: write the set out"
+        message = "&& within brackets is not supported: list the characters instead"
         raise ValueError(message)
     quoted = re.sub(r"\\Q(.*?)(?:\\E|$)", lambda found: re.escape(found[1]), pattern)
     named = re.sub(r"\(\?<(?=[a-zA-Z])", "(?P<", quoted)
@@ -143,7 +143,7 @@ def _from_java(pattern: str) -> str:
 
 
 def _translate_classes(pattern: str) -> str:
-    """Write `p{Alpha}` classes as sets; within brackets as a part of them."""
+    """Replace `p{Alpha}` classes by sets, or by a part of the set within brackets."""
     parts: list[str] = []
     in_set = False
     for part in re.findall(r"\\[pP]\{\w+\}|\\.|.", pattern, re.DOTALL):
@@ -154,7 +154,7 @@ def _translate_classes(pattern: str) -> str:
             parts.append(characters if in_set else f"[{negated}{characters}]")
             continue
         if in_set and part == "[":
-            message = "it is a regular expression, and [ within brackets is only Java's: write \\[ or the set out"
+            message = "[ within brackets is not supported: write \\[, or list the characters"
             raise ValueError(message)
         in_set = part == "[" or (in_set and part != "]")
         parts.append(part)

@@ -17,10 +17,10 @@ _TIMES = {"": 1, "ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000,
 _INT64_MAX = (1 << 63) - 1
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# Smaller numbers look like seconds: as milliseconds they are times before March 1973.
+# Smaller numbers are probably seconds: as milliseconds, they are times before March 1973.
 LEAST_MILLISECONDS = 100_000_000_000
 _EXAMPLE = "2026-11-22T00:00:00Z"
-_TIME_FORM = f"it is a time: milliseconds since 1970, UTC, like 1700000000000, or text with a zone, like {_EXAMPLE}"
+_TIME_FORM = f"must be milliseconds since 1970, UTC, like 1700000000000, or text with a zone, like {_EXAMPLE}"
 
 
 def parse_bool(text: str) -> bool:
@@ -28,14 +28,14 @@ def parse_bool(text: str) -> bool:
     try:
         return {"true": True, "false": False}[text.strip().lower()]
     except KeyError:
-        message = "it is true or false"
+        message = "must be true or false"
         raise ValueError(message) from None
 
 
 def parse_count(text: str) -> int:
     """Parse a whole number from 0."""
     if not text.strip().isdecimal() or int(text) > _INT64_MAX:
-        message = "it is a whole number from 0"
+        message = "must be a whole number, 0 or more"
         raise ValueError(message)
     return int(text)
 
@@ -43,7 +43,7 @@ def parse_count(text: str) -> int:
 def parse_positive_count(text: str) -> int:
     """Parse a whole number from 1."""
     if not text.strip().isdecimal() or not 0 < int(text) <= _INT64_MAX:
-        message = "it is a whole number from 1"
+        message = "must be a whole number, 1 or more"
         raise ValueError(message)
     return int(text)
 
@@ -54,7 +54,7 @@ def at_most(most: int, parse: Callable[[str], int]) -> Callable[[str], int]:
     def parse_bounded(text: str) -> int:
         number = parse(text)
         if number > most:
-            message = f"it is at most {most}"
+            message = f"must be at most {most}"
             raise ValueError(message)
         return number
 
@@ -64,7 +64,7 @@ def at_most(most: int, parse: Callable[[str], int]) -> Callable[[str], int]:
 def parse_number(text: str) -> int:
     """Parse a whole number."""
     if not re.fullmatch(r"[+-]?\d{1,9}", text.strip()):
-        message = "it is a whole number"
+        message = "must be a whole number"
         raise ValueError(message)
     return int(text)
 
@@ -73,7 +73,7 @@ def parse_len(text: str) -> int:
     """Parse a number of bytes, perhaps with a unit."""
     found = re.fullmatch(r"(\d+)\s*([a-z]*)", text.strip().lower())
     if not found or found[2] not in _SIZES:
-        message = "it is a number of bytes, or one with a unit, like 256m or 1g"
+        message = "must be a number of bytes, or a number with a unit, like 256m or 1g"
         raise ValueError(message)
     return int(found[1]) * _SIZES[found[2]]
 
@@ -82,7 +82,7 @@ def parse_positive_len(text: str) -> int:
     """Parse a number of bytes from 1."""
     number = parse_len(text)
     if number == 0:
-        message = "it is at least 1 byte"
+        message = "must be at least 1 byte"
         raise ValueError(message)
     return number
 
@@ -91,7 +91,7 @@ def parse_duration(text: str) -> int:
     """Parse a duration into milliseconds, as Spark writes them: `15m`, `10s`, `500ms`."""
     found = re.fullmatch(r"(\d+)\s*([a-z]*)", text.strip().lower())
     if not found or found[2] not in _TIMES:
-        message = "it is a duration with a unit: 500ms, 10s, 15m, 2h or 1d; a bare number is milliseconds"
+        message = "must be a duration with a unit: 500ms, 10s, 15m, 2h or 1d; a bare number is milliseconds"
         raise ValueError(message)
     return int(found[1]) * _TIMES[found[2]]
 
@@ -106,11 +106,11 @@ def parse_timestamp(text: str) -> int:
     except ValueError:
         raise ValueError(_TIME_FORM) from None
     if moment.tzinfo is None:
-        message = f"it has no time zone; write {moment.isoformat()}Z if it is in UTC; {_TIME_FORM}"
+        message = f"has no time zone; write {moment.isoformat()}Z if it is in UTC; {_TIME_FORM}"
         raise ValueError(message)
     milliseconds = (moment - _EPOCH) // timedelta(milliseconds=1)
     if milliseconds < 0:
-        message = f"it is before 1970; {_TIME_FORM}"
+        message = f"is before 1970; {_TIME_FORM}"
         raise ValueError(message)
     return milliseconds
 
@@ -121,7 +121,7 @@ def checked_milliseconds(number: int) -> int:
         raise ValueError(_TIME_FORM)
     if 0 < number < LEAST_MILLISECONDS:
         message = (
-            f"{number} looks like seconds, and the unit is milliseconds: write {number * 1000}, or the time as text "
+            f"{number} looks like seconds, but the unit is milliseconds: write {number * 1000}, or the time as text "
             f"with a zone, like {_EXAMPLE}"
         )
         raise ValueError(message)
@@ -131,7 +131,7 @@ def checked_milliseconds(number: int) -> int:
 def parse_text(text: str) -> str:
     """Parse text that is not empty."""
     if not text.strip():
-        message = "it is empty"
+        message = "must not be empty"
         raise ValueError(message)
     return text
 
@@ -148,7 +148,7 @@ def parse_paths(text: str) -> tuple[str, ...]:
     except ValueError:
         paths = None
     if not isinstance(paths, list) or not all(isinstance(path, str) and path for path in paths):
-        message = "it is a JSON list of paths, as load([...]) makes it"
+        message = "must be a JSON list of paths, as written by load([...])"
         raise ValueError(message)
     return tuple(paths)
 
@@ -157,19 +157,19 @@ def parse_names(text: str) -> tuple[str, ...]:
     """Parse names separated by commas."""
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     if not names:
-        message = "it names nothing; it is names separated by commas"
+        message = "is empty; must be names separated by commas"
         raise ValueError(message)
     return names
 
 
 def one_of(*choices: str) -> Callable[[str], str]:
-    """Return a parser of one of some words, in any case."""
+    """Return a parser of one of some words, which ignores case."""
 
     def parse(text: str) -> str:
         word = text.strip().lower()
         if word not in choices:
             *others, last = choices
-            message = f"it is {', '.join(others)} or {last}"
+            message = f"must be {', '.join(others)} or {last}"
             raise ValueError(message)
         return word
 

@@ -1,4 +1,4 @@
-"""What kbat does once in each of Spark's Python workers."""
+"""Setup of Spark's Python workers, done once in each."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import gc
 
 @functools.cache
 def settle() -> None:
-    """Keep what the worker has loaded out of Spark's collections of garbage; nothing outside a task.
+    """Exclude the loaded modules from garbage collection. Does nothing outside a task.
 
-    Spark's daemon makes a full collection after each task. It visits every object of every module, 30 to 100 ms long,
-    while the next task of that worker waits. Modules stay anyway; what is made from now on is collected as ever.
+    Spark's daemon runs a full collection after each task. It visits every object of every module, which takes 30 to 100
+    ms while the next task of the worker waits. Modules are never freed anyway; objects created later are collected as
+    usual.
     """
-    from pyspark import TaskContext  # noqa: PLC0415 -- there are tasks only where Spark runs them
+    from pyspark import TaskContext  # noqa: PLC0415 -- only Spark's workers have tasks
 
     if TaskContext.get() is not None:
         gc.freeze()

@@ -1,14 +1,14 @@
-"""`df.write.format("kbat")`: rows into partition directories that a broker can serve.
+"""`df.write.format("kbat")`: writes rows to partition directories that a broker can serve.
 
 ```
 each task    rows ──► a partition's rows ──► batches from offset 0 on ──► <path>/.kbat-<job>/<task>/<topic>-<partition>/
-commit       the tasks' segments, one after the other, get the offsets after those that are there, and move in place
-abort        <path>/.kbat-<job>/ goes
+commit       the tasks' segments, in order, get the offsets after the existing ones and move into the partitions
+abort        removes <path>/.kbat-<job>/
 ```
 
-A segment's indexes count from its base offset, so giving it another one is eight bytes in each batch and a new name:
-no record is written twice, and the driver moves no data. Each task leaves at least one segment in each partition that
-it has rows of; `df.repartition("topic", "partition")` before the write gives few and large ones.
+Offsets in indexes are relative to the base offset of the segment, so changing it takes eight bytes per batch and a
+rename: no record is written twice, and the driver copies no data. Each task writes at least one segment for each
+partition of its rows; `df.repartition("topic", "partition")` before the write results in few and large segments.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ from kbat.spark.topics import TopicPartition, parse_topic
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-# A partition's records wait until they are about this many bytes, and those of all partitions until they are so many.
+# Records are buffered up to about this many bytes per partition, and this many for all partitions of a task.
 _RUN_LEN = 1 << 20
 _WAITING_LEN = 256 << 20
 
 _INT32_MAX = (1 << 31) - 1
 
-# Logs that a task has open at the same time, if its process may have so many files; others are opened again.
+# Number of logs that a task keeps open, if the limit of open files allows it; others are opened again.
 _OPEN_LOGS = 512
 _FILES_OF_A_LOG = 4
 
@@ -68,7 +68,7 @@ _COLUMN_TYPES: dict[str, tuple[type[DataType], ...]] = {
     "headers": (ArrayType,),
     "timestamp": (TimestampType, LongType),
 }
-# Columns of the source that a sink has no use for, as Spark's Kafka sink: what was read can be written as it is.
+# Columns of the source that a write ignores, as Spark's Kafka sink does, so that rows can be written as they were read.
 _PASSED_OVER = ("offset", "timestampType")
 # The columns that kbat.encode reads.
 _RECORD_COLUMNS = ("key", "value", "headers", "timestamp")
@@ -126,10 +126,10 @@ def parse_write_options(given: Mapping[str, str]) -> WriteOptions:
 
 
 class KbatWriter(DataSourceArrowWriter):
-    """Writes rows; made on the driver and pickled to the tasks."""
+    """Writes rows. It is created on the driver and pickled for the tasks."""
 
     def __init__(self, schema: StructType, options: WriteOptions, *, overwrite: bool) -> None:
-        """Check schema and options. Raises `ValueError` where they don't fit."""
+        """Check schema and options. Raises `ValueError` if they don't fit each other."""
         if options.path is None:
             message = 'kbat: no path; write .save("/path/to/directory")'
             raise ValueError(message)
@@ -146,7 +146,7 @@ class KbatWriter(DataSourceArrowWriter):
         Path(self.job).mkdir(parents=True)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:  # type: ignore[override]  # as Spark has it
-        """Write the rows of one task into a directory of its own."""
+        """Write the rows of one task to the task's own directory."""
         from pyspark import TaskContext  # noqa: PLC0415 -- there are tasks only where Spark runs them
 
         context = TaskContext.get()
@@ -157,7 +157,7 @@ class KbatWriter(DataSourceArrowWriter):
         return Written(number, tuple(task.close()))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Give all records their offsets and move them in place."""
+        """Set the offsets of all records and move them into the partitions."""
         written = sorted(
             (message for message in messages if isinstance(message, Written)), key=lambda task: task.number
         )
@@ -168,16 +168,16 @@ class KbatWriter(DataSourceArrowWriter):
         self._clear()
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Leave nothing behind, unless the write is done and only its end failed: the next write ends it."""
+        """Remove all files of the write, unless it is committed and only moving failed: the next write completes it."""
         del messages
         if not is_committed(Path(self.job)):
             self._clear()
             if self.is_new:
-                with contextlib.suppress(OSError):  # another write may be in it
+                with contextlib.suppress(OSError):  # it may have files of another write
                     Path(self.path).rmdir()
 
     def _clear(self) -> None:
-        """Remove the job's directory. Tasks that still run find no place to write any more, and fail."""
+        """Remove the job's directory. Tasks that are still running fail, as they can no longer write."""
         gone = Path(f"{self.job}-gone")
         with contextlib.suppress(FileNotFoundError):
             Path(self.job).rename(gone)
@@ -186,14 +186,14 @@ class KbatWriter(DataSourceArrowWriter):
 
 @dataclass(frozen=True)
 class Written(WriterCommitMessage):
-    """What a task wrote."""
+    """The fragments that a task wrote."""
 
     number: int
     fragments: tuple[Fragment, ...]
 
 
 class TaskWriter:
-    """Sorts the rows of a task into partitions, and writes each partition's log from offset 0 on."""
+    """Groups the rows of a task by partition, and writes the log of each partition from offset 0 on."""
 
     def __init__(self, job: KbatWriter, directory: Path, number: int) -> None:
         self.job = job
@@ -208,7 +208,7 @@ class TaskWriter:
         self.now = time.time_ns() // 1_000_000
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Take in an Arrow batch."""
+        """Add the rows of an Arrow batch."""
         if batch.num_rows == 0:
             return
         self.turn += 1
@@ -220,8 +220,8 @@ class TaskWriter:
             self._wait(TopicPartition(topic, partition), part)
 
     def close(self) -> Iterator[Fragment]:
-        """Write what waits, and yield what there is."""
-        for partition in [*self.logs, *self.waiting]:  # those that are open first
+        """Write the buffered rows, and yield all fragments."""
+        for partition in [*self.logs, *self.waiting]:  # open logs first
             if partition in self.waiting:
                 self._write(partition)
             if partition in self.logs:
@@ -234,7 +234,7 @@ class TaskWriter:
             return self.job.options.topic
         topics = batch.column(batch.schema.get_field_index("topic"))
         if topics.null_count:
-            message = "kbat: a row has no topic: fill the column topic, or write with the option topic"
+            message = "kbat: a row has no topic: fill the column topic, or set the option topic"
             raise ValueError(message)
         return topics
 
@@ -250,12 +250,12 @@ class TaskWriter:
             partitions[is_null.to_numpy(zero_copy_only=False)] = self._partitions_by_key(batch.filter(is_null))
         if partitions.min() < 0 or partitions.max() >= 1 << 31:
             wrong = partitions.min() if partitions.min() < 0 else partitions.max()
-            message = f"kbat: {wrong} is no partition: they count from 0 to 2147483647"
+            message = f"kbat: {wrong} is not a valid partition: partitions are 0 to 2147483647"
             raise ValueError(message)
         return partitions
 
     def _partitions_by_key(self, batch: pa.RecordBatch) -> Any:  # noqa: ANN401 -- a numpy array
-        """Return where Kafka's producer would send the rows: by the key's hash, those without one all to the same."""
+        """Return the partitions that Kafka's producer would choose: by the key's hash, or one for all null keys."""
         topics = self._topics(batch)
         names = [topics] * batch.num_rows if isinstance(topics, str) else topics.to_pylist()
         counts = [self._count(str(name)) for name in names]
@@ -272,8 +272,8 @@ class TaskWriter:
         count = self.job.options.num_partitions or self.job.partition_counts.get(topic)
         if count is None:
             message = (
-                f"kbat: rows of topic {topic} have no partition, and how many it has is not known: "
-                "add a column partition, or write with the option numPartitions"
+                f"kbat: rows of topic {topic} have no partition, and its number of partitions is unknown: "
+                "add a column partition, or set the option numPartitions"
             )
             raise ValueError(message)
         return count
@@ -308,7 +308,7 @@ class TaskWriter:
                 self._close(next(iter(self.logs)))
             _check_topic(str(partition.topic))
             directory = self._directory(partition)
-            directory.parent.mkdir(exist_ok=True)  # not the job's own, which goes when the job fails
+            directory.parent.mkdir(exist_ok=True)  # fails if the job's directory is gone, as after a failed job
             log = kbat.LogWriter(directory, segment_bytes=self.job.options.segment_bytes)
         self.logs[partition] = log
         return log
@@ -323,7 +323,7 @@ class TaskWriter:
 
 
 def _encoding(options: WriteOptions) -> dict[str, Any]:
-    """Return the options of `kbat.encode_batches` that the user gives."""
+    """Return the options of `kbat.encode_batches` that are set."""
     return {"compression": options.compression, "level": options.level, "batch_bytes": options.batch_size}
 
 
@@ -331,12 +331,12 @@ def _check_topic(name: str) -> None:
     try:
         parse_topic(name)
     except ValueError as error:
-        message = f"kbat: a row has topic {name!r}, which is no topic's name: {error}"
+        message = f"kbat: a row has topic {name!r}, which is not a valid topic name: it {error}"
         raise ValueError(message) from None
 
 
 def _most_logs() -> int:
-    """Return how many logs a task may have open: half of the files that its process may have are theirs at the most."""
+    """Return how many logs a task may keep open; they use at most half of the process's limit of open files."""
     most_files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if most_files == resource.RLIM_INFINITY:
         return _OPEN_LOGS
@@ -344,7 +344,7 @@ def _most_logs() -> int:
 
 
 def _groups(topics: Any, partitions: Any) -> Iterator[tuple[str, int, Any]]:  # noqa: ANN401 -- numpy arrays
-    """Yield topic, partition and the rows of each, in their order; None for all rows."""
+    """Yield topic, partition and the rows of each, in order; None for all rows."""
     if isinstance(topics, str):
         names, codes = [str(topics)], np.zeros(len(partitions), dtype=np.int64)
     else:
@@ -363,23 +363,23 @@ def _check_schema(schema: StructType, options: WriteOptions) -> None:
             continue
         types = _COLUMN_TYPES.get(column.name)
         if types is None:
-            message = f"kbat: a record has no {column.name}; columns that can be written: {', '.join(_COLUMN_TYPES)}"
+            message = f"kbat: column {column.name} can't be written; choose among {', '.join(_COLUMN_TYPES)}"
             raise ValueError(message)
         if not isinstance(column.dataType, types):
             words = " or ".join(kind().simpleString() for kind in types if kind is not ArrayType)
             words = words or "array<struct<key:string,value:binary>>"
-            message = f"kbat: column {column.name} is {column.dataType.simpleString()}; it can be {words}"
-            raise ValueError(message)  # noqa: TRY004 -- as for all that the user names
+            message = f"kbat: column {column.name} is {column.dataType.simpleString()}, and must be {words}"
+            raise ValueError(message)  # noqa: TRY004 -- the value is the user's
     if "value" not in schema.names:
-        message = "kbat: there is no column value"
+        message = "kbat: there is no column value; add one"
         raise ValueError(message)
     if "topic" not in schema.names and options.topic is None:
-        message = "kbat: there is no column topic; add one, or write with the option topic"
+        message = "kbat: there is no column topic; add one, or set the option topic"
         raise ValueError(message)
 
 
 def _partition_counts(path: str) -> dict[str, int]:
-    """Return how many partitions the topics have that are there."""
+    """Return the number of partitions of each existing topic."""
     counts: dict[str, int] = {}
     with contextlib.suppress(FileNotFoundError):
         for log in kbat.LogDirectory(path).partitions:
