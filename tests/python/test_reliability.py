@@ -503,7 +503,7 @@ def test_good_batches_between_two_corrupt_ones_are_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.xfail(reason="only a v2 batch with exactly the next offset is accepted before such a tail")
-@pytest.mark.parametrize("tail", [batch(99, value=b"torn" * 20)[:90], bytes(10)])
+@pytest.mark.parametrize("tail", [batch(99, value=b"torn" * 20)[:90], bytes(10)], ids=["torn", "zeros"])
 @pytest.mark.parametrize(("magic", "gap", "missing"), [(2, 1, 2), (2, 50, 1500), (1, 0, 1500), (0, 0, 1500)])
 def test_a_tail_hides_no_batch_after_a_gap_and_no_message(
     magic: int, gap: int, missing: int, tail: bytes, tmp_path: Path
@@ -540,7 +540,7 @@ def test_corruption_does_not_decide_which_replica_is_longer(corrupt: str, tmp_pa
     assert len(found) >= 87
 
 
-@pytest.mark.parametrize("tail", [bytes(10), batch(90)[:5], batch(90)[:40]])
+@pytest.mark.parametrize("tail", [bytes(10), batch(90)[:5], batch(90)[:40]], ids=["zeros", "5 bytes", "40 bytes"])
 @pytest.mark.parametrize("shape", ["v0-none", "v1-none"])
 def test_a_short_tail_of_a_buffer_hides_no_good_message(shape: str, tail: bytes) -> None:
     segment = segment_of(shape, 20)
