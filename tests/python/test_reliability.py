@@ -570,17 +570,18 @@ import os, random, sys
 import kbat
 random.seed(1)
 words = [b"%x" % random.getrandbits(40) for _ in range(5000)]
+lines = [b" ".join(random.choices(words, k=20)) * 20 for _ in range(2000)]
 source, out = os.path.join(sys.argv[1], "orders-0"), os.path.join(sys.argv[1], "small-0")
-with kbat.LogWriter(source, batch_size=1 << 16, compression="zstd", level=1) as writer:
-    for index in range(48_000):
-        writer.append(b"", b" ".join(random.choices(words, k=60)), timestamp=index)
+with kbat.LogWriter(source, batch_size=1 << 20, compression="zstd", level=1) as writer:
+    for index in range(40_000):
+        writer.append(b"", random.choice(lines)[random.randrange(40):], timestamp=index)
 print("go", flush=True)
-kbat.rewrite(source, out, compression="zstd", level=19, batch_bytes=1 << 20)
+kbat.rewrite(source, out, compression="zstd", level=19, batch_bytes=1 << 22)
 """
 
 
 def test_ctrl_c_ends_a_rewrite_at_the_highest_level(tmp_path: Path) -> None:
-    """Of little input, which takes half a minute to compress."""
+    """Of a few megabytes of input, which take many seconds to compress again."""
     code, _, errors = interrupt(_REWRITE, str(tmp_path))
     assert code != 0
     assert "KeyboardInterrupt" in errors
