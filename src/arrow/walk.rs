@@ -39,6 +39,8 @@ struct Current {
     floor: Floor,
     /// Bytes of the source; 0 if the scan has no callback.
     len: u64,
+    /// The last batch, if it was skipped by its header.
+    unverified: Option<BatchHeader>,
 }
 
 /// The context of a batch that is returned.
@@ -141,6 +143,9 @@ impl Walk {
             }
             Found::End => {
                 let fault = if options.on_corrupt == OnCorrupt::Fail {
+                    if options.check_crc {
+                        current.verify_last()?;
+                    }
                     current.check_end()?;
                     None
                 } else {
@@ -201,7 +206,7 @@ impl Walk {
         reader.stop_at(source.window.1);
         let floor = Floor::at(source.base_offset.filter(|_| position == 0));
         let resync = Resync::new(&options.limits);
-        Ok(Some(Current { source, reader, bounds, committed, resync, floor, len: 0 }))
+        Ok(Some(Current { source, reader, bounds, committed, resync, floor, len: 0, unverified: None }))
     }
 }
 
@@ -327,7 +332,7 @@ impl Current {
     /// reason why there is no such batch.
     fn next_wanted(&mut self, is_trusted: bool, watch: &mut Watch) -> std::result::Result<BatchHeader, Found> {
         let is_sorted = self.is_sorted();
-        let Self { source, reader, bounds, committed, floor, .. } = self;
+        let Self { source, reader, bounds, committed, floor, unverified, .. } = self;
         let from = source.window.0;
         let mut goes_on = true;
         let next = if is_trusted && (bounds.are_any() || committed.is_some() || from > 0) {
@@ -340,6 +345,7 @@ impl Current {
                 let passes_over = is_before || is_aborted || bounds.pass_over(header);
                 if passes_over {
                     floor.pass(header);
+                    *unverified = Some(*header);
                     goes_on = watch.goes_on(header.position().saturating_sub(from));
                 }
                 !(passes_over && goes_on)
@@ -351,8 +357,21 @@ impl Current {
             _ if !goes_on => Err(Found::Stopped),
             None => Err(Found::End),
             Some(Err(error)) => Err(Found::Damage { position: reader.position(), error }),
-            Some(Ok(batch)) => Ok(*batch.header()),
+            Some(Ok(batch)) => {
+                *unverified = None;
+                Ok(*batch.header())
+            }
         }
+    }
+
+    /// Verifies the last batch if only its header was read: a corrupt length may lead past good batches to the end.
+    fn verify_last(&mut self) -> Result<()> {
+        let Some(header) = self.unverified.take().filter(|_| self.is_sorted()) else { return Ok(()) };
+        let position = self.reader.position();
+        self.reader.seek(header.position());
+        let verified = self.reader.next_batch().map_or(Ok(()), |batch| batch?.verify_crc());
+        self.reader.seek(position);
+        verified.map_err(|error| self.source.locate(error))
     }
 
     fn find_header(&mut self, mut take: impl FnMut(&BatchHeader, &Origin)) -> Found {

@@ -10,6 +10,7 @@ use glob::{MatchOptions, Pattern};
 use crate::error::{Error, Result};
 use crate::limits::Limits;
 use crate::log::Segment;
+use crate::log::committed::producer_states;
 use crate::store::listing::{Location, list_location};
 use crate::store::{
     DirectoryState, PartitionDirectory, SegmentFile, TopicPartition, is_tiered_segment, parse_base_offset,
@@ -332,7 +333,10 @@ fn extent(segments: &[&SegmentFile]) -> (i64, i64, u64) {
     let start = segments.iter().filter_map(|segment| segment.base_offset).min().unwrap_or(0);
     let last = segments.iter().max_by_key(|segment| segment.base_offset);
     let end = last.map_or(start, |last| {
-        let end = Segment::open_with(&last.path, &Limits::default()).and_then(|segment| segment.end_offset());
+        let end = Segment::open_with(&last.path, &Limits::default()).and_then(|segment| {
+            // over corruption too, so that it does not make a replica look shorter
+            segment.end_offset().or_else(|_| producer_states(&[segment]).map(|states| states.end_offset()))
+        });
         // a replica that ends in corruption reaches at least to its last segment's base offset
         end.ok().or(last.base_offset).unwrap_or(start)
     });

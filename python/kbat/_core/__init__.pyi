@@ -46,7 +46,7 @@ def read_batches(source: _Source, *, check_crc: bool = True, limits: Limits | No
     Args:
         source: A bytes-like object (``bytes`` are used in place, others copied) or the path of a ``.log`` file.
         check_crc: Whether iterating a batch checks its checksum and those of the v0 and v1 messages in it.
-        limits: Bounds on untrusted reader.
+        limits: Bounds on untrusted input.
 
     Raises:
         CorruptError: While iterating, if the bytes at the current position are not a valid batch. ``skip_batch()``

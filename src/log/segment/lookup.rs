@@ -87,13 +87,20 @@ impl Segment {
         let mut reader = self.headers()?;
         let start = self.start_at(&mut reader, offset)?;
         reader.seek(start.position);
+        let mut last = None;
         while let Some(header) = reader.next_header() {
             let header = header?;
+            last = Some(header);
             if header.last_offset() >= offset {
                 let base_offset = self.first_offset(&mut reader, &header)?;
                 let (position, last_offset, size) = (header.position(), header.last_offset(), header.size());
                 return Ok(Some(OffsetPlace { position, base_offset, last_offset, size, index: start.index }));
             }
+        }
+        if let Some(last) = last
+            && !self.is_intact(&last)?
+        {
+            self.end_before(&last)?;
         }
         Ok(None)
     }
@@ -130,10 +137,27 @@ impl Segment {
     /// # Errors
     /// Corruption that is followed by complete batches, a last offset outside the range of the segment; I/O errors.
     pub fn end_offset(&self) -> Result<i64> {
-        let (mut last, mut end) = (None, self.base_offset());
+        // the last batch, the one before it, and the offset after the batch before that one
+        let (mut last, mut before, mut earlier) = (None::<BatchHeader>, None::<BatchHeader>, self.base_offset());
         let bytes_left = self.walk_tail(|header| {
-            (last, end) = (Some(*header), header.next_offset());
+            earlier = before.map_or(earlier, |before| before.next_offset());
+            (before, last) = (last, Some(*header));
         })?;
+        let end = last.map_or(self.base_offset(), |last| last.next_offset());
+        let falls = |last: &BatchHeader| {
+            let offset = last.last_offset();
+            // unless the previous offset is the corrupt one, and this batch continues the batches before it
+            let continues = |before: BatchHeader| before.base_offset > earlier && offset >= earlier;
+            before.is_some_and(|before| offset < before.next_offset() && !continues(before))
+        };
+        if let Some(last) = last.filter(falls) {
+            let kind = ErrorKind::InvalidValue {
+                value: last.base_offset,
+                expected: "an offset after those of earlier batches",
+            };
+            let error = Error::new(kind).at(last.position()).in_batch(last.base_offset).in_field("base_offset");
+            return Err(error.with_path(self.path()));
+        }
         if let Some(last) = last.filter(|_| end.saturating_sub(self.base_offset()) > 1 << 31) {
             let kind =
                 ErrorKind::InvalidValue { value: last.base_offset, expected: "an offset within 2^31 of the segment's" };
@@ -212,7 +236,9 @@ impl Segment {
             return Ok(false);
         }
         let times = self.walk_timestamps()?;
-        Ok(times.largest.timestamp < timestamp && times.is_v2 && times.bytes_left == 0)
+        let is_older = times.largest.timestamp < timestamp && times.is_v2 && times.bytes_left == 0;
+        // a corrupt length may lead past newer batches to the end
+        Ok(is_older && times.last.map_or(Ok(true), |last| self.is_intact(&last))?)
     }
 
     /// Finds the largest timestamp: the last entry of the time index, if it is valid, and the batches after it.
@@ -223,7 +249,7 @@ impl Segment {
             Some(index) if index.is_rising()? => index.last_entry()?,
             _ => none,
         };
-        let mut times = Times { largest: none, is_v2: true, bytes_left: 0 };
+        let mut times = Times { largest: none, is_v2: true, bytes_left: 0, last: None };
         if indexed.timestamp > NO_TIMESTAMP && self.is_at(&mut reader, indexed)? {
             times.largest = indexed;
             times.bytes_left = self.walk_tail(|header| times.add(header))?;
@@ -341,6 +367,7 @@ struct Times {
     is_v2: bool,
     /// Number of bytes after the last batch.
     bytes_left: u64,
+    last: Option<BatchHeader>,
 }
 
 impl Times {
@@ -350,5 +377,6 @@ impl Times {
             self.largest = TimeEntry { timestamp: header.max_timestamp(), offset: header.last_offset() };
         }
         self.is_v2 &= header.magic() >= 2;
+        self.last = Some(*header);
     }
 }

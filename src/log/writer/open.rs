@@ -9,6 +9,7 @@ use super::state::PartitionState;
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::PositionedFile;
 use crate::io::atomic::sync_directory;
+use crate::limits::Limits;
 use crate::log::checkpoint::PartitionMetadata;
 use crate::log::inventory::Inventory;
 use crate::log::reader::SegmentReader;
@@ -75,6 +76,15 @@ fn walk(segment: &mut ActiveSegment, state: &mut PartitionState, options: &LogWr
         if batch.verify_crc().is_err() {
             break;
         }
+        if batch.last_offset() < end_offset {
+            let message = format!(
+                "the batch ends at offset {}, but the one before it at {}; salvage copies the batches that are in order to \
+                 another directory",
+                batch.last_offset(),
+                end_offset.saturating_sub(1)
+            );
+            return Err(Error::new(ErrorKind::InvalidFile(message)).at(batch.position()).with_path(segment.path()));
+        }
         // its checksum is correct, so any error is not due to an interrupted write, and the batch must not be removed
         let aborted = state.note(&batch)?;
         segment.note(&batch, aborted)?;
@@ -98,7 +108,10 @@ fn check_tail(segment: &ActiveSegment, end_offset: i64, options: &LogWriterOptio
     let mut resync = Resync::new(&options.limits);
     let next = match SegmentTail::search(&file, segment.size(), Some(end_offset), &mut resync)? {
         SegmentTail::Corrupt { next } => Some(next),
-        SegmentTail::Partial => resync.any_batch(&file, segment.size())?,
+        // a batch over the limit must not be removed either
+        SegmentTail::Partial => {
+            Resync::new(&Limits { batch_len: usize::MAX, ..options.limits.clone() }).any_batch(&file, segment.size())?
+        }
         SegmentTail::Clean | SegmentTail::Zeros => None,
     };
     let Some(next) = next else { return Ok(()) };
