@@ -1,4 +1,4 @@
-//! Batches to Arrow columns and back. `cargo bench --features arrow --bench columns`
+//! Measures converting batches to Arrow columns and back. `cargo bench --features arrow --bench columns`
 
 #![allow(
     missing_docs,

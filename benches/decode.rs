@@ -1,4 +1,4 @@
-//! Reading: header walk, records, records with checksum, record headers. `cargo bench --bench decode`
+//! Measures reading: batch headers, records, records with checksums, record headers. `cargo bench --bench decode`
 
 #![allow(
     missing_docs,

@@ -1,4 +1,4 @@
-//! Writing: rows to batches. `cargo bench --bench encode`
+//! Measures encoding rows as batches. `cargo bench --bench encode`
 
 #![allow(
     missing_docs,

@@ -1,7 +1,7 @@
-//! The records that all benches use, made by a fixed seed: 16-byte keys, JSON values of 100 or 1,000 bytes with words of a small
-//! vocabulary, so that codecs find what they find in real topics; timestamps rise by 0 to 3 ms.
+//! The records of all benches, generated with a fixed seed: 16-byte keys, and JSON values of 100 or 1,000 bytes with
+//! words of a small vocabulary, so that they compress like those of real topics. Timestamps increase by 0 to 3 ms.
 
-#![allow(dead_code, reason = "every bench takes what it needs")]
+#![allow(dead_code, reason = "each bench uses only some of the items")]
 
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ pub(crate) fn rows(value_len: usize) -> Vec<Row> {
         .collect()
 }
 
-/// How rows are written.
+/// The format of the batches that rows are written to.
 #[derive(Clone, Copy)]
 pub(crate) struct Shape {
     pub(crate) magic: u8,
@@ -105,7 +105,7 @@ pub(crate) fn segment(rows: &[Row], shape: &Shape) -> Vec<u8> {
     out
 }
 
-/// The shapes that are measured, by name.
+/// The measured shapes: name, length of values, and settings.
 pub(crate) fn shapes() -> Vec<(String, usize, Shape)> {
     let mut shapes = Vec::new();
     for (name, value_len) in [("100B", 100), ("1KB", 1000)] {
@@ -124,7 +124,7 @@ pub(crate) fn shapes() -> Vec<(String, usize, Shape)> {
     shapes
 }
 
-/// How long each bench takes: a second after a short warm-up.
+/// The time of each bench: one second after a short warm-up.
 pub(crate) fn criterion(samples: usize) -> Criterion {
     Criterion::default()
         .sample_size(samples)

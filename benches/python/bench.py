@@ -1,11 +1,11 @@
-"""Times kbat's Python API beside other Python packages on the same bytes.
+"""Compares the speed of kbat's Python API with other Python packages on the same bytes.
 
     python benches/python/bench.py [--shapes 100B-none,100B-lz4] [--passes 5] [--rows 100000]
 
-The bytes are made here by kbat with a fixed seed: 16-byte keys, JSON values of 100 or 1,000 bytes, batches of 16 KB
-before compression. Contestants take turns within a pass; a figure is the median over passes of millions of records per
-second of CPU time. Packages that are not installed (aiokafka, kafka-python) are left out and named. All contestants
-must meet the same number of records.
+kbat writes the bytes with a fixed seed: 16-byte keys, JSON values of 100 or 1,000 bytes, batches of 16 KB before
+compression. Each pass runs all packages in turn. A figure is the median over passes, in millions of records per second
+of CPU time. Packages that are not installed (aiokafka, kafka-python) are omitted and listed. All packages must read the
+same number of records.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Headers = list[tuple[str, bytes | None]]
 
 @dataclass(frozen=True)
 class Shape:
-    """How rows are written."""
+    """The format of the batches that rows are written to."""
 
     value_len: int
     compression: Compression
@@ -46,7 +46,7 @@ class Shape:
 
     @property
     def name(self) -> str:
-        """Short name, as the command line takes it."""
+        """Short name, for the command line."""
         parts = ["100B" if self.value_len == 100 else "1KB", self.compression]  # noqa: PLR2004 -- the two sizes
         parts += ["headers"] * bool(self.header_count) + ["v1"] * (self.magic == 1)
         return "-".join(parts)
@@ -88,7 +88,7 @@ def kbat_encode(rows: list[Row], base_offset: int, shape: Shape) -> bytes:
 
 
 def peer_encode(builder_class: Any, shape: Shape, rows: list[Row], _base_offset: int) -> bytes:  # noqa: ANN401 -- untyped packages
-    """One batch by aiokafka or kafka-python, whose builders are alike."""
+    """One batch by aiokafka or kafka-python, whose builders have the same interface."""
     builder = builder_class(2, CODEC_IDS[shape.compression], 0, -1, -1, -1, 1 << 30)
     for offset, (timestamp, key, value) in enumerate(rows):
         builder.append(offset, timestamp, key, value, shape.headers)
@@ -105,7 +105,7 @@ def kbat_iterate(data: bytes, *, check_crc: bool) -> int:
     count = 0
     for batch in kbat.read_batches(data, check_crc=check_crc):
         for record in batch:
-            record.offset, record.timestamp, record.key, record.value  # noqa: B018 -- the access is what is timed
+            record.offset, record.timestamp, record.key, record.value  # noqa: B018 -- times the access
             count += 1
     return count
 
@@ -116,7 +116,7 @@ def kbat_arrow(data: bytes) -> int:
 
 
 def peer_batches(records_class: Any, data: bytes) -> Iterator[Any]:  # noqa: ANN401 -- untyped packages
-    """The batches of aiokafka or kafka-python, their checksums checked."""
+    """The batches of aiokafka or kafka-python, with verified checksums."""
     records = records_class(data)
     while (batch := records.next_batch()) is not None:
         if not batch.validate_crc():
@@ -129,7 +129,7 @@ def peer_iterate(records_class: Any, data: bytes) -> int:  # noqa: ANN401 -- unt
     count = 0
     for batch in peer_batches(records_class, data):
         for record in batch:
-            record.offset, record.timestamp, record.key, record.value  # noqa: B018 -- the access is what is timed
+            record.offset, record.timestamp, record.key, record.value  # noqa: B018 -- times the access
             count += 1
     return count
 
@@ -157,12 +157,12 @@ def peers() -> dict[str, tuple[Any, Any]]:
 
 
 def encode(rows: list[Row], shape: Shape, one: Callable[[list[Row], int], bytes]) -> int:
-    """All rows, a batch at a time."""
+    """Encode all rows, one batch at a time."""
     return sum(len(part) for start, part in chunks(rows, shape) if one(part, start))
 
 
 def contestants(shape: Shape, rows: list[Row], data: bytes) -> dict[str, Callable[[], int]]:
-    """What is timed for a shape; each returns how many records it met."""
+    """The functions to time for a shape, by name; each returns the number of records it read."""
     timed: dict[str, Callable[[], int]] = {}
     if shape.magic == 2:  # noqa: PLR2004 -- a message format
         timed["kbat header walk"] = lambda: kbat_walk(data)
@@ -193,20 +193,20 @@ def measure(shape: Shape, rows: list[Row], passes: int) -> dict[str, str]:
             start = time.process_time()
             try:
                 count = run()
-            except Exception as error:  # noqa: BLE001 -- a peer that can't read this is a result
+            except Exception as error:  # noqa: BLE001 -- a failure of a package is a result
                 failed[name] = type(error).__name__
                 continue
             if turn:  # the first pass warms up
                 seconds[name].append(time.process_time() - start)
             if count != len(rows):
-                message = f"{name} met {count} of {len(rows)} records of {shape.name}"
+                message = f"{name} read {count} of {len(rows)} records of {shape.name}"
                 raise SystemExit(message)
     rates = {name: f"{len(rows) / statistics.median(s) / 1e6:.2f}" for name, s in seconds.items() if name not in failed}
     return rates | failed
 
 
 def main() -> None:
-    """Print one table, a row a contestant."""
+    """Print one table with one row per library."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     names = [shape.name for shape in SHAPES]
     parser.add_argument("--shapes", default=",".join(names), help=f"which of {', '.join(names)}")

@@ -1,20 +1,20 @@
-"""Times kbat's ways into Spark beside what else there is, on the same rows: rows a second, and CPU time a row.
+"""Compares kbat's readers for Spark with the alternatives on the same rows: rows per second, and CPU time per row.
 
     python benches/python/spark.py [--shapes 100B-none,1KB-lz4] [--rows 1000000] [--passes 3] [--parts default,tuned]
         [--slots 2]
 
-Makes topics of two partitions with kbat and a fixed seed (16-byte keys, JSON values, batches of 16 KB), lets a local
-broker serve them, and reads them into ``format("noop")`` on ``local[slots]``. Contestants take turns within a pass;
-figures are medians over passes, fixed costs of a query included. CPU time is that of the driver, its JVM and the
-Python workers, from /proc, and apart from it that of the broker. Each part is a Spark session in a process of its own:
+Writes topics of two partitions with kbat and a fixed seed (16-byte keys, JSON values, batches of 16 KB), serves them
+with a local broker, and reads them into ``format("noop")`` on ``local[slots]``. Each pass runs all readers in turn.
+Figures are medians over passes and include the fixed costs of a query. CPU time, from /proc, is that of the driver, its
+JVM and the Python workers; that of the broker is separate. Each part is a Spark session in its own process:
 
-- default: everything, with Spark as it comes;
-- tuned: what goes through Python, in a session with `kbat.spark.SETTINGS`;
-- socket, arrow: the Unix socket of these alone, and Java without Arrow's checks alone;
+- default: all readers, with Spark's default settings;
+- tuned: the readers in Python, in a session with `kbat.spark.SETTINGS`;
+- socket, arrow: only the Unix socket of these settings, and only Java without Arrow's checks;
 - settings: options and settings one by one, on the first shape;
-- parquet: what makes Parquet of the rows.
+- parquet: the ways to write the rows as Parquet.
 
-Needs aiokafka, and on the first run the central Maven repository: for the broker and for Spark's Kafka connector.
+Requires aiokafka and, on the first run, the central Maven repository for the broker and Spark's Kafka connector.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ TUNED_CONSUMER = {
 
 @dataclass
 class Usage:
-    """What a run took: seconds on the clock, CPU seconds of Spark and of the broker."""
+    """The cost of a run: wall-clock seconds, CPU seconds of Spark and of the broker."""
 
     seconds: float
     spark: float
@@ -76,7 +76,7 @@ class Usage:
 
 
 def cpu_seconds(root: int) -> float:
-    """CPU time of a process and all below it, those that have ended included."""
+    """CPU time of a process and its descendants, including those that have ended."""
     tick = os.sysconf("SC_CLK_TCK")
     parents, used = {}, {}
     for entry in Path("/proc").iterdir():
@@ -94,7 +94,7 @@ def cpu_seconds(root: int) -> float:
 
 
 class Prebuilt(DataSource):
-    """Arrow batches that are there already, mapped from files: what the Python data source itself takes."""
+    """Existing Arrow batches, mapped from files: measures the cost of the Python data source itself."""
 
     @classmethod
     def name(cls) -> str:
@@ -111,13 +111,13 @@ class Prebuilt(DataSource):
 
 
 class PrebuiltReader(DataSourceReader):
-    """Reads a file a task."""
+    """Reads one file per task."""
 
     def __init__(self, directory: str) -> None:
         self._directory = directory
 
     def partitions(self) -> list[InputPartition]:
-        """A task a file."""
+        """Return one task per file."""
         return [InputPartition(number) for number in range(PARTITIONS)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
@@ -133,7 +133,7 @@ def mapped(directory: str, number: int) -> Iterator[pa.RecordBatch]:
 
 
 def by_aiokafka(path: str, topic: str, partition: int) -> Iterator[pa.RecordBatch]:
-    """What people can do today: aiokafka's C decoder, lists, Arrow."""
+    """Read without kbat: aiokafka's C decoder, lists, Arrow."""
     from aiokafka.record.memory_records import MemoryRecords  # type: ignore[import-untyped]  # noqa: PLC0415
 
     records = MemoryRecords(Path(path).read_bytes())
@@ -167,7 +167,7 @@ def as_arrow(rows: list[Any], topic: str, partition: int) -> pa.RecordBatch:
 
 
 def in_tasks(spark: SparkSession, of_task: Callable[[int], Iterator[pa.RecordBatch]]) -> DataFrame:
-    """A task a partition, by mapInArrow."""
+    """Run one task per partition, by mapInArrow."""
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -251,12 +251,12 @@ def session(part: str, jars: list[str], warehouse: Path, slots: int = 2) -> Spar
 
 
 def noop(frame: DataFrame) -> None:
-    """Read all of it, for nothing."""
+    """Read all rows and discard them."""
     frame.write.format("noop").mode("overwrite").save()
 
 
 def through_python(spark: SparkSession, topic: Topic) -> dict[str, Callable[[], DataFrame]]:
-    """What hands rows from Python to Spark."""
+    """The readers that pass rows from Python to Spark."""
     directory = topic.arrow
     logs = os.fspath(topic.logs)
 
@@ -273,7 +273,7 @@ def through_python(spark: SparkSession, topic: Topic) -> dict[str, Callable[[], 
 
 
 def others(spark: SparkSession, topic: Topic, bootstrap: str) -> dict[str, Callable[[], DataFrame]]:
-    """What reads the same rows without kbat."""
+    """The readers that don't use kbat."""
 
     def kafka() -> DataFrameReader:
         reader = spark.read.format("kafka").option("kafka.bootstrap.servers", bootstrap)
@@ -290,7 +290,7 @@ def others(spark: SparkSession, topic: Topic, bootstrap: str) -> dict[str, Calla
 
 
 def writers(spark: SparkSession, topic: Topic, scratch: Path) -> dict[str, Callable[[], None]]:
-    """What makes Parquet of the rows."""
+    """The ways to write the rows as Parquet."""
     logs = os.fspath(topic.logs)
     paths = [topic.log(number) for number in range(PARTITIONS)]
 
@@ -366,7 +366,7 @@ DDL_H = f"{DDL}, headers array<struct<key:string,value:binary>>"
 
 
 def timed(runs: dict[str, Callable[[], None]], passes: int, broker: int | None) -> dict[str, Usage]:
-    """Run everything in turns, at first to warm up, and give medians."""
+    """Run everything in turn, after a warm-up, and return medians."""
     usages: dict[str, list[Usage]] = {name: [] for name in runs}
     for turn in range(WARM_UP_PASSES + passes):
         for name, run in runs.items():
@@ -395,7 +395,7 @@ def run_part(part: str, given: dict[str, Any]) -> None:
         for name, frame in frames.items():
             count = frame().count() if part != "settings" else topic.rows
             if count != topic.rows:
-                message = f"{name} met {count} of {topic.rows} rows of {topic.name}"
+                message = f"{name} read {count} of {topic.rows} rows of {topic.name}"
                 raise SystemExit(message)
         runs = {} if part == "parquet" else {name: partial(run_noop, frame) for name, frame in frames.items()}
         with tempfile.TemporaryDirectory(dir=given["copies"]) as scratch:
@@ -410,7 +410,7 @@ def run_part(part: str, given: dict[str, Any]) -> None:
 
 
 def run_noop(frame: Callable[[], DataFrame]) -> None:
-    """Make a frame anew and read it: planning belongs to it."""
+    """Create a frame and read it, to include planning."""
     noop(frame())
 
 
@@ -432,9 +432,9 @@ def serve(broker: Any, shapes: list[Shape], rows: int, directory: Path) -> list[
 
 
 def show(part: str, topics: dict[str, int], found: dict[str, dict[str, dict[str, float]]]) -> None:
-    """Print a table: M rows/s, and CPU µs a row of Spark and Python + of the broker."""
+    """Print a table: M rows/s, and CPU µs per row of Spark and Python + of the broker."""
     shown = {name: rows for name, rows in topics.items() if name in found}
-    print(f"\n{part}: M rows/s; CPU µs a row (+ the broker's)\n")
+    print(f"\n{part}: M rows/s; CPU µs per row (+ the broker's)\n")
     print(
         "|  | "
         + " | ".join(f"{name}, {rows:,} rows" for name, rows in shown.items())
@@ -451,9 +451,9 @@ def show(part: str, topics: dict[str, int], found: dict[str, dict[str, dict[str,
 
 
 def main() -> None:
-    """Print a table a part."""
+    """Print one table per part."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--shapes", default="100B-none,100B-lz4,1KB-none,1KB-lz4", help="as in bench.py, but for v1")
+    parser.add_argument("--shapes", default="100B-none,100B-lz4,1KB-none,1KB-lz4", help="as in bench.py, except v1")
     parser.add_argument("--rows", type=int, default=1_000_000, help="rows of a 100-byte shape; a fifth of them at 1 KB")
     parser.add_argument("--passes", type=int, default=3, help="timed passes (default 3)")
     parser.add_argument("--parts", default="default,tuned", help=f"which of {', '.join(PARTS)}")

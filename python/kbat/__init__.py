@@ -1,4 +1,4 @@
-"""Kafka's record format as a library: record batches and log segments, read and written without a broker.
+"""Kafka's record format as a library: reads and writes record batches and log segments without a broker.
 
 ```python
 import kbat
@@ -10,7 +10,7 @@ for batch in kbat.read_batches("orders-0/00000000000000000000.log"):
 kbat.scan("/var/lib/kafka/data").to_polars()
 ```
 
-`offset` is a Kafka offset, `position` a place in bytes; timestamps are milliseconds since the epoch, UTC.
+`offset` is a Kafka offset, `position` a byte position; timestamps are milliseconds since the epoch, UTC.
 """
 
 from kbat._core import (

@@ -1,27 +1,27 @@
-"""What can go wrong, as exceptions that say where.
+"""The exceptions of kbat, with the position of the error as attributes.
 
-``KbatError`` is the base of all. ``OSError``, ``TypeError`` and ``ValueError`` are raised as such where they fit: a
-file that can't be read, an argument of another type, a setting that Kafka's rules forbid.
+``KbatError`` is their base class. The built-in ``OSError``, ``TypeError`` and ``ValueError`` are raised for a file that
+can't be read, an argument of the wrong type, and a setting that Kafka's rules forbid.
 """
 
 from __future__ import annotations
 
 
 class KbatError(Exception):
-    """Something is wrong with the bytes, or they ask for more than the limits allow.
+    """The bytes are invalid or unsupported, or they exceed the limits.
 
     Attributes:
-        kind: Stable name of the fault in ``snake_case``, such as ``"crc"`` or ``"batch_length"``.
-        position: Byte from the start of the file or buffer; inside compressed records, where the compressed ones begin.
-        base_offset: Base offset of the batch as stored in its first eight bytes.
-        record: Which record of the batch, counting from 0.
-        field: The field, under Kafka's name in ``snake_case``.
-        path: The file.
+        kind: Stable name of the kind of error in ``snake_case``, such as ``"crc"`` or ``"batch_length"``.
+        position: Byte position in the file or buffer. For compressed records, their start.
+        base_offset: Base offset of the batch, as stored in its first eight bytes.
+        record: Number of the record in the batch, from 0.
+        field: Kafka's name of the field, in ``snake_case``.
+        path: Path of the file.
 
-    What is not known, or does not apply, is None.
+    An unknown attribute, or one that does not apply, is None.
     """
 
-    def __init__(  # noqa: PLR0913 - the parts of a place
+    def __init__(  # noqa: PLR0913 - the parts of a position
         self,
         message: str,
         *,
@@ -50,7 +50,7 @@ class CorruptError(KbatError, ValueError):
 
 
 class CrcError(CorruptError):
-    """A checksum is not that of the bytes."""
+    """A checksum differs from that of the bytes."""
 
 
 class TruncatedError(CorruptError):
@@ -58,15 +58,15 @@ class TruncatedError(CorruptError):
 
 
 class DecompressionError(CorruptError):
-    """A codec refused the compressed records."""
+    """The compressed records can't be decompressed."""
 
 
 class UnsupportedError(KbatError):
-    """A message format or codec that does not exist, or that this build has not."""
+    """A message format or codec that does not exist, or that this build does not include."""
 
 
 class LimitError(KbatError):
-    """The input asks for more than :class:`kbat.Limits` allows."""
+    """The input exceeds :class:`kbat.Limits`."""
 
 
 def _restore(cls: type[KbatError], message: str, attributes: dict[str, object]) -> KbatError:

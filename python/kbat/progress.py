@@ -1,4 +1,4 @@
-"""Progress bars of long passes, if `rich` is installed."""
+"""Progress bars of long operations, if `rich` is installed."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from typing import Any
 
 
 class Bar:
-    """A bar of bytes done, which disappears when it is full or deleted."""
+    """A bar of processed bytes, which disappears when it is full or deleted."""
 
-    def __init__(self, progress: Any) -> None:  # noqa: ANN401 -- rich may not be there to name its type
+    def __init__(self, progress: Any) -> None:  # noqa: ANN401 -- rich may not be installed
         """Start a `rich.progress.Progress`."""
         self._progress = progress
         self._task = progress.add_task("reading", total=None)
         progress.start()
 
     def __call__(self, done: int, total: int) -> None:
-        """Show the progress of the pass."""
+        """Show the number of processed bytes."""
         self._progress.update(self._task, completed=done, total=total)
         if done >= total:
             self._progress.stop()
 
     def __del__(self) -> None:
-        """Remove the bar: the pass was dropped, or failed."""
+        """Remove the bar after the operation was dropped or failed."""
         self._progress.stop()
 
 

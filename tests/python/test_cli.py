@@ -294,8 +294,8 @@ def test_cat_at_damage_fails_skips_or_reports() -> None:
     assert done.exit_code == 1
     assert [json.loads(line)["offset"] for line in done.stdout.splitlines()] == list(range(99))
     assert done.stderr == (
-        f"kbat: {error.value}; 'kbat verify {place}' lists all corruption, 'kbat salvage {place} OUT' keeps all whole "
-        "batches, --on-corrupt skip continues after it\n"
+        f"kbat: {error.value}; 'kbat verify {place}' lists all corruption, 'kbat salvage {place} OUT' keeps all "
+        "complete batches, --on-corrupt skip continues after it\n"
     )
     skipped = run("cat", place, "--on-corrupt", "skip")
     assert skipped.exit_code == 0

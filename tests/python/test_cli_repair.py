@@ -136,7 +136,7 @@ def test_verify_of_a_file_outside_a_partition_suggests_salvage(tmp_path: Path, m
     assert command == "kbat salvage dump.bin salvaged/dump"
     assert run(*shlex.split(command)[1:]).exit_code == 0
     assert run("verify", "salvaged/dump").exit_code == 0
-    assert "'kbat salvage dump.bin OUT' keeps all whole batches" in run("cat", "dump.bin").stderr
+    assert "'kbat salvage dump.bin OUT' keeps all complete batches" in run("cat", "dump.bin").stderr
 
 
 def test_commands_to_type_take_a_name_with_a_dash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -119,7 +119,7 @@ def test_views_that_a_query_does_not_read_are_in_nobodys_way() -> None:
 
 def test_unknown_arguments_are_refused() -> None:
     for ask in (kbat.dataset(DATA).to_table, kbat.dataset(DATA).scanner, kbat.dataset(DATA).count_rows):
-        with pytest.raises(TypeError, match="there is no argument filters; there are batch_readahead, batch_size"):
+        with pytest.raises(TypeError, match="there is no argument filters; choose among batch_readahead, batch_size"):
             ask(filters=ds.field("offset") > 5)
     assert kbat.dataset(DATA).to_table(fragment_readahead=2, use_threads=False) == kbat.scan(DATA).to_pyarrow()
 

@@ -63,7 +63,7 @@ def cat(  # noqa: PLR0913 - the options of kbat.scan
         OnCorrupt,
         choice_option(
             OnCorrupt,
-            help="At corruption: stop (fail), continue at the next whole batch (skip), also print a line (report).",
+            help="At corruption: stop (fail), continue at the next complete batch (skip), also print a line (report).",
         ),
     ] = OnCorrupt.FAIL,
     replicas: ReplicasOption = Replicas.ERROR,
@@ -73,7 +73,7 @@ def cat(  # noqa: PLR0913 - the options of kbat.scan
     """Print records, one line per record, partition by partition in the order of the log.
 
     A TIME is ISO 8601 with a time zone, such as `2024-05-01T12:30:00Z`, or a number of milliseconds since 1970; numbers
-    that look like seconds are refused. The standard input (PATH `-`) is read whole before the first record is printed.
+    that look like seconds are refused. The standard input (PATH `-`) is read completely before anything is printed.
 
     Examples: `kbat cat orders-0 --limit 10`, `kbat cat data --topic 'orders*' --start-time 2024-05-01T00:00:00Z`,
     `kbat cat data | jq -c '.value | fromjson'`

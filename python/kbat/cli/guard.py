@@ -88,14 +88,16 @@ def _what_next(error: Exception, arguments: dict[str, object], at_damage: str) -
             advice = f"'kbat verify {word(path)}' lists everything that can't be read"
         case kbat.KbatError():
             salvage = f"kbat salvage {word(repairable(damaged))} OUT"
-            advice = f"'kbat verify {word(path)}' lists all corruption, '{salvage}' keeps all whole batches{at_damage}"
+            advice = (
+                f"'kbat verify {word(path)}' lists all corruption, '{salvage}' keeps all complete batches{at_damage}"
+            )
         case PermissionError():
             advice = "run kbat as a user with access to it, such as the broker's"
     return f"; {advice}" if advice else ""
 
 
 def _close_output() -> None:
-    """Send the rest of the output nowhere: the reader of the pipe is gone, and Python flushes when it exits."""
+    """Discard the rest of the output: the reader of the pipe is gone, and Python flushes when it exits."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     with suppress(OSError):
         os.dup2(nowhere, sys.stdout.fileno())

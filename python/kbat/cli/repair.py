@@ -96,7 +96,7 @@ def _nothing_kept() -> Iterator[None]:
 def salvage(
     path: _SegmentOrPartition, out: OutArgument, *, index_interval_bytes: IndexInterval = 4096, json: Json = False
 ) -> None:
-    """Keep every whole batch of a corrupt segment or partition, also those after the corruption.
+    """Keep every complete batch of a corrupt segment or partition, also those after the corruption.
 
     PATH is only read. The result has the original offsets, valid indexes, and a list of the holes in `holes.jsonl`.
 

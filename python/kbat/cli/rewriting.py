@@ -109,11 +109,11 @@ def rewrite(  # noqa: PLR0913 - the options of kbat.rewrite
     *,
     compression: Annotated[
         Codec | None,
-        choice_option(Codec, help="Codec to write with. Default: each batch's own.", show_default=False),
+        choice_option(Codec, help="Codec to write with. Default: the codec of each batch.", show_default=False),
     ] = None,
     level: Annotated[
         int | None,
-        number_option(-131_072, largest=22, help="Level of that codec, as Kafka counts: zstd -131072 to 22."),
+        number_option(-131_072, largest=22, help="Level of that codec, as in Kafka: zstd -131072 to 22."),
     ] = None,
     batch_bytes: Annotated[
         int | None,
@@ -121,7 +121,7 @@ def rewrite(  # noqa: PLR0913 - the options of kbat.rewrite
     ] = None,
     magic: Annotated[
         int | None,
-        number_option(0, largest=2, help="Message format. Default: each batch's own.", show_default=False),
+        number_option(0, largest=2, help="Message format. Default: the format of each batch.", show_default=False),
     ] = None,
     drop_producer_state: Annotated[
         bool, typer.Option("--drop-producer-state", help="Remove producer ids, sequences and transactions.")
@@ -204,4 +204,4 @@ def _show(found: dict[str, Any]) -> None:
     if dropped:
         output.write_line(f"records dropped: {', '.join(dropped)}")
     if found["tail_bytes"]:
-        output.write_line(f"bytes after the last whole batch of a segment, not copied: {found['tail_bytes']:,}")
+        output.write_line(f"bytes after the last complete batch of a segment, not copied: {found['tail_bytes']:,}")

@@ -18,7 +18,7 @@ from kbat.cli.progress import progress
 _ORDER = ("error", "warning", "info")
 _STYLES = {"error": "bold red", "warning": "yellow", "info": "dim"}
 _INDEXES = {".index", ".timeindex", ".txnindex", ".snapshot"}
-# A broker deletes such files, does not see them, or wants them moved away.
+# A broker deletes such files, ignores them, or does not start until they are moved.
 _NO_HELP = {"orphan_index", "snapshot_beyond_end", "file_name", "directory_name"}
 WARNING = 1
 _SALVAGE = re.compile(r"; kbat salvage [^;]*")
@@ -92,7 +92,7 @@ def message_of(finding: kbat.Finding, report: kbat.Report) -> str:
 
 def next_commands(path: Path, report: kbat.Report) -> dict[str, str]:
     """Return the commands that help with the findings, each with its purpose; the first ones change nothing."""
-    # keys alone, in the order of the findings
+    # dictionaries as ordered sets, in the order of the findings
     found: dict[_Help, dict[Path, None]] = {what: {} for what in _Help}
     for finding in report.findings:
         place = Path(finding.path)
@@ -105,12 +105,12 @@ def next_commands(path: Path, report: kbat.Report) -> dict[str, str]:
     for place in found[_Help.ACCESS]:
         commands[f"ls -ld {word(place)}"] = "its kind and permissions; then verify as a user with access"
     for place in found[_Help.DUMP]:
-        commands[f"kbat salvage {word(place)} {word(f'salvaged/{place.stem}')}"] = "a segment with every whole batch"
+        commands[f"kbat salvage {word(place)} {word(f'salvaged/{place.stem}')}"] = "a segment with every complete batch"
     for directory in logs:
         name, quoted = directory.resolve().name, word(directory)
-        commands[f"kbat recover {quoted} --dry-run"] = "what a broker would throw away"
+        commands[f"kbat recover {quoted} --dry-run"] = "what a broker would discard"
         commands[f"kbat recover {quoted} {word(f'recovered/{name}')}"] = "a copy as a broker would leave it"
-        commands[f"kbat salvage {quoted} {word(f'salvaged/{name}')}"] = "a copy with every whole batch"
+        commands[f"kbat salvage {quoted} {word(f'salvaged/{name}')}"] = "a copy with every complete batch"
     for directory in found[_Help.INDEX]:
         if directory not in unread and directory not in logs and not _is_foreign(directory):
             quoted = word(path if path.is_file() else directory)

@@ -80,7 +80,7 @@ def dataset(source: Source, **options: Any) -> Dataset:  # noqa: ANN401 -- those
 
 
 def register_duckdb(connection: duckdb.DuckDBPyConnection, name: str, source: Source, **options: Any) -> None:  # noqa: ANN401 -- those of kbat.scan
-    """Make ``SELECT … FROM name`` read batches in a DuckDB connection; each query is a new pass.
+    """Register a view ``name`` of batches in a DuckDB connection; each query scans again.
 
     The query's columns and filters reach the scan as they do for :func:`kbat.dataset`. ``connection.unregister(name)``
     undoes it.

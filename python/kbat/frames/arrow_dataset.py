@@ -1,12 +1,12 @@
 """PyArrow: a scan as a dataset, and the bounds on offsets and times in its filters.
 
-PyArrow's expressions are opaque in Python. But a dataset drops fragments for which a filter can't be true, according
-to the known bounds of their rows. So the bounds of a filter are found by questions: could it be true of rows with an
-offset below x? PyArrow's own simplifier answers.
+PyArrow's expressions are opaque in Python. But a dataset drops fragments for which a filter can't be true, according to
+the known bounds of their rows. So the bounds of a filter are found by asking PyArrow's simplifier: could it be true of
+rows with an offset below x?
 
-The dataset is a subclass of PyArrow's, because DuckDB pushes filters into nothing else. What PyArrow does with a
-dataset in C++ (joins, sorting, unions, acero) never sees a method of a subclass. So it wraps a real dataset of one
-file, which is made of the scan's rows when PyArrow opens it.
+The dataset is a subclass of PyArrow's, because DuckDB pushes filters only into these. PyArrow's operations in C++
+(joins, sorting, unions, acero) never call methods of a subclass. So the class wraps a real dataset with one file, which
+is written from the scan's rows when PyArrow opens it.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Dataset(ds.UnionDataset):
         **options: Any,  # noqa: ANN401 -- those of PyArrow
     ) -> ds.Scanner:
         """Start a pass. PyArrow's other options are used if they apply to a stream."""
-        # the scan's own stream: a thread of PyArrow's that draws from Python keeps the interpreter from ending
+        # the scan's own stream: a PyArrow thread that reads from Python would keep the interpreter from exiting
         return _Pass(self._scan, columns, _and(self._where, filter), options).over_stream()
 
     def to_batches(self, columns: Any = None, filter: Any = None, **options: Any) -> Iterator[pa.RecordBatch]:  # type: ignore[override]  # noqa: A002, ANN401 -- PyArrow's
@@ -123,7 +123,7 @@ class _Pass:
         bounds = bounds_of(where, scan, scan.schema) if where is not None else Bounds()
         self._scan = bounds.narrow(scan, wanted)
         if unknown := options.keys() - HEEDED - OF_FILES:
-            message = f"there is no argument {min(unknown)}; there are {', '.join(sorted(HEEDED | OF_FILES))}"
+            message = f"there is no argument {min(unknown)}; choose among {', '.join(sorted(HEEDED | OF_FILES))}"
             raise TypeError(message)
         heeded: dict[str, Any] = {name: options[name] for name in HEEDED & options.keys()}
         self._asked: dict[str, Any] = {
@@ -138,11 +138,11 @@ class _Pass:
         return self._over([]).projected_schema
 
     def over_stream(self) -> ds.Scanner:
-        """Let PyArrow read from the scan."""
+        """Return a scanner that reads the scan's stream."""
         return ds.Scanner.from_batches(pa.RecordBatchReader.from_stream(self._scan), **self._asked)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Read the scan in this thread, and pass PyArrow whole Arrow batches."""
+        """Read the scan in this thread, and pass complete Arrow batches to PyArrow."""
         self._over([])  # raises for a missing column
         return self._read()
 
@@ -153,7 +153,7 @@ class _Pass:
             count = min(2 * count, TOGETHER)
 
     def _over(self, batches: list[pa.RecordBatch]) -> ds.Scanner:
-        # a table's reader is C++: PyArrow's threads that draw from a Python iterator keep the interpreter from ending
+        # a table's reader is C++: PyArrow threads that read a Python iterator would keep the interpreter from exiting
         rows = pa.Table.from_batches(batches, self._scan.schema)
         return ds.Scanner.from_batches(rows.to_reader(), **self._asked)
 
@@ -178,7 +178,7 @@ def _at(places: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBat
 
 
 class _Rows(FSSpecHandler):
-    """A file system whose one file has the rows of a scan for which a filter holds, as they are when it is opened."""
+    """A file system with one file, which has the rows of a scan for which a filter holds, read when it is opened."""
 
     def __init__(self, scan: Scan, where: ds.Expression | None) -> None:
         super().__init__(scan)
@@ -210,7 +210,7 @@ def _and(one: ds.Expression | None, other: ds.Expression | None) -> ds.Expressio
 def _columns_of(columns: Any, where: ds.Expression | None, schema: pa.Schema) -> list[str]:  # noqa: ANN401 -- names or expressions
     """Return the columns that a query reads: it fails without each of them."""
     expressions = [where, *(columns.values() if isinstance(columns, dict) else [])]
-    if columns is None or any("FieldPath(" in str(one) for one in expressions):  # a place means another without some
+    if columns is None or any("FieldPath(" in str(one) for one in expressions):  # positions would change
         return list(schema.names)
     empty = pa.schema([field.with_type(_without_views(field.type)) for field in schema]).empty_table()
     needed = []
@@ -252,7 +252,7 @@ def bounds_of(where: ds.Expression, scan: Scan, schema: pa.Schema) -> Bounds:
 
 
 class _Question:
-    """Whether a filter can hold for rows of which something is known."""
+    """Whether a filter can hold for rows with known bounds."""
 
     def __init__(self, where: ds.Expression, schema: pa.Schema) -> None:
         self._where, self._schema = where, schema
@@ -262,7 +262,7 @@ class _Question:
         whole = ds.FileSystemDataset([fragment], self._schema, FORMAT, NOWHERE)
         try:
             return any(True for _ in whole.get_fragments(self._where))
-        except pa.ArrowException:  # it compares with numbers that a type of the filter's lacks
+        except pa.ArrowException:  # a literal does not fit the type that the filter compares
             return True
 
 
@@ -277,14 +277,14 @@ def _range(ask: _Question, name: str, schema: pa.Schema) -> Range:
     field = ds.field(name)
     if ask.possible(field.is_null()):  # rows of corruption have nulls
         return Range()
-    # the largest x with nothing below it, the smallest with nothing from it on
+    # the largest x without rows below it, and the smallest without rows from it on
     start = _bisect(lowest, highest, lambda x: not ask.possible(field < scalar(x)))
     end = -_bisect(-highest, -lowest, lambda x: not ask.possible(field >= scalar(-x)))
     return Range(INT64_MIN if start == lowest else start, INT64_MAX + 1 if end == highest else end)
 
 
 def _bisect(low: int, high: int, holds: Any) -> int:  # noqa: ANN401 -- a function of a number
-    """Return the largest number found for which it holds, or ``low``."""
+    """Return the largest number for which ``holds`` is true, or ``low``."""
     while low < high:
         middle = (low + high + 1) // 2
         if holds(middle):

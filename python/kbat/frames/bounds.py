@@ -1,6 +1,6 @@
-"""Bounds on offsets, timestamps, topics and partitions that follow from a predicate; every matching row is within.
+"""Bounds on offsets, timestamps, topics and partitions derived from a predicate; every matching row is within them.
 
-Bounds are made of the parts of a predicate that kbat understands; other parts are :data:`EVERYTHING`. So rows within
+Bounds are derived from the parts of a predicate that kbat supports; other parts are :data:`EVERYTHING`. So rows within
 them may not match, but no matching row is outside, and the caller still applies the predicate.
 """
 
@@ -34,7 +34,7 @@ class Range:
         return Range(max(self.start, other.start), min(self.end, other.end))
 
     def __or__(self, other: Range) -> Range:
-        """Return a range that both are within."""
+        """Return the smallest range that includes both."""
         return Range(min(self.start, other.start), max(self.end, other.end))
 
 
@@ -67,7 +67,7 @@ class Bounds:
         )
 
     def __or__(self, other: Bounds) -> Bounds:
-        """Return bounds that both are within."""
+        """Return bounds that include both."""
         if self.empty or other.empty:
             return other if self.empty else self
         return Bounds(

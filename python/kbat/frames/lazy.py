@@ -1,7 +1,7 @@
 """polars: a scan as a lazy frame, and the bounds on offsets and times in its predicates.
 
-A predicate is a polars expression. Its parts are read from the JSON that polars writes of expressions, whose form is
-not stable: an unknown form has no bounds. The values of literals are computed by polars itself.
+A predicate is a polars expression. Its parts are read from the JSON that polars writes for expressions. That form is
+not stable; an unknown form has no bounds. Polars itself computes the values of literals.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Node: TypeAlias = dict[str, Any]
 
-#: The same comparison with its sides changed.
+#: The same comparison with its sides exchanged.
 MIRRORED = {"Eq": "Eq", "EqValidity": "EqValidity", "Lt": "Gt", "LtEq": "GtEq", "Gt": "Lt", "GtEq": "LtEq"}
 
 #: The comparisons with the lower and the upper end of ``is_between``.
@@ -38,10 +38,10 @@ def lazy_frame(scan: Scan) -> pl.LazyFrame:
     def frames(
         columns: list[str] | None, predicate: pl.Expr | None, row_count: int | None, _batch_size: int | None
     ) -> Iterator[pl.DataFrame]:
-        # a row limit that comes with a predicate counts rows from before it
+        # a row limit next to a predicate counts rows before filtering
         bounds = EVERYTHING if predicate is None or row_count is not None else bounds_of(predicate)
         left = row_count
-        # a frame without columns forgets how many rows it had, one whose columns are dropped does not
+        # a frame without columns has no row count, but one whose columns are dropped later has
         read = columns if columns != [] else _cheapest(schema, predicate)
         batches = bounds.narrow(scan, read).to_batches()
         while (batch := batches._next()) is not None:  # noqa: SLF001 -- without pyarrow
@@ -70,11 +70,11 @@ def bounds_of(predicate: pl.Expr) -> Bounds:
     """Return the bounds that all rows are within for which the predicate holds."""
     try:
         return _bounds(json.loads(predicate.meta.serialize(format="json")))
-    except Exception:  # noqa: BLE001 -- a form that this polars does not write or read: no bound
+    except Exception:  # noqa: BLE001 -- a form that this version of polars does not support: no bound
         return EVERYTHING
 
 
-def _bounds(node: Node) -> Bounds:  # noqa: PLR0911 -- a form, a return
+def _bounds(node: Node) -> Bounds:  # noqa: PLR0911 -- one return per form
     match node:
         case {"BinaryExpr": {"left": left, "op": "And" | "LogicalAnd", "right": right}}:
             return _bounds(left) & _bounds(right)
@@ -117,7 +117,7 @@ def _among(name: str, node: Node) -> Bounds:
 
 
 def _range(op: str, value: int, per: int = 1) -> Range:
-    """Whole numbers that compare so with ``value``, which counts ``per`` to one."""
+    """Whole numbers for which the comparison with ``value`` holds, whose unit is ``per`` times finer."""
     start, end = Range().start, Range().end
     if op in ("GtEq", "Eq", "EqValidity"):
         start = -(-value // per)
