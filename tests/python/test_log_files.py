@@ -105,7 +105,7 @@ def test_index_sanity_check_raises_what_kafka_finds(tmp_path: Path) -> None:
     path = tmp_path / "00000000000000000024.index"
     path.write_bytes(whole[:-1])
     index = kbat.OffsetIndex(path)
-    with pytest.raises(kbat.CorruptError, match="multiple of the 8 bytes") as caught:
+    with pytest.raises(kbat.CorruptError, match="not a multiple of the entry size of 8 bytes") as caught:
         index.sanity_check()
     assert (caught.value.kind, caught.value.path) == ("invalid_file", str(path))
     assert len(index.entries) == len(whole) // 8 - 1

@@ -177,7 +177,7 @@ def test_an_error_leaves_no_file(tmp_path: Path) -> None:
         ({"compression": "brotli"}, "use none, snappy"),
         ({"compression": "zstd:99"}, "1 to 22"),
         ({"compression": "zstd:x"}, "unknown compression"),
-        ({"partition_by": ["nothing"]}, "there are key, value, topic"),
+        ({"partition_by": ["nothing"]}, "the columns are key, value, topic"),
         ({"partition_by": ["value"]}, "can't name a directory"),
     ],
 )

@@ -235,7 +235,7 @@ fn recover_refuses_what_it_could_harm() {
     assert!(of(&place, options(Some(out.clone()))).contains("is not empty"));
     assert!(of(&place, options(None)).contains("in_place"));
     assert!(of(&empty, options(Some(directory.join("new")))).contains("holds no segment"));
-    assert!(of(&log, options(Some(directory.join("new")))).contains("no partition directory"));
+    assert!(of(&log, options(Some(directory.join("new")))).contains("not a partition directory"));
     assert!(!directory.join("new").exists());
     // an empty directory is as good as none
     recover(&place, &options(Some(empty.clone())), &mut Progress::none()).unwrap();

@@ -118,7 +118,9 @@ fn offsets_and_counts_must_agree() {
         fix_crc(&mut bytes);
         match words {
             "" => drop(accepted(&bytes, &settings())),
-            "MISSING" => drop(check_refusal(&bytes, &settings(), ErrorCode::InvalidRecord, "declares 6 records")),
+            "MISSING" => {
+                drop(check_refusal(&bytes, &settings(), ErrorCode::InvalidRecord, "declares a record count of 6"))
+            }
             words => drop(check_refusal(&bytes, &settings(), ErrorCode::InvalidRecord, words)),
         }
     }

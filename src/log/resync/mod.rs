@@ -54,6 +54,11 @@
 //! | R7 | `any_batch_is_found_whatever_comes_before_it` |
 //! | R8 | `a_good_batch_after_missing_bytes_is_found` |
 //! | R13 | `batches_in_a_value_are_never_taken` |
+//! | R3 | `a_size_that_skips_a_good_batch_does_not_hide_it` |
+//! | R6, R11 | `messages_that_may_be_parts_of_a_compressed_set_are_not_taken` |
+//! | R8 | `a_batch_in_an_incomplete_batch_is_not_taken_for_its_successor` |
+//! | R10 | `a_size_that_leads_into_the_value_is_not_followed` |
+//! | R12 | `a_good_batch_before_an_incomplete_one_is_found` |
 //! | floor | `offsets_that_came_before_are_not_taken_again`, `an_offset_that_is_too_high_does_not_hide_what_follows` |
 //! | budgets | `work_is_bounded_by_the_bytes` |
 //!

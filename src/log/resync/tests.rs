@@ -362,3 +362,58 @@ fn a_file_is_searched_like_its_bytes() {
         assert_eq!(resync.find(&file, u64_of(damaged), None).unwrap(), find(&bytes, damaged, None), "{damaged}");
     }
 }
+/// R3: the damaged size leads over a good batch to the one after it.
+#[test]
+fn a_size_that_skips_a_good_batch_does_not_hide_it() {
+    let parts: Vec<Vec<u8>> = (0..9).map(|i| batch(i, &[7; 100])).collect();
+    let len = parts[0].len();
+    let mut bytes = parts.concat();
+    let length = i32::try_from(2 * len - 12).unwrap();
+    bytes[2 * len + 8..2 * len + 12].copy_from_slice(&length.to_be_bytes());
+    bytes[2 * len + 80] ^= 1;
+    assert_eq!(find(&bytes, 2 * len, Some(2)), Next::Batch(u64_of(3 * len)));
+}
+
+/// R6 and R11: without a known offset, a message must have a plausible one and must not stand alone.
+#[test]
+fn messages_that_may_be_parts_of_a_compressed_set_are_not_taken() {
+    let noise = [0x33_u8; 100];
+    for magic in [0, 1] {
+        let far = [&noise[..], &message(magic, 1 << 50, b"v")[..]].concat();
+        assert!(matches!(find(&far, 0, None), Next::End(_)), "magic {magic}");
+        let alone = [&noise[..], &message(magic, 5, b"v")[..], &noise[..]].concat();
+        assert!(matches!(find(&alone, 0, None), Next::End(_)), "magic {magic}");
+    }
+}
+
+/// R8: the input ends directly after a copy of an earlier batch in the value of an incomplete one.
+#[test]
+fn a_batch_in_an_incomplete_batch_is_not_taken_for_its_successor() {
+    let inner = batch(100, b"inner inner inner");
+    let (bytes, place, _) = with_a_segment_in_a_value(100, 3);
+    let first = bytes.windows(inner.len()).position(|window| window == inner).unwrap();
+    assert!(matches!(find(&bytes[..first + inner.len()], place, Some(100)), Next::End(_)));
+}
+
+/// R10: the damaged size leads to a batch in the value.
+#[test]
+fn a_size_that_leads_into_the_value_is_not_followed() {
+    for inner_offset in [100, 101, 1000] {
+        let inner = batch(inner_offset, b"inner inner inner");
+        let (mut bytes, place, next) = with_a_segment_in_a_value(inner_offset, 3);
+        let first = bytes.windows(inner.len()).position(|window| window == inner).unwrap();
+        let length = i32::try_from(first - place - 12).unwrap();
+        bytes[place + 8..place + 12].copy_from_slice(&length.to_be_bytes());
+        assert_eq!(find(&bytes, place, Some(100)), Next::Batch(u64_of(next)), "{inner_offset}");
+    }
+}
+
+/// R12: the last batch is incomplete, and its value contains a batch.
+#[test]
+fn a_good_batch_before_an_incomplete_one_is_found() {
+    let inner = batch(7, b"inner");
+    let last = batch(8, &[&inner[..], &[0; 200][..]].concat());
+    let at = last.windows(inner.len()).position(|window| window == inner).unwrap();
+    let bytes = [&[0x33_u8; 100][..], &batch(7, b"good")[..], &last[..at + inner.len() + 100]].concat();
+    assert_eq!(find(&bytes, 0, Some(7)), Next::Batch(100));
+}
