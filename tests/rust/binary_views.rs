@@ -1,4 +1,4 @@
-//! `binary_view`: the values of the copying scan, and not copied.
+//! `binary_view`: the same values as a scan with `binary`, without copies.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ fn scanned(source: &ScanSource, options: &ScanOptions) -> Vec<RecordBatch> {
     ArrowScan::new(vec![source.clone()], options.clone()).map(Result::unwrap).collect()
 }
 
-/// The values of a column of either kind.
+/// The values of a `binary` or `binary_view` column.
 fn values(column: &ArrayRef) -> Vec<Option<&[u8]>> {
     match column.as_binary_view_opt() {
         Some(views) => views.iter().collect(),
@@ -26,14 +26,14 @@ fn values(column: &ArrayRef) -> Vec<Option<&[u8]>> {
     }
 }
 
-/// Keys, values, and those of headers, of all Arrow batches.
+/// Keys, values and header values of all Arrow batches.
 fn all_values(batches: &[RecordBatch]) -> [Vec<Option<Vec<u8>>>; 3] {
     fn owned(values: Vec<Option<&[u8]>>) -> Vec<Option<Vec<u8>>> {
         values.into_iter().map(|value| value.map(<[u8]>::to_vec)).collect()
     }
     let column = |index: usize| batches.iter().flat_map(|batch| owned(values(batch.column(index)))).collect();
     let headers = batches.iter().flat_map(|batch| {
-        // of a slice of a list array, the elements are all that the whole array has
+        // a slice of a list array has the elements of the complete array
         let lists = batch.column(2).as_list::<i32>().iter().flatten();
         lists.flat_map(|list| owned(values(list.as_struct().column(1)))).collect::<Vec<_>>()
     });
@@ -47,7 +47,7 @@ fn values_of_every_file_are_those_of_the_copying_scan() {
         let buffer = ScanSource::memory(Arc::new(std::fs::read(&path).unwrap()));
         let expected = all_values(&scanned(&file, &options(false)));
         for source in [&file, &buffer] {
-            // all Arrow batches are kept until the last one is there
+            // all Arrow batches are kept until the last one has been read
             let viewed = scanned(source, &ScanOptions { max_rows: 50, ..options(true) });
             assert!(all_values(&viewed) == expected, "{}", path.display());
         }
@@ -62,7 +62,7 @@ fn schema_says_what_the_arrays_are() {
     }
 }
 
-/// So many batches of so many records each, with values of so many bytes.
+/// Batches with a number of records per batch and bytes per value.
 fn batches(count: u8, records: u8, value_len: usize, compression: Compression) -> Vec<u8> {
     let mut bytes = Vec::new();
     for index in 0..count {
@@ -110,7 +110,7 @@ fn an_arrow_batch_holds_no_more_than_was_asked_for() {
             for batch in scanned(&source, &ScanOptions { columns: vec![Column::Value], ..options(true) }) {
                 let views = batch.column(0).as_binary_view();
                 let held: usize = views.data_buffers().iter().map(arrow_buffer::Buffer::len).sum();
-                // a window, and what the last batch brought
+                // a window, and the bytes of the last batch
                 assert!(!is_file || held <= 2 * MIB + MIB + 20 * value_len + MIB, "{held}");
                 assert!(batch.num_rows() * value_len <= 3 * MIB, "{}", batch.num_rows());
             }

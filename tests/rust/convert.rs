@@ -1,4 +1,4 @@
-//! Conversion between the message formats: real brokers' down-converted answers, Kafka's own tests, and what is lost.
+//! Conversion between message formats: down-converted answers of real brokers, Kafka's own tests, and losses.
 
 use kbat::format::convert::{ConvertOptions, Loss, convert, convert_batch};
 use kbat::{Batch, BatchBuilder, Compression, ControlRecord, ErrorKind, Limits, Scratch, TimestampType};
@@ -30,7 +30,7 @@ fn magics(bytes: &[u8]) -> Vec<u8> {
     kbat::batches(bytes).map(|batch| batch.unwrap().magic()).collect()
 }
 
-/// Batches of a broker's answer; the filler at its end is none.
+/// Batches of a broker's answer, without the filler at its end.
 fn whole(answer: &[u8]) -> Vec<Batch<'_>> {
     kbat::batches(answer).map_while(Result::ok).filter(|batch| batch.base_offset() != Some(-1)).collect()
 }
@@ -141,7 +141,7 @@ fn fetch_of_transactions_gives_data_without_markers() {
         all_records(&converted).unwrap().iter().map(|record| (record.offset, record.timestamp)).collect();
     assert_eq!(found, [(0, 12), (2, 14), (3, 15)]);
     assert_eq!(losses, [Loss::Producer, Loss::Transactional, Loss::ControlBatches]);
-    // format.md test 63: nothing but a marker
+    // format.md test 63: only a marker
     let marker = kbat::format::end_transaction_marker(4, 16, -1, 5, 6, &commit).unwrap();
     assert_eq!(to(&marker, 0, &FETCH), (Vec::new(), vec![Loss::ControlBatches]));
 }
@@ -203,7 +203,7 @@ fn options_that_contradict_each_other_are_refused() {
     }
 }
 
-/// What every record of a source must still be after conversion to a magic.
+/// The properties of a source's records that conversion to a magic must keep.
 fn expected(record: &Owned, magic: u8) -> Owned {
     let legacy = magic < 2;
     Owned {
@@ -225,7 +225,7 @@ fn corpora_converted_to_every_format_have_the_same_records() {
             let (mut out, mut scratch) = (Vec::new(), Scratch::new());
             for batch in kbat::batches(&bytes).map_while(Result::ok) {
                 let Ok(before) = records(&batch) else { continue };
-                // what old clients sent has all offsets 0, or −1
+                // old clients sent all offsets as 0 or −1
                 let rises = before.windows(2).all(|pair| pair[0].offset < pair[1].offset)
                     && before.iter().all(|record| record.offset >= 0);
                 if batch.verify_crc().is_err() || !rises || before.iter().any(|record| record.timestamp < -1) {
@@ -249,7 +249,7 @@ fn corpora_converted_to_every_format_have_the_same_records() {
     assert!(checked > 10_000, "{checked}");
 }
 
-/// A v2 batch that has everything that older formats have not.
+/// A v2 batch with all properties that older formats lack.
 fn rich() -> Vec<u8> {
     let mut builder = BatchBuilder::new()
         .base_offset(100)
@@ -320,7 +320,7 @@ fn damage_is_not_given_a_new_checksum() {
     bytes[last] ^= 1;
     let error = convert(&bytes, 1, &ConvertOptions::default(), &Limits::default(), &mut Vec::new()).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Crc { .. }), "{error}");
-    // a right wrapper around a message with a wrong checksum
+    // a valid wrapper around a message with a wrong checksum
     let mut inner = Vec::new();
     let mut builder = BatchBuilder::new().magic(1);
     builder.append(1, None, Some(b"value")).unwrap();
@@ -332,7 +332,7 @@ fn damage_is_not_given_a_new_checksum() {
     assert_eq!(error.position().record, Some(0));
 }
 
-/// A v1 snappy set of entries.
+/// A v1 message set of entries, compressed with snappy.
 fn wrapper(entries: &[u8], offset: i64) -> Vec<u8> {
     let mut block = Vec::new();
     let mut length = entries.len();
@@ -384,7 +384,7 @@ fn offsets_that_do_not_rise_are_refused_with_their_place() {
     assert_eq!((error.position().record, error.position().byte, out), (Some(1), Some(0), Vec::new()));
 }
 
-/// pykafka sends offset −1; as the last offset of a compressed v1 set nobody could read it.
+/// pykafka sends offset −1; as the last offset of a compressed v1 set, no client could read it.
 #[test]
 fn negative_offsets_are_refused_for_compressed_v1() {
     let sent = file("corpus-legacy/k0822-pykafka-snappy-wire/00000000000000000000.log");

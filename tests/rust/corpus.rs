@@ -1,4 +1,4 @@
-//! Every segment and snapshot of `tests/data`, batch by batch and record by record, against what Kafka 4.3.1 reads in it.
+//! Compares every segment and snapshot of `tests/data`, batch by batch and record by record, with Kafka 4.3.1.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::data::{base64, data_dir, file, files, headers_json, json_lines, timestamp_type_name};
 
-/// What a walk over one folder has compared.
+/// Counts of the comparisons in one directory.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Seen {
     files: usize,
@@ -16,7 +16,7 @@ struct Seen {
     errors: usize,
 }
 
-/// One batch of the answers: its line, its records' lines, and the errors Kafka met in it.
+/// One batch of the answers: its line, the lines of its records, and Kafka's errors.
 #[derive(Default)]
 struct Expected<'a> {
     batch: Option<&'a Value>,
@@ -157,12 +157,12 @@ fn assert_file(path: &Path, seen: &mut Seen) {
     seen.files += 1;
 }
 
-/// The three batches that Kafka can't read: one it does not know how to, one that breaks a rule, one with a flipped bit.
+/// The three batches that Kafka can't read: one in an unsupported form, one that breaks a rule, one with a flipped bit.
 fn assert_documented_error(path: &Path, batch: &Batch<'_>) {
     let case = path.parent().unwrap().file_name().unwrap().to_str().unwrap();
     let records = crate::data::records(batch);
     match case {
-        // looked at closely by `corpus_linked_lz4_blocks_are_read`
+        // tested by `corpus_linked_lz4_blocks_are_read`
         "k0102-kp135-lz4-wire" => assert!(records.is_ok(), "{records:?}"),
         "k0822-nested-wire" => {
             let error = records.unwrap_err();
@@ -198,8 +198,8 @@ fn corpus_of_old_brokers_and_other_clients_reads_as_in_kafka() {
     assert_eq!(walk("corpus-legacy"), Seen { files: 209, batches: 2347, records: 8632, errors: 2 });
 }
 
-/// kafka-python 1.3.5 sent a set of linked LZ4 blocks, which brokers refused, so that nobody has an answer for it. Its own
-/// parts vouch for it: the content size in the frame, and the checksum of every message.
+/// kafka-python 1.3.5 sent a set of linked LZ4 blocks, which brokers rejected, so there is no answer of Kafka. The
+/// content size in the frame and the checksum of every message show that it is read correctly.
 #[test]
 fn corpus_linked_lz4_blocks_are_read() {
     let bytes = file("corpus-legacy/k0102-kp135-lz4-wire/00000000000000000000.log");

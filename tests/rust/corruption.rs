@@ -1,5 +1,5 @@
-//! Damage: every truncation and every flipped bit of twenty small files, of all magics and codecs. Nothing may panic or hang;
-//! what comes out are records, or an error that says where; the batches before the damage are as they were.
+//! Corruption: every truncation and every flipped bit of twenty small files of all magics and codecs. Reading must not
+//! panic or hang. It returns records or an error with a position, and the batches before the corruption are unchanged.
 
 use std::collections::BTreeSet;
 
@@ -30,12 +30,12 @@ const FILES: [&str; 20] = [
     "corpus/writes/045-v2-lz4.log",
 ];
 
-/// Enough for every file above; a flipped bit must not make more of it.
+/// Enough for every file above; a flipped bit must not produce more.
 fn limits() -> Limits {
     Limits { decompressed_len: 1 << 20, ..Limits::default() }
 }
 
-/// Reads all that a batch has.
+/// Reads all fields of a batch.
 fn decode(batch: &Batch<'_>, scratch: &mut Scratch) -> kbat::Result<()> {
     for record in batch.records(scratch, &limits())? {
         let record = record?;
@@ -48,7 +48,7 @@ fn decode(batch: &Batch<'_>, scratch: &mut Scratch) -> kbat::Result<()> {
     Ok(())
 }
 
-/// An error must say where it is, inside of the file.
+/// An error must have a position inside the file.
 fn assert_placed(error: &kbat::Error, len: usize) {
     let position = error.position();
     assert!(position.base_offset.is_some() && position.field.is_some(), "{error:?}");
@@ -56,7 +56,7 @@ fn assert_placed(error: &kbat::Error, len: usize) {
     assert!(!error.to_string().is_empty());
 }
 
-/// Walks damaged bytes. `whole` are the batches as they were, `damage` the first byte that differs.
+/// Walks damaged bytes. `whole` are the original batches, `damage` is the first byte that differs.
 fn walk(bytes: &[u8], whole: &[Batch<'_>], damage: usize, scratch: &mut Scratch) {
     for (index, batch) in kbat::batches(bytes).enumerate() {
         let original = whole.get(index);
@@ -64,13 +64,13 @@ fn walk(bytes: &[u8], whole: &[Batch<'_>], damage: usize, scratch: &mut Scratch)
         match batch {
             Ok(batch) if original.is_some_and(|original| original.bytes() == batch.bytes()) => {}
             Ok(batch) => {
-                assert!(!intact, "batch {index} lies before byte {damage}");
+                assert!(!intact, "batch {index} ends before byte {damage}");
                 if let Err(error) = decode(&batch, scratch) {
                     assert_placed(&error, bytes.len());
                 }
             }
             Err(error) => {
-                assert!(!intact, "batch {index} lies before byte {damage}: {error}");
+                assert!(!intact, "batch {index} ends before byte {damage}: {error}");
                 assert_placed(&error, bytes.len());
             }
         }
@@ -107,12 +107,12 @@ fn corruption_by_every_truncation_leaves_the_batches_before() {
         for len in 0..bytes.len() {
             walk(&bytes[..len], &whole, len, &mut scratch);
             let before = whole.iter().take_while(|batch| batch.position() as usize + batch.size() <= len).count();
-            assert_eq!(kbat::batches(&bytes[..len]).count(), before, "{name} cut to {len}");
+            assert_eq!(kbat::batches(&bytes[..len]).count(), before, "{name} truncated to {len}");
         }
     }
 }
 
-/// A batch cut short within an honest frame: the bytes are there, the stream is not.
+/// A batch with a truncated compressed stream in a valid frame.
 #[test]
 fn corruption_by_every_cut_inside_a_batch_is_an_error() {
     let mut scratch = Scratch::new();
@@ -131,7 +131,7 @@ fn corruption_by_every_cut_inside_a_batch_is_an_error() {
     }
 }
 
-/// Edge case 20, for every batch: one bit can't get past the checksum.
+/// Edge case 20, for every batch: the checksum detects each flipped bit.
 #[test]
 fn corruption_by_every_flipped_bit_is_seen_or_outside_the_checksum() {
     let mut scratch = Scratch::new();

@@ -1,4 +1,4 @@
-//! Finding and reading what lies in `tests/data`, and putting records into the form in which the answers are written.
+//! Finds and reads the files in `tests/data`, and converts records to the form of Kafka's answers.
 
 use std::fs;
 use std::io::Read;
@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use kbat::{Batch, Limits, Record, Scratch, TimestampType};
 use serde_json::{Value, json};
 
-/// The folder of all test data.
+/// The directory of all test data.
 pub(crate) fn data_dir() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data")
 }
@@ -61,7 +61,7 @@ pub(crate) fn base64(bytes: Option<&[u8]>) -> Value {
     bytes.map_or(Value::Null, |bytes| STANDARD.encode(bytes).into())
 }
 
-/// The reverse of [`base64`].
+/// The inverse of [`base64`].
 pub(crate) fn from_base64(value: &Value) -> Option<Vec<u8>> {
     value.as_str().map(|text| STANDARD.decode(text).unwrap())
 }

@@ -1,4 +1,4 @@
-//! Rules of docs/differences.md that have no better place: what a broker does otherwise when it recovers or converts.
+//! Differences to Kafka from docs/differences.md that other modules do not test: recovery and conversion.
 
 use std::fs;
 use std::path::{Path, PathBuf};

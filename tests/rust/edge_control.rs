@@ -5,7 +5,7 @@ use kbat::{BatchBuilder, ControlRecord, ErrorKind, Limits, Scratch};
 use crate::data::{first, records};
 use crate::raw::{CONTROL, V2, body, with_len};
 
-/// What the one record of a control batch says.
+/// The content of the one record of a control batch.
 fn parse(key: Option<&[u8]>, value: Option<&[u8]>) -> kbat::Result<ControlRecord> {
     let bytes = V2 { attributes: CONTROL, ..V2::of(&[with_len(&body(0, 0, key, value))]) }.bytes();
     let (mut scratch, limits) = (Scratch::new(), Limits::default());

@@ -53,7 +53,7 @@ fn framing_a_batch_cut_anywhere_leaves_the_ones_before() {
     }
 }
 
-/// Edge case 4. After `iteratorRaisesOnTooSmallRecords`: peers loop forever or leak a struct error here.
+/// Edge case 4. After `iteratorRaisesOnTooSmallRecords`: other libraries loop forever or raise an internal error here.
 #[test]
 fn framing_a_length_too_small_is_refused() {
     for magic in [0_u8, 1, 2] {
@@ -91,7 +91,7 @@ fn framing_a_length_near_the_end_of_an_i32_is_refused() {
     }
     let mut bytes = v2(7);
     bytes[8..12].copy_from_slice(&(i32::MAX - 12).to_be_bytes());
-    assert_eq!(walk(&bytes).0.len(), 0, "the largest length that can be is only cut");
+    assert_eq!(walk(&bytes).0.len(), 0, "a batch with the largest length is only truncated");
 }
 
 /// Edge case 6. After `iteratorRaisesOnInvalidMagic`.
@@ -123,7 +123,7 @@ fn framing_a_length_that_lies_can_not_be_skipped() {
     assert!(walk.next().is_none());
 }
 
-/// Edge case 7. Peers take the first batch's magic for all of them, or read the first batch only.
+/// Edge case 7. Other libraries use the first batch's magic for all batches, or read only the first batch.
 #[test]
 fn framing_magics_in_every_order_are_each_read_as_their_own() {
     let batches: [Vec<u8>; 4] = [
@@ -155,7 +155,7 @@ fn framing_many_batches_and_many_records_are_read() {
     assert_eq!((records.len(), records[199_999].offset), (200_000, 199_999));
 }
 
-/// Edge case 9. A peer reads such a header from what lies behind the buffer.
+/// Edge case 9. Another library reads such a header from bytes after the buffer.
 #[test]
 fn framing_a_v2_batch_shorter_than_its_header_is_refused() {
     for total in 26..61 {

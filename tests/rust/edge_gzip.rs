@@ -1,4 +1,4 @@
-//! Gzip members as clients write them and as none should: edge case 48.
+//! Valid and invalid gzip members: edge case 48.
 
 use kbat::{Compression, ErrorKind};
 
@@ -72,7 +72,7 @@ fn gzip_streams_cut_anywhere_are_refused() {
     }
 }
 
-/// Edge case 48. As in Java: what is no header ends the stream.
+/// Edge case 48. As in Java, bytes that are not a header end the stream.
 #[test]
 fn gzip_bytes_after_the_last_member_are_ignored() {
     let good = gzip(&record(0));
@@ -81,14 +81,14 @@ fn gzip_bytes_after_the_last_member_are_ignored() {
     {
         assert_eq!(read(&[&good, tail].concat(), 1).unwrap(), 1, "{tail:?}");
     }
-    // a member has more than 18 bytes: Java does not look at fewer
+    // a member has more than 18 bytes: Java ignores fewer
     let next = gzip(b"");
     for len in 0..next.len() {
         assert_eq!(read(&[&good, &next[..len]].concat(), 1).is_ok(), len <= 18, "{len} bytes of a further member");
     }
 }
 
-/// Edge case 48: a second member that begins well and goes wrong.
+/// Edge case 48: a second member with a valid start and an invalid rest.
 #[test]
 fn gzip_second_member_that_is_broken_is_refused() {
     let mut second = gzip(&record(1));
@@ -99,7 +99,7 @@ fn gzip_second_member_that_is_broken_is_refused() {
     assert!(read(&no_deflate, 2).is_err());
 }
 
-/// The bytes that begin a member may occur inside compressed data, where they begin none.
+/// The first bytes of a member may occur inside compressed data, and do not start a member there.
 #[test]
 fn gzip_member_start_inside_the_data_is_data() {
     let value = [0x1f, 0x8b, 8].repeat(3);
@@ -119,7 +119,7 @@ fn gzip_headers_that_are_none_are_refused() {
     }
 }
 
-/// A match that reaches back before the first byte, whatever the checksum says. A decoder whose window begins as zeros gives zeros.
+/// A match before the first byte, regardless of the checksum. A decoder with a window of zeros would return zeros.
 #[test]
 fn gzip_distance_before_the_start_is_refused() {
     // last block, fixed codes: literal 0, match of 3 at distance 4, end

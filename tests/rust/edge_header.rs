@@ -5,7 +5,7 @@ use kbat::{Compression, ErrorKind, Limits, Scratch, TimestampType};
 use crate::data::{first, records, records_within};
 use crate::raw::{CONTROL, DELETE_HORIZON, LOG_APPEND_TIME, TRANSACTIONAL, V2, body, plain_records, with_len};
 
-/// Edge case 13. The count is never a number to allocate by.
+/// Edge case 13. The count never determines an allocation.
 #[test]
 fn header_record_count_that_is_wrong_is_refused() {
     for count in [-1, -5, i32::MIN] {
@@ -29,7 +29,7 @@ fn header_record_count_that_is_wrong_is_refused() {
     }
 }
 
-/// Edge case 13: Kafka shows nothing and says nothing.
+/// Edge case 13: Kafka returns no records and no error.
 #[test]
 fn header_record_count_zero_hides_the_bytes_behind() {
     let bytes = V2 { record_count: 0, ..V2::of(&plain_records(3)) }.bytes();
@@ -67,7 +67,7 @@ fn header_of_an_emptied_batch_gives_the_next_offset() {
     assert!(records(&first(&bytes)).unwrap().is_empty());
 }
 
-/// Edge case 16. Nothing checks it on read, as in Kafka: offsets are those of the records.
+/// Edge case 16. Not checked when reading, as in Kafka: offsets come from the records.
 #[test]
 fn header_last_offset_delta_that_does_not_match_is_read() {
     for delta in [1, 0, -1, i32::MIN, i32::MAX] {
@@ -150,7 +150,7 @@ fn header_bit_flips_are_seen_by_the_checksum_where_it_covers() {
     }
 }
 
-/// Edge case 21. A checksum that fails is the caller's to judge: records and the batch after it can still be read.
+/// Edge case 21. The caller decides about a wrong checksum: records and the next batch can still be read.
 #[test]
 fn header_checksum_failure_does_not_stop_the_walk() {
     let mut bad = V2::of(&plain_records(2)).bytes();
@@ -177,7 +177,7 @@ fn header_base_sequence_wraps_to_zero_and_none_stays_none() {
     assert_eq!(first(&bytes).last_sequence(), -1);
 }
 
-/// Edge case 75: an edit refuses what it has no place for, and what is no batch.
+/// Edge case 75: an edit rejects values that the format can't represent, and bytes that are not a batch.
 #[test]
 fn header_edits_of_what_can_not_have_them_are_refused() {
     let mut v0 = crate::raw::message(0, 5, 0, None, Some(b"v"));

@@ -1,5 +1,5 @@
-//! Index and snapshot files as no healthy broker leaves them, and the tables of Kafka's own tests (`OffsetIndexTest`,
-//! `TimeIndexTest`, `TransactionIndexTest`, `LogSegmentTest`).
+//! Invalid index and snapshot files, and the tables of Kafka's own tests (`OffsetIndexTest`, `TimeIndexTest`,
+//! `TransactionIndexTest`, `LogSegmentTest`).
 
 use std::fs;
 use std::path::Path;
@@ -42,7 +42,7 @@ fn is_invalid_file(error: &kbat::Error) -> bool {
 #[test]
 fn offset_index_lookup_is_the_floor() {
     let folder = Folder::new("offset-floor");
-    // more entries than the warm end of the index, so that both halves of the search are walked
+    // more entries than the warm end of the index, so that the search uses both halves
     let entries: Vec<(i64, i32)> = (1..=3000).map(|i| (45 + i * 3, i as i32 * 100)).collect();
     let path = folder.file("00000000000000000045.index", offsets(45, &entries));
     let index = OffsetIndex::open(&path, None).unwrap();
@@ -111,7 +111,7 @@ fn offset_index_of_a_running_broker_ends_at_its_zeros() {
             let mut content = offsets(0, &entries[..count]);
             content.resize(content.len() + zeros, 0);
             let index = OffsetIndex::open(folder.file("0.index", content), None).unwrap();
-            // one entry of zeros may be one
+            // a single entry of zeros may be valid
             let lone = count == 0 && zeros == 8;
             assert_eq!(index.entry_count(), if lone { 1 } else { count as u64 }, "{count} {zeros}");
             assert_eq!(index.slot_count() as usize, count + zeros / 8);
@@ -232,7 +232,7 @@ fn index_sanity_check_says_what_kafkas_says() {
     time(times(45, &[(10, 46), (20, 50)])).unwrap();
     assert!(time(times(45, &[(10, 46), (9, 50)])).unwrap_err().to_string().contains("timestamp"));
     assert!(time([&10_i64.to_be_bytes()[..], &negative].concat()).unwrap_err().to_string().contains("base offset"));
-    // a time index that ends in zeros is found corrupt where its first timestamp is above 0; one of zeros alone is not
+    // a time index that ends in zeros is only detected as corrupt if its first timestamp is above 0
     time([times(45, &[(10, 46)]), vec![0; 12]].concat()).unwrap_err();
     time(vec![0; 24]).unwrap();
     offset([offsets(45, &[(46, 1)]), vec![0; 16]].concat()).unwrap();
@@ -326,7 +326,7 @@ fn index_entry_out_of_range_is_refused() {
     assert!(OffsetEntry { offset: i64::from(i32::MAX), position: 0 }.encode(0).is_ok());
 }
 
-/// A batch of one record with a value of this size.
+/// A batch of one record with a value of a size in bytes.
 fn batch(offset: i64, timestamp: i64, value_len: usize) -> Vec<u8> {
     let mut builder = BatchBuilder::new().base_offset(offset);
     builder.append(timestamp, None, Some(&vec![b'x'; value_len])).unwrap();
@@ -335,7 +335,7 @@ fn batch(offset: i64, timestamp: i64, value_len: usize) -> Vec<u8> {
     bytes
 }
 
-/// Feeds batches and gives (offset entries, time entries without the last one).
+/// Indexes batches and returns (offset entries, time entries without the last one).
 fn observe(indexer: &mut SegmentIndexer, bytes: &[u8]) -> kbat::Result<(usize, usize)> {
     let (mut offsets, mut times) = (0, 0);
     for batch in kbat::batches(bytes) {
@@ -376,7 +376,7 @@ fn indexer_notes_the_first_batch_with_the_largest_timestamp() {
 #[test]
 fn indexer_is_full_one_time_entry_early() {
     let log: Vec<u8> = (0..5).flat_map(|i| batch(i, 1000 + i, 10)).collect();
-    // room for 6 offset entries and 4 time entries, of which one is kept for the end
+    // room for 6 offset entries and 4 time entries, one of which is reserved for the end
     let mut indexer = SegmentIndexer::new(0, 0, 48);
     assert!(!indexer.is_full());
     let log_but_last = &log[..log.len() / 5 * 4];

@@ -1,4 +1,5 @@
-//! Messages and compressed sets of v0 and v1: edge cases 51, 52 and 55 to 62, and Kafka's `AbstractLegacyRecordBatchTest`.
+//! Messages and compressed sets of v0 and v1: edge cases 51, 52 and 55 to 62, and Kafka's
+//! `AbstractLegacyRecordBatchTest`.
 
 use kbat::{BatchBuilder, Compression, ErrorKind, Limits, Scratch, TimestampType};
 
@@ -109,7 +110,7 @@ fn wrapper_of_an_empty_stream_is_refused_in_every_codec() {
     }
 }
 
-/// Edge case 57. 0.8.2.2 wrote and read them, later releases do not.
+/// Edge case 57. Kafka 0.8.2.2 wrote and read them, later releases do not.
 #[test]
 fn wrapper_inside_a_wrapper_is_refused() {
     for magic in [0, 1] {
@@ -138,7 +139,7 @@ fn wrapper_of_messages_of_another_magic_is_read() {
     );
 }
 
-/// Edge case 58. franz-go does not carry it over.
+/// Edge case 58. franz-go drops it.
 #[test]
 fn wrapper_log_append_time_is_that_of_its_messages() {
     let messages: Vec<_> = (0..3).map(|offset| message_at(1, offset, 0, offset, None, Some(b"v"))).collect();
@@ -153,7 +154,7 @@ fn wrapper_log_append_time_is_that_of_its_messages() {
     assert_eq!(times(GZIP as u8), [(0, create), (1, create), (2, create)]);
 }
 
-/// Edge case 58: a message's own bit means nothing inside a set.
+/// Edge case 58: a message's own bit has no meaning inside a set.
 #[test]
 fn wrapper_timestamp_type_is_that_of_its_messages() {
     let bytes = wrapper(1, 0, &[message_at(1, 0, LOG_APPEND_TIME, 5, None, Some(b"v"))]);
@@ -211,7 +212,7 @@ fn message_field_lengths_that_are_wrong_are_refused_or_null() {
     }
 }
 
-/// Bytes after the value are covered by the checksum and mean nothing.
+/// Bytes after the value are covered by the checksum and ignored.
 #[test]
 fn message_bytes_after_the_value_are_ignored() {
     for magic in [0, 1] {
@@ -240,7 +241,7 @@ fn message_attribute_bits_without_a_meaning_are_kept() {
     }
 }
 
-/// Edge case 62. The bit means nothing in v0.
+/// Edge case 62. The bit has no meaning in v0.
 #[test]
 fn message_timestamp_type_is_bit_3_of_v1() {
     let log_append = message(1, 0, LOG_APPEND_TIME, None, None);
@@ -268,7 +269,7 @@ fn wrapper_edited_in_place_keeps_its_messages() {
     assert!(records(&first(&bytes)).unwrap().iter().all(|record| record.timestamp == 15));
 }
 
-/// Edge case 52: codec bits over bytes that are no stream, and a stream without codec bits.
+/// Edge case 52: codec bits with bytes that are not a stream, and a stream without codec bits.
 #[test]
 fn codec_bits_that_do_not_fit_the_bytes_are_refused() {
     for codec in [GZIP, SNAPPY, LZ4, ZSTD] {
@@ -286,7 +287,8 @@ fn codec_bits_that_do_not_fit_the_bytes_are_refused() {
     assert_eq!(records(&first(&bytes)).unwrap()[0].value, Some(gzip(b"x")));
 }
 
-/// An inner size beyond the set ends it, as what is cut; for the two largest Java has no array, and its consumers fail.
+/// An inner size past the end of the set ends it like a truncated message. Java can't allocate the two largest sizes,
+/// and its consumers fail.
 #[test]
 fn set_ends_at_a_size_beyond_it_but_for_the_two_largest() {
     for (size, count) in [(1_000, Some(1)), (i32::MAX - 2, Some(1)), (i32::MAX - 1, None), (i32::MAX, None)] {

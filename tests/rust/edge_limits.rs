@@ -1,4 +1,4 @@
-//! What untrusted bytes may cost: edge cases 49, 50 and 92. A limit is a promise about memory, so that is what is measured.
+//! Limits on the cost of untrusted bytes: edge cases 49, 50 and 92. Limits bound memory, so the tests measure memory.
 
 use kbat::{BatchBuilder, Compression, ErrorKind, Limits, Scratch};
 
@@ -16,7 +16,7 @@ fn bomb(magic: u8, compression: Compression, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// The error of reading a batch, and how much memory the scratch has afterwards.
+/// The error of reading a batch, and the memory of the scratch afterwards.
 fn fail(bytes: &[u8], limits: &Limits) -> (kbat::Error, usize) {
     let mut scratch = Scratch::new();
     let error = match first(bytes).records(&mut scratch, limits) {
@@ -48,7 +48,7 @@ fn limit_of_bytes_stops_a_bomb_with_memory_bounded() {
     }
 }
 
-/// Edge case 49. Snappy can't shrink anything more than about twentyfold.
+/// Edge case 49. Snappy has a maximum ratio of about 20.
 #[test]
 fn limit_of_ratio_stops_a_bomb_with_memory_bounded() {
     for compression in CODECS {
@@ -62,7 +62,7 @@ fn limit_of_ratio_stops_a_bomb_with_memory_bounded() {
     }
 }
 
-/// Edge case 49: what the defaults are for. 32 KB that become a gigabyte.
+/// Edge case 49: the default limits reject 32 KB that decompress to a gigabyte.
 #[test]
 fn limit_defaults_stop_a_gigabyte_from_32_kilobytes() {
     // blocks of 128 KiB of one byte each, the last one marked
@@ -92,14 +92,14 @@ fn limit_met_exactly_passes_and_one_byte_less_fails() {
                 assert_eq!(exact.unwrap().len(), 1, "{compression} magic {magic} {len}");
                 let (error, capacity) = fail(&bytes, &limits(unpacked - 1));
                 assert!(matches!(error.kind(), ErrorKind::Limit { .. }), "{compression} magic {magic} {len}: {error}");
-                // snappy works on a copy of its input behind the output
+                // snappy uses a copy of its input after the output
                 assert!(capacity < unpacked + bytes.len() + 256, "{compression} magic {magic} {len}: {capacity}");
             }
         }
     }
 }
 
-/// Edge case 49: through the decoders that are taken for streams of several parts.
+/// Edge case 49, with the decoders for streams of several parts.
 #[test]
 fn limit_met_exactly_by_several_members_and_frames_passes() {
     let halves: Vec<Vec<u8>> = [0..3_000, 3_000..6_000].map(|half| half.flat_map(record).collect()).to_vec();
@@ -134,7 +134,7 @@ fn limit_that_an_honest_batch_passes_can_be_raised() {
     assert_eq!(records_within(&first(&bytes), &Limits::default()).unwrap().len(), 1, "the defaults read it");
 }
 
-/// A limit that is passed in one batch leaves the scratch good for the next.
+/// After a batch exceeds a limit, the scratch can be used for the next batch.
 #[test]
 fn limit_passed_leaves_the_scratch_usable() {
     let (mut scratch, tight) = (Scratch::new(), Limits { decompressed_len: 1_000, ..Limits::default() });
@@ -145,12 +145,12 @@ fn limit_passed_leaves_the_scratch_usable() {
         assert_eq!(records.map(|record| record.unwrap().value().unwrap().len()).collect::<Vec<_>>(), [100_000]);
         assert!(
             first(&bytes).records(&mut scratch, &tight).unwrap().last().unwrap().is_err(),
-            "a larger buffer is no excuse"
+            "a larger buffer does not raise the limit"
         );
     }
 }
 
-/// Edge case 92. A million of each takes a moment; were any of it quadratic, this would not end.
+/// Edge case 92. A million of each takes a moment; with quadratic time, the test would not end.
 #[test]
 fn scale_of_a_million_batches_records_and_headers_is_linear() {
     let empty = V2 { record_count: 0, ..V2::default() }.bytes();

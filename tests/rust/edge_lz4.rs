@@ -1,4 +1,4 @@
-//! LZ4 frames as clients write them and as none should: edge cases 44 to 46, and Kafka's `Lz4CompressionTest`.
+//! Valid and invalid LZ4 frames: edge cases 44 to 46, and Kafka's `Lz4CompressionTest`.
 
 use std::io::Write as _;
 
@@ -41,7 +41,7 @@ fn head(descriptor: &[u8]) -> Vec<u8> {
     [&FRAME_MAGIC, descriptor, &[(xxh32(descriptor, 0) >> 8) as u8]].concat()
 }
 
-/// A block stored as it is.
+/// An uncompressed block.
 fn stored(bytes: &[u8]) -> Vec<u8> {
     [&(bytes.len() as u32 | 1 << 31).to_le_bytes(), bytes].concat()
 }
@@ -57,7 +57,7 @@ fn refused(stream: &[u8], part: &str) {
     assert!(error.to_string().contains(part), "{error}");
 }
 
-/// Edge case 44. Brokers stored v0 sets with the broken checksum only, franz-go sends the right one: both are read.
+/// Edge case 44. Brokers stored v0 sets only with the broken checksum, franz-go sends the correct one: both are read.
 #[test]
 fn lz4_header_checksum_of_magic_0_is_not_looked_at() {
     let stream = |checksum: u8, magic| {
@@ -103,7 +103,7 @@ fn lz4_frames_of_every_kind_are_read() {
     }
 }
 
-/// Edge case 45. Java skips both without a look (KAFKA-20528), so that wrong ones are in the wild.
+/// Edge case 45. Java does not verify either (KAFKA-20528), so wrong ones exist.
 #[test]
 fn lz4_content_size_and_checksum_that_lie_are_read() {
     let size = [&[0x68, 0x40][..], &(8_u64 << 30).to_le_bytes()].concat();
@@ -125,7 +125,7 @@ fn lz4_block_checksum_that_is_wrong_is_refused() {
         stream[7 + block.len() + byte] ^= 1;
         refused(&stream, "block checksum");
     }
-    // nothing of a block is given whose checksum is cut
+    // a block with a truncated checksum is dropped completely
     let cut = [head(&[0x70, 0x40]), block].concat();
     let bytes = V2::compressed(LZ4, &cut).bytes();
     let (mut scratch, limits) = (Scratch::new(), Limits::default());
@@ -185,7 +185,7 @@ fn lz4_descriptors_that_kafka_refuses_are_refused() {
     }
 }
 
-/// Edge case 45: a block that becomes more than the frame says blocks have.
+/// Edge case 45: a block that decompresses to more than the frame's block size.
 #[test]
 fn lz4_blocks_that_unpack_to_more_than_they_may_are_refused() {
     let block = lz4_flex::block::compress(&vec![0; (64 << 10) + 1]);
@@ -194,7 +194,7 @@ fn lz4_blocks_that_unpack_to_more_than_they_may_are_refused() {
     assert!(matches!(error.kind(), ErrorKind::Decompression { .. }), "{error}");
 }
 
-/// Edge case 45: linked blocks look back 64 KiB and not into nothing.
+/// Edge case 45: linked blocks refer back at most 64 KiB, and not before the first byte.
 #[test]
 fn lz4_linked_block_that_looks_back_too_far_is_refused() {
     // token: no literal, match of 4; offset 9
@@ -204,7 +204,7 @@ fn lz4_linked_block_that_looks_back_too_far_is_refused() {
     assert!(matches!(error.kind(), ErrorKind::Decompression { .. }), "{error}");
 }
 
-/// Edge case 45. The format has no offset 0; lz4-java copies what lies in its buffer.
+/// Edge case 45. Offset 0 is invalid; lz4-java copies the previous content of its buffer.
 #[test]
 fn lz4_match_of_offset_0_is_refused() {
     // token: one literal, match of 4; offset 0; five literals
@@ -214,7 +214,7 @@ fn lz4_match_of_offset_0_is_refused() {
     assert!(matches!(error.kind(), ErrorKind::Decompression { .. }), "{error}");
 }
 
-/// liblz4 wants five literals at the end of a block, and a match no nearer to it than twelve bytes.
+/// liblz4 requires five literals at the end of a block, and twelve bytes after the start of the last match.
 #[test]
 fn lz4_block_with_few_literals_behind_a_match_is_read() {
     let mut builder = BatchBuilder::new();
@@ -235,7 +235,7 @@ fn lz4_block_with_few_literals_behind_a_match_is_read() {
     }
 }
 
-/// Edge case 45. A block that holds nothing is read over; Kafka's stream ends for good where it meets one.
+/// Edge case 45. An empty block is skipped; Kafka's stream ends at one.
 #[test]
 fn lz4_block_of_no_bytes_is_read_over() {
     let nothing = [&1_u32.to_le_bytes()[..], &[0]].concat();
@@ -243,7 +243,7 @@ fn lz4_block_of_no_bytes_is_read_over() {
     assert_eq!(read(&stream, 1).unwrap(), 1);
 }
 
-/// Edge case 46. As Java writes: independent blocks of 64 KiB, nothing optional, stored where compression does not pay.
+/// Edge case 46. As Java writes: independent blocks of 64 KiB, no optional fields, uncompressed if that is smaller.
 #[test]
 fn lz4_written_frames_have_javas_layout() {
     let mut noise = 1_u32;
@@ -276,9 +276,9 @@ fn lz4_written_frames_have_javas_layout() {
             kinds.push(field >> 31 == 1);
             unpacked +=
                 if field >> 31 == 1 { len } else { lz4_flex::block::decompress(block, 64 << 10).unwrap().len() };
-            assert!(unpacked == raw_len || unpacked % (64 << 10) == 0, "blocks are full but for the last one");
+            assert!(unpacked == raw_len || unpacked % (64 << 10) == 0, "all blocks except the last one are full");
         }
-        assert_eq!((rest.len(), unpacked), (0, raw_len), "nothing behind the end mark");
+        assert_eq!((rest.len(), unpacked), (0, raw_len), "nothing after the end mark");
         assert!(kinds[0] && !kinds[3], "{kinds:?}");
         assert_eq!(records(&first(&bytes)).unwrap()[0].value.as_ref(), Some(&value));
     }

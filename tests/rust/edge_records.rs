@@ -33,7 +33,7 @@ fn record_length_that_is_wrong_is_refused() {
     error_of(2, &into_the_next);
 }
 
-/// Edge case 24. Peers read the attributes as a varint, so that 0x80 shifts everything behind it.
+/// Edge case 24. Other libraries read the attributes as a varint, so that 0x80 shifts all following bytes.
 #[test]
 fn record_attributes_of_any_value_are_one_byte() {
     for attributes in [0x00, 0x7f, 0x80, 0xff] {
@@ -44,18 +44,18 @@ fn record_attributes_of_any_value_are_one_byte() {
     }
 }
 
-/// Edge case 25. Too long is refused; bits that do not fit are dropped, as Java does.
+/// Edge case 25. Varints that are too long are rejected; bits that do not fit are dropped, as in Java.
 #[test]
 fn record_varints_past_their_last_byte_are_refused() {
     let int = |bytes: &[u8]| parse(&[vec![0, 0], bytes.to_vec(), field(None), field(None), varint(0)].concat());
     let long = |bytes: &[u8]| parse(&[vec![0], bytes.to_vec(), vec![0], field(None), field(None), varint(0)].concat());
-    assert_eq!(int(&[0x80, 0x80, 0x80, 0x80, 0x10]).unwrap().offset, 0, "bit 32 has no place");
+    assert_eq!(int(&[0x80, 0x80, 0x80, 0x80, 0x10]).unwrap().offset, 0, "bit 32 is dropped");
     assert_eq!(int(&[0xfe, 0xff, 0xff, 0xff, 0x0f]).unwrap().offset, i64::from(i32::MAX));
     for varint in [[0x80_u8, 0x80, 0x80, 0x80, 0x80, 0x00].as_slice(), &[0xff; 6]] {
         assert!(matches!(int(varint).unwrap_err().kind(), ErrorKind::Varint));
     }
     let tenth = |last: u8| [vec![0x80; 9], vec![last]].concat();
-    assert_eq!(long(&tenth(2)).unwrap().timestamp, 1_000, "bit 64 has no place");
+    assert_eq!(long(&tenth(2)).unwrap().timestamp, 1_000, "bit 64 is dropped");
     for varlong in [[vec![0x80; 10], vec![0]].concat(), vec![0xff; 11]] {
         assert!(matches!(long(&varlong).unwrap_err().kind(), ErrorKind::Varint));
     }
@@ -64,7 +64,7 @@ fn record_varints_past_their_last_byte_are_refused() {
     }
 }
 
-/// Edge case 26. A delta of more than 24.8 days does not fit an i32; a library lost its place there.
+/// Edge case 26. A delta of more than 24.8 days does not fit an i32; a library lost its position there.
 #[test]
 fn record_timestamp_deltas_of_every_size_are_read() {
     let deltas = [1 << 31, -(1 << 31), 2_151_360_000, -2_151_360_000, i64::MIN, i64::MAX, i64::MAX - 1_000, 1 << 55];
@@ -75,7 +75,7 @@ fn record_timestamp_deltas_of_every_size_are_read() {
     }
 }
 
-/// Edge case 27. A peer takes a first timestamp of −1 for "not set".
+/// Edge case 27. Another library treats a first timestamp of −1 as "not set".
 #[test]
 fn record_timestamps_of_minus_one_are_kept() {
     let all: Vec<_> =
@@ -148,7 +148,7 @@ fn record_value_of_64_mib_is_read() {
     assert_eq!(scratch.capacity(), 0, "borrowed from the input");
 }
 
-/// Edge case 31. Any negative length is null, as in Kafka's `Utils.readBytes`; some peers refuse −2.
+/// Edge case 31. Any negative length is null, as in Kafka's `Utils.readBytes`; some libraries reject −2.
 #[test]
 fn record_lengths_below_minus_one_are_null() {
     for len in [-1, -2, i32::MIN] {
@@ -167,7 +167,7 @@ fn record_bytes_after_the_last_one_are_refused() {
     assert_eq!(error.position().byte, Some(61 + record(0).len() as u64));
 }
 
-/// Edge case 33. Two peers can't read a batch twice.
+/// Edge case 33. Two other libraries can't read a batch twice.
 #[test]
 fn record_iterators_over_one_batch_are_independent() {
     for compression in Compression::ALL {
@@ -232,7 +232,7 @@ fn headers_keep_order_duplicates_nulls_and_empties() {
     }
 }
 
-/// Edge case 37. The bytes are always there; text is checked where it is asked for.
+/// Edge case 37. The bytes are always available; UTF-8 is only checked when text is requested.
 #[test]
 fn header_keys_that_are_not_utf8_fail_only_as_text() {
     let fields = [vec![0, 0, 0], field(None), field(None), varint(1), field(Some(b"a\xff\xc3")), field(None)].concat();
@@ -258,7 +258,7 @@ fn header_key_of_negative_length_is_refused() {
     }
 }
 
-/// Edge case 38: headers are parsed when they are asked for, and that is when this is found.
+/// Edge case 38: headers are parsed on request, which is when this is detected.
 #[test]
 fn headers_that_end_inside_a_value_are_refused() {
     let headers = [varint(2), field(Some(b"a")), field(Some(b"1")), field(Some(b"b")), varint(9), vec![1, 2]].concat();
@@ -270,7 +270,7 @@ fn headers_that_end_inside_a_value_are_refused() {
     assert!(matches!(record.headers().verify().unwrap_err().kind(), ErrorKind::Truncated));
 }
 
-/// Damage in one record leaves the ones before it.
+/// After corruption in one record, the records before it are still returned.
 #[test]
 fn records_before_a_damaged_one_are_given() {
     let mut all = plain_records(3);

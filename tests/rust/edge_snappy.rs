@@ -1,4 +1,4 @@
-//! Snappy in its three dialects: edge cases 39 to 43.
+//! The three framings of snappy: edge cases 39 to 43.
 
 use kbat::{ErrorKind, Limits, Scratch};
 
@@ -26,7 +26,7 @@ fn read(stream: &[u8], count: i32) -> kbat::Result<Vec<Owned>> {
     records(&first(&bytes))
 }
 
-/// Edge case 39. Where a 16-byte header is looked for, shorter and equal inputs are the interesting ones.
+/// Edge case 39. Inputs of up to 16 bytes, the length of the header that is searched.
 #[test]
 fn snappy_raw_blocks_of_every_length_are_read() {
     let mut seen = Vec::new();
@@ -39,7 +39,7 @@ fn snappy_raw_blocks_of_every_length_are_read() {
     assert!([15, 16, 17].iter().all(|len| seen.contains(len)), "{seen:?}");
 }
 
-/// Edge case 40. A peer reads the first chunk only.
+/// Edge case 40. Another library reads only the first chunk.
 #[test]
 fn snappy_chunks_one_and_many_are_read() {
     let whole: Vec<u8> = (0..9_000).flat_map(record).collect();
@@ -52,7 +52,7 @@ fn snappy_chunks_one_and_many_are_read() {
     assert_eq!(read(&with_empty_chunk, 2).unwrap().len(), 2, "a chunk may hold nothing");
 }
 
-/// Edge case 40. Less than a header is a raw block, and a broken one; fewer than four bytes behind a chunk mean nothing.
+/// Edge case 40. Fewer bytes than a header are a raw, broken block; fewer than four bytes after a chunk are ignored.
 #[test]
 fn snappy_streams_cut_are_refused() {
     let stream = xerial(BIG_ENDIAN, &[&record(0)]);
@@ -81,7 +81,7 @@ fn snappy_chunk_lengths_that_are_wrong_are_refused() {
     }
 }
 
-/// Edge case 41. Redpanda writes little-endian versions; Java looks at neither.
+/// Edge case 41. Redpanda writes little-endian versions; Java ignores both versions.
 #[test]
 fn snappy_header_versions_of_any_value_are_read() {
     for versions in [BIG_ENDIAN, LITTLE_ENDIAN, [0, 0, 0, 2, 0, 0, 0, 9], [0; 8], [0xff; 8]] {
@@ -89,7 +89,7 @@ fn snappy_header_versions_of_any_value_are_read() {
     }
 }
 
-/// Edge case 41. Streams one after the other; the version of a further header must be 1 at least.
+/// Edge case 41. Consecutive streams; the version of each later header must be at least 1.
 #[test]
 fn snappy_further_headers_are_stepped_over() {
     for (versions, good) in [(BIG_ENDIAN, true), (LITTLE_ENDIAN, true), ([0; 8], false), ([0xff; 8], false)] {
@@ -102,7 +102,8 @@ fn snappy_further_headers_are_stepped_over() {
     assert!(read(&cut, 1).is_err());
 }
 
-/// Edge case 42. A record set whose first bytes are the magic: length 5313, attributes 'N', deltas 'A' and 'P', a key of 40.
+/// Edge case 42. A record set whose first bytes are the magic: length 5313, attributes 'N', deltas 'A' and 'P', a key
+/// of 40.
 #[test]
 fn snappy_block_of_records_that_look_like_the_magic_is_read() {
     let start = [MAGIC[..6].to_vec(), b"Y\0".to_vec(), vec![1; 38]].concat();
@@ -141,8 +142,8 @@ fn snappy_records_of_whole_steps_before_a_fault_are_given() {
     assert!(matches!(items.last().unwrap().as_ref().unwrap_err().kind(), ErrorKind::Decompression { .. }));
 }
 
-/// What begins like a further header and is none: snappy-java gives what it has so far, and goes on behind it; where it has
-/// nothing, because a step of 2 KiB begins there, that is the end of the stream.
+/// Bytes that begin like another header but are not one. snappy-java returns the bytes so far and continues after it.
+/// If there are none, because a step of 2 KiB begins there, the stream ends.
 #[test]
 fn snappy_broken_further_headers_are_passed_over() {
     let broken = [&MAGIC[..4], &[0; 12]].concat();
@@ -153,7 +154,7 @@ fn snappy_broken_further_headers_are_passed_over() {
     assert_eq!(read(&behind, 2).unwrap().len(), 2);
     let at_the_start = [xerial(BIG_ENDIAN, &[]), broken.clone(), chunk(&record(0))].concat();
     assert!(read(&at_the_start, 1).is_err());
-    // the step that was cut short by a broken header is given; the one after it begins there
+    // the step truncated by a broken header is returned; the next step begins there
     let many: Vec<u8> = (1..1_000).flat_map(record).collect();
     let mut fault = [xerial(BIG_ENDIAN, &[&record(0)]), broken, chunk(&many[..3_000]), chunk(&many[3_000..])].concat();
     fault.pop();

@@ -10,7 +10,7 @@ fn finish(builder: BatchBuilder) -> Vec<u8> {
     bytes
 }
 
-/// What an append must leave: nothing of itself.
+/// A failed append must not change the builder.
 fn refused(builder: &mut BatchBuilder, append: impl FnOnce(&mut BatchBuilder) -> kbat::Result<()>) -> String {
     let before = (builder.record_count(), finish(builder.clone()));
     let error = append(builder).unwrap_err();
@@ -104,7 +104,7 @@ fn builder_offsets_that_do_not_rise_or_reach_too_far_are_refused() {
     assert_eq!(offsets, [105, furthest]);
 }
 
-/// Edge case 71. An append that fails leaves no bytes behind.
+/// Edge case 71. A failed append adds no bytes.
 #[test]
 fn builder_timestamps_that_are_negative_are_refused() {
     for magic in 0..=2 {
@@ -154,7 +154,7 @@ fn builder_delete_horizon_keeps_timestamps() {
     assert_eq!(records(&batch).unwrap().iter().map(|record| record.timestamp).collect::<Vec<_>>(), [50, 100, 150]);
 }
 
-/// A batch may end after its last record, as compaction leaves it, within an `i32` of its base.
+/// A batch may end after its last record, as after compaction, within an `i32` of its base offset.
 #[test]
 fn builder_last_offset_is_bounded() {
     let build = |last_offset| {
@@ -174,7 +174,7 @@ fn builder_last_offset_is_bounded() {
     }
 }
 
-/// Edge case 54. As Java: compressed is compressed, also where that is longer.
+/// Edge case 54. As in Java, records are compressed even if that makes them longer.
 #[test]
 fn builder_compresses_what_grows_by_it() {
     for compression in Compression::ALL {

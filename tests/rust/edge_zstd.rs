@@ -1,4 +1,4 @@
-//! Zstandard frames as clients write them and as none should: edge case 47.
+//! Valid and invalid Zstandard frames: edge case 47.
 
 use std::io::Write as _;
 
@@ -28,13 +28,13 @@ fn refused(stream: &[u8]) -> String {
     error.to_string()
 }
 
-/// A frame by hand: descriptor and what belongs to it, then one raw block.
+/// A handmade frame: descriptor with its fields, then one raw block.
 fn frame(head: &[u8], content: &[u8]) -> Vec<u8> {
     let block = (content.len() as u32) << 3 | 1;
     [&MAGIC, head, &block.to_le_bytes()[..3], content].concat()
 }
 
-/// A frame that is not for the decoder.
+/// A skippable frame.
 fn skippable(len: usize) -> Vec<u8> {
     [&[0x5a, 0x2a, 0x4d, 0x18], (len as u32).to_le_bytes().as_slice(), &vec![7; len]].concat()
 }
@@ -50,7 +50,7 @@ fn zstd_frames_with_and_without_content_size_are_read() {
     assert_eq!(read(&frame(&[0x20, record(0).len() as u8], &record(0)), 1).unwrap(), 1);
 }
 
-/// Edge case 47. A library took the first frame only (kafka-python #2717).
+/// Edge case 47. A library read only the first frame (kafka-python #2717).
 #[test]
 fn zstd_frames_in_a_row_are_one_stream() {
     let several = [zstd(&record(0)), stream(&record(1), true), zstd(b""), zstd(&record(2))].concat();
@@ -93,7 +93,7 @@ fn zstd_windows_past_128_mib_are_refused() {
 #[test]
 fn zstd_frame_of_a_dictionary_is_refused() {
     refused(&frame(&[0x01, 0x58, 7], &record(0)));
-    assert_eq!(read(&frame(&[0x01, 0x58, 0], &record(0)), 1).unwrap(), 1, "0 is none");
+    assert_eq!(read(&frame(&[0x01, 0x58, 0], &record(0)), 1).unwrap(), 1, "0 means no dictionary");
 }
 
 /// Edge case 47.
@@ -123,7 +123,7 @@ fn zstd_streams_cut_or_followed_by_garbage_are_refused() {
     assert!(matches!(error.kind(), ErrorKind::MissingRecords { .. }), "no input is an empty stream: {error}");
 }
 
-/// zstd-jni asks for no more than one whole frame in what it reads in one go, which is 128 KiB: a further one may be cut.
+/// zstd-jni requires only one complete frame per read of 128 KiB: a later one may be truncated.
 #[test]
 fn zstd_frame_cut_behind_a_whole_one_is_no_fault() {
     let good = zstd(&record(0));
@@ -134,7 +134,7 @@ fn zstd_frame_cut_behind_a_whole_one_is_no_fault() {
     refused(&far);
 }
 
-/// Edge case 47: zstd came with message format 2.
+/// Edge case 47: zstd requires message format 2.
 #[test]
 fn zstd_below_magic_2_is_refused() {
     for magic in [0, 1] {

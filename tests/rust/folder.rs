@@ -1,4 +1,4 @@
-//! A folder that goes away with the test.
+//! A directory that is removed after the test.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    /// A new folder; `test` is not used by another test.
+    /// Creates a directory; `test` must be unique.
     pub(crate) fn new(test: &str) -> Self {
         let path = std::env::temp_dir().join(format!("kbat-{test}-{}", std::process::id()));
         fs::create_dir_all(&path).unwrap();

@@ -18,7 +18,7 @@ fn build(builder: BatchBuilder) -> Vec<u8> {
     bytes
 }
 
-/// Edge case 15. After `testWriteEmptyHeader`: what compaction leaves of a batch to keep its producer's last sequence.
+/// Edge case 15. After `testWriteEmptyHeader`: compaction keeps the header of a batch for its producer's last sequence.
 #[test]
 fn batch_without_records_keeps_its_header() {
     for bits in [0, LOG_APPEND_TIME, TRANSACTIONAL, CONTROL, TRANSACTIONAL | CONTROL | LOG_APPEND_TIME] {

@@ -12,7 +12,7 @@ fn parse(body: &[u8]) -> kbat::Result<Owned> {
     records(&first(&bytes)).map(|mut records| records.remove(0))
 }
 
-/// Attributes, deltas of zero, key and value; what follows is up to the caller.
+/// Attributes, deltas of zero, key and value; the caller adds the rest.
 fn start() -> Vec<u8> {
     [vec![0, 0, 0], field(Some(b"k")), field(Some(b"v"))].concat()
 }
@@ -140,7 +140,8 @@ fn record_declared_longer_than_the_batch_is_refused() {
     assert_eq!(parse(&body(0, 1, None, None)).unwrap().sequence, -1);
 }
 
-/// After `ByteUtilsTest`: longer than needed is read, too long is not; in every field that is one.
+/// After `ByteUtilsTest`: varints longer than necessary are accepted, varints that are too long are not, in every
+/// field.
 #[test]
 fn record_varints_longer_than_needed_are_read() {
     let body = [

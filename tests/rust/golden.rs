@@ -1,4 +1,4 @@
-//! Bytes that are known to the last one: the vectors of Kafka's own tests.
+//! Exact bytes: the vectors of Kafka's own tests.
 
 use kbat::{BatchBuilder, Compression, ControlRecord};
 
@@ -19,7 +19,8 @@ fn hex(text: &str) -> Vec<u8> {
     digits.chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
 }
 
-/// After `MemoryRecordsTest.testChecksum`. The two checksums of v0 and v1 with lz4 depend on what lz4-java's compressor finds.
+/// After `MemoryRecordsTest.testChecksum`. The two checksums of v0 and v1 with lz4 depend on what lz4-java's compressor
+/// finds.
 #[test]
 fn golden_checksums_of_every_magic_are_kafkas() {
     for (magic, compression, checksum) in [
@@ -48,7 +49,7 @@ fn golden_v2_lz4_stream_is_exact() {
     assert_eq!(first(&build(2, Compression::Lz4)).stored_records(), expected);
 }
 
-/// Edge case 44. Brokers before 0.10 want the frame magic in the header checksum, later ones do not.
+/// Edge case 44. Brokers before 0.10 include the frame magic in the header checksum, later ones do not.
 #[test]
 fn golden_lz4_frame_heads_depend_on_magic() {
     let head = |magic| first(&build(magic, Compression::Lz4)).stored_records()[..7].to_vec();
@@ -69,7 +70,7 @@ fn golden_commit_marker_is_exact() {
     assert_eq!(bytes.len(), 78);
 }
 
-/// Edge case 51. What Java's codecs make of no bytes at all.
+/// Edge case 51. The output of Java's codecs for empty input.
 #[test]
 fn golden_empty_streams_of_java_are_read() {
     let streams = [

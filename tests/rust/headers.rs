@@ -1,4 +1,4 @@
-//! `HeaderReader` against `SegmentReader` on everything there is, and what it reads.
+//! Compares `HeaderReader` with `SegmentReader` on all test data, and counts the bytes that it reads.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! The files beside the segments of `tests/data`, against what Kafka 4.3.1 reads in them.
+//! Compares the other files of the partitions in `tests/data` with Kafka 4.3.1.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ struct Expected {
     zeros_from: Option<u64>,
 }
 
-/// The folders that hold index dumps.
+/// The directories with index dumps.
 fn folders() -> Vec<PathBuf> {
     let dumps = files(&data_dir(), &["jsonl", "gz"]).into_iter();
     let dumps = dumps.filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with("indexes.jsonl"));
@@ -148,7 +148,8 @@ fn every_index_and_snapshot_holds_what_kafka_reads() {
     assert_eq!(kinds.map(|kind| seen[&kind]), [182, 179, 16, 172]);
 }
 
-/// The answers about lookups with a name like `<base>.lookup-<kind>.jsonl`, with the path of the segment without its suffix.
+/// The answers about lookups with a name like `<base>.lookup-<kind>.jsonl`, with the path of the segment without its
+/// suffix.
 fn lookups(kind: &str) -> Vec<(PathBuf, Vec<Value>)> {
     let mut found = Vec::new();
     for path in files(&data_dir(), &["jsonl", "gz"]) {
@@ -264,17 +265,17 @@ fn index_interval_bytes(folder: &Path) -> u64 {
         .map_or(kbat::log::index::DEFAULT_INDEX_INTERVAL_BYTES, |bytes| bytes.parse().unwrap())
 }
 
-/// Whether an index is what the batches of its segment give.
+/// How much of an index follows from the batches of its segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Same {
     /// All of it.
     Yes,
-    /// All but the last time entry, which a broker writes when it closes the segment.
+    /// All except the last time entry, which a broker writes when it closes the segment.
     NotClosed,
     No,
 }
 
-/// Compares the offset and the time index of a segment with what is made from the headers of its batches.
+/// Compares the offset and time index of a segment with indexes built from the headers of its batches.
 fn compare(index: &Path) -> (Same, Same) {
     let base_offset = LogFile::parse(index.file_name().unwrap().to_str().unwrap()).unwrap().base_offset;
     let interval_bytes = index_interval_bytes(index.parent().unwrap());
@@ -294,8 +295,8 @@ fn compare(index: &Path) -> (Same, Same) {
     (if same_offsets { Same::Yes } else { Same::No }, same_times)
 }
 
-/// Of segments that lived through a restart of the broker, which forgets the bytes since the last entry; and an index that
-/// holds random bytes.
+/// Indexes of segments that were open when the broker restarted, which forgets the bytes since the last entry, and an
+/// index of random bytes.
 const OTHER_DENSITY: [&str; 3] = [
     "cluster-metadata/00000000000000000000",
     "crash-index/00000000000000000000",

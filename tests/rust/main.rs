@@ -1,5 +1,5 @@
-//! The integration tests of the crate, one binary. Golden files first: bytes that brokers and clients wrote, with the answers
-//! of Kafka's own classes (`tests/data`). Then properties, then damage.
+//! The integration tests of the crate, in one binary: golden files, which brokers and clients wrote, with the answers
+//! of Kafka's own classes (`tests/data`); properties; corruption.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! [`ParallelScan`]: the rows and the error of the sequential scan, whatever the number of threads and the size of parts.
+//! [`ParallelScan`]: the same rows and error as the sequential scan, for any number of threads and size of parts.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use kbat::{BatchBuilder, find_segments};
 
 use crate::data::{data_dir, files};
 
-/// What a scan gave: its Arrow batches, and the error that ended them.
+/// The result of a scan: its Arrow batches and its error.
 type Scanned = (Vec<RecordBatch>, Option<String>);
 
 fn collected(scan: impl Iterator<Item = kbat::Result<RecordBatch>>) -> Scanned {
@@ -26,7 +26,7 @@ fn collected(scan: impl Iterator<Item = kbat::Result<RecordBatch>>) -> Scanned {
     (batches, error)
 }
 
-/// Whether the rows are the same, wherever Arrow batches end.
+/// Whether the rows are the same, regardless of the boundaries of Arrow batches.
 fn same_rows(one: &[RecordBatch], other: &[RecordBatch]) -> bool {
     let rows = |batches: &[RecordBatch]| batches.iter().map(RecordBatch::num_rows).sum::<usize>();
     let mut others = other.iter().cloned();
@@ -142,7 +142,7 @@ fn first_error_is_the_one_in_order() {
     }
 }
 
-/// A buffer that counts how many of its kind were looked at.
+/// A buffer that counts how many such buffers were read.
 struct Counted(Vec<u8>, Arc<AtomicUsize>, AtomicUsize);
 
 impl AsRef<[u8]> for Counted {
@@ -154,7 +154,7 @@ impl AsRef<[u8]> for Counted {
     }
 }
 
-/// A scan whose caller takes one Arrow batch and then waits, and how many buffers were opened.
+/// A scan of which the caller takes one Arrow batch and then waits, and the number of opened buffers.
 fn waiting(threads: usize, max_memory_bytes: usize) -> (ParallelScan, Arc<AtomicUsize>) {
     let opened = Arc::new(AtomicUsize::new(0));
     let sources = buffers(200)
@@ -166,7 +166,7 @@ fn waiting(threads: usize, max_memory_bytes: usize) -> (ParallelScan, Arc<Atomic
     (scan, opened)
 }
 
-/// What a counter comes to once it rests.
+/// The value of a counter when it no longer changes.
 fn settled(counter: &AtomicUsize) -> usize {
     let (start, mut last) = (Instant::now(), usize::MAX);
     while start.elapsed() < Duration::from_secs(10) {
@@ -195,7 +195,7 @@ fn threads_stop_when_the_scan_is_dropped() {
     settled(&opened);
     let before = opened.load(Ordering::Relaxed);
     drop(scan);
-    // the buffers belong to the threads by now; the last thread to end drops them
+    // the threads own the buffers; the last thread to end drops them
     let start = Instant::now();
     while Arc::strong_count(&opened) > 1 {
         assert!(start.elapsed() < Duration::from_secs(10), "threads hold the sources still");

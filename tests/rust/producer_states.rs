@@ -1,4 +1,4 @@
-//! Replaying each partition of the corpora gives the producer snapshots and transaction indexes that its broker wrote.
+//! Replaying each partition of the corpora results in the producer snapshots and transaction indexes of its broker.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::data::{data_dir, files, json_lines};
 
-/// The folders that hold a partition with answers about its indexes.
+/// The directories that contain a partition with answers about its indexes.
 fn partitions() -> Vec<PathBuf> {
     let mut folders: Vec<PathBuf> = ["corpus", "corpus-legacy"]
         .iter()
@@ -23,7 +23,7 @@ fn partitions() -> Vec<PathBuf> {
     folders
 }
 
-/// What a replay of a partition shows.
+/// The result of replaying a partition.
 #[derive(Default)]
 struct Replay {
     /// State after each batch, by the offset after it.
@@ -88,8 +88,8 @@ fn answers<T>(folder: &Path, ending: &str, entry: fn(&Value) -> T) -> BTreeMap<i
     found
 }
 
-/// Where a replay can't give what the broker wrote: compaction removed batches after that, and a 0.11 broker counts a marker
-/// as its producer's last batch.
+/// Cases in which a replay differs from the broker's files: compaction removed batches later, or a 0.11 broker counted
+/// a marker as its producer's last batch.
 const DIFFERENT: [&str; 4] = ["compacted-empty-batches", "compacted-txn", "compacted-txn-expired", "k0110-txn"];
 
 fn may_differ(folder: &Path) -> bool {

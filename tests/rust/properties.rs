@@ -1,10 +1,10 @@
-//! The properties that the fuzzers look for, on bytes of every kind: random, and real files with random damage.
+//! The properties that the fuzzers check, on random bytes and on real files with random corruption.
 
 use proptest::prelude::*;
 
 use crate::data;
 
-/// Small real files, one of every codec and magic, to damage.
+/// Small real files, one of every codec and magic, to corrupt.
 const SEEDS: [&str; 4] = [
     "corpus/tiny-batches/00000000000000000000.log",
     "corpus/txn-simple/00000000000000000000.log",

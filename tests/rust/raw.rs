@@ -1,4 +1,4 @@
-//! Batches byte by byte, right or wrong, with the checksum their bytes have.
+//! Batches built byte by byte, valid or invalid, with correct checksums.
 
 /// Key, value and headers of a record to write.
 pub(crate) type Shape<'a> = (Option<&'a [u8]>, Option<&'a [u8]>, &'a [kbat::format::NewHeader<'a>]);
@@ -47,7 +47,7 @@ impl Default for V2 {
 }
 
 impl V2 {
-    /// A batch of these records, each from its length on.
+    /// A batch of these records, each including its length.
     pub(crate) fn of(records: &[Vec<u8>]) -> Self {
         let count = i32::try_from(records.len()).unwrap();
         Self { record_count: count, last_offset_delta: count - 1, records: records.concat(), ..Self::default() }
@@ -84,7 +84,7 @@ impl V2 {
     }
 }
 
-/// Gives the one batch in `bytes` the checksum of its bytes.
+/// Sets the correct checksum of the one batch in `bytes`.
 pub(crate) fn fix_crc(bytes: &mut [u8]) {
     if bytes[16] == 2 {
         let crc = crc(CASTAGNOLI, &bytes[21..]);
@@ -98,7 +98,7 @@ pub(crate) fn fix_crc(bytes: &mut [u8]) {
 const CASTAGNOLI: u32 = 0x82f6_3b78;
 const IEEE: u32 = 0xedb8_8320;
 
-/// A CRC of 32 bits, reflected, with the textbook's table: not the code under test.
+/// A reflected CRC of 32 bits with the textbook's table, independent of the code under test.
 fn crc(polynomial: u32, bytes: &[u8]) -> u32 {
     let table: Vec<u32> = (0..256_u32)
         .map(|byte| (0..8).fold(byte, |crc, _| if crc & 1 == 1 { (crc >> 1) ^ polynomial } else { crc >> 1 }))
@@ -128,7 +128,7 @@ pub(crate) fn varlong(value: i64) -> Vec<u8> {
     out
 }
 
-/// A varint length and the bytes; −1 for none.
+/// A varint length and the bytes; the length is −1 for `None`.
 pub(crate) fn field(bytes: Option<&[u8]>) -> Vec<u8> {
     match bytes {
         None => varint(-1),
@@ -161,7 +161,7 @@ pub(crate) fn message(magic: u8, offset: i64, attributes: u8, key: Option<&[u8]>
     message_at(magic, offset, attributes, 1_000, key, value)
 }
 
-/// Such a message with that timestamp, which v0 has no place for.
+/// Such a message with a timestamp, which v0 omits.
 pub(crate) fn message_at(
     magic: u8,
     offset: i64,

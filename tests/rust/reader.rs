@@ -1,4 +1,4 @@
-//! [`SegmentReader`]: a file read by windows gives what its bytes give in memory.
+//! [`SegmentReader`]: reading a file in windows has the same result as reading its bytes from memory.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
@@ -9,7 +9,7 @@ use kbat::{BatchBuilder, ErrorKind, Limits};
 
 use crate::data;
 
-/// A file in a directory of its own, gone when dropped.
+/// A file in its own directory, removed when dropped.
 struct Temporary(PathBuf);
 
 impl Temporary {

@@ -1,4 +1,4 @@
-//! Indexes deleted and rebuilt: every lookup of the corpora has the answer it had, and logs keep their bytes.
+//! Deleted and rebuilt indexes: every lookup of the corpora has the same answer as before, and logs do not change.
 
 #![allow(clippy::case_sensitive_file_extension_comparisons, reason = "Kafka's names are in lower case")]
 
@@ -24,7 +24,7 @@ fn answers(case: &Path, name: &str) -> Option<Vec<Value>> {
     (path.exists() || case.join(format!("{name}.gz")).exists()).then(|| json_lines(&path))
 }
 
-/// Looks all targets up with the rebuilt indexes. Returns how many that were.
+/// Looks up all targets with the rebuilt indexes. Returns their number.
 fn assert_lookups(case: &Path, log: &Path) -> (usize, usize) {
     let (segment, stem) = (Segment::open(log).unwrap(), log.file_stem().unwrap().to_str().unwrap());
     let offsets = answers(case, &format!("{stem}.lookup-offset.jsonl")).unwrap_or_default();
@@ -86,7 +86,7 @@ fn rebuild_transactions_and_snapshots_are_those_of_the_broker() {
     for name in partition_files(&place).iter().filter(|name| name.contains("index") || name.ends_with(".snapshot")) {
         fs::remove_file(place.join(name)).unwrap();
     }
-    // a corrupt snapshot is as good as none, and an index that nothing belongs into goes
+    // a corrupt snapshot is treated as missing, and an index without entries is removed
     fs::write(place.join("00000000000000000125.snapshot"), b"damage").unwrap();
     fs::write(place.join("00000000000000000205.txnindex"), [0; 34]).unwrap();
     let report = rebuild(&place, interval_of(&case));
@@ -96,7 +96,7 @@ fn rebuild_transactions_and_snapshots_are_those_of_the_broker() {
     {
         assert!(fs::read(place.join(name)).unwrap() == fs::read(case.join(name)).unwrap(), "{name}");
     }
-    // one segment alone, its producers known from the segments before
+    // a single segment, with producers from the segments before it
     let txnindex = place.join("00000000000000000125.txnindex");
     fs::remove_file(&txnindex).unwrap();
     for name in partition_files(&place).iter().filter(|name| name.ends_with(".snapshot")) {

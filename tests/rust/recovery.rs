@@ -1,4 +1,5 @@
-//! Recovery of the `crash-*` cases gives what the broker made of them, and of damage what Kafka's rules say.
+//! Recovery of the `crash-*` cases has the same result as the broker's, and recovery of corruption follows Kafka's
+//! rules.
 
 #![allow(clippy::case_sensitive_file_extension_comparisons, reason = "Kafka's names are in lower case")]
 
@@ -13,7 +14,7 @@ use serde_json::Value;
 
 use crate::data::{data_dir, files};
 
-/// A directory that goes when the test ends.
+/// A directory that is removed when the test ends.
 pub(crate) struct TempDir(PathBuf);
 
 impl TempDir {
@@ -125,7 +126,7 @@ fn recover_in_place_is_recover_into_a_copy_and_dry_run_changes_nothing() {
         let report = recover(&place, &there, &mut Progress::none()).unwrap();
         assert_eq!(report.dropped, copy.dropped);
         assert!(content(&place) == content(&out), "{name}");
-        // a second run finds nothing to cut
+        // a second run truncates nothing
         let again = recover(&place, &there, &mut Progress::none()).unwrap();
         assert!(again.is_complete());
         assert!(content(&place) == content(&out), "{name}");
@@ -237,7 +238,7 @@ fn recover_refuses_what_it_could_harm() {
     assert!(of(&empty, options(Some(directory.join("new")))).contains("holds no segment"));
     assert!(of(&log, options(Some(directory.join("new")))).contains("not a partition directory"));
     assert!(!directory.join("new").exists());
-    // an empty directory is as good as none
+    // an empty directory is treated as missing
     recover(&place, &options(Some(empty.clone())), &mut Progress::none()).unwrap();
     assert!(empty.join("00000000000000000000.log").exists());
 }
@@ -257,7 +258,7 @@ fn recover_ended_by_its_caller_leaves_nothing() {
     assert_eq!((calls, fs::read_dir(directory.join("")).unwrap().count()), (1, 0));
 }
 
-/// Every partition of both corpora that a broker left in order.
+/// Every partition of both corpora that a broker closed properly.
 pub(crate) fn whole_partitions() -> Vec<PathBuf> {
     let mut folders: Vec<PathBuf> = ["corpus", "corpus-legacy"]
         .iter()

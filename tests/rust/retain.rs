@@ -1,4 +1,4 @@
-//! Batches without some of their records, as Kafka's `MemoryRecords.filterTo` leaves them (format.md tests 76 to 84).
+//! Removing records from batches, with the results of Kafka's `MemoryRecords.filterTo` (format.md tests 76 to 84).
 
 use kbat::format::retain::{BatchRetention, RetainOptions, RetainOutcome, Retained, retain_records};
 use kbat::{Batch, BatchBuilder, Compression, ControlRecord, Limits, Record, Scratch, TimestampType};
@@ -16,7 +16,7 @@ fn retain(batch: &Batch<'_>, options: &RetainOptions, keep: Keep<'_>, out: &mut 
     retain_records(batch, options, keep, &mut Scratch::new(), &Limits::default(), out).unwrap()
 }
 
-/// All batches of a buffer, each by the same options.
+/// Filters all batches of a buffer with the same options.
 fn retain_all(bytes: &[u8], options: &RetainOptions, mut keep: impl FnMut(&Record<'_>) -> bool) -> Vec<u8> {
     let mut out = Vec::new();
     for batch in kbat::batches(bytes) {
@@ -218,11 +218,11 @@ fn retain_sets_a_delete_horizon_for_tombstones_once() {
     let batch = first(&kept);
     assert_eq!((batch.delete_horizon_ms(), batch.base_timestamp(), batch.max_timestamp()), (Some(120), 120, 150));
     assert_eq!(all_records(&kept).unwrap(), all_records(&bytes).unwrap());
-    // the horizon of the first time stays, also when records go
+    // the first horizon stays, also when records are removed
     assert_eq!(retain_all(&kept, &with_horizon(999), |_| true), kept);
     let fewer = retain_all(&kept, &with_horizon(999), |record| record.offset() > 0);
     assert_eq!(first(&fewer).delete_horizon_ms(), Some(120));
-    // no tombstone among those that stay: no horizon
+    // no tombstone among the retained records: no horizon
     assert_eq!(first(&retain_all(&bytes, &with_horizon(7), |record| record.offset() == 0)).delete_horizon_ms(), None);
 }
 

@@ -1,4 +1,5 @@
-//! Compaction, filtering and recompression of directories from Rust, and that no bytes make them panic or leave half a target.
+//! Compaction, filtering and recompression of directories from Rust. No bytes may cause a panic or an incomplete
+//! target.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +10,7 @@ use kbat::{BatchBuilder, Compression, Progress, Record};
 use crate::data::{Owned, all_records, data_dir, from_base64, json_lines};
 use crate::folder::Folder;
 
-/// A partition of one segment for each buffer, based at the offset beside it.
+/// A partition with one segment per buffer, each with its base offset.
 fn partition(folder: &Folder, name: &str, segments: &[(i64, &[u8])]) -> PathBuf {
     let directory = folder.path().join(name);
     fs::create_dir_all(&directory).unwrap();
@@ -45,7 +46,7 @@ fn names_in(directory: &Path) -> Vec<String> {
     names
 }
 
-/// Two segments: 0 to 3 and the active one from 4 on.
+/// Two segments: offsets 0 to 3, and the active segment from 4 on.
 fn two_segments(folder: &Folder) -> PathBuf {
     let first = [batch(0, &[("a", Some("1")), ("b", Some("2"))]), batch(2, &[("a", None), ("c", Some("3"))])].concat();
     partition(folder, "source", &[(0, &first), (4, &batch(4, &[("b", Some("4")), ("b", Some("5"))]))])
@@ -130,7 +131,7 @@ fn batches_that_span_too_many_offsets_for_one_segment_begin_another() {
     }
 }
 
-/// All three on any bytes: a target that reads, or an error and no target.
+/// All three on any bytes: a readable target, or an error and no target.
 fn rewrite_anything(folder: &Folder, bytes: &[u8]) {
     let source = partition(folder, "source", &[(0, bytes), (1 << 40, &[])]);
     let out = folder.path().join("out");

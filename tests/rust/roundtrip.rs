@@ -1,4 +1,4 @@
-//! Written and read back is the same; read and written back is the same to the byte where nothing is compressed.
+//! Writing and reading returns the same records; reading and writing returns the same bytes if nothing is compressed.
 
 use kbat::format::NewHeader;
 use kbat::{Batch, BatchBuilder, Compression, TimestampType};
@@ -75,7 +75,7 @@ fn new_batch() -> impl Strategy<Value = NewBatch> {
         }
         let v2 = magic == 2;
         if v2 && flags.1 {
-            // a control batch takes the keys of control records only
+            // a control batch accepts only the keys of control records
             records
                 .iter_mut()
                 .zip((0..7).cycle())
@@ -97,7 +97,7 @@ fn new_batch() -> impl Strategy<Value = NewBatch> {
     })
 }
 
-/// Builds a batch, and what must be read from it.
+/// Builds a batch and the records that must be read from it.
 fn write(batch: &NewBatch) -> (Vec<u8>, Vec<Owned>) {
     let mut builder = BatchBuilder::new()
         .magic(batch.magic)
@@ -179,13 +179,13 @@ proptest! {
         }
     }
 
-    /// Edge case 90, as far as one machine can tell.
+    /// Edge case 90, as far as one machine can test it.
     #[test]
     fn roundtrip_of_any_batch_twice_writes_the_same_bytes(batch in new_batch()) {
         prop_assert_eq!(write(&batch).0, write(&batch).0);
     }
 
-    /// Whatever the bytes, reading ends and does not panic.
+    /// Reading any bytes ends and does not panic.
     #[test]
     fn roundtrip_of_any_bytes_is_records_or_an_error(mut bytes in vec(any::<u8>(), 0..300), magic in 0..3_u8, len in 0..300_i32) {
         if bytes.len() > 16 {
@@ -218,8 +218,8 @@ fn rebuild(batch: &Batch<'_>) -> BatchBuilder {
     }
 }
 
-/// Whether the API shows all that is in the bytes. It hides what producers wrote where the broker put its own time, and
-/// there is no record to rebuild where compaction took them all. What is damaged is not what a builder writes.
+/// Whether the API returns all information of the bytes. It hides the producers' timestamps if the broker set its own,
+/// and a batch that compaction emptied has no records to rebuild. A builder never writes damaged batches.
 fn is_shown_whole(batch: &Batch<'_>) -> bool {
     let hides_times = batch.magic() == 2 && batch.timestamp_type() == Some(TimestampType::LogAppendTime);
     let is_uncompressed = batch.compression().unwrap() == Compression::None;
@@ -248,7 +248,7 @@ fn roundtrip_of_uncompressed_corpus_batches_is_exact() {
     assert!(rebuilt >= 3_000, "{rebuilt}");
 }
 
-/// Compressed batches of the corpus, compressed anew, hold the same records.
+/// Compressed batches of the corpus, compressed again, have the same records.
 #[test]
 fn roundtrip_of_compressed_corpus_batches_keeps_the_records() {
     let mut rebuilt = 0;

@@ -1,4 +1,4 @@
-//! Salvage keeps exactly the whole batches of damaged files, with their offsets, and names the holes.
+//! Salvage keeps exactly the complete batches of damaged files, with their offsets, and reports the holes.
 
 #![allow(clippy::case_sensitive_file_extension_comparisons, reason = "Kafka's names are in lower case")]
 
@@ -13,7 +13,7 @@ use crate::recovery::{TempDir, content, copy_partition, partition_files, whole_p
 
 const LOG: &str = "00000000000000000000.log";
 
-/// What a damage test shows: the bytes of the salvaged log and the report.
+/// The result of a test: the bytes of the salvaged log, and the report.
 fn salvaged(name: &str, bytes: &[u8]) -> (Vec<u8>, RepairReport) {
     let directory = TempDir::new(&format!("salvage-{name}"));
     let (path, out) = (directory.join(LOG), directory.join("out"));
@@ -22,7 +22,7 @@ fn salvaged(name: &str, bytes: &[u8]) -> (Vec<u8>, RepairReport) {
     (fs::read(out.join(LOG)).unwrap(), report)
 }
 
-/// The message of the error with which a salvage ends.
+/// The error message of a failed salvage.
 fn refused(name: &str, bytes: &[u8]) -> String {
     let directory = TempDir::new(&format!("salvage-{name}"));
     let (path, out) = (directory.join(LOG), directory.join("out"));
@@ -94,7 +94,7 @@ fn salvage_every_kind_of_damage_keeps_the_other_batches() {
     assert_eq!(damage("ones", |batch| batch.fill(0xff)).0, expected("batch_length"));
     assert_eq!(damage("long", |batch| batch[9] ^= 0x40).0[0].0, from);
     assert_eq!(damage("short", |batch| batch[11] ^= 3).0, expected("crc"));
-    // the offset is outside the checksum: only the batches around it show that it is wrong
+    // the checksum does not cover the offset: only the adjacent batches show that it is wrong
     assert_eq!(damage("offset-up", |batch| batch[5] = 9).0, expected("offset_order"));
     assert_eq!(damage("offset-down", |batch| batch[7] = 0).0, expected("offset_order"));
 }
@@ -135,7 +135,7 @@ fn salvage_cut_inserted_and_doubled_bytes() {
     );
 }
 
-/// No checksum covers a stored offset: wherever a bit of one flips, at most its batch is lost.
+/// No checksum covers a stored offset: if any of its bits flips, at most its batch is lost.
 #[test]
 fn salvage_keeps_all_but_the_batch_whose_stored_offset_is_corrupt() {
     let batches: Vec<Vec<u8>> = (0..12)

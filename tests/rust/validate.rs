@@ -1,5 +1,5 @@
-//! What a broker answers to a produce request: Kafka's `LogValidatorTest` (format.md test 107) and the checks before it
-//! (format.md 5.3). `tests/python/test_kafka_validate.py` holds the same code to Kafka's own classes.
+//! A broker's answers to produce requests: Kafka's `LogValidatorTest` (format.md test 107) and the checks before it
+//! (format.md 5.3). `tests/python/test_kafka_validate.py` compares the same code with Kafka's own classes.
 
 use kbat::format::validate::{Accepted, AppendOrigin, ErrorCode, Refusal, Validation, ValidationSettings, validate};
 use kbat::{BatchBuilder, Compression, Limits, TimestampType};
@@ -31,7 +31,7 @@ fn refused(bytes: &[u8], settings: &ValidationSettings) -> Refusal {
     }
 }
 
-/// Refused with this code, and a message with these words.
+/// Checks that a request is rejected with a code, and a message that contains some words.
 fn check_refusal(bytes: &[u8], settings: &ValidationSettings, code: ErrorCode, words: &str) -> Refusal {
     let refusal = refused(bytes, settings);
     assert_eq!(refusal.code, code, "{refusal}");
@@ -62,7 +62,7 @@ fn accepted_batches_get_offsets_and_epoch_in_place() {
     assert_eq!(accepted.bytes, expected);
     assert_eq!((accepted.next_offset, accepted.max_timestamp), (1237, NOW + 5));
     assert_eq!((accepted.shallow_offset_of_max_timestamp, accepted.is_rebuilt), (1236, false));
-    // bytes of a batch that is cut off are cut off
+    // the bytes of a truncated batch are dropped
     let with_tail = [&bytes[..], &bytes[..bytes.len() - 1]].concat();
     assert_eq!(self::accepted(&with_tail, &settings()), accepted);
     assert_eq!(accepted.valid_len, bytes.len());
@@ -156,7 +156,7 @@ fn damage_is_corrupt() {
     check_refusal(&bytes, &settings(), ErrorCode::CorruptMessage, "magic 3");
     bytes[8..12].copy_from_slice(&5_i32.to_be_bytes());
     check_refusal(&bytes, &settings(), ErrorCode::CorruptMessage, "batch length 5");
-    // a file may end in zeros, a request not
+    // a file may end in zeros, a request may not
     let zeros = [&three()[..], &[0; 40]].concat();
     check_refusal(&zeros, &settings(), ErrorCode::CorruptMessage, "Record size 0");
 }
@@ -167,7 +167,7 @@ fn sizes_are_bounded() {
     let most = |max_message_bytes| ValidationSettings { max_message_bytes, ..settings() };
     accepted(&bytes, &most(bytes.len()));
     check_refusal(&bytes, &most(bytes.len() - 1), ErrorCode::MessageTooLarge, "exceeds the maximum configured");
-    // what is built anew may be too large where what came was not
+    // a rebuilt batch may be too large although the original was not
     let compressed = built(BatchBuilder::new().compression(Compression::Gzip), &[NOW; 50]);
     let unpacked = ValidationSettings { compression: Some(Compression::None), ..most(compressed.len()) };
     check_refusal(&compressed, &unpacked, ErrorCode::MessageTooLarge, "Message batch size");
@@ -183,7 +183,7 @@ fn clients_write_no_control_batches_and_no_offsets_of_their_own() {
     check_refusal(&marker, &settings(), ErrorCode::InvalidRecord, "control records");
     let coordinator = ValidationSettings { origin: AppendOrigin::Coordinator, ..settings() };
     accepted(&marker, &coordinator);
-    // a topic's codec is not for markers
+    // a topic's codec does not apply to markers
     let gzip = ValidationSettings { compression: Some(Compression::Gzip), ..coordinator };
     assert_eq!(accepted(&marker, &gzip).bytes, accepted(&marker, &coordinator).bytes);
     let elsewhere = built(BatchBuilder::new().base_offset(3), &[NOW]);
@@ -240,7 +240,7 @@ fn timestamps_too_far_away_are_refused_and_win() {
     builder.finish_into(&mut bytes).unwrap();
     let refusal = refused(&bytes, &ValidationSettings { compacted: true, ..bounds });
     assert_eq!((refusal.code, refusal.record_errors.len()), (ErrorCode::InvalidTimestamp, 2));
-    // the default takes an hour ahead
+    // by default, timestamps up to an hour in the future are accepted
     check_refusal(&built(BatchBuilder::new(), &[NOW + 3_600_001]), &settings(), ErrorCode::InvalidTimestamp, "");
     accepted(&built(BatchBuilder::new(), &[NOW + 3_600_000]), &settings());
 }
@@ -250,7 +250,7 @@ fn producers_do_not_give_log_append_times() {
     let bytes = built(BatchBuilder::new().log_append_time(NOW), &[NOW]);
     let appending = ValidationSettings { timestamp_type: TimestampType::LogAppendTime, ..settings() };
     check_refusal(&bytes, &appending, ErrorCode::InvalidTimestamp, "");
-    // on a topic of CreateTime nobody looks at the type where the time is right
+    // on a topic with CreateTime, the type is not checked if the timestamp is valid
     assert_eq!(first(&accepted(&bytes, &settings()).bytes).timestamp_type(), Some(TimestampType::CreateTime));
 }
 
@@ -272,7 +272,7 @@ fn offsets_inside_a_compressed_batch_count_from_zero() {
     assert_eq!(offsets, [1234, 1235]);
 }
 
-/// A broker does not look at the lengths of compressed records, as long as the fields fit.
+/// A broker does not check the lengths of compressed records if the fields fit.
 #[test]
 fn wrong_record_lengths_in_a_compressed_batch_are_not_seen() {
     let body = [&[0][..], &varint(0), &varint(0), &varint(-1), &varint(-1), &varint(0)].concat();
@@ -297,7 +297,7 @@ fn a_batch_without_records_is_not_refused_for_its_frame() {
     let linked = [0x04, 0x22, 0x4d, 0x18, 0x40, 0x40, 0xc0, 0, 0, 0, 0];
     let batch = V2 { record_count: 0, ..V2::compressed(crate::raw::LZ4, &linked) };
     check_refusal(&batch.bytes(), &settings(), ErrorCode::InvalidRecord, "count");
-    // a coordinator's count is not looked at, and Kafka opens no frame for no record
+    // a coordinator's count is not checked, and Kafka does not decompress a batch without records
     let coordinator = ValidationSettings { origin: AppendOrigin::Coordinator, ..settings() };
     let answer = answer(&batch.bytes(), &coordinator);
     assert!(!format!("{answer:?}").contains("Dependent block stream"), "{answer:?}");
@@ -336,7 +336,8 @@ fn settings_that_contradict_each_other_are_refused() {
     }
 }
 
-/// What the tests' clients sent and brokers stored, stripped of what the broker added, is accepted again and stored the same.
+/// The stored batches of the tests' clients, without the fields that the broker set, are accepted again and stored
+/// identically.
 #[test]
 fn stored_batches_of_the_corpora_are_accepted_again() {
     let mut checked = 0;

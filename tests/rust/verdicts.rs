@@ -1,8 +1,8 @@
-//! Kafka's verdict on 1556 buffers, most of them damaged, against kbat's on the same bytes.
+//! Compares the results of Kafka and kbat on 1556 buffers, most of them damaged.
 //!
-//! Kafka's steps: frame, check the checksum, iterate, check each message's checksum, read key, value and headers. kbat does
-//! the same with its own calls; outcome, number of records before the error and the records must be Kafka's. The one
-//! exception, zeros up to the end, is in docs/differences.md.
+//! Kafka's steps: frame, check the checksum, iterate, check each message's checksum, read key, value and headers. kbat
+//! does the same with its own calls; outcome, number of records before the error and the records must be Kafka's. The
+//! one exception, zeros up to the end, is in docs/differences.md.
 
 use std::fmt::Write as _;
 
@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 
 use crate::data::{base64, data_dir, from_base64, headers_json, json_lines};
 
-/// What a consumer got from a buffer.
+/// The result of reading a buffer.
 #[derive(Default)]
 struct Verdict {
     records: Vec<Value>,
@@ -106,7 +106,7 @@ fn sha256(records: &[Value]) -> String {
     hash.finalize().iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
-/// What kbat says differently, or `None`.
+/// The difference between kbat and Kafka, or `None`.
 fn disagreement(line: &Value, verdict: &Verdict) -> Option<String> {
     let refused = line["outcome"] == "error";
     if refused != verdict.error.is_some() {
@@ -145,7 +145,7 @@ fn record_disagreement(found: &Value, expected: &Value) -> Option<String> {
     (!type_agrees || !epoch_agrees || !error_agrees).then(|| format!("{control} is not {expected}"))
 }
 
-/// The buffers that end in zeros: to Kafka, 18 of them and more are a broken size field; to kbat, a preallocated tail.
+/// The buffers that end in zeros: Kafka treats 18 or more as a broken size field, kbat as a preallocated tail.
 fn ends_in_zeros(line: &Value) -> bool {
     line["mutation"].as_str().unwrap().starts_with("zeros after the set")
         && line["message"] == "Record size 0 is less than the minimum record overhead (14)"
@@ -172,7 +172,7 @@ fn verdicts_on_damaged_buffers_are_those_of_kafka() {
     assert_eq!(refused, 957 - ZERO_TAILS);
 }
 
-/// How many of the buffers end in zeros that Kafka refuses.
+/// The number of buffers with zeros at the end that Kafka rejects.
 const ZERO_TAILS: usize = 19;
 
 #[test]

@@ -1,4 +1,4 @@
-//! Verification is quiet where Kafka is fine, and names place and kind of every damage.
+//! Verification has no findings if Kafka has no error, and reports position and kind of all corruption.
 
 #![allow(clippy::case_sensitive_file_extension_comparisons, reason = "Kafka's names are in lower case")]
 
@@ -16,7 +16,7 @@ fn report(path: &Path) -> Report {
     verify(path, &Limits::default(), &mut Progress::none()).unwrap()
 }
 
-/// Severity, kind and place of each finding that is more than an information.
+/// Severity, kind and position of each finding above the severity `info`.
 fn found(report: &Report) -> Vec<(Severity, &'static str, Option<u64>, Option<i64>)> {
     let more = report.findings.iter().filter(|finding| finding.severity > Severity::Info);
     more.map(|finding| (finding.severity, finding.kind, finding.position, finding.offset)).collect()
@@ -83,7 +83,7 @@ fn verify_names_the_index_entries_that_kafka_dump_log_calls_mismatches() {
         }
         dumps += 1;
         let mut expected = mismatches(&text(&path));
-        // of one kind in one file no more than 20 are listed
+        // at most 20 findings of one kind in one file are listed
         let mut listed: BTreeMap<String, usize> = BTreeMap::new();
         expected.retain(|(file, _)| {
             let count = listed.entry(file.clone()).or_default();
@@ -104,7 +104,7 @@ fn verify_names_the_index_entries_that_kafka_dump_log_calls_mismatches() {
     assert_eq!((dumps, entries), (72, 74));
 }
 
-/// A copy of a case, the start of each batch of its first segment, and where that lies.
+/// The report of a case whose first segment was damaged, and the start of each batch in it.
 fn damaged(directory: &TempDir, case: &str, damage: impl Fn(&mut Vec<u8>, &[usize])) -> (Report, Vec<usize>) {
     let place = directory.join(case);
     let _ = fs::remove_dir_all(&place);
@@ -139,7 +139,7 @@ fn verify_damage_in_the_log_is_named_with_its_place() {
     let (report, at) = damaged(&directory, case, |bytes, at| bytes.truncate(at[15] + 70));
     assert_eq!(found(&report)[0], error("partial_batch", at[15], base(15)));
 
-    // the offset is outside the checksum
+    // the checksum does not cover the offset
     let (report, at) = damaged(&directory, case, |bytes, at| bytes[at[5] + 5] = 1);
     assert!(found(&report).contains(&(Severity::Error, "offset_order", Some(at[5] as u64), None)), "{report}");
     let (report, at) = damaged(&directory, case, |bytes, at| bytes[at[5] + 7] = 0);

@@ -1,4 +1,4 @@
-//! `LogWriter`: what it writes beside batches is what a broker wrote beside the same batches; what it flushed it keeps.
+//! `LogWriter`: its other files are the same as a broker's for the same batches, and flushed batches are kept.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -49,7 +49,7 @@ fn start_offset(directory: &Path) -> i64 {
     names.filter_map(|name| kbat::store::parse_base_offset(&name)).min().unwrap()
 }
 
-/// Appends the batches of a case, closing and opening the writer after every so many.
+/// Appends the batches of a case, and reopens the writer after a number of batches.
 fn write_case(case: &Path, directory: &Path, batches_between_closes: usize) {
     let options = LogWriterOptions { start_offset: start_offset(case), ..options_of(case) };
     let mut writer = LogWriter::open(directory, options.clone()).unwrap();
@@ -69,7 +69,7 @@ fn write_case(case: &Path, directory: &Path, batches_between_closes: usize) {
     writer.close().unwrap();
 }
 
-/// The names of files that only one directory has, or that differ.
+/// The names of files that exist in only one directory or differ.
 fn differing(written: &Path, case: &Path) -> Vec<String> {
     let is_answer = |name: &str| name.contains("json") || name.contains(".txt");
     let (written, mut expected) = (contents(written), contents(case));
@@ -78,12 +78,12 @@ fn differing(written: &Path, case: &Path) -> Vec<String> {
     names.filter(|name| written.get(*name) != expected.get(*name)).cloned().collect()
 }
 
-/// Cases whose files tell more than their batches, and why.
+/// Cases with files that can't be derived from their batches, and why.
 const OTHER: [(&str, &str); 14] = [
     ("cluster-metadata", "restarted; KRaft's own files"),
-    ("crash-flip", "cut at the damage"),
+    ("crash-flip", "truncated at the corruption"),
     ("crash-index", "its indexes are random bytes"),
-    ("crash-torn", "cut at the damage"),
+    ("crash-torn", "truncated at the corruption"),
     ("crash-txn", "its transaction index was removed"),
     ("empty", "a leader notes its epoch before it writes"),
     ("leader-epochs", "restarted: one snapshot more"),
@@ -103,7 +103,7 @@ fn writer_makes_the_files_that_a_broker_made_of_the_same_batches() {
     for entry in fs::read_dir(data_dir().join("corpus")).unwrap() {
         let case = entry.unwrap().path();
         let name = case.file_name().unwrap().to_str().unwrap().to_owned();
-        // compaction leaves segments that nobody rolled
+        // compaction creates segments that no writer rolled
         if !case.join("case.json").exists() || name.starts_with("compacted") {
             continue;
         }
@@ -127,7 +127,7 @@ fn writer_opened_again_and_again_makes_the_same_files() {
         let (case, directory) = (data_dir().join("corpus").join(name), folder.path().join(name));
         write_case(&case, &directory, 15);
         let differing = differing(&directory, &case);
-        // the snapshot of the last close but one
+        // the snapshot of the second to last close
         assert!(
             differing.len() <= 1 && differing.iter().all(|name| name.ends_with(".snapshot")),
             "{name} {differing:?}"

@@ -1,4 +1,4 @@
-//! `LogWriter`: when it rolls, what it refuses, and what is there after an unclean end.
+//! `LogWriter`: when it rolls, what it rejects, and its files after an unclean end.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +16,7 @@ fn open(directory: &Path, options: &LogWriterOptions) -> LogWriter {
     LogWriter::open(directory, options.clone()).unwrap()
 }
 
-/// A batch of so many records from an offset on, one millisecond apart.
+/// A batch of `count` records from an offset on, one millisecond apart.
 fn batch(base_offset: i64, timestamp: i64, count: i64) -> Vec<u8> {
     let mut builder = BatchBuilder::new().base_offset(base_offset);
     for number in 0..count {
@@ -37,7 +37,7 @@ fn records(directory: &Path) -> Vec<Owned> {
     log.segments().iter().flat_map(|segment| all_records(&fs::read(segment.path()).unwrap()).unwrap()).collect()
 }
 
-/// Each entry of each index names a batch that is there.
+/// Each entry of each index refers to an existing batch.
 fn assert_indexes(directory: &Path) {
     for base_offset in bases(directory) {
         let path = |kind| directory.join(LogFile::live(base_offset, kind).to_string());
@@ -190,13 +190,13 @@ fn a_segment_ends_where_kafka_ends_it() {
         bases(&directory)
     };
     let plain: Vec<_> = (0..9).map(|i| (i, 1000)).collect();
-    // size: three fit exactly
+    // size: exactly three fit
     let by_size = LogWriterOptions { segment_bytes: 3 * size, ..defaults.clone() };
     assert_eq!(write("size", &by_size, &plain), [0, 3, 6]);
     // time: more than segment_ms past the first batch of the segment
     let by_time = LogWriterOptions { segment_ms: Some(10), ..defaults.clone() };
     assert_eq!(write("time", &by_time, &[(0, 100), (1, 110), (2, 111), (3, 0), (4, 122)]), [0, 2, 4]);
-    // a full index: room for 4 time entries, one of them kept for the end; the first batch has no entry
+    // a full index: room for 4 time entries, one reserved for the end; the first batch has no entry
     let by_index = LogWriterOptions { segment_index_bytes: 48, ..defaults.clone() };
     let rising: Vec<_> = (0..9).map(|i| (i, 1000 + i)).collect();
     assert_eq!(write("index", &by_index, &rising), [0, 4, 8]);
@@ -279,7 +279,7 @@ fn what_was_flushed_is_there_wherever_the_log_is_cut_after_it() {
         copy(&directory, &copied);
         let log = copied.join(active.file_name().unwrap());
         fs::OpenOptions::new().write(true).open(&log).unwrap().set_len(len as u64).unwrap();
-        // the index is as the disk happens to have it
+        // the content of the index is arbitrary
         let index = log.with_extension(["index", "timeindex"][len % 2]);
         fs::write(&index, vec![len as u8; len % 50]).unwrap();
         let mut writer = open(&copied, &options);

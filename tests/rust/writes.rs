@@ -1,4 +1,4 @@
-//! Batches from the specifications in `corpus/writes`, against what Kafka's `MemoryRecordsBuilder` makes of the same.
+//! Compares batches from the specifications in `corpus/writes` with those of Kafka's `MemoryRecordsBuilder`.
 
 use std::path::Path;
 
@@ -75,7 +75,7 @@ fn control_record(record: &Value) -> Option<ControlRecord> {
     })
 }
 
-/// The bytes of a whole specification.
+/// The bytes of all batches of a specification.
 fn build(path: &Path) -> Vec<u8> {
     let spec = &json_lines(path)[0];
     let mut bytes = Vec::new();
