@@ -51,7 +51,7 @@ HEADERS: tuple[tuple[tuple[str, bytes | None], ...], ...] = (
 
 @dataclass(frozen=True)
 class Case:
-    """A read to compare. Both sources must refuse it where `refused`, else give rows, but for `empty`."""
+    """A read to compare. Both sources must raise an error if `refused`, otherwise return rows, unless `empty`."""
 
     name: str
     options: dict[str, object]
@@ -62,7 +62,7 @@ class Case:
 
 @dataclass
 class Outcome:
-    """What came of a case."""
+    """The result of a case."""
 
     case: Case
     rows: int = 0

@@ -51,7 +51,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session")
 def say(request: pytest.FixtureRequest) -> Callable[[str], None]:
-    """Tells the person at the terminal what takes long. Skips the test where nothing may be fetched."""
+    """Report slow downloads on the terminal. Skips the test if downloads are not allowed."""
     if os.environ.get("KBAT_OFFLINE") == "1":
         pytest.skip("KBAT_OFFLINE=1: Kafka's jars would have to be fetched")
     capture = request.config.pluginmanager.get_plugin("capturemanager")

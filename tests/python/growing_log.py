@@ -62,7 +62,7 @@ class GrowingLog:
         self.end_offset += 1
 
     def append_bytes(self, data: bytes) -> None:
-        """Append what is no whole batch, as a broker that is writing leaves it."""
+        """Append an incomplete batch, as in a log that a broker is writing."""
         self._write(data)
 
     def _write(self, data: bytes) -> None:

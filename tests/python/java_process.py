@@ -47,7 +47,7 @@ class JavaProcess:
     Args:
         program: Name of its class.
         jars: What it needs.
-        say: Is told what is fetched, before a fetch.
+        say: Called with a message before each download.
 
     Raises:
         JudgeUnavailableError: It can't be started here.
@@ -57,7 +57,7 @@ class JavaProcess:
         """Fetch what is missing and start."""
         java = find_java()
         class_path = [*kafka_jars(java, jars, say), pyspark_jar("janino"), pyspark_jar("commons-compiler")]
-        # A file and not a pipe: nobody would read the pipe while an answer is awaited.
+        # A file and not a pipe: the pipe would not be read while waiting for an answer.
         self._messages: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - close() closes it
         command = [java, "-Xmx1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
         command += ["-Dorg.codehaus.janino.UnitCompiler.defaultTargetVersion=8"]

@@ -178,7 +178,7 @@ def batches(draw: st.DrawFn, magic: int, compression: Codec = "none", level: int
 
 @st.composite
 def with_batch_fields(draw: st.DrawFn, spec: BatchSpec) -> BatchSpec:
-    """Adds what only magic 2 has."""
+    """Add the fields that only magic 2 has."""
     spec = replace(
         spec,
         partition_leader_epoch=draw(st.sampled_from((-1, 0, 29, MAX_INT))),

@@ -51,7 +51,7 @@ class Served:
         beginning_offset: The log start offset; like the two others -1 where the broker does not say.
         end_offset: The end for read_uncommitted: the high watermark, which is the log end offset here.
         last_stable_offset: The end for read_committed.
-        cut_bytes: How many bytes of the segments the broker cut off when it loaded them.
+        cut_bytes: How many bytes of the segments the broker truncated when it loaded them.
         errors: What stopped the consumers before the end.
     """
 
@@ -98,7 +98,7 @@ class Broker:
         self._properties.write_text("".join(f"{name}={setting}\n" for name, setting in lines.items()))
 
     def start(self) -> None:
-        """Start, where it does not run yet.
+        """Start the broker, unless it is running.
 
         Raises:
             RefusedError: It does not start.
@@ -230,7 +230,7 @@ class Broker:
 
 
 def free_ports(count: int) -> list[int]:
-    """Find ports of the loopback interface that nobody listens on."""
+    """Find unused ports of the loopback interface."""
     sockets = [socket.socket() for _ in range(count)]
     try:
         for one in sockets:

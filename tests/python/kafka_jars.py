@@ -43,7 +43,7 @@ class JarSet:
         size: About how much is fetched, for the message.
         organisation: Whose modules they are.
         without: Modules, as ``organisation#name`` of Ivy's patterns, that are needed by nothing here.
-        instead: Modules of the same organisation that are taken in this version, whatever is asked for.
+        instead: Modules of the same organisation to use in this version, regardless of the requested one.
     """
 
     name: str
@@ -118,7 +118,7 @@ def kafka_jars(java: str, wanted: JarSet, say: Callable[[str], None]) -> list[Pa
     Args:
         java: The java to run Ivy with.
         wanted: The set.
-        say: Is told what is fetched, before a fetch.
+        say: Called with a message before each download.
 
     Raises:
         JudgeUnavailableError: They can't be fetched.

@@ -39,8 +39,8 @@ class Loaded:
         segments: Base offset and length in bytes.
         leader_epochs: Epoch and start offset.
         producers: Kafka's producer state, each in the form of the corpus's ``indexes.jsonl`` for a snapshot.
-        timestamps: For each timestamp that was asked for: timestamp, offset and leader epoch of the record found.
-        aborted_transactions: For each range that was asked for: producer id and first offset of the transactions.
+        timestamps: For each requested timestamp: timestamp, offset and leader epoch of the record found.
+        aborted_transactions: For each requested range: producer id and first offset of the transactions.
     """
 
     directory: Path
@@ -78,7 +78,7 @@ class Cleaned(Loaded):
 class Append(NamedTuple):
     """Batches to append: as the leader, which assigns offsets and the leader epoch, or as a follower, as they are.
 
-    Markers have the origin COORDINATOR. A follower leaves out batches with an epoch above ``leader_epoch``.
+    Markers have the origin COORDINATOR. A follower omits batches with an epoch above ``leader_epoch``.
     """
 
     data: bytes
@@ -159,7 +159,7 @@ def clean(  # noqa: PLR0913 - a cleaner has many settings
         first_dirty_offset: ``next_dirty_offset`` of the run before; None begins at the log's start.
         first_uncleanable_offset: Where the run ends at the latest; None takes what ``LogCleanerManager`` finds: the
             active segment, the last stable offset, or ``min.compaction.lag.ms``.
-        clean_shutdown: Believe the indexes; otherwise the log is recovered before.
+        clean_shutdown: Trust the indexes; otherwise the log is recovered first.
         log_start_offset: As the broker's checkpoint has it.
         map_bytes: Memory of the cleaner's key map, 24 bytes a key; a small one ends the run early.
         configs: The topic's settings, such as ``{"delete.retention.ms": 1000}``. ``cleanup.policy`` is ``compact``.
@@ -221,7 +221,7 @@ def lookup_offsets(server: KafkaServer, log: Path, targets: Sequence[int]) -> li
 
     Args:
         server: Kafka's classes.
-        log: The segment; its ``.index`` lies beside it.
+        log: The segment; its ``.index`` is in the same directory.
         targets: The offsets.
     """
     rows: list[Line] = server.call("lookup_offsets", stem=str(log.with_suffix("")), targets=targets)["rows"]
@@ -233,7 +233,7 @@ def lookup_times(server: KafkaServer, log: Path, targets: Sequence[int]) -> list
 
     Args:
         server: Kafka's classes.
-        log: The segment; its ``.index`` and its ``.timeindex`` lie beside it.
+        log: The segment; its ``.index`` and ``.timeindex`` are in the same directory.
         targets: The timestamps.
     """
     rows: list[Line] = server.call("lookup_times", stem=str(log.with_suffix("")), targets=targets)["rows"]

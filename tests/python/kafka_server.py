@@ -32,7 +32,7 @@ class ProduceRefusedError(Exception):
         kind: Java class of the error, without its package.
         code: Its number in Kafka's protocol.
         name: Its name in Kafka's protocol.
-        record_errors: Index in the batch and message of the records that are at fault.
+        record_errors: Index in the batch and message of the invalid records.
     """
 
     def __init__(self, error: Mapping[str, Any]) -> None:

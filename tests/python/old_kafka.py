@@ -26,7 +26,7 @@ class OldKafka(JavaProcess):
     def down_convert(self, data: bytes, magic: int, first_offset: int = 0) -> bytes:
         """Convert batches with ``MemoryRecords.downConvert``, which a broker used for a fetch at ``first_offset``.
 
-        Bytes of a batch that is cut off at the end are carried along.
+        The bytes of a truncated batch at the end are copied.
 
         Raises:
             RefusedError: Kafka refuses (zstd below magic 2) or can't read a batch.

@@ -107,7 +107,7 @@ def random_log(  # noqa: PLR0913 - a log has many sides
     keys: int = 9,
     batches: int = 60,
 ) -> Log:
-    """Write a log of several segments with everything that compaction looks at, in an order that the seed decides."""
+    """Write a log of several segments with everything that affects compaction, in an order determined by the seed."""
     rng = random.Random(seed)  # noqa: S311 - reproducible and no secret
     log, open_transactions = Log(directory), set[int]()
 
@@ -154,7 +154,7 @@ def batches_of(directory: Path) -> Iterator[kbat.Batch]:
 
 
 def rows(directory: Path, *, control: bool = False) -> list[Row]:
-    """Give the records of a partition, in order; control records where they are asked for."""
+    """Return the records of a partition, in order; control records only if requested."""
     return [
         Row(record.offset, record.timestamp, record.key, record.value, tuple(record.headers))
         for batch in batches_of(directory)

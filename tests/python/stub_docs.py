@@ -22,7 +22,7 @@ def module_of(stub: Path) -> object:
 
 
 def written(lines: list[str], node: ast.ClassDef | ast.FunctionDef, text: str) -> None:
-    """Put a docstring in the place of the one that a definition has."""
+    """Replace the docstring of a definition."""
     old = node.body[0]
     if not isinstance(old, ast.Expr) or old.end_lineno is None:
         message = f"{node.name}: write a docstring first"

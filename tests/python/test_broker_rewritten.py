@@ -1,4 +1,4 @@
-"""A real broker serves what kbat compacted, filtered and rewrote: the records that kbat reads in it, and no fault."""
+"""A real broker serves what kbat compacted, filtered and rewrote: the records that kbat reads in it, without errors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NAMES = [
 EXPECTED = re.compile(
     r"Non-consecutive offsets in|\s+\d+ is followed by \d+|Found timestamp mismatch in|.*, log timestamp: -1$"
 )
-"""Gaps, and entries of the time index for empty batches, whose timestamp kafka-dump-log looks for in their records."""
+"""Gaps, and time index entries for empty batches, whose timestamp kafka-dump-log expects in their records."""
 
 
 @pytest.fixture(scope="module")

@@ -48,7 +48,7 @@ def is_kept(offset: int) -> bool:
 
 
 def filtered(script: Script) -> Expected:
-    """What is left behind a filter."""
+    """The records that a filter keeps."""
     records, committed = ([one for one in some if is_kept(one.offset)] for some in (script.records, script.committed))
     return replace(expected_of(script), records=records, committed=committed)
 

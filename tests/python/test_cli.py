@@ -221,7 +221,7 @@ def test_audit_distinguishes_an_incomplete_last_batch_from_corruption(tmp_path: 
 
 
 def test_cat_prints_the_records_of_kafka() -> None:
-    """Kafka's own classes say what is in the log: bytes, headers, timestamps."""
+    """The expected bytes, headers and timestamps come from Kafka's own classes."""
     place = LOG_DIR / "codec-gzip-0"
     rows = lines_of(place)
     records = [record for batch in kbat.read_batches(place / LOG) for record in batch]

@@ -186,7 +186,7 @@ def test_recover_in_place_can_be_tried(tmp_path: Path) -> None:
 
 
 def test_dry_run_reports_the_difference_of_in_place(tmp_path: Path) -> None:
-    """Offsets too far apart for one segment: a copy gets it split, in place it is cut there."""
+    """If offsets are too far apart for one segment, it is split in a copy, and truncated in place."""
     log = Log(tmp_path / "t-0")
     log.batch((b"a", b"1"))
     log.end_offset = 1 << 40

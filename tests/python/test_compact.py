@@ -1,4 +1,4 @@
-"""Compaction of a partition: what stays, when, and in which form (format.md 7 and tests 76 to 84 and 108)."""
+"""Compaction of a partition: which records stay, when, and in which form (format.md 7, tests 76 to 84 and 108)."""
 
 from __future__ import annotations
 

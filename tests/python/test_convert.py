@@ -52,13 +52,13 @@ def test_convert_for_a_fetch_drops_earlier_records() -> None:
 def test_convert_with_bad_options_raises(
     magic: int, options: dict[str, Any], error: type[Exception], match: str
 ) -> None:
-    """The message says what is wrong."""
+    """The message names the error."""
     with pytest.raises(error, match=match):
         kbat.convert(b"", magic, **options)
 
 
 def test_convert_of_bad_data_raises() -> None:
-    """Damage, zstd and things that are no bytes."""
+    """Corruption, zstd and arguments that are not bytes."""
     data = bytearray(build())
     data[-1] ^= 1
     with pytest.raises(kbat.CrcError):

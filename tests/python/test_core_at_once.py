@@ -126,7 +126,7 @@ class Consumed:
         pa.Schema._import_from_c_capsule(self.capsules[0])  # noqa: SLF001 -- what consumers call
 
     def __arrow_c_array__(self, requested_schema: object = None) -> Any:  # noqa: ANN401 -- Arrow's interface
-        """Give what is left."""
+        """Return the rest."""
         return self.capsules
 
 
@@ -225,11 +225,11 @@ def test_skip_batch_steps_over_the_same_in_a_file_and_in_a_buffer(tmp_path: Path
 
 
 def address_space() -> int:
-    """Bytes that this process has asked for, used or not."""
+    """Bytes that this process has allocated, used or not."""
     return next(int(line.split()[1]) << 10 for line in STATUS.read_text().splitlines() if line.startswith("VmSize"))
 
 
-@pytest.mark.skipif(not STATUS.exists(), reason="where a process tells of its memory")
+@pytest.mark.skipif(not STATUS.exists(), reason="requires /proc to measure memory")
 def test_one_large_batch_does_not_make_all_that_follow_large() -> None:
     large = kbat.BatchBuilder(2)
     large.append(None, bytes(50_000_000), timestamp=1)

@@ -316,7 +316,7 @@ def test_records_outlive_batch_iterator_and_source(compression: str) -> None:
 
 
 def test_source_mutated_after_the_call_changes_nothing() -> None:
-    """Edge case 89: what is not `bytes` is copied by the call."""
+    """Edge case 89: buffers other than `bytes` are copied by the call."""
     source = bytearray(BATCH + NEXT)
     walk = kbat.read_batches(source)
     source[:] = b"\xff" * 3

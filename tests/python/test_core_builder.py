@@ -119,7 +119,7 @@ def test_last_offset_may_be_set_as_compaction_does() -> None:
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("length", [0, 100, 10_000])
 def test_size_is_exact_or_a_bound(codec: Any, length: int) -> None:  # noqa: ANN401 -- of a literal type
-    """Edge cases 70 and 76: asking for the size before each append is how a producer fills a batch to a limit."""
+    """Edge cases 70 and 76: a producer checks the size before each append to fill a batch up to a limit."""
     records = [(index, b"key", bytes(range(256)) * (length // 256)) for index in range(5)]
     builder = kbat.BatchBuilder(compression=codec)
     assert (builder.size, builder.record_count) == (0, 0)

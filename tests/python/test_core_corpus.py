@@ -111,7 +111,7 @@ def error_of(path: Path) -> type[kbat.KbatError] | None:
 
 @every_file
 def test_corpus_file_reads_as_in_kafka(path: Path) -> None:
-    """By path and from bytes, with checksums looked at where Kafka's answer is no error."""
+    """By path and from bytes, with checksums verified unless Kafka's answer is an error."""
     expected = answer(path)
     data = path.read_bytes()
     assert len(data) == expected.end["fileSize"]

@@ -134,7 +134,7 @@ def test_control_markers(key: bytes, name: str, number: int, version: int) -> No
 
 @pytest.mark.parametrize("number", [7, 99, -3])
 def test_control_unknown_type_is_named_by_its_number(number: int) -> None:
-    """Edge case 64: with a value that nobody knows."""
+    """Edge case 64: with an unknown value."""
     [record] = records_of(control_batch(b"\0\0" + number.to_bytes(2, signed=True), bytes(range(22))))
     assert record.control is not None
     assert (record.control.type, record.control.type_id) == (f"UNKNOWN({number})", number)

@@ -230,7 +230,7 @@ def test_timestamps_are_instants() -> None:
 
 @pytest.mark.parametrize(("timestamp", "fits"), [((2**63 - 1) // 1000, True), ((2**63 - 1) // 1000 + 1, False)])
 def test_timestamp_that_does_not_fit_microseconds_raises(timestamp: int, fits: bool) -> None:  # noqa: FBT001 -- a case
-    """Edge case 87: never a wrong instant; the column left out, nothing fails."""
+    """Edge case 87: never a wrong instant; without the column, there is no error."""
     data = build([(0, None, None), (timestamp, None, None)], base_offset=4)
     scan = kbat.scan(data, timestamp_unit="us")
     if fits:

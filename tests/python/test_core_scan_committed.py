@@ -58,7 +58,7 @@ def test_offsets_are_those_that_the_consumer_got(case: Path, without: tuple[str,
 
 @pytest.mark.parametrize("case", CASES, ids=case_id)
 def test_a_cut_transaction_index_commits_nothing(case: Path, tmp_path: Path) -> None:
-    """What is aborted is told by the markers; the index adds to that."""
+    """Aborted transactions come from the markers; the index adds others."""
     directory = tmp_path / "topic-0"
     shutil.copytree(case, directory)
     expected = committed(directory)
@@ -169,7 +169,7 @@ def test_transactions_that_overlap_or_are_empty_are_told_apart() -> None:
 
 
 def test_control_batches_that_say_nothing_end_no_transaction() -> None:
-    """format.md gotcha 17: an empty control batch, and one of a type that nobody knows."""
+    """format.md gotcha 17: an empty control batch, and one of an unknown type."""
     data = transaction(1, 0, commit=None)
     marker = transaction(1, 0, commit=False)[len(data) :]
     emptied = kbat.retain_records(marker, lambda _: False, retention="retain_empty")

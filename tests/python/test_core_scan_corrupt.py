@@ -1,4 +1,4 @@
-"""`kbat.scan(on_corrupt=...)`: damage is skipped or reported, and counted; nothing else is lost."""
+"""`kbat.scan(on_corrupt=...)`: corruption is skipped or reported, and counted; nothing else is lost."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_report_without_damage_has_no_errors() -> None:
 
 
 def test_bad_records_take_the_whole_batch() -> None:
-    """A right checksum over records that can't be: nothing half-read is shown."""
+    """A correct checksum over invalid records: no part of the batch is returned."""
     from data import with_right_crc  # noqa: PLC0415 -- one test
 
     bad = bytearray(FIVE[2])
@@ -134,7 +134,7 @@ def test_bad_records_take_the_whole_batch() -> None:
 
 
 def test_timestamp_that_does_not_fit_takes_its_batch() -> None:
-    """Edge case 87: the pass goes on."""
+    """Edge case 87: the scan continues."""
     far = build([(0, None, b"a"), (2**62, None, b"b")], base_offset=3)
     data = FIVE[0] + far + batch(5)
     assert offsets(data, timestamp_unit="us") == [0, 1, 2, 5, 6, 7]
@@ -209,7 +209,7 @@ def test_lengths_that_all_lead_far_ahead_do_not_make_a_scan_quadratic(tmp_path: 
 
 @pytest.mark.parametrize("case", CASES)
 def test_whatever_is_damaged_the_other_batches_are_there(case: str) -> None:
-    """Random damage to a broker's segments: overwritten, lost and added bytes."""
+    """Random corruption of a broker's segments: overwritten, lost and added bytes."""
     source = random.Random(case)  # noqa: S311 -- no secret
     for path in sorted((DATA / "corpus" / case).glob("*.log")):
         whole = path.read_bytes()
@@ -285,7 +285,7 @@ def test_a_segment_that_ends_inside_a_batch_is_an_error_unless_it_is_the_last(tm
                 kbat.scan(source).to_pyarrow(threads=threads)
             assert (raised.value.position, raised.value.base_offset) == (SIZE * 4, 12)
         assert len(offsets(source)) >= 12
-    # zeros are no batch, and the last segment may end anywhere
+    # zeros are not a batch, and the last segment may end anywhere
     first.write_bytes(b"".join(FIVE) + bytes(5000))
     second.write_bytes(batch(15)[:-7])
     assert offsets(tmp_path, "fail") == list(range(15))
@@ -315,7 +315,7 @@ def test_zeros_in_place_of_batches_are_no_end_of_a_segment_before_the_last(tmp_p
 
 
 def test_a_segment_that_is_rolled_while_it_is_read_is_no_damage(tmp_path: Path) -> None:
-    """A broker fills a preallocated file, cuts it and begins the next, after a scan has seen its zeros."""
+    """A broker fills a preallocated file, truncates it and begins the next, after a scan has read its zeros."""
     log = tmp_path / "t-0"
     log.mkdir()
     segment = log / f"{0:020}.log"
@@ -330,7 +330,7 @@ def test_a_segment_that_is_rolled_while_it_is_read_is_no_damage(tmp_path: Path) 
 
 
 def test_a_damaged_offset_is_no_end_of_what_is_asked_for(tmp_path: Path) -> None:
-    """No checksum covers a batch's offset: one that is too high looks like the first behind the bounds."""
+    """No checksum covers a batch's offset: one that is too high looks like the first after the bounds."""
     log = tmp_path / "t-0"
     log.mkdir()
     path = log / f"{0:020}.log"
@@ -347,7 +347,7 @@ def test_a_damaged_offset_is_no_end_of_what_is_asked_for(tmp_path: Path) -> None
             assert offsets(log, **bounds) == [0, 1, 2, *range(6, bounds.get("end_offset", 15))]
             [error] = errors(log, **bounds)
             assert [error[name] for name in ("kind", "first_offset", "last_offset")] == ["invalid_value", 3, 5]
-    # a gap is none, whatever follows
+    # a gap is not corruption, whatever follows
     path.write_bytes(FIVE[0] + FIVE[4] + bytes(500))
     assert offsets(log, "fail", end_offset=5) == [0, 1, 2]
 

@@ -42,7 +42,7 @@ def millis(source: Any, view: Any, column: str, **options: Any) -> list[Any]:  #
 
 
 def one_of_a_message(line: dict[str, Any]) -> dict[str, Any]:
-    """Kafka tells no count below magic 2; that of a message that is no set is 1."""
+    """Kafka reports no count below magic 2; a message outside a compressed set counts as 1."""
     return {"count": 1} if line["magic"] < 2 and line["compression"] == "none" else {}
 
 

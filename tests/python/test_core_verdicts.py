@@ -148,5 +148,5 @@ def test_verdicts_scan_gives_the_same_outcome() -> None:
             continue
         with pytest.raises(kbat.KbatError) as raised:
             scan.to_pyarrow()
-        # columns are filled one after the other: of two faults in a batch a scan may meet the second one first
+        # columns are filled one after the other, so a scan may detect the second of two errors in a batch first
         assert raised.value.base_offset == error.base_offset

@@ -68,7 +68,7 @@ def build_spec(path: Path) -> bytes:
 
 
 def header(batch: kbat.Batch) -> tuple[object, ...]:
-    """The header but for what depends on the compressed bytes: size and checksum."""
+    """The header except the fields that depend on the compressed bytes: size and checksum."""
     return (
         (batch.base_offset, batch.last_offset, batch.record_count, batch.partition_leader_epoch, batch.magic),
         (batch.attributes, batch.base_timestamp, batch.max_timestamp, batch.delete_horizon_ms),

@@ -100,7 +100,7 @@ def test_columns_of_nulls_are_taken() -> None:
     [("s", 5, 5000), ("ms", 5, 5), ("us", 5_999, 5), ("ns", 5_999_999, 5), ("us", -1_000, -1)],
 )
 def test_timestamps_of_every_unit_are_milliseconds(unit: Any, value: int, milliseconds: int, zone: str | None) -> None:  # noqa: ANN401
-    """Parts of a millisecond are cut off."""
+    """Timestamps are rounded down to milliseconds."""
     array = pa.array([value], pa.timestamp(unit, zone))
     assert encoded(table(timestamp=array))[0]["timestamp"] == milliseconds
 
@@ -345,7 +345,7 @@ def test_rows_that_can_not_be_written_are_named(data: pa.Table, match: str) -> N
     ],
 )
 def test_options_that_contradict_each_other_are_refused(options: dict[str, Any], match: str) -> None:
-    """The message says what is wrong."""
+    """The message names the error."""
     with pytest.raises(ValueError, match=match):
         kbat.encode(table(offset=[1]), **options)
 

@@ -1,4 +1,4 @@
-"""Partitions without some of their records: what stays is what it was."""
+"""Filtering a partition does not change the retained records."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ NOTHING = Bounds(Range(0, 0))
     ],
 )
 def test_bounds_follow_from_a_predicate(predicate: pl.Expr, bounds: Bounds) -> None:
-    """So they look in the installed polars; a form it writes otherwise gives no bound, which this finds out."""
+    """The form of expressions in the installed polars. Another form would have no bounds, which this test detects."""
     assert bounds_of(predicate) == bounds
 
 
@@ -347,7 +347,7 @@ def test_dataset_reads_what_the_filter_leaves_and_raises_what_it_is() -> None:
 
 
 def test_faults_are_a_column_like_others() -> None:
-    """It can be selected alone, filtered by and left out, and its rows have nulls, which filters may ask for."""
+    """It can be selected alone, filtered by and omitted, and its rows have nulls, which filters may match."""
     options = {"on_corrupt": "report", "columns": ["offset", "value"]}
     frame, dataset = kbat.scan_polars(BROKEN, **options), kbat.dataset(BROKEN, **options)
     assert [row["kind"] for row in frame.filter(pl.col("error").is_not_null()).collect()["error"]] == ["crc", "crc"]

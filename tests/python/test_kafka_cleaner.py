@@ -104,7 +104,7 @@ def of_offsets(offsets: set[int]) -> Callable[[kbat.Record], bool]:
 
 
 def compare_runs(server: KafkaServer, source: Path, tmp_path: Path, times: list[int], *, has_indexes: bool) -> None:
-    """Compact a partition again and again, by Kafka and by kbat, each going on from what Kafka left."""
+    """Compact a partition repeatedly with Kafka and with kbat, each time from Kafka's result."""
     configs = {"delete.retention.ms": DAY, "index.interval.bytes": 600}
     for number, now_ms in enumerate(times):
         scratch = tmp_path / f"kafka-{number}"

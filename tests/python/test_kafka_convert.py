@@ -25,7 +25,7 @@ ONLY_KBAT_READS = {
 
 
 def comparable(data: bytes) -> list[ReadBatch]:
-    """Batches as they must be equal: their checksum stands for their bytes where nothing is compressed."""
+    """The properties of batches that must be equal, with the checksum for the bytes if nothing is compressed."""
     read = map(read_batch, kbat.read_batches(data))
     return [batch if batch.compression == "none" else without_codec(batch) for batch in read]
 

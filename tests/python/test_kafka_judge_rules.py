@@ -39,7 +39,7 @@ def one(
     key: bytes | None = b"k",
     headers: tuple[tuple[str, bytes | None], ...] = (),
 ) -> tuple[RecordSpec, ...]:
-    """A harmless record but for the fields given."""
+    """A valid record except for the fields in the arguments."""
     return (RecordSpec(offset, timestamp, key, b"v", headers),)
 
 

@@ -1,4 +1,4 @@
-"""What ``kbat.LogWriter`` makes of batches is what Kafka's ``UnifiedLog`` makes of them, file by file."""
+"""``kbat.LogWriter`` writes the same files for the same batches as Kafka's ``UnifiedLog``."""
 
 from __future__ import annotations
 

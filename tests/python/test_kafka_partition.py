@@ -21,7 +21,7 @@ DAMAGED = {"crash-flip", "crash-torn"}
 PARTITIONS = [
     path
     for path in sorted({path.parent for path in DATA.glob("corpus*/**/" + "[0-9]" * 20 + ".log")})
-    if path.name not in DAMAGED and "wire" not in path.name  # what clients sent is no log
+    if path.name not in DAMAGED and "wire" not in path.name  # requests of clients are not logs
 ]
 Answer = tuple[int, int, int | None]
 
@@ -46,7 +46,7 @@ def is_clean(source: Path) -> bool:
 
 
 def comparable(timestamp: int, answer: Answer | None, end_offset: int) -> object:
-    """An answer without what is known to differ."""
+    """An answer without the known differences."""
     if answer and answer[:2] == (-1, end_offset):
         return answer[:2]  # the epoch of the end is that of the leader, and there is none
     if timestamp == kbat.MAX_TIMESTAMP and answer and answer[0] == -1:

@@ -122,7 +122,7 @@ def is_recovered_alike(server: KafkaServer, place: Path, directory: Path, what: 
 def test_recover_damaged_partition_is_what_kafka_makes_of_it(
     case: str, kafka_server: KafkaServer, tmp_path: Path
 ) -> None:
-    """Every kind of damage, in segments and at places from a seed: all files are equal, byte by byte."""
+    """Every kind of corruption, in segments and at positions from a seed: all files are equal, byte by byte."""
     rng = random.Random(case)  # noqa: S311
     started = 0
     for number in range(ROUNDS):

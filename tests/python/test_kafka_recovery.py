@@ -108,7 +108,7 @@ def files(directory: Path) -> dict[str, bytes]:
 def test_recover_leaves_the_files_that_kafka_leaves(
     kafka_server: KafkaServer, tmp_path: Path, name: str, seed: int
 ) -> None:
-    choose = random.Random(f"{name} {seed}")  # noqa: S311 - the same damage every time
+    choose = random.Random(f"{name} {seed}")  # noqa: S311 - the same corruption every time
     source = copied(DATA / "corpus" / name, tmp_path / "damaged-0")
     done = choose.sample(choose.choice([OF_LOGS, OF_OTHER_FILES]), k=choose.choice([1, 1, 2]))
     for damage in done:

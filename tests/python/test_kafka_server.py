@@ -108,7 +108,7 @@ REFERENCE = (
     (RecordSpec(3, 13, None, b"d"), RecordSpec(4, 20, b"4", b"e"), RecordSpec(5, 15, b"5", b"f")),
     (RecordSpec(6, 16, b"6", b"g"),),
 )
-"""The input of MemoryRecordsTest.testFilterTo; with its results it stands in format.md 7.4."""
+"""The input of MemoryRecordsTest.testFilterTo; format.md 7.4 has it with its results."""
 
 
 def reference(kafka: KafkaJudge, magic: int, compression: Codec) -> bytes:

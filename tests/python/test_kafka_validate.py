@@ -152,7 +152,7 @@ def test_requests_of_older_formats_are_converted_as_by_kafka(kafka_server: Kafka
     assert {"rebuilt", "INVALID_RECORD"} <= tally.seen.keys()
 
 
-# Damage under a right checksum
+# Corruption with a correct checksum
 
 
 def sealed(head: bytes | bytearray, records: bytes | bytearray) -> bytes:
@@ -200,7 +200,7 @@ FIELDS: list[tuple[int, str, tuple[int, ...]]] = [
 
 
 def test_wrong_records_under_a_right_checksum_are_answered_as_by_kafka(kafka_server: KafkaServer) -> None:
-    """Uncompressed and gzip: a broker looks at the first closely, steps over the fields of the second."""
+    """Uncompressed and gzip: a broker checks all fields of the first and skips those of the second."""
     chance, tally = random.Random(7), Tally()  # noqa: S311 - test data
     for number in range(1500):
         plain = small_batch(chance, "none")
@@ -230,7 +230,7 @@ def test_wrong_headers_under_a_right_checksum_are_answered_as_by_kafka(kafka_ser
 
 
 def test_damaged_streams_are_refused_as_by_kafka(kafka_server: KafkaServer) -> None:
-    """Which of two faults is found first depends on how far a codec reads ahead: the code is not compared."""
+    """Which of two errors is detected first depends on how far a codec reads ahead: the code is not compared."""
     chance = random.Random(11)  # noqa: S311 - test data
     refused = 0
     for _ in range(1000):

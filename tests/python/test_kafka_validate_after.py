@@ -61,7 +61,7 @@ def kbat_plain() -> bytes:
 def test_requests_after_a_history_are_answered_as_by_kafka(
     kafka_server: KafkaServer, tmp_path: Path, seed: int
 ) -> None:
-    """Each probe meets the same log: Kafka's is copied anew where it took the probe."""
+    """Each probe is sent to the same log: Kafka's is copied again if it accepted the probe."""
     base = tmp_path / "base"
     base.mkdir()
     kafka_logs.append(kafka_server, base, [Append(data) for data in history(seed)])
@@ -88,7 +88,7 @@ def test_requests_after_a_history_are_answered_as_by_kafka(
 
 
 def test_sequence_after_the_last_is_zero(tmp_path: Path) -> None:
-    """The sequence wraps; a repeated batch is told with its offset."""
+    """The sequence wraps; a repeated batch is reported with its offset."""
     directory = tmp_path / "log-0"
     directory.mkdir()
     (directory / f"{0:020}.log").write_bytes(batch(1, 0, LAST - 1))

@@ -100,7 +100,7 @@ def test_index_base_offset_is_asked_for_where_the_name_does_not_tell(tmp_path: P
 
 
 def test_index_sanity_check_raises_what_kafka_finds(tmp_path: Path) -> None:
-    """A cut entry; the entries before it are still read."""
+    """A truncated entry; the entries before it are still read."""
     whole = (DATA / "corpus" / "txn-none" / "00000000000000000024.index").read_bytes()
     path = tmp_path / "00000000000000000024.index"
     path.write_bytes(whole[:-1])

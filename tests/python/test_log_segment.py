@@ -23,7 +23,7 @@ CORPORA = (DATA / "corpus", DATA / "corpus-legacy")
 
 
 def answers(log: Path, kind: str) -> list[dict[str, Any]] | None:
-    """Kafka's answers on a segment, None where there are none."""
+    """Kafka's answers for a segment, or None."""
     plain = log.with_name(f"{log.stem}.{kind}.jsonl")
     if plain.exists():
         text = plain.read_text()
@@ -231,7 +231,7 @@ def test_find_timestamp_tells_the_leader_epoch_of_v2_only(tmp_path: Path, magic:
 
 
 def test_find_timestamp_goes_by_the_headers_largest_timestamp(tmp_path: Path) -> None:
-    """format.md gotcha 6: where the header says less than the records, as Kafka's, a lookup passes over the batch."""
+    """format.md gotcha 6: if the header's timestamp is below the records', a lookup skips the batch, as in Kafka."""
     first, second = build([(100, None, b"v")]), build([(200, None, b"v")], base_offset=1)
     older = bytes(with_right_crc(patched(first, 35, ">q", -1)))
     assert found_at(segment_of(tmp_path, first, second), 50) == (100, 0, None)

@@ -1,4 +1,4 @@
-"""``kbat.LogWriter`` through Python: arguments, every codec, threads, and what is there after a kill."""
+"""``kbat.LogWriter`` from Python: arguments, every codec, threads, and the files after a kill."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _assert_indexes(directory: Path) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL")
 def test_log_writer_killed_anywhere_keeps_what_it_flushed(tmp_path: Path) -> None:
-    """A child that writes is killed at random points; the next one goes on where the log ends."""
+    """A writing child is killed at random points; the next one continues at the end of the log."""
     directory = tmp_path / "killed-0"
     chance = random.Random(5)  # noqa: S311 -- when to kill
     for attempt in range(KILLS):
@@ -178,7 +178,7 @@ def test_opening_does_not_cut_whole_batches_behind_damage(tmp_path: Path, place:
         kbat.LogWriter(tmp_path)
     assert raised.value.position == 2 * size
     assert log.read_bytes() == data
-    log.write_bytes(data[: 3 * size])  # without what follows it is a torn write
+    log.write_bytes(data[: 3 * size])  # as after an interrupted write
     with kbat.LogWriter(tmp_path) as writer:
         assert (writer.truncated_bytes, writer.end_offset) == (size, 2)
 
@@ -195,7 +195,7 @@ def test_log_writer_with_bad_options_raises(tmp_path: Path, options: dict[str, A
 
 
 def test_log_writer_shared_by_threads_gives_each_record_its_offset(tmp_path: Path) -> None:
-    """Offsets are told to one thread only, and are those in the log."""
+    """Each offset is returned to only one thread, and is the offset in the log."""
     told: dict[int, bytes] = {}
     with kbat.LogWriter(tmp_path, batch_size=200) as writer:
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 pytestmark = pytest.mark.skipif(
-    sys.platform != "linux" or shutil.which("fincore") is None, reason="fincore tells what is cached, on Linux"
+    sys.platform != "linux" or shutil.which("fincore") is None, reason="requires fincore on Linux to list cached pages"
 )
 
 

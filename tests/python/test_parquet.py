@@ -61,7 +61,7 @@ def test_offsets_and_times_are_written_as_distances_and_bytes_without_lengths_be
 
 
 def kbat_columns() -> list[str]:
-    """Names of the columns that come unasked."""
+    """Names of the default columns."""
     return kbat.scan(LOG_DIR).schema.names
 
 

@@ -1,4 +1,4 @@
-"""kbat beside the Python clients' record classes: equal bytes where nothing is compressed, equal records where it is.
+"""Compares kbat with the Python clients' record classes: equal bytes if nothing is compressed, else equal records.
 
 Edge cases 69 and 91. aiokafka writes -1 and kafka-python 0 as the partition leader epoch; nothing else may differ.
 """

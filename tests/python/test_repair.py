@@ -31,7 +31,7 @@ def content(directory: Path) -> dict[str, bytes]:
 
 
 def test_recover_crashed_partition_is_what_the_broker_made_of_it(tmp_path: Path) -> None:
-    """The log is cut at the flipped bit, everything beside it is as the broker left it."""
+    """The log is truncated at the flipped bit; the other files are the same as the broker's."""
     place = copy_of("crash-flip", tmp_path)
     before = content(place)
     case = json.loads((CORPUS / "crash-flip" / "case.json").read_text())
@@ -113,7 +113,7 @@ def test_salvage_keeps_what_recover_cuts(tmp_path: Path) -> None:
 
 
 def test_rebuild_indexes_lookups_stay_the_same(tmp_path: Path) -> None:
-    """Indexes deleted and made anew find the same places."""
+    """Lookups with deleted and rebuilt indexes have the same results."""
     place = copy_of("segments-default-interval", tmp_path)
     before = content(place)
     for path in place.glob("*index"):
@@ -152,7 +152,7 @@ def test_verify_log_directory_of_the_corpus() -> None:
 
 
 def test_repair_progress_is_told_and_can_end_the_work(tmp_path: Path) -> None:
-    """The callback sees bytes done and bytes in all; what it raises comes out, and nothing is left behind."""
+    """The callback gets the bytes done and the total; its exceptions are raised, and no files remain."""
     place = copy_of("large-values", tmp_path)
     seen: list[tuple[int, int]] = []
     kbat.verify(place, progress=lambda done, total: seen.append((done, total)))

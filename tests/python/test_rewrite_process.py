@@ -1,4 +1,4 @@
-"""What only a process of its own can show: a kill leaves no target, and memory does not grow with the log."""
+"""Tests in separate processes: a kill leaves no target, and memory does not grow with the log."""
 
 from __future__ import annotations
 

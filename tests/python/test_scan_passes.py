@@ -186,7 +186,7 @@ except KeyboardInterrupt:
     ("how", "threads"), [("rows", 1), ("rows", 2), ("nothing asked for", 1), ("nothing asked for", 2), ("batches", 1)]
 )
 def test_control_c_ends_a_pass_at_once(tmp_path: Path, how: str, threads: int) -> None:
-    """Where rows come, and where none of many is asked for."""
+    """While rows are returned, and while many rows are excluded."""
     path = tmp_path / "messages.log"
     path.write_bytes(b"".join(BATCHES) * 200)
     _, printed, _ = interrupt(INTERRUPTED, str(path), how, str(threads))

@@ -65,7 +65,7 @@ def test_schema_with_headers_has_them_last(spark: SparkSession, partition_direct
     assert ddl(frame.schema) == f"{KAFKA_SCHEMA}, {HEADERS_SCHEMA}"
     headers = [row.headers for row in frame.select("headers").collect()]
     found = [None if some is None else tuple((header.key, header.value) for header in some) for some in headers]
-    # null and not an empty list where there are none: as in Spark's source
+    # null and not an empty list without headers, as in Spark's source
     assert any(found)
     assert None in found
     assert found == [some or None for some in expected_headers(partition_directory)]

@@ -86,7 +86,7 @@ def test_append_behind_damage_is_an_error_that_leaves_every_byte(tmp_path: Path)
     assert "kbat salvage" in "".join(caught.value.__notes__)
     assert log.segment.read_bytes() == data
     assert names_in(tmp_path) == ["a-0"]
-    # of what is replaced nothing is looked at
+    # replaced partitions are not read
     write(tmp_path, rows("a", 1), overwrite=True)
     assert kbat.scan(tmp_path).to_pyarrow().num_rows == 1
 

@@ -72,7 +72,7 @@ def test_corpus_is_the_same_as_scanned_without_spark(table: pa.Table) -> None:
     paths = [segment.path for case in CASES for segment in kbat.find_segments(case)]
     scan = kbat.scan(paths, columns=COLUMNS, include_control=True, timestamp_unit="us", missing_timestamp=-1)
     place = table.column_names.index("headers")
-    lists = [headers or [] for headers in table.column(place).to_pylist()]  # Spark has null where there are none
+    lists = [headers or [] for headers in table.column(place).to_pylist()]  # Spark has null without headers
     field = scan.to_pyarrow().schema.field("headers")
     assert (
         table.set_column(place, field, pa.array(lists, field.type)).combine_chunks()

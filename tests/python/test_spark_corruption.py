@@ -1,4 +1,4 @@
-"""Random corruption: Spark's tasks together return the rows and faults of one scan, without Spark.
+"""Random corruption: Spark's tasks together return the rows and errors of one scan, without Spark.
 
 The base offset of a batch is outside its checksum, so a flipped bit there moves its records far forward or back, and
 nothing in the batch shows it.
@@ -38,7 +38,7 @@ PARTS = {
 
 
 def read(path: Path, **given: object) -> list[Found]:
-    """Return for each task its records and its faults."""
+    """Return for each task its records and its errors."""
     texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in given.items()}
     options = parse_options({"path": str(path), "columns": "value,offset,segment"} | texts)
     options.check_batch()

@@ -1,4 +1,4 @@
-"""Which rows and faults Spark reads of damaged logs, planned and read as Spark does it, without Spark."""
+"""The rows and errors that Spark reads from damaged logs, planned and read as in Spark, without Spark."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def damaged(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def active(tmp_path: Path) -> Path:
-    """a-0: offsets 0 to 50 in batches of 10, in one segment, damaged likewise."""
+    """a-0: offsets 0 to 50 in batches of 10, in one segment, damaged in the same way."""
     log = GrowingLog(tmp_path / "a-0")
     log.append(*[10] * 5)
     lengthen(log.segment, 2)
@@ -311,7 +311,7 @@ def test_damaged_batch_with_gaps_is_in_one_micro_batch_however_they_cut_it(tmp_p
 
 @pytest.mark.parametrize("gap", [0, 3])
 def test_stream_half_a_batch_behind_damage_takes_nothing_back(tmp_path: Path, gap: int) -> None:
-    """With a gap in it nobody knows where the damaged batch ends before something follows."""
+    """With a gap, the end of the damaged batch is unknown until another batch follows."""
     log = GrowingLog(tmp_path / "a-0")
     log.append(4)
     log.append_bytes(batch_of(log, [4, 5 + gap]))

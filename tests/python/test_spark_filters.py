@@ -1,4 +1,4 @@
-"""Filters of queries: what they leave out before anything is read, and that rows stay the same."""
+"""Filters of queries: what they exclude before reading, without changing the result."""
 
 from __future__ import annotations
 
@@ -236,7 +236,7 @@ def filtering(spark: SparkSession) -> Iterator[SparkSession]:
 
 
 def predicate(chance: random.Random) -> str:
-    """Make a condition on the columns that filters know, with literals on, between and beyond what is there."""
+    """Make a condition on the columns that filters support, with literals equal to, between and beyond the values."""
     offset, time = chance.randint(-2, 62), chance.choice([0, 1000, 500, 19_000, 19_999.5, 40_000, 59_000, 70_000])
     comparison = chance.choice(["=", "<", "<=", ">", ">=", "<>", "<=>"])
     return chance.choice(

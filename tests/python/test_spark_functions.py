@@ -76,7 +76,7 @@ def test_read_refuses_at_once_what_does_not_fit(spark: SparkSession, tmp_path: P
 
 
 def test_none_leaves_an_option_out(spark: SparkSession, tmp_path: Path) -> None:
-    """As Spark's own `option` does; its text is no topic."""
+    """As in Spark's own `option`; the text of None is not a topic."""
     path = tmp_path / "0.log"
     path.write_bytes(batch_of(2))
     frame = kbat.spark.read(spark, path, topic=None, partition=None, columns=None, maxBatchLen=None)

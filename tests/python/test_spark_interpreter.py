@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def session(python: object) -> Any:  # noqa: ANN401 -- stands in for a session
+def session(python: object) -> Any:  # noqa: ANN401 -- replaces a session
     return SimpleNamespace(_sc=SimpleNamespace(pythonExec=str(python)))
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# The script has more; this is what takes well under a minute.
+# The script has more cases; these take well under a minute.
 CASES = ("all topics", "offsets in transactions", "times by partition", "many tasks", "no start at that time")
 SCRIPT = Path(__file__).with_name("compare_spark_kafka.py")
 

@@ -47,7 +47,7 @@ def test_options_no_path_is_an_error() -> None:
         _ = ReadOptions().all_paths
 
 
-# For every option a value that is good, and what comes of it.
+# For every option, a valid value and its result.
 GOOD = {
     "path": ("/a", "path", ("/a",)),
     "paths": ('["/a"]', "paths", ("/a",)),

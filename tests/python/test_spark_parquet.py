@@ -1,4 +1,4 @@
-"""`kbat.spark.to_parquet`: what Spark reads from the files is what it reads from the segments."""
+"""`kbat.spark.to_parquet`: Spark reads the same rows from the files as from the segments."""
 
 from __future__ import annotations
 

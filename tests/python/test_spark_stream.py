@@ -125,7 +125,7 @@ def test_stream_progress_has_kafkas_offsets_and_rows_are_whole(spark: SparkSessi
         "a": {"0": 2}
     }
     assert seen == values(log.directory, range(2, 6))
-    # the query goes on from its checkpoint, whatever startingOffsets says
+    # the query continues from its checkpoint, regardless of startingOffsets
     log.append(2)
     finish(start(spark, tmp_path, sink, tmp_path / "checkpoint", startingOffsets="earliest"))
     assert seen == values(log.directory, range(2, 8))

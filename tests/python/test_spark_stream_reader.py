@@ -279,7 +279,7 @@ def test_stream_before_spark_4_2_goes_by_what_it_saw_last(tmp_path: Path, logs: 
     assert rows(source, start, end) == {"a-0": list(range(6)), "a-1": [50, 51, 52]}
     assert source.latestOffset() == {"a": {"0": 10, "1": 55}}
     restarted = reader(tmp_path, startingOffsets="earliest", maxOffsetsPerTrigger="1")
-    assert restarted.latestOffset() == {"a": {"0": 10, "1": 55}}  # where it was is not known: no limit
+    assert restarted.latestOffset() == {"a": {"0": 10, "1": 55}}  # the last offsets are unknown: no limit
     assert logs[0].end_offset == 10
 
 

@@ -1,4 +1,4 @@
-"""Views, damage and metrics of the Spark data source."""
+"""Views, corruption and metrics of the Spark data source."""
 
 from __future__ import annotations
 

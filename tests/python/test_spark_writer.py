@@ -1,4 +1,4 @@
-"""`df.write.format("kbat")`: what it writes, and what is there when it fails."""
+"""`df.write.format("kbat")`: the written files, and the files after a failure."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_write_by_key_goes_where_kafkas_producer_sends(spark: SparkSession, tmp_
     assert len(found) == 5
     for name, rows in found.items():
         assert all(kbat.partition_for_key(value or b"", 5) == int(name.rpartition("-")[2]) for _, value in rows)
-    # a topic that is there tells how many partitions it has
+    # an existing topic has a number of partitions
     save(frame, tmp_path, topic="t")
     assert {name: len(rows) for name, rows in rows_of(tmp_path).items()} == {
         name: 2 * len(rows) for name, rows in found.items()
@@ -198,7 +198,7 @@ def test_commit_puts_tasks_one_after_the_other(tmp_path: Path) -> None:
     writer = job(tmp_path, {"batchSize": "100", "segmentBytes": "500"})
     second = task(writer, 1, numbered("a-0", range(40, 60)) + numbered("b-7", range(4)))
     lost = task(writer, 0, numbered("a-0", range(3)), attempt=0)
-    first = task(writer, 0, numbered("a-0", range(40)), attempt=1)  # the first attempt was given up
+    first = task(writer, 0, numbered("a-0", range(40)), attempt=1)  # the first attempt was abandoned
     assert names_in(tmp_path) == {os.path.basename(writer.job)}  # noqa: PTH119 -- a string
     assert lost.fragments
     writer.commit([second, first])
@@ -255,13 +255,13 @@ class DriverDied(BaseException):
 
 
 def kill_at_rename(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
-    """Die in the place of a file's renaming, linking or unlinking, counted from 0."""
+    """Die instead of renaming, linking or unlinking a file, counted from 0."""
     left = iter(range(number, -1, -1))
 
     def rename(source: Path, target: Path) -> Path:
         if next(left) == 0:
             raise DriverDied
-        os.replace(source, target)  # noqa: PTH105 -- Path's own is what this stands in for
+        os.replace(source, target)  # noqa: PTH105 -- replaces Path's own method
         return target
 
     def link(target: Path, source: Path) -> None:
@@ -273,7 +273,7 @@ def kill_at_rename(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
         if next(left) == 0:
             raise DriverDied
         with contextlib.suppress(*([FileNotFoundError] if missing_ok else [])):
-            os.unlink(file)  # noqa: PTH108 -- likewise
+            os.unlink(file)  # noqa: PTH108 -- replaces Path's own method
 
     monkeypatch.setattr(Path, "rename", rename)
     monkeypatch.setattr(Path, "replace", rename)

@@ -1,4 +1,4 @@
-"""The stubs' docstrings are those of the binary, word for word: what an editor shows is what `help()` shows."""
+"""The docstrings of stubs and binary are equal, so that editors show the same text as `help()`."""
 
 from __future__ import annotations
 

@@ -178,7 +178,7 @@ def planned(path: Path, **given: object) -> list[int]:
 
 def test_spark_source_has_the_rows_in_each_range(dated: list[Log]) -> None:
     for number, log in enumerate(dated):
-        # cut in different ways, from log to log
+        # split in different ways in each log
         cuts = [{}, {"maxPartitionBytes": 700}, {"maxRecordsPerPartition": 9}, {"minPartitions": 5}][number % 4]
         for some in log.times:
             given = time_options(some) | cuts

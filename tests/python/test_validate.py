@@ -60,7 +60,7 @@ def test_validate_takes_the_clock_where_no_time_is_given() -> None:
     ],
 )
 def test_validate_with_bad_settings_raises(options: dict[str, Any], match: str) -> None:
-    """The message says what is wrong."""
+    """The message names the error."""
     with pytest.raises(ValueError, match=match):
         kbat.validate(build(), **options)
 

@@ -17,7 +17,7 @@ def kinds(path: Path) -> dict[str, str]:
 
 
 def test_verify_index_with_a_large_gap_is_told(tmp_path: Path) -> None:
-    """Lookups are right, but read what lies between two entries."""
+    """Lookups are correct, but read all bytes between two entries."""
     directory = tmp_path / "orders-0"
     directory.mkdir()
     log = directory / f"{0:020}.log"
@@ -34,7 +34,7 @@ def test_verify_index_with_a_large_gap_is_told(tmp_path: Path) -> None:
 
 
 def test_verify_segment_longer_than_a_broker_opens_is_an_error(tmp_path: Path) -> None:
-    """The zeros behind the batch are a hole in the file."""
+    """The zeros after the batch are a hole in the file."""
     directory = tmp_path / "orders-0"
     directory.mkdir()
     log = directory / f"{0:020}.log"
