@@ -18,7 +18,7 @@ class KbatError(Exception):
         field: Kafka's name of the field, in ``snake_case``.
         path: Path of the file.
 
-    An unknown attribute, or one that does not apply, is None.
+    An attribute has the value None if it is unknown or does not apply.
     """
 
     def __init__(  # noqa: PLR0913 - the parts of a position

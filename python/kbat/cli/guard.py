@@ -59,7 +59,7 @@ def guarded(command: Callable[P, None], *, failed: int = FAILED, at_damage: str 
 
 def _fail(message: str, exit_code: int) -> NoReturn:
     try:
-        # what was printed before comes first if both outputs are one file
+        # keep the order of the output if both outputs are the same file
         sys.stdout.flush()
     except (BrokenPipeError, KeyboardInterrupt):
         # the second Ctrl-C, while the reader of the pipe pauses

@@ -21,7 +21,7 @@ _TIMESTAMP_TYPES = {0: "CreateTime", 1: "LogAppendTime"}
 
 def json_lines(batch: pa.RecordBatch) -> list[str]:
     """Return one line of JSON per row of an Arrow batch."""
-    # the parts are joined here, not by `json.dumps`, which takes three times as long for a whole record
+    # the parts are joined here, not by `json.dumps`, which takes three times as long for a complete record
     types: defaultdict[int | None, str] = defaultdict(lambda: "null")
     types.update((value, json.dumps(name)) for value, name in _TIMESTAMP_TYPES.items())
     starts: dict[tuple[str | None, int | None], str] = {}
@@ -69,7 +69,7 @@ def _with_errors(batch: pa.RecordBatch, lines: list[str], shown: Callable[[dict[
 
 def _records(batch: pa.RecordBatch) -> "Iterator[Record]":
     columns = {name: batch.column(name) for name in COLUMNS}
-    # as numbers, because times may lie beyond what Python's datetime can hold
+    # as numbers, because times may be outside the range of Python's datetime
     columns["timestamp"] = columns["timestamp"].cast(pa.int64())
     headers: Any = columns.pop("headers")
     values = [_as_text(column).to_pylist() for column in columns.values()]

@@ -70,7 +70,7 @@ def foreign(path: Path) -> str:
 
 def foreign_bytes(data: bytes, name: str) -> str:
     """Return why bytes are plainly not those of a log; nothing for others."""
-    # a file of another name: one that is named like a segment is read as such, whatever it holds
+    # with another suffix, because a file named like a segment is always read as one
     with NamedTemporaryFile(suffix=".bin") as file:
         file.write(data[:_HEAD_LEN])
         file.flush()

@@ -25,7 +25,7 @@ _Out = Annotated[
 _InPlace = Annotated[bool, typer.Option("--in-place", help="Change PATH itself. Refused while a broker runs on it.")]
 _DryRun = Annotated[bool, typer.Option("--dry-run", help="Change nothing; show what would be dropped and written.")]
 
-# What happens to a file, and what a dry run says of it.
+# Actions on files, and their wording in a dry run.
 _WOULD = {"written": "would write", "deleted": "would delete", "truncated": "would truncate", "renamed": "would rename"}
 
 _REPORT = """

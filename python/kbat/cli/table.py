@@ -60,7 +60,7 @@ def _layout(
     names = max((cells[index] for index in indexes if columns[index].left), default=0)
     spare = max(0, names - _SHORT)
     for index in by_rank:
-        # a long name gives way to a column of figures, until it is short
+        # long names are shortened before columns of figures are hidden
         if columns[index].rank == 0 or _width([cells[one] for one in (*shown, index)]) <= limit + spare:
             shown.append(index)
     shown.sort()

@@ -95,7 +95,7 @@ def _matches(item: Any, value: Any) -> bool | None:  # noqa: ANN401 -- see above
     if isinstance(item, datasource.EqualNullSafe):
         return bool(value == item.value)
     if value is None:
-        return False  # nor is its negation, which the caller knows
+        return False  # its negation is not true either, which the caller handles
     tests: dict[type[Any], Callable[[], Any]] = {
         datasource.EqualTo: lambda: value == item.value,
         datasource.GreaterThan: lambda: value > item.value,

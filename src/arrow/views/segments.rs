@@ -127,7 +127,7 @@ pub struct SegmentScan {
 }
 
 impl SegmentScan {
-    /// Opens nothing yet.
+    /// Creates a scan. Files are opened as iteration reaches them.
     #[must_use]
     pub fn new(sources: Vec<ScanSource>, columns: Vec<SegmentColumn>, options: ScanOptions) -> Self {
         let schema = Self::schema_of(&columns, &options);
