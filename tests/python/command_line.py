@@ -1,4 +1,4 @@
-"""Running the command `kbat`, in this process and in one of its own."""
+"""Runs the command `kbat`, in this process or in a new one."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def process(*arguments: object) -> subprocess.Popen[str]:
 
 
 def on_terminal(columns: int, *arguments: object) -> str:
-    """The answer of a command on a terminal of so many columns, without the codes of colours."""
+    """Return the output of a command on a terminal with a number of columns, without colour codes."""
     near, far = pty.openpty()
     fcntl.ioctl(far, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     command = [sys.executable, "-m", "kbat", *map(str, arguments)]

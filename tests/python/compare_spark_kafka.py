@@ -228,7 +228,7 @@ class Comparison:
         return reader.load(os.fspath(self._broker.logs))
 
     def _streamed(self, source: str, options: dict[str, object]) -> DataFrame:
-        """Run a stream up to what there is now, into Parquet files."""
+        """Run a stream over the existing records, into Parquet files."""
         self._stream_count += 1
         place = self._scratch / f"stream-{self._stream_count}"
         reader = self._spark.readStream.format(source)
@@ -244,7 +244,7 @@ class Comparison:
 
 
 def option_text(given: object) -> str:
-    """Give an option as Spark's `option` makes it."""
+    """Return an option's text as Spark's `option` makes it."""
     return str(given).lower() if isinstance(given, bool) else str(given)
 
 
@@ -263,7 +263,7 @@ def task_count(frame: DataFrame) -> int:
 
 
 def differences(theirs: pa.Table, ours: pa.Table) -> list[str]:
-    """Say how two tables differ: the number of rows, and the first row of each column that is not the same."""
+    """Describe how two tables differ: the number of rows, and the first row of each column that is not the same."""
     if theirs.num_rows != ours.num_rows:
         return [f"{theirs.num_rows} rows | {ours.num_rows} rows"]
     found = []
@@ -295,12 +295,12 @@ def session(jars: list[Path], scratch: Path) -> SparkSession:
 
 
 def say(text: str) -> None:
-    """Tell what takes long."""
+    """Report slow steps."""
     print(text, file=sys.stderr, flush=True)
 
 
 def show(outcome: Outcome) -> None:
-    """Print a row of the table, and below it what differs."""
+    """Print a row of the table, and the differences below it."""
     options = json.dumps(outcome.case.options)[1:-1].replace('\\"', '"')
     rows = "both refuse" if outcome.case.refused and not outcome.differences else outcome.rows
     verdict = "DIFFERENT" if outcome.differences else "equal"

@@ -1,4 +1,4 @@
-"""What the Python tests share: the sample directory and one Spark session."""
+"""Shared fixtures of the Python tests: the sample directory and one Spark session."""
 
 from __future__ import annotations
 

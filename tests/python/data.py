@@ -42,7 +42,7 @@ def from_base64(text: str | None) -> bytes | None:
 
 
 def segments(folder: str) -> list[Path]:
-    """Every file of a corpus whose answers are there, in the order of the paths."""
+    """Every file of a corpus that has answers, in the order of the paths."""
     found = [path for path in (DATA / folder).rglob("*") if path.suffix in {".log", ".checkpoint"}]
     return sorted(path for path in found if path.parent.name != "log-dir" and path.parent.parent.name != "log-dir")
 
@@ -54,7 +54,7 @@ def name_of(path: Path) -> str:
 
 @dataclass
 class Expected:
-    """One batch of the answers: its line, the lines of its records, and the error that Kafka met in it."""
+    """One batch of the answers: its line, the lines of its records, and Kafka's error."""
 
     position: int
     batch: Line | None = None
@@ -64,7 +64,7 @@ class Expected:
 
 @dataclass
 class Answer:
-    """What Kafka read in a file."""
+    """The content of a file, as read by Kafka."""
 
     batches: list[Expected]
     framing_error: Line | None
@@ -92,7 +92,7 @@ def answer(path: Path) -> Answer:
 
 
 def plain(record: kbat.Record) -> Line:
-    """Give a record's fields under the names and in the form of the answers."""
+    """Return a record's fields with the names and in the form of the answers."""
     return {
         "offset": record.offset,
         "timestamp": record.timestamp,
@@ -104,7 +104,7 @@ def plain(record: kbat.Record) -> Line:
 
 
 def decoded(line: Line) -> Line:
-    """Give a record of the answers the form of :func:`plain`."""
+    """Convert a record of the answers to the form of :func:`plain`."""
     return {
         "offset": line["offset"],
         "timestamp": line["timestamp"],
@@ -147,7 +147,7 @@ def patched(data: bytes | bytearray, position: int, layout: str, *values: int) -
 
 
 def with_wrapper_timestamp(data: bytes, timestamp: int) -> bytes:
-    """Copy a compressed v1 set with the timestamp that its client says, and the checksum of that."""
+    """Copy a compressed v1 set with its client's timestamp and a matching checksum."""
     copy = patched(data, 18, ">q", timestamp)  # after offset, size, checksum, magic and attributes
     return bytes(patched(copy, 12, ">I", zlib.crc32(copy[16:])))
 

@@ -1,4 +1,4 @@
-"""Kafka's answers in the form in which Spark gives records."""
+"""Kafka's answers in the form of Spark's records."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TIMESTAMP_TYPES = {"NoTimestampType": -1, "CreateTime": 0, "LogAppendTime": 1}
 
 
 class Row(NamedTuple):
-    """A record as Spark gives it; the timestamp in microseconds."""
+    """A record as returned by Spark; the timestamp is in microseconds."""
 
     offset: int
     timestamp: int
@@ -26,7 +26,7 @@ class Row(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """What Kafka read in a segment: rows of whole batches, and the positions of the batches it could not read."""
+    """Kafka's result for a segment: rows of complete batches, and the positions of the batches it could not read."""
 
     rows: list[Row]
     unreadable: set[int]

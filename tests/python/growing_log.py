@@ -35,7 +35,7 @@ class GrowingLog:
         self.segment.touch()
 
     def append(self, *counts: int, **settings: Any) -> list[int]:  # noqa: ANN401 -- those of kbat.BatchBuilder
-        """Append a batch of so many records for each count; return their offsets."""
+        """Append one batch for each count of records; return their offsets."""
         first = self.end_offset
         for count in counts:
             self._write(self.batch(count, **settings))

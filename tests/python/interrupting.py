@@ -1,4 +1,4 @@
-"""Ctrl-C in a Python of its own."""
+"""Ctrl-C in a separate Python process."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 
-# A shell's background job begins with Ctrl-C ignored, and so would what it starts.
+# A shell's background jobs ignore Ctrl-C, and so would their child processes.
 _HEARD = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
 
 

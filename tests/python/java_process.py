@@ -32,7 +32,7 @@ class RefusedError(Exception):
     """
 
     def __init__(self, java_class: str, message: str) -> None:
-        """Keep what was thrown."""
+        """Store the Java exception."""
         super().__init__(f"{java_class}: {message}")
         self.kind = java_class.rpartition(".")[2]
 
@@ -54,7 +54,7 @@ class JavaProcess:
     """
 
     def __init__(self, program: str, jars: JarSet, say: Callable[[str], None] = say_nothing) -> None:
-        """Fetch what is missing and start."""
+        """Download missing files and start."""
         java = find_java()
         class_path = [*kafka_jars(java, jars, say), pyspark_jar("janino"), pyspark_jar("commons-compiler")]
         # A file and not a pipe: the pipe would not be read while waiting for an answer.
@@ -68,7 +68,7 @@ class JavaProcess:
         )
 
     def __enter__(self) -> Self:
-        """Give this process."""
+        """Return this process."""
         return self
 
     def __exit__(
@@ -112,7 +112,7 @@ class JavaProcess:
         return answer
 
     def messages(self) -> str:
-        """Read what the process wrote to its standard error so far."""
+        """Return the standard error of the process so far."""
         self._messages.seek(0)
         return self._messages.read().decode(errors="replace")
 
@@ -123,7 +123,7 @@ class JavaProcess:
 
 
 class Unpacker:
-    """Reads what Java's ``DataOutputStream`` wrote."""
+    """Reads the output of Java's ``DataOutputStream``."""
 
     def __init__(self, data: bytes) -> None:
         """Begin at the start."""

@@ -22,7 +22,7 @@ MAX_LONG = 2**63 - 1
 MAX_INT = 2**31 - 1
 NOW = 1_700_000_000_000
 
-# What a refusal may be about.
+# Subjects of an expected error.
 ANY_RULE = r"(?i)magic|level|producer|offset|timestamp|log append time|control|delete horizon"
 
 # Where the compressed bytes begin: after the batch header, or after the fields before a wrapper's value.
@@ -87,7 +87,7 @@ def read_batch(batch: kbat.Batch) -> ReadBatch:
         base_offset=batch.base_offset,
         last_offset=batch.last_offset,
         next_offset=batch.next_offset,
-        # Kafka counts nothing below magic 2, although an uncompressed message is one record.
+        # Kafka has no count below magic 2, although an uncompressed message is one record.
         record_count=None if batch.magic < 2 else batch.record_count,
         partition_leader_epoch=batch.partition_leader_epoch,
         crc=batch.crc,
@@ -120,7 +120,7 @@ def read_batch(batch: kbat.Batch) -> ReadBatch:
 
 
 def payload(kind: str, size: int, seed: int) -> bytes:
-    """Bytes that compress not at all, somewhat, or to nothing."""
+    """Bytes that are incompressible, compress moderately, or compress very well."""
     if kind == "zeros":
         return bytes(size)
     generator = random.Random(seed)  # noqa: S311 - test data
@@ -196,7 +196,7 @@ def with_batch_fields(draw: st.DrawFn, spec: BatchSpec) -> BatchSpec:
 
 
 def without_codec(batch: ReadBatch) -> ReadBatch:
-    """A batch without what depends on how well the writer compresses."""
+    """A batch without the fields that depend on the writer's compression."""
     return batch._replace(size=0, crc=0)
 
 

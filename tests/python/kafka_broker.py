@@ -24,11 +24,11 @@ Config = str | int | bool
 
 SEGMENT_FILE = re.compile(r"[0-9]{20}\.log")
 KEPT_FILE = re.compile(r"[0-9]{20}\.(log|index|timeindex|txnindex|snapshot)|leader-epoch-checkpoint")
-"""What a partition's directory has besides partition.metadata, which belongs to the broker's own topic."""
+"""The files of a partition's directory, without partition.metadata, which belongs to the broker's own topic."""
 
 
 class ConsumedRecord(NamedTuple):
-    """A record as Kafka's consumer gives it."""
+    """A record as returned by Kafka's consumer."""
 
     offset: int
     timestamp: int
@@ -41,7 +41,7 @@ class ConsumedRecord(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Served:
-    """What a broker gave of a partition that was put into its log directory.
+    """The result of serving a partition that was copied into a broker's log directory.
 
     Attributes:
         topic: The name that it was served under.
@@ -121,7 +121,7 @@ class Broker:
         self._create_topics([name], partitions, configs)
 
     def partition_dir(self, topic: str, partition: int = 0) -> Path:
-        """Give the directory of a partition."""
+        """Return the directory of a partition."""
         return self.logs / f"{topic}-{partition}"
 
     def produce(
@@ -157,7 +157,7 @@ class Broker:
         return offsets
 
     def consume(self, topic: str, isolation: str = "read_uncommitted", partition: int = 0) -> list[ConsumedRecord]:
-        """Give all records of a partition.
+        """Return all records of a partition.
 
         Raises:
             AssertionError: The consumer fails.
@@ -242,7 +242,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def properties(port: int, controller_port: int, logs: Path) -> dict[str, str]:
-    """Give the settings of a single node that listens on two ports."""
+    """Return the settings of a single node that listens on two ports."""
     listeners = f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}"
     topics = ("offsets.topic", "transaction.state.log", "share.coordinator.state.topic")
     settings: dict[str, Config] = {
@@ -268,7 +268,7 @@ def properties(port: int, controller_port: int, logs: Path) -> dict[str, str]:
 
 
 def plain(configs: Mapping[str, Config]) -> dict[str, str]:
-    """Give settings as Kafka writes them."""
+    """Return settings in Kafka's form."""
     return {
         name.replace("_", "."): str(setting).lower() if isinstance(setting, bool) else str(setting)
         for name, setting in configs.items()
@@ -287,12 +287,12 @@ def place(source: Path, target: Path, *, keep_indexes: bool) -> int:
 
 
 def log_len(directory: Path) -> int:
-    """Give the bytes of all segments in a directory."""
+    """Return the bytes of all segments in a directory."""
     return sum(file.stat().st_size for file in directory.iterdir() if SEGMENT_FILE.fullmatch(file.name))
 
 
 def consumed(answer: Mapping[str, Any]) -> list[ConsumedRecord]:
-    """Give the records of an answer."""
+    """Return the records of an answer."""
     return [
         ConsumedRecord(
             **{

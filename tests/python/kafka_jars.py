@@ -34,7 +34,7 @@ class JudgeUnavailableError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class JarSet:
-    """Modules to fetch with what they need.
+    """Modules to download with their dependencies.
 
     Attributes:
         name: The directory below ``CACHE``.
@@ -67,7 +67,7 @@ SERVER = JarSet(
 
 
 def spark_connector(spark_version: str) -> JarSet:
-    """Give what Spark's own Kafka source is in, for a version of Spark.
+    """Return the modules of Spark's own Kafka source, for a version of Spark.
 
     The connector's releases after 4.0 in the central repository name a token provider that is not there: that of 4.0.0,
     which has not changed, takes its place.
@@ -113,7 +113,7 @@ def pyspark_jar(name: str) -> Path:
 
 
 def kafka_jars(java: str, wanted: JarSet, say: Callable[[str], None]) -> list[Path]:
-    """Give the jars of a set, fetched on the first call.
+    """Return the jars of a set, downloaded on the first call.
 
     Args:
         java: The java to run Ivy with.
@@ -131,7 +131,7 @@ def kafka_jars(java: str, wanted: JarSet, say: Callable[[str], None]) -> list[Pa
 
 
 def fetch(java: str, wanted: JarSet, home: Path) -> None:
-    """Fetch a set of jars; the directory is there only when all of them are."""
+    """Download a set of jars; the directory exists only if it is complete."""
     CACHE.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
         jars, modules = Path(scratch, "jars"), Path(scratch, "ivy.xml")

@@ -1,4 +1,4 @@
-"""Kafka's own record classes as the judge of what kbat writes and reads.
+"""Kafka's own record classes, to check the bytes that kbat writes and the records that it reads.
 
 ``KafkaJudge`` starts a Java process that holds org.apache.kafka:kafka-clients (see ``kafka_jars.py``) and speaks to it
 over its standard input and output: one request for a whole buffer, so that a batch of a thousand records costs as much
@@ -107,7 +107,7 @@ class KafkaJudge(JavaProcess):
     """
 
     def __init__(self, say: Callable[[str], None] = say_nothing) -> None:
-        """Fetch what is missing, with a message to ``say``, and start."""
+        """Download missing files, with a message to ``say``, and start."""
         super().__init__("KafkaJudge", CLIENTS, say)
         try:
             self.read(b"")
@@ -172,7 +172,7 @@ class KafkaJudge(JavaProcess):
 
 
 def unpack_batch(answer: Unpacker) -> ReadBatch:
-    """Read what KafkaJudge.writeBatch wrote, and the records after it."""
+    """Read the output of KafkaJudge.writeBatch, and the records after it."""
     size, magic, base_offset, last_offset, next_offset, count, epoch, crc = answer.numbers("ibqqqiiq")
     base_timestamp, max_timestamp, producer_id, producer_epoch, base_sequence, last_sequence = answer.numbers("qqqhii")
     transactional, control = answer.flag(), answer.flag()
@@ -206,7 +206,7 @@ def unpack_batch(answer: Unpacker) -> ReadBatch:
 
 
 def unpack_record(answer: Unpacker) -> ReadRecord:
-    """Read what KafkaJudge.writeRecord wrote."""
+    """Read the output of KafkaJudge.writeRecord."""
     offset, timestamp, sequence = answer.numbers("qqi")
     key, value = answer.optional_bytes(), answer.optional_bytes()
     (header_count,) = answer.numbers("i")
@@ -215,7 +215,7 @@ def unpack_record(answer: Unpacker) -> ReadRecord:
 
 
 def pack_spec(spec: BatchSpec) -> bytes:
-    """Pack what KafkaJudge.write reads."""
+    """Pack the input of KafkaJudge.write."""
     timestamp_type = "NoTimestampType" if spec.magic == 0 else spec.timestamp_type
     parts = [
         struct.pack(">b", spec.magic),

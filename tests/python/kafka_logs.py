@@ -89,7 +89,7 @@ class Append(NamedTuple):
 
 
 class Appended(NamedTuple):
-    """What Kafka says of an append."""
+    """Kafka's result of an append."""
 
     first_offset: int
     last_offset: int
@@ -241,7 +241,7 @@ def lookup_times(server: KafkaServer, log: Path, targets: Sequence[int]) -> list
 
 
 def copied(source: Path, out: Path) -> Path:
-    """Copy a partition's files into a new directory with a name that Kafka takes."""
+    """Copy a partition's files into a new directory with a name that Kafka accepts."""
     directory = out / "log-0"
     directory.mkdir()
     for file in sorted(source.iterdir()):
@@ -253,13 +253,13 @@ def copied(source: Path, out: Path) -> Path:
 def settings(
     directory: Path, configs: Mapping[str, object] | None, now_ms: int, log_start_offset: int
 ) -> dict[str, object]:
-    """Give what every operation on a log needs."""
+    """Return the arguments that every operation on a log needs."""
     plain = {name: str(value) for name, value in (configs or {}).items()}
     return {"directory": str(directory), "configs": plain, "now_ms": now_ms, "log_start_offset": log_start_offset}
 
 
 def loaded(directory: Path, answer: Line) -> dict[str, Any]:
-    """Give the fields of ``Loaded``."""
+    """Return the fields of ``Loaded``."""
     return {
         "directory": directory,
         "log_start_offset": answer["log_start_offset"],

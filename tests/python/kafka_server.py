@@ -1,4 +1,4 @@
-"""The classes of Kafka's server as the judge of what kbat does with logs.
+"""The classes of Kafka's server, to check kbat's operations on logs.
 
 ``KafkaServer`` starts a Java process that holds org.apache.kafka:kafka_2.13 and kafka-tools (see ``kafka_jars.py``).
 The Java side is ``java/ServerJudge.java`` and the files that it names.
@@ -46,7 +46,7 @@ class ProduceRefusedError(Exception):
 
 
 class Validated(NamedTuple):
-    """What LogValidator made of a produce request."""
+    """LogValidator's result for a produce request."""
 
     data: bytes
     next_offset: int
@@ -57,7 +57,7 @@ class Validated(NamedTuple):
 
 
 class Filtered(NamedTuple):
-    """What ``MemoryRecords.filterTo`` made of batches."""
+    """The result of ``MemoryRecords.filterTo`` for batches."""
 
     data: bytes
     records_read: int
@@ -77,7 +77,7 @@ class KafkaServer(JavaProcess):
     """
 
     def __init__(self, say: Callable[[str], None] = say_nothing) -> None:
-        """Fetch what is missing, with a message to ``say``, and start."""
+        """Download missing files, with a message to ``say``, and start."""
         super().__init__("ServerJudge", SERVER, say)
 
     def call(self, operation: str, **request: object) -> dict[str, Any]:
@@ -201,7 +201,7 @@ class KafkaServer(JavaProcess):
         return answer["stdout"], answer["stderr"]
 
     def faults(self, directory: Path) -> list[str]:
-        """Give what kafka-dump-log finds wrong in a partition's segments, indexes and snapshots.
+        """Return kafka-dump-log's errors in a partition's segments, indexes and snapshots.
 
         It also calls the beginning of a segment above offset 0 a gap ("-1 is followed by 5"), and gaps that compaction
         left; the former is left out.

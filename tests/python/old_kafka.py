@@ -20,7 +20,7 @@ class OldKafka(JavaProcess):
     """
 
     def __init__(self, say: Callable[[str], None] = say_nothing) -> None:
-        """Fetch what is missing, with a message to ``say``, and start."""
+        """Download missing files, with a message to ``say``, and start."""
         super().__init__("OldKafkaJudge", OLD_CLIENTS, say)
 
     def down_convert(self, data: bytes, magic: int, first_offset: int = 0) -> bytes:

@@ -1,4 +1,4 @@
-"""Partition directories made for tests: segments of chosen batches, and what is in one."""
+"""Partition directories for tests: writes segments of chosen batches, and reads their content."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Log:
         return self.end_offset - 1
 
     def append(self, data: bytes, offset_count: int) -> None:
-        """Append bytes that take so many offsets."""
+        """Append bytes that use a number of offsets."""
         self.segment.append(data)
         self.end_offset += offset_count
 
@@ -148,7 +148,7 @@ def random_log(  # noqa: PLR0913 - a log has many sides
 
 
 def batches_of(directory: Path) -> Iterator[kbat.Batch]:
-    """Give the batches of a partition, in order."""
+    """Return the batches of a partition, in order."""
     for segment in kbat.find_segments(directory):
         yield from kbat.read_batches(segment.path)
 
@@ -164,7 +164,7 @@ def rows(directory: Path, *, control: bool = False) -> list[Row]:
 
 
 def committed(directory: Path) -> list[Row]:
-    """Give what a read_committed consumer gets of a log without open transactions."""
+    """Return the records that a read_committed consumer gets from a log without open transactions."""
     aborted: set[int] = set()
     decided: dict[int, list[Row]] = {}
     kept: list[Row] = []
@@ -183,5 +183,5 @@ def committed(directory: Path) -> list[Row]:
 
 
 def contents(directory: Path) -> dict[str, bytes]:
-    """Give every file of a directory."""
+    """Return every file of a directory."""
     return {path.name: path.read_bytes() for path in sorted(directory.iterdir())}

@@ -63,7 +63,7 @@ class Bytes:
         return [record.offset for data in kept for found in kbat.read_batches(data) for record in found]
 
     def write(self, directory: Path, data: bytes | None = None) -> Path:
-        """Write a partition directory of one segment, with `data` in place of its bytes; return the directory."""
+        """Write a partition directory of one segment with the bytes `data`; return the directory."""
         directory.mkdir(exist_ok=True, parents=True)
         (directory / f"{self.base_offset:020}.log").write_bytes(self.data if data is None else data)
         return directory

@@ -1,4 +1,4 @@
-"""A real broker serves what kbat compacted, filtered and rewrote: the records that kbat reads in it, without errors."""
+"""A real broker serves partitions that kbat compacted, filtered and rewrote: the same records as kbat, without errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real broker serves what kbat wrote: the records that were written, and nothing wrong for kafka-dump-log."""
+"""A real broker serves the records that kbat wrote, and kafka-dump-log finds no errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SCRIPTS = scripts()
 
 @dataclass(frozen=True)
 class Expected:
-    """What a consumer has to get from a partition."""
+    """The records that a consumer must get from a partition."""
 
     records: list[ExpectedRecord]
     committed: list[ExpectedRecord]
@@ -43,7 +43,7 @@ def as_records(script: Script) -> Expected:
 
 
 def is_kept(offset: int) -> bool:
-    """What the filter lets pass."""
+    """Whether the filter keeps a record."""
     return offset % 3 != 0
 
 

@@ -1,4 +1,4 @@
-"""What the command `kbat` reads: topics, partitions, paths, replicas, the standard input; paths without segments."""
+"""The input of the command `kbat`: topics, partitions, paths, replicas, the standard input; paths without segments."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def test_tables_fit_a_narrow_terminal(command: str, columns: int) -> None:
 
 @pytest.mark.parametrize("arguments", [("ls", LOG_DIR), ("audit", LOG_DIR), ("ls", LOG_DIR / "compacted-0")])
 def test_wide_tables_have_all_columns_as_those_in_a_pipe(arguments: tuple[object, ...]) -> None:
-    """The terminal wraps the lines, but they are whole."""
+    """The terminal wraps the lines, but they are complete."""
     shown = on_terminal(60, *arguments, "--wide").splitlines()
     expected = run(*arguments).stdout.splitlines()
     assert [line for line in shown if set(line) != {"─"}] == [line for line in expected if set(line) != {"─"}]

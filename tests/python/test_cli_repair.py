@@ -72,7 +72,7 @@ def test_verify_of_an_unreadable_path_is_an_error(tmp_path: Path, monkeypatch: p
 
 
 def test_verify_names_commands_that_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Typed as they stand, in an empty directory: what they write verifies, and the damaged files are as they were."""
+    """Run unchanged in an empty directory: their output verifies, and the damaged files do not change."""
     monkeypatch.chdir(tmp_path)
     place = copy_of("crash-flip", tmp_path / "it's damaged" / "topic-0")
     before = content(place)

@@ -1,4 +1,4 @@
-"""What people read from the command `kbat`: help, plain messages about wrong values, commands and options by name."""
+"""The texts of the command `kbat`: help, plain messages about wrong values, commands and options by name."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ def test_compact_tombstone_gets_a_horizon_and_goes_after_it(tmp_path: Path) -> N
 
 
 def test_compact_marker_goes_a_retention_after_its_data(tmp_path: Path) -> None:
-    """Data first; the run after sees an empty transaction and sets a horizon; the marker goes when that is past."""
+    """Data is removed first; the next run sets a horizon for the empty transaction; after it, the marker is removed."""
     log = Log(tmp_path / "t-0")
     log.batch((b"a", b"1"), pid=1, transactional=True)
     marker = log.marker(1, "COMMIT")
@@ -393,7 +393,7 @@ def test_compact_cut_tail_of_the_last_segment_is_left_out(tmp_path: Path) -> Non
     assert (tmp_path / "out" / path.name).read_bytes() == path.read_bytes()[:-50]
 
 
-# What Kafka's cleaner wrote
+# The output of Kafka's cleaner
 
 
 @pytest.mark.parametrize("case", [f"corpus/{name}" for name in COMPACTED])

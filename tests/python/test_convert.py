@@ -12,7 +12,7 @@ from data import build, records_of
 
 @pytest.mark.parametrize("kind", [bytes, bytearray])
 def test_convert_takes_bytes_like_objects_and_names_losses(kind: type[bytes | bytearray]) -> None:
-    """What v1 has no room for is named; the records are the same."""
+    """Losses of v1 are reported; the records are the same."""
     builder = kbat.BatchBuilder(producer_id=5, producer_epoch=0, base_sequence=0)
     builder.append(b"key", b"value", timestamp=7, headers=[("h", b"1")])
     converted, losses = kbat.convert(kind(builder.finish()), 1, compression="gzip")
@@ -24,7 +24,7 @@ def test_convert_takes_bytes_like_objects_and_names_losses(kind: type[bytes | by
 
 
 def test_convert_up_and_down_gives_the_same_bytes() -> None:
-    """Edge case 63: v1 has nothing that v2 loses."""
+    """Edge case 63: v2 can represent everything in v1."""
     old = build([(1, b"a", None), (2, None, b"b")], magic=1)
     new, losses = kbat.convert(old, 2)
     assert not losses
@@ -33,7 +33,7 @@ def test_convert_up_and_down_gives_the_same_bytes() -> None:
 
 
 def test_convert_for_a_fetch_drops_earlier_records() -> None:
-    """A broker drops them from what it converts, where nothing is compressed."""
+    """A broker drops them when it converts uncompressed batches."""
     data = build([(1, None, b"a"), (2, None, b"b")])
     assert [record.offset for record in records_of(kbat.convert(data, 1, first_offset=1)[0])] == [1]
 

@@ -1,4 +1,4 @@
-"""What happens at once: a scan of a log that grows, callbacks into the iterator that calls, two tools in one place."""
+"""Concurrency: a scan of a growing log, callbacks that use their own iterator, two tools on one directory."""
 
 from __future__ import annotations
 

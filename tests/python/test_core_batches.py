@@ -70,7 +70,7 @@ def test_read_truncated_anywhere_keeps_the_batches_before(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("length", [-(2**31), -13, -12, -1, 0, 13, 14, 48, 2**31 - 1])
 def test_read_impossible_length_raises_at_its_place(length: int) -> None:
-    """Edge cases 4 and 5: the batch before is there, the error names the field, and the iteration ends."""
+    """Edge cases 4 and 5: the batch before is returned, the error names the field, and the iteration ends."""
     walk = kbat.read_batches(bytes(BATCH + patched(NEXT, LENGTH_AT, ">i", length)))
     assert next(walk).base_offset == 7
     with pytest.raises(kbat.CorruptError, match=f"batch length {length} ") as raised:
@@ -182,7 +182,7 @@ def test_record_count_without_bytes_raises() -> None:
 
 
 def test_empty_batch_keeps_its_offsets() -> None:
-    """Edge case 15: what compaction leaves of a batch."""
+    """Edge case 15: the header of a batch that compaction emptied."""
     data = patched(v2_batch(base_offset=3), 23, ">i", 5)
     [batch] = kbat.read_batches(bytes(with_right_crc(data)))
     assert list(batch) == []
@@ -272,7 +272,7 @@ def test_timestamp_delta_past_i64_wraps_as_in_java() -> None:
 
 
 def test_timestamp_none_then_real() -> None:
-    """Edge case 27: -1 is a value, no sign that nothing was set."""
+    """Edge case 27: -1 is a value, and does not mean that the timestamp is not set."""
     data = build([(-1, b"a", None), (1700000000000, b"b", None), (-1, b"c", None)])
     assert [record.timestamp for record in records_of(data)] == [-1, 1700000000000, -1]
 

@@ -278,7 +278,7 @@ def test_headers_that_fail_halfway_leave_the_builder_as_it_was() -> None:
 
 
 def test_headers_that_append_themselves_come_first() -> None:
-    """A header iterator that uses the builder meets no lock."""
+    """A header iterator that uses the builder does not deadlock."""
     builder = kbat.BatchBuilder()
 
     def headers() -> Iterator[tuple[str, bytes]]:

@@ -1,4 +1,4 @@
-"""Every segment and snapshot of `tests/data` through the Python API, against what Kafka 4.3.1 reads in it."""
+"""Compares every segment and snapshot of `tests/data`, read by the Python API, with Kafka 4.3.1."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ALL_COLUMNS = [
 TIMESTAMP_TYPE_IDS = {None: -1, "CreateTime": 0, "LogAppendTime": 1}
 
 LINKED_LZ4 = DATA / "corpus-legacy/k0102-kp135-lz4-wire/00000000000000000000.log"
-# What kbat raises where Kafka's answer is an error; the linked LZ4 blocks are read (docs/differences.md).
+# kbat's errors if Kafka's answer is an error; the linked LZ4 blocks are read (docs/differences.md).
 ERRORS: dict[str, type[kbat.KbatError] | None] = {
     "k0102-kp135-lz4-wire": None,
     "k0822-nested-wire": kbat.CorruptError,
@@ -162,7 +162,7 @@ def test_corpus_linked_lz4_blocks_are_read() -> None:
 
 
 def rows_by_reading(path: Path) -> list[Line]:
-    """What a scan must give, by way of the records."""
+    """The expected result of a scan, computed from the records."""
     rows = []
     for batch in kbat.read_batches(path):
         rows += [

@@ -26,7 +26,7 @@ def with_header_section(section: bytes) -> bytes:
 
 
 def control_batch(key: bytes | None, value: bytes | None, *, transactional: bool = True) -> bytes:
-    """Make a batch with the control bit by hand: the builder refuses keys that Kafka never writes."""
+    """Set the control bit of a batch manually: the builder rejects keys that Kafka never writes."""
     data = build([(0, key, value)])
     return bytes(with_right_crc(patched(data, 21, ">h", 0x30 if transactional else 0x20)))
 
@@ -78,7 +78,7 @@ def test_header_key_null_raises() -> None:
     assert raised.value.field == "header_key_length"
 
 
-# What `new String(bytes, UTF_8)` of Java 17 gives.
+# The result of `new String(bytes, UTF_8)` in Java 17.
 JAVA_TEXTS = [
     (b"gr\xc3\xbc\xc3\x9fe", "gr\u00fc\u00dfe"),
     (b"\xff", "\ufffd"),
@@ -100,7 +100,7 @@ JAVA_TEXTS = [
 
 @pytest.mark.parametrize(("raw", "text"), JAVA_TEXTS)
 def test_header_key_that_is_no_utf8_shows_u_fffd(raw: bytes, text: str) -> None:
-    """Edge case 37: as Java decodes it, to which an encoded surrogate is one mistake; the bytes are there too."""
+    """Edge case 37: as in Java, which replaces an encoded surrogate by one character; the bytes are available too."""
     [record] = records_of(with_headers([(raw, b"v")]))
     assert record.headers == [(text, b"v")]
     assert record.raw_headers == [(raw, b"v")]

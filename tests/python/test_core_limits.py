@@ -1,4 +1,4 @@
-"""`kbat.Limits`: what untrusted input may cost."""
+"""`kbat.Limits`: bounds on the cost of untrusted input."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ def test_topic_and_partition_of_buffers_and_loose_files(tmp_path: Path) -> None:
 
 
 def test_topic_and_partition_of_named_directories_are_refused() -> None:
-    """They would have no effect, and look like filters."""
+    """They would look like filters but have no effect."""
     with pytest.raises(ValueError, match=r'topic="other" has no effect.*topics=\["other"\]'):
         kbat.scan(PARTITION, topic="other")
     with pytest.raises(ValueError, match=r"partition=7 has no effect.*partitions=\[7\]"):

@@ -1,4 +1,4 @@
-"""`kbat.scan(isolation="read_committed")`: what a consumer got from a broker serving the same segments."""
+"""`kbat.scan(isolation="read_committed")`: the same records as a consumer of a broker with the same segments."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_offsets_are_those_that_the_consumer_got(case: Path, without: tuple[str,
         if path.suffix in without:
             path.unlink()
     expected = answer(case)
-    # records below the first offset that the broker served are there, but were deleted
+    # records below the first offset that the broker served are in the files, but were deleted
     found = committed(directory, start_offset=expected["beginningOffset"])
     assert found == expected["offsets"]
     log = kbat.PartitionLog(directory)

@@ -1,4 +1,4 @@
-"""`kbat.scan(view="batches")` and `view="segments"`: what Kafka's classes say of the same files, from headers alone."""
+"""`kbat.scan(view="batches")` and `view="segments"`: the same results as Kafka's classes, from headers alone."""
 
 from __future__ import annotations
 

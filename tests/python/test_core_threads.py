@@ -54,7 +54,7 @@ def test_threads_iterate_one_batch(batch: kbat.Batch) -> None:
 
 
 def test_threads_share_one_record_iterator(batch: kbat.Batch) -> None:
-    """Each record goes to one of them, in order within each."""
+    """Each thread gets different records, in order."""
     records = iter(batch)
     parts = together(lambda: [(record.offset, record.key) for record in records])
     for part in parts:
@@ -66,7 +66,7 @@ def test_threads_share_one_record_iterator(batch: kbat.Batch) -> None:
 
 @pytest.mark.parametrize("from_file", [False, True])
 def test_threads_share_one_batch_iterator(from_file: bool) -> None:  # noqa: FBT001 -- a case
-    """Each batch goes to one of them."""
+    """Each thread gets different batches."""
     expected = [(batch.position, batch.crc) for batch in kbat.read_batches(SEGMENT)]
     walk = kbat.read_batches(SEGMENT if from_file else SEGMENT.read_bytes())
 
@@ -92,7 +92,7 @@ def test_threads_share_one_arrow_iterator() -> None:
 
 
 def test_threads_share_one_builder() -> None:
-    """Appends of several threads end up whole, one after the other."""
+    """Appends of several threads do not mix."""
     builder = kbat.BatchBuilder()
 
     def work() -> None:
@@ -122,7 +122,7 @@ def test_builder_is_finished_by_one_thread_only() -> None:
 
 
 def test_decompression_lets_other_threads_run() -> None:
-    """The GIL is released: this thread gets a turn while another one does nothing but decompress."""
+    """The GIL is released: this thread runs while another one decompresses."""
     [batch] = kbat.read_batches(build([(0, None, bytes(2 << 20))], compression="gzip"))
     turn = threading.Event()
     passes = 0
@@ -147,7 +147,7 @@ def test_decompression_lets_other_threads_run() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_fork_after_import_and_use(tmp_path: Path) -> None:
-    """Edge case 88: as Spark's Python daemon does. In a process of its own: pytest's has threads."""
+    """Edge case 88: as in Spark's Python daemon. Runs in a separate process, because pytest's has threads."""
     path = tmp_path / "0.log"
     path.write_bytes(build([(0, b"k", b"v" * 1000)] * 2000, compression="zstd"))
     program = (

@@ -124,7 +124,7 @@ def test_verdicts_as_many_are_refused_as_by_kafka() -> None:
 
 
 def test_verdicts_errors_say_where() -> None:
-    """Each error has a kind, a place inside the buffer, and a message that names the place."""
+    """Each error has a kind, a position inside the buffer, and a message with the position."""
     for line in verdicts():
         data = from_base64(line["bytes"]) or b""
         error = consume(data)[2]

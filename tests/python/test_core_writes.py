@@ -84,7 +84,7 @@ def test_writes_are_all_here() -> None:
 
 @pytest.mark.parametrize("path", SPECS, ids=name_of)
 def test_writes_equal_those_of_kafka(path: Path) -> None:
-    """Edge case 69: the same bytes where nothing is compressed, the same header and records elsewhere."""
+    """Edge case 69: the same bytes if nothing is compressed, otherwise the same header and records."""
     ours, kafkas = build_spec(path), log_of(path).read_bytes()
     if all(batch["codec"] == "none" for batch in json_lines(path)[0]["batches"]):
         assert ours == kafkas

@@ -1,4 +1,4 @@
-"""`kbat.dataset` in PyArrow's own hands: joins, unions, acero, which know it by its C++ side only; and Ctrl-C."""
+"""`kbat.dataset` in PyArrow's joins, unions and acero, which only use its C++ interface; and Ctrl-C."""
 
 from __future__ import annotations
 

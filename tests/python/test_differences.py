@@ -1,4 +1,4 @@
-"""Rules of docs/differences.md that have no better place: what a broker does otherwise, as the Python API shows it."""
+"""Differences to Kafka from docs/differences.md that other modules do not test, in the Python API."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 def producers(directory: Path, offset: int) -> dict[int, int]:
-    """Give what the snapshot at an offset knows: timestamps by producer id."""
+    """Return the timestamps in the snapshot at an offset, by producer id."""
     snapshot = kbat.ProducerSnapshot(directory / f"{offset:020}.snapshot")
     return {entry.producer_id: entry.timestamp for entry in snapshot.entries}
 
 
 def test_recover_producers_idle_for_a_day_stay_in_the_snapshots(tmp_path: Path) -> None:
-    """Even one that only a snapshot knows any more, where a broker drops it: when it loads that."""
+    """Even one that is only in a snapshot, which a broker drops when it loads the snapshot."""
     today = time.time_ns() // 1_000_000
     idle = today - DAY - 1
     log = Log(tmp_path / "t-0")

@@ -89,7 +89,7 @@ def test_bytes_of_every_type_are_taken(kind: pa.DataType) -> None:
 
 
 def test_columns_of_nulls_are_taken() -> None:
-    """What a frame makes of nothing but None."""
+    """The type of a frame's column with only None."""
     [record] = encoded(pa.table({"key": [None], "value": [None], "headers": [None], "timestamp": [None]}), timestamp=3)
     assert (record["key"], record["value"], record["headers"], record["timestamp"]) == (None, None, [], 3)
 
@@ -166,13 +166,13 @@ class OnlyArray:
         self.batch = batch
 
     def __arrow_c_array__(self, requested_schema: object = None) -> object:
-        """Give it away."""
+        """Return the capsule."""
         capsules: object = self.batch.__arrow_c_array__(requested_schema)  # type: ignore[no-untyped-call]
         return capsules
 
 
 class Used:
-    """An object that gives the same capsules twice."""
+    """An object that returns the same capsules twice."""
 
     def __init__(self, source: pa.RecordBatch, method: str) -> None:
         """Take the capsules."""
@@ -182,7 +182,7 @@ class Used:
 
 @pytest.mark.parametrize("method", ["__arrow_c_stream__", "__arrow_c_array__"])
 def test_capsules_that_were_consumed_are_refused(method: str) -> None:
-    """They hold nothing any more."""
+    """They are empty after the first use."""
     [batch] = table().to_batches()
     once = type("Once", (Used,), {})(batch, method)
     assert len(encoded(once)) == 1
@@ -237,7 +237,7 @@ def test_batches_end_at_their_bounds() -> None:
 
 
 def test_batches_run_across_arrow_batches() -> None:
-    """Chunks of one source say nothing about record batches."""
+    """Chunks of the source do not affect record batches."""
     one = table(value=[b"v"] * 3)
     chunked = pa.concat_tables([one, one.slice(0, 0), one])
     [batch] = kbat.encode_batches(chunked)
@@ -277,7 +277,7 @@ def test_log_append_time_is_written() -> None:
     assert (batch.timestamp_type, [record.timestamp for record in batch]) == ("LogAppendTime", [9])
 
 
-# What is refused
+# Invalid arguments
 
 BAD_COLUMNS: list[tuple[Any, str]] = [
     (pa.table({"key": [b"k"]}), r"there is no column value; columns found: key$"),
@@ -366,7 +366,7 @@ COLUMNS = ["key", "value", "offset", "timestamp", "headers"]
 
 
 def frame(source: Any) -> pa.Table:  # noqa: ANN401 -- what kbat.scan takes
-    """What a scan gives, in one chunk."""
+    """The result of a scan, in one chunk."""
     return kbat.scan(source, columns=COLUMNS).to_pyarrow().combine_chunks()
 
 

@@ -23,7 +23,7 @@ LEGACY = ["k0102-times-snappy", "k0822-java0822-lz4", "k0110-txn", "upgrade-chai
 
 
 def batch_heads(directory: Path) -> dict[int, tuple[object, ...]]:
-    """Give what a batch says of itself beside its records, by last offset. Empty batches have no codec."""
+    """Return the header fields of batches, by last offset. Empty batches have no codec."""
     return {
         batch.last_offset: (
             batch.magic, batch.compression, batch.timestamp_type, batch.producer_id, batch.producer_epoch,

@@ -1,4 +1,4 @@
-"""The broker of the tests serves what Kafka's brokers wrote to the answers that are stored with it.
+"""The broker of the tests serves partitions of Kafka's brokers with the stored answers.
 
 So that it can judge partitions that kbat wrote.
 """

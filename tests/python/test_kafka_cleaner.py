@@ -41,7 +41,7 @@ LEGACY = ["k0102-compacted", "k282-compacted-mixed", "k282-compacted-mixed-earli
 
 
 def batch_facts(batch: kbat.Batch) -> dict[str, Any]:
-    """Give all that does not hang on how a codec packs."""
+    """Return all properties that do not depend on the compressor."""
     names = """base_offset last_offset record_count partition_leader_epoch magic compression timestamp_type crc_ok
         base_timestamp max_timestamp producer_id producer_epoch base_sequence is_transactional is_control
         delete_horizon_ms"""
@@ -58,7 +58,7 @@ def buffer_facts(data: bytes) -> list[dict[str, Any]]:
 
 
 def partition_facts(directory: Path) -> dict[str, Any]:
-    """Give what is in a partition."""
+    """Return the content of a partition."""
     logs = {
         segment.base_offset: [batch_facts(batch) for batch in kbat.read_batches(segment.path)]
         for segment in kbat.find_segments(directory)

@@ -1,4 +1,4 @@
-"""What kbat writes, Kafka's own classes read, and the other way round.
+"""Kafka's own classes read the batches that kbat writes, and kbat those of Kafka.
 
 Generated batches of every message format, codec and level go through kbat and through Kafka (see kafka_judge.py).
 Without compression the bytes are the same; with it, each side reads the other's batches to the same header fields and
@@ -100,7 +100,7 @@ def test_write_megabyte_values_are_read_as_kafkas(kafka: KafkaJudge, magic: int,
         assert ours == theirs
 
 
-# Frames: what stands around the compressed blocks is Kafka's to the byte
+# Frames: all bytes around the compressed blocks are the same as Kafka's
 
 
 def compressed_bytes(data: bytes, magic: int) -> bytes:

@@ -1,4 +1,4 @@
-"""What Kafka's builder refuses, kbat refuses: a table of settings, and a search over wild ones."""
+"""kbat rejects the settings that Kafka's builder rejects: a table of settings, and a search over random ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kafka's log classes give the corpus's answers when the tests call them, so that they can judge kbat on other data."""
+"""Kafka's log classes return the corpus's answers in the tests, so they can check kbat on other data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole partitions asked the same questions: kbat's ``PartitionLog`` and Kafka's ``UnifiedLog``, without a broker."""
+"""Compares kbat's ``PartitionLog`` with Kafka's ``UnifiedLog`` on complete partitions, without a broker."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SPECIAL = [kbat.LATEST, kbat.EARLIEST, kbat.MAX_TIMESTAMP]
 
 
 def some(numbers: Iterable[int]) -> list[int]:
-    """At most so many, spread over all of them, with their neighbours."""
+    """Return at most `most` values, spread over all of them, with the adjacent ones."""
     ordered = sorted(set(numbers))
     spread = ordered[:: max(1, len(ordered) // QUESTIONS)]
     return [number + step for number in spread for step in (-1, 0, 1) if number + step >= 0]

@@ -137,7 +137,7 @@ def test_recover_damaged_partition_is_what_kafka_makes_of_it(
 
 
 def drop_segment(rng: random.Random, logs: list[Path]) -> None:
-    """A segment is missing, its indexes are there."""
+    """A segment is missing, but its indexes exist."""
     rng.choice(logs).unlink()
 
 

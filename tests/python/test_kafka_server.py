@@ -1,4 +1,4 @@
-"""Kafka's server classes answer as Kafka's own tests say, so that they can judge kbat."""
+"""Kafka's server classes return the results of Kafka's own tests, so they can check kbat."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`kbat.validate` gives the answers of Kafka's `LogValidator`: whether, why, which records, and the bytes stored.
+"""`kbat.validate` returns the answers of Kafka's `LogValidator`: the error, its records, and the stored bytes.
 
 The checks before it, of `UnifiedLog`, are tested in Rust (`tests/rust/validate.rs`).
 """
@@ -33,7 +33,7 @@ BIG = 2**31 - 1
 
 @dataclass(frozen=True)
 class Topic:
-    """The settings of a topic, and what an append meets."""
+    """The settings of a topic, and the state of the log at an append."""
 
     compression: Any = "producer"
     compacted: bool = False
@@ -60,7 +60,7 @@ topics = st.builds(
 
 @dataclass
 class Tally:
-    """How often each answer was seen: a test that never sees a refusal tests nothing."""
+    """Counts of each answer, to check that the test covers all of them."""
 
     seen: dict[str, int] = field(default_factory=dict)
 
@@ -97,7 +97,7 @@ def by_kbat(data: bytes, topic: Topic) -> kbat.Validation:
 
 
 def compare(server: KafkaServer, data: bytes, topic: Topic) -> str:
-    """Ask both, and give the answer that they agree on."""
+    """Validate with both, and return their common answer."""
     theirs, ours = by_kafka(server, data, topic), by_kbat(data, topic)
     if isinstance(theirs, ProduceRefusedError):
         assert ours.error == theirs.name, theirs

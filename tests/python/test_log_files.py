@@ -128,7 +128,7 @@ def test_transaction_index_collects_until_the_last_stable_offset() -> None:
 
 
 def test_snapshot_damaged_raises(tmp_path: Path) -> None:
-    """A byte changed, a byte less, nothing at all, another version."""
+    """A changed byte, a missing byte, an empty file, another version."""
     whole = (DATA / "corpus" / "txn-none" / "00000000000000000024.snapshot").read_bytes()
     path = tmp_path / "x.snapshot"
     cases: list[tuple[bytes, type[kbat.CorruptError]]] = [

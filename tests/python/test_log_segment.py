@@ -252,7 +252,7 @@ def test_find_offset_in_a_gap_is_the_next_batch(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("first", [5, 12])
 def test_segment_may_begin_below_or_above_its_name(tmp_path: Path, first: int) -> None:
-    """format.md gotchas 25 and 26: the name is a bound for indexes; what the batches say counts."""
+    """format.md gotchas 25 and 26: the name is a bound for indexes; offsets come from the batches."""
     batches = [build([(1, None, b"v")], base_offset=offset) for offset in (first, first + 1, first + 20)]
     segment = segment_of(tmp_path, *batches, base_offset=10)
     assert segment.base_offset == 10

@@ -18,7 +18,7 @@ import kbat
 
 KILLS = 30
 
-# Writes records of 40 bytes for ever and says after each flush up to which offset they are there to stay.
+# Writes records of 40 bytes forever, and prints the durable end offset after each flush.
 CHILD = """
 import os, sys
 import kbat
@@ -45,7 +45,7 @@ def _values(directory: Path) -> list[bytes | None]:
 
 
 def _assert_indexes(directory: Path) -> None:
-    """Each entry is of a batch that is there."""
+    """Each entry refers to an existing batch."""
     for segment in kbat.PartitionLog(directory).segments:
         batches = {batch.position: batch for batch in kbat.read_batches(segment.path)}
         index = kbat.OffsetIndex(Path(segment.path).with_suffix(".index"))
@@ -137,7 +137,7 @@ def test_log_writer_batches_are_checked_and_get_offsets(tmp_path: Path) -> None:
 
 
 def test_log_writer_is_alone_and_closes_once(tmp_path: Path) -> None:
-    """A second writer is refused until the first is closed; nothing works after that."""
+    """A second writer is rejected until the first is closed; a closed writer can't be used."""
     writer = kbat.LogWriter(tmp_path, sync="always")
     with pytest.raises(ValueError, match="another LogWriter"):
         kbat.LogWriter(tmp_path)
@@ -188,7 +188,7 @@ def test_opening_does_not_cut_whole_batches_behind_damage(tmp_path: Path, place:
     [{"segment_bytes": 0}, {"sync": "never"}, {"compression": "rar"}, {"topic_id": "x"}, {"leader_epoch": -1}],
 )
 def test_log_writer_with_bad_options_raises(tmp_path: Path, options: dict[str, Any]) -> None:
-    """Nothing is made."""
+    """Nothing is created."""
     with pytest.raises(ValueError, match=next(iter(options))):
         kbat.LogWriter(tmp_path / "new", **options)
     assert not (tmp_path / "new").exists()

@@ -1,4 +1,4 @@
-"""What notebooks show of kbat's objects."""
+"""The representation of kbat's objects in notebooks."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Cells(HTMLParser):
             self.rows[-1].append("")
 
     def handle_endtag(self, tag: str) -> None:
-        """End what was begun last."""
+        """End the last open element."""
         assert self._open.pop() == tag
 
     def handle_data(self, data: str) -> None:

@@ -68,7 +68,7 @@ def test_scan_leaves_the_page_cache_as_it_was_where_asked(
 
 
 def read_from_disk() -> int:
-    """Bytes that the disk gave this process."""
+    """Bytes that this process has read from disk."""
     lines = Path("/proc/self/io").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("read_bytes"))
 

@@ -23,7 +23,7 @@ README = ROOT / "README.md"
 PAGES = [README, *sorted((ROOT / "docs").rglob("*.md"))]
 # Tables that Spark shows end with an empty line.
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-# What a block of code may be: run here, run by `cargo test`, or for people to type or compare.
+# The kinds of code blocks: run here, run by `cargo test`, or for readers to type or compare.
 LANGUAGES = {"pycon", "console", "rust", "sh", "text"}
 # Examples without output to compare, each with its reason.
 NOT_RUN = {"docs/guides/backfill.md": "python"}  # a read of `format("kafka")`, which needs a broker
@@ -67,7 +67,7 @@ def test_examples_print_what_the_page_shows(
 
 
 def commands(block: str) -> list[tuple[str, str]]:
-    """The commands of a block and what each prints."""
+    """The commands of a block and their output."""
     return [
         (command, shown) for command, shown in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, flags=re.MULTILINE)
     ]

@@ -1,4 +1,4 @@
-"""verify, recover, salvage, rebuild_indexes: what Python adds to what tests/rust holds to the corpora."""
+"""verify, recover, salvage, rebuild_indexes: the Python layer; tests/rust compares the results with the corpora."""
 
 import json
 import os
@@ -61,7 +61,7 @@ def test_recover_crashed_partition_is_what_the_broker_made_of_it(tmp_path: Path)
 
 
 def test_recover_in_place_needs_to_be_asked_for(tmp_path: Path) -> None:
-    """Without ``out`` nothing happens but an exception that says what to give."""
+    """Without ``out``, the only effect is an exception that names the argument."""
     place = copy_of("crash-torn", tmp_path)
     before = content(place)
     with pytest.raises(ValueError, match="in_place=True"):
@@ -97,7 +97,7 @@ def test_recover_in_place_ends_what_a_killed_run_began(case: str, tmp_path: Path
 
 
 def test_salvage_keeps_what_recover_cuts(tmp_path: Path) -> None:
-    """All batches but the flipped one, as a partition of its own with a list of the hole."""
+    """All batches except the flipped one, as a new partition with a list of the hole."""
     case = CORPUS / "crash-flip"
     report = kbat.salvage(case / LOG, tmp_path / "out")
     (hole,) = report.dropped
@@ -126,7 +126,7 @@ def test_rebuild_indexes_lookups_stay_the_same(tmp_path: Path) -> None:
 
 
 def test_verify_report_as_data_and_text(tmp_path: Path) -> None:
-    """Findings with severity, kind, place; a dictionary that is JSON; a text."""
+    """Findings with severity, kind and position; a JSON-compatible dictionary; a text."""
     place = copy_of("codec-lz4", tmp_path)
     assert kbat.verify(place).exit_code == 0
     log = bytearray((place / LOG).read_bytes())

@@ -1,4 +1,4 @@
-"""Passes of a `Scan`: threads, progress, interruption, what consumers ask for, views of bytes."""
+"""Passes of a `Scan`: threads, progress, interruption, requested schemas, views of bytes."""
 
 from __future__ import annotations
 
@@ -233,7 +233,7 @@ class Capsules:
         self._scan, self._schema = scan, schema
 
     def __arrow_c_stream__(self, _requested: object = None) -> object:
-        """Give what the scan gives when it is asked."""
+        """Return the scan's stream on request."""
         return self._scan.__arrow_c_stream__(self._schema.__arrow_c_schema__())
 
 

@@ -1,4 +1,4 @@
-"""What `df.write.format("kbat")` leaves as it was in partitions that are there, and what it refuses to append to."""
+"""`df.write.format("kbat")` to existing partitions: the unchanged files, and partitions that it rejects."""
 
 from __future__ import annotations
 

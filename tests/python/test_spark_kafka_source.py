@@ -1,4 +1,4 @@
-"""Spark's own Kafka source and kbat give the same rows of the same broker's topics."""
+"""Spark's own Kafka source and kbat return the same rows for the topics of a broker."""
 
 from __future__ import annotations
 

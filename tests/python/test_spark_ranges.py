@@ -1,4 +1,4 @@
-"""Which rows the bounds of a Spark read give: planned and read as Spark does it, without Spark."""
+"""The rows of a Spark read with bounds, planned and read as in Spark, without Spark."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Offsets = dict[str, list[int]]
 
 
 def read(path: Path, **given: object) -> Offsets:
-    """Return the offsets that a read gives, by `<topic>-<partition>`."""
+    """Return the offsets of a read, by `<topic>-<partition>`."""
     options = parse_options({"path": str(path)} | {name: _text(value) for name, value in given.items()})
     options.check_batch()
     reader = RowReader.of(options, schema_of(["topic", "partition", "offset"]))

@@ -1,4 +1,4 @@
-"""Streams through Spark: restarts, limits, and what is found while they run."""
+"""Streams in Spark: restarts, limits, and files that appear while they run."""
 
 from __future__ import annotations
 

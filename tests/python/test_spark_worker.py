@@ -1,4 +1,4 @@
-"""What kbat does once in each of Spark's Python workers."""
+"""The setup of Spark's Python workers."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def names_in(path: Path) -> set[str]:
 
 
 def is_sound(path: Path) -> bool:
-    """Whether nothing is wrong with what was written, its indexes and the rest."""
+    """Whether all written files are valid, including indexes."""
     return all(kbat.verify(log.directory).exit_code == 0 for log in kbat.LogDirectory(path).partitions)
 
 
@@ -251,7 +251,7 @@ def test_abort_leaves_nothing(tmp_path: Path) -> None:
 
 
 class DriverDied(BaseException):
-    """What a kill looks like from inside."""
+    """Simulates a kill."""
 
 
 def kill_at_rename(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
@@ -285,7 +285,7 @@ def kill_at_rename(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
 def test_commit_that_died_is_ended_by_the_next_write(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, overwrite: bool
 ) -> None:
-    """At every step: nothing is seen of it without its plan; with it, all is there once the next write came."""
+    """At every step: without a plan, the write is invisible; with a plan, the next write completes it."""
     old = {name: counted(name, range(3)) for name in ("a-0", "a-1")}
     names = ("a-0", "a-1", "b-0")
     new = {name: counted(name, *[range(3)] * (name in old and not overwrite), range(5, 9)) for name in names}

@@ -98,7 +98,7 @@ def pair(chance: random.Random, pick: Callable[[], int]) -> Range:
 
 @pytest.fixture(scope="module")
 def logs(tmp_path_factory: pytest.TempPathFactory) -> list[Log]:
-    """Every log, as a partition of a log directory of its own."""
+    """Every log, as a partition of a separate log directory."""
     root = tmp_path_factory.mktemp("logs")
     for case in CASES:
         name = str(case.relative_to(DATA)).replace("/", ".")

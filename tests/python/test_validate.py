@@ -14,7 +14,7 @@ NOW = 1_700_000_000_000
 
 
 def test_validate_gives_what_a_broker_stores() -> None:
-    """Offsets and leader epoch are in place."""
+    """Offsets and leader epoch are set."""
     data = build([(NOW, b"k", b"v"), (NOW + 1, None, b"w")])
     answer = kbat.validate(bytearray(data), base_offset=42, partition_leader_epoch=3, now_ms=NOW)
     assert answer
@@ -29,7 +29,7 @@ def test_validate_gives_what_a_broker_stores() -> None:
 
 
 def test_validate_says_why_a_broker_refuses() -> None:
-    """Code, message, records and place."""
+    """Code, message, records and position."""
     answer = kbat.validate(build([(NOW, b"k", b"v"), (NOW, None, b"w")]), compacted=True, now_ms=NOW)
     assert not answer
     assert (answer.error, answer.error_code, answer.position) == ("INVALID_RECORD", 87, 0)
@@ -66,7 +66,7 @@ def test_validate_with_bad_settings_raises(options: dict[str, Any], match: str) 
 
 
 def test_validate_of_a_bomb_raises() -> None:
-    """Where a limit stops the look, there is no answer."""
+    """If a limit is exceeded, an error is raised instead of an answer."""
     data = build([(NOW, None, bytes(1 << 20))], compression="zstd")
     with pytest.raises(kbat.LimitError):
         kbat.validate(data, limits=kbat.Limits(decompressed_len=1000, ratio_free_len=1000))

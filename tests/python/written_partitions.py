@@ -1,4 +1,4 @@
-"""Partitions to write with kbat, together with what a consumer has to get from them.
+"""Partitions to write with kbat, together with the records that a consumer must get from them.
 
 A ``Script`` is what a leader appends in order: batches with their offsets and leader epochs in place. What is expected
 is kept while it is made, and never read back from its bytes.
@@ -35,7 +35,7 @@ class ExpectedRecord:
 
 @dataclass
 class Producer:
-    """A producer's place in the log."""
+    """The state of a producer in the log."""
 
     producer_id: int
     epoch: int = 0
@@ -134,7 +134,7 @@ class Script:
 
     @property
     def committed(self) -> list[ExpectedRecord]:
-        """What a read_committed consumer gets."""
+        """The records that a read_committed consumer gets."""
         end = self.last_stable_offset
         return [record for record in self.records if record.offset < end and record.offset not in self._aborted]
 
