@@ -1,4 +1,4 @@
-"""A real broker serves partitions that kbat compacted, filtered and rewrote: the same records as kbat, without errors."""
+"""A real broker serves partitions that kbat compacted, filtered and rewrote, and kbat reads the same records."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ SPECIAL = [kbat.LATEST, kbat.EARLIEST, kbat.MAX_TIMESTAMP]
 
 
 def some(numbers: Iterable[int]) -> list[int]:
-    """Return at most `most` values, spread over all of them, with the adjacent ones."""
+    """Return about `QUESTIONS` of the numbers, evenly spread, each with its neighbours."""
     ordered = sorted(set(numbers))
     spread = ordered[:: max(1, len(ordered) // QUESTIONS)]
     return [number + step for number in spread for step in (-1, 0, 1) if number + step >= 0]
