@@ -328,7 +328,7 @@ REFUSED: list[tuple[Callable[[DataFrame], object], str]] = [
     (lambda df: kbat.spark.decode(df, "value", keep=["id"], columns=["topic"]), "bytes in a column have no topic"),
     (lambda df: kbat.spark.decode(df.withColumnRenamed("id", "Offset"), "value"), "a column offset; rename it"),
     (lambda df: kbat.spark.decode(df, "value", checkCrc=False), "no option checkCrc; choose among on_corrupt"),
-    (lambda df: kbat.spark.decode(df, "value", on_corrupt="drop"), "it is fail, skip or report"),
+    (lambda df: kbat.spark.decode(df, "value", on_corrupt="drop"), "must be fail, skip or report"),
     (lambda df: kbat.spark.encode(df, by=["topic"]), "the DataFrame has no column topic"),
     (lambda df: kbat.spark.encode(df.select("id")), "the DataFrame has no column value"),
     (lambda df: kbat.spark.encode(df, compression="brotli"), "brotli"),
