@@ -46,13 +46,13 @@ class ReadOptions:
         "path", values.parse_path, "a .log file, a partition directory, a log directory, or a glob of them", default=()
     )
     paths: tuple[str, ...] = option(
-        "paths", values.parse_paths, "several of them, as a JSON list; load([...]) sets it", default=()
+        "paths", values.parse_paths, "several paths, as a JSON list; load([...]) sets it", default=()
     )
     subscribe: tuple[str, ...] | None = option(
         "subscribe", parse_topics, "the topics to read, separated by commas; default: all"
     )
     subscribe_pattern: re.Pattern[str] | None = option(
-        "subscribePattern", parse_pattern, "a regular expression found in the names of the topics to read"
+        "subscribePattern", parse_pattern, "a regular expression that matches in the names of the topics to read"
     )
     assign: tuple[TopicPartition, ...] | None = option(
         "assign", parse_assign, 'the partitions to read, as JSON: {"orders": [0, 1]}'
@@ -113,7 +113,7 @@ class ReadOptions:
         aliases=("kafka.isolation.level",),
     )
     min_partitions: int | None = option(
-        "minPartitions", values.parse_positive_count, "the read has at least about this many tasks"
+        "minPartitions", values.parse_positive_count, "the approximate minimum number of tasks"
     )
     max_records_per_partition: int | None = option(
         "maxRecordsPerPartition", values.parse_positive_count, "the largest number of offsets that one task reads"
@@ -121,7 +121,7 @@ class ReadOptions:
     max_partition_bytes: int = option(
         "maxPartitionBytes",
         values.parse_positive_len,
-        "about how many bytes one task reads: larger segments are split between batches, small ones are combined",
+        "the approximate bytes that one task reads: larger segments are split between batches, small ones are combined",
         default=384 << 20,
     )
     max_offsets_per_trigger: int | None = option(
@@ -171,7 +171,7 @@ class ReadOptions:
     leave_page_cache: bool = option(
         "leavePageCache",
         values.parse_bool,
-        "drops the pages again that a read brings into the page cache, for machines that run a broker",
+        "drops the pages that a read brings into the page cache, for machines that run a broker",
         default=False,
     )
     metrics_path: str | None = option(
@@ -189,9 +189,9 @@ class ReadOptions:
         values.parse_count,
         "sets the partition of files outside a <topic>-<partition> directory; to read one partition, use assign",
     )
-    batch_len: int | None = option("maxBatchLen", values.parse_len, "bytes of one batch")
+    batch_len: int | None = option("maxBatchLen", values.parse_len, "the maximum bytes of one batch")
     decompressed_len: int | None = option(
-        "maxDecompressedLen", values.parse_len, "bytes of one batch's records after decompression"
+        "maxDecompressedLen", values.parse_len, "the maximum bytes of one batch's records after decompression"
     )
     ratio: int | None = option(
         "maxRatio", values.parse_count, "how many times larger decompressed records may be, beyond ratioFreeLen"
@@ -199,8 +199,8 @@ class ReadOptions:
     ratio_free_len: int | None = option(
         "ratioFreeLen", values.parse_len, "maxRatio does not apply up to this many decompressed bytes"
     )
-    record_count: int | None = option("maxRecordCount", values.parse_count, "records of one batch")
-    header_count: int | None = option("maxHeaderCount", values.parse_count, "headers of one record")
+    record_count: int | None = option("maxRecordCount", values.parse_count, "the maximum records of one batch")
+    header_count: int | None = option("maxHeaderCount", values.parse_count, "the maximum headers of one record")
     ignored: tuple[str, ...] = ()
 
     @property
@@ -236,7 +236,7 @@ class ReadOptions:
 
     @property
     def column_names(self) -> tuple[str, ...]:
-        """The columns of a read without a schema of its own: those of the option `columns`, or the default ones."""
+        """The columns of a read for which the user sets no schema: the option `columns`, or the default columns."""
         names = self.columns or default_columns(self.view)
         added = ("headers",) * self.include_headers + ("error",) * (self.on_corrupt == "report")
         there = {column_named(name, self.view).name for name in names}
@@ -331,7 +331,7 @@ def _is_of_a_connection(name: str) -> bool:
 
 
 def _check_view(options: ReadOptions) -> None:
-    """Refuse options about records for the other views."""
+    """Reject options about records for the other views."""
     if options.view != "records" and (options.isolation == "read_committed" or options.include_control):
         name = "includeControl" if options.include_control else "isolationLevel=read_committed"
         message = (
