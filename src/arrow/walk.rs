@@ -453,12 +453,18 @@ impl Current {
             return Ok(());
         }
         match self.cut_end()? {
-            Some(fault) if !fault.is_cut || self.next_base()?.is_some() => {
+            Some(fault) if !fault.is_cut || self.next_base()?.is_some() || self.hides_a_batch(&fault)? => {
                 let is_zeros = fault.kind == ErrorKind::ZeroTail.name();
                 Err(self.cut_error(if is_zeros { ErrorKind::ZeroTail } else { ErrorKind::CutBatch }, fault.position))
             }
             _ => Ok(()),
         }
+    }
+
+    /// Whether a complete batch is in what seems to be an incomplete last batch.
+    fn hides_a_batch(&self, fault: &Fault) -> Result<bool> {
+        let next = SegmentTail::any_batch(self.reader.source(), fault.position);
+        Ok(next.map_err(|error| self.source.locate(error))?.is_some())
     }
 
     /// The error of a source that ends inside a batch.

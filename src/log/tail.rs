@@ -5,6 +5,7 @@ use crate::error::Result;
 use crate::format::frame::is_zeros;
 use crate::format::header::HEADER_LEN_UP_TO_MAGIC;
 use crate::io::{ReadAt, is_zero_to_the_end};
+use crate::limits::Limits;
 use crate::log::resync::Resync;
 
 /// The bytes after the last batch that a reader returned.
@@ -38,7 +39,8 @@ impl SegmentTail {
     }
 
     /// Like [`SegmentTail::at`], but also searches for complete batches. `next_offset` is the smallest offset that
-    /// they can have.
+    /// they can have. A batch that may be in a value of an incomplete batch counts too: the callers fail rather than
+    /// lose it.
     ///
     /// # Errors
     /// I/O errors.
@@ -46,14 +48,25 @@ impl SegmentTail {
         source: &dyn ReadAt,
         position: u64,
         next_offset: Option<i64>,
-        resync: &mut Resync,
+        limits: &Limits,
     ) -> Result<Self> {
         match Self::at(source, position)? {
             Self::Partial => {
-                let next = resync.find_batch(source, position, next_offset)?;
+                let next = match Resync::new(limits).find_batch(source, position, next_offset)? {
+                    None => Self::any_batch(source, position)?,
+                    next => next,
+                };
                 Ok(next.map_or(Self::Partial, |next| Self::Corrupt { next }))
             }
             tail => Ok(tail),
         }
+    }
+
+    /// The position of the first complete batch after `position`, whatever its offset and size.
+    ///
+    /// # Errors
+    /// I/O errors.
+    pub(crate) fn any_batch(source: &dyn ReadAt, position: u64) -> Result<Option<u64>> {
+        Resync::new(&Limits { batch_len: usize::MAX, ..Limits::default() }).any_batch(source, position)
     }
 }

@@ -10,7 +10,7 @@ use glob::{MatchOptions, Pattern};
 use crate::error::{Error, Result};
 use crate::limits::Limits;
 use crate::log::Segment;
-use crate::log::committed::producer_states;
+use crate::repair::walk::intact_end;
 use crate::store::listing::{Location, list_location};
 use crate::store::{
     DirectoryState, PartitionDirectory, SegmentFile, TopicPartition, is_tiered_segment, parse_base_offset,
@@ -333,12 +333,13 @@ fn extent(segments: &[&SegmentFile]) -> (i64, i64, u64) {
     let start = segments.iter().filter_map(|segment| segment.base_offset).min().unwrap_or(0);
     let last = segments.iter().max_by_key(|segment| segment.base_offset);
     let end = last.map_or(start, |last| {
-        let end = Segment::open_with(&last.path, &Limits::default()).and_then(|segment| {
-            // over corruption too, so that it does not make a replica look shorter
-            segment.end_offset().or_else(|_| producer_states(&[segment]).map(|states| states.end_offset()))
-        });
+        let limits = Limits::default();
+        // over corruption too, so that it does not make a replica look shorter
+        let end = Segment::open_with(&last.path, &limits)
+            .and_then(|segment| segment.end_offset().map(Some))
+            .or_else(|_| intact_end(&last.path, &limits));
         // a replica that ends in corruption reaches at least to its last segment's base offset
-        end.ok().or(last.base_offset).unwrap_or(start)
+        end.ok().flatten().or(last.base_offset).unwrap_or(start)
     });
     let bytes = segments.iter().map(|segment| segment.size).fold(0, u64::saturating_add);
     (end.saturating_sub(start), end, bytes)

@@ -5,15 +5,18 @@ use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyString};
 
 /// Numbers that are seconds since the epoch for times after 2001. As milliseconds they would be times before March
-/// 1973, long before Kafka existed.
+/// 1973, long before Kafka existed. Bounds of reads reject all of them.
 const SECONDS: std::ops::Range<i64> = 1_000_000_000..100_000_000_000;
+/// Seconds since the epoch from 2008 to 2036. Writers and lookups reject only these, because a record may have any
+/// timestamp.
+const SECONDS_NOW: std::ops::Range<i64> = 1_200_000_000..2_100_000_000;
 /// Milliseconds from 2001 to 2100.
 const MILLISECONDS: std::ops::Range<i64> = 1_000_000_000_000..4_102_444_800_000;
 
 /// Converts a time to milliseconds since the epoch; fractions of a millisecond round up. Rejects numbers that look
 /// like seconds.
 pub(crate) fn milliseconds(object: &Bound<'_, PyAny>) -> PyResult<i64> {
-    not_seconds(instant(object)?)
+    not_seconds(instant(object)?, &SECONDS_NOW)
 }
 
 /// Like [`milliseconds`], for values computed by a filter: any number is accepted as milliseconds.
@@ -59,7 +62,7 @@ fn of_datetime(datetime: &Bound<'_, PyAny>, module: &Bound<'_, PyModule>) -> PyR
 
 /// Like [`milliseconds`], for bounds of what is read. Refuses microseconds and nanoseconds too.
 pub(crate) fn bound(object: &Bound<'_, PyAny>) -> PyResult<i64> {
-    let number = milliseconds(object)?;
+    let number = not_seconds(instant(object)?, &SECONDS)?;
     for (unit, divisor) in [("microseconds", 1_000), ("nanoseconds", 1_000_000)] {
         let shown = number.checked_div(divisor).unwrap_or_default();
         if MILLISECONDS.contains(&shown) {
@@ -71,8 +74,8 @@ pub(crate) fn bound(object: &Bound<'_, PyAny>) -> PyResult<i64> {
 }
 
 /// Rejects numbers that look like seconds instead of milliseconds.
-fn not_seconds(number: i64) -> PyResult<i64> {
-    if SECONDS.contains(&number) {
+fn not_seconds(number: i64, seconds: &std::ops::Range<i64>) -> PyResult<i64> {
+    if seconds.contains(&number) {
         let message = format!(
             "timestamp {number} looks like seconds since the epoch: write milliseconds, {}",
             number.saturating_mul(1000)

@@ -17,7 +17,7 @@ mod recover;
 mod report;
 mod salvage;
 mod verify;
-mod walk;
+pub(crate) mod walk;
 
 pub use crate::log::inventory::{FileAction, FileChange};
 pub use rebuild::{RebuildOptions, rebuild_indexes};

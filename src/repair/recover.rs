@@ -16,8 +16,8 @@ use crate::log::index::DEFAULT_INDEX_INTERVAL_BYTES;
 use crate::log::inventory::{FileAction, FileChange};
 use crate::log::inventory::{Inventory, name_of};
 use crate::log::reader::SegmentReader;
-use crate::log::resync::Resync;
 use crate::log::running_broker::refuse_running_broker;
+use crate::log::tail::SegmentTail;
 use crate::num::u64_of;
 use crate::repair::fault::Fault;
 use crate::repair::output::{OutputSettings, PartitionOutput, Refusal, SegmentOutput};
@@ -120,7 +120,7 @@ pub fn recover(path: impl AsRef<Path>, options: &RecoverOptions, progress: &mut 
     };
     recovery.segments(&inventory, progress)?;
     if !options.dry_run {
-        recovery.refuse_no_log(&options.limits)?;
+        recovery.refuse_no_log()?;
     }
     let mut report = recovery.finish(&inventory, in_place)?;
     report.files.splice(0..0, changes);
@@ -211,10 +211,10 @@ impl Recovery {
 
     /// Refuses to truncate everything if no batch is complete, because the files are not a log. A broker would empty
     /// them.
-    fn refuse_no_log(&self, limits: &Limits) -> Result<()> {
+    fn refuse_no_log(&self) -> Result<()> {
         for dropped in &self.report.dropped {
             let file = PositionedFile::open(&dropped.path)?;
-            if Resync::new(limits).any_batch(&file, dropped.position)?.is_some() {
+            if SegmentTail::any_batch(&file, dropped.position)?.is_some() {
                 return Ok(());
             }
         }

@@ -7,7 +7,7 @@ use crate::format::batch::Batch;
 use crate::io::PositionedFile;
 use crate::limits::Limits;
 use crate::log::reader::SegmentReader;
-use crate::log::resync::{Next, Resync};
+use crate::log::resync::{Floor, Next, Resync};
 use crate::repair::fault::Fault;
 
 /// Receives the batches and the corruption of a file, in file order.
@@ -64,5 +64,33 @@ pub(crate) fn walk(path: &Path, limits: &Limits, visitor: &mut dyn Visitor) -> R
                 return Fault::of_remainder(&source, end)?.map_or(Ok(()), |fault| visitor.damage(fault, left));
             }
         }
+    }
+}
+
+/// The offset after the last intact batch of a segment, over corruption. `None` if there is no such batch.
+///
+/// # Errors
+/// Those of [`walk`].
+pub(crate) fn intact_end(path: &Path, limits: &Limits) -> Result<Option<i64>> {
+    let mut end = End(Floor::at(None));
+    walk(path, limits, &mut end)?;
+    Ok(end.0.next())
+}
+
+/// Keeps the offset after the last intact batch.
+struct End(Floor);
+
+impl Visitor for End {
+    fn batch(&mut self, batch: &Batch<'_>) -> Result<()> {
+        self.0.pass(batch.header());
+        Ok(())
+    }
+
+    fn damage(&mut self, _fault: Fault, _length: u64) -> Result<()> {
+        Ok(())
+    }
+
+    fn next_offset(&self) -> Option<i64> {
+        self.0.least()
     }
 }

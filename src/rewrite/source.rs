@@ -8,7 +8,6 @@ use crate::format::batch::Batch;
 use crate::io::Progress;
 use crate::limits::Limits;
 use crate::log::reader::SegmentReader;
-use crate::log::resync::Resync;
 use crate::log::tail::SegmentTail;
 use crate::num::u64_of;
 use crate::store::listing::{list_location, refuse_log_directory};
@@ -110,8 +109,7 @@ impl Source {
     fn check_end(&self, segment: &SourceSegment, reader: &SegmentReader, next_offset: Option<i64>) -> Result<()> {
         let position = reader.position();
         let next_base = self.segments.iter().map(|other| other.base_offset).find(|&base| base > segment.base_offset);
-        let mut resync = Resync::new(&self.limits);
-        match SegmentTail::search(reader.source(), position, next_offset, &mut resync)? {
+        match SegmentTail::search(reader.source(), position, next_offset, &self.limits)? {
             SegmentTail::Clean => return Ok(()),
             SegmentTail::Zeros => {
                 let end_offset = next_offset.unwrap_or(segment.base_offset);

@@ -472,6 +472,17 @@ def test_a_bounded_scan_raises_rather_than_lose_a_good_batch(bounds: dict[str, A
         kbat.PartitionLog(partition).find_offset(2)
 
 
+def test_a_lookup_past_a_corrupt_length_raises(tmp_path: Path) -> None:
+    segment = Bytes([batch(3 * index) for index in range(4)])
+    data = bytearray(segment.data)
+    data[segment.position(1) + 10] ^= 1
+    partition = segment.write(tmp_path / "orders-0", bytes(data))
+    with pytest.raises(kbat.CorruptError):
+        kbat.PartitionLog(partition).find_offset(7)
+    with pytest.raises(kbat.CorruptError):
+        kbat.PartitionLog(partition).find_timestamp(NOW + 7)
+
+
 @pytest.mark.parametrize("mode", ["skip", "report"])
 def test_a_time_range_has_the_rows_after_a_corrupt_length(mode: Any, tmp_path: Path) -> None:  # noqa: ANN401 -- one of two literals
     """The length of the first batch leads to the end of the file."""
@@ -483,7 +494,6 @@ def test_a_time_range_has_the_rows_after_a_corrupt_length(mode: Any, tmp_path: P
     assert offsets(partition, mode, start_timestamp=NOW + 5) == list(range(5, 12))
 
 
-@pytest.mark.xfail(reason="a value is expected to hold a batch that ends after it")
 def test_good_batches_between_two_corrupt_ones_are_kept(tmp_path: Path) -> None:
     """A byte is missing in each, so that the value of the first seems to end inside the next batch."""
     value = bytes(index * index % 251 for index in range(2000))
@@ -498,31 +508,55 @@ def test_good_batches_between_two_corrupt_ones_are_kept(tmp_path: Path) -> None:
     assert offsets(tmp_path / "saved") == expected
 
 
-@pytest.mark.xfail(reason="only a v2 batch with exactly the next offset is accepted before such a tail")
-@pytest.mark.parametrize("tail", [batch(99, value=b"torn" * 20)[:90], bytes(10)], ids=["torn", "zeros"])
-@pytest.mark.parametrize(("magic", "gap", "missing"), [(2, 1, 2), (2, 50, 1500), (1, 0, 1500), (0, 0, 1500)])
-def test_a_tail_hides_no_batch_after_a_gap_and_no_message(
-    magic: int, gap: int, missing: int, tail: bytes, tmp_path: Path
-) -> None:
+_TAILS = pytest.mark.parametrize("tail", [batch(99, value=b"torn" * 20)[:90], bytes(10)], ids=["torn", "zeros"])
+
+
+def missing_bytes(magic: int, gap: int, missing: int, tail: bytes) -> tuple[Bytes, bytes, list[int]]:
+    """The length of the third batch leads past the end. Returns the segment, its damaged bytes and its good offsets."""
     first, second = (batch(offset, 1, magic=magic) for offset in (0, 1))
     large = batch(2, 1, value=bytes(index * index % 251 for index in range(2000)), magic=magic)
     good = [batch(3 + gap + offset, 1, magic=magic) for offset in range(4)]
     data = b"".join([first, second, large[:300], large[300 + missing :], *good, tail])
-    partition = Bytes([first, second, large, *good]).write(tmp_path / "orders-0", data)
-    expected = [0, 1, *range(3 + gap, 7 + gap)]
+    return Bytes([first, second, large, *good]), data, [0, 1, *range(3 + gap, 7 + gap)]
+
+
+@_TAILS
+@pytest.mark.parametrize(("magic", "gap", "missing"), [(2, 1, 2), (2, 50, 1500), (1, 0, 1500), (0, 0, 1500)])
+def test_a_tail_is_no_reason_to_end_silently(magic: int, gap: int, missing: int, tail: bytes, tmp_path: Path) -> None:
+    segment, data, _ = missing_bytes(magic, gap, missing, tail)
+    partition = segment.write(tmp_path / "orders-0", data)
     with pytest.raises(kbat.KbatError):
         kbat.scan(partition).to_pyarrow()
     with pytest.raises(kbat.KbatError):
         kbat.rewrite(partition, tmp_path / "rewritten")
+    with pytest.raises(kbat.KbatError):
+        _ = kbat.PartitionLog(partition).end_offset
+    with pytest.raises(kbat.KbatError):
+        kbat.LogWriter(partition)
+
+
+_AMBIGUOUS = pytest.mark.xfail(reason="the good batches may also be in the value of an incomplete batch")
+
+
+@_TAILS
+@pytest.mark.parametrize(
+    ("magic", "gap", "missing"),
+    [
+        (2, 1, 2),
+        *(pytest.param(*case, marks=_AMBIGUOUS) for case in [(2, 50, 1500), (1, 0, 1500), (0, 0, 1500)]),
+    ],
+)
+def test_a_tail_hides_no_batch_after_a_gap_and_no_message(
+    magic: int, gap: int, missing: int, tail: bytes, tmp_path: Path
+) -> None:
+    segment, data, expected = missing_bytes(magic, gap, missing, tail)
+    partition = segment.write(tmp_path / "orders-0", data)
     assert all(each == expected for each in in_every_way(partition, data).values())
     kbat.salvage(partition, tmp_path / "saved")
     assert offsets(tmp_path / "saved") == expected
 
 
-_DELTA = pytest.mark.xfail(reason="the last offset delta of a batch is trusted although its checksum is wrong")
-
-
-@pytest.mark.parametrize("corrupt", [pytest.param("shorter", marks=_DELTA), "longer"])
+@pytest.mark.parametrize("corrupt", ["shorter", "longer"])
 def test_corruption_does_not_decide_which_replica_is_longer(corrupt: str, tmp_path: Path) -> None:
     """The last offset delta of the shorter one is too high, or a length in the longer one leads past its end."""
     for name, count in (("shorter", 10), ("longer", 30)):

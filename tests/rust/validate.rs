@@ -119,7 +119,7 @@ fn offsets_and_counts_must_agree() {
         match words {
             "" => drop(accepted(&bytes, &settings())),
             "MISSING" => {
-                drop(check_refusal(&bytes, &settings(), ErrorCode::InvalidRecord, "declares a record count of 6"))
+                drop(check_refusal(&bytes, &settings(), ErrorCode::InvalidRecord, "declares a record count of 6"));
             }
             words => drop(check_refusal(&bytes, &settings(), ErrorCode::InvalidRecord, words)),
         }

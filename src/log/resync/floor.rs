@@ -27,7 +27,6 @@ impl Floor {
     }
 
     /// The offset after the last batch, according to its header.
-    #[cfg_attr(not(feature = "arrow"), expect(dead_code, reason = "only scans use it"))]
     pub(crate) fn next(self) -> Option<i64> {
         self.next
     }

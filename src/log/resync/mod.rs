@@ -296,7 +296,7 @@ impl Search<'_> {
             let after = at.saturating_add(u64_of(header.size));
             let is_cut = after > self.end;
             // R10: the size leads into a value
-            if self.payload.holds(self.source, &mut self.hops, at)? {
+            if self.payload.holds(self.source, &mut self.hops, (at, after))? {
                 return Ok(None);
             }
             if is_cut || (self.budget.affords(u64_of(header.size)) && self.is_crc_right(&header)?) {
@@ -328,7 +328,7 @@ impl Search<'_> {
             let leads = header.magic == 2 && chain.end == ChainEnd::Exact && chain.position == goal;
             if leads
                 && !is_counted(self.source, &mut self.hops, header.position, goal)?
-                && !self.payload.holds(self.source, &mut self.hops, header.position)?
+                && !self.payload.holds(self.source, &mut self.hops, extent(&header))?
             {
                 return Ok(Next::Batch(header.position));
             }
@@ -423,7 +423,7 @@ impl Search<'_> {
         }
         // R6: a part of a compressed set that looks like a message may have any offset
         if header.magic < 2 && !self.is_floor_known && header.base_offset > MAX_GUESSED_OFFSET {
-            return Ok(Verdict::Refuse { go_on: chain.position });
+            return Ok(Verdict::Refuse { go_on: chain.sure.0 });
         }
         // R7
         if self.is_cautious {
@@ -440,12 +440,12 @@ impl Search<'_> {
             return Ok(Verdict::Take);
         }
         // R10
-        if self.payload.holds(self.source, &mut self.hops, header.position)? {
-            return Ok(Verdict::Refuse { go_on: chain.position });
+        if self.payload.holds(self.source, &mut self.hops, extent(header))? {
+            return Ok(Verdict::Refuse { go_on: chain.sure.0 });
         }
         // R11: the message may be one of a compressed set, and there is no floor to rule that out
         if chain.end == ChainEnd::Broken && header.magic < 2 && !self.is_floor_known {
-            return Ok(Verdict::Refuse { go_on: chain.position });
+            return Ok(Verdict::Refuse { go_on: chain.sure.0 });
         }
         // R13, R12
         Ok(if chain.end == ChainEnd::Broken { Verdict::Hold(chain) } else { Verdict::Take })
@@ -539,6 +539,11 @@ impl Search<'_> {
         update(&mut digest, self.source, start, end)?;
         Ok(digest.value() == header.crc)
     }
+}
+
+/// The positions at which a batch starts and ends.
+fn extent(header: &BatchHeader) -> (u64, u64) {
+    (header.position, header.position.saturating_add(u64_of(header.size)))
 }
 
 /// Returns the first plausible header that starts in the first `starts` bytes, and the number of bytes before it.

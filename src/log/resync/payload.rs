@@ -21,15 +21,20 @@ impl Payload {
         Self { damaged, record: Some(damaged.saturating_add(u64_of(BATCH_HEADER_LEN))) }
     }
 
-    /// Whether a record of the damaged batch extends past `position` (rule R10). `position` must not decrease between
-    /// calls.
-    pub(super) fn holds(&mut self, source: &dyn ReadAt, window: &mut ChunkCache, position: u64) -> Result<bool> {
+    /// Whether a record of the damaged batch contains the candidate from `position` to `candidate_end` (rule R10).
+    /// `position` must not decrease between calls.
+    pub(super) fn holds(
+        &mut self,
+        source: &dyn ReadAt,
+        window: &mut ChunkCache,
+        (position, candidate_end): (u64, u64),
+    ) -> Result<bool> {
         let magic = window.bytes_from(source, self.damaged, HEADER_LEN_UP_TO_MAGIC)?.get(MAGIC_POSITION).copied();
         // a damaged magic may have been any
         let may_be = |known: u8| magic.is_none_or(|magic| magic == known || magic > 2);
         let key_of = |known: u8, key: u64| may_be(known).then(|| self.damaged.saturating_add(key));
         for key in [key_of(0, 18), key_of(1, 26)].into_iter().flatten() {
-            if self.message_holds(source, window, key, position)? {
+            if self.message_holds(source, window, key, (position, candidate_end))? {
                 return Ok(true);
             }
         }
@@ -41,15 +46,21 @@ impl Payload {
             if let Some(record) = &record
                 && record.end > position
             {
-                return record.is_whole(source, window);
+                return Ok(record.end >= candidate_end && record.is_whole(source, window)?);
             }
             self.record = record.map(|record| record.end);
         }
         Ok(false)
     }
 
-    /// Whether a v0 or v1 message with its key length at position `key` extends past `position`.
-    fn message_holds(&self, source: &dyn ReadAt, window: &mut ChunkCache, key: u64, position: u64) -> Result<bool> {
+    /// Whether a v0 or v1 message with its key length at position `key` contains the candidate.
+    fn message_holds(
+        &self,
+        source: &dyn ReadAt,
+        window: &mut ChunkCache,
+        key: u64,
+        (position, candidate_end): (u64, u64),
+    ) -> Result<bool> {
         let Some(key_length) = length_at(window.bytes_from(source, key, 4)?) else { return Ok(false) };
         let Ok(key_len) = u64::try_from(key_length.max(0)) else { return Ok(false) };
         let value = key.saturating_add(4).saturating_add(key_len);
@@ -60,7 +71,7 @@ impl Payload {
         let end = value.saturating_add(4).saturating_add(u64::try_from(value_length).unwrap_or(0));
         let size = length_at(window.bytes_from(source, self.damaged.saturating_add(8), 4)?).unwrap_or(0);
         let frame_end = self.damaged.saturating_add(12).saturating_add(u64::try_from(size).unwrap_or(0));
-        Ok(end > position && (end <= source.byte_len()? || end == frame_end))
+        Ok(end > position && end >= candidate_end && (end <= source.byte_len()? || end == frame_end))
     }
 }
 

@@ -417,3 +417,18 @@ fn a_good_batch_before_an_incomplete_one_is_found() {
     let bytes = [&[0x33_u8; 100][..], &batch(7, b"good")[..], &last[..at + inner.len() + 100]].concat();
     assert_eq!(find(&bytes, 0, Some(7)), Next::Batch(100));
 }
+
+/// R10: the damaged value seems to end inside the next batch, and the chain ends in a second damaged batch.
+#[test]
+fn batches_between_two_damaged_ones_are_found() {
+    let value: Vec<u8> = (0..2000_u32).map(|index| u8::try_from(index * index % 251).unwrap()).collect();
+    let without_a_byte = |offset: i64| {
+        let mut bytes = batch(offset, &value);
+        bytes.remove(300);
+        bytes
+    };
+    let first = without_a_byte(1);
+    let good: Vec<u8> = (2..6).flat_map(|offset| batch(offset, b"good")).collect();
+    let bytes = [first.as_slice(), &good, &without_a_byte(6), &batch(7, b"last")].concat();
+    assert_eq!(find(&bytes, 0, Some(1)), Next::Batch(u64_of(first.len())));
+}

@@ -97,12 +97,21 @@ impl Segment {
                 return Ok(Some(OffsetPlace { position, base_offset, last_offset, size, index: start.index }));
             }
         }
+        self.check_last(last, reader.remainder_len())?;
+        Ok(None)
+    }
+
+    /// Fails if the search ended before the end of the segment: at a corrupt length, or after a corrupt batch.
+    fn check_last(&self, last: Option<BatchHeader>, bytes_left: u64) -> Result<()> {
         if let Some(last) = last
             && !self.is_intact(&last)?
         {
             self.end_before(&last)?;
         }
-        Ok(None)
+        if bytes_left > 0 {
+            self.check_end(bytes_left, last.map_or(self.base_offset(), |last| last.next_offset()))?;
+        }
+        Ok(())
     }
 
     /// Finds the first record, in log order, whose timestamp is `timestamp` or larger and whose offset is
@@ -115,9 +124,10 @@ impl Segment {
         let mut reader = self.headers()?;
         let start = self.start_at_timestamp(&mut reader, timestamp, starting_offset)?;
         reader.seek(start.position);
-        let (mut bytes, mut scratch) = (Vec::new(), Scratch::new());
+        let (mut bytes, mut scratch, mut last) = (Vec::new(), Scratch::new(), None);
         while let Some(header) = reader.next_header() {
             let header = header?;
+            last = Some(header);
             if header.max_timestamp() < timestamp || header.last_offset() < starting_offset {
                 continue;
             }
@@ -129,6 +139,7 @@ impl Segment {
                 return Ok(Some(TimestampPlace { timestamp, offset, leader_epoch, index: start.index }));
             }
         }
+        self.check_last(last, reader.remainder_len())?;
         Ok(None)
     }
 
@@ -201,7 +212,7 @@ impl Segment {
     fn check_end(&self, bytes_left: u64, end_offset: i64) -> Result<()> {
         let file = PositionedFile::open(self.path())?;
         let position = file.len()?.saturating_sub(bytes_left);
-        match SegmentTail::search(&file, position, Some(end_offset), &mut Resync::new(self.limits()))? {
+        match SegmentTail::search(&file, position, Some(end_offset), self.limits())? {
             SegmentTail::Corrupt { .. } => {
                 let error = Error::new(ErrorKind::CutBatch).at(position).in_batch(end_offset).in_field("size");
                 Err(error.with_path(self.path()))

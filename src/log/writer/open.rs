@@ -9,11 +9,9 @@ use super::state::PartitionState;
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::PositionedFile;
 use crate::io::atomic::sync_directory;
-use crate::limits::Limits;
 use crate::log::checkpoint::PartitionMetadata;
 use crate::log::inventory::Inventory;
 use crate::log::reader::SegmentReader;
-use crate::log::resync::Resync;
 use crate::log::running_broker::refuse_running_broker;
 use crate::log::tail::SegmentTail;
 use crate::store::listing::refuse_log_directory;
@@ -105,16 +103,8 @@ fn check_tail(segment: &ActiveSegment, end_offset: i64, options: &LogWriterOptio
         let message = format!("the segment is {what}, not a log, and opening it for writing would empty it");
         return Err(Error::new(ErrorKind::InvalidFile(message)).with_path(segment.path()));
     }
-    let mut resync = Resync::new(&options.limits);
-    let next = match SegmentTail::search(&file, segment.size(), Some(end_offset), &mut resync)? {
-        SegmentTail::Corrupt { next } => Some(next),
-        // a batch over the limit must not be removed either
-        SegmentTail::Partial => {
-            Resync::new(&Limits { batch_len: usize::MAX, ..options.limits.clone() }).any_batch(&file, segment.size())?
-        }
-        SegmentTail::Clean | SegmentTail::Zeros => None,
-    };
-    let Some(next) = next else { return Ok(()) };
+    let tail = SegmentTail::search(&file, segment.size(), Some(end_offset), &options.limits)?;
+    let SegmentTail::Corrupt { next } = tail else { return Ok(()) };
     let message = format!(
         "corruption is followed by a complete batch at byte {next}, which opening the log for writing would \
          delete; salvage copies all complete batches to another directory, recover truncates the log here as a \
