@@ -7,9 +7,9 @@ use pyo3::types::{PyInt, PyString};
 /// Numbers that are seconds since the epoch for times after 2001. As milliseconds they would be times before March
 /// 1973, long before Kafka existed. Bounds of reads reject all of them.
 const SECONDS: std::ops::Range<i64> = 1_000_000_000..100_000_000_000;
-/// Seconds since the epoch from 2008 to 2036. Writers and lookups reject only these, because a record may have any
+/// Seconds since the epoch from 2017 to 2033. Writers and lookups reject only these, because a record may have any
 /// timestamp.
-const SECONDS_NOW: std::ops::Range<i64> = 1_200_000_000..2_100_000_000;
+const SECONDS_NOW: std::ops::Range<i64> = 1_500_000_000..2_000_000_000;
 /// Milliseconds from 2001 to 2100.
 const MILLISECONDS: std::ops::Range<i64> = 1_000_000_000_000..4_102_444_800_000;
 

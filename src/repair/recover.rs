@@ -26,7 +26,7 @@ use crate::repair::report::{DroppedRange, RepairReport, RepairedSegment};
 use crate::repair::salvage::refuse_nothing_kept;
 use crate::store::listing::refuse_log_directory;
 use crate::store::names::{LEADER_EPOCHS, LogFile, LogFileKind, MAX_SEGMENT_LEN, stops_a_broker};
-use crate::store::refuse_foreign_directory;
+use crate::store::{foreign_file, refuse_foreign_directory};
 
 /// Options of [`recover`].
 #[derive(Debug, Clone)]
@@ -120,7 +120,7 @@ pub fn recover(path: impl AsRef<Path>, options: &RecoverOptions, progress: &mut 
     };
     recovery.segments(&inventory, progress)?;
     if !options.dry_run {
-        recovery.refuse_no_log()?;
+        recovery.refuse_no_log(in_place)?;
     }
     let mut report = recovery.finish(&inventory, in_place)?;
     report.files.splice(0..0, changes);
@@ -209,10 +209,13 @@ impl Recovery {
         self.snapshot(self.end_offset)
     }
 
-    /// Refuses to truncate everything if no batch is complete, because the files are not a log. A broker would empty
-    /// them.
-    fn refuse_no_log(&self) -> Result<()> {
+    /// Refuses files that are not a log, such as texts. In place, refuses to truncate everything if no batch is
+    /// complete. A broker would empty both.
+    fn refuse_no_log(&self, in_place: bool) -> Result<()> {
         for dropped in &self.report.dropped {
+            if !in_place && foreign_file(&dropped.path)?.is_none() {
+                return Ok(());
+            }
             let file = PositionedFile::open(&dropped.path)?;
             if SegmentTail::any_batch(&file, dropped.position)?.is_some() {
                 return Ok(());

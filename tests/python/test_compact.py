@@ -373,7 +373,7 @@ def test_compact_target_that_is_not_empty_or_source_without_segments_is_refused(
     (tmp_path / "full" / "file").write_text("mine")
     with pytest.raises(ValueError, match="not empty"):
         kbat.compact(log.directory, tmp_path / "full")
-    with pytest.raises(ValueError, match="no segment"):
+    with pytest.raises(ValueError, match="a log directory, not a partition"):
         kbat.compact(tmp_path, tmp_path / "out")
     with pytest.raises(FileNotFoundError):
         kbat.compact(tmp_path / "missing", tmp_path / "out")

@@ -45,7 +45,7 @@ def test_convert_for_a_fetch_drops_earlier_records() -> None:
         (-1, {}, ValueError, "use 0, 1 or 2"),
         (1, {"compression": "zstd"}, ValueError, "zstd compression is not supported"),
         (1, {"compression": "zip"}, ValueError, "unknown compression"),
-        (2, {"level": 3}, ValueError, "a level needs a compression"),
+        (2, {"level": 3}, ValueError, "level needs a codec"),
         (2, {"compression": "gzip", "first_offset": 0}, ValueError, "keeps the codecs"),
     ],
 )

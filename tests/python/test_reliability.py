@@ -508,7 +508,7 @@ def test_good_batches_between_two_corrupt_ones_are_kept(tmp_path: Path) -> None:
     assert offsets(tmp_path / "saved") == expected
 
 
-_TAILS = pytest.mark.parametrize("tail", [batch(99, value=b"torn" * 20)[:90], bytes(10)], ids=["torn", "zeros"])
+_SHORT_TAILS = pytest.mark.parametrize("tail", [batch(99, value=b"torn" * 20)[:90], bytes(10)], ids=["torn", "zeros"])
 
 
 def missing_bytes(magic: int, gap: int, missing: int, tail: bytes) -> tuple[Bytes, bytes, list[int]]:
@@ -520,7 +520,7 @@ def missing_bytes(magic: int, gap: int, missing: int, tail: bytes) -> tuple[Byte
     return Bytes([first, second, large, *good]), data, [0, 1, *range(3 + gap, 7 + gap)]
 
 
-@_TAILS
+@_SHORT_TAILS
 @pytest.mark.parametrize(("magic", "gap", "missing"), [(2, 1, 2), (2, 50, 1500), (1, 0, 1500), (0, 0, 1500)])
 def test_a_tail_is_no_reason_to_end_silently(magic: int, gap: int, missing: int, tail: bytes, tmp_path: Path) -> None:
     segment, data, _ = missing_bytes(magic, gap, missing, tail)
@@ -538,7 +538,7 @@ def test_a_tail_is_no_reason_to_end_silently(magic: int, gap: int, missing: int,
 _AMBIGUOUS = pytest.mark.xfail(reason="the good batches may also be in the value of an incomplete batch")
 
 
-@_TAILS
+@_SHORT_TAILS
 @pytest.mark.parametrize(
     ("magic", "gap", "missing"),
     [

@@ -245,7 +245,7 @@ def test_verify_a_level_above_the_log_directory_says_so(tmp_path: Path) -> None:
     partition(tmp_path, (0, batches(0, 3))).rename(tmp_path / "a-0")
     (tmp_path / "data").mkdir()
     (tmp_path / "a-0").rename(tmp_path / "data" / "a-0")
-    with pytest.raises(ValueError, match="the segments are in a subdirectory: name .*data"):
+    with pytest.raises(ValueError, match=r"the segments are in a subdirectory: name .*data"):
         kbat.verify(tmp_path)
 
 

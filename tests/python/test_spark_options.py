@@ -138,6 +138,7 @@ def test_options_good_value_is_parsed(name: str) -> None:
         ("kafka.isolation.level", "2", "option kafka.isolation.level='2': must be read_uncommitted or read_committed"),
         ("startingOffsetsByTimestampStrategy", "earliest", "must be error or latest"),
         ("includeHeader", "true", "unknown option includeHeader; did you mean includeHeaders?"),
+        ("topics", "orders", "unknown option topics (Spark lower-cased it); did you mean subscribe?"),
         ("includeheader", "true", "unknown option includeheader (Spark lower-cased it); did you mean includeHeaders?"),
         ("nonsenses", "true", f"; the options are: {', '.join(OPTION_NAMES)}"),
         ("replicas", "all", "option replicas='all': must be error or longest"),

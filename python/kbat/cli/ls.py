@@ -73,6 +73,12 @@ def ls(
             if _list_partitions(path, kbat.LogDirectory(path, **chosen), as_json=json, wide=wide):
                 return
         raise
+    except PermissionError as error:
+        # one partition that can't be read does not hide the others
+        if str(error.filename) == str(path) or not path.is_dir():
+            raise
+        _list_partitions(path, kbat.LogDirectory(path, **chosen), as_json=json, wide=wide)
+        return
     if path.is_file():
         _list_segments(path, kbat.Segment(path), as_json=json, wide=wide)
     elif any(Path(segment.path).parent == path for segment in segments):

@@ -60,6 +60,10 @@ def verify(
         warnings = locate([path], **chosen).warnings
     except NothingToReadError as error:
         nothing = error
+    except PermissionError as error:
+        # the report has a finding for a file or partition that can't be read
+        if str(error.filename) == str(path):
+            raise
     with progress("verifying") as callback:
         report = kbat.verify(path, progress=callback, **chosen)
     if nothing is not None:

@@ -66,10 +66,13 @@ def _parse(item: Field[Any], name: str, text: str) -> object:
 
 # Options that Spark adds for a table.
 _OF_TABLES = ("owner", "location", "provider")
+# Arguments of kbat.scan, and the options that they correspond to.
+_OF_SCANS = {"topics": "subscribe", "partitions": "assign"}
 
 
 def _unknown(name: str, table: type[Any], known: Mapping[str, Field[Any]]) -> str:
-    near = difflib.get_close_matches(name.lower(), known, n=1)
+    of_scan = _OF_SCANS.get(name.lower(), "")
+    near = [of_scan] if of_scan in known else difflib.get_close_matches(name.lower(), known, n=1)
     # Spark passes the names in lower case
     shown = f"kbat: unknown option {name}" + (" (Spark lower-cased it)" if name.islower() else "")
     if name.lower() in _OF_TABLES:

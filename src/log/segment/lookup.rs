@@ -150,7 +150,10 @@ impl Segment {
     pub fn end_offset(&self) -> Result<i64> {
         // the last batch, the one before it, and the offset after the batch before that one
         let (mut last, mut before, mut earlier) = (None::<BatchHeader>, None::<BatchHeader>, self.base_offset());
+        let mut falls_count = 0_u32;
         let bytes_left = self.walk_tail(|header| {
+            let falls = last.is_some_and(|last| header.last_offset() < last.next_offset());
+            falls_count = falls_count.saturating_add(u32::from(falls));
             earlier = before.map_or(earlier, |before| before.next_offset());
             (before, last) = (last, Some(*header));
         })?;
@@ -159,7 +162,8 @@ impl Segment {
             let offset = last.last_offset();
             // unless the previous offset is the corrupt one, and this batch continues the batches before it
             let continues = |before: BatchHeader| before.base_offset > earlier && offset >= earlier;
-            before.is_some_and(|before| offset < before.next_offset() && !continues(before))
+            // unless earlier offsets fall too, as in requests of producers
+            falls_count == 1 && before.is_some_and(|before| offset < before.next_offset() && !continues(before))
         };
         if let Some(last) = last.filter(falls) {
             let kind = ErrorKind::InvalidValue {
@@ -227,7 +231,9 @@ impl Segment {
     /// # Errors
     /// Corruption in the segment; I/O errors.
     pub fn largest_timestamp(&self) -> Result<TimeEntry> {
-        Ok(self.walk_timestamps()?.largest)
+        let times = self.walk_timestamps()?;
+        self.check_last(times.last, times.bytes_left)?;
+        Ok(times.largest)
     }
 
     /// Whether the first batch is a v2 batch. The timestamps in the wrapper of a v1 set were written by the client, so
