@@ -178,8 +178,8 @@ class SegmentPlaces:
             for (position, size, base_offset, last_offset, crc_ok, count), next_start in itertools.zip_longest(
                 listed, starts
             )
-            # if only the records are corrupt, the header has their number and leads to the next batch
-            if crc_ok or (next_start == position + size and count == last_offset - (base_offset or 0) + 1)
+            # if only the records are corrupt, the header has their number and leads to the next batch, if there is one
+            if crc_ok or (next_start in {None, position + size} and count == last_offset - (base_offset or 0) + 1)
         ]
 
     @functools.cached_property
