@@ -367,3 +367,20 @@ def test_nothing_is_written_into_a_partition(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match="which is only read: name a directory outside it"):
             write(log, log / "deeper" / "out")
     assert content(log) == before
+
+
+def test_recover_refuses_a_file_without_batches(tmp_path: Path) -> None:
+    """A text always. Other bytes only in place: in another directory they become an empty log, as in a broker."""
+    partition = tmp_path / "a-0"
+    partition.mkdir()
+    segment = partition / f"{0:020}.log"
+    segment.write_text("see the other disk\n" * 10)
+    with pytest.raises(kbat.KbatError, match="text file"):
+        kbat.recover(partition, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    noise = bytes(index * 7 % 256 | 0x80 for index in range(300))
+    segment.write_bytes(noise)
+    with pytest.raises(kbat.KbatError, match="nothing to keep"):
+        kbat.recover(partition, in_place=True)
+    assert segment.read_bytes() == noise
+    assert [dropped.length for dropped in kbat.recover(partition, tmp_path / "out").dropped] == [len(noise)]
