@@ -5,6 +5,7 @@ use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
+use crate::format::header::HEADER_LEN_UP_TO_MAGIC;
 use crate::io::PositionedFile;
 use crate::io::Progress;
 use crate::io::lock::DirectoryLock;
@@ -26,7 +27,7 @@ use crate::repair::report::{DroppedRange, RepairReport, RepairedSegment};
 use crate::repair::salvage::refuse_nothing_kept;
 use crate::store::listing::refuse_log_directory;
 use crate::store::names::{LEADER_EPOCHS, LogFile, LogFileKind, MAX_SEGMENT_LEN, stops_a_broker};
-use crate::store::{foreign_file, refuse_foreign_directory};
+use crate::store::refuse_foreign_directory;
 
 /// Options of [`recover`].
 #[derive(Debug, Clone)]
@@ -209,14 +210,14 @@ impl Recovery {
         self.snapshot(self.end_offset)
     }
 
-    /// Refuses files that are not a log, such as texts. In place, refuses to truncate everything if no batch is
-    /// complete. A broker would empty both.
+    /// Refuses files that do not begin like a log, such as texts. In place, refuses to truncate everything if no batch
+    /// is complete. A broker would empty both.
     fn refuse_no_log(&self, in_place: bool) -> Result<()> {
         for dropped in &self.report.dropped {
-            if !in_place && foreign_file(&dropped.path)?.is_none() {
+            let file = PositionedFile::open(&dropped.path)?;
+            if !in_place && begins_like_a_batch(&file)? {
                 return Ok(());
             }
-            let file = PositionedFile::open(&dropped.path)?;
             if SegmentTail::any_batch(&file, dropped.position)?.is_some() {
                 return Ok(());
             }
@@ -373,6 +374,14 @@ impl Recovery {
         }
         Ok(report)
     }
+}
+
+/// Whether a file begins with the offset or the magic of a batch, even if the other one is corrupt.
+fn begins_like_a_batch(file: &PositionedFile) -> Result<bool> {
+    let mut head = [0; HEADER_LEN_UP_TO_MAGIC];
+    let is_whole = file.read_at(&mut head, 0)? == head.len();
+    let has_offset = head.first_chunk().is_some_and(|offset| (0..1 << 48).contains(&i64::from_be_bytes(*offset)));
+    Ok(is_whole && (has_offset || head.last().is_some_and(|magic| *magic <= 2)))
 }
 
 /// Returns the last offset of a file whose batches are readable from a position to the end.

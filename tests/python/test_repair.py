@@ -370,17 +370,21 @@ def test_nothing_is_written_into_a_partition(tmp_path: Path) -> None:
 
 
 def test_recover_refuses_a_file_without_batches(tmp_path: Path) -> None:
-    """A text always. Other bytes only in place: in another directory they become an empty log, as in a broker."""
+    """In place always. In another directory, the only batch may be corrupt: the log becomes empty, as in a broker."""
     partition = tmp_path / "a-0"
     partition.mkdir()
     segment = partition / f"{0:020}.log"
-    segment.write_text("see the other disk\n" * 10)
-    with pytest.raises(kbat.KbatError, match="text file"):
-        kbat.recover(partition, tmp_path / "out")
+    builder = kbat.BatchBuilder()
+    builder.append(None, b"value", timestamp=1_700_000_000_000)
+    batch = bytearray(builder.finish())
+    batch[-1] ^= 1
+    for content, reason in ((b"see the other disk\n" * 10, "text file"), (bytes(range(200, 256)), "nothing to keep")):
+        segment.write_bytes(content)
+        with pytest.raises(kbat.KbatError, match=reason):
+            kbat.recover(partition, tmp_path / "out")
     assert not (tmp_path / "out").exists()
-    noise = bytes(index * 7 % 256 | 0x80 for index in range(300))
-    segment.write_bytes(noise)
+    segment.write_bytes(batch)
     with pytest.raises(kbat.KbatError, match="nothing to keep"):
         kbat.recover(partition, in_place=True)
-    assert segment.read_bytes() == noise
-    assert [dropped.length for dropped in kbat.recover(partition, tmp_path / "out").dropped] == [len(noise)]
+    assert segment.read_bytes() == batch
+    assert [dropped.length for dropped in kbat.recover(partition, tmp_path / "out").dropped] == [len(batch)]
