@@ -25,7 +25,7 @@ use crate::python::source::{Source, source};
 
 /// Iterate over the batches of a buffer or a file, of any message format and in any order.
 ///
-/// Only headers are parsed, although a file is read into memory whole; ``scan(view="batches")`` reads only the
+/// Only headers are parsed, although the whole file is read into memory; ``scan(view="batches")`` reads only the
 /// headers of a file. Iterating a batch decompresses its records; accessing a field of a record copies its bytes.
 /// Bad records or a bad checksum never end this iteration; iterating the batch raises the error.
 ///

@@ -1,4 +1,4 @@
-//! `kbat.ProducerSnapshot` and `kbat.Checkpoint`: files that are read into memory whole.
+//! `kbat.ProducerSnapshot` and `kbat.Checkpoint`: files that are read into memory as a whole.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -135,7 +135,7 @@ fn between(base_offset: i64, path: &Path, log: &Log, gaps: &mut Vec<Finding>, re
     let (severity, kind) = (Severity::Warning, "segment_gap");
     let lost = base_offset.saturating_sub(1);
     let message = format!(
-        "offsets {expected} to {lost} are in no segment: normal in a compacted log, otherwise a file is missing"
+        "offsets {expected} to {lost} are in no segment: normal after compaction or salvage, otherwise a file is missing"
     );
     gaps.push(Finding { severity, kind, path, position: None, offset, message });
 }

@@ -247,10 +247,12 @@ impl SegmentCheck<'_, '_> {
             self.log.compacted = true;
             let last = first.saturating_sub(1);
             let message = match self.gap_count {
-                1 => format!("offsets {expected} to {last} are missing between batches: normal in a compacted log"),
+                1 => format!(
+                    "offsets {expected} to {last} are missing between batches: normal after compaction or salvage"
+                ),
                 count => format!(
-                    "{count} gaps between batches, the first from offset {expected} to {last}: normal in a \
-                     compacted log"
+                    "{count} gaps between batches, the first from offset {expected} to {last}: normal after \
+                     compaction or salvage"
                 ),
             };
             self.add(Severity::Info, "offset_gap", (position, Some(expected)), message);
