@@ -535,6 +535,17 @@ def test_a_tail_is_no_reason_to_end_silently(magic: int, gap: int, missing: int,
         kbat.LogWriter(partition)
 
 
+@pytest.mark.parametrize("magic", [0, 1, 2])
+def test_zeros_after_good_batches_are_no_reason_to_end_silently(magic: int, tmp_path: Path) -> None:
+    """The length of the third batch leads into the zeros of a preallocated file."""
+    segment, data, _ = missing_bytes(magic, 0, 1500, bytes(4096))
+    partition = segment.write(tmp_path / "orders-0", data)
+    with pytest.raises(kbat.KbatError):
+        kbat.scan(partition).to_pyarrow()
+    with pytest.raises(kbat.KbatError):
+        _ = kbat.PartitionLog(partition).end_offset
+
+
 _AMBIGUOUS = pytest.mark.xfail(reason="the good batches may also be in the value of an incomplete batch")
 
 

@@ -201,7 +201,11 @@ impl Segment {
     fn end_before(&self, last: &BatchHeader) -> Result<i64> {
         let file = PositionedFile::open(self.path())?;
         let after = last.position().saturating_add(u64_of(last.size()));
-        let hidden = Resync::new(self.limits()).find_batch(&file, last.position(), Some(last.base_offset))?;
+        let found = Resync::new(self.limits()).find_batch(&file, last.position(), Some(last.base_offset))?;
+        let hidden = match found {
+            None => SegmentTail::any_batch(&file, last.position())?,
+            found => found,
+        };
         if hidden.is_none() && SegmentTail::at(&file, after)? == SegmentTail::Zeros {
             return Ok(last.base_offset().unwrap_or_else(|| last.last_offset()));
         }
