@@ -299,6 +299,16 @@ def test_verify_tells_of_a_link_to_nothing_and_goes_on(tmp_path: Path) -> None:
             tool(place, tmp_path / "out")
 
 
+def test_verify_reports_a_partition_that_is_a_link_to_nothing(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    partition(tmp_path / "logs", (0, batches(0, 3)))
+    (tmp_path / "logs" / "x-0").symlink_to(tmp_path / "not-mounted")
+    report = kbat.verify(tmp_path / "logs")
+    found = [(item.severity, item.kind) for item in report.findings if item.path == str(tmp_path / "logs" / "x-0")]
+    assert found == [("error", "unreadable")]
+    assert report.batch_count == 3
+
+
 def test_verify_names_what_a_killed_spark_write_left(tmp_path: Path) -> None:
     for name in ("a-0", ".kbat-0123456789abcdef0123456789abcdef/0-0/a-0"):
         (tmp_path / name).mkdir(parents=True)

@@ -21,13 +21,15 @@ const SPARK_JOB: &str = ".kbat-";
 const CLEAN_SHUTDOWN: &str = ".kafka_cleanshutdown";
 const META_PROPERTIES: &str = "meta.properties";
 
-/// The directories in a directory, sorted.
+/// The directories in a directory, sorted, and links of partitions that lead nowhere.
 pub(crate) fn directories(path: &Path) -> Result<Vec<PathBuf>> {
     let read = || {
         let mut found = Vec::new();
         for entry in fs::read_dir(path)? {
             let path = entry?.path();
-            if path.is_dir() {
+            let is_partition =
+                || path.file_name().is_some_and(|name| PartitionDirectory::parse(&name.to_string_lossy()).is_some());
+            if path.is_dir() || path.is_symlink() && !path.exists() && is_partition() {
                 found.push(path);
             }
         }
