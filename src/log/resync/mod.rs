@@ -71,6 +71,7 @@
 //! followed further counts as ending exactly.
 
 mod candidate;
+mod chain;
 mod checksum;
 mod floor;
 mod payload;
@@ -84,6 +85,7 @@ use crate::limits::Limits;
 use crate::num::u64_of;
 
 use candidate::{Bounds, HEAD_LEN, candidate, crc_start};
+use chain::{Chain, ChainEnd, Held, choose};
 use checksum::{Proof, update};
 pub(crate) use floor::Floor;
 use payload::{Payload, is_counted, len_between};
@@ -231,33 +233,6 @@ struct Search<'a> {
     damaged_header: Option<BatchHeader>,
     /// Whether to accept batches that may be in a value of the damaged batch (R7).
     is_cautious: bool,
-}
-
-/// How the chain of a candidate ends.
-#[derive(Clone, Copy, PartialEq)]
-enum ChainEnd {
-    /// At the end of the input, in zeros, at the result of R1, or farther away than a batch can be long.
-    Exact,
-    /// In a batch that extends past the end of the input.
-    Cut,
-    /// Anywhere else.
-    Broken,
-}
-
-/// The chain of a candidate.
-struct Chain {
-    end: ChainEnd,
-    /// The position that sizes lead to.
-    position: u64,
-    /// The position and offset up to which the chain is certain. Excludes a last batch with a wrong checksum, because
-    /// its size may be damaged.
-    sure: (u64, i64),
-}
-
-/// A candidate that R13 holds.
-struct Held {
-    header: BatchHeader,
-    chain: Chain,
 }
 
 enum Verdict {
@@ -458,69 +433,6 @@ impl Search<'_> {
         self.cut.is_none_or(|cut| header.base_offset >= cut.next_offset())
     }
 
-    /// Follows the chain of a candidate.
-    fn follow(&mut self, first: &BatchHeader) -> Result<Chain> {
-        let furthest = self.damaged.saturating_add(u64_of(self.budget.batch_len));
-        let mut position = first.position.saturating_add(u64_of(first.size));
-        // offsets are not part of the checksum: a damaged one must not break the chain, so the one before it is a
-        // lower bound too
-        let (mut next_offset, mut before) = (first.next_offset(), first.base_offset);
-        // the last batch after the first, and the offset before it
-        let mut last: Option<(BatchHeader, i64)> = None;
-        let end = loop {
-            if position == self.end
-                || self.goal == Some(position)
-                || position > furthest
-                || !self.budget.affords(HOP_WORK)
-            {
-                break ChainEnd::Exact;
-            }
-            let (bounds, lower) = (self.bounds(next_offset, true), self.bounds(before, true));
-            let head = self.hops.bytes_from(self.source, position, HEAD_LEN)?;
-            let mut header = candidate(head, position, &bounds);
-            if header.is_none() {
-                header = candidate(head, position, &lower);
-                // unless the chain so far is a value: the log that continues after it may have earlier offsets
-                if header.is_some() && is_counted(self.source, &mut self.hops, first.position, position)? {
-                    break ChainEnd::Broken;
-                }
-            }
-            let Some(header) = header else {
-                let is_cut = self.end.saturating_sub(position) < u64_of(HEAD_LEN);
-                break match self.is_zero_from(position)? {
-                    true => ChainEnd::Exact,
-                    false if is_cut => ChainEnd::Cut,
-                    false => ChainEnd::Broken,
-                };
-            };
-            let after = position.saturating_add(u64_of(header.size));
-            if after > self.end {
-                break ChainEnd::Cut;
-            }
-            last = Some((header, next_offset));
-            before = next_offset.min(header.base_offset);
-            (position, next_offset) = (after, header.next_offset());
-        };
-        let mut sure = (position, next_offset);
-        if let Some((header, offset)) = last
-            && end == ChainEnd::Broken
-            && self.budget.affords(u64_of(header.size))
-            && !self.is_crc_right(&header)?
-        {
-            sure = (header.position, offset);
-        }
-        Ok(Chain { end, position, sure })
-    }
-
-    /// Whether zeros start at a position, more of them than a header could start with. Checks at most [`HOP_LEN`]
-    /// bytes.
-    fn is_zero_from(&mut self, position: u64) -> Result<bool> {
-        let left = len_between(position, self.end).min(HOP_LEN);
-        let bytes = self.hops.bytes_from(self.source, position, left)?;
-        let bytes = bytes.get(..left.min(bytes.len())).unwrap_or_default();
-        Ok(bytes.len() > HEADER_LEN_UP_TO_MAGIC && is_zeros(bytes))
-    }
-
     fn is_zero_to_the_end(&mut self, position: u64) -> Result<bool> {
         if self.budget.not_zero.is_some_and(|known| position <= known) {
             return Ok(false);
@@ -557,22 +469,6 @@ fn first_sane(piece: &[u8], starts: usize, position: u64, bounds: &Bounds) -> (O
         }
     }
     (None, starts)
-}
-
-/// R13: returns the position of the earliest held candidate that agrees with the ones after it. `last` is the accepted
-/// one.
-fn choose(held: &[Held], last: Option<&BatchHeader>) -> Option<u64> {
-    let mut chosen = last.copied();
-    for earlier in held.iter().rev() {
-        let agrees = chosen.is_none_or(|later| {
-            let (position, next_offset) = earlier.chain.sure;
-            later.base_offset > next_offset && later.position.saturating_sub(position) >= SMALLEST_BATCH_LEN
-        });
-        if agrees {
-            chosen = Some(earlier.header);
-        }
-    }
-    chosen.map(|header| header.position)
 }
 
 #[cfg(test)]
