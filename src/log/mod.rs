@@ -14,16 +14,17 @@ pub(crate) mod running_broker;
 pub(crate) mod segment;
 pub(crate) mod tail;
 mod uuid;
+mod window;
 mod writer;
 
 pub use headers::HeaderReader;
 pub use log_directory::{LogDirectory, OFFSET_CHECKPOINTS, StrayDirectory};
 pub use partition::PartitionLog;
-#[cfg(feature = "arrow")]
-pub(crate) use reader::Lender;
 pub use reader::SegmentReader;
 #[cfg(feature = "python")]
 pub(crate) use reader::SharedBatch;
 pub use segment::{IndexUse, OffsetPlace, Segment, TimestampPlace, split_points};
 pub use uuid::Uuid;
+#[cfg(feature = "arrow")]
+pub(crate) use window::Lender;
 pub use writer::{LogWriter, LogWriterOptions, OffsetPolicy, SyncPolicy};

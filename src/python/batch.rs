@@ -20,7 +20,8 @@ use crate::num::u64_of;
 use crate::python::errors::{OrRaise, raise};
 use crate::python::html::{self, Table};
 use crate::python::limits::{PyLimits, or_default};
-use crate::python::record::{PyRecord, PyRecordIterator};
+use crate::python::record::PyRecord;
+use crate::python::record_iterator::PyRecordIterator;
 use crate::python::source::{Source, source};
 
 /// Iterate over the batches of a buffer or a file, of any message format and in any order.

@@ -47,13 +47,10 @@ impl PyLogDirectory {
         limits: Option<PyLimits>,
     ) -> PyResult<Self> {
         let (limits, selection) = (or_default(limits), selection(py, topics, partitions, "error")?);
-        let is_selected = topics.is_some() || partitions.is_some();
         let open = || {
             let mut directory = LogDirectory::open_with(&path, &limits)?;
-            if is_selected {
-                selection.check(directory.partitions().iter().filter_map(PartitionLog::topic_partition))?;
-                directory.retain(|partition| selection.includes(partition));
-            }
+            selection.check(directory.partitions().iter().filter_map(PartitionLog::topic_partition))?;
+            directory.retain(|partition| selection.includes(partition));
             Ok(directory)
         };
         py.detach(open).map(Self).or_raise(py)

@@ -32,6 +32,7 @@ mod pickle;
 mod places;
 mod progress;
 mod record;
+mod record_iterator;
 mod repair;
 mod rewrite;
 mod scan;
@@ -58,7 +59,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<control::PyControlRecord>()?;
     module.add_class::<limits::PyLimits>()?;
     module.add_class::<record::PyRecord>()?;
-    module.add_class::<record::PyRecordIterator>()?;
+    module.add_class::<record_iterator::PyRecordIterator>()?;
     module.add_class::<segments::PySegmentFile>()?;
     module.add_function(wrap_pyfunction!(batch::read_batches, module)?)?;
     module.add_function(wrap_pyfunction!(segments::find_segments, module)?)?;

@@ -1,53 +1,50 @@
-//! `kbat.Record` and the iterator over a batch's records.
+//! `kbat.Record`.
 //!
 //! A Python iterator can't borrow, so records are spans of the batch's bytes, or of one decompressed buffer that all
 //! records of an iteration share. They are parsed in chunks with the GIL released; their bytes are copied on access.
 
-use std::cell::RefCell;
 use std::hash::{Hash, Hasher};
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
-use crate::compression::{Payload, Scratch};
-use crate::error::{Error, Result};
+use crate::compression::Scratch;
+use crate::error::Result;
 use crate::format::attributes::TimestampType;
 use crate::format::control::ControlRecord;
 use crate::format::record::{Extra, Place, Record};
-use crate::format::records::{Bookmark, Records};
 use crate::io::SharedBytes;
 use crate::python::batch::PyBatch;
 use crate::python::control::PyControlRecord;
 use crate::python::errors::OrRaise;
 use crate::python::pickle::{RecordState, record_state};
 
-/// Records parsed at a time: enough to outweigh the cost of releasing the GIL, few enough that keeping one record
-/// keeps little memory.
-const CHUNK: usize = 128;
+/// Maximum bytes of a batch for which parsing takes less time than releasing the GIL and acquiring it again.
+pub(super) const SMALL_BATCH_LEN: usize = 1024;
 
 /// A part of the shared bytes.
 #[derive(Clone, Copy)]
-struct Span {
-    start: usize,
-    len: usize,
+pub(super) struct Span {
+    pub(super) start: usize,
+    pub(super) len: usize,
 }
 
 impl Span {
     /// Computes the span of `part`, a slice of `whole`.
-    fn of(part: &[u8], whole: &[u8]) -> Self {
+    pub(super) fn of(part: &[u8], whole: &[u8]) -> Self {
         Self { start: part.as_ptr().addr().wrapping_sub(whole.as_ptr().addr()), len: part.len() }
     }
 
-    fn get(self, whole: &[u8]) -> &[u8] {
+    pub(super) fn get(self, whole: &[u8]) -> &[u8] {
         whole.get(self.start..self.start.saturating_add(self.len)).unwrap_or_default()
     }
 }
 
 /// A record without its bytes.
 #[derive(Clone, Copy)]
-struct Spans {
+pub(super) struct Spans {
     offset: i64,
     timestamp: i64,
     timestamp_type: Option<TimestampType>,
@@ -60,7 +57,7 @@ struct Spans {
 }
 
 impl Spans {
-    fn of(record: &Record<'_>, whole: &[u8]) -> Self {
+    pub(super) fn of(record: &Record<'_>, whole: &[u8]) -> Self {
         let (headers, header_count) = match record.extra {
             Extra::Headers { bytes, count } => (Span::of(bytes, whole), count),
             Extra::Message(_) => (Span { start: 0, len: 0 }, 0),
@@ -80,181 +77,12 @@ impl Spans {
 }
 
 /// Records parsed together, and the bytes that their spans refer to.
-struct Chunk {
-    bytes: SharedBytes,
-    spans: Vec<Spans>,
-    is_control: bool,
+pub(super) struct Chunk {
+    pub(super) bytes: SharedBytes,
+    pub(super) spans: Vec<Spans>,
+    pub(super) is_control: bool,
     /// The file of control records, for errors when they are parsed later.
-    path: Option<PathBuf>,
-}
-
-struct State {
-    chunk: Option<Arc<Chunk>>,
-    /// Index of the next record in the chunk.
-    next: usize,
-    bookmark: Option<Bookmark>,
-    /// Raised after the records before it.
-    error: Option<Error>,
-    ended: bool,
-}
-
-/// Iterates over the records of a batch.
-#[pyclass(frozen, name = "RecordIterator", module = "kbat")]
-pub(crate) struct PyRecordIterator {
-    batch: Py<PyBatch>,
-    /// The bytes that spans refer to: the batch's source, or the decompressed records.
-    bytes: SharedBytes,
-    /// The part of the bytes that contains the records.
-    payload: Span,
-    fault: Option<crate::compression::CodecFault>,
-    is_control: bool,
-    /// Whether the batch is uncompressed and so small that it is parsed without releasing the GIL.
-    small: bool,
-    state: Mutex<State>,
-}
-
-/// Maximum bytes of a batch for which parsing takes less time than releasing the GIL and acquiring it again.
-const SMALL_BATCH_LEN: usize = 1024;
-
-/// Runs `work` with the GIL released, unless the batch is small and not compressed.
-fn detach_unless<T: Send>(small: bool, py: Python<'_>, work: impl FnOnce() -> T + Send) -> T {
-    if small { work() } else { py.detach(work) }
-}
-
-/// The decompressed bytes of a batch and the position of its records.
-type Opened = (SharedBytes, Span, Option<crate::compression::CodecFault>, bool);
-
-fn open(batch: &PyBatch) -> Result<Opened> {
-    let core = batch.core()?;
-    let settings = batch.settings();
-    if settings.check_crc {
-        core.verify_crc()?;
-    }
-    let shared = batch.shared();
-    if !core.attributes().is_compressed() {
-        let mut scratch = Scratch::new();
-        let Payload { bytes, fault } = core.payload(&mut scratch, &settings.limits)?;
-        let span = Span::of(bytes, (*shared).as_ref());
-        return Ok((shared, span, fault, core.is_control()));
-    }
-    SCRATCH.with_borrow_mut(|scratch| {
-        let Payload { bytes, fault } = core.payload(scratch, &settings.limits)?;
-        let span = Span { start: 0, len: bytes.len() };
-        let bytes: SharedBytes = Arc::new(scratch.take(span.len, KEPT_SCRATCH_LEN));
-        Ok((bytes, span, fault, core.is_control()))
-    })
-}
-
-/// Maximum bytes of the scratch that a thread keeps between batches.
-const KEPT_SCRATCH_LEN: usize = 4 << 20;
-
-thread_local! {
-    // creating a codec's context costs more than a small batch; the records are copied because they may outlive the
-    // scratch
-    static SCRATCH: RefCell<Scratch> = RefCell::new(Scratch::new());
-}
-
-impl PyRecordIterator {
-    pub(crate) fn new(batch: &Bound<'_, PyBatch>) -> PyResult<Self> {
-        let py = batch.py();
-        let inner = batch.get();
-        let small = inner.len() <= SMALL_BATCH_LEN && inner.is_plain();
-        let (bytes, payload, fault, is_control) =
-            detach_unless(small, py, || open(inner)).map_err(|error| inner.raise(py, error))?;
-        let state = State { chunk: None, next: 0, bookmark: None, error: None, ended: false };
-        Ok(Self { batch: batch.clone().unbind(), bytes, payload, fault, is_control, small, state: Mutex::new(state) })
-    }
-
-    /// Parses as much of the next chunk as possible.
-    fn parse(&self, batch: &PyBatch, state: &mut State, spans: &mut Vec<Spans>) -> Result<()> {
-        let whole: &[u8] = (*self.bytes).as_ref();
-        let core = batch.core()?;
-        let payload = Payload { bytes: self.payload.get(whole), fault: self.fault.clone() };
-        let settings = batch.settings();
-        let check_records = settings.check_crc && core.is_legacy_wrapper();
-        let mut records = match &state.bookmark {
-            None => Records::new(&core, payload, &settings.limits)?,
-            Some(bookmark) => Records::resumed(&core, payload, &settings.limits, bookmark)?,
-        };
-        while spans.len() < CHUNK {
-            let Some(record) = records.next() else {
-                state.ended = true;
-                break;
-            };
-            let record = record?;
-            if check_records {
-                record.verify_crc()?;
-            }
-            record.headers().verify()?;
-            spans.push(Spans::of(&record, whole));
-        }
-        state.bookmark = Some(records.bookmark());
-        Ok(())
-    }
-
-    fn refill(&self, batch: &PyBatch, state: &mut State) {
-        if state.ended {
-            state.chunk = None;
-            return;
-        }
-        let mut spans = Vec::with_capacity(if self.small { 4 } else { CHUNK });
-        if let Err(error) = self.parse(batch, state, &mut spans) {
-            state.error = Some(error);
-            state.ended = true;
-        }
-        state.next = 0;
-        let path = batch.path().filter(|_| self.is_control).map(Path::to_path_buf);
-        let bytes = Arc::clone(&self.bytes);
-        state.chunk = Some(Arc::new(Chunk { bytes, spans, is_control: self.is_control, path }));
-    }
-}
-
-impl State {
-    fn take(&mut self) -> Option<PyRecord> {
-        let chunk = self.chunk.as_ref()?;
-        let index = self.next;
-        if index >= chunk.spans.len() {
-            return None;
-        }
-        self.next = index.wrapping_add(1);
-        Some(PyRecord { chunk: Arc::clone(chunk), index })
-    }
-}
-
-#[pymethods]
-impl PyRecordIterator {
-    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
-    fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyRecord>> {
-        let quick = match self.state.try_lock() {
-            Ok(mut state) => match state.take() {
-                None if state.ended && state.error.is_none() => return Ok(None),
-                quick => quick,
-            },
-            Err(_) => None,
-        };
-        if quick.is_some() {
-            return Ok(quick);
-        }
-        let next = detach_unless(self.small, py, || {
-            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-            // another thread may have refilled it in the meantime
-            if let Some(record) = state.take() {
-                return Ok(Some(record));
-            }
-            if let Some(error) = state.error.take() {
-                return Err(error);
-            }
-            self.refill(self.batch.get(), &mut state);
-            match state.take() {
-                Some(record) => Ok(Some(record)),
-                None => state.error.take().map_or(Ok(None), Err),
-            }
-        });
-        next.map_err(|error| self.batch.get().raise(py, error))
-    }
+    pub(super) path: Option<PathBuf>,
 }
 
 /// The fields of a record that is created without a batch. Headers are in their stored form.
@@ -275,8 +103,8 @@ pub(crate) struct RecordParts<'r> {
 /// Records are equal if all their fields are. They can be hashed and pickled.
 #[pyclass(frozen, eq, hash, name = "Record", module = "kbat")]
 pub(crate) struct PyRecord {
-    chunk: Arc<Chunk>,
-    index: usize,
+    pub(super) chunk: Arc<Chunk>,
+    pub(super) index: usize,
 }
 
 impl PartialEq for PyRecord {
