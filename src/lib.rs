@@ -125,6 +125,6 @@ pub use format::frame::{Batches, batches};
 pub use format::header::BatchHeader;
 pub use format::record::{Header, Headers, Record};
 pub use format::records::Records;
-pub use io::Progress;
+pub use io::{Location, Progress};
 pub use limits::Limits;
 pub use plan::find_segments;

@@ -1,6 +1,5 @@
 //! [`ScanSource`]: a file or buffer to scan.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::arrow::columns::Origin;
@@ -8,6 +7,7 @@ use crate::arrow::options::ScanOptions;
 use crate::error::{Error, Result};
 use crate::format::frame::batches;
 use crate::format::header::HEADER_LEN_UP_TO_MAGIC;
+use crate::io::Location;
 use crate::limits::Limits;
 use crate::log::committed::Committed;
 use crate::log::{SegmentReader, split_points};
@@ -32,7 +32,7 @@ pub struct ScanSource {
 
 #[derive(Clone)]
 pub(crate) enum Place {
-    File(PathBuf),
+    File(Location),
     Memory(Arc<dyn AsRef<[u8]> + Send + Sync>),
 }
 
@@ -62,10 +62,9 @@ impl ScanSource {
     #[must_use]
     pub fn files(segments: &[SegmentFile]) -> Vec<Self> {
         let mut sources: Vec<Self> = segments.iter().map(Self::file).collect();
-        let next = sources.iter().skip(1).map(|source| (source.directory(), source.base_offset)).collect::<Vec<_>>();
-        let next: Vec<_> = next.into_iter().map(|(directory, base)| (directory.map(Path::to_path_buf), base)).collect();
+        let next: Vec<_> = sources.iter().skip(1).map(|source| (source.directory(), source.base_offset)).collect();
         for (source, (directory, base)) in sources.iter_mut().zip(next) {
-            let is_neighbour = source.base_offset < base && source.directory() == directory.as_deref();
+            let is_neighbour = source.base_offset < base && source.directory() == directory;
             source.next_base = base.filter(|_| is_neighbour);
         }
         sources
@@ -128,7 +127,7 @@ impl ScanSource {
     /// Bytes in the window; 0 if the file's size is unknown.
     pub(crate) fn byte_len(&self) -> u64 {
         let len = match &self.place {
-            Place::File(path) => std::fs::metadata(path).map_or(0, |metadata| metadata.len()),
+            Place::File(path) => path.len().unwrap_or(0),
             Place::Memory(bytes) => u64_of((**bytes).as_ref().len()),
         };
         len.min(self.window.1).saturating_sub(self.window.0)
@@ -136,7 +135,7 @@ impl ScanSource {
 
     /// The file; `None` for a buffer.
     #[must_use]
-    pub fn path(&self) -> Option<&Path> {
+    pub fn path(&self) -> Option<&Location> {
         match &self.place {
             Place::File(path) => Some(path),
             Place::Memory(_) => None,
@@ -144,8 +143,8 @@ impl ScanSource {
     }
 
     /// The directory of a segment.
-    pub(crate) fn directory(&self) -> Option<&Path> {
-        self.base_offset.and_then(|_| self.path()?.parent())
+    pub(crate) fn directory(&self) -> Option<Location> {
+        self.base_offset.and_then(|_| self.path().map(Location::directory))
     }
 
     pub(crate) fn open(&self, position: u64, options: &ScanOptions) -> Result<SegmentReader> {
@@ -175,7 +174,7 @@ impl ScanSource {
 
 /// The positions at which to split a file without an index into parts of about `max_bytes`. If batches are small,
 /// complete windows are read instead of headers.
-fn points(path: &Path, max_bytes: u64, limits: &Limits) -> Result<Vec<u64>> {
+fn points(path: &Location, max_bytes: u64, limits: &Limits) -> Result<Vec<u64>> {
     let mut reader = SegmentReader::open_with(path, limits)?;
     let mut points = vec![0];
     let mut start = 0;

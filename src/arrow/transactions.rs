@@ -1,11 +1,11 @@
 //! [`Transactions`]: the batches of a source that a `read_committed` scan returns.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::arrow::options::ScanOptions;
 use crate::arrow::source::{Place, ScanSource};
 use crate::error::Result;
+use crate::io::Location;
 use crate::log::PartitionLog;
 use crate::log::committed::Committed;
 
@@ -15,7 +15,7 @@ use crate::log::committed::Committed;
 /// segments. If they were determined for each source, a transaction committed between two of them would leave a gap in
 /// the rows.
 #[derive(Default)]
-pub(crate) struct Transactions(Option<(PathBuf, Arc<Committed>)>);
+pub(crate) struct Transactions(Option<(Location, Arc<Committed>)>);
 
 impl Transactions {
     /// The transactions that concern `source`; `rest` are the sources after it.
@@ -35,23 +35,23 @@ impl Transactions {
             (Place::File(path), Some(directory)) => (path, directory),
         };
         if let Some((known, committed)) = &self.0
-            && known == directory
+            && *known == directory
         {
             return Ok(Arc::clone(committed));
         }
-        let log = PartitionLog::open_with(if directory == Path::new("") { Path::new(".") } else { directory }, limits)?;
-        if !log.segments().iter().any(|segment| segment.path().file_name() == path.file_name()) {
+        let log = PartitionLog::open_with(&directory, limits)?;
+        if !log.segments().iter().any(|segment| segment.location().name() == path.name()) {
             return Committed::of_file(path, limits).map(Arc::new); // a segment that is about to be deleted
         }
         // the sources of a partition are adjacent
-        let same = || rest.iter().take_while(|other| other.directory() == Some(directory)).chain([source]);
+        let same = || rest.iter().take_while(|other| other.directory().as_ref() == Some(&directory)).chain([source]);
         let start = same().filter_map(|source| source.base_offset).min().unwrap_or(0);
         let end = same().map(|source| source.next_base.unwrap_or(i64::MAX)).max().unwrap_or(i64::MAX);
         let start = options.start_offset.map_or(start, |offset| offset.max(start));
         let end = options.end_offset.map_or(end, |offset| offset.min(end));
         let segments: Vec<_> = log.segments().iter().map(|segment| options.as_asked(segment.clone())).collect();
         let committed = Arc::new(Committed::of_segments(&segments, start, end)?);
-        self.0 = Some((directory.to_path_buf(), Arc::clone(&committed)));
+        self.0 = Some((directory.clone(), Arc::clone(&committed)));
         Ok(committed)
     }
 }

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
-use crate::store::listing::directory_of;
+use crate::io::location::directory_of;
 
 /// Replaces a file's content: writes `<name>.tmp`, syncs it, renames it and syncs the directory. After a crash the
 /// file has either the old content or the new.

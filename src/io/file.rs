@@ -1,18 +1,31 @@
 //! [`PositionedFile`]: a file read by position, so that several readers can share it.
 
-use std::fs::{File, Metadata};
-use std::io::{Error as IoError, ErrorKind as IoErrorKind, Read};
+use std::fs::File;
+use std::io::{Error as IoError, ErrorKind as IoErrorKind};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::io::page_cache;
+use crate::io::{StoredFile, page_cache};
 use crate::num::u64_of;
 
 /// An open file and its path. Errors name the path.
 #[derive(Debug)]
 pub(crate) struct PositionedFile {
-    file: File,
+    content: Content,
     path: PathBuf,
+}
+
+/// Where the bytes are.
+#[derive(Debug)]
+enum Content {
+    Local(Local),
+    Stored(Box<dyn StoredFile>),
+}
+
+/// A file of the file system.
+#[derive(Debug)]
+struct Local {
+    file: File,
     /// Whether pages that a read brings into the page cache are dropped again.
     leaves_page_cache: bool,
     /// The same file, opened to bypass the page cache.
@@ -34,47 +47,46 @@ impl PositionedFile {
                 "this is a pipe or a device, but segments are read by position: copy it to a file, or pass its bytes";
             return Err(Error::argument(message).with_path(path));
         };
-        Ok(Self { file, path: path.to_path_buf(), leaves_page_cache: false, direct: None })
+        let local = Local { file, leaves_page_cache: false, direct: None };
+        Ok(Self { content: Content::Local(local), path: path.to_path_buf() })
+    }
+
+    /// An open file of another store.
+    pub(crate) fn stored(file: Box<dyn StoredFile>, path: &Path) -> Self {
+        Self { content: Content::Stored(file), path: path.to_path_buf() }
     }
 
     /// From now on, leaves the page cache as it is: see [`page_cache`].
     pub(crate) fn leave_page_cache(&mut self) {
-        self.leaves_page_cache = true;
-        page_cache::expect_scattered_reads(&self.file);
-        self.direct = page_cache::Direct::open(&self.path);
+        if let Content::Local(local) = &mut self.content {
+            local.leaves_page_cache = true;
+            page_cache::expect_scattered_reads(&local.file);
+            local.direct = page_cache::Direct::open(&self.path);
+        }
     }
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    pub(crate) fn metadata(&self) -> Result<Metadata> {
-        self.file.metadata().map_err(|error| self.locate(error))
-    }
-
     /// Current length of the file in bytes.
     pub(crate) fn len(&self) -> Result<u64> {
-        self.metadata().map(|metadata| metadata.len())
+        match &self.content {
+            Content::Local(local) => {
+                local.file.metadata().map(|metadata| metadata.len()).map_err(|error| self.locate(error))
+            }
+            Content::Stored(file) => file.byte_len().map_err(|error| error.with_path(&self.path)),
+        }
     }
 
     /// Reads at a position until `out` is full or the file ends. Returns the number of bytes read.
     pub(crate) fn read_at(&self, out: &mut [u8], position: u64) -> Result<usize> {
-        let mut done = 0_usize;
-        while let Some(room) = out.get_mut(done..).filter(|room| !room.is_empty()) {
-            let place = position.saturating_add(u64_of(done));
-            let read = match &self.direct {
-                Some(direct) if page_cache::Direct::takes(room) => direct.read_at(room, place),
-                _ if self.leaves_page_cache => page_cache::read_at(&self.file, room, place),
-                _ => read_some(&self.file, room, place),
-            };
-            match read {
-                Ok(0) => break,
-                Ok(count) => done = done.saturating_add(count),
-                Err(error) if error.kind() == IoErrorKind::Interrupted => {}
-                Err(error) => return Err(self.locate(error).at(position)),
+        match &self.content {
+            Content::Local(local) => local.read_at(out, position).map_err(|error| self.locate(error).at(position)),
+            Content::Stored(file) => {
+                file.read_bytes_at(out, position).map_err(|error| error.with_path(&self.path).at(position))
             }
         }
-        Ok(done)
     }
 
     /// Fails if the file is now shorter than the bytes already read from it.
@@ -90,29 +102,39 @@ impl PositionedFile {
     /// Returns the first position at or after `position` that is not in a hole of a sparse file, or the file's length
     /// if only a hole follows.
     pub(crate) fn next_data(&self, position: u64) -> Result<u64> {
-        match next_data(&self.file, position) {
-            Data::At(found) => Ok(found),
-            Data::None => self.len(),
-            Data::Unknown => Ok(position),
+        match &self.content {
+            Content::Local(local) => match next_data(&local.file, position) {
+                Data::At(found) => Ok(found),
+                Data::None => self.len(),
+                Data::Unknown => Ok(position),
+            },
+            Content::Stored(file) => file.next_data(position),
         }
-    }
-
-    /// Reads an entire file of at most `max_len` bytes.
-    pub(crate) fn read_small(path: &Path, max_len: usize) -> Result<Vec<u8>> {
-        let file = Self::open(path)?;
-        // the file may grow while it is read
-        let bound = u64_of(max_len.saturating_add(1));
-        let mut content = Vec::new();
-        (&file.file).take(bound).read_to_end(&mut content).map_err(|error| file.locate(error))?;
-        if content.len() <= max_len {
-            return Ok(content);
-        }
-        let message = format!("the file is larger than {max_len} bytes, the most that a file of this kind may have");
-        Err(Error::new(ErrorKind::InvalidFile(message)).with_path(path))
     }
 
     fn locate(&self, error: IoError) -> Error {
         Error::from(error).with_path(&self.path)
+    }
+}
+
+impl Local {
+    fn read_at(&self, out: &mut [u8], position: u64) -> std::io::Result<usize> {
+        let mut done = 0_usize;
+        while let Some(room) = out.get_mut(done..).filter(|room| !room.is_empty()) {
+            let place = position.saturating_add(u64_of(done));
+            let read = match &self.direct {
+                Some(direct) if page_cache::Direct::takes(room) => direct.read_at(room, place),
+                _ if self.leaves_page_cache => page_cache::read_at(&self.file, room, place),
+                _ => read_some(&self.file, room, place),
+            };
+            match read {
+                Ok(0) => break,
+                Ok(count) => done = done.saturating_add(count),
+                Err(error) if error.kind() == IoErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(done)
     }
 }
 

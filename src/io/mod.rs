@@ -3,6 +3,7 @@
 
 pub(crate) mod atomic;
 mod file;
+mod location;
 pub(crate) mod lock;
 mod page_cache;
 pub(crate) mod progress;
@@ -11,6 +12,10 @@ mod source;
 pub(crate) mod staged;
 
 pub(crate) use file::PositionedFile;
+pub use location::Location;
+pub(crate) use location::StoredFile;
+#[cfg(test)]
+pub(crate) use location::{Status, StatusKind, Store};
 pub use progress::Progress;
 pub(crate) use read_at::{ChunkCache, ReadAt, is_zero_to_the_end};
 pub(crate) use source::{ByteSource, SharedBytes};

@@ -9,8 +9,8 @@ use std::time::SystemTime;
 
 use crate::error::{Error, Result};
 use crate::io::atomic::{sync_directory, sync_directory_of, with_added_extension};
+use crate::io::location::directory_of;
 use crate::io::lock::DirectoryLock;
-use crate::store::listing::directory_of;
 
 /// Part of the name of an incomplete file or directory.
 const PARTIAL: &str = ".kbat-partial";

@@ -18,12 +18,12 @@
 //! Source: `LogSegment.collectAbortedTxns`, `CompletedFetch` and `ProducerStateManager` of Kafka.
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::Path;
 
 use crate::compression::Scratch;
 use crate::error::{ErrorKind, Result};
 use crate::format::frame::batches;
 use crate::format::header::{BatchHeader, NO_PRODUCER_ID};
+use crate::io::Location;
 use crate::limits::Limits;
 use crate::log::headers::HeaderReader;
 use crate::log::index::AbortedTransaction;
@@ -81,7 +81,7 @@ pub(crate) fn producer_states(segments: &[Segment]) -> Result<ProducerStates> {
     let mut states = replay.states_at(last)?;
     if let Some(segment) = segments.last() {
         states.set_end_offset(states.end_offset().max(segment.base_offset()));
-        pass_over(segment.path(), segment.limits(), &mut states)?;
+        pass_over(segment.location(), segment.limits(), &mut states)?;
     }
     Ok(states)
 }
@@ -117,7 +117,7 @@ impl Replay<'_> {
     /// the last stable offset at the end of the segment.
     fn aborted_in(&mut self, index: usize, segment: &Segment) -> Result<(Vec<AbortedTransaction>, i64)> {
         let mut states = self.states_at(index)?;
-        let aborted = pass_over(segment.path(), segment.limits(), &mut states)?;
+        let aborted = pass_over(segment.location(), segment.limits(), &mut states)?;
         let stable = states.last_stable_offset(states.end_offset());
         self.states = Some((index.saturating_add(1), states));
         Ok((aborted, stable))
@@ -130,7 +130,7 @@ impl Replay<'_> {
             _ => self.last_snapshot(index),
         };
         while let Some(segment) = self.segments.get(from).filter(|_| from < index) {
-            pass_over(segment.path(), segment.limits(), &mut states)?;
+            pass_over(segment.location(), segment.limits(), &mut states)?;
             from = from.saturating_add(1);
         }
         Ok(states)
@@ -151,7 +151,7 @@ impl Replay<'_> {
 /// Updates `states` with the batches of a file, from their headers and markers. Returns the aborted transactions. A
 /// batch over the limit counts if the file ends or another batch starts directly after it: reading its header
 /// allocates no memory, and without it the log would seem to end earlier.
-fn pass_over(path: &Path, limits: &Limits, states: &mut ProducerStates) -> Result<Vec<AbortedTransaction>> {
+fn pass_over(path: &Location, limits: &Limits, states: &mut ProducerStates) -> Result<Vec<AbortedTransaction>> {
     let mut reader = HeaderReader::open(path, &Limits { batch_len: usize::MAX, ..limits.clone() })?;
     let (mut aborted, mut bytes, mut scratch) = (Vec::new(), Vec::new(), Scratch::new());
     let mut resync = Resync::new(limits);
@@ -200,7 +200,7 @@ impl Committed {
     }
 
     /// For a file outside a partition, based on the markers in the file.
-    pub(crate) fn of_file(path: &Path, limits: &Limits) -> Result<Self> {
+    pub(crate) fn of_file(path: &Location, limits: &Limits) -> Result<Self> {
         let mut states = ProducerStates::new();
         let aborted = pass_over(path, limits, &mut states)?;
         Ok(Self::new(&aborted, states.last_stable_offset(i64::MAX)))

@@ -6,7 +6,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Batch;
 use crate::format::frame::{Frame, frame, limit_error, trusted_len};
 use crate::format::header::{BATCH_HEADER_LEN, BatchHeader, HEADER_LEN_UP_TO_MAGIC};
-use crate::io::{ChunkCache, PositionedFile, is_zero_to_the_end};
+use crate::io::{ChunkCache, Location, PositionedFile, is_zero_to_the_end};
 use crate::limits::Limits;
 use crate::num::{u64_of, usize_from_u64};
 
@@ -41,9 +41,9 @@ impl HeaderReader {
     ///
     /// # Errors
     /// I/O errors.
-    pub fn open(path: impl AsRef<Path>, limits: &Limits) -> Result<Self> {
-        let path = path.as_ref();
-        let file = PositionedFile::open(path)?;
+    pub fn open(path: impl Into<Location>, limits: &Limits) -> Result<Self> {
+        let path: &Location = &path.into();
+        let file = path.open()?;
         let len = file.len()?;
         Ok(Self {
             file,

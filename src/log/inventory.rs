@@ -9,30 +9,30 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::error::{Error, Result};
+use crate::io::Location;
 use crate::limits::Limits;
 use crate::log::headers::HeaderReader;
-use crate::store::listing::metadata_if_there;
 use crate::store::names::{LogFile, LogFileKind, LogFileState};
 
 /// The files of a partition that count, and the clean-up of its directory.
 #[derive(Debug, Default)]
 pub(crate) struct Inventory {
     /// Segment files by their final names, with their current paths.
-    pub(crate) files: BTreeMap<LogFile, PathBuf>,
+    pub(crate) files: BTreeMap<LogFile, Location>,
     /// All other files.
-    pub(crate) others: Vec<PathBuf>,
+    pub(crate) others: Vec<Location>,
     /// Files that the clean-up removes.
-    removed: Vec<PathBuf>,
+    removed: Vec<Location>,
     /// Files that the clean-up renames: current and new paths.
-    renamed: Vec<(PathBuf, PathBuf)>,
+    renamed: Vec<(Location, Location)>,
 }
 
 impl Inventory {
     /// Lists the files in use, ignoring the clean-up.
-    pub(crate) fn live(directory: &Path) -> Result<Self> {
+    pub(crate) fn live(directory: &Location) -> Result<Self> {
         let mut inventory = Self::default();
         for path in files_of(directory)? {
             match LogFile::parse(&name_of(&path)) {
@@ -46,11 +46,11 @@ impl Inventory {
     }
 
     /// Lists a directory without changing it.
-    pub(crate) fn read(directory: &Path, limits: &Limits) -> Result<Self> {
+    pub(crate) fn read(directory: &Location, limits: &Limits) -> Result<Self> {
         let mut inventory = Self::default();
-        let mut temporary: Vec<(LogFile, PathBuf)> = Vec::new();
+        let mut temporary: Vec<(LogFile, Location)> = Vec::new();
         for path in files_of(directory)? {
-            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            let name = path.name();
             match LogFile::parse(name) {
                 Some(file) if file.state == LogFileState::Live => {
                     inventory.files.insert(file, path);
@@ -69,7 +69,7 @@ impl Inventory {
     }
 
     /// Plans the clean-up of an interrupted compaction.
-    fn settle(&mut self, directory: &Path, temporary: Vec<(LogFile, PathBuf)>, limits: &Limits) -> Result<()> {
+    fn settle(&mut self, directory: &Location, temporary: Vec<(LogFile, Location)>, limits: &Limits) -> Result<()> {
         let cleaned = temporary.iter().filter(|(file, _)| file.state == LogFileState::Cleaned);
         let min_cleaned = cleaned.map(|(file, _)| file.base_offset).min().unwrap_or(i64::MAX);
         let (swap, stray): (Vec<_>, Vec<_>) = temporary
@@ -104,9 +104,9 @@ impl Inventory {
     }
 
     /// The files of one kind, sorted by offset.
-    pub(crate) fn of_kind(&self, kind: LogFileKind) -> impl DoubleEndedIterator<Item = (i64, &Path)> {
+    pub(crate) fn of_kind(&self, kind: LogFileKind) -> impl DoubleEndedIterator<Item = (i64, &Location)> {
         let of_kind = self.files.iter().filter(move |(file, _)| file.kind == kind);
-        of_kind.map(|(file, path)| (file.base_offset, path.as_path()))
+        of_kind.map(|(file, path)| (file.base_offset, path))
     }
 
     /// Lists the changes that the clean-up makes, for a report.
@@ -119,10 +119,10 @@ impl Inventory {
     /// Performs the clean-up.
     pub(crate) fn apply(&mut self) -> Result<()> {
         for path in self.removed.drain(..) {
-            fs::remove_file(&path).map_err(|error| Error::from(error).with_path(&path))?;
+            fs::remove_file(path.local_path()?).map_err(|error| Error::from(error).with_path(&path))?;
         }
         for (from, to) in self.renamed.drain(..) {
-            fs::rename(&from, &to).map_err(|error| Error::from(error).with_path(&from))?;
+            fs::rename(from.local_path()?, &to).map_err(|error| Error::from(error).with_path(&from))?;
             for path in self.files.values_mut().filter(|path| **path == from) {
                 path.clone_from(&to);
             }
@@ -137,22 +137,16 @@ pub(crate) fn name_of(path: &Path) -> String {
 }
 
 /// Lists the files of a directory, sorted, including links without a target.
-pub(crate) fn files_of(directory: &Path) -> Result<Vec<PathBuf>> {
-    let list = || fs::read_dir(directory)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>();
-    let mut paths = Vec::new();
-    for path in list().map_err(|error| Error::from(error).with_path(directory))? {
-        match metadata_if_there(&path) {
-            Ok(metadata) if !metadata.as_ref().is_some_and(std::fs::Metadata::is_file) => {}
-            _ => paths.push(path), // opening a link without a target fails later
-        }
-    }
-    paths.sort();
-    Ok(paths)
+pub(crate) fn files_of(directory: &Location) -> Result<Vec<Location>> {
+    let mut files = directory.entries()?;
+    // opening a link without a target fails later
+    files.retain(|path| path.status_if_there().map_or(true, |status| status.is_some_and(|status| status.is_file())));
+    Ok(files)
 }
 
 /// Returns the offset after a segment's last batch, up to the first corruption, or its base offset if it is empty.
 /// Files are deleted based on this offset, so errors are not ignored.
-fn next_offset(path: &Path, base_offset: i64, limits: &Limits) -> Result<i64> {
+fn next_offset(path: &Location, base_offset: i64, limits: &Limits) -> Result<i64> {
     let mut reader = HeaderReader::open(path, limits)?;
     let mut next = base_offset;
     while let Some(header) = reader.next_header() {

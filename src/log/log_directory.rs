@@ -10,14 +10,13 @@
 //!
 //! Source: `LogManager`, `BrokerMetadataCheckpoint`, `OffsetCheckpointFile` of Kafka.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::error::{Error, Result};
+use crate::io::Location;
 use crate::limits::Limits;
 use crate::log::checkpoint::{MetaProperties, OffsetCheckpoint};
 use crate::log::partition::{PartitionLog, log_starts};
-use crate::store::listing::metadata_if_there;
 use crate::store::names::{DirectoryState, PartitionDirectory, TopicPartition, parse_base_offset};
 use crate::store::refuse_foreign_directory;
 
@@ -38,7 +37,7 @@ const OTHER_DIRECTORIES: [&str; 1] = ["remote-log-index-cache"];
 #[derive(Debug)]
 pub struct StrayDirectory {
     /// Path of the directory.
-    pub path: PathBuf,
+    pub path: Location,
     /// The parsed name, or `None` if it is not a name that a broker uses.
     pub partition: Option<PartitionDirectory>,
     /// Why it could not be listed, if its name is that of a live partition.
@@ -63,7 +62,7 @@ impl StrayDirectory {
 /// A broker's log directory, listed once.
 #[derive(Debug)]
 pub struct LogDirectory {
-    path: PathBuf,
+    path: Location,
     partitions: Vec<PartitionLog>,
     stray: Vec<StrayDirectory>,
     clean_shutdown: bool,
@@ -75,8 +74,8 @@ impl LogDirectory {
     ///
     /// # Errors
     /// I/O errors; [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for a partition directory.
-    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref();
+    pub fn open(path: impl Into<Location>) -> Result<Self> {
+        let path: &Location = &path.into();
         Self::open_with(path, &Limits::default())
     }
 
@@ -84,39 +83,37 @@ impl LogDirectory {
     ///
     /// # Errors
     /// The errors of [`LogDirectory::open`].
-    pub fn open_with(path: impl AsRef<Path>, limits: &Limits) -> Result<Self> {
-        let path = path.as_ref();
-        let entries = || fs::read_dir(path)?.collect::<std::io::Result<Vec<_>>>();
-        let entries = entries().map_err(|error| Error::from(error).with_path(path))?;
+    pub fn open_with(path: impl Into<Location>, limits: &Limits) -> Result<Self> {
+        let path: &Location = &path.into();
+        let entries = path.entries()?;
         let mut directory = Self {
-            path: path.to_path_buf(),
+            path: path.clone(),
             partitions: Vec::new(),
             stray: Vec::new(),
             clean_shutdown: path.join(CLEAN_SHUTDOWN).exists(),
         };
-        if entries.iter().any(|entry| entry.file_name().to_str().and_then(parse_base_offset).is_some()) {
+        if entries.iter().any(|entry| parse_base_offset(entry.name()).is_some()) {
             let message =
                 "this is a partition directory, not a log directory: use PartitionLog, or name the parent directory";
             return Err(Error::argument(message).with_path(path));
         }
         let starts = log_starts(path);
-        for entry in &entries {
-            let name = entry.file_name();
-            let name = name.to_string_lossy();
-            if let Err(error) = metadata_if_there(&entry.path())
-                && let Some(partition) = PartitionDirectory::parse(&name)
+        for entry in entries {
+            let name = entry.name();
+            if let Err(error) = entry.status_if_there()
+                && let Some(partition) = PartitionDirectory::parse(name)
             {
-                directory.add(entry.path(), Some(partition), Some(Err(error)));
+                directory.add(entry, Some(partition), Some(Err(error)));
                 continue;
             }
-            if !entry.path().is_dir() {
+            if !entry.is_dir() {
                 continue;
             }
-            if !OTHER_DIRECTORIES.contains(&name.as_ref()) && !name.starts_with('.') {
-                let partition = PartitionDirectory::parse(&name);
+            if !OTHER_DIRECTORIES.contains(&name) && !name.starts_with('.') {
+                let partition = PartitionDirectory::parse(name);
                 let live = partition.as_ref().is_some_and(|partition| partition.state == DirectoryState::Live);
-                let log = live.then(|| PartitionLog::list(&entry.path(), starts.as_ref(), limits));
-                directory.add(entry.path(), partition, log);
+                let log = live.then(|| PartitionLog::list(&entry, starts.as_ref(), limits));
+                directory.add(entry, partition, log);
             }
         }
         if directory.partitions.is_empty() && directory.stray.iter().all(|stray| stray.partition.is_none()) {
@@ -134,7 +131,7 @@ impl LogDirectory {
     }
 
     /// Adds a directory. `log` is the content of a live partition's directory.
-    fn add(&mut self, path: PathBuf, partition: Option<PartitionDirectory>, log: Option<Result<PartitionLog>>) {
+    fn add(&mut self, path: Location, partition: Option<PartitionDirectory>, log: Option<Result<PartitionLog>>) {
         let error = match log {
             Some(Ok(log)) => {
                 self.partitions.push(log);

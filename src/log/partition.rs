@@ -2,20 +2,19 @@
 //!
 //! Source: `UnifiedLog` and `LogSegments` of Kafka.
 
-use std::ffi::OsStr;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::UNIX_EPOCH;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::format::header::NO_TIMESTAMP;
+use crate::io::Location;
 use crate::limits::Limits;
 use crate::log::checkpoint::{LeaderEpochs, OffsetCheckpoint, PartitionMetadata};
 use crate::log::committed;
 use crate::log::index::AbortedTransaction;
 use crate::log::producer::ProducerStates;
 use crate::log::segment::{OffsetPlace, Segment, TimestampPlace};
-use crate::store::listing::{metadata_if_there, refuse_log_directory};
+use crate::store::listing::refuse_log_directory;
 use crate::store::names::{
     LEADER_EPOCHS, LogFile, LogFileKind, LogFileState, PARTITION_METADATA, TopicPartition, parse_partition_directory,
 };
@@ -26,11 +25,11 @@ use crate::store::refuse_foreign_directory;
 /// The directory is listed once, when it is opened. A segment that is deleted later causes an error when it is read.
 #[derive(Debug, Clone)]
 pub struct PartitionLog {
-    directory: PathBuf,
+    directory: Location,
     partition: Option<TopicPartition>,
     segments: Vec<Segment>,
-    snapshots: Vec<(i64, PathBuf)>,
-    leftovers: Vec<PathBuf>,
+    snapshots: Vec<(i64, Location)>,
+    leftovers: Vec<Location>,
     checkpointed_start: Option<i64>,
     limits: Limits,
 }
@@ -44,8 +43,8 @@ impl PartitionLog {
     /// # Errors
     /// I/O errors; [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for a log directory, and for a
     /// directory that contains files but no segment.
-    pub fn open(directory: impl AsRef<Path>) -> Result<Self> {
-        let directory = directory.as_ref();
+    pub fn open(directory: impl Into<Location>) -> Result<Self> {
+        let directory: &Location = &directory.into();
         Self::open_with(directory, &Limits::default())
     }
 
@@ -53,19 +52,17 @@ impl PartitionLog {
     ///
     /// # Errors
     /// The errors of [`PartitionLog::open`].
-    pub fn open_with(directory: impl AsRef<Path>, limits: &Limits) -> Result<Self> {
-        let directory = directory.as_ref();
-        let absolute = std::path::absolute(directory).unwrap_or_else(|_| directory.to_path_buf());
-        Self::list(directory, absolute.parent().and_then(log_starts).as_ref(), limits)
+    pub fn open_with(directory: impl Into<Location>, limits: &Limits) -> Result<Self> {
+        let directory: &Location = &directory.into();
+        Self::list(directory, log_starts(&directory.absolute().directory()).as_ref(), limits)
     }
 
     /// Like [`PartitionLog::open_with`], with the log directory's [`log_starts`] if they are known.
-    pub(crate) fn list(directory: &Path, starts: Option<&OffsetCheckpoint>, limits: &Limits) -> Result<Self> {
-        let absolute = std::path::absolute(directory).unwrap_or_else(|_| directory.to_path_buf());
-        let partition = absolute.file_name().and_then(OsStr::to_str).and_then(parse_partition_directory);
+    pub(crate) fn list(directory: &Location, starts: Option<&OffsetCheckpoint>, limits: &Limits) -> Result<Self> {
+        let partition = parse_partition_directory(directory.absolute().name());
         let start_of = |partition: &TopicPartition| starts?.offset(&partition.topic, partition.partition);
         let mut log = Self {
-            directory: directory.to_path_buf(),
+            directory: directory.clone(),
             checkpointed_start: partition.as_ref().and_then(start_of),
             partition,
             segments: Vec::new(),
@@ -73,21 +70,19 @@ impl PartitionLog {
             leftovers: Vec::new(),
             limits: limits.clone(),
         };
-        let entries = || fs::read_dir(directory)?.collect::<std::io::Result<Vec<_>>>();
-        for entry in entries().map_err(|error| Error::from(error).with_path(directory))? {
-            let name = entry.file_name();
-            let Some(file) = name.to_str().and_then(LogFile::parse) else { continue };
+        for entry in directory.entries()? {
+            let Some(file) = LogFile::parse(entry.name()) else { continue };
             match (file.kind, file.state) {
-                (LogFileKind::Log, LogFileState::Live) => match Segment::open_with(entry.path(), limits) {
+                (LogFileKind::Log, LogFileState::Live) => match Segment::open_with(&entry, limits) {
                     Ok(segment) => log.segments.push(segment),
-                    Err(error) if error.is_not_found() && metadata_if_there(&entry.path())?.is_none() => {}
+                    Err(error) if error.is_not_found() && entry.status_if_there()?.is_none() => {}
                     Err(error) => return Err(error),
                 },
                 (LogFileKind::ProducerSnapshot, LogFileState::Live) => {
-                    log.snapshots.push((file.base_offset, entry.path()));
+                    log.snapshots.push((file.base_offset, entry));
                 }
                 (_, LogFileState::Live) => {}
-                _ => log.leftovers.push(entry.path()),
+                _ => log.leftovers.push(entry),
             }
         }
         if log.segments.is_empty() {
@@ -103,6 +98,12 @@ impl PartitionLog {
     /// Path of the directory.
     #[must_use]
     pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The directory and the store that it is in.
+    #[must_use]
+    pub fn location(&self) -> &Location {
         &self.directory
     }
 
@@ -125,13 +126,13 @@ impl PartitionLog {
 
     /// Producer snapshots, with the offsets up to but excluding which they apply.
     #[must_use]
-    pub fn snapshots(&self) -> &[(i64, PathBuf)] {
+    pub fn snapshots(&self) -> &[(i64, Location)] {
         &self.snapshots
     }
 
     /// Files that a broker was about to delete or to rename: `.deleted`, `.cleaned`, `.swap`.
     #[must_use]
-    pub fn leftovers(&self) -> &[PathBuf] {
+    pub fn leftovers(&self) -> &[Location] {
         &self.leftovers
     }
 
@@ -271,13 +272,12 @@ impl PartitionLog {
 
 /// Modification time of a segment in milliseconds since the epoch.
 fn modified(segment: &Segment) -> Result<i64> {
-    let read = || fs::metadata(segment.path())?.modified();
-    let time = read().map_err(|error| Error::from(error).with_path(segment.path()))?;
+    let time = segment.location().status()?.modified.unwrap_or(UNIX_EPOCH);
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     Ok(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
 /// Reads the log start offsets of a log directory. Like a broker, ignores a checkpoint that cannot be read.
-pub(crate) fn log_starts(log_directory: &Path) -> Option<OffsetCheckpoint> {
+pub(crate) fn log_starts(log_directory: &Location) -> Option<OffsetCheckpoint> {
     OffsetCheckpoint::read(log_directory.join(LOG_START_CHECKPOINT)).ok()
 }

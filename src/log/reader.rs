@@ -3,7 +3,6 @@
 //! Files are read, not mapped: a broker may truncate a mapped file, which kills the process. Memory use is one window.
 //! It grows to the largest batch that exists within [`Limits::batch_len`].
 
-use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,7 +10,7 @@ use crate::error::{ErrorKind, Result};
 use crate::format::batch::Batch;
 use crate::format::frame::{Frame, frame, is_zeros, limit_error, trusted_len, unbelievable};
 use crate::format::header::{BATCH_HEADER_LEN, BatchHeader, HEADER_LEN_UP_TO_MAGIC, LOG_OVERHEAD};
-use crate::io::{ByteSource, PositionedFile, ReadAt, SharedBytes, is_zero_to_the_end};
+use crate::io::{ByteSource, Location, ReadAt, is_zero_to_the_end};
 use crate::limits::Limits;
 #[cfg(feature = "arrow")]
 use crate::log::tail::SegmentTail;
@@ -97,8 +96,8 @@ impl SegmentReader {
     ///
     /// # Errors
     /// I/O errors.
-    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref();
+    pub fn open(path: impl Into<Location>) -> Result<Self> {
+        let path: &Location = &path.into();
         Self::open_with(path, &Limits::default())
     }
 
@@ -106,9 +105,9 @@ impl SegmentReader {
     ///
     /// # Errors
     /// I/O errors.
-    pub fn open_with(path: impl AsRef<Path>, limits: &Limits) -> Result<Self> {
-        let path = path.as_ref();
-        let file = PositionedFile::open(path)?;
+    pub fn open_with(path: impl Into<Location>, limits: &Limits) -> Result<Self> {
+        let path: &Location = &path.into();
+        let file = path.open()?;
         let len = file.len()?;
         Ok(Self::new(ByteSource::File(file), len, Window::Read(Arc::default()), limits))
     }
@@ -488,7 +487,7 @@ impl SegmentReader {
 /// A batch with shared ownership of its bytes, and its position.
 #[cfg(feature = "python")]
 pub(crate) struct SharedBatch {
-    pub(crate) bytes: SharedBytes,
-    pub(crate) range: Range<usize>,
+    pub(crate) bytes: crate::io::SharedBytes,
+    pub(crate) range: std::ops::Range<usize>,
     pub(crate) position: u64,
 }

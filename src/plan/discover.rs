@@ -1,17 +1,17 @@
 //! [`discover`]: lists the segments of several locations, each segment once, and one replica of each partition.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use glob::{MatchOptions, Pattern};
 
 use crate::error::{Error, Result};
+use crate::io::Location;
 use crate::limits::Limits;
 use crate::log::Segment;
 use crate::repair::walk::intact_end;
-use crate::store::listing::{Location, list_location};
+use crate::store::listing::{Listing, list_location};
 use crate::store::{
     DirectoryState, PartitionDirectory, SegmentFile, TopicPartition, is_tiered_segment, parse_base_offset,
     refuse_foreign_directory,
@@ -169,8 +169,8 @@ impl Discovery {
 ///   segment, and for a location that contains files but no segment.
 /// - [`ErrorKind::InvalidFile`](crate::ErrorKind::InvalidFile) if a broker was stopped while it replaced segments, and
 ///   some exist only as `.swap` files.
-pub fn find_segments(path: impl AsRef<Path>) -> Result<Vec<SegmentFile>> {
-    discover(&[path.as_ref().to_path_buf()], &Selection::default()).map(Discovery::into_segments)
+pub fn find_segments(path: impl Into<Location>) -> Result<Vec<SegmentFile>> {
+    discover(&[path.into()], &Selection::default()).map(Discovery::into_segments)
 }
 
 /// Lists the segments of several locations: each segment once, and one replica of each partition.
@@ -178,13 +178,13 @@ pub fn find_segments(path: impl AsRef<Path>) -> Result<Vec<SegmentFile>> {
 /// # Errors
 /// The errors of [`find_segments`]. [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for replicas, if
 /// the selection refuses them, and for a topic that does not exist.
-pub fn discover(locations: &[PathBuf], selection: &Selection) -> Result<Discovery> {
+pub fn discover(locations: &[Location], selection: &Selection) -> Result<Discovery> {
     let mut discovery = Discovery::default();
     let mut partitions = Vec::new();
     for location in locations {
         let mut segments = Vec::new();
         for path in expand(location)? {
-            let Location { segments: found, partitions: named, without_segments } =
+            let Listing { segments: found, partitions: named, without_segments } =
                 list_location(&path, &|partition| selection.includes(partition))?;
             let is_filtered = !named.is_empty() && !named.iter().any(|partition| selection.includes(partition));
             if found.is_empty() && !is_filtered {
@@ -213,7 +213,7 @@ pub fn discover(locations: &[PathBuf], selection: &Selection) -> Result<Discover
 
 /// Judges a location that has no selected segments. That is valid if nothing was written yet, or if it has other
 /// partitions.
-fn judge_empty(path: &Path, partitions: &[TopicPartition], warnings: &mut Vec<String>) -> Result<()> {
+fn judge_empty(path: &Location, partitions: &[TopicPartition], warnings: &mut Vec<String>) -> Result<()> {
     refuse_foreign_directory(path)?;
     warnings.push(if partitions.is_empty() {
         format!("{} is empty: there is no segment to read", path.display())
@@ -224,34 +224,34 @@ fn judge_empty(path: &Path, partitions: &[TopicPartition], warnings: &mut Vec<St
 }
 
 /// Warns of partitions that contain files but no segment.
-fn warn_of_foreign(directories: &[PathBuf], warnings: &mut Vec<String>) {
+fn warn_of_foreign(directories: &[Location], warnings: &mut Vec<String>) {
     warnings.extend(
         directories.iter().filter_map(|directory| refuse_foreign_directory(directory).err()).map(|e| e.to_string()),
     );
 }
 
-fn is_pattern(locations: &[PathBuf]) -> bool {
-    locations.iter().any(|path| has_wildcard(path))
+fn is_pattern(locations: &[Location]) -> bool {
+    locations.iter().any(has_wildcard)
 }
 
-fn has_wildcard(path: &Path) -> bool {
+fn has_wildcard(path: &Location) -> bool {
     path.to_str().is_some_and(|text| text.contains(['*', '?', '['])) && !path.exists()
 }
 
 /// Returns the paths that match a pattern. A path that exists is not treated as a pattern.
-fn expand(path: &Path) -> Result<Vec<PathBuf>> {
+fn expand(path: &Location) -> Result<Vec<Location>> {
     if !has_wildcard(path) {
-        return Ok(vec![path.to_path_buf()]);
+        return Ok(vec![path.clone()]);
     }
     let options = MatchOptions { require_literal_leading_dot: true, ..MatchOptions::default() };
+    let path_of = |found: glob::GlobResult| found.map(Location::from).map_err(std::io::Error::from);
     let paths = glob::glob_with(&path.to_string_lossy(), options)
         .map_err(|error| Error::argument(format!("pattern {}: {error}", path.display())))?;
-    let mut found =
-        paths.map(|path| path.map_err(|error| Error::from(std::io::Error::from(error)))).collect::<Result<Vec<_>>>()?;
+    let mut found = paths.map(path_of).collect::<std::io::Result<Vec<_>>>()?;
     if found.is_empty() {
         return Err(not_found(path, "nothing matches the pattern"));
     }
-    found.retain(|path| is_of_a_log(path));
+    found.retain(is_of_a_log);
     if found.is_empty() {
         return Err(not_found(path, "nothing that matches the pattern is a segment, a partition or a log directory"));
     }
@@ -259,46 +259,38 @@ fn expand(path: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-fn not_found(path: &Path, message: &str) -> Error {
+fn not_found(path: &Location, message: &str) -> Error {
     Error::from(std::io::Error::new(std::io::ErrorKind::NotFound, message)).with_path(path)
 }
 
 /// Whether to read a path that matched a pattern. Skips the same paths as a log directory does.
-fn is_of_a_log(path: &Path) -> bool {
+fn is_of_a_log(path: &Location) -> bool {
     if path.is_dir() {
         return is_no_dead_partition(path);
     }
-    let is_log = |name: &str| parse_base_offset(name).is_some() || is_tiered_segment(name);
-    name_of(path).is_some_and(is_log) && path.parent().is_none_or(is_no_dead_partition)
+    let is_log = parse_base_offset(path.name()).is_some() || is_tiered_segment(path.name());
+    is_log && is_no_dead_partition(&path.directory())
 }
 
-fn is_no_dead_partition(directory: &Path) -> bool {
-    let parsed = name_of(directory).and_then(PartitionDirectory::parse);
-    parsed.is_none_or(|parsed| parsed.state == DirectoryState::Live)
-}
-
-fn name_of(path: &Path) -> Option<&str> {
-    path.file_name()?.to_str()
+fn is_no_dead_partition(directory: &Location) -> bool {
+    PartitionDirectory::parse(directory.name()).is_none_or(|parsed| parsed.state == DirectoryState::Live)
 }
 
 /// Drops segments that were already listed, possibly under another name.
 fn keep_each_once(locations: &mut [Vec<SegmentFile>]) {
     let mut seen = HashSet::new();
     for segments in locations {
-        segments.retain(|segment| seen.insert(resolved(&segment.path)));
+        segments.retain(|segment| seen.insert(segment.path.resolved()));
     }
-}
-
-fn resolved(path: &Path) -> PathBuf {
-    fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf())
 }
 
 /// Refuses partitions that have several directories, or keeps one directory for each.
 fn judge_replicas(locations: &mut [Vec<SegmentFile>], replicas: Replicas) -> Result<()> {
     let mut directories: BTreeMap<&TopicPartition, BTreeMap<PathBuf, Vec<&SegmentFile>>> = BTreeMap::new();
     for segment in locations.iter().flatten() {
-        if let (Some(partition), Some(directory)) = (&segment.partition, segment.path.parent()) {
-            directories.entry(partition).or_default().entry(resolved(directory)).or_default().push(segment);
+        if let Some(partition) = &segment.partition {
+            let directory = segment.path.directory().resolved();
+            directories.entry(partition).or_default().entry(directory).or_default().push(segment);
         }
     }
     let mut kept = Vec::new();
@@ -321,7 +313,7 @@ fn judge_replicas(locations: &mut [Vec<SegmentFile>], replicas: Replicas) -> Res
     for segments in locations {
         segments.retain(|segment| {
             let replica = kept.iter().find(|(partition, _)| Some(partition) == segment.partition.as_ref());
-            replica.is_none_or(|(_, path)| segment.path.parent().is_some_and(|parent| resolved(parent) == *path))
+            replica.is_none_or(|(_, path)| segment.path.directory().resolved() == *path)
         });
     }
     Ok(())

@@ -198,7 +198,7 @@ pub(crate) struct PyStrayDirectory {
 impl PyStrayDirectory {
     fn of(stray: &StrayDirectory) -> Self {
         Self {
-            path: stray.path.clone().into_os_string(),
+            path: stray.path.as_os_str().to_owned(),
             topic: stray.partition.as_ref().map(|partition| partition.topic.clone()),
             partition: stray.partition.as_ref().map(|partition| partition.partition),
             state: stray.state(),

@@ -84,13 +84,13 @@ impl PyPartitionLog {
     /// Producer snapshots as ``(offset, path)``: each holds the state before its offset.
     #[getter]
     fn snapshots(&self) -> Vec<(i64, OsString)> {
-        self.0.snapshots().iter().map(|(offset, path)| (*offset, path.clone().into_os_string())).collect()
+        self.0.snapshots().iter().map(|(offset, path)| (*offset, path.as_os_str().to_owned())).collect()
     }
 
     /// Files of an interrupted deletion or compaction: ``.deleted``, ``.cleaned`` and ``.swap`` files.
     #[getter]
     fn leftovers(&self) -> Vec<OsString> {
-        self.0.leftovers().iter().map(|path| path.clone().into_os_string()).collect()
+        self.0.leftovers().iter().map(|path| path.as_os_str().to_owned()).collect()
     }
 
     /// First offset that consumers may read.

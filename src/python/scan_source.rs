@@ -1,13 +1,14 @@
 //! The `source` argument of a scan: bytes, paths, patterns, parts of files, and lists of these.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyList, PyTuple};
 
 use crate::arrow::ScanSource;
+use crate::io::Location;
 use crate::plan::{Discovery, Selection, find_segments};
 use crate::python::errors::OrRaise;
 use crate::python::limits::{PyLimits, or_default};
@@ -20,7 +21,7 @@ pub(crate) fn sources(object: &Bound<'_, PyAny>, selection: &Selection) -> PyRes
     let py = object.py();
     let mut parts = Vec::new();
     flatten(object, &mut parts)?;
-    let paths: Vec<PathBuf> = parts.iter().filter_map(|part| part.path().cloned()).collect();
+    let paths: Vec<Location> = parts.iter().filter_map(|part| part.path().cloned()).collect();
     if paths.is_empty() && !parts.is_empty() && !selection.is_everything() {
         let message = "topics and partitions select directories and have no effect on buffers and parts of files";
         return Err(PyValueError::new_err(message));
@@ -41,11 +42,11 @@ pub(crate) fn sources(object: &Bound<'_, PyAny>, selection: &Selection) -> PyRes
 /// One item of a `source` argument.
 enum Part {
     Source(Box<ScanSource>),
-    Path(PathBuf),
+    Path(Location),
 }
 
 impl Part {
-    fn path(&self) -> Option<&PathBuf> {
+    fn path(&self) -> Option<&Location> {
         match self {
             Self::Source(_) => None,
             Self::Path(path) => Some(path),
@@ -63,7 +64,7 @@ fn flatten(object: &Bound<'_, PyAny>, parts: &mut Vec<Part>) -> PyResult<()> {
     } else {
         parts.push(match source(object)? {
             Source::Bytes(bytes) => Part::Source(Box::new(ScanSource::memory(bytes))),
-            Source::Path(path) => Part::Path(path),
+            Source::Path(path) => Part::Path(path.into()),
         });
     }
     Ok(())
@@ -113,14 +114,14 @@ pub(crate) fn split(
     let (py, limits) = (source.py(), or_default(limits));
     let mut parts = Vec::new();
     for source in sources(source, &Selection::default())? {
-        let Some(path) = source.path().map(Path::to_path_buf) else {
+        let Some(path) = source.path().cloned() else {
             return Err(PyValueError::new_err("only files can be split into parts"));
         };
         let (start, end) = source.window;
-        let end = end.min(std::fs::metadata(&path)?.len());
+        let end = end.min(path.len().or_raise(py)?);
         let found = py.detach(|| crate::log::split_points(&path, start..end, max_bytes, &limits)).or_raise(py)?;
         let ends = found.iter().skip(1).copied().chain([end]);
-        parts.extend(found.iter().copied().zip(ends).map(|(start, end)| (path.clone().into_os_string(), start, end)));
+        parts.extend(found.iter().copied().zip(ends).map(|(start, end)| (path.as_os_str().to_owned(), start, end)));
     }
     Ok(parts)
 }

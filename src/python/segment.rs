@@ -87,7 +87,7 @@ impl PySegment {
         for kind in LogFileKind::ALL {
             let path = self.0.file(kind);
             if path.exists() {
-                files.set_item(kind.suffix().trim_start_matches('.'), path.into_os_string())?;
+                files.set_item(kind.suffix().trim_start_matches('.'), path.as_os_str())?;
             }
         }
         Ok(files)

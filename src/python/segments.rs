@@ -7,6 +7,7 @@ use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
+use crate::io::Location;
 use crate::plan::{Discovery, Selection};
 use crate::python::errors::OrRaise;
 use crate::store::SegmentFile;
@@ -20,7 +21,7 @@ impl PySegmentFile {
     /// Path of the file.
     #[getter]
     fn path(&self) -> OsString {
-        self.0.path.clone().into_os_string()
+        self.0.path.as_os_str().to_owned()
     }
 
     /// Topic, if the directory's name contains one.
@@ -112,19 +113,19 @@ pub(crate) fn discover(
 ///     OSError: The file can't be read.
 #[pyfunction]
 pub(crate) fn foreign_file(py: Python<'_>, path: PathBuf) -> PyResult<Option<&'static str>> {
-    crate::store::foreign_file(&path).or_raise(py)
+    crate::store::foreign_file(&path.into()).or_raise(py)
 }
 
 /// A path or a list of paths.
-fn paths(object: &Bound<'_, PyAny>) -> PyResult<Vec<PathBuf>> {
+fn paths(object: &Bound<'_, PyAny>) -> PyResult<Vec<Location>> {
     if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
-        return object.extract();
+        return Ok(object.extract::<Vec<PathBuf>>()?.into_iter().map(Location::from).collect());
     }
-    Ok(vec![object.extract()?])
+    Ok(vec![object.extract::<PathBuf>()?.into()])
 }
 
 /// The segments of some paths, found with the GIL released.
-pub(crate) fn discovered(py: Python<'_>, paths: &[PathBuf], selection: &Selection) -> PyResult<Discovery> {
+pub(crate) fn discovered(py: Python<'_>, paths: &[Location], selection: &Selection) -> PyResult<Discovery> {
     py.detach(|| crate::plan::discover(paths, selection)).or_raise(py)
 }
 

@@ -1,12 +1,10 @@
 //! [`Fault`]: the position and the reason of the first corruption in a segment.
 
-use std::path::Path;
-
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Batch;
 use crate::format::crc::Digest;
 use crate::format::header::{BATCH_HEADER_LEN, BatchHeader, CRC_START, LEGACY_CRC_START, LOG_OVERHEAD};
-use crate::io::{PositionedFile, ReadAt};
+use crate::io::{Location, ReadAt};
 use crate::log::reader::SegmentReader;
 use crate::log::tail::SegmentTail;
 use crate::num::{u64_of, usize_from_u64, usize_of};
@@ -38,7 +36,7 @@ impl Fault {
     /// # Errors
     /// Returns the error itself if it is an I/O error, or if the batch is only too large for the limits and its
     /// checksum is correct.
-    pub(crate) fn of_framing(error: Error, path: &Path, position: u64) -> Result<Self> {
+    pub(crate) fn of_framing(error: Error, path: &Location, position: u64) -> Result<Self> {
         match error.kind() {
             ErrorKind::Io(_) => Err(error),
             ErrorKind::Limit { .. } if has_right_crc(path, position)? => Err(error),
@@ -98,8 +96,8 @@ impl Fault {
 }
 
 /// Whether the batch at a position has the checksum in its header. Reads the batch in chunks.
-fn has_right_crc(path: &Path, position: u64) -> Result<bool> {
-    let file = PositionedFile::open(path)?;
+fn has_right_crc(path: &Location, position: u64) -> Result<bool> {
+    let file = path.open()?;
     let mut head = [0; BATCH_HEADER_LEN];
     file.read_at(&mut head, position)?;
     let [.., l0, l1, l2, l3] = *head.first_chunk::<LOG_OVERHEAD>().unwrap_or(&[0; LOG_OVERHEAD]);

@@ -4,12 +4,12 @@
 //! Recovery, salvage and the rebuild of indexes share it. A segment's files are written under temporary names, flushed
 //! to disk and renamed, the indexes before the `.log`. Memory use is one batch and the producers.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::compression::Scratch;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Batch;
+use crate::io::Location;
 use crate::io::atomic::sync_directory;
 use crate::io::staged::StagedFile;
 use crate::limits::Limits;
@@ -111,13 +111,13 @@ impl PartitionOutput {
 
     /// Starts a segment. Its `.log` gets the modification time of `source`. Its files have temporary names until
     /// [`PartitionOutput::finish_segment`].
-    pub(crate) fn begin_segment(&self, base_offset: i64, source: &Path) -> Result<SegmentOutput> {
+    pub(crate) fn begin_segment(&self, base_offset: i64, source: &Location) -> Result<SegmentOutput> {
         let mut files = Files::default();
         if self.settings.directory.is_some() {
             if self.settings.write_log {
                 files.log = self.stage(base_offset, LogFileKind::Log)?;
-                if let (Some(log), Ok(modified)) =
-                    (&mut files.log, fs::metadata(source).and_then(|metadata| metadata.modified()))
+                if let (Some(log), Some(modified)) =
+                    (&mut files.log, source.status().ok().and_then(|status| status.modified))
                 {
                     log.set_modified(modified);
                 }

@@ -1,13 +1,13 @@
 //! [`rebuild_indexes`]: rebuilds the indexes and producer snapshots of a log.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::compression::Scratch;
 use crate::error::{Error, Result};
-use crate::io::Progress;
 use crate::io::lock::DirectoryLock;
 use crate::io::staged::StagedDirectory;
+use crate::io::{Location, Progress};
 use crate::limits::Limits;
 use crate::log::checkpoint::LeaderEpochs;
 use crate::log::index::DEFAULT_INDEX_INTERVAL_BYTES;
@@ -20,7 +20,6 @@ use crate::num::u64_of;
 use crate::repair::fault::Fault;
 use crate::repair::output::{OutputSettings, PartitionOutput, SegmentOutput};
 use crate::repair::report::{DroppedRange, RepairReport, RepairedSegment};
-use crate::store::listing::directory_of;
 use crate::store::names::{LogFile, LogFileKind};
 
 /// Options of [`rebuild_indexes`].
@@ -52,22 +51,22 @@ impl Default for RebuildOptions {
 /// if files would be replaced while a broker holds the log directory's `.lock` or a
 /// [`LogWriter`](crate::log::LogWriter) uses the directory. I/O errors.
 pub fn rebuild_indexes(
-    path: impl AsRef<Path>,
+    path: impl Into<Location>,
     options: &RebuildOptions,
     progress: &mut Progress<'_>,
 ) -> Result<RepairReport> {
-    let path = path.as_ref();
+    let path: &Location = &path.into();
     let Sources { directory, logs, inventory } = sources(path)?;
     let Some((start_offset, _)) = logs.first().cloned() else {
         return Err(Error::argument(format!("{} holds no segment", path.display())));
     };
     if options.out.is_none() {
-        refuse_running_broker(&directory)?;
+        refuse_running_broker(directory.local_path()?)?;
     }
     let _lock = options.out.is_none().then(|| DirectoryLock::acquire(&directory)).transpose()?;
     let staged = options.out.as_deref().map(|out| StagedDirectory::create(path, out)).transpose()?;
     let settings = OutputSettings {
-        directory: Some(staged.as_ref().map_or(directory.as_path(), StagedDirectory::directory).to_path_buf()),
+        directory: Some(staged.as_ref().map_or(directory.path(), StagedDirectory::directory).to_path_buf()),
         write_log: false,
         index_interval_bytes: options.index_interval_bytes,
         limits: options.limits.clone(),
@@ -91,29 +90,29 @@ pub fn rebuild_indexes(
 
 /// The segments to rebuild, and the files around them.
 struct Sources {
-    directory: PathBuf,
+    directory: Location,
     /// Segments to rebuild, by base offset.
-    logs: Vec<(i64, PathBuf)>,
+    logs: Vec<(i64, Location)>,
     /// All files of the directory.
     inventory: Inventory,
 }
 
-fn sources(path: &Path) -> Result<Sources> {
+fn sources(path: &Location) -> Result<Sources> {
     if path.is_dir() {
         let inventory = Inventory::live(path)?;
-        let logs = inventory.of_kind(LogFileKind::Log).map(|(offset, path)| (offset, path.to_path_buf())).collect();
-        return Ok(Sources { directory: path.to_path_buf(), logs, inventory });
+        let logs = inventory.of_kind(LogFileKind::Log).map(|(offset, path)| (offset, path.clone())).collect();
+        return Ok(Sources { directory: path.clone(), logs, inventory });
     }
-    fs::metadata(path).map_err(|error| Error::from(error).with_path(path))?;
+    path.status()?;
     let Some(file) =
         LogFile::parse(&name_of(path)).filter(|file| *file == LogFile::live(file.base_offset, LogFileKind::Log))
     else {
         let message = format!("{} is not named like a segment: <20 digits of the base offset>.log", path.display());
         return Err(Error::argument(message));
     };
-    let directory = directory_of(path).to_path_buf();
+    let directory = path.directory();
     let inventory = Inventory::live(&directory)?;
-    Ok(Sources { directory, logs: vec![(file.base_offset, path.to_path_buf())], inventory })
+    Ok(Sources { directory, logs: vec![(file.base_offset, path.clone())], inventory })
 }
 
 /// Returns the state of the producers at an offset, from the latest snapshot that can be read and the batches after
@@ -153,10 +152,10 @@ struct Rebuild<'a> {
 }
 
 impl Rebuild<'_> {
-    fn segments(&mut self, logs: &[(i64, PathBuf)], whole: bool, progress: &mut Progress<'_>) -> Result<()> {
+    fn segments(&mut self, logs: &[(i64, Location)], whole: bool, progress: &mut Progress<'_>) -> Result<()> {
         let mut sizes = Vec::new();
         for (_, path) in logs {
-            sizes.push(fs::metadata(path).map_err(|error| Error::from(error).with_path(path))?.len());
+            sizes.push(path.len()?);
         }
         progress.expect(sizes.iter().fold(0, |sum, size| size.saturating_add(sum)))?;
         for ((base_offset, path), size) in logs.iter().zip(sizes) {
@@ -168,7 +167,7 @@ impl Rebuild<'_> {
             let fault = self.walk(path, &mut segment, progress)?;
             if let Some(fault) = fault.filter(|fault| fault.position < size) {
                 self.report.dropped.push(DroppedRange {
-                    path: path.clone(),
+                    path: path.to_path_buf(),
                     position: fault.position,
                     length: size.saturating_sub(fault.position),
                     first_offset: None,
@@ -179,7 +178,7 @@ impl Rebuild<'_> {
             }
             self.report.segments.push(RepairedSegment {
                 base_offset: *base_offset,
-                path: path.clone(),
+                path: path.to_path_buf(),
                 bytes_before: size,
                 bytes_after: segment.len,
                 batch_count: segment.batch_count,
@@ -204,7 +203,12 @@ impl Rebuild<'_> {
         self.output.write_snapshot(offset)
     }
 
-    fn walk(&mut self, path: &Path, segment: &mut SegmentOutput, progress: &mut Progress<'_>) -> Result<Option<Fault>> {
+    fn walk(
+        &mut self,
+        path: &Location,
+        segment: &mut SegmentOutput,
+        progress: &mut Progress<'_>,
+    ) -> Result<Option<Fault>> {
         let mut reader = SegmentReader::open_with(path, self.output.limits())?;
         while let Some(next) = reader.next_batch() {
             let batch = match next {

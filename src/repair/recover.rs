@@ -1,15 +1,15 @@
 //! [`recover`]: performs a broker's recovery of a partition after an unclean shutdown.
 
 use std::collections::BTreeSet;
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 use crate::format::header::HEADER_LEN_UP_TO_MAGIC;
-use crate::io::PositionedFile;
-use crate::io::Progress;
 use crate::io::lock::DirectoryLock;
 use crate::io::staged::StagedDirectory;
+use crate::io::{Location, PositionedFile, Progress};
 use crate::limits::Limits;
 use crate::log::checkpoint::LeaderEpochs;
 use crate::log::headers::HeaderReader;
@@ -82,8 +82,12 @@ impl Default for RecoverOptions {
 ///   kept.
 /// - [`ErrorKind::Limit`](crate::ErrorKind::Limit) for a batch over [`Limits::batch_len`].
 /// - I/O errors.
-pub fn recover(path: impl AsRef<Path>, options: &RecoverOptions, progress: &mut Progress<'_>) -> Result<RepairReport> {
-    let path = path.as_ref();
+pub fn recover(
+    path: impl Into<Location>,
+    options: &RecoverOptions,
+    progress: &mut Progress<'_>,
+) -> Result<RepairReport> {
+    let path: &Location = &path.into();
     check(path, options)?;
     let mut inventory = Inventory::read(path, &options.limits)?;
     let Some((start_offset, _)) = inventory.of_kind(LogFileKind::Log).next() else {
@@ -91,7 +95,9 @@ pub fn recover(path: impl AsRef<Path>, options: &RecoverOptions, progress: &mut 
         refuse_foreign_directory(path)?;
         return Err(Error::argument(format!("{} holds no segment", path.display())));
     };
-    let _lock = (options.in_place && !options.dry_run).then(|| DirectoryLock::acquire(path)).transpose()?;
+    let _lock = (options.in_place && !options.dry_run)
+        .then(|| path.local_path().and_then(DirectoryLock::acquire))
+        .transpose()?;
     let staged = options.out.as_deref().filter(|_| !options.dry_run);
     let staged = staged.map(|out| StagedDirectory::create(path, out)).transpose()?;
     let changes = inventory.changes();
@@ -99,7 +105,7 @@ pub fn recover(path: impl AsRef<Path>, options: &RecoverOptions, progress: &mut 
     if in_place {
         inventory.apply()?;
     }
-    let directory = staged.as_ref().map(StagedDirectory::directory).or(in_place.then_some(path));
+    let directory = staged.as_ref().map(StagedDirectory::directory).or(in_place.then_some(path.path()));
     let settings = OutputSettings {
         directory: directory.map(Path::to_path_buf),
         write_log: staged.is_some(),
@@ -115,6 +121,7 @@ pub fn recover(path: impl AsRef<Path>, options: &RecoverOptions, progress: &mut 
             start_offset,
             ..RepairReport::default()
         },
+        source: path.clone(),
         split: staged.is_some() || options.dry_run,
         end_offset: start_offset,
         snapshots: BTreeSet::new(),
@@ -134,8 +141,8 @@ pub fn recover(path: impl AsRef<Path>, options: &RecoverOptions, progress: &mut 
     Ok(report)
 }
 
-fn check(path: &Path, options: &RecoverOptions) -> Result<()> {
-    if !fs::metadata(path).map_err(|error| Error::from(error).with_path(path))?.is_dir() {
+fn check(path: &Location, options: &RecoverOptions) -> Result<()> {
+    if !path.status()?.is_directory() {
         let message = format!(
             "{} is not a partition directory: to repair a single segment, use rebuild_indexes or salvage",
             path.display()
@@ -147,12 +154,12 @@ fn check(path: &Path, options: &RecoverOptions) -> Result<()> {
             "set out to the directory for the recovered copy, or in_place to change the partition directory itself";
         return Err(Error::argument(message));
     }
-    if options.in_place && !options.dry_run { refuse_running_broker(path) } else { Ok(()) }
+    if options.in_place && !options.dry_run { path.local_path().and_then(refuse_running_broker) } else { Ok(()) }
 }
 
 /// Reads the leader epochs of a partition. Returns none if the file is missing or corrupt, because the batches contain
 /// them too.
-pub(crate) fn read_epochs(directory: &Path) -> LeaderEpochs {
+pub(crate) fn read_epochs(directory: &Location) -> LeaderEpochs {
     LeaderEpochs::read(directory.join(LEADER_EPOCHS)).unwrap_or_default()
 }
 
@@ -162,16 +169,38 @@ pub(crate) fn copy_others(inventory: &Inventory, to: &Path) -> Result<()> {
     for path in &inventory.others {
         let copy = to.join(name_of(path));
         if !copy.exists() && !stops_a_broker(&name_of(path)) {
-            fs::copy(path, &copy).map_err(|error| Error::from(error).with_path(path))?;
+            copy_file(path, &copy)?;
         }
     }
     Ok(())
 }
 
+fn copy_file(from: &Location, to: &Path) -> Result<()> {
+    if from.is_local() {
+        return fs::copy(from, to).map(drop).map_err(|error| Error::from(error).with_path(from));
+    }
+    let (from, mut position) = (from.open()?, 0);
+    let mut to = File::create_new(to)?;
+    let mut chunk = vec![0; COPY_CHUNK_LEN];
+    loop {
+        let count = from.read_at(&mut chunk, position)?;
+        to.write_all(chunk.get(..count).unwrap_or_default())?;
+        position = position.saturating_add(u64_of(count));
+        if count < chunk.len() {
+            return Ok(());
+        }
+    }
+}
+
+/// Number of bytes to copy at a time.
+const COPY_CHUNK_LEN: usize = 1 << 20;
+
 /// A segment's base offset, file and length.
-type Place<'a> = (i64, &'a Path, u64);
+type Place<'a> = (i64, &'a Location, u64);
 
 struct Recovery {
+    /// The partition directory.
+    source: Location,
     output: PartitionOutput,
     report: RepairReport,
     /// Whether a segment may be split.
@@ -185,7 +214,7 @@ impl Recovery {
     fn segments(&mut self, inventory: &Inventory, progress: &mut Progress<'_>) -> Result<()> {
         let mut sizes = Vec::new();
         for (base_offset, path) in inventory.of_kind(LogFileKind::Log) {
-            let size = fs::metadata(path).map_err(|error| Error::from(error).with_path(path))?.len();
+            let size = path.len()?;
             if size > MAX_SEGMENT_LEN {
                 let message = format!(
                     "{} has {size} bytes, but a broker accepts at most {MAX_SEGMENT_LEN}: use salvage",
@@ -214,7 +243,7 @@ impl Recovery {
     /// is complete. A broker would empty both.
     fn refuse_no_log(&self, in_place: bool) -> Result<()> {
         for dropped in &self.report.dropped {
-            let file = PositionedFile::open(&dropped.path)?;
+            let file = self.source.join(name_of(&dropped.path)).open()?;
             if !in_place && begins_like_a_batch(&file)? {
                 return Ok(());
             }
@@ -222,7 +251,7 @@ impl Recovery {
                 return Ok(());
             }
         }
-        refuse_nothing_kept(&self.report)
+        refuse_nothing_kept(&self.source, &self.report)
     }
 
     /// Writes the snapshot that a broker writes at a new offset.
@@ -274,7 +303,7 @@ impl Recovery {
         Ok(true)
     }
 
-    fn finish_segment(&mut self, segment: SegmentOutput, path: &Path, size: u64) -> Result<()> {
+    fn finish_segment(&mut self, segment: SegmentOutput, path: &Location, size: u64) -> Result<()> {
         self.report.segments.push(RepairedSegment {
             base_offset: segment.base_offset,
             path: path.to_path_buf(),
@@ -289,7 +318,7 @@ impl Recovery {
         &mut self,
         reader: &mut SegmentReader,
         segment: &mut SegmentOutput,
-        (path, size): (&Path, u64),
+        (path, size): (&Location, u64),
         progress: &mut Progress<'_>,
     ) -> Result<Option<Fault>> {
         while let Some(next) = reader.next_batch() {
@@ -323,7 +352,7 @@ impl Recovery {
     }
 
     /// Drops a segment after the corruption.
-    fn drop_segment(&mut self, base_offset: i64, path: &Path, size: u64) {
+    fn drop_segment(&mut self, base_offset: i64, path: &Location, size: u64) {
         self.report.dropped.push(DroppedRange {
             path: path.to_path_buf(),
             position: 0,
@@ -339,7 +368,7 @@ impl Recovery {
     fn finish(mut self, inventory: &Inventory, in_place: bool) -> Result<RepairReport> {
         self.output.epochs.truncate_from_end(self.end_offset);
         let has_file = inventory.others.iter().any(|path| name_of(path) == LEADER_EPOCHS);
-        let before = LeaderEpochs::read(self.report.path.join(LEADER_EPOCHS)).ok();
+        let before = LeaderEpochs::read(self.source.join(LEADER_EPOCHS)).ok();
         // a file with the same content is not rewritten
         if before.map_or(has_file, |before| before != self.output.epochs)
             || (!has_file && !self.output.epochs.entries().is_empty())
@@ -350,8 +379,8 @@ impl Recovery {
         report.files.clone_from(&self.output.changes);
         report.end_offset = self.end_offset;
         let kept: BTreeSet<&Path> = report.segments.iter().map(|segment| segment.path.as_path()).collect();
-        let stale = |(file, path): &(&LogFile, &PathBuf)| match file.kind {
-            LogFileKind::Log => !kept.contains(path.as_path()),
+        let stale = |(file, path): &(&LogFile, &Location)| match file.kind {
+            LogFileKind::Log => !kept.contains(path.path()),
             _ => !self.output.has_written(file),
         };
         // the last segment first, so that the log has no gap at any time
@@ -385,7 +414,7 @@ fn begins_like_a_batch(file: &PositionedFile) -> Result<bool> {
 }
 
 /// Returns the last offset of a file whose batches are readable from a position to the end.
-pub(crate) fn last_offset(path: &Path, position: u64, limits: &Limits) -> Option<i64> {
+pub(crate) fn last_offset(path: &Location, position: u64, limits: &Limits) -> Option<i64> {
     let mut reader = HeaderReader::open(path, limits).ok()?.starting_at(position);
     let mut last = None;
     while let Some(Ok(header)) = reader.next_header() {

@@ -1,21 +1,20 @@
 //! [`salvage`]: keeps every complete batch of a damaged file or partition.
 
 use std::fmt::Write as _;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::compression::Scratch;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Batch;
 use crate::format::control::ControlRecord;
 use crate::format::record::Record;
-use crate::io::Progress;
 use crate::io::atomic::write_atomically;
 use crate::io::staged::StagedDirectory;
+use crate::io::{Location, Progress};
 use crate::limits::Limits;
 use crate::log::checkpoint::LeaderEpochs;
 use crate::log::index::DEFAULT_INDEX_INTERVAL_BYTES;
-use crate::log::inventory::Inventory;
+use crate::log::inventory::{Inventory, name_of};
 use crate::log::reader::SegmentReader;
 use crate::num::u64_of;
 use crate::repair::fault::Fault;
@@ -64,12 +63,12 @@ impl Default for SalvageOptions {
 /// - [`ErrorKind::Limit`] for a complete batch over the limits.
 /// - I/O errors.
 pub fn salvage(
-    path: impl AsRef<Path>,
+    path: impl Into<Location>,
     out: impl AsRef<Path>,
     options: &SalvageOptions,
     progress: &mut Progress<'_>,
 ) -> Result<RepairReport> {
-    let (path, out) = (path.as_ref(), out.as_ref());
+    let (path, out): (&Location, &Path) = (&path.into(), out.as_ref());
     let limits = &options.limits;
     let inventory = if path.is_dir() { Inventory::read(path, limits)? } else { Inventory::default() };
     let sources = sources(path, &inventory, limits)?;
@@ -98,7 +97,7 @@ pub fn salvage(
     };
     salvage.sources(&sources)?;
     let report = salvage.finish(path.is_dir())?;
-    refuse_nothing_kept(&report)?;
+    refuse_nothing_kept(path, &report)?;
     copy_others(&inventory, staged.directory())?;
     if !report.dropped.is_empty() {
         write_atomically(&staged.directory().join(HOLES), holes(&report.dropped).as_bytes())?;
@@ -110,12 +109,13 @@ pub fn salvage(
 
 /// Refuses a result without batches, unless only zeros were dropped: the input is not a log, or no batch of it is
 /// readable.
-pub(crate) fn refuse_nothing_kept(report: &RepairReport) -> Result<()> {
+pub(crate) fn refuse_nothing_kept(source: &Location, report: &RepairReport) -> Result<()> {
     let lost = report.dropped.iter().find(|dropped| dropped.reason != "zero_tail");
     let Some(lost) = lost.filter(|_| report.segments.iter().all(|segment| segment.batch_count == 0)) else {
         return Ok(());
     };
-    let what = foreign_file(&lost.path)?.map_or_else(String::new, |what| format!("; the file is {what}"));
+    let file = if source.is_dir() { source.join(name_of(&lost.path)) } else { source.clone() };
+    let what = foreign_file(&file)?.map_or_else(String::new, |what| format!("; the file is {what}"));
     let message = format!("no complete batch was found, so there is nothing to keep: {}{what}", lost.message);
     Err(Error::new(ErrorKind::InvalidFile(message)).at(lost.position).with_path(&lost.path))
 }
@@ -123,7 +123,7 @@ pub(crate) fn refuse_nothing_kept(report: &RepairReport) -> Result<()> {
 /// A source file.
 #[derive(Debug, Clone)]
 struct Source {
-    path: PathBuf,
+    path: Location,
     /// Base offset from the name, or the offset of the first batch if that is valid and smaller.
     base_offset: Option<i64>,
     /// Base offset of the next segment that has a batch.
@@ -131,23 +131,22 @@ struct Source {
     size: u64,
 }
 
-fn sources(path: &Path, inventory: &Inventory, limits: &Limits) -> Result<Vec<Source>> {
-    let mut files: Vec<(Option<i64>, PathBuf)> =
-        inventory.of_kind(LogFileKind::Log).map(|(offset, path)| (Some(offset), path.to_path_buf())).collect();
+fn sources(path: &Location, inventory: &Inventory, limits: &Limits) -> Result<Vec<Source>> {
+    let mut files: Vec<(Option<i64>, Location)> =
+        inventory.of_kind(LogFileKind::Log).map(|(offset, path)| (Some(offset), path.clone())).collect();
     if files.is_empty() {
         if path.is_dir() {
             refuse_log_directory(path)?;
             refuse_foreign_directory(path)?;
             return Err(Error::argument(format!("{} holds no segment", path.display())));
         }
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        files.push((LogFile::parse(name).map(|file| file.base_offset), path.to_path_buf()));
+        files.push((LogFile::parse(path.name()).map(|file| file.base_offset), path.clone()));
     }
     let mut sources = Vec::new();
     let mut bound = i64::MAX;
     let count = files.len();
     for (index, (name, path)) in files.into_iter().enumerate().rev() {
-        let size = fs::metadata(&path).map_err(|error| Error::from(error).with_path(&path))?.len();
+        let size = path.len()?;
         let firsts = first_offsets(&path, limits)?;
         let is_only = index == 0 && count == 1;
         let base_offset = name.map(|name| believable_base(name, &firsts, is_only));
@@ -161,7 +160,7 @@ fn sources(path: &Path, inventory: &Inventory, limits: &Limits) -> Result<Vec<So
 }
 
 /// Returns the first offsets of a file's first two batches, or of fewer if one is not valid.
-fn first_offsets(path: &Path, limits: &Limits) -> Result<Vec<i64>> {
+fn first_offsets(path: &Location, limits: &Limits) -> Result<Vec<i64>> {
     let mut reader = SegmentReader::open_with(path, limits)?;
     let mut firsts = Vec::new();
     while firsts.len() < 2 {
@@ -248,7 +247,7 @@ impl Salvage<'_, '_> {
         let (Some(segment), Some(source)) = (self.segment.take(), &self.source) else { return Ok(()) };
         self.report.segments.push(RepairedSegment {
             base_offset: segment.base_offset,
-            path: source.path.clone(),
+            path: source.path.to_path_buf(),
             bytes_before: source.size,
             bytes_after: segment.len,
             batch_count: segment.batch_count,
@@ -296,7 +295,7 @@ impl Salvage<'_, '_> {
     fn hole(&mut self, fault: Fault, length: u64) {
         let Some(source) = &self.source else { return };
         self.report.dropped.push(DroppedRange {
-            path: source.path.clone(),
+            path: source.path.to_path_buf(),
             position: fault.position,
             length,
             first_offset: self.end_offset.or(source.base_offset),

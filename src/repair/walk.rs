@@ -1,10 +1,8 @@
 //! Reads a file to its end, continuing after each corruption.
 
-use std::path::Path;
-
 use crate::error::Result;
 use crate::format::batch::Batch;
-use crate::io::PositionedFile;
+use crate::io::Location;
 use crate::limits::Limits;
 use crate::log::reader::SegmentReader;
 use crate::log::resync::{Floor, Next, Resync};
@@ -27,8 +25,8 @@ pub(crate) trait Visitor {
 /// # Errors
 /// I/O errors; [`ErrorKind::Limit`](crate::ErrorKind::Limit) for a batch over [`Limits::batch_len`] with a correct
 /// checksum; errors of the visitor.
-pub(crate) fn walk(path: &Path, limits: &Limits, visitor: &mut dyn Visitor) -> Result<()> {
-    let source = PositionedFile::open(path)?;
+pub(crate) fn walk(path: &Location, limits: &Limits, visitor: &mut dyn Visitor) -> Result<()> {
+    let source = path.open()?;
     let mut resync = Resync::new(limits);
     let mut reader = SegmentReader::open_with(path, limits)?;
     loop {
@@ -71,7 +69,7 @@ pub(crate) fn walk(path: &Path, limits: &Limits, visitor: &mut dyn Visitor) -> R
 ///
 /// # Errors
 /// Those of [`walk`].
-pub(crate) fn intact_end(path: &Path, limits: &Limits) -> Result<Option<i64>> {
+pub(crate) fn intact_end(path: &Location, limits: &Limits) -> Result<Option<i64>> {
     let mut end = End(Floor::at(None));
     walk(path, limits, &mut end)?;
     Ok(end.0.next())

@@ -33,7 +33,7 @@ use crate::format::batch::Batch;
 use crate::format::frame::batches;
 use crate::format::record::Record;
 use crate::format::retain::{BatchRetention, RetainOptions, Retained, retain_records};
-use crate::io::Progress;
+use crate::io::{Location, Progress};
 use crate::limits::Limits;
 use crate::num::u64_of;
 
@@ -141,12 +141,12 @@ pub struct CompactReport {
 /// If `target` is not empty, the source has no segments, or reading or writing fails; if a batch, record or checksum
 /// that is read is invalid; if the keys exceed 256 times `max_map_bytes`. No target is left after an error.
 pub fn compact(
-    source: impl AsRef<Path>,
+    source: impl Into<Location>,
     target: impl AsRef<Path>,
     options: &CompactOptions,
     progress: &mut Progress<'_>,
 ) -> Result<CompactReport> {
-    let (source, target) = (source.as_ref(), target.as_ref());
+    let (source, target): (&Location, &Path) = (&source.into(), target.as_ref());
     let source = Source::open(source, &options.limits, options.check_crc)?;
     let mut output = Output::create(&source.directory, target, options.index)?;
     progress.expect(source.bytes().saturating_mul(2))?;
@@ -216,9 +216,8 @@ impl Part {
 
     /// The source segments of each new segment.
     fn groups(&self, source: &Source, options: &CompactOptions) -> Vec<Range<usize>> {
-        let index_len = |segment: &SourceSegment, extension: &str| {
-            std::fs::metadata(segment.path.with_extension(extension)).map_or(0, |metadata| metadata.len())
-        };
+        let index_len =
+            |segment: &SourceSegment, extension: &str| segment.path.with_extension(extension).len().unwrap_or(0);
         let mut groups: Vec<Range<usize>> = Vec::new();
         let (mut sizes, mut base) = ([0_u64; 3], 0);
         let segments = source.segments.get(..self.segment_count).unwrap_or_default();

@@ -17,7 +17,7 @@ use crate::format::batch::Batch;
 use crate::format::frame::batches;
 use crate::format::record::Record;
 use crate::format::retain::{BatchRetention, RetainOptions, Retained, retain_records};
-use crate::io::Progress;
+use crate::io::{Location, Progress};
 use crate::limits::Limits;
 use crate::log::producer::ProducerStates;
 
@@ -66,13 +66,13 @@ pub struct FilterReport {
 /// If `target` is not empty, the source has no segments, reading or writing fails, a batch, record or checksum is
 /// invalid, or `keep` returns an error. No target is left after an error.
 pub fn filter(
-    source: impl AsRef<Path>,
+    source: impl Into<Location>,
     target: impl AsRef<Path>,
     options: &FilterOptions,
     keep: &mut dyn FnMut(&Record<'_>) -> Result<bool>,
     progress: &mut Progress<'_>,
 ) -> Result<FilterReport> {
-    let (source, target) = (source.as_ref(), target.as_ref());
+    let (source, target): (&Location, &Path) = (&source.into(), target.as_ref());
     let source = Source::open(source, &options.limits, options.check_crc)?;
     let output = Output::create(&source.directory, target, options.index)?;
     progress.expect(source.bytes().saturating_mul(2))?;

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::format::batch::Batch;
 use crate::format::frame::batches;
 use crate::format::header::BatchHeader;
-use crate::io::PositionedFile;
+use crate::io::Location;
 use crate::io::Progress;
 use crate::io::staged::StagedDirectory;
 use crate::log::checkpoint::{LeaderEpochs, PartitionMetadata};
@@ -49,7 +49,7 @@ impl Output {
     ///
     /// # Errors
     /// If the target exists and is not an empty directory, or the directory cannot be created.
-    pub(super) fn create(source: &Path, target: &Path, options: IndexOptions) -> Result<Self> {
+    pub(super) fn create(source: &Location, target: &Path, options: IndexOptions) -> Result<Self> {
         let staged = StagedDirectory::create(source, target)?;
         Ok(Self { staged, options, segment: None, bases: Vec::new(), written: Counts::default() })
     }
@@ -145,7 +145,7 @@ impl Output {
     /// Copies a file that may be missing.
     fn copy_file(&self, source: &Source, name: &str) -> Result<()> {
         let (from, to) = (source.directory.join(name), self.work_directory().join(name));
-        match PositionedFile::read_small(&from, MAX_COPIED_LEN) {
+        match from.read_small(MAX_COPIED_LEN) {
             Ok(content) => write_new(&to, &content).map_err(|error| Error::from(error).with_path(&from)),
             Err(error) if error.is_not_found() => Ok(()),
             Err(error) => Err(error),

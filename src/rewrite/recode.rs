@@ -32,7 +32,7 @@ use crate::format::header::{NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE};
 use crate::format::record::Record;
 use crate::format::retain::append_record;
 use crate::format::size::{NewHeader, message_len, record_len};
-use crate::io::Progress;
+use crate::io::{Location, Progress};
 use crate::limits::Limits;
 
 /// Settings of [`rewrite`]. The default changes nothing.
@@ -106,12 +106,12 @@ pub struct RewriteReport {
 /// if a transaction is open and transactions can't be kept; if a batch, record or checksum is invalid; if a value does
 /// not fit the target's format. No target is left after an error.
 pub fn rewrite(
-    source: impl AsRef<Path>,
+    source: impl Into<Location>,
     target: impl AsRef<Path>,
     options: &RewriteOptions,
     progress: &mut Progress<'_>,
 ) -> Result<RewriteReport> {
-    let (source, target) = (source.as_ref(), target.as_ref());
+    let (source, target): (&Location, &Path) = (&source.into(), target.as_ref());
     let conversion = ConvertOptions { compression: options.compression, level: options.level, first_offset: None };
     conversion.validate(options.magic.unwrap_or(2))?;
     let source = Source::open(source, &options.limits, options.check_crc)?;

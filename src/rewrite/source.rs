@@ -1,11 +1,10 @@
 //! [`Source`]: the partition to rewrite, read batch by batch.
 
-use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Batch;
-use crate::io::Progress;
+use crate::io::{Location, Progress};
 use crate::limits::Limits;
 use crate::log::reader::SegmentReader;
 use crate::log::tail::SegmentTail;
@@ -15,7 +14,7 @@ use crate::store::listing::{list_location, refuse_log_directory};
 /// The directory of the partition to rewrite.
 #[derive(Debug)]
 pub(super) struct Source {
-    pub(super) directory: PathBuf,
+    pub(super) directory: Location,
     /// Segments, ordered by base offset.
     pub(super) segments: Vec<SourceSegment>,
     pub(super) limits: Limits,
@@ -25,7 +24,7 @@ pub(super) struct Source {
 /// A segment of the source.
 #[derive(Debug)]
 pub(super) struct SourceSegment {
-    pub(super) path: PathBuf,
+    pub(super) path: Location,
     pub(super) base_offset: i64,
     pub(super) size: u64,
     pub(super) modified: SystemTime,
@@ -37,22 +36,21 @@ impl Source {
     /// # Errors
     /// If the directory can't be read; [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) if it has no
     /// segments.
-    pub(super) fn open(directory: &Path, limits: &Limits, check_crc: bool) -> Result<Self> {
+    pub(super) fn open(directory: &Location, limits: &Limits, check_crc: bool) -> Result<Self> {
         refuse_log_directory(directory)?;
         let mut segments = Vec::new();
         for found in list_location(directory, &|_| true)?.segments {
-            let Some(base_offset) = found.base_offset.filter(|_| found.path.parent() == Some(directory)) else {
+            let Some(base_offset) = found.base_offset.filter(|_| found.path.directory() == *directory) else {
                 break;
             };
-            let modified = std::fs::metadata(&found.path).and_then(|metadata| metadata.modified());
-            let modified = modified.map_err(|error| Error::from(error).with_path(&found.path))?;
+            let modified = found.path.status()?.modified.unwrap_or(SystemTime::UNIX_EPOCH);
             segments.push(SourceSegment { path: found.path, base_offset, size: found.size, modified });
         }
         if segments.is_empty() {
             let what = "the path is not a partition directory: it contains no segments";
             return Err(Error::argument(what).with_path(directory));
         }
-        Ok(Self { directory: directory.to_path_buf(), segments, limits: limits.clone(), check_crc })
+        Ok(Self { directory: directory.clone(), segments, limits: limits.clone(), check_crc })
     }
 
     pub(super) fn bytes(&self) -> u64 {

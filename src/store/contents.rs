@@ -1,19 +1,15 @@
 //! Recognizes files and directories that are not logs: compressed copies, text, tiered storage, nested log
 //! directories.
 
-use std::ffi::OsStr;
-use std::fs::{self, File};
-use std::io::Read;
-use std::path::{Path, PathBuf};
-
 use crate::error::{Error, ErrorKind, Result};
+use crate::io::Location;
 use crate::store::names::{
     DirectoryState, LEADER_EPOCHS, LogFile, LogFileKind, LogFileState, PARTITION_METADATA, PartitionDirectory,
     SnapshotFile, parse_base_offset, parse_partition_directory,
 };
 
 /// Number of bytes read to recognize a file.
-const HEAD_LEN: u64 = 512;
+const HEAD_LEN: usize = 512;
 /// Limits on the depth and the number of entries when searching a location that has no segments.
 const SEARCH_DEPTH: usize = 5;
 const SEARCH_ENTRIES: usize = 2000;
@@ -38,27 +34,26 @@ const SIGNATURES: [(&[u8], &str); 11] = [
 ///
 /// # Errors
 /// I/O errors.
-pub(crate) fn foreign_file(path: &Path) -> Result<Option<&'static str>> {
-    let mut head = Vec::new();
+pub(crate) fn foreign_file(path: &Location) -> Result<Option<&'static str>> {
     // a pipe can be read only once, so it is not read here
-    let read = |head: &mut Vec<u8>| {
-        if fs::metadata(path)?.is_file() {
-            File::open(path)?.take(HEAD_LEN).read_to_end(head)?;
-        }
-        Ok(())
-    };
-    read(&mut head).map_err(|error: std::io::Error| Error::from(error).with_path(path))?;
-    if let Some((_, what)) = SIGNATURES.iter().find(|(signature, _)| head.starts_with(signature)) {
-        return Ok(Some(what));
+    if !path.status()?.is_file() {
+        return Ok(None);
     }
-    Ok(is_text(&head).then_some("a text file"))
+    Ok(foreign_head(&path.head(HEAD_LEN)?))
+}
+
+/// Names the format that bytes begin with, if they are clearly not those of a segment.
+pub(crate) fn foreign_head(head: &[u8]) -> Option<&'static str> {
+    let head = head.get(..HEAD_LEN).unwrap_or(head);
+    let signature = SIGNATURES.iter().find(|(signature, _)| head.starts_with(signature));
+    signature.map(|(_, what)| *what).or_else(|| is_text(head).then_some("a text file"))
 }
 
 /// Refuses a file that is clearly not a segment.
 ///
 /// # Errors
 /// [`ErrorKind::InvalidArgument`] for such a file; I/O errors.
-pub(crate) fn refuse_foreign_file(path: &Path) -> Result<()> {
+pub(crate) fn refuse_foreign_file(path: &Location) -> Result<()> {
     match foreign_file(path)? {
         Some(what) => Err(Error::argument(format!("not a Kafka log segment: {}", advice_on(what))).with_path(path)),
         None => Ok(()),
@@ -83,7 +78,7 @@ fn is_text(head: &[u8]) -> bool {
 ///
 /// # Errors
 /// [`ErrorKind::InvalidArgument`] that names such a file; I/O errors.
-pub(crate) fn refuse_foreign_directory(path: &Path) -> Result<()> {
+pub(crate) fn refuse_foreign_directory(path: &Location) -> Result<()> {
     let Some(found) = Search::default().directory(path, SEARCH_DEPTH)? else { return Ok(()) };
     Err(Error::argument(format!("no log segment is recognized: {}", found.describe(path))).with_path(path))
 }
@@ -92,20 +87,20 @@ pub(crate) fn refuse_foreign_directory(path: &Path) -> Result<()> {
 #[derive(Debug)]
 enum Foreign {
     /// A log nested deeper than the partitions of a log directory.
-    Log(PathBuf),
+    Log(Location),
     /// A segment named `<offset>-<id>.log`, as in tiered storage.
-    Tiered(PathBuf),
+    Tiered(Location),
     /// An object written by Aiven's tiered storage plugin.
-    Manifest(PathBuf),
+    Manifest(Location),
     /// An index whose segment is missing.
-    Index(PathBuf),
+    Index(Location),
     /// Any other file, with its format if that is recognized.
-    Other(PathBuf, Option<&'static str>),
+    Other(Location, Option<&'static str>),
 }
 
 impl Foreign {
-    fn describe(&self, location: &Path) -> String {
-        let name = |path: &Path| path.strip_prefix(location).unwrap_or(path).display().to_string();
+    fn describe(&self, location: &Location) -> String {
+        let name = |path: &Location| path.strip_prefix(location.path()).unwrap_or(path.path()).display().to_string();
         match self {
             Self::Log(path) => format!("the segments are in a subdirectory: name {}", path.display()),
             Self::Tiered(path) => format!(
@@ -134,17 +129,13 @@ struct Search {
 impl Search {
     /// Returns the most specific finding in a directory, or `None` if there are only files that Kafka keeps next to
     /// segments.
-    fn directory(&mut self, path: &Path, depth: usize) -> Result<Option<Foreign>> {
-        let listed = || fs::read_dir(path)?.collect::<std::io::Result<Vec<_>>>();
-        let mut entries = listed().map_err(|error| Error::from(error).with_path(path))?;
-        entries.sort_by_key(fs::DirEntry::file_name);
+    fn directory(&mut self, path: &Location, depth: usize) -> Result<Option<Foreign>> {
         let (mut best, mut directories) = (None::<Foreign>, Vec::new());
-        for entry in entries {
+        for path in path.entries()? {
             self.entries = self.entries.saturating_add(1);
             if self.entries > SEARCH_ENTRIES {
                 break;
             }
-            let path = entry.path();
             if path.is_dir() {
                 directories.push(path);
             } else if let Some(found) = foreign(&path, depth == SEARCH_DEPTH) {
@@ -152,8 +143,8 @@ impl Search {
             }
         }
         for path in directories.into_iter().filter(|_| depth > 0) {
-            let state = name_of(&path).and_then(PartitionDirectory::parse).map(|parsed| parsed.state);
-            let is_hidden = name_of(&path).is_some_and(|name| name.starts_with('.') || name == "lost+found");
+            let state = PartitionDirectory::parse(path.name()).map(|parsed| parsed.state);
+            let is_hidden = path.name().starts_with('.') || path.name() == "lost+found";
             if is_hidden || state.is_some_and(|state| state != DirectoryState::Live) {
                 continue;
             }
@@ -185,35 +176,32 @@ fn more_telling(one: Option<Foreign>, other: Foreign) -> Foreign {
 }
 
 /// What a file is; `None` for the files that Kafka keeps beside segments.
-fn foreign(path: &Path, is_top: bool) -> Option<Foreign> {
-    let name = name_of(path).unwrap_or_default();
+fn foreign(path: &Location, is_top: bool) -> Option<Foreign> {
+    let name = path.name();
     if parse_base_offset(name).is_some() {
         // a segment right here would have been found
-        let directory = path.parent()?;
-        let log = match name_of(directory).and_then(parse_partition_directory) {
-            Some(_) => directory.parent()?,
-            None => directory,
-        };
-        return (!is_top).then(|| Foreign::Log(log.to_path_buf()));
+        let directory = path.directory();
+        let log = if parse_partition_directory(directory.name()).is_some() { directory.directory() } else { directory };
+        return (!is_top).then_some(Foreign::Log(log));
     }
     if name.ends_with(".rsm-manifest") || name.ends_with(".indexes") {
-        return Some(Foreign::Manifest(path.to_path_buf()));
+        return Some(Foreign::Manifest(path.clone()));
     }
     if is_tiered_segment(name) {
-        return Some(Foreign::Tiered(path.to_path_buf()));
+        return Some(Foreign::Tiered(path.clone()));
     }
     if let Some(file) = LogFile::parse(name) {
         let is_index = file.kind != LogFileKind::ProducerSnapshot && file.state == LogFileState::Live;
-        return is_index.then(|| Foreign::Index(path.to_path_buf()));
+        return is_index.then(|| Foreign::Index(path.clone()));
     }
     if is_of_kafka(name) || is_empty_file(path) {
         return None;
     }
-    Some(Foreign::Other(path.to_path_buf(), foreign_file(path).ok().flatten()))
+    Some(Foreign::Other(path.clone(), foreign_file(path).ok().flatten()))
 }
 
-fn is_empty_file(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.len() == 0)
+fn is_empty_file(path: &Location) -> bool {
+    path.status().is_ok_and(|status| status.is_file() && status.len == 0)
 }
 
 /// Whether a name is `<digits>-<id>.log`, with an id of 22 characters of base64url.
@@ -232,8 +220,4 @@ fn is_of_kafka(name: &str) -> bool {
         || name.strip_suffix(".tmp").is_some()
         || name.contains(".kbat-")
         || SnapshotFile::parse(name).is_some()
-}
-
-fn name_of(path: &Path) -> Option<&str> {
-    path.file_name().and_then(OsStr::to_str)
 }

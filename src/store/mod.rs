@@ -3,6 +3,8 @@
 mod contents;
 pub(crate) mod listing;
 pub(crate) mod names;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use contents::{foreign_file, is_tiered_segment, refuse_foreign_directory, refuse_foreign_file};
 pub use listing::SegmentFile;

@@ -13,6 +13,7 @@ use crate::arrow::source::ScanSource;
 use crate::arrow::stats::ScanStats;
 use crate::arrow::views::{Outbox, Values, arrow_batch, schema, time_type};
 use crate::error::{Error, ErrorKind, Result};
+use crate::io::Location;
 use crate::log::{HeaderReader, Segment};
 use crate::store::LogFileKind;
 
@@ -263,10 +264,7 @@ impl Row {
     fn value(&mut self, column: SegmentColumn, options: &ScanOptions) -> Result<Values> {
         let segment = self.segment.clone();
         let segment = segment.as_ref();
-        let size_of = |kind| {
-            let path = segment?.file(kind);
-            i64::try_from(std::fs::metadata(path).ok()?.len()).ok()
-        };
+        let size_of = |kind| i64::try_from(segment?.file(kind).len().ok()?).ok();
         Ok(match column {
             SegmentColumn::Topic => Values::Text(vec![self.source.origin.topic.clone()]),
             SegmentColumn::Partition => Values::Int32(vec![self.source.origin.partition]),
@@ -277,7 +275,7 @@ impl Row {
                 Values::Int64(vec![self.or_null(segment.map(Segment::end_offset).transpose(), options)?])
             }
             SegmentColumn::Size => {
-                let size = self.source.path().and_then(|path| std::fs::metadata(path).ok()).map(|found| found.len());
+                let size = self.source.path().and_then(|path| path.len().ok());
                 Values::Int64(vec![size.and_then(|size| i64::try_from(size).ok())])
             }
             SegmentColumn::FirstTimestamp => {
@@ -303,8 +301,8 @@ impl Row {
     }
 
     fn headers(&self, options: &ScanOptions) -> Result<HeaderReader> {
-        let path = self.source.path().map(std::path::Path::to_path_buf).unwrap_or_default();
-        let reader = HeaderReader::open(&path, &options.limits)?;
+        let path = self.source.path().cloned().unwrap_or_else(|| Location::local(""));
+        let reader = HeaderReader::open(path, &options.limits)?;
         Ok(if options.leave_page_cache { reader.leaving_page_cache() } else { reader })
     }
 

@@ -1,9 +1,8 @@
 //! [`Checkpoint`]: a checkpoint of either kind, recognized by the number of fields in its lines.
 
-use std::path::Path;
-
 use super::{LeaderEpochs, OffsetCheckpoint, VERSION, fields, lines, read_text};
 use crate::error::Result;
+use crate::io::Location;
 use crate::store::names::LEADER_EPOCHS;
 
 /// A checkpoint of either kind.
@@ -21,8 +20,8 @@ impl Checkpoint {
     ///
     /// # Errors
     /// [`ErrorKind::InvalidFile`](crate::ErrorKind::InvalidFile) if the text is malformed; I/O errors.
-    pub fn read(path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref();
+    pub fn read(path: impl Into<Location>) -> Result<Self> {
+        let path: &Location = &path.into();
         let text = read_text(path)?;
         let named = || path.file_name().is_some_and(|name| name == LEADER_EPOCHS);
         let parsed = match lines(&text).nth(2).map(|line| fields(line).len()) {

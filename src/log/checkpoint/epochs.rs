@@ -14,6 +14,7 @@ use std::path::Path;
 use super::{encode_entries, parse_entries, read_text};
 use crate::error::{Error, Result};
 use crate::format::header::BatchHeader;
+use crate::io::Location;
 use crate::io::atomic::write_atomically;
 
 /// Kafka's value for "no leader epoch".
@@ -68,8 +69,8 @@ impl LeaderEpochs {
     ///
     /// # Errors
     /// [`ErrorKind::InvalidFile`](crate::ErrorKind::InvalidFile) if the text is malformed; I/O errors.
-    pub fn read(path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref();
+    pub fn read(path: impl Into<Location>) -> Result<Self> {
+        let path: &Location = &path.into();
         Self::parse(&read_text(path)?).map_err(|error| error.with_path(path))
     }
 

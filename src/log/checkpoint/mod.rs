@@ -35,10 +35,8 @@ pub use partition::PartitionMetadata;
 pub use properties::MetaProperties;
 pub use shutdown::CleanShutdown;
 
-use std::path::Path;
-
 use crate::error::{Error, ErrorKind, Result};
-use crate::io::PositionedFile;
+use crate::io::Location;
 
 /// Largest size of such a file in bytes.
 const MAX_LEN: usize = 1 << 26;
@@ -57,8 +55,8 @@ fn malformed(line_number: usize, line: &str) -> Error {
     fault(format!("line {line_number} is malformed: {shown:?}"))
 }
 
-fn read_text(path: &Path) -> Result<String> {
-    let bytes = PositionedFile::read_small(path, MAX_LEN)?;
+fn read_text(path: &Location) -> Result<String> {
+    let bytes = path.read_small(MAX_LEN)?;
     String::from_utf8(bytes).map_err(|_| fault("the text is not UTF-8").with_path(path))
 }
 

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use super::{encode_entries, fault, parse_entries, read_text};
 use crate::error::Result;
+use crate::io::Location;
 use crate::io::atomic::write_atomically;
 
 /// The entry of a partition in an offset checkpoint.
@@ -45,8 +46,8 @@ impl OffsetCheckpoint {
     ///
     /// # Errors
     /// [`ErrorKind::InvalidFile`](crate::ErrorKind::InvalidFile) if the text is malformed; I/O errors.
-    pub fn read(path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref();
+    pub fn read(path: impl Into<Location>) -> Result<Self> {
+        let path: &Location = &path.into();
         Self::parse(&read_text(path)?).map_err(|error| error.with_path(path))
     }
 

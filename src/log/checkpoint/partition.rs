@@ -11,6 +11,7 @@ use std::path::Path;
 
 use super::{fault, lines, malformed, read_text};
 use crate::error::Result;
+use crate::io::Location;
 use crate::io::atomic::write_atomically;
 use crate::log::uuid::Uuid;
 
@@ -37,8 +38,8 @@ impl PartitionMetadata {
     ///
     /// # Errors
     /// [`ErrorKind::InvalidFile`](crate::ErrorKind::InvalidFile) if the text is malformed; I/O errors.
-    pub fn read(path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref();
+    pub fn read(path: impl Into<Location>) -> Result<Self> {
+        let path: &Location = &path.into();
         Self::parse(&read_text(path)?).map_err(|error| error.with_path(path))
     }
 

@@ -21,6 +21,7 @@ use std::path::Path;
 
 use super::{fault, lines, read_text};
 use crate::error::Result;
+use crate::io::Location;
 use crate::io::atomic::write_atomically;
 
 /// The content of `meta.properties`.
@@ -41,8 +42,8 @@ impl MetaProperties {
     ///
     /// # Errors
     /// The errors of [`MetaProperties::parse`]; I/O errors.
-    pub fn read(path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref();
+    pub fn read(path: impl Into<Location>) -> Result<Self> {
+        let path: &Location = &path.into();
         Self::parse(&read_text(path)?).map_err(|error| error.with_path(path))
     }
 

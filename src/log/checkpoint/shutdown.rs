@@ -11,7 +11,7 @@
 use std::path::Path;
 
 use crate::error::{ErrorKind, Result};
-use crate::io::PositionedFile;
+use crate::io::Location;
 use crate::io::atomic::write_atomically;
 
 /// Name of the file.
@@ -31,9 +31,9 @@ impl CleanShutdown {
     ///
     /// # Errors
     /// I/O errors, except if the file does not exist.
-    pub fn read(log_directory: impl AsRef<Path>) -> Result<Option<Self>> {
-        let log_directory = log_directory.as_ref();
-        match PositionedFile::read_small(&log_directory.join(FILE_NAME), MAX_LEN) {
+    pub fn read(log_directory: impl Into<Location>) -> Result<Option<Self>> {
+        let log_directory: &Location = &log_directory.into();
+        match log_directory.join(FILE_NAME).read_small(MAX_LEN) {
             Ok(bytes) => Ok(Some(Self::parse(&bytes))),
             Err(error) if matches!(error.kind(), ErrorKind::InvalidFile(_)) => Ok(Some(Self::default())),
             Err(error) if error.is_not_found() => Ok(None),

@@ -31,7 +31,7 @@ use std::cmp::Ordering;
 use std::path::Path;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::io::PositionedFile;
+use crate::io::{Location, PositionedFile};
 use crate::num::{u64_of, usize_from_u64};
 use crate::store::names::base_offset_of_name;
 
@@ -51,8 +51,8 @@ struct EntryFile<const N: usize> {
 impl<const N: usize> EntryFile<N> {
     const ENTRY_LEN: u64 = u64_of(N);
 
-    fn open(path: &Path) -> Result<Self> {
-        let file = PositionedFile::open(path)?;
+    fn open(path: &Location) -> Result<Self> {
+        let file = path.open()?;
         let len = file.len()?;
         Ok(Self { file, len })
     }

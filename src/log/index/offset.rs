@@ -15,6 +15,7 @@ use std::path::Path;
 
 use super::{EntryFile, Fields, base_offset_for, join, relative_offset};
 use crate::error::Result;
+use crate::io::Location;
 
 /// Size of an entry in bytes.
 pub(crate) const ENTRY_LEN: usize = 8;
@@ -72,8 +73,8 @@ impl OffsetIndex {
     /// # Errors
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) if neither provides the base offset; I/O
     /// errors.
-    pub fn open(path: impl AsRef<Path>, base_offset: Option<i64>) -> Result<Self> {
-        let path = path.as_ref();
+    pub fn open(path: impl Into<Location>, base_offset: Option<i64>) -> Result<Self> {
+        let path: &Location = &path.into();
         let entries = EntryFile::open(path)?;
         let base_offset = base_offset_for(path, base_offset)?;
         let entry_count = entries.count_before_zeros(|entry| OffsetEntry::parse(entry, 0).offset == 0)?;

@@ -17,6 +17,7 @@ use std::path::Path;
 
 use super::{EntryFile, Fields, join};
 use crate::error::{Error, ErrorKind, Result};
+use crate::io::Location;
 use crate::num::u64_of;
 
 /// Size of an entry in bytes.
@@ -106,8 +107,8 @@ impl TransactionIndex {
     ///
     /// # Errors
     /// I/O errors.
-    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref();
+    pub fn open(path: impl Into<Location>) -> Result<Self> {
+        let path: &Location = &path.into();
         Ok(Self { entries: EntryFile::open(path)? })
     }
 

@@ -25,7 +25,7 @@ use std::path::Path;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::crc::crc32c;
 use crate::format::cursor::Cursor;
-use crate::io::PositionedFile;
+use crate::io::Location;
 use crate::io::atomic::write_atomically;
 use crate::num::u64_of;
 
@@ -118,9 +118,9 @@ impl ProducerSnapshot {
     ///
     /// # Errors
     /// The errors of [`ProducerSnapshot::parse`]; I/O errors.
-    pub fn read(path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref();
-        Self::parse(&PositionedFile::read_small(path, MAX_LEN)?).map_err(|error| error.with_path(path))
+    pub fn read(path: impl Into<Location>) -> Result<Self> {
+        let path: &Location = &path.into();
+        Self::parse(&path.read_small(MAX_LEN)?).map_err(|error| error.with_path(path))
     }
 
     /// Parses the content of a snapshot file.

@@ -4,7 +4,6 @@ use crate::compression::Scratch;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Batch;
 use crate::format::header::{BatchHeader, NO_PARTITION_LEADER_EPOCH, NO_TIMESTAMP};
-use crate::io::PositionedFile;
 use crate::log::headers::HeaderReader;
 use crate::log::index::TimeEntry;
 use crate::log::resync::Resync;
@@ -199,7 +198,7 @@ impl Segment {
     /// The end of a segment whose last batch is corrupt: an error, unless zeros follow it, as while a broker writes to a preallocated
     /// file. Its length may lead into these zeros, past complete batches.
     fn end_before(&self, last: &BatchHeader) -> Result<i64> {
-        let file = PositionedFile::open(self.path())?;
+        let file = self.location().open()?;
         let after = last.position().saturating_add(u64_of(last.size()));
         let found = Resync::new(self.limits()).find_batch(&file, last.position(), Some(last.base_offset))?;
         let hidden = match found {
@@ -218,7 +217,7 @@ impl Segment {
 
     /// Fails if the bytes after the last batch contain complete batches. An incomplete batch or zeros are a valid end.
     fn check_end(&self, bytes_left: u64, end_offset: i64) -> Result<()> {
-        let file = PositionedFile::open(self.path())?;
+        let file = self.location().open()?;
         let position = file.len()?.saturating_sub(bytes_left);
         match SegmentTail::search(&file, position, Some(end_offset), self.limits())? {
             SegmentTail::Corrupt { .. } => {

@@ -9,12 +9,13 @@
 mod lookup;
 mod plan;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 pub use lookup::{IndexUse, OffsetPlace, TimestampPlace};
 pub use plan::split_points;
 
 use crate::error::{Error, Result};
+use crate::io::Location;
 use crate::limits::Limits;
 use crate::log::headers::HeaderReader;
 use crate::log::index::{OffsetIndex, TimeIndex, TransactionIndex};
@@ -25,7 +26,7 @@ use crate::store::names::{LogFile, LogFileKind, LogFileState};
 /// Keeps no file open: every call opens the files that it needs, in their current state.
 #[derive(Debug, Clone)]
 pub struct Segment {
-    path: PathBuf,
+    path: Location,
     base_offset: i64,
     state: LogFileState,
     size: u64,
@@ -38,8 +39,8 @@ impl Segment {
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for another name; I/O errors.
-    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref();
+    pub fn open(path: impl Into<Location>) -> Result<Self> {
+        let path: &Location = &path.into();
         Self::open_with(path, &Limits::default())
     }
 
@@ -47,18 +48,17 @@ impl Segment {
     ///
     /// # Errors
     /// The errors of [`Segment::open`].
-    pub fn open_with(path: impl AsRef<Path>, limits: &Limits) -> Result<Self> {
-        let path = path.as_ref();
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let Some(file) = LogFile::parse(name).filter(|file| file.kind == LogFileKind::Log) else {
+    pub fn open_with(path: impl Into<Location>, limits: &Limits) -> Result<Self> {
+        let path: &Location = &path.into();
+        let Some(file) = LogFile::parse(path.name()).filter(|file| file.kind == LogFileKind::Log) else {
             return Err(Error::argument(format!(
                 "{} is not named like a segment: <20 digits of the base offset>.log",
                 path.display()
             )));
         };
-        let size = std::fs::metadata(path).map_err(|error| Error::from(error).with_path(path))?.len();
+        let size = path.len()?;
         Ok(Self {
-            path: path.to_path_buf(),
+            path: path.clone(),
             base_offset: file.base_offset,
             state: file.state,
             size,
@@ -77,6 +77,12 @@ impl Segment {
     /// Path of the `.log` file.
     #[must_use]
     pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The `.log` file and the store that it is in.
+    #[must_use]
+    pub fn location(&self) -> &Location {
         &self.path
     }
 
@@ -100,7 +106,7 @@ impl Segment {
 
     /// Path of a file of this segment, which need not exist. Its state is that of the `.log` file.
     #[must_use]
-    pub fn file(&self, kind: LogFileKind) -> PathBuf {
+    pub fn file(&self, kind: LogFileKind) -> Location {
         self.path.with_file_name(LogFile { base_offset: self.base_offset, kind, state: self.state }.to_string())
     }
 

@@ -1,9 +1,9 @@
 //! Start positions of reads, and split points for parallel reads of a segment.
 
 use std::ops::Range;
-use std::path::Path;
 
 use crate::error::Result;
+use crate::io::Location;
 use crate::limits::Limits;
 use crate::log::headers::HeaderReader;
 use crate::log::index::OffsetIndex;
@@ -69,8 +69,13 @@ impl Segment {
 ///
 /// # Errors
 /// I/O errors.
-pub fn split_points(path: impl AsRef<Path>, window: Range<u64>, max_bytes: u64, limits: &Limits) -> Result<Vec<u64>> {
-    let path = path.as_ref();
+pub fn split_points(
+    path: impl Into<Location>,
+    window: Range<u64>,
+    max_bytes: u64,
+    limits: &Limits,
+) -> Result<Vec<u64>> {
+    let path: &Location = &path.into();
     let segment = Segment::open_with(path, limits).ok().filter(|segment| segment.state() == LogFileState::Live);
     let index = segment.as_ref().map_or(Ok(None), Segment::offset_index)?;
     let mut reader = HeaderReader::open(path, limits)?;

@@ -7,8 +7,8 @@ use super::active::ActiveSegment;
 use super::options::LogWriterOptions;
 use super::state::PartitionState;
 use crate::error::{Error, ErrorKind, Result};
-use crate::io::PositionedFile;
 use crate::io::atomic::sync_directory;
+use crate::io::{Location, PositionedFile};
 use crate::log::checkpoint::PartitionMetadata;
 use crate::log::inventory::Inventory;
 use crate::log::reader::SegmentReader;
@@ -31,9 +31,10 @@ pub(super) struct Opened {
 /// Opens the files of a directory. Creates the first segment of an empty one.
 pub(super) fn open(directory: &Path, options: &LogWriterOptions) -> Result<Opened> {
     refuse_running_broker(directory)?;
-    refuse_log_directory(directory)?;
+    let location = Location::local(directory);
+    refuse_log_directory(&location)?;
     check_topic_id(directory, options)?;
-    let mut inventory = Inventory::read(directory, &options.limits)?;
+    let mut inventory = Inventory::read(&location, &options.limits)?;
     inventory.apply()?;
     let mut state = PartitionState::read(directory, &options.limits)?;
     let segments: Vec<_> = inventory.of_kind(LogFileKind::Log).collect();
@@ -43,7 +44,7 @@ pub(super) fn open(directory: &Path, options: &LogWriterOptions) -> Result<Opene
     let earlier = segments.split_last().map_or(&[][..], |(_, earlier)| earlier);
     state.load_producers(&snapshots, earlier, base_offset)?;
     if segments.is_empty() {
-        refuse_foreign_directory(directory)?;
+        refuse_foreign_directory(&location)?;
     }
     let (segment, end_offset, truncated_bytes) = if segments.is_empty() {
         (ActiveSegment::create(directory, base_offset, options)?, base_offset, 0)
@@ -98,7 +99,7 @@ fn check_tail(segment: &ActiveSegment, end_offset: i64, options: &LogWriterOptio
         return Ok(());
     }
     if segment.size() == 0
-        && let Some(what) = foreign_file(segment.path())?
+        && let Some(what) = foreign_file(&segment.path().into())?
     {
         let message = format!("the segment is {what}, not a log, and opening it for writing would empty it");
         return Err(Error::new(ErrorKind::InvalidFile(message)).with_path(segment.path()));

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::compression::Scratch;
 use crate::error::{Error, Result};
 use crate::format::batch::Batch;
+use crate::io::Location;
 use crate::limits::Limits;
 use crate::log::checkpoint::LeaderEpochs;
 use crate::log::index::AbortedTransaction;
@@ -50,12 +51,12 @@ impl PartitionState {
     /// broker that finds no snapshot at a segment's base offset. `segments` are the ones before the offset.
     pub(super) fn load_producers(
         &mut self,
-        snapshots: &[(i64, &Path)],
-        segments: &[(i64, &Path)],
+        snapshots: &[(i64, &Location)],
+        segments: &[(i64, &Location)],
         up_to: i64,
     ) -> Result<()> {
         let mut readable = snapshots.iter().rev().filter(|(offset, _)| *offset <= up_to);
-        let latest = readable.find_map(|(offset, path)| Some((*offset, ProducerSnapshot::read(path).ok()?)));
+        let latest = readable.find_map(|(offset, path)| Some((*offset, ProducerSnapshot::read(*path).ok()?)));
         let mut from = i64::MIN;
         if let Some((offset, snapshot)) = latest {
             self.producers = ProducerStates::from_snapshot(&snapshot, offset);
@@ -73,7 +74,7 @@ impl PartitionState {
         Ok(())
     }
 
-    fn replay(&mut self, path: &Path, from: i64) -> Result<()> {
+    fn replay(&mut self, path: &Location, from: i64) -> Result<()> {
         let mut reader = SegmentReader::open_with(path, &self.limits)?;
         while let Some(batch) = reader.next_batch() {
             let batch = batch?;
@@ -99,8 +100,8 @@ impl PartitionState {
     /// starts: those after the end, and those that are not at a segment's base offset, except the latest.
     pub(super) fn truncate(
         &mut self,
-        snapshots: &[(i64, &Path)],
-        segments: &[(i64, &Path)],
+        snapshots: &[(i64, &Location)],
+        segments: &[(i64, &Location)],
         end_offset: i64,
     ) -> Result<()> {
         self.epochs.truncate_from_end(end_offset);

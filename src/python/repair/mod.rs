@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::io::Progress;
+use crate::io::{Location, Progress};
 use crate::python::limits::{PyLimits, or_default};
 use crate::python::log::add_submodule;
 use crate::python::progress::run;
@@ -69,13 +69,13 @@ fn verify(
     limits: Option<PyLimits>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<PyReport> {
-    let (limits, is_selected) = (or_default(limits), topics.is_some() || partitions.is_some());
+    let (location, limits) = (Location::from(path), or_default(limits));
     let selection = selection(py, topics, partitions, "error")?;
     let verify = |progress: &mut Progress<'_>| {
-        if is_selected {
-            selection.check(list_location(&path, &|_| false)?.partitions.iter())?;
+        if !selection.is_everything() {
+            selection.check(list_location(&location, &|_| false)?.partitions.iter())?;
         }
-        verify_selected(&path, &|partition| selection.includes(partition), &limits, progress)
+        verify_selected(&location, &|partition| selection.includes(partition), &limits, progress)
     };
     run(py, progress, |_, progress| verify(progress)).map(PyReport)
 }

@@ -1,11 +1,9 @@
 //! Checks a log directory, apart from the segments of its partitions.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
 
-use crate::error::{Error, Result};
-use crate::io::Progress;
+use crate::error::Result;
+use crate::io::{Location, Progress};
 use crate::limits::Limits;
 use crate::log::checkpoint::{MetaProperties, OffsetCheckpoint};
 use crate::log::inventory::name_of;
@@ -22,26 +20,18 @@ const CLEAN_SHUTDOWN: &str = ".kafka_cleanshutdown";
 const META_PROPERTIES: &str = "meta.properties";
 
 /// The directories in a directory, sorted, and links of partitions that lead nowhere.
-pub(crate) fn directories(path: &Path) -> Result<Vec<PathBuf>> {
-    let read = || {
-        let mut found = Vec::new();
-        for entry in fs::read_dir(path)? {
-            let path = entry?.path();
-            let is_partition =
-                || path.file_name().is_some_and(|name| PartitionDirectory::parse(&name.to_string_lossy()).is_some());
-            if path.is_dir() || path.is_symlink() && !path.exists() && is_partition() {
-                found.push(path);
-            }
-        }
-        found.sort();
-        Ok(found)
-    };
-    read().map_err(|error: std::io::Error| Error::from(error).with_path(path))
+pub(crate) fn directories(path: &Location) -> Result<Vec<Location>> {
+    let mut found = path.entries()?;
+    found.retain(|path| {
+        let is_partition = || PartitionDirectory::parse(path.name()).is_some();
+        path.is_dir() || path.is_link() && !path.exists() && is_partition()
+    });
+    Ok(found)
 }
 
 /// Checks a log directory and all partitions in it.
 pub(crate) fn check_directory(
-    path: &Path,
+    path: &Location,
     wanted: &dyn Fn(&TopicPartition) -> bool,
     limits: &Limits,
     progress: &mut Progress<'_>,
@@ -95,11 +85,11 @@ pub(crate) fn check_directory(
 }
 
 /// Whether a directory is a log directory, judging by the names in it.
-fn holds_partitions(path: &Path) -> Result<bool> {
+fn holds_partitions(path: &Location) -> Result<bool> {
     Ok(directories(path)?.iter().any(|directory| parse_partition_directory(&name_of(directory)).is_some()))
 }
 
-fn check_meta(path: &Path, report: &mut Report) {
+fn check_meta(path: &Location, report: &mut Report) {
     let meta = path.join(META_PROPERTIES);
     match MetaProperties::read(&meta) {
         Ok(_) => {}
@@ -120,7 +110,7 @@ fn check_meta(path: &Path, report: &mut Report) {
 }
 
 /// Compares a checkpoint with the ends of the logs.
-fn check_offsets(path: &Path, name: &str, ends: &BTreeMap<(String, i32), i64>, report: &mut Report) {
+fn check_offsets(path: &Location, name: &str, ends: &BTreeMap<(String, i32), i64>, report: &mut Report) {
     let checkpoint = match OffsetCheckpoint::read(path) {
         Ok(checkpoint) => checkpoint,
         Err(error) if error.is_not_found() => return,

@@ -5,10 +5,11 @@
 //! would miss a batch: if no batch starts at its position, or if an earlier batch has its offset or a larger one. The
 //! same applies to a time index entry, if an earlier batch has its timestamp or a larger one.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::format::header::{BatchHeader, NO_TIMESTAMP};
+use crate::io::Location;
 use crate::log::index::{OffsetEntry, OffsetIndex, TimeEntry, TimeIndex};
 use crate::repair::verify::report::{Finding, Report, Severity};
 
@@ -39,7 +40,7 @@ pub(crate) struct OffsetCheck {
 
 impl OffsetCheck {
     /// Opens the index. Reports a missing one.
-    pub(crate) fn open(path: &Path, base_offset: i64, report: &mut Report) -> Result<Option<Self>> {
+    pub(crate) fn open(path: &Location, base_offset: i64, report: &mut Report) -> Result<Option<Self>> {
         let index = match OffsetIndex::open(path, Some(base_offset)) {
             Ok(index) => index,
             Err(error) => {
@@ -136,7 +137,7 @@ pub(crate) struct TimeCheck {
 
 impl TimeCheck {
     /// Opens the index. A missing one is reported later, because a log without timestamps needs none.
-    pub(crate) fn open(path: &Path, base_offset: i64, report: &mut Report) -> Result<Option<Self>> {
+    pub(crate) fn open(path: &Location, base_offset: i64, report: &mut Report) -> Result<Option<Self>> {
         let index = match TimeIndex::open(path, Some(base_offset)) {
             Ok(index) => index,
             Err(error) if error.is_not_found() => return Ok(None),
@@ -206,7 +207,7 @@ impl TimeCheck {
     }
 
     /// Reports a missing time index.
-    pub(crate) fn missing(log: &Path, max_timestamp: i64, report: &mut Report) {
+    pub(crate) fn missing(log: &Location, max_timestamp: i64, report: &mut Report) {
         let path = log.with_extension("timeindex");
         let severity = if max_timestamp == NO_TIMESTAMP { Severity::Info } else { Severity::Warning };
         if !path.exists() {
@@ -257,8 +258,8 @@ fn note_missing(severity: Severity, path: &Path, report: &mut Report) {
 }
 
 /// Reports incomplete entries, and zeros after the last entry.
-fn check_len(path: &Path, entry_len: u64, slots: u64, entries: u64, report: &mut Report) -> Result<()> {
-    let len = std::fs::metadata(path).map_err(|error| Error::from(error).with_path(path))?.len();
+fn check_len(path: &Location, entry_len: u64, slots: u64, entries: u64, report: &mut Report) -> Result<()> {
+    let len = path.len()?;
     if len != slots.saturating_mul(entry_len) {
         let message =
             format!("the length of {len} bytes is not a multiple of the entry size of {entry_len} bytes; {REBUILD}");
@@ -279,8 +280,8 @@ pub(crate) struct IndexChecks {
 }
 
 impl IndexChecks {
-    pub(crate) fn open(log: &Path, base_offset: i64, report: &mut Report) -> Result<Self> {
-        let beside = |extension: &str| -> PathBuf { log.with_extension(extension) };
+    pub(crate) fn open(log: &Location, base_offset: i64, report: &mut Report) -> Result<Self> {
+        let beside = |extension: &str| log.with_extension(extension);
         Ok(Self {
             offset: OffsetCheck::open(&beside("index"), base_offset, report)?,
             time: TimeCheck::open(&beside("timeindex"), base_offset, report)?,

@@ -16,13 +16,10 @@ mod partition;
 mod report;
 mod segment;
 
-use std::fs;
-use std::path::Path;
-
 pub use report::{Finding, Report, Severity};
 
 use crate::error::{Error, Result};
-use crate::io::Progress;
+use crate::io::{Location, Progress};
 use crate::limits::Limits;
 use crate::log::inventory::{files_of, name_of};
 use crate::store::listing::next_segment_base;
@@ -39,8 +36,8 @@ use segment::{Log, SegmentPlace};
 /// # Errors
 /// I/O errors; [`ErrorKind::Limit`](crate::ErrorKind::Limit) for a batch over [`Limits::batch_len`] with a correct
 /// checksum; the error of a caller that stops the operation.
-pub fn verify(path: impl AsRef<Path>, limits: &Limits, progress: &mut Progress<'_>) -> Result<Report> {
-    verify_selected(path.as_ref(), &|_| true, limits, progress)
+pub fn verify(path: impl Into<Location>, limits: &Limits, progress: &mut Progress<'_>) -> Result<Report> {
+    verify_selected(&path.into(), &|_| true, limits, progress)
 }
 
 /// Like [`verify`], for some partitions of a log directory.
@@ -48,7 +45,7 @@ pub fn verify(path: impl AsRef<Path>, limits: &Limits, progress: &mut Progress<'
 /// # Errors
 /// The errors of [`verify`].
 pub(crate) fn verify_selected(
-    path: &Path,
+    path: &Location,
     wanted: &dyn Fn(&TopicPartition) -> bool,
     limits: &Limits,
     progress: &mut Progress<'_>,
@@ -69,7 +66,7 @@ pub(crate) fn verify_selected(
     Ok(report)
 }
 
-fn verify_file(path: &Path, limits: &Limits, progress: &mut Progress<'_>, report: &mut Report) -> Result<()> {
+fn verify_file(path: &Location, limits: &Limits, progress: &mut Progress<'_>, report: &mut Report) -> Result<()> {
     let file = LogFile::parse(&name_of(path));
     if file.is_some_and(|file| file.kind != LogFileKind::Log) {
         let message = format!("{} is verified together with its log: name the .log file", path.display());
@@ -88,29 +85,25 @@ fn verify_file(path: &Path, limits: &Limits, progress: &mut Progress<'_>, report
 }
 
 /// Whether a directory is a partition directory rather than a log directory.
-fn is_partition(path: &Path) -> Result<bool> {
+fn is_partition(path: &Location) -> Result<bool> {
     if files_of(path)?.iter().any(|file| LogFile::parse(&name_of(file)).is_some()) {
         return Ok(true);
     }
-    let absolute = std::path::absolute(path)?;
-    Ok(parse_partition_directory(&name_of(&absolute)).is_some() && directory::directories(path)?.is_empty())
+    Ok(parse_partition_directory(path.absolute().name()).is_some() && directory::directories(path)?.is_empty())
 }
 
 /// Total size in bytes of the `.log` files to read.
-fn total_len(path: &Path) -> Result<u64> {
-    let len = |path: &Path| {
-        fs::metadata(path).map(|metadata| metadata.len()).map_err(|error| Error::from(error).with_path(path))
-    };
+fn total_len(path: &Location) -> Result<u64> {
     if !path.is_dir() {
-        return len(path);
+        return path.len();
     }
     let mut total = 0_u64;
     let mut folders = directory::directories(path)?;
-    folders.push(path.to_path_buf());
+    folders.push(path.clone());
     // directories and files that cannot be read are reported later
     for file in folders.iter().flat_map(|folder| files_of(folder).unwrap_or_default()) {
         if parse_base_offset(&name_of(&file)).is_some() {
-            total = total.saturating_add(len(&file).unwrap_or(0));
+            total = total.saturating_add(file.len().unwrap_or(0));
         }
     }
     Ok(total)

@@ -1,11 +1,10 @@
 //! Checks a partition directory: the order of its segments, and the files that do not belong to a segment.
 
-use std::fs;
 use std::io::ErrorKind as IoErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::io::Progress;
+use crate::io::{Location, Progress};
 use crate::limits::Limits;
 use crate::log::checkpoint::{LeaderEpochs, PartitionMetadata};
 use crate::log::inventory::{Inventory, name_of};
@@ -22,15 +21,15 @@ const KNOWN: [&str; 4] = [LEADER_EPOCHS, PARTITION_METADATA, "quorum-state", HOL
 
 /// Checks a partition. Returns its start and end offsets, or `None` if it has no segment.
 pub(crate) fn check_partition(
-    directory: &Path,
+    directory: &Location,
     limits: &Limits,
     progress: &mut Progress<'_>,
     report: &mut Report,
 ) -> Result<Option<(i64, i64)>> {
     let inventory = Inventory::live(directory)?;
     check_names(&inventory, report);
-    let logs: Vec<(i64, PathBuf)> =
-        inventory.of_kind(LogFileKind::Log).map(|(base, path)| (base, path.to_path_buf())).collect();
+    let logs: Vec<(i64, Location)> =
+        inventory.of_kind(LogFileKind::Log).map(|(base, path)| (base, path.clone())).collect();
     let Some((start_offset, _)) = logs.first().cloned() else {
         report.about(Severity::Info, "no_segment", directory, "the directory contains no segment");
         return Ok(None);
@@ -74,8 +73,8 @@ pub(crate) fn unreadable(error: Error, path: &Path, report: &mut Report) -> Resu
 }
 
 /// Counts a segment and its size.
-pub(crate) fn count(path: &Path, report: &mut Report) -> Result<()> {
-    let len = fs::metadata(path).map_err(|error| Error::from(error).with_path(path))?.len();
+pub(crate) fn count(path: &Location, report: &mut Report) -> Result<()> {
+    let len = path.len()?;
     report.segment_count = report.segment_count.saturating_add(1);
     report.byte_count = report.byte_count.saturating_add(len);
     if len > i32::MAX.cast_unsigned().into() {
@@ -168,7 +167,7 @@ fn check_snapshot(inventory: &Inventory, offset: i64, log: &mut Log, report: &mu
     }
 }
 
-fn check_stray_snapshots(inventory: &Inventory, logs: &[(i64, PathBuf)], end_offset: i64, report: &mut Report) {
+fn check_stray_snapshots(inventory: &Inventory, logs: &[(i64, Location)], end_offset: i64, report: &mut Report) {
     for (offset, path) in inventory.of_kind(LogFileKind::ProducerSnapshot) {
         if offset > end_offset {
             let message =
@@ -186,7 +185,7 @@ fn check_stray_snapshots(inventory: &Inventory, logs: &[(i64, PathBuf)], end_off
 }
 
 /// Compares the file of leader epochs with the batches.
-fn check_epochs(directory: &Path, log: &Log, report: &mut Report) {
+fn check_epochs(directory: &Location, log: &Log, report: &mut Report) {
     let path = directory.join(LEADER_EPOCHS);
     let epochs = match LeaderEpochs::read(&path) {
         Ok(epochs) => epochs,
@@ -211,7 +210,7 @@ fn check_epochs(directory: &Path, log: &Log, report: &mut Report) {
         let entry = epochs.entries().iter().find(|entry| entry.epoch == *epoch);
         if entry.is_none_or(|entry| entry.start_offset > *first) {
             let message = format!("a batch of leader epoch {epoch} starts at offset {first}, but no entry lists it");
-            let (severity, kind, path) = (Severity::Warning, "leader_epochs_mismatch", path.clone());
+            let (severity, kind, path) = (Severity::Warning, "leader_epochs_mismatch", path.to_path_buf());
             report.add(Finding { severity, kind, path, position: None, offset: Some(*first), message });
         }
     }
@@ -223,7 +222,7 @@ fn check_epochs(directory: &Path, log: &Log, report: &mut Report) {
     }
 }
 
-fn check_metadata(directory: &Path, report: &mut Report) {
+fn check_metadata(directory: &Location, report: &mut Report) {
     let path = directory.join(PARTITION_METADATA);
     match PartitionMetadata::read(&path) {
         Ok(_) => {}

@@ -1,14 +1,12 @@
 //! Checks one segment: every batch and record, and its indexes.
 
 use std::collections::{HashMap, HashSet};
-use std::fs;
-use std::path::Path;
 
 use crate::compression::Scratch;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{ErrorKind, Result};
 use crate::format::batch::Batch;
 use crate::format::header::{BatchHeader, NO_PARTITION_LEADER_EPOCH, NO_TIMESTAMP};
-use crate::io::Progress;
+use crate::io::{Location, Progress};
 use crate::limits::Limits;
 use crate::log::index::{AbortedTransaction, TransactionIndex};
 use crate::log::producer::ProducerStates;
@@ -52,7 +50,7 @@ impl Log {
 /// A segment to check.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SegmentPlace<'a> {
-    pub(crate) path: &'a Path,
+    pub(crate) path: &'a Location,
     /// `None` for a file not named after an offset, whose indexes are not checked.
     pub(crate) base_offset: Option<i64>,
     /// Whether it is the last segment of the log, to which a broker may be writing.
@@ -80,7 +78,7 @@ pub(crate) fn check(
         report,
         indexes,
         scratch: Scratch::new(),
-        len: fs::metadata(place.path).map_err(|error| Error::from(error).with_path(place.path))?.len(),
+        len: place.path.len()?,
         max_timestamp: NO_TIMESTAMP,
         last_offset: None,
         end: 0,
@@ -317,7 +315,7 @@ impl SegmentCheck<'_, '_> {
                 "the transaction of producer {producer} that started at offset {first} was aborted, but no entry \
                  lists it: consumers with read_committed get its records; rebuild_indexes replaces the index"
             );
-            let (path, offset) = (path.clone(), Some(missing.last_offset));
+            let (path, offset) = (path.to_path_buf(), Some(missing.last_offset));
             let (severity, kind) = (Severity::Error, "aborted_transaction_missing");
             self.report.add(Finding { severity, kind, path, position: None, offset, message });
         }
@@ -326,7 +324,7 @@ impl SegmentCheck<'_, '_> {
             |entry: &&AbortedTransaction| marked.get(&key(entry)).is_none_or(|&first| first < entry.first_offset);
         for unknown in entries.iter().filter(is_unknown) {
             let message = "no marker aborts this transaction: normal if compaction removed the marker".to_owned();
-            let (path, offset, kind) = (path.clone(), Some(unknown.last_offset), "aborted_transaction_unknown");
+            let (path, offset, kind) = (path.to_path_buf(), Some(unknown.last_offset), "aborted_transaction_unknown");
             self.report.add(Finding { severity, kind, path, position: None, offset, message });
         }
     }

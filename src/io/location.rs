@@ -1,0 +1,361 @@
+//! [`Location`]: a path in the file system or in another store, such as a bucket.
+
+use std::cmp::Ordering;
+use std::ffi::OsStr;
+use std::fmt;
+use std::fs::{self, File};
+use std::hash::{Hash, Hasher};
+use std::io::Read;
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::io::{PositionedFile, ReadAt};
+use crate::num::{u64_of, usize_from_u64};
+
+/// A path, and the store that it is in: the file system, or objects with the names of files, such as a bucket or the
+/// segments of tiered storage. Dereferences to the path, for names and messages.
+///
+/// Everything in kbat that only reads takes a location, so that it works with any store.
+#[derive(Clone)]
+pub struct Location {
+    path: PathBuf,
+    /// `None` for the file system.
+    store: Option<Arc<dyn Store>>,
+}
+
+/// Files in directories that can be listed and read, but not changed.
+pub(crate) trait Store: fmt::Debug + Send + Sync {
+    /// What is at a path.
+    ///
+    /// # Errors
+    /// An I/O error of the kind `NotFound` if nothing is there, and other I/O errors.
+    fn status(&self, path: &Path) -> Result<Status>;
+
+    /// Lists the paths in a directory, in any order.
+    ///
+    /// # Errors
+    /// As for [`Store::status`].
+    fn list(&self, directory: &Path) -> Result<Vec<PathBuf>>;
+
+    /// Opens a file.
+    ///
+    /// # Errors
+    /// As for [`Store::status`].
+    fn open(&self, path: &Path) -> Result<Box<dyn StoredFile>>;
+}
+
+/// An open file of a [`Store`].
+pub(crate) trait StoredFile: ReadAt + fmt::Debug + Send + Sync {}
+
+impl<T: ReadAt + fmt::Debug + Send + Sync> StoredFile for T {}
+
+/// What is at a location.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Status {
+    pub(crate) kind: StatusKind,
+    /// Length of a file in bytes.
+    pub(crate) len: u64,
+    pub(crate) modified: Option<SystemTime>,
+}
+
+/// A file, a directory, or something else, such as a pipe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StatusKind {
+    File,
+    Directory,
+    Other,
+}
+
+impl Status {
+    pub(crate) fn is_file(&self) -> bool {
+        self.kind == StatusKind::File
+    }
+
+    pub(crate) fn is_directory(&self) -> bool {
+        self.kind == StatusKind::Directory
+    }
+}
+
+impl From<fs::Metadata> for Status {
+    fn from(metadata: fs::Metadata) -> Self {
+        let kind = match metadata.file_type() {
+            kind if kind.is_file() => StatusKind::File,
+            kind if kind.is_dir() => StatusKind::Directory,
+            _ => StatusKind::Other,
+        };
+        Self { kind, len: metadata.len(), modified: metadata.modified().ok() }
+    }
+}
+
+impl Location {
+    /// A path in the file system.
+    #[must_use]
+    pub fn local(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), store: None }
+    }
+
+    /// A path in a store.
+    #[cfg(test)]
+    pub(crate) fn in_store(path: impl Into<PathBuf>, store: Arc<dyn Store>) -> Self {
+        Self { path: path.into(), store: Some(store) }
+    }
+
+    /// The path, or the URL of an object.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether this is a path in the file system.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        self.store.is_none()
+    }
+
+    /// The path in the file system.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`] if the location is in another store.
+    pub(crate) fn local_path(&self) -> Result<&Path> {
+        if self.is_local() {
+            return Ok(&self.path);
+        }
+        Err(Error::argument("this can only be changed in the file system: name a directory there as the target")
+            .with_path(&self.path))
+    }
+
+    /// The last component of the path; empty if it is not UTF-8.
+    pub(crate) fn name(&self) -> &str {
+        self.path.file_name().and_then(OsStr::to_str).unwrap_or_default()
+    }
+
+    /// The file or directory with this name in this directory.
+    #[must_use]
+    pub fn join(&self, name: impl AsRef<Path>) -> Self {
+        self.with(self.path.join(name))
+    }
+
+    /// The file with this name in the same directory.
+    #[must_use]
+    pub fn with_file_name(&self, name: impl AsRef<OsStr>) -> Self {
+        self.with(self.path.with_file_name(name))
+    }
+
+    /// The file with the same name up to the extension.
+    #[must_use]
+    pub fn with_extension(&self, extension: impl AsRef<OsStr>) -> Self {
+        self.with(self.path.with_extension(extension))
+    }
+
+    /// The directory that contains this; the current directory for a bare name.
+    #[must_use]
+    pub fn directory(&self) -> Self {
+        self.with(directory_of(&self.path).to_path_buf())
+    }
+
+    /// The path with the current directory before it, if it is relative.
+    pub(crate) fn absolute(&self) -> Self {
+        if !self.is_local() {
+            return self.clone();
+        }
+        self.with(std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone()))
+    }
+
+    /// The path without links, which is the same for all names of a file.
+    pub(crate) fn resolved(&self) -> PathBuf {
+        if !self.is_local() {
+            return self.path.clone();
+        }
+        fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone())
+    }
+
+    fn with(&self, path: PathBuf) -> Self {
+        Self { path, store: self.store.clone() }
+    }
+
+    /// What is here.
+    ///
+    /// # Errors
+    /// I/O errors, also if nothing is here.
+    pub(crate) fn status(&self) -> Result<Status> {
+        match &self.store {
+            Some(store) => store.status(&self.path),
+            None => fs::metadata(&self.path).map(Status::from).map_err(|error| self.io_error(error)),
+        }
+    }
+
+    /// Returns the status of a listed location, or `None` if a broker has deleted it since.
+    ///
+    /// # Errors
+    /// I/O errors. A link without a target is one of them: its disk may not be mounted, so the data counts as
+    /// inaccessible, not as deleted.
+    pub(crate) fn status_if_there(&self) -> Result<Option<Status>> {
+        match self.status() {
+            Ok(status) => Ok(Some(status)),
+            Err(error) if error.is_not_found() && !self.is_link() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Length of a file in bytes.
+    ///
+    /// # Errors
+    /// The errors of [`Location::status`].
+    pub(crate) fn len(&self) -> Result<u64> {
+        self.status().map(|status| status.len)
+    }
+
+    /// Whether there is anything here.
+    #[must_use]
+    pub fn exists(&self) -> bool {
+        self.status().is_ok()
+    }
+
+    /// Whether this is a directory.
+    #[must_use]
+    pub fn is_dir(&self) -> bool {
+        self.status().is_ok_and(|status| status.is_directory())
+    }
+
+    /// Whether this is a link, possibly without a target.
+    pub(crate) fn is_link(&self) -> bool {
+        self.is_local() && self.path.is_symlink()
+    }
+
+    /// Lists a directory, sorted.
+    ///
+    /// # Errors
+    /// I/O errors.
+    pub(crate) fn entries(&self) -> Result<Vec<Self>> {
+        let mut paths = if let Some(store) = &self.store {
+            store.list(&self.path)?
+        } else {
+            let list = || fs::read_dir(&self.path)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>();
+            list().map_err(|error| self.io_error(error))?
+        };
+        paths.sort();
+        Ok(paths.into_iter().map(|path| self.with(path)).collect())
+    }
+
+    /// Opens a file for reading by position.
+    ///
+    /// # Errors
+    /// I/O errors.
+    pub(crate) fn open(&self) -> Result<PositionedFile> {
+        match &self.store {
+            Some(store) => Ok(PositionedFile::stored(store.open(&self.path)?, &self.path)),
+            None => PositionedFile::open(&self.path),
+        }
+    }
+
+    /// Reads an entire file of at most `max_len` bytes.
+    ///
+    /// # Errors
+    /// I/O errors; [`ErrorKind::InvalidFile`] for a larger file.
+    pub(crate) fn read_small(&self, max_len: usize) -> Result<Vec<u8>> {
+        // one byte more: the file may grow while it is read
+        let content = self.head(max_len.saturating_add(1))?;
+        if content.len() <= max_len {
+            return Ok(content);
+        }
+        let message = format!("the file is larger than {max_len} bytes, the most that a file of this kind may have");
+        Err(Error::new(ErrorKind::InvalidFile(message)).with_path(&self.path))
+    }
+
+    /// Reads the first bytes of a file, or all if there are fewer.
+    ///
+    /// # Errors
+    /// I/O errors.
+    pub(crate) fn head(&self, max_len: usize) -> Result<Vec<u8>> {
+        let mut content = Vec::new();
+        if self.is_local() {
+            // files in /proc have no length
+            let file = self.open().map(drop).and_then(|()| Ok(File::open(&self.path)?));
+            let read = file.and_then(|file| Ok(file.take(u64_of(max_len)).read_to_end(&mut content)?));
+            read.map_err(|error| error.with_path(&self.path))?;
+        } else {
+            let file = self.open()?;
+            content.resize(usize_from_u64(file.len()?).min(max_len), 0);
+            let count = file.read_at(&mut content, 0)?;
+            content.truncate(count);
+        }
+        Ok(content)
+    }
+
+    fn io_error(&self, error: std::io::Error) -> Error {
+        Error::from(error).with_path(&self.path)
+    }
+}
+
+/// The directory of a path; for a bare name, the current directory.
+pub(crate) fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+impl Deref for Location {
+    type Target = Path;
+
+    fn deref(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl AsRef<Path> for Location {
+    fn as_ref(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl fmt::Debug for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.path.fmt(f)
+    }
+}
+
+impl PartialEq for Location {
+    fn eq(&self, other: &Self) -> bool {
+        self.path == other.path
+    }
+}
+
+impl Eq for Location {}
+
+impl PartialOrd for Location {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Location {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.path.cmp(&other.path)
+    }
+}
+
+impl Hash for Location {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.path.hash(state);
+    }
+}
+
+impl From<&Self> for Location {
+    fn from(location: &Self) -> Self {
+        location.clone()
+    }
+}
+
+/// Conversions from everything that names a path in the file system.
+macro_rules! from_paths {
+    ($($path:ty),+) => {
+        $(impl From<$path> for Location {
+            fn from(path: $path) -> Self {
+                Self::local(path)
+            }
+        })+
+    };
+}
+
+from_paths!(PathBuf, String, &Path, &PathBuf, &str, &String, &OsStr);
