@@ -6,8 +6,9 @@ use crate::arrow::options::ScanOptions;
 use crate::arrow::source::{Place, ScanSource};
 use crate::error::Result;
 use crate::io::Location;
-use crate::log::PartitionLog;
+use crate::limits::Limits;
 use crate::log::committed::Committed;
+use crate::log::{PartitionLog, SegmentReader};
 
 /// The transactions of the partition whose sources are being read.
 ///
@@ -30,8 +31,11 @@ impl Transactions {
     ) -> Result<Arc<Committed>> {
         let limits = &options.limits;
         let (path, directory) = match (&source.place, source.directory()) {
-            (Place::Memory(bytes), _) => return Ok(Arc::new(Committed::of_bytes((**bytes).as_ref(), limits))),
-            (Place::File(path), None) => return Committed::of_file(path, limits).map(Arc::new),
+            (Place::Memory(bytes), _) => {
+                let open = |limits: &Limits| Ok(SegmentReader::from_bytes(Arc::clone(bytes), limits));
+                return Committed::of_source(open, limits).map(Arc::new);
+            }
+            (Place::File(path), None) => return of_file(path, limits),
             (Place::File(path), Some(directory)) => (path, directory),
         };
         if let Some((known, committed)) = &self.0
@@ -41,7 +45,7 @@ impl Transactions {
         }
         let log = PartitionLog::open_with(&directory, limits)?;
         if !log.segments().iter().any(|segment| segment.location().name() == path.name()) {
-            return Committed::of_file(path, limits).map(Arc::new); // a segment that is about to be deleted
+            return of_file(path, limits); // a segment that is about to be deleted
         }
         // the sources of a partition are adjacent
         let same = || rest.iter().take_while(|other| other.directory().as_ref() == Some(&directory)).chain([source]);
@@ -54,4 +58,8 @@ impl Transactions {
         self.0 = Some((directory.clone(), Arc::clone(&committed)));
         Ok(committed)
     }
+}
+
+fn of_file(path: &Location, limits: &Limits) -> Result<Arc<Committed>> {
+    Committed::of_source(|limits| SegmentReader::open_with(path, limits), limits).map(Arc::new)
 }

@@ -26,6 +26,8 @@ pub(crate) struct Walk {
     transactions: Transactions,
     stats: ScanStats,
     watch: Watch,
+    /// Whether batches with a wrong checksum are returned, unless their length is corrupt.
+    returns_bad_payloads: bool,
 }
 
 /// The open source.
@@ -86,7 +88,19 @@ enum Found {
 impl Walk {
     pub(crate) fn new(sources: Vec<ScanSource>, look: Option<Look>) -> Self {
         let (sources, watch) = (sources.into_iter(), Watch::new(look));
-        Self { sources, current: None, transactions: Transactions::default(), stats: ScanStats::default(), watch }
+        Self {
+            sources,
+            current: None,
+            transactions: Transactions::default(),
+            stats: ScanStats::default(),
+            watch,
+            returns_bad_payloads: false,
+        }
+    }
+
+    /// Returns batches with a wrong checksum, unless their length is corrupt.
+    pub(crate) fn with_bad_payloads(self) -> Self {
+        Self { returns_bad_payloads: true, ..self }
     }
 
     /// Counts of what was read and lost so far, without rows, which the walk does not count.
@@ -107,7 +121,8 @@ impl Walk {
         options: &ScanOptions,
         take: impl FnMut(&Batch<'_>, &Given<'_>) -> Result<()>,
     ) -> Result<Step> {
-        self.step_by(options, |current, watch| current.find(options, watch, take))
+        let returns_bad_payloads = self.returns_bad_payloads;
+        self.step_by(options, |current, watch| current.find(options, returns_bad_payloads, watch, take))
     }
 
     /// Passes the header of the next batch to `take` if it is within the bounds. Payloads are not read.
@@ -263,6 +278,7 @@ impl Current {
     fn find(
         &mut self,
         options: &ScanOptions,
+        returns_bad_payloads: bool,
         watch: &mut Watch,
         mut take: impl FnMut(&Batch<'_>, &Given<'_>) -> Result<()>,
     ) -> Found {
@@ -272,6 +288,9 @@ impl Current {
             Ok(header) => header,
             Err(found) => return found,
         };
+        if returns_bad_payloads && let Err(error) = self.check_length_of_bad(&header) {
+            return Found::Damage { position: header.position(), error };
+        }
         let is_sorted = self.is_sorted();
         let Self { source, reader, bounds, committed, floor, .. } = self;
         let (batch, lender) = reader.last(header);
@@ -368,8 +387,7 @@ impl Current {
     fn verify_last(&mut self) -> Result<()> {
         let Some(header) = self.unverified.take().filter(|_| self.is_sorted()) else { return Ok(()) };
         let position = self.reader.position();
-        self.reader.seek(header.position());
-        let verified = self.reader.next_batch().map_or(Ok(()), |batch| batch?.verify_crc());
+        let verified = self.verify(&header);
         self.reader.seek(position);
         verified.map_err(|error| self.source.locate(error))
     }
@@ -380,6 +398,9 @@ impl Current {
             Some(Err(error)) => return Found::Damage { position: self.reader.position(), error },
             Some(Ok(header)) => header,
         };
+        if let Err(error) = self.check_length(&header) {
+            return Found::Damage { position: header.position(), error };
+        }
         if self.is_sorted() && self.bounds.end_before(&header) {
             return Found::Enough;
         }
@@ -388,6 +409,44 @@ impl Current {
         }
         self.floor.pass(&header);
         Found::Given
+    }
+
+    /// Like [`Current::check_length`], for the last batch, which was read completely and stays readable.
+    fn check_length_of_bad(&mut self, header: &BatchHeader) -> Result<()> {
+        if self.reader.last(*header).0.verify_crc().is_ok() {
+            return Ok(());
+        }
+        self.check_length(header)?;
+        self.reader.seek(header.position());
+        self.reader.next_batch().transpose().map(|_| ())
+    }
+
+    /// Fails if the length of the last batch seems corrupt: its checksum is wrong, and it leads neither to another batch
+    /// nor to the end, or past complete batches into zeros.
+    fn check_length(&mut self, header: &BatchHeader) -> Result<()> {
+        if self.reader.has_next() {
+            return Ok(());
+        }
+        let position = self.reader.position();
+        let tail = SegmentTail::at(self.reader.source(), position)?;
+        if tail == SegmentTail::Clean {
+            return Ok(());
+        }
+        let checked = self.verify(header);
+        self.reader.seek(position);
+        if checked.is_err() && tail == SegmentTail::Zeros {
+            let least = header.base_offset().or(self.least_offset());
+            if self.resync.find_batch(self.reader.source(), header.position(), least)?.is_none() {
+                return Ok(()); // only the payload is corrupt
+            }
+        }
+        checked
+    }
+
+    /// Reads a batch and verifies its checksum.
+    fn verify(&mut self, header: &BatchHeader) -> Result<()> {
+        self.reader.seek(header.position());
+        self.reader.next_batch().map_or(Ok(()), |batch| batch?.verify_crc())
     }
 
     /// Resumes at the next batch after corruption.

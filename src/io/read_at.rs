@@ -95,28 +95,11 @@ pub(crate) struct ChunkCache {
     position: u64,
     /// Bytes to read per chunk.
     read_len: usize,
-    bytes_read: u64,
 }
 
 impl ChunkCache {
     pub(crate) fn new(read_len: usize) -> Self {
-        Self { chunk: Vec::new(), position: 0, read_len, bytes_read: 0 }
-    }
-
-    /// Changes the number of bytes to read per chunk.
-    pub(crate) fn set_read_len(&mut self, read_len: usize) {
-        self.read_len = read_len;
-    }
-
-    /// Total number of bytes read so far.
-    pub(crate) fn bytes_read(&self) -> u64 {
-        self.bytes_read
-    }
-
-    /// Whether a position is in the chunk or directly after it.
-    pub(crate) fn is_near(&self, position: u64) -> bool {
-        let end = self.position.saturating_add(u64_of(self.chunk.len()));
-        !self.chunk.is_empty() && (self.position..=end).contains(&position)
+        Self { chunk: Vec::new(), position: 0, read_len }
     }
 
     /// Returns the bytes from a position on: at least `wanted`, or all up to the end of the source if fewer.
@@ -129,7 +112,6 @@ impl ChunkCache {
             let count = source.read_bytes_at(&mut self.chunk, position)?;
             self.chunk.truncate(count);
             self.position = position;
-            self.bytes_read = self.bytes_read.saturating_add(u64_of(count));
             return Ok(&self.chunk);
         }
         Ok(self.chunk.get(self.start_of(position)..).unwrap_or_default())

@@ -21,15 +21,14 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::compression::Scratch;
 use crate::error::{ErrorKind, Result};
-use crate::format::frame::batches;
 use crate::format::header::{BatchHeader, NO_PRODUCER_ID};
-use crate::io::Location;
 use crate::limits::Limits;
-use crate::log::headers::HeaderReader;
+use crate::log::SegmentReader;
 use crate::log::index::AbortedTransaction;
 use crate::log::producer::{ProducerSnapshot, ProducerStates};
 use crate::log::resync::{Floor, Resync};
 use crate::log::segment::Segment;
+use crate::log::tail::SegmentTail;
 use crate::store::names::LogFileKind;
 
 /// Returns the aborted transactions that matter to a reader of offsets from `start_offset` up to but excluding
@@ -81,7 +80,7 @@ pub(crate) fn producer_states(segments: &[Segment]) -> Result<ProducerStates> {
     let mut states = replay.states_at(last)?;
     if let Some(segment) = segments.last() {
         states.set_end_offset(states.end_offset().max(segment.base_offset()));
-        pass_over(segment.location(), segment.limits(), &mut states)?;
+        pass_segment(segment, &mut states)?;
     }
     Ok(states)
 }
@@ -117,7 +116,7 @@ impl Replay<'_> {
     /// the last stable offset at the end of the segment.
     fn aborted_in(&mut self, index: usize, segment: &Segment) -> Result<(Vec<AbortedTransaction>, i64)> {
         let mut states = self.states_at(index)?;
-        let aborted = pass_over(segment.location(), segment.limits(), &mut states)?;
+        let aborted = pass_segment(segment, &mut states)?;
         let stable = states.last_stable_offset(states.end_offset());
         self.states = Some((index.saturating_add(1), states));
         Ok((aborted, stable))
@@ -130,7 +129,7 @@ impl Replay<'_> {
             _ => self.last_snapshot(index),
         };
         while let Some(segment) = self.segments.get(from).filter(|_| from < index) {
-            pass_over(segment.location(), segment.limits(), &mut states)?;
+            pass_segment(segment, &mut states)?;
             from = from.saturating_add(1);
         }
         Ok(states)
@@ -148,21 +147,35 @@ impl Replay<'_> {
     }
 }
 
-/// Updates `states` with the batches of a file, from their headers and markers. Returns the aborted transactions. A
-/// batch over the limit counts if the file ends or another batch starts directly after it: reading its header
-/// allocates no memory, and without it the log would seem to end earlier.
-fn pass_over(path: &Location, limits: &Limits, states: &mut ProducerStates) -> Result<Vec<AbortedTransaction>> {
-    let mut reader = HeaderReader::open(path, &Limits { batch_len: usize::MAX, ..limits.clone() })?;
+/// Updates `states` with the batches of a segment.
+fn pass_segment(segment: &Segment, states: &mut ProducerStates) -> Result<Vec<AbortedTransaction>> {
+    let limits = segment.limits();
+    pass_over(SegmentReader::open_with(segment.location(), &unbounded(limits))?, limits, states)
+}
+
+/// A batch over the limit is passed over by its header, for which no memory is allocated.
+fn unbounded(limits: &Limits) -> Limits {
+    Limits { batch_len: usize::MAX, ..limits.clone() }
+}
+
+/// Updates `states` with the batches of a file or buffer, from their headers and markers. Returns the aborted
+/// transactions. A batch over the limit counts if the file ends or another batch starts directly after it: without it,
+/// the log would seem to end earlier. After corruption, continues at the next batch.
+fn pass_over(reader: SegmentReader, limits: &Limits, states: &mut ProducerStates) -> Result<Vec<AbortedTransaction>> {
+    let mut reader = reader.into_headers();
     let (mut aborted, mut bytes, mut scratch) = (Vec::new(), Vec::new(), Scratch::new());
     let mut resync = Resync::new(limits);
     let mut floor = Floor::default();
-    while let Some(header) = reader.next_header() {
-        let header = match header {
-            Ok(header) if header.size() <= limits.batch_len || reader.is_followed() => header,
-            Err(error) if matches!(error.kind(), ErrorKind::Io(_)) => return Err(error),
+    loop {
+        let header = match reader.next_header() {
+            Some(Ok(header)) if header.size() <= limits.batch_len || reader.is_followed() => header,
+            Some(Err(error)) if matches!(error.kind(), ErrorKind::Io(_)) => return Err(error),
+            None if SegmentTail::at(reader.source(), reader.position())? != SegmentTail::Partial => break,
             damaged => {
-                let position = damaged.map_or_else(|_| reader.position(), |header| header.position());
-                let Some(next) = resync.find_batch(reader.file(), position, floor.least())? else { break };
+                // a corrupt length may lead past the end
+                let header = damaged.and_then(Result::ok);
+                let position = header.map_or_else(|| reader.position(), |header| header.position());
+                let Some(next) = resync.find_batch(reader.source(), position, floor.least())? else { break };
                 reader.seek(next);
                 continue;
             }
@@ -199,25 +212,11 @@ impl Committed {
         Ok(Self::new(&aborted, last_stable_offset(segments)?))
     }
 
-    /// For a file outside a partition, based on the markers in the file.
-    pub(crate) fn of_file(path: &Location, limits: &Limits) -> Result<Self> {
+    /// For a file outside a partition or a buffer, based on the markers in it.
+    pub(crate) fn of_source(open: impl FnOnce(&Limits) -> Result<SegmentReader>, limits: &Limits) -> Result<Self> {
         let mut states = ProducerStates::new();
-        let aborted = pass_over(path, limits, &mut states)?;
+        let aborted = pass_over(open(&unbounded(limits))?, limits, &mut states)?;
         Ok(Self::new(&aborted, states.last_stable_offset(i64::MAX)))
-    }
-
-    /// For a buffer, based on the markers in the buffer.
-    pub(crate) fn of_bytes(bytes: &[u8], limits: &Limits) -> Self {
-        let (mut states, mut aborted, mut scratch) = (ProducerStates::new(), Vec::new(), Scratch::new());
-        let mut walk = batches(bytes).with_limits(limits);
-        loop {
-            match walk.next() {
-                Some(Ok(batch)) => aborted.extend(states.update(&batch, &mut scratch, limits).ok().flatten()),
-                Some(Err(_)) if walk.skip_batch() => {}
-                _ => break,
-            }
-        }
-        Self::new(&aborted, states.last_stable_offset(i64::MAX))
     }
 
     fn new(aborted: &[AbortedTransaction], last_stable_offset: i64) -> Self {

@@ -12,6 +12,7 @@ use crate::format::frame::{Frame, frame, is_zeros, limit_error, trusted_len, unb
 use crate::format::header::{BATCH_HEADER_LEN, BatchHeader, HEADER_LEN_UP_TO_MAGIC, LOG_OVERHEAD};
 use crate::io::{ByteSource, Location, ReadAt, is_zero_to_the_end};
 use crate::limits::Limits;
+use crate::log::headers::HeaderReader;
 #[cfg(feature = "arrow")]
 use crate::log::tail::SegmentTail;
 #[cfg(feature = "arrow")]
@@ -137,6 +138,12 @@ impl SegmentReader {
             end: 0,
             state: State::Walking,
         }
+    }
+
+    /// Reads only headers.
+    pub(crate) fn into_headers(mut self) -> HeaderReader {
+        self.read_len = HEADER_WINDOW_LEN;
+        HeaderReader::of(self)
     }
 
     /// Starts at the batch at this byte position.
@@ -295,7 +302,6 @@ impl SegmentReader {
     }
 
     /// Returns the header of the next batch. Its payload is not read, unless it is in a window.
-    #[cfg(feature = "arrow")]
     pub(crate) fn next_header(&mut self) -> Option<Result<BatchHeader>> {
         if self.bytes_read == 0 {
             self.read_len = HEADER_WINDOW_LEN;
@@ -311,6 +317,11 @@ impl SegmentReader {
             }
         }
         self.next_batch().map(|batch| batch.map(|batch| *batch))
+    }
+
+    /// Whether a complete batch within the limits follows, also after the stop position.
+    pub(crate) fn has_next(&mut self) -> bool {
+        matches!(self.header(), Ok(Some(_)))
     }
 
     fn pass_over(&mut self, header: &BatchHeader) {

@@ -184,8 +184,9 @@ impl Row {
 /// Iterates over Arrow batches with one row per Kafka batch, including control batches. Reads only headers unless a
 /// column needs more.
 ///
-/// Bounds by offset and timestamp select complete batches by their headers. The isolation level is ignored, and
-/// checksums are only verified for the column [`BatchColumn::CrcOk`]. Ends after its first error.
+/// Bounds by offset and timestamp select complete batches by their headers. The isolation level is ignored. Checksums
+/// are only verified for the column [`BatchColumn::CrcOk`], and where a length may be corrupt: a corrupt length that
+/// leads exactly to another batch is not detected. Ends after its first error.
 pub struct BatchScan {
     options: ScanOptions,
     columns: Vec<BatchColumn>,
@@ -220,7 +221,7 @@ impl BatchScan {
         };
         Self {
             schema: Self::schema_of(&columns, &options),
-            walk: Walk::new(sources, look),
+            walk: Walk::new(sources, look).with_bad_payloads(),
             rows: Vec::new(),
             scratch: Scratch::new(),
             records: 0,
