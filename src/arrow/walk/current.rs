@@ -1,0 +1,203 @@
+//! [`Current`]: the batches of one source that a scan returns.
+
+use std::sync::Arc;
+
+use super::Given;
+use crate::arrow::columns::Origin;
+use crate::arrow::options::{Bounds, OnCorrupt, ScanOptions};
+use crate::arrow::source::ScanSource;
+use crate::arrow::watch::Watch;
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::batch::Batch;
+use crate::format::header::BatchHeader;
+use crate::log::SegmentReader;
+use crate::log::committed::Committed;
+use crate::log::resync::{Floor, Resync};
+use crate::num::u64_of;
+
+/// The open source.
+pub(super) struct Current {
+    pub(super) source: ScanSource,
+    pub(super) reader: SegmentReader,
+    pub(super) bounds: Bounds,
+    pub(super) committed: Option<Arc<Committed>>,
+    pub(super) resync: Resync,
+    /// The offset after the last batch, and the least offset that can follow it.
+    pub(super) floor: Floor,
+    /// Bytes of the source; 0 if the scan has no callback.
+    pub(super) len: u64,
+    /// The last batch, if it was skipped by its header.
+    pub(super) unverified: Option<BatchHeader>,
+}
+
+/// The next item of a source.
+pub(super) enum Found {
+    Given,
+    /// The callback has ended the walk.
+    Stopped,
+    /// This batch and all later ones of the source are after the bounds.
+    Enough,
+    End,
+    /// A damaged batch whose size is reliable: its position, size, and the offsets before and after it.
+    Bad {
+        position: u64,
+        size: usize,
+        offsets: (Option<i64>, Option<i64>),
+        error: Error,
+    },
+    /// Corruption from a position on, of unknown length.
+    Damage {
+        position: u64,
+        error: Error,
+    },
+}
+
+impl Current {
+    /// Bytes of the source read so far.
+    pub(super) fn walked(&self) -> u64 {
+        self.reader.position().saturating_sub(self.source.window.0)
+    }
+
+    /// Whether the batches of the source are ordered by offset. Those of a segment are; other files and buffers need
+    /// not be.
+    pub(super) fn is_sorted(&self) -> bool {
+        self.source.base_offset.is_some()
+    }
+
+    /// The least offset of a batch after corruption. Outside a segment offsets may decrease: each produce request
+    /// begins with 0.
+    pub(super) fn least_offset(&self) -> Option<i64> {
+        self.floor.least().filter(|_| self.is_sorted())
+    }
+
+    pub(super) fn find(
+        &mut self,
+        options: &ScanOptions,
+        returns_bad_payloads: bool,
+        watch: &mut Watch,
+        mut take: impl FnMut(&Batch<'_>, &Given<'_>) -> Result<()>,
+    ) -> Found {
+        // if corruption is skipped, a length is only trusted after the checksum is verified
+        let is_trusted = options.on_corrupt == OnCorrupt::Fail;
+        let header = match self.next_wanted(is_trusted, watch) {
+            Ok(header) => header,
+            Err(found) => return found,
+        };
+        if returns_bad_payloads && let Err(error) = self.check_length_of_bad(&header) {
+            return Found::Damage { position: header.position(), error };
+        }
+        let is_sorted = self.is_sorted();
+        let Self { source, reader, bounds, committed, floor, .. } = self;
+        let (batch, lender) = reader.last(header);
+        let position = batch.position();
+        let is_enough = is_sorted && bounds.end_before(&batch);
+        if options.check_crc
+            && !(is_enough && is_trusted)
+            && let Err(error) = batch.verify_crc()
+        {
+            return Found::Damage { position, error };
+        }
+        if is_enough {
+            return match self.damaged_offset(&header) {
+                Ok(None) => Found::Enough,
+                Ok(Some(bad)) => bad,
+                Err(error) => Found::Damage { position: header.position(), error },
+            };
+        }
+        let is_aborted = !is_trusted && committed.as_ref().is_some_and(|committed| committed.is_aborted(&batch));
+        let is_passed_over = position < source.window.0 || bounds.pass_over(&batch) || is_aborted;
+        let taken =
+            if is_passed_over { Ok(()) } else { take(&batch, &Given { origin: &source.origin, bounds, lender }) };
+        let offsets = (batch.base_offset().or(floor.next()), Some(batch.next_offset()));
+        match taken {
+            Ok(()) => {
+                floor.pass(&header);
+                Found::Given
+            }
+            Err(error) if options.check_crc => {
+                floor.pass(&header);
+                Found::Bad { position, size: batch.size(), offsets, error }
+            }
+            Err(error) => Found::Damage { position, error },
+        }
+    }
+
+    /// Finds a damaged offset, which no checksum covers, in a batch that seems to be after the bounds: it is after a
+    /// gap, and the next batch has a lower offset.
+    pub(super) fn damaged_offset(&self, header: &BatchHeader) -> Result<Option<Found>> {
+        let base_offset = header.base_offset;
+        let Some(next) = self.floor.next().filter(|next| base_offset > *next) else { return Ok(None) };
+        let behind = match self.reader.header_at(header.position().saturating_add(u64_of(header.size()))) {
+            Ok(behind) => behind,
+            Err(error) if matches!(error.kind(), ErrorKind::Io(_)) => return Err(error),
+            Err(_) => return Ok(None),
+        };
+        // zeros are not a batch
+        if behind.crc == 0 || !(next..base_offset).contains(&behind.base_offset) {
+            return Ok(None);
+        }
+        let kind = ErrorKind::InvalidValue { value: base_offset, expected: "an offset below that of the next batch" };
+        let error = Error::new(kind).at(header.position()).in_batch(base_offset).in_field("base_offset");
+        let offsets = (Some(next), Some(behind.base_offset));
+        Ok(Some(Found::Bad { position: header.position(), size: header.size(), offsets, error }))
+    }
+
+    /// The header of the next batch to read. Batches whose trusted header excludes them are skipped. The error is the
+    /// reason why there is no such batch.
+    pub(super) fn next_wanted(
+        &mut self,
+        is_trusted: bool,
+        watch: &mut Watch,
+    ) -> std::result::Result<BatchHeader, Found> {
+        let is_sorted = self.is_sorted();
+        let Self { source, reader, bounds, committed, floor, unverified, .. } = self;
+        let from = source.window.0;
+        let mut goes_on = true;
+        let next = if is_trusted && (bounds.are_any() || committed.is_some() || from > 0) {
+            reader.next_wanted(|header| {
+                if header.is_control() || is_sorted && bounds.end_before(header) {
+                    return true; // a control batch to verify its checksum, the other to end the source
+                }
+                let is_before = header.position() < from;
+                let is_aborted = committed.as_ref().is_some_and(|committed| committed.is_aborted(header));
+                let passes_over = is_before || is_aborted || bounds.pass_over(header);
+                if passes_over {
+                    floor.pass(header);
+                    *unverified = Some(*header);
+                    goes_on = watch.goes_on(header.position().saturating_sub(from));
+                }
+                !(passes_over && goes_on)
+            })
+        } else {
+            reader.next_batch()
+        };
+        match next {
+            _ if !goes_on => Err(Found::Stopped),
+            None => Err(Found::End),
+            Some(Err(error)) => Err(Found::Damage { position: reader.position(), error }),
+            Some(Ok(batch)) => {
+                *unverified = None;
+                Ok(*batch.header())
+            }
+        }
+    }
+
+    pub(super) fn find_header(&mut self, mut take: impl FnMut(&BatchHeader, &Origin)) -> Found {
+        let header = match self.reader.next_header() {
+            None => return Found::End,
+            Some(Err(error)) => return Found::Damage { position: self.reader.position(), error },
+            Some(Ok(header)) => header,
+        };
+        if let Err(error) = self.check_length(&header) {
+            return Found::Damage { position: header.position(), error };
+        }
+        if self.is_sorted() && self.bounds.end_before(&header) {
+            return Found::Enough;
+        }
+        if header.position() >= self.source.window.0 && !self.bounds.pass_over(&header) {
+            take(&header, &self.source.origin);
+        }
+        self.floor.pass(&header);
+        Found::Given
+    }
+}

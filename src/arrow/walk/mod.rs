@@ -1,0 +1,223 @@
+//! [`Walk`]: finds the batches of some sources that a scan returns, and handles corruption between them.
+
+mod corruption;
+mod current;
+
+use std::sync::Arc;
+
+use current::{Current, Found};
+
+use crate::arrow::columns::Origin;
+use crate::arrow::fault::Fault;
+use crate::arrow::options::{Bounds, Isolation, OnCorrupt, ScanOptions};
+use crate::arrow::source::ScanSource;
+use crate::arrow::stats::ScanStats;
+use crate::arrow::transactions::Transactions;
+use crate::arrow::watch::{Look, Watch, go_on, interrupted};
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::batch::Batch;
+use crate::format::header::BatchHeader;
+use crate::log::Lender;
+use crate::log::resync::{Floor, Resync};
+use crate::num::u64_of;
+
+/// Walks sources in order, with one open at a time.
+pub(crate) struct Walk {
+    sources: std::vec::IntoIter<ScanSource>,
+    current: Option<Current>,
+    transactions: Transactions,
+    stats: ScanStats,
+    watch: Watch,
+    /// Whether batches with a wrong checksum are returned, unless their length is corrupt.
+    returns_bad_payloads: bool,
+}
+
+/// The context of a batch that is returned.
+pub(crate) struct Given<'w> {
+    pub(crate) origin: &'w Origin,
+    pub(crate) bounds: &'w Bounds,
+    /// The memory that has the batch.
+    pub(crate) lender: Lender<'w>,
+}
+
+/// The result of a step.
+pub(crate) enum Step {
+    /// A batch was returned or skipped.
+    Batch,
+    /// Corrupt bytes were skipped.
+    Fault(Fault),
+    /// There are no more sources.
+    End,
+}
+
+impl Walk {
+    pub(crate) fn new(sources: Vec<ScanSource>, look: Option<Look>) -> Self {
+        let (sources, watch) = (sources.into_iter(), Watch::new(look));
+        Self {
+            sources,
+            current: None,
+            transactions: Transactions::default(),
+            stats: ScanStats::default(),
+            watch,
+            returns_bad_payloads: false,
+        }
+    }
+
+    /// Returns batches with a wrong checksum, unless their length is corrupt.
+    pub(crate) fn with_bad_payloads(self) -> Self {
+        Self { returns_bad_payloads: true, ..self }
+    }
+
+    /// Counts of what was read and lost so far, without rows, which the walk does not count.
+    pub(crate) fn stats(&self) -> ScanStats {
+        let reading = self.current.as_ref().map_or(0, |current| current.reader.bytes_read());
+        ScanStats { bytes_read: self.stats.bytes_read.saturating_add(reading), ..self.stats }
+    }
+
+    /// Bytes read so far, if the scan has a callback.
+    #[cfg(feature = "python")]
+    pub(crate) fn walked(&self) -> u64 {
+        self.watch.walked.saturating_add(self.current.as_ref().map_or(0, Current::walked))
+    }
+
+    /// Passes the next batch to `take` if it is within the bounds.
+    pub(crate) fn step(
+        &mut self,
+        options: &ScanOptions,
+        take: impl FnMut(&Batch<'_>, &Given<'_>) -> Result<()>,
+    ) -> Result<Step> {
+        let returns_bad_payloads = self.returns_bad_payloads;
+        self.step_by(options, |current, watch| current.find(options, returns_bad_payloads, watch, take))
+    }
+
+    /// Passes the header of the next batch to `take` if it is within the bounds. Payloads are not read.
+    pub(crate) fn step_header(
+        &mut self,
+        options: &ScanOptions,
+        take: impl FnMut(&BatchHeader, &Origin),
+    ) -> Result<Step> {
+        self.step_by(options, |current, _| current.find_header(take))
+    }
+
+    fn step_by(&mut self, options: &ScanOptions, find: impl FnOnce(&mut Current, &mut Watch) -> Found) -> Result<Step> {
+        if self.current.is_none() {
+            let Some(source) = self.sources.next() else { return Ok(Step::End) };
+            let len = if self.watch.is_kept() { source.byte_len() } else { 0 };
+            self.current = self.open(source, options)?;
+            match &mut self.current {
+                Some(current) => current.len = len,
+                None => self.watch.walked = self.watch.walked.saturating_add(len),
+            }
+        }
+        let Some(current) = &mut self.current else { return Ok(Step::Batch) };
+        go_on(self.watch.goes_on(current.walked()))?;
+        let fault = match find(current, &mut self.watch) {
+            Found::Stopped => return Err(interrupted()),
+            Found::Given => {
+                self.stats.batches = self.stats.batches.saturating_add(1);
+                None
+            }
+            Found::Enough => {
+                self.close();
+                None
+            }
+            Found::End => {
+                let fault = if options.on_corrupt == OnCorrupt::Fail {
+                    if options.check_crc {
+                        current.verify_last()?;
+                    }
+                    current.check_end()?;
+                    None
+                } else {
+                    current.cut_end()?
+                };
+                if fault.is_none() {
+                    self.close();
+                }
+                fault
+            }
+            Found::Bad { error, .. } | Found::Damage { error, .. } if is_final(&error, options) => {
+                return Err(current.source.locate(error));
+            }
+            Found::Bad { position, size, offsets, error } => {
+                Some(current.fault(position, u64_of(size), offsets, error))
+            }
+            Found::Damage { position, error } => Some(current.pass_over(position, error)?),
+        };
+        Ok(fault.and_then(|fault| self.count(fault)).map_or(Step::Batch, Step::Fault))
+    }
+
+    /// Counts corruption that begins in the source's window, and drops it otherwise.
+    fn count(&mut self, fault: Fault) -> Option<Fault> {
+        if self.current.as_ref().is_some_and(|current| fault.position < current.source.window.0) {
+            return None;
+        }
+        let stats = &mut self.stats;
+        stats.batches_skipped = stats.batches_skipped.saturating_add(u64::from(!fault.is_cut));
+        stats.bytes_lost = stats.bytes_lost.saturating_add(fault.length);
+        stats.offsets_lost = stats.offsets_lost.saturating_add(fault.offsets_lost());
+        Some(fault)
+    }
+
+    fn close(&mut self) {
+        self.stats = self.stats();
+        let len = self.current.take().map_or(0, |current| current.len);
+        self.watch.walked = self.watch.walked.saturating_add(len);
+    }
+
+    /// Opens a source at the position of the first batch to read; `None` if nothing in it is within the bounds.
+    fn open(&mut self, source: ScanSource, options: &ScanOptions) -> Result<Option<Current>> {
+        let mut bounds = options.bounds();
+        if bounds.pass_over_segment(source.base_offset, source.next_base) {
+            return Ok(None);
+        }
+        let mut committed = None;
+        if options.isolation == Isolation::ReadCommitted {
+            let transactions = match &source.committed {
+                Some(known) => Arc::clone(known),
+                None => self.transactions.around(&source, self.sources.as_slice(), options)?,
+            };
+            let stable = transactions.last_stable_offset();
+            bounds.end_offset = Some(bounds.end_offset.map_or(stable, |end| end.min(stable)));
+            committed = Some(transactions);
+        }
+        let Some(position) = start_position(&source, &bounds, options)? else { return Ok(None) };
+        let mut reader = source.open(position, options)?;
+        reader.stop_at(source.window.1);
+        let floor = Floor::at(source.base_offset.filter(|_| position == 0));
+        let resync = Resync::new(&options.limits);
+        Ok(Some(Current { source, reader, bounds, committed, resync, floor, len: 0, unverified: None }))
+    }
+}
+
+/// The position to begin reading a source at; `None` if nothing in it is within the bounds. An unreadable index only
+/// makes reading slower.
+fn start_position(source: &ScanSource, bounds: &Bounds, options: &ScanOptions) -> Result<Option<u64>> {
+    let known = if source.begins_with_batch { source.window.0 } else { 0 };
+    let Some(path) = source.path() else { return Ok(Some(known)) };
+    let is_bounded = bounds.start_offset.is_some() || bounds.start_timestamp.is_some();
+    if source.base_offset.is_none() || !(is_bounded || source.window.0 > known) {
+        return Ok(Some(known));
+    }
+    let segment = match options.open_segment(path) {
+        Ok(segment) => segment,
+        Err(error) if matches!(error.kind(), ErrorKind::Io(_)) => return Err(error),
+        Err(_) => return Ok(Some(known)),
+    };
+    if bounds.start_timestamp.is_some_and(|start| segment.is_older(start).unwrap_or(false)) {
+        return Ok(None);
+    }
+    let mut position = known;
+    if is_bounded {
+        position = segment.start_position(bounds.start_offset, bounds.start_timestamp).unwrap_or(0).max(known);
+    }
+    if source.window.0 > known {
+        position = position.max(segment.floor_position(source.window.0).unwrap_or(0));
+    }
+    Ok(Some(position))
+}
+
+/// Whether an error ends the scan.
+fn is_final(error: &Error, options: &ScanOptions) -> bool {
+    options.on_corrupt == OnCorrupt::Fail || matches!(error.kind(), ErrorKind::Io(_) | ErrorKind::InvalidArgument(_))
+}
