@@ -50,7 +50,7 @@ def compact(
     last segment and everything from the first open transaction on. Converts messages of magic 0 and 1 to batches of
     magic 2.
 
-        path: The partition directory. It is only read.
+    Args:
         path: The partition directory. It is only read.
         out: Directory to write; it must be missing or empty. It is created when it is complete.
         delete_retention_ms: How long tombstones are kept after their first compaction.
