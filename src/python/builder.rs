@@ -91,7 +91,8 @@ impl PyBatchBuilder {
         delete_horizon_ms: Option<i64>,
         last_offset: Option<i64>,
     ) -> PyResult<Self> {
-        let magic = u8::try_from(magic).map_err(|_| PyValueError::new_err(format!("magic {magic}: use 0, 1 or 2")))?;
+        let magic = u8::try_from(magic)
+            .map_err(|_| PyValueError::new_err(format!("magic {magic} is not a message format: use 0, 1 or 2")))?;
         let kind = self::timestamp_type(timestamp_type)?;
         let mut builder = BatchBuilder::new()
             .magic(magic)

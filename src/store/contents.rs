@@ -118,7 +118,7 @@ impl Foreign {
             Self::Index(path) => format!("{} is an index whose .log file is missing", name(path)),
             Self::Other(path, Some(what)) => format!("{}: {}", name(path), advice_on(what)),
             Self::Other(path, None) => format!(
-                "it contains {}; segments are named <20 digits>.log and are in directories named <topic>-<partition>",
+                "found {}; segments are named <20 digits>.log and are in directories named <topic>-<partition>",
                 name(path)
             ),
         }

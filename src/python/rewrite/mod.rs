@@ -239,7 +239,10 @@ fn rewrite(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<PyRewriteReport> {
     let magic = magic
-        .map(|magic| u8::try_from(magic).map_err(|_| PyValueError::new_err(format!("magic {magic}: use 0, 1 or 2"))))
+        .map(|magic| {
+            u8::try_from(magic)
+                .map_err(|_| PyValueError::new_err(format!("magic {magic} is not a message format: use 0, 1 or 2")))
+        })
         .transpose()?;
     let options = RewriteOptions {
         compression: compression.map(str::parse::<Compression>).transpose().or_raise(py)?,
