@@ -111,7 +111,7 @@ def audit(  # noqa: PLR0913 - options
 ) -> None:
     """Show what fills a log: batches, records and bytes by topic and codec. Reads only the headers of batches.
 
-    Small batches compress badly: look for few records per batch, and for the codec "none". The producer -1 stands for
+    Small batches compress badly: look for few records per batch, and for the codec "none". The producer -1 means
     all producers without idempotence. The headers of compressed sets of magic 0 and 1 do not have a record count. A
     number of records that does not include them is marked with "≥", and "records per batch" is the mean of the other
     batches.

@@ -57,8 +57,8 @@ def recover(  # noqa: PLR0913 - the options of kbat.recover
     corruption, use `kbat salvage`.
 
     A dry run shows what a recovery with OUT or --in-place would do. The two differ only if the offsets of a segment are
-    too far apart: with OUT the segment is split, with --in-place the log is truncated there. In that case, a line on
-    the standard error says so.
+    too far apart: with OUT the segment is split, with --in-place the log is truncated there. A line on the standard
+    error reports such a segment.
 
     Examples: `kbat recover orders-0 --dry-run`, then `kbat recover orders-0 recovered/orders-0`
     """
