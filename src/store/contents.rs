@@ -184,7 +184,7 @@ fn more_telling(one: Option<Foreign>, other: Foreign) -> Foreign {
     }
 }
 
-/// What a file is; `None` for the files that Kafka keeps beside segments.
+/// Classifies a file; `None` for the files that Kafka keeps beside segments.
 fn foreign(path: &Path, is_top: bool) -> Option<Foreign> {
     let name = name_of(path).unwrap_or_default();
     if parse_base_offset(name).is_some() {

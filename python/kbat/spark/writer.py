@@ -83,7 +83,7 @@ class WriteOptions:
     num_partitions: int | None = option(
         "numPartitions",
         values.at_most(_INT32_MAX, values.parse_positive_count),
-        "the number of partitions of each new topic, required without a column partition",
+        "the number of partitions of each new topic; required if the rows have no column partition",
     )
     compression: str = option(
         "compression",
