@@ -1,4 +1,4 @@
-"""Reads topics with Spark as from Kafka, without a broker, and writes them to Parquet.
+"""Reads topics with Spark from a log directory instead of a broker, and writes them to Parquet.
 
 python examples/spark_backfill.py OUTPUT [LOG_DIR] [TOPICS]
 """

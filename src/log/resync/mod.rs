@@ -9,8 +9,8 @@
 //! * A *candidate* has a plausible header and a correct checksum, and ends within the input.
 //! * The *chain* of a candidate consists of the batches that sizes lead to, from one plausible header to the next. It ends
 //!   *exactly* if it reaches the end of the input, zeros, the result of R1, or a position more than
-//!   [`Limits::batch_len`] after the damaged batch. It ends *truncated* in a batch or header that extends past the end of
-//!   the input, and *broken* everywhere else.
+//!   [`Limits::batch_len`] after the damaged batch. It ends *truncated* in a batch or header that extends past the end
+//!   of the input, and *broken* everywhere else.
 //!
 //! The search first follows sizes from the damaged batch:
 //!
