@@ -284,11 +284,11 @@ class DroppedRange:
 
     @property
     def first_offset(self) -> int | None:
-        """The first offset that may be lost; None if none is."""
+        """The first offset that may be lost; None if no offset is."""
 
     @property
     def last_offset(self) -> int | None:
-        """The last offset that may be lost; None if none is, or if it is unknown."""
+        """The last offset that may be lost; None if no offset is, or if it is unknown."""
 
     @property
     def reason(self) -> str:

@@ -25,7 +25,7 @@ class NothingToReadError(Exception):
 
 
 def word(path: Path | str) -> str:
-    """Return a path as a word of a command: quoted, and never an option."""
+    """Return a path as an argument of a shell command: quoted, and never mistaken for an option."""
     name = str(path)
     return shlex.quote(f"./{name}" if name.startswith("-") else name)
 
