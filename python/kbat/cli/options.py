@@ -205,7 +205,7 @@ ReplicasOption = Annotated[
     choice_option(
         Replicas,
         "--replicas",
-        help="If several directories hold one partition: stop (error), or use that with the most offsets (longest).",
+        help="If several directories hold a partition: stop (error), or read the one with the most offsets (longest).",
     ),
 ]
 

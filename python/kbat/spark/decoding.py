@@ -95,7 +95,7 @@ def decode(
     kept = [name for name in df.columns if name != column] if keep is None else listed(keep, "keep")
     _check(df, column, names, kept)
     if not names and not kept:
-        message = "kbat: columns and keep are both empty; name at least one column, such as offset, the cheapest"
+        message = "kbat: columns and keep are both empty; name at least one column; offset is the cheapest"
         raise ValueError(message)
     fields = tuple((name, column_named(name).field) for name in names)
     schema = StructType([*(df.schema[name] for name in kept), *schema_of(names).fields])
@@ -131,7 +131,7 @@ def _check(df: DataFrame, column: str, names: Sequence[str], kept: Sequence[str]
     fields = listed((column_named(name).field for name in names), "columns")
     wrong = [name for name, field in zip(names, fields, strict=True) if field in {"topic", "partition", "segment"}]
     if wrong:
-        message = f"kbat: record batches do not contain a {wrong[0]}; use keep for a column of the DataFrame with it"
+        message = f"kbat: record batches do not contain a {wrong[0]}; list a column of the DataFrame in keep instead"
         raise ValueError(message)
     taken = {name.lower() for name in kept} & {name.lower() for name in names}
     if taken:
