@@ -1,4 +1,4 @@
-# Every command a person needs. `make help` lists them.
+# All commands. `make help` lists them.
 #
 # Everything is made inside the project: .venv/ (Python packages), target/ (Rust), dist/ (wheels), demo-output/.
 # A second call does only what has changed; the stamps are .venv/.made-* and dist/.built.
@@ -39,7 +39,7 @@ demo: tools-demo $(VENV)/.made-demo ## read a broker's log directory with Spark:
 	    '  make wheel                            # prints the line that installs kbat into your environment'
 
 .PHONY: test
-test: tools-test clippy check-python test-rust test-python ## check and test everything, from nothing
+test: tools-test clippy check-python test-rust test-python ## check and test everything, from scratch
 
 .PHONY: test-rust
 test-rust: $(LOCK) ## test the Rust crate

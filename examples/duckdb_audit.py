@@ -1,4 +1,4 @@
-"""Shows with SQL which topic and codec fill a log directory. Reads the headers of batches only.
+"""Shows with SQL which topic and codec fill a log directory. Reads only the headers of batches.
 
 python examples/duckdb_audit.py [LOG_DIR]
 """

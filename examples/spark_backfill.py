@@ -1,4 +1,4 @@
-"""Reads topics with Spark as from Kafka, without a broker, and writes them to Parquet.
+"""Reads topics with Spark from a log directory instead of a broker, and writes them to Parquet.
 
 python examples/spark_backfill.py OUTPUT [LOG_DIR] [TOPICS]
 """
@@ -14,7 +14,7 @@ output = sys.argv[1]
 log_dir = sys.argv[2] if len(sys.argv) > 2 else "tests/data/log-dir"
 topics = sys.argv[3] if len(sys.argv) > 3 else "codec-lz4,codec-zstd"
 
-# Workers have to run the Python that has kbat; the settings have to be present when the session starts.
+# Workers must run the Python that has kbat, and the settings must be set before the session starts.
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 spark = SparkSession.builder.master("local[2]").config(map=dict(kbat.spark.SETTINGS)).getOrCreate()
 

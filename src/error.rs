@@ -133,8 +133,8 @@ impl fmt::Display for ErrorKind {
             Self::BatchLength { length, minimum } if length < minimum => {
                 write!(f, "batch length {length} is less than the {minimum} bytes that the smallest batch needs")
             }
-            Self::BatchLength { length, .. } => write!(f, "batch length {length} is more than a batch can have"),
-            Self::UnsupportedMagic(magic) => write!(f, "magic {magic} is not a message format (0, 1 and 2 are)"),
+            Self::BatchLength { length, .. } => write!(f, "batch length {length} exceeds the largest possible batch"),
+            Self::UnsupportedMagic(magic) => write!(f, "magic {magic} is not a message format: expected 0, 1 or 2"),
             Self::UnsupportedCodec { id } => {
                 let name = Compression::name_of(*id).unwrap_or("unknown");
                 write!(f, "compression codec {id} ({name}) is not supported by this build")

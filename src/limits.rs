@@ -4,28 +4,29 @@ use crate::num::u64_of;
 
 const MIB: usize = 1 << 20;
 
-/// Bounds on untrusted input. The defaults read every batch that a broker accepts with `message.max.bytes` raised to
-/// 100 MB, and reject a 32 KB batch that decompresses to more than 1 GiB.
+/// Bounds on untrusted input. The defaults suit brokers with a `message.max.bytes` of up to 100 MB: a batch may have
+/// 128 MiB, and its records 1 GiB after decompression.
 ///
 /// ```
 /// let limits = kbat::Limits { decompressed_len: 4 << 30, ratio: 10_000, ..kbat::Limits::default() };
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Limits {
-    /// Bytes of one batch of a file, including its 12 bytes of log overhead. The whole batch is held in memory. Does
-    /// not apply to buffers, which are in memory already. Default 128 MiB.
+    /// Maximum bytes of one batch, including its 12 bytes of log overhead. A batch of a file is held in memory as a
+    /// whole. [`batches`](crate::batches) applies this bound only after [`with_limits`](crate::Batches::with_limits),
+    /// because a buffer is in memory already. Default 128 MiB.
     pub batch_len: usize,
-    /// Bytes of one batch's records after decompression, independent of the compressed size. Default 1 GiB.
+    /// Maximum bytes of one batch's records after decompression, whatever the compressed size is. Default 1 GiB.
     pub decompressed_len: usize,
     /// Maximum ratio of decompressed to compressed bytes, applied above [`Limits::ratio_free_len`]. Default 1000.
     pub ratio: usize,
     /// [`Limits::ratio`] does not apply up to this many decompressed bytes, because legitimate data can compress
     /// ten-thousandfold (a megabyte of equal bytes). Default 128 MiB.
     pub ratio_free_len: usize,
-    /// Records of one batch: the declared count, or the most that its bytes can hold if that is less. Kafka's own bound
-    /// is 2³¹ − 1; the default is 200 million.
+    /// Maximum records of one batch: of the declared count, or of the most that its bytes can hold if that is less.
+    /// Kafka's own bound is 2³¹ − 1; the default is 200 million.
     pub record_count: usize,
-    /// Headers of one record. Default 16 million.
+    /// Maximum headers of one record. Default 16,777,216.
     pub header_count: usize,
 }
 

@@ -22,7 +22,8 @@ pub enum OnCorrupt {
     Fail,
     /// Corrupt batches are skipped and counted in [`ScanStats`](crate::arrow::ScanStats).
     Skip,
-    /// Like `Skip`, with a row for each corruption: its location and an additional last column `error`, all else null.
+    /// Like `Skip`, but each corruption is also a row. It has the location and an additional last column `error`; all
+    /// other columns are null.
     /// A truncated batch at the end of a file is reported with the kind `truncated`; a file that a broker is writing
     /// may end with one.
     Report,

@@ -37,7 +37,8 @@ pub fn set_base_offset(bytes: &mut [u8], base_offset: i64) -> Result<()> {
         }
         (false, _) => base_offset,
         (true, 0) => {
-            return Err(Error::argument("a compressed set of magic 0 stores its offsets compressed: rebuild it"));
+            let message = "the offsets of a compressed set of magic 0 are in its compressed bytes: build the set again";
+            return Err(Error::argument(message));
         }
         (true, _) => {
             let (mut scratch, limits) = (Scratch::new(), Limits::default());

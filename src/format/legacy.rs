@@ -213,7 +213,7 @@ impl<'s> LegacyRecords<'s> {
         if self.wrapper.is_some() && message.attributes.is_compressed() {
             // as in Kafka, an unknown codec is rejected first
             message.attributes.compression().map_err(|error| place.locate(error))?;
-            let kind = ErrorKind::InvalidWrapper("a message in it is compressed itself");
+            let kind = ErrorKind::InvalidWrapper("it contains a compressed message");
             return Err(place.error(kind, "attributes"));
         }
         let timestamp = match self.wrapper.and_then(|wrapper| wrapper.log_append_time) {

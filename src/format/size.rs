@@ -86,7 +86,7 @@ pub fn batch_len_bound(magic: u8, compression: Compression, records_len: usize) 
     compressed_len_bound(compression, records_len).saturating_add(overhead)
 }
 
-/// The maximum compressed size of `len` bytes. Each codec stores incompressible data at these costs.
+/// The maximum compressed size of `len` bytes: `len` and the codec's overhead for incompressible data.
 fn compressed_len_bound(compression: Compression, len: usize) -> usize {
     let per = |units: usize, cost: usize| units.saturating_add(1).saturating_mul(cost);
     let extra = match compression {

@@ -5,8 +5,9 @@
 //!   sectors of 512 bytes from disk instead of pages of 4096.
 //! - Other reads leave it to the kernel (`RWF_DONTCACHE`, Linux 6.14), if the file system supports that.
 //! - On older kernels, a read first takes the bytes that are already cached, at most 64 KiB at a time. It then reads
-//!   the uncached rest from disk and drops those pages again. Two cases are not exact: cached pages after an uncached
-//!   byte in the same 64 KiB are dropped too, and pages that a fast disk delivers during the check count as cached.
+//!   the uncached rest from disk and drops those pages again. The result is not exact in two cases: cached pages after
+//!   an uncached byte in the same 64 KiB are dropped too, and pages that a fast disk delivers during the check are
+//!   treated as cached.
 //! - Other systems read normally.
 
 use std::fs::File;

@@ -153,7 +153,7 @@ fn pass_segment(segment: &Segment, states: &mut ProducerStates) -> Result<Vec<Ab
     pass_over(SegmentReader::open_with(segment.location(), &unbounded(limits))?, limits, states)
 }
 
-/// A batch over the limit is passed over by its header, for which no memory is allocated.
+/// A batch over the limit counts by its header, for which no memory is allocated.
 fn unbounded(limits: &Limits) -> Limits {
     Limits { batch_len: usize::MAX, ..limits.clone() }
 }

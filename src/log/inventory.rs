@@ -17,7 +17,7 @@ use crate::limits::Limits;
 use crate::log::headers::HeaderReader;
 use crate::store::names::{LogFile, LogFileKind, LogFileState};
 
-/// The files of a partition that count, and the clean-up of its directory.
+/// The files of a partition after the clean-up of its directory, and the steps of the clean-up.
 #[derive(Debug, Default)]
 pub(crate) struct Inventory {
     /// Segment files by their final names, with their current paths.

@@ -206,8 +206,9 @@ impl PartitionLog {
     }
 
     /// Finds the record that a broker would return for a timestamp in a `ListOffsets` request: the first one that is
-    /// not older, in the first segment whose largest timestamp is not older. Later segments are not searched. A
-    /// segment without timestamps (v0) counts with its modification time, as in a broker, and then has no such record.
+    /// not older, in the first segment whose largest timestamp is not older. Later segments are not searched. For a
+    /// segment without timestamps (v0), the modification time of its file is used, as in a broker. If the search ends
+    /// in such a segment, the result is `None`.
     ///
     /// # Errors
     /// The errors of [`Segment::find_timestamp`] and [`Segment::largest_timestamp`].

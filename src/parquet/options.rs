@@ -102,7 +102,7 @@ impl ParquetOptions {
     pub(super) fn renamed(&self, schema: &Schema) -> Result<Schema> {
         let Some(names) = &self.names else { return Ok(schema.clone()) };
         if names.len() != schema.fields().len() {
-            let counts = format!("{} names for {} columns", names.len(), schema.fields().len());
+            let counts = format!("there are {} names for {} columns", names.len(), schema.fields().len());
             return Err(Error::argument(counts));
         }
         for (place, name) in names.iter().enumerate() {

@@ -211,8 +211,8 @@ pub fn discover(locations: &[Location], selection: &Selection) -> Result<Discove
     Ok(discovery)
 }
 
-/// Judges a location that has no selected segments. That is valid if nothing was written yet, or if it has other
-/// partitions.
+/// Warns about a location without selected segments, and refuses one with other files. The location is valid if nothing
+/// was written yet, or if it has other partitions.
 fn judge_empty(path: &Location, partitions: &[TopicPartition], warnings: &mut Vec<String>) -> Result<()> {
     refuse_foreign_directory(path)?;
     warnings.push(if partitions.is_empty() {

@@ -7,7 +7,7 @@
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// `mi_option_purge_delay` of `mimalloc.h`; the bindings do not name it.
+/// `mi_option_purge_delay` of `mimalloc.h`; the bindings do not define it.
 const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
 
 /// Milliseconds before freed memory returns to the system. mimalloc's default of 10 is shorter than one scan of

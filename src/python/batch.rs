@@ -28,7 +28,7 @@ use crate::python::source::{Source, source};
 ///
 /// Only headers are parsed, although the whole file is read into memory; ``scan(view="batches")`` reads only the
 /// headers of a file. Iterating a batch decompresses its records; accessing a field of a record copies its bytes.
-/// Bad records or a bad checksum never end this iteration; iterating the batch raises the error.
+/// Invalid records or checksums do not end this iteration: the error is raised when the batch is iterated.
 ///
 /// Args:
 ///     source: A bytes-like object (``bytes`` are used in place, others copied) or the path of a ``.log`` file.

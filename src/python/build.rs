@@ -7,7 +7,7 @@ use crate::python::{builder, convert, edit, partitioner, validate};
 
 /// Creates the submodule and everything in it.
 pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
-    let doc = "Make batches: builder, in-place edits, transaction markers, conversion, and validation as by a broker.";
+    let doc = "Build, edit, convert and validate batches, and make transaction markers.";
     let module = add_submodule(parent, "build", doc)?;
     module.add_class::<builder::PyBatchBuilder>()?;
     module.add_class::<validate::PyValidation>()?;

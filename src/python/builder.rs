@@ -22,8 +22,7 @@ use crate::python::time::milliseconds;
 ///     magic: Message format: 0, 1 or 2.
 ///     compression: ``"none"``, ``"gzip"``, ``"snappy"``, ``"lz4"`` or ``"zstd"`` (magic 2 only).
 ///     level: Compression level, numbered as in Kafka: gzip 1 to 9, lz4 1 to 17 (9, the default, is the fast
-///         compressor), zstd
-///         -131072 to 22.
+///         compressor), zstd -131072 to 22.
 ///     base_offset: Offset of the batch, and of the first record unless ``append`` sets another.
 ///     timestamp_type: ``"CreateTime"`` or ``"LogAppendTime"``; magic 0 has no timestamps.
 ///     log_append_time: The timestamp of all records with ``"LogAppendTime"``, milliseconds since the epoch.
@@ -33,7 +32,7 @@ use crate::python::time::milliseconds;
 ///     transactional: Whether the batch belongs to a transaction.
 ///     control: Whether the batch holds control records.
 ///     partition_leader_epoch: Leader epoch, -1 for none.
-///     delete_horizon_ms: Delete horizon to store in place of the base timestamp, milliseconds since the epoch.
+///     delete_horizon_ms: Delete horizon to store instead of the base timestamp, milliseconds since the epoch.
 ///     last_offset: Last offset of the batch, if that is not its last record's offset (as after compaction).
 ///
 /// Raises:
@@ -91,7 +90,8 @@ impl PyBatchBuilder {
         delete_horizon_ms: Option<i64>,
         last_offset: Option<i64>,
     ) -> PyResult<Self> {
-        let magic = u8::try_from(magic).map_err(|_| PyValueError::new_err(format!("magic {magic}: use 0, 1 or 2")))?;
+        let magic = u8::try_from(magic)
+            .map_err(|_| PyValueError::new_err(format!("magic {magic} is not a message format: use 0, 1 or 2")))?;
         let kind = self::timestamp_type(timestamp_type)?;
         let mut builder = BatchBuilder::new()
             .magic(magic)

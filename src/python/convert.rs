@@ -44,7 +44,8 @@ pub(crate) fn convert<'py>(
     limits: Option<PyLimits>,
 ) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyList>)> {
     let py = data.py();
-    let magic = u8::try_from(magic).map_err(|_| PyValueError::new_err(format!("magic {magic}: use 0, 1 or 2")))?;
+    let magic = u8::try_from(magic)
+        .map_err(|_| PyValueError::new_err(format!("magic {magic} is not a message format: use 0, 1 or 2")))?;
     let compression = compression.map(str::parse::<Compression>).transpose().or_raise(py)?;
     let options = ConvertOptions { compression, level, first_offset };
     let (bytes, limits) = (required_bytes(data)?, or_default(limits));

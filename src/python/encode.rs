@@ -161,7 +161,8 @@ fn encoded(input: ArrowInput, options: EncodeOptions) -> crate::Result<EncodedBa
 }
 
 fn parse_magic(magic: i64) -> PyResult<u8> {
-    u8::try_from(magic).map_err(|_| PyValueError::new_err(format!("magic {magic}: use 0, 1 or 2")))
+    u8::try_from(magic)
+        .map_err(|_| PyValueError::new_err(format!("magic {magic} is not a message format: use 0, 1 or 2")))
 }
 
 fn checked_log_append_time(timestamp_type: &str, time: Option<i64>) -> PyResult<i64> {

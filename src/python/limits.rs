@@ -7,16 +7,16 @@ use crate::limits::Limits;
 
 /// Bounds on untrusted input.
 ///
-/// The defaults read every batch that a broker accepts with ``message.max.bytes`` raised to 100 MB, and reject a 32
-/// KB batch that decompresses to more than 1 GiB.
+/// The defaults suit brokers with a ``message.max.bytes`` of up to 100 MB: a batch may have 128 MiB, and its records
+/// 1 GiB after decompression.
 ///
 /// Args:
-///     batch_len: Bytes of one batch. Default 128 MiB.
-///     decompressed_len: Bytes of one batch's records after decompression. Default 1 GiB.
-///     ratio: Maximum ratio of decompressed to compressed bytes, applied above ``ratio_free_len``. Default 1000.
-///     ratio_free_len: Decompressed bytes up to which ``ratio`` does not apply. Default 128 MiB.
-///     record_count: Records of one batch. Default 200 million.
-///     header_count: Headers of one record. Default 16 million.
+///     batch_len: Maximum bytes of one batch. Default 128 MiB.
+///     decompressed_len: Maximum bytes of one batch's records after decompression. Default 1 GiB.
+///     ratio: Maximum ratio of decompressed to compressed bytes. Default 1000.
+///     ratio_free_len: Number of decompressed bytes up to which ``ratio`` does not apply. Default 128 MiB.
+///     record_count: Maximum records of one batch. Default 200 million.
+///     header_count: Maximum headers of one record. Default 16,777,216.
 #[pyclass(frozen, name = "Limits", module = "kbat", eq, hash, from_py_object)]
 #[derive(Clone, PartialEq, Hash)]
 pub(crate) struct PyLimits(pub(crate) Limits);
@@ -44,13 +44,13 @@ impl PyLimits {
         })
     }
 
-    /// Bytes of one batch, of a file or a buffer.
+    /// Maximum bytes of one batch, of a file or a buffer.
     #[getter]
     fn batch_len(&self) -> usize {
         self.0.batch_len
     }
 
-    /// Bytes of one batch's records after decompression.
+    /// Maximum bytes of one batch's records after decompression.
     #[getter]
     fn decompressed_len(&self) -> usize {
         self.0.decompressed_len
@@ -62,19 +62,19 @@ impl PyLimits {
         self.0.ratio
     }
 
-    /// Decompressed bytes up to which ``ratio`` does not apply.
+    /// Number of decompressed bytes up to which ``ratio`` does not apply.
     #[getter]
     fn ratio_free_len(&self) -> usize {
         self.0.ratio_free_len
     }
 
-    /// Records of one batch.
+    /// Maximum records of one batch.
     #[getter]
     fn record_count(&self) -> usize {
         self.0.record_count
     }
 
-    /// Headers of one record.
+    /// Maximum headers of one record.
     #[getter]
     fn header_count(&self) -> usize {
         self.0.header_count

@@ -87,8 +87,8 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
 ///
 /// Raises:
 ///     OSError: The path can't be read.
-///     ValueError: An unknown column, topic or partition, an argument without effect, replicas, or a directory with
-///         files but no segment.
+///     ValueError: An unknown column, topic or partition, an argument without effect, a partition in several
+///         directories, or a directory with files but no segment.
 ///
 /// Example:
 ///     >>> kbat.scan("topic-0/", columns=["offset", "timestamp", "value"]).to_polars()

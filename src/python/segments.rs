@@ -71,7 +71,8 @@ impl PySegmentFile {
 ///
 /// Raises:
 ///     OSError: The path can't be read, or nothing matches the pattern.
-///     ValueError: The path has files but no segment, a topic or partition does not exist, or replicas.
+///     ValueError: The path has files but no segment, a topic or partition does not exist, or a partition is in several
+///         directories.
 #[pyfunction]
 #[pyo3(signature = (path, *, topics=None, partitions=None, replicas="error"))]
 pub(crate) fn find_segments(

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyString};
 
 /// Numbers that are seconds since the epoch for times after 2001. As milliseconds they would be times before March
-/// 1973, long before Kafka existed. Bounds of reads reject all of them.
+/// 1973, long before Kafka existed. The bounds of a read may not be any of them.
 const SECONDS: std::ops::Range<i64> = 1_000_000_000..100_000_000_000;
 /// Seconds since the epoch from 2017 to 2033. Writers and lookups reject only these, because a record may have any
 /// timestamp.

@@ -74,7 +74,8 @@ pub(crate) fn validate(
     let settings = ValidationSettings {
         request_version,
         origin: parse_origin(origin)?,
-        magic: u8::try_from(magic).map_err(|_| PyValueError::new_err(format!("magic {magic}: use 0, 1 or 2")))?,
+        magic: u8::try_from(magic)
+            .map_err(|_| PyValueError::new_err(format!("magic {magic} is not a message format: use 0, 1 or 2")))?,
         compression: match compression {
             "producer" => None,
             codec => Some(codec.parse::<Compression>().or_raise(py)?),

@@ -26,11 +26,11 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
 ///
 /// Also writes the files that a broker keeps with them: indexes, producer snapshots, leader epochs.
 ///
-/// A missing directory is created. An existing one is continued: the writer checks each batch of the last segment,
-/// truncates an incomplete batch at its end, as a broker does on an unclean start, and rebuilds its indexes.
-/// Corruption before whole batches raises an error. Records are durable once ``flush`` or ``close`` has returned;
-/// without them, for example after a kill, the last records may be lost. A directory can have only one writer;
-/// threads may share it.
+/// A missing directory is created. An existing log is continued: the writer checks each batch of the last segment,
+/// truncates an incomplete batch at its end, as a broker does after an unclean shutdown, and rebuilds its indexes.
+/// Corruption before whole batches raises an error. Records are durable once ``flush`` or ``close`` has returned. If
+/// the process ends before that, the last records may be lost. A directory can have only one writer; threads may
+/// share it.
 ///
 /// Args:
 ///     directory: The partition directory, such as ``orders-0``.

@@ -27,7 +27,7 @@ use crate::store::listing::refuse_log_directory;
 use crate::store::names::{LogFile, LogFileKind};
 use crate::store::{foreign_file, refuse_foreign_directory};
 
-/// The file that lists the holes.
+/// The file that lists the dropped ranges.
 pub(crate) const HOLES: &str = "holes.jsonl";
 
 /// Options of [`salvage`].

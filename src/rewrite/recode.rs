@@ -120,8 +120,9 @@ pub fn rewrite(
     let survey = Survey::make(&source, progress)?;
     let drops_transactions = !options.keep_producer_state || options.magic.is_some_and(|magic| magic < 2);
     if drops_transactions && let Some(offset) = survey.states.first_unstable_offset() {
-        let what =
-            format!("the transaction that begins at offset {offset} is open and can't be kept without producers");
+        let what = format!(
+            "the transaction that begins at offset {offset} is still open, and without producer state it can't be kept"
+        );
         return Err(Error::argument(what).with_path(&source.directory));
     }
     let mut recoder = Recoder {

@@ -113,7 +113,7 @@ impl Foreign {
             Self::Index(path) => format!("{} is an index whose .log file is missing", name(path)),
             Self::Other(path, Some(what)) => format!("{}: {}", name(path), advice_on(what)),
             Self::Other(path, None) => format!(
-                "it contains {}; segments are named <20 digits>.log and are in directories named <topic>-<partition>",
+                "found {}; segments are named <20 digits>.log and are in directories named <topic>-<partition>",
                 name(path)
             ),
         }
@@ -175,7 +175,7 @@ fn more_telling(one: Option<Foreign>, other: Foreign) -> Foreign {
     }
 }
 
-/// What a file is; `None` for the files that Kafka keeps beside segments.
+/// Classifies a file; `None` for the files that Kafka keeps beside segments.
 fn foreign(path: &Location, is_top: bool) -> Option<Foreign> {
     let name = path.name();
     if parse_base_offset(name).is_some() {

@@ -32,13 +32,14 @@ _READ = """
 
 These are options of `spark.read.format("kbat")` and `spark.readStream.format("kbat")`, and keyword arguments of
 `kbat.spark.read` and `kbat.spark.to_parquet`. The precedence of bounds is that of Spark's Kafka source:
-`startingTimestamp`, then `startingOffsetsByTimestamp`, then `startingOffsets`; the same for ending bounds. A starting
-and an ending bound of different kinds are combined.
+`startingTimestamp`, then `startingOffsetsByTimestamp`, then `startingOffsets`; the same for ending bounds. The starting
+and the ending bound may be of different kinds.
 
-In a batch read, `startingTimestamp` and `endingTimestamp` filter rows: the read returns the records with starting <=
-timestamp < ending, in any order of timestamps, and those without a timestamp are in no such range. In a stream,
-`startingTimestamp` sets the starting offsets, as `startingOffsetsByTimestamp` does: those of the first record, in the
-order of the log, with the timestamp or a later one. No result depends on the modification time of a file.
+In a batch read, `startingTimestamp` and `endingTimestamp` filter rows: the read returns every record whose timestamp is
+equal to `startingTimestamp` or later, and before `endingTimestamp`, wherever it is in the log. Records without a
+timestamp are not returned. In a stream, `startingTimestamp` sets the starting offsets, as `startingOffsetsByTimestamp`
+does: each partition starts at the first record, in the order of the log, with this timestamp or a later one. No result
+depends on the modification time of a file.
 
 A time is a whole number of milliseconds since 1970, UTC, or text in ISO 8601 with a time zone, like
 `2026-11-22T00:00:00Z`. Numbers below 100000000000, except 0, are refused because they look like seconds.

@@ -355,7 +355,7 @@ def test_limits_name_the_argument_that_raises_them(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(kbat, "scan", refuse)
     done = run("cat", LOG_DIR)
     assert done.exit_code == 1
-    assert done.stderr == "kbat: a batch of 3 GiB is over the limit; kbat.Limits raises the limit, in Python\n"
+    assert done.stderr == "kbat: a batch of 3 GiB is over the limit; raise it in Python, with limits=kbat.Limits(...)\n"
 
 
 @pytest.mark.parametrize("command", ["cat", "ls"])

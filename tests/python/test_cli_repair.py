@@ -198,7 +198,7 @@ def test_dry_run_reports_the_difference_of_in_place(tmp_path: Path) -> None:
         assert done.exit_code == 0
         assert done.stderr == (
             f"kbat: {log.directory / LOG} is split at byte {size} in a copy only: --in-place truncates the log "
-            "there, and deletes everything after it\n"
+            "there and deletes everything after it\n"
         )
     (segment,) = json_of("recover", log.directory, "--in-place")["segments"]
     assert segment["bytes_after"] == size

@@ -120,7 +120,7 @@ def test_rewrite_open_transaction_can_only_be_kept(tmp_path: Path) -> None:
     log.write()
     kbat.rewrite(log.directory, tmp_path / "out", compression="gzip")
     for options in ({"keep_producer_state": False}, {"magic": 1}):
-        with pytest.raises(ValueError, match="offset 0 is open"):
+        with pytest.raises(ValueError, match="offset 0 is still open"):
             kbat.rewrite(log.directory, tmp_path / "refused", **options)
     assert not (tmp_path / "refused").exists()
 

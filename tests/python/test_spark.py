@@ -133,7 +133,7 @@ def test_schema_of_the_user_may_be_the_whole_kafka_schema(spark: SparkSession, p
     ("schema", "message"),
     [
         ("offsets bigint", "there is no column 'offsets'; choose among key, value, topic"),
-        ("offset int", "column offset is bigint, and the schema says int; declare it as bigint"),
+        ("offset int", "column offset has type bigint, but the schema declares int; declare it as bigint"),
         ("value string", r"CAST(value AS STRING)"),
         ("offset bigint NOT NULL", "remove NOT NULL"),
         ("base_offset bigint, baseOffset bigint", "names the column baseOffset twice"),

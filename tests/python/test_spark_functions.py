@@ -324,8 +324,8 @@ def test_encode_groups_by_all_that_tells_a_log(registered: SparkSession) -> None
 
 REFUSED: list[tuple[Callable[[DataFrame], object], str]] = [
     (lambda df: kbat.spark.decode(df, "nothing"), "the DataFrame has no column nothing; it has id, value, text"),
-    (lambda df: kbat.spark.decode(df, "text"), "column text is string, and must be binary"),
-    (lambda df: kbat.spark.decode(df, "value", keep=["id"], columns=["topic"]), "bytes in a column have no topic"),
+    (lambda df: kbat.spark.decode(df, "text"), "column text has type string, but must be binary"),
+    (lambda df: kbat.spark.decode(df, "value", keep=["id"], columns=["topic"]), "batches do not contain a topic"),
     (lambda df: kbat.spark.decode(df.withColumnRenamed("id", "Offset"), "value"), "a column offset; rename it"),
     (lambda df: kbat.spark.decode(df, "value", checkCrc=False), "no option checkCrc; choose among on_corrupt"),
     (lambda df: kbat.spark.decode(df, "value", on_corrupt="drop"), "must be fail, skip or report"),
@@ -341,11 +341,11 @@ REFUSED: list[tuple[Callable[[DataFrame], object], str]] = [
     (lambda df: kbat.spark.encode(df, by=["id", "id"]), "by names id twice"),
     (
         lambda df: kbat.spark.encode(df.withColumnRenamed("id", "Batch"), by="Batch"),
-        "the batches have a column of that",
+        "the result has a column of that",
     ),
-    (lambda df: kbat.spark.encode(df.withColumn("x", functions.struct("id")), by="x"), "is struct<id:int>, which"),
-    (lambda df: kbat.spark.encode(df.withColumn("x", functions.lit(0.5)), by="x"), "is double, which can't identify"),
-    (lambda df: kbat.spark.encode(df.withColumn("x", functions.array("id")), by="x"), "is array<int>, which"),
+    (lambda df: kbat.spark.encode(df.withColumn("x", functions.struct("id")), by="x"), "type struct<id:int> can't"),
+    (lambda df: kbat.spark.encode(df.withColumn("x", functions.lit(0.5)), by="x"), "type double can't identify"),
+    (lambda df: kbat.spark.encode(df.withColumn("x", functions.array("id")), by="x"), "type array<int> can't"),
 ]
 
 
@@ -398,7 +398,7 @@ def test_sql_functions_are_inverse(registered: SparkSession) -> None:
     [
         ("kbat_decode(1)", "kbat_decode takes a binary column"),
         ("kbat_decode('abc')", "kbat_decode takes a binary column"),
-        ("kbat_encode('a', 'none')", "kbat_encode takes an array of structs with fields out of key, value"),
+        ("kbat_encode('a', 'none')", "kbat_encode takes an array of structs whose fields are some of key, value"),
         ("kbat_encode(array('a'), 'none')", "kbat_encode takes an array of structs"),
         (
             "kbat_encode(transform(sequence(1, 3), x -> if(x = 2, null, struct(nullif(string(x), '9') AS value))))",

@@ -133,7 +133,7 @@ def test_write_by_key_goes_where_kafkas_producer_sends(spark: SparkSession, tmp_
 @pytest.mark.parametrize(
     ("schema", "options", "message"),
     [
-        ("value int", {"topic": "t"}, "column value is int, and must be binary or string"),
+        ("value int", {"topic": "t"}, "column value has type int, but must be binary or string"),
         ("value string", {}, "there is no column topic; add one, or set the option topic"),
         ("topic string, key string", {}, "there is no column value"),
         (
@@ -141,7 +141,7 @@ def test_write_by_key_goes_where_kafkas_producer_sends(spark: SparkSession, tmp_
             {},
             "column offsets can't be written; choose among",
         ),
-        ("topic string, value string, headers string", {}, "and must be array<struct<key:string,value:binary>>"),
+        ("topic string, value string, headers string", {}, "but must be array<struct<key:string,value:binary>>"),
         ("value string", {"topic": "../t"}, "option topic='../t': must be 1 to 249 ASCII letters"),
         ("value string", {"topic": ".."}, "neither '.' nor '..'"),
         (

@@ -87,7 +87,7 @@ fn framing_a_length_near_the_end_of_an_i32_is_refused() {
         bytes[8..12].copy_from_slice(&length.to_be_bytes());
         let error = kbat::batches(&bytes).next().unwrap().unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::BatchLength { .. }), "{error}");
-        assert!(error.to_string().contains("more than a batch can have"), "{error}");
+        assert!(error.to_string().contains("exceeds the largest possible batch"), "{error}");
     }
     let mut bytes = v2(7);
     bytes[8..12].copy_from_slice(&(i32::MAX - 12).to_be_bytes());

@@ -41,7 +41,7 @@ def read_batches(source: _Source, *, check_crc: bool = True, limits: Limits | No
 
     Only headers are parsed, although the whole file is read into memory; ``scan(view="batches")`` reads only the
     headers of a file. Iterating a batch decompresses its records; accessing a field of a record copies its bytes.
-    Bad records or a bad checksum never end this iteration; iterating the batch raises the error.
+    Invalid records or checksums do not end this iteration: the error is raised when the batch is iterated.
 
     Args:
         source: A bytes-like object (``bytes`` are used in place, others copied) or the path of a ``.log`` file.
@@ -307,16 +307,16 @@ class ControlRecord:
 class Limits:
     """Bounds on untrusted input.
 
-    The defaults read every batch that a broker accepts with ``message.max.bytes`` raised to 100 MB, and reject a 32
-    KB batch that decompresses to more than 1 GiB.
+    The defaults suit brokers with a ``message.max.bytes`` of up to 100 MB: a batch may have 128 MiB, and its records
+    1 GiB after decompression.
 
     Args:
-        batch_len: Bytes of one batch. Default 128 MiB.
-        decompressed_len: Bytes of one batch's records after decompression. Default 1 GiB.
-        ratio: Maximum ratio of decompressed to compressed bytes, applied above ``ratio_free_len``. Default 1000.
-        ratio_free_len: Decompressed bytes up to which ``ratio`` does not apply. Default 128 MiB.
-        record_count: Records of one batch. Default 200 million.
-        header_count: Headers of one record. Default 16 million.
+        batch_len: Maximum bytes of one batch. Default 128 MiB.
+        decompressed_len: Maximum bytes of one batch's records after decompression. Default 1 GiB.
+        ratio: Maximum ratio of decompressed to compressed bytes. Default 1000.
+        ratio_free_len: Number of decompressed bytes up to which ``ratio`` does not apply. Default 128 MiB.
+        record_count: Maximum records of one batch. Default 200 million.
+        header_count: Maximum headers of one record. Default 16,777,216.
     """
 
     def __new__(
@@ -336,11 +336,11 @@ class Limits:
 
     @property
     def batch_len(self) -> int:
-        """Bytes of one batch, of a file or a buffer."""
+        """Maximum bytes of one batch, of a file or a buffer."""
 
     @property
     def decompressed_len(self) -> int:
-        """Bytes of one batch's records after decompression."""
+        """Maximum bytes of one batch's records after decompression."""
 
     @property
     def ratio(self) -> int:
@@ -348,15 +348,15 @@ class Limits:
 
     @property
     def ratio_free_len(self) -> int:
-        """Decompressed bytes up to which ``ratio`` does not apply."""
+        """Number of decompressed bytes up to which ``ratio`` does not apply."""
 
     @property
     def record_count(self) -> int:
-        """Records of one batch."""
+        """Maximum records of one batch."""
 
     @property
     def header_count(self) -> int:
-        """Headers of one record."""
+        """Maximum headers of one record."""
 
 @final
 class SegmentFile:
@@ -407,5 +407,6 @@ def find_segments(
 
     Raises:
         OSError: The path can't be read, or nothing matches the pattern.
-        ValueError: The path has files but no segment, a topic or partition does not exist, or replicas.
+        ValueError: The path has files but no segment, a topic or partition does not exist, or a partition is in several
+            directories.
     """

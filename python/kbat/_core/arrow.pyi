@@ -107,8 +107,8 @@ def scan(
 
     Raises:
         OSError: The path can't be read.
-        ValueError: An unknown column, topic or partition, an argument without effect, replicas, or a directory with
-            files but no segment.
+        ValueError: An unknown column, topic or partition, an argument without effect, a partition in several
+            directories, or a directory with files but no segment.
 
     Example:
         >>> kbat.scan("topic-0/", columns=["offset", "timestamp", "value"]).to_polars()
@@ -145,7 +145,7 @@ class _ArrowArray(Protocol):
     """An Arrow batch with the Arrow PyCapsule interface."""
 
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
-        """Give schema and array."""
+        """Return the schema and the array."""
 
 @final
 class Scan:

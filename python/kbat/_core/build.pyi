@@ -1,5 +1,5 @@
 # ruff: noqa: PYI021 -- editors show these docstrings; the compiled module has them too
-"""Make batches: builder, in-place edits, transaction markers, conversion, and validation as by a broker."""
+"""Build, edit, convert and validate batches, and make transaction markers."""
 
 from collections.abc import Iterable
 from typing import Literal, Self, TypeAlias, final
@@ -55,8 +55,7 @@ class BatchBuilder:
         magic: Message format: 0, 1 or 2.
         compression: ``"none"``, ``"gzip"``, ``"snappy"``, ``"lz4"`` or ``"zstd"`` (magic 2 only).
         level: Compression level, numbered as in Kafka: gzip 1 to 9, lz4 1 to 17 (9, the default, is the fast
-            compressor), zstd
-            -131072 to 22.
+            compressor), zstd -131072 to 22.
         base_offset: Offset of the batch, and of the first record unless ``append`` sets another.
         timestamp_type: ``"CreateTime"`` or ``"LogAppendTime"``; magic 0 has no timestamps.
         log_append_time: The timestamp of all records with ``"LogAppendTime"``, milliseconds since the epoch.
@@ -66,7 +65,7 @@ class BatchBuilder:
         transactional: Whether the batch belongs to a transaction.
         control: Whether the batch holds control records.
         partition_leader_epoch: Leader epoch, -1 for none.
-        delete_horizon_ms: Delete horizon to store in place of the base timestamp, milliseconds since the epoch.
+        delete_horizon_ms: Delete horizon to store instead of the base timestamp, milliseconds since the epoch.
         last_offset: Last offset of the batch, if that is not its last record's offset (as after compaction).
 
     Raises:

@@ -103,10 +103,10 @@ def salvage(
 ) -> RepairReport:
     """Keep every whole batch of a file or partition directory, including those that ``recover`` would drop.
 
-    A batch is whole if its size, magic and checksum are right, all its records can be read, and its offsets come
+    A batch is whole if its size, magic and checksum are correct, all its records can be read, and its offsets come
     after those of the previous batch. After corruption, the search for the next batch never mistakes bytes inside a
-    record for a batch. The report lists omitted bytes in ``dropped``, and the result lists them in the file
-    ``holes.jsonl``.
+    record for a batch. The report lists the omitted bytes in ``dropped``, and the file ``holes.jsonl`` in ``out``
+    lists them too.
 
     Args:
         path: The file or directory. It is only read.
@@ -284,11 +284,11 @@ class DroppedRange:
 
     @property
     def first_offset(self) -> int | None:
-        """The first offset that may be lost; None if none is."""
+        """The first offset that may be lost; None if no offset is."""
 
     @property
     def last_offset(self) -> int | None:
-        """The last offset that may be lost; None if none is, or if it is unknown."""
+        """The last offset that may be lost; None if no offset is, or if it is unknown."""
 
     @property
     def reason(self) -> str:

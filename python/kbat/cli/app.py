@@ -50,13 +50,13 @@ def kbat_command(
     """Read, verify and repair Kafka's log segments without a broker.
 
     No command changes its input, except `recover --in-place` and `rebuild-indexes` without OUT. Offsets are Kafka's,
-    positions are bytes, times are UTC. Text has sizes in KiB, MiB or GiB; JSON has bytes, and times in milliseconds
-    since the epoch. JSON fields, their names and exit codes are stable: later versions only add to them.
+    positions are bytes, times are UTC. Text shows sizes in KiB, MiB or GiB. JSON has sizes in bytes, and times in
+    milliseconds since the epoch. JSON field names and exit codes are stable: later versions only add to them.
 
     Example: `kbat ls /var/lib/kafka/data`, then `kbat verify /var/lib/kafka/data/orders-0`
 
     Exit codes: 0; 1 if corruption stops the command, if files can't be read or written, and for an empty directory; 2
     for wrong arguments and for a PATH that is not a log, such as a text file or a compressed copy; 130 after Ctrl-C.
-    Those of `verify` differ: 1 for warnings, 2 for errors. The help of each command has its own.
+    `verify` exits with 1 for warnings and with 2 for errors. The help of each command lists its own exit codes.
     """
     del version

@@ -92,7 +92,7 @@ def audit(  # noqa: PLR0913 - options
             parser=_groups,
             metavar="GROUPS",
             autocompletion=_complete,
-            help=f"More groups beside topic and codec: {', '.join(_GROUPS)}. Separate them with commas or repeat --by.",
+            help=f"Group also by: {', '.join(_GROUPS)}. Separate several with commas, or repeat --by.",
             show_default=False,
         ),
     ] = None,
@@ -101,29 +101,30 @@ def audit(  # noqa: PLR0913 - options
         bool,
         typer.Option(
             "--leave-page-cache",
-            help="Read around the page cache, so that a broker on this machine keeps its cached pages: one small read "
-            "from the disk per batch, ten times slower if the files are cached.",
+            help="Read around the page cache, so that a broker on this machine keeps its cached pages. This costs one "
+            "small disk read per batch, and is ten times slower if the files are cached.",
         ),
     ] = False,
     use_page_cache: _UsePageCache = False,
     json: Json = False,
     wide: Wide = False,
 ) -> None:
-    """Show what fills a log: batches, records and bytes by topic and codec. Only headers of batches are read.
+    """Show what fills a log: batches, records and bytes by topic and codec. Reads only the headers of batches.
 
-    Small batches compress badly: look for few records per batch and for codec "none". A producer of -1 is one without
-    idempotence. "≥" precedes a number of records if the headers of some batches have none, as those of compressed sets
-    of magic 0 and 1; records per batch is the mean of the others.
+    Small batches compress badly: look for few records per batch, and for the codec "none". The producer -1 means
+    all producers without idempotence. The headers of compressed sets of magic 0 and 1 do not have a record count. A
+    number of records that does not include them is marked with "≥", and "records per batch" is the mean of the other
+    batches.
 
-    Batches whose header can't be read are not counted, and a line on the standard error has their size. Checksums are
+    Batches whose header can't be read are not counted; a line on the standard error shows their size. Checksums are
     not verified; `kbat verify` does that.
 
     Examples: `kbat audit /var/lib/kafka/data`, `kbat audit data --topic 'orders*' --by partition,producer`
 
     JSON: `path` (null for several paths), `paths`, `groups` (largest first) and `total`: `topic`, `compression`, and
-    `producer_id`, `partition` and `magic` if they are groups; `batches`, `records` (of batches with a number of
-    records), `bytes`, `mean_batch_bytes`, `records_per_batch`, `uncounted_batches` and `uncounted_bytes` (of batches
-    without a number of records), `share` (of bytes, 0 to 1); `batches_skipped`, `bytes_lost`: the corrupt ones.
+    `producer_id`, `partition` and `magic` if they are groups; `batches`, `records` (of batches with a record count),
+    `bytes`, `mean_batch_bytes`, `records_per_batch`, `uncounted_batches` and `uncounted_bytes` (of batches without a
+    record count), `share` (of bytes, 0 to 1); `batches_skipped` and `bytes_lost` (of corrupt batches).
 
     Exit codes: 0; 1 for files that can't be read and for an empty directory; 2 for wrong arguments and for a PATH that
     is not a log.

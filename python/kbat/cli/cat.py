@@ -48,12 +48,12 @@ def cat(  # noqa: PLR0913 - the options of kbat.scan
     topic: Topics = None,
     partition: Partitions = None,
     start_offset: Annotated[int | None, number_option(0, help="First offset to print.")] = None,
-    end_offset: Annotated[int | None, number_option(0, help="Offset to stop at; it is not printed.")] = None,
+    end_offset: Annotated[int | None, number_option(0, help="Offset to stop before.")] = None,
     start_time: Annotated[
-        int | None, typer.Option(metavar="TIME", parser=time, help="Print records of this time or later.")
+        int | None, typer.Option(metavar="TIME", parser=time, help="Print records with this timestamp or a later one.")
     ] = None,
     end_time: Annotated[
-        int | None, typer.Option(metavar="TIME", parser=time, help="Print records from before this time.")
+        int | None, typer.Option(metavar="TIME", parser=time, help="Print records with an earlier timestamp than this.")
     ] = None,
     isolation: Annotated[
         Isolation,
@@ -63,7 +63,7 @@ def cat(  # noqa: PLR0913 - the options of kbat.scan
         OnCorrupt,
         choice_option(
             OnCorrupt,
-            help="At corruption: stop (fail), continue at the next complete batch (skip), also print a line (report).",
+            help="At corruption: stop (fail), skip to the next complete batch (skip), or also print a line (report).",
         ),
     ] = OnCorrupt.FAIL,
     replicas: ReplicasOption = Replicas.ERROR,
@@ -78,13 +78,14 @@ def cat(  # noqa: PLR0913 - the options of kbat.scan
     Examples: `kbat cat orders-0 --limit 10`, `kbat cat data --topic 'orders*' --start-time 2024-05-01T00:00:00Z`,
     `kbat cat data | jq -c '.value | fromjson'`
 
-    JSON lines: `topic` and `partition` (null if the name of the directory has none), `offset`, `timestamp`
-    (milliseconds since the epoch, null if the record has none), `timestamp_type` ("CreateTime", "LogAppendTime",
-    null in message format 0), `key`, `value`, `headers`: pairs of a key and a value.
-    Bytes are a string if they are UTF-8, else `{"base64": "…"}`; null is null. With --on-corrupt report, corruption is
-    a line with one field `error`: `kind`, `message`, `path`, `position`, `length`, `first_offset`, `last_offset`.
+    JSON lines: `topic` and `partition` (null if the directory's name does not contain them), `offset`, `timestamp`
+    (milliseconds since the epoch, null if the record does not have one), `timestamp_type` ("CreateTime" or
+    "LogAppendTime"; null in message format 0), `key`, `value`, and `headers`, a list of pairs of key and value.
+    A key or value is a string if its bytes are UTF-8, and `{"base64": "…"}` otherwise; null is null. With --on-corrupt
+    report, a line with the single field `error` describes each corruption: `kind`, `message`, `path`, `position`,
+    `length`, `first_offset`, `last_offset`.
 
-    Exit codes: 0, also if corruption was skipped, which a line on the standard error counts; 1 for corruption, for
+    Exit codes: 0, also if corruption was skipped (a line on the standard error shows how much); 1 for corruption, for
     files that can't be read and for an empty directory; 2 for wrong arguments and for a PATH that is not a log; 141 if
     the reader of a pipe has closed it.
     """

@@ -81,7 +81,7 @@ def _what_next(error: Exception, arguments: dict[str, object], at_damage: str) -
         case kbat.KbatError() if place is not None and (reason := foreign(damaged)):
             advice = reason
         case kbat.LimitError():
-            advice = "kbat.Limits raises the limit, in Python"
+            advice = "raise it in Python, with limits=kbat.Limits(...)"
         case kbat.KbatError() if str(damaged) == "-":
             advice = "save the standard input to a file: 'kbat verify FILE' lists all corruption"
         case kbat.UnsupportedError():

@@ -43,9 +43,9 @@ def ls(
 ) -> None:
     """List the partitions of a log directory, or the segments of a partition.
 
-    The end offset is the offset that the next record would get. The last stable offset is how far a `read_committed`
-    consumer may read: if it is below the end offset, a transaction is open. A dash under "largest timestamp" means that
-    no record has a timestamp, "?" that corruption hides the value.
+    The end offset is the offset that the next record would get. The last stable offset is the limit for a
+    `read_committed` consumer: if it is below the end offset, a transaction is open. A dash under "largest timestamp"
+    means that no record has a timestamp; "?" means that corruption hides the value.
 
     Examples: `kbat ls /var/lib/kafka/data`, `kbat ls /var/lib/kafka/data --topic 'orders*'`
 
@@ -60,9 +60,9 @@ def ls(
 
     JSON of a `.log` file: that of a partition, with only `path`, `kind`, `error` and `segments` set.
 
-    Exit codes: 0; 1 for an empty directory, and if a partition or segment can't be read or its end is corrupt: `error`
-    has the reason, the hidden values are null, and "?" in the table; 2 for wrong arguments and for a PATH that is not a
-    log.
+    Exit codes: 0; 1 for an empty directory, and if a partition or segment can't be read or its end is corrupt (`error`
+    has the reason, and the unknown values are null in JSON and "?" in the table); 2 for wrong arguments and for a PATH
+    that is not a log.
     """
     chosen = selection(topic, partition)
     try:

@@ -168,10 +168,13 @@ PartitionArgument = Annotated[
     typer.Argument(metavar="PATH", parser=existing_directory, help="A partition directory. It is only read."),
 ]
 OutArgument = Annotated[
-    Path, typer.Argument(metavar="OUT", help="Directory to write; missing or empty. It appears when it is complete.")
+    Path,
+    typer.Argument(
+        metavar="OUT", help="Directory to write. It must be missing or empty, and appears when it is complete."
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text, with the fields above.")]
-Wide = Annotated[bool, typer.Option("--wide", help="Show all columns, also if the terminal is too narrow for them.")]
+Wide = Annotated[bool, typer.Option("--wide", help="Show all columns, even if the terminal is too narrow for them.")]
 IndexInterval = Annotated[
     int,
     typer.Option(
@@ -202,7 +205,7 @@ ReplicasOption = Annotated[
     choice_option(
         Replicas,
         "--replicas",
-        help="If several directories hold one partition: stop (error), or read the one with most offsets (longest).",
+        help="If several directories hold a partition: stop (error), or read the one with the most offsets (longest).",
     ),
 ]
 

@@ -25,7 +25,7 @@ class NothingToReadError(Exception):
 
 
 def word(path: Path | str) -> str:
-    """Return a path as a word of a command: quoted, and never an option."""
+    """Return a path as an argument of a shell command: quoted, and never mistaken for an option."""
     name = str(path)
     return shlex.quote(f"./{name}" if name.startswith("-") else name)
 
@@ -44,10 +44,10 @@ class Located(NamedTuple):
 
 
 def locate(paths: Sequence[Path], **chosen: Any) -> Located:  # noqa: ANN401 - those of kbat.scan
-    """Find the segments under some paths. Partitions that hold something else are a note on the standard error.
+    """Find the segments under some paths. A note on the standard error names partitions that contain something else.
 
     Raises:
-        ValueError: A path that holds something else than segments; a topic or partition that does not exist.
+        ValueError: A path that contains files but no segments; a topic or partition that does not exist.
         NothingToReadError: There is no segment, as in an empty directory.
     """
     segments, warned = discover(list(paths), **chosen)

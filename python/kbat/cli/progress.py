@@ -24,8 +24,8 @@ ProgressCallback = Callable[[int, int], object]
 def progress(what: str, unit: str = "") -> Iterator[ProgressCallback | None]:
     """Show a bar of bytes, or of things that `unit` names, while the block runs.
 
-    The callback takes the number of bytes or things done, and of all. There is no callback if the standard error is
-    not a terminal.
+    The callback takes the number of bytes or things done and their total number. There is no callback if the standard
+    error is not a terminal.
     """
     if not sys.stderr.isatty():
         yield None

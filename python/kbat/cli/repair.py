@@ -20,7 +20,9 @@ _SegmentOrPartition = Annotated[
 ]
 _Out = Annotated[
     Path | None,
-    typer.Argument(metavar="OUT", help="Directory to write; missing or empty. It appears when it is complete."),
+    typer.Argument(
+        metavar="OUT", help="Directory to write. It must be missing or empty, and appears when it is complete."
+    ),
 ]
 _InPlace = Annotated[bool, typer.Option("--in-place", help="Change PATH itself. Refused while a broker runs on it.")]
 _DryRun = Annotated[bool, typer.Option("--dry-run", help="Change nothing; show what would be dropped and written.")]
@@ -50,17 +52,18 @@ def recover(  # noqa: PLR0913 - the options of kbat.recover
 ) -> None:
     """Recover a partition as a broker does when it starts after an unclean shutdown.
 
-    The log is truncated at the first broken batch, and everything after it is lost; indexes, snapshots and leader
-    epochs are made from the rest. With OUT the result is a copy. To keep the batches after the corruption, use
-    `kbat salvage`.
+    The log is truncated at the first broken batch, and everything after it is lost. Indexes, snapshots and leader
+    epochs are rebuilt from the rest. With OUT, the result is a recovered copy. To keep the batches after the
+    corruption, use `kbat salvage`.
 
-    A dry run shows the result of both. They differ if the offsets of a segment are too far apart: in a copy the segment
-    is split, with --in-place it is truncated there; a line on the standard error reports it.
+    A dry run shows what a recovery with OUT or --in-place would do. The two differ only if the offsets of a segment are
+    too far apart: with OUT the segment is split, with --in-place the log is truncated there. A line on the standard
+    error reports such a segment.
 
     Examples: `kbat recover orders-0 --dry-run`, then `kbat recover orders-0 recovered/orders-0`
     """
     if (out is not None) == (in_place or dry_run):
-        message = "choose one of: OUT for a recovered copy, --in-place, or --dry-run"
+        message = "choose one of: OUT for a recovered copy, --in-place or --dry-run"
         raise ValueError(message)
     check_partition(path)
     with progress("recovering") as callback, _nothing_kept():
@@ -77,7 +80,7 @@ def _note_split(report: kbat.RepairReport) -> None:
         if part.path == rest.path:
             output.note(
                 f"kbat: {part.path} is split at byte {part.bytes_after} in a copy only: --in-place truncates the log "
-                "there, and deletes everything after it"
+                "there and deletes everything after it"
             )
             return
 
@@ -96,7 +99,7 @@ def _nothing_kept() -> Iterator[None]:
 def salvage(
     path: _SegmentOrPartition, out: OutArgument, *, index_interval_bytes: IndexInterval = 4096, json: Json = False
 ) -> None:
-    """Keep every complete batch of a corrupt segment or partition, also those after the corruption.
+    """Keep every complete batch of a corrupt segment or partition, including those after the corruption.
 
     PATH is only read. The result has the original offsets, valid indexes, and a list of the holes in `holes.jsonl`.
 
@@ -113,7 +116,7 @@ def rebuild_indexes(
 ) -> None:
     """Rebuild indexes and missing producer snapshots from the log. No byte of a `.log` file is changed.
 
-    Without OUT the new files replace those beside the log; that is refused while a broker runs on them.
+    Without OUT, the new files replace those beside the log; this is refused while a broker runs on the directory.
 
     Examples: `kbat rebuild-indexes orders-0`, `kbat rebuild-indexes orders-0 new-indexes`
     """

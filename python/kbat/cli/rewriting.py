@@ -43,10 +43,13 @@ def compact(  # noqa: PLR0913 - the options of kbat.compact
     *,
     include_active: Annotated[bool, typer.Option("--include-active", help="Compact the last segment too.")] = False,
     delete_retention_ms: Annotated[
-        int, number_option(0, help="How long tombstones stay after their first compaction, in milliseconds.")
+        int, number_option(0, help="How long tombstones are kept after their first compaction, in milliseconds.")
     ] = 86_400_000,
     min_compaction_lag_ms: Annotated[
-        int, number_option(0, help="Segments with a record younger than this, and all after them, are not compacted.")
+        int,
+        number_option(
+            0, help="Segments with a record younger than this, in milliseconds, and all later ones are not compacted."
+        ),
     ] = 0,
     first_dirty_offset: Annotated[
         int | None,
@@ -57,17 +60,19 @@ def compact(  # noqa: PLR0913 - the options of kbat.compact
         typer.Option(
             metavar="TIME",
             parser=time,
-            help="The current time for both limits: ISO 8601 with a time zone, or milliseconds since 1970.",
+            help="The current time for both delays: ISO 8601 with a time zone, or milliseconds since 1970.",
         ),
     ] = None,
     max_map_bytes: Annotated[
         int,
-        typer.Option(metavar="SIZE", parser=size, help="Memory for keys; more of them use temporary files beside OUT."),
+        typer.Option(
+            metavar="SIZE", parser=size, help="Memory for keys. If they need more, temporary files beside OUT are used."
+        ),
     ] = 134_217_728,
     index_interval_bytes: IndexInterval = 4096,
     json: Json = False,
 ) -> None:
-    """Compact a partition into a new directory, as a broker's cleaner does: the last record of each key stays.
+    """Compact a partition into a new directory, as a broker's cleaner does: keep the last record of each key.
 
     The last segment is copied unchanged, unless --include-active is set.
 
@@ -129,7 +134,7 @@ def rewrite(  # noqa: PLR0913 - the options of kbat.rewrite
     index_interval_bytes: IndexInterval = 4096,
     json: Json = False,
 ) -> None:
-    """Copy a partition with another codec, batch size or message format. Offsets and timestamps stay.
+    """Copy a partition with another codec, batch size or message format. Offsets and timestamps do not change.
 
     Batches of idempotent producers keep their boundaries, unless --drop-producer-state is set. Message formats 0 and 1
     do not support zstd.

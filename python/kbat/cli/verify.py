@@ -42,8 +42,8 @@ def verify(
 ) -> None:
     """Verify a log directory, a partition or a segment with its indexes. Nothing is changed.
 
-    Everything that a broker's recovery and `kafka-dump-log` check, and more. The last lines are the commands to type
-    next.
+    Checks everything that a broker's recovery and `kafka-dump-log` check, and more. The output ends with the commands
+    to type next.
 
     Examples: `kbat verify /var/lib/kafka/data/orders-0`, `kbat verify /var/lib/kafka/data --topic orders`
 
@@ -52,7 +52,7 @@ def verify(
 
     JSON: `path`, `ok`, `exit_code`, `segment_count`, `batch_count`, `record_count`, `byte_count`, `omitted_count`,
     `findings`: `severity` ("info", "warning", "error"), `kind` (a stable name), `path`, `position` (byte), `offset`,
-    `message`; `warnings`: texts about directories that hold something else than segments; `next`: commands to type.
+    `message`; `warnings`: messages about directories without segments; `next`: commands to type.
     """
     chosen = selection(topic, partition)
     nothing, warnings = None, []

@@ -24,12 +24,12 @@ __all__ = ["dataset", "register_duckdb", "scan_polars"]
 
 
 def scan_polars(source: Source, **options: Any) -> pl.LazyFrame:  # noqa: ANN401 -- those of kbat.scan
-    """Batches of a buffer, of files or of directories as a ``polars.LazyFrame``.
+    """Scan a buffer, files or directories as a ``polars.LazyFrame``.
 
-    The query's columns, predicate and row limit reach the scan: columns that the query does not use are not built;
-    files and batches outside the predicate's bounds on ``offset``, ``timestamp``, ``topic`` and ``partition`` are not
-    read. polars applies the predicate itself to the rows of the scan. Arrow batches are streamed, each query is a new
-    pass, and no data is read for the schema.
+    The query's columns, predicate and row limit are pushed into the scan: columns that the query does not use are not
+    decoded, and files and batches outside the predicate's bounds on ``offset``, ``timestamp``, ``topic`` and
+    ``partition`` are not read. polars then applies the predicate to the rows of the scan. Arrow batches are streamed,
+    each query is a new pass, and no data is read for the schema.
 
     Args:
         source: As for :func:`kbat.scan`, or a :class:`kbat.Scan`.
@@ -51,11 +51,11 @@ def scan_polars(source: Source, **options: Any) -> pl.LazyFrame:  # noqa: ANN401
 
 
 def dataset(source: Source, **options: Any) -> Dataset:  # noqa: ANN401 -- those of kbat.scan
-    """Batches of a buffer, of files or of directories as a ``pyarrow.dataset.Dataset``, which can be read repeatedly.
+    """Scan a buffer, files or directories as a ``pyarrow.dataset.Dataset``, which can be read repeatedly.
 
     Its ``scanner``, ``to_table``, ``to_batches``, ``head``, ``count_rows`` and ``filter`` push columns and the
-    filter's bounds into the scan, as :func:`kbat.scan_polars` does. DuckDB reads it by the name of its variable, with
-    both pushed. ``to_table``, ``to_batches``, ``head``, ``take`` and ``count_rows`` stop at Ctrl-C and raise kbat's own
+    filter's bounds into the scan, as :func:`kbat.scan_polars` does. DuckDB reads it by the name of its variable, and
+    pushes both. ``to_table``, ``to_batches``, ``head``, ``take`` and ``count_rows`` stop at Ctrl-C and raise kbat's own
     exceptions; a ``scanner`` raises PyArrow's, with the same text. If PyArrow reads it by itself (``join``,
     ``join_asof``, ``sort_by``, a union, ``Scanner.from_dataset``, acero) all rows are held in memory. It has no
     fragments, and its schema can't be replaced.
@@ -80,10 +80,10 @@ def dataset(source: Source, **options: Any) -> Dataset:  # noqa: ANN401 -- those
 
 
 def register_duckdb(connection: duckdb.DuckDBPyConnection, name: str, source: Source, **options: Any) -> None:  # noqa: ANN401 -- those of kbat.scan
-    """Register a view ``name`` of batches in a DuckDB connection; each query scans again.
+    """Register a scan as the view ``name`` in a DuckDB connection; each query scans again.
 
-    The query's columns and filters reach the scan as they do for :func:`kbat.dataset`. ``connection.unregister(name)``
-    undoes it.
+    The query's columns and filters are pushed into the scan as for :func:`kbat.dataset`.
+    ``connection.unregister(name)`` removes the view.
 
     Args:
         connection: The result of ``duckdb.connect()``, or the module ``duckdb`` itself for its default connection.

@@ -67,8 +67,8 @@ def decode(
 ) -> DataFrame:
     """Decode a column of record batches to one row per record.
 
-    A row's bytes are one or more batches, as in a Fetch response, in a `.log` file or from `encode`. An incomplete last
-    batch is skipped, as by a consumer; with `on_corrupt="report"` it is reported as a row of kind `truncated`. A null
+    The bytes in a row are one or more batches, as in a Fetch response, in a `.log` file or from `encode`. An incomplete
+    last batch is skipped, as by a consumer; with `on_corrupt="report"`, a row of kind `truncated` reports it. A null
     has no records.
 
     Args:
@@ -95,7 +95,7 @@ def decode(
     kept = [name for name in df.columns if name != column] if keep is None else listed(keep, "keep")
     _check(df, column, names, kept)
     if not names and not kept:
-        message = "kbat: columns and keep are both empty; name a column; offset is the cheapest"
+        message = "kbat: columns and keep are both empty; name at least one column; offset is the cheapest"
         raise ValueError(message)
     fields = tuple((name, column_named(name).field) for name in names)
     schema = StructType([*(df.schema[name] for name in kept), *schema_of(names).fields])
@@ -126,12 +126,12 @@ def _check(df: DataFrame, column: str, names: Sequence[str], kept: Sequence[str]
         message = f"kbat: the DataFrame has no column {missing[0]}; it has {', '.join(df.columns)}"
         raise ValueError(message)
     if not isinstance(df.schema[column].dataType, BinaryType):
-        message = f"kbat: column {column} is {df.schema[column].dataType.simpleString()}, and must be binary"
+        message = f"kbat: column {column} has type {df.schema[column].dataType.simpleString()}, but must be binary"
         raise ValueError(message)  # noqa: TRY004 -- as for all that the user names
     fields = listed((column_named(name).field for name in names), "columns")
     wrong = [name for name, field in zip(names, fields, strict=True) if field in {"topic", "partition", "segment"}]
     if wrong:
-        message = f"kbat: bytes in a column have no {wrong[0]}; keep a column of the DataFrame that has it"
+        message = f"kbat: record batches do not contain a {wrong[0]}; list a column of the DataFrame in keep instead"
         raise ValueError(message)
     taken = {name.lower() for name in kept} & {name.lower() for name in names}
     if taken:

@@ -106,8 +106,8 @@ def _check(log_dir: str, segments: Sequence[kbat.SegmentFile]) -> None:
     """Raise `ValueError` if there are no records to show."""
     if not any(segment.size for segment in segments):
         message = (
-            f"{log_dir} has no records: neither .log files nor <topic>-<partition> directories with .log files. "
-            "Give the directory that the broker's log.dirs names"
+            f"{log_dir} has no records: it contains neither .log files nor <topic>-<partition> directories with "
+            ".log files that are not empty; pass a directory from the broker's log.dirs"
         )
         raise ValueError(message)
 

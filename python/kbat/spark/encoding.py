@@ -127,15 +127,15 @@ def _check_keys(df: DataFrame, keys: Sequence[str]) -> None:
     made = {field.name.lower() for field in _BATCH_FIELDS}
     taken = [name for name in keys if name.lower() in made]
     if taken:
-        message = f"kbat: by={taken[0]!r}: the batches have a column of that name; rename it"
+        message = f"kbat: by={taken[0]!r}: the result has a column of that name already; rename yours"
         raise ValueError(message)
     for name in keys:
         data_type = df.schema[name].dataType
         if not isinstance(data_type, _KEY_TYPES):
-            message = f"kbat: by={name!r}: is {data_type.simpleString()}, which can't identify a log; cast it to string"
+            message = f"kbat: by={name!r}: type {data_type.simpleString()} can't identify a log; cast it to string"
             raise ValueError(message)  # noqa: TRY004 -- as for all that the user names
         if getattr(data_type, "collation", _BINARY) != _BINARY:  # sorting by it would mix the rows of two logs
-            message = f"kbat: by={name!r}: is {data_type.simpleString()}; cast it to a plain string"
+            message = f"kbat: by={name!r}: type {data_type.simpleString()} is not supported; cast it to a plain string"
             raise ValueError(message)
 
 

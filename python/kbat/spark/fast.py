@@ -37,9 +37,9 @@ _Path = str | os.PathLike[str]
 def read(
     spark: SparkSession, source: _Path | Sequence[_Path], *, schema: StructType | str | None = None, **options: object
 ) -> DataFrame:
-    """Read log segments, as `spark.read.format("kbat")` does, but faster where tasks read more than a few megabytes.
+    """Read log segments as `spark.read.format("kbat")` does, but faster if tasks read more than a few megabytes.
 
-    This call lists the segments, once: every use of the DataFrame reads the same offsets.
+    This call lists the segments once: every use of the DataFrame reads the same offsets.
 
     Args:
         spark: The session, classic or Connect.

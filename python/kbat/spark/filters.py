@@ -71,7 +71,7 @@ class RowFilter:
         return dict(self.columns).get(path[0].lower()) if len(path) == 1 else None
 
     def _truth(self, item: Any, constants: dict[str, Any]) -> bool | None:  # noqa: ANN401 -- see above
-        """Return what a filter says of topic and partition: False if no row matches, None if that is not known."""
+        """Evaluate a filter on topic and partition: False if no row matches, None if that is unknown."""
         if isinstance(item, datasource.Not):
             child = item.child
             column = self._column(child)

@@ -1,4 +1,4 @@
-"""Checks that Spark's workers run a Python that has kbat, and says how to set it if they do not.
+"""Checks that Spark's workers run a Python that has kbat. If they do not, the error explains how to set it.
 
 Without this check the first sign is a `ModuleNotFoundError` at the end of a long traceback, from a worker whose Python
 is not the driver's: Spark starts `python3` of the `PATH` unless `PYSPARK_PYTHON` names another one.

@@ -52,7 +52,7 @@ class ReadOptions:
         "subscribe", parse_topics, "the topics to read, separated by commas; default: all"
     )
     subscribe_pattern: re.Pattern[str] | None = option(
-        "subscribePattern", parse_pattern, "a regular expression that matches in the names of the topics to read"
+        "subscribePattern", parse_pattern, "a regular expression; reads the topics whose names contain a match"
     )
     assign: tuple[TopicPartition, ...] | None = option(
         "assign", parse_assign, 'the partitions to read, as JSON: {"orders": [0, 1]}'
@@ -90,7 +90,7 @@ class ReadOptions:
     timestamp_strategy: str | None = option(
         "startingOffsetsByTimestampStrategy",
         values.one_of("error", "latest"),
-        "a partition without a record since its starting time: error raises, latest starts at its end, without rows; "
+        "for a partition without a record since its starting time: error raises an error, latest reads no rows of it; "
         "default: latest for startingTimestamp of a batch read, else error",
     )
     fail_on_data_loss: bool = option(
@@ -102,13 +102,13 @@ class ReadOptions:
     replicas: str = option(
         "replicas",
         values.one_of("error", "longest"),
-        "if two directories hold the same partition: error raises, longest reads the more complete one",
+        "if two directories hold the same partition: error raises an error, longest reads the more complete one",
         default="error",
     )
     isolation: str = option(
         "isolationLevel",
         values.one_of("read_uncommitted", "read_committed"),
-        "read_uncommitted: all records; read_committed: none of aborted or open transactions",
+        "read_uncommitted: all records; read_committed: no records of aborted or open transactions",
         default="read_uncommitted",
         aliases=("kafka.isolation.level",),
     )

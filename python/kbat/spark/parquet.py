@@ -80,18 +80,18 @@ def to_parquet(  # noqa: PLR0913 -- all but three by keyword
     mode: Literal["error", "append"] = "error",
     **options: object,
 ) -> WrittenFiles:
-    """Write log segments to Parquet, in parallel and without a row going through the JVM.
+    """Write log segments to Parquet files in parallel. No row passes through the JVM.
 
     The columns are those of `format("kbat")` with the same names; timestamps are microseconds in UTC. `headers` of a
-    record without headers is an empty list, and not null as in the source. Driver and workers must see source and
-    target under the same paths. Files appear in the target when all of them are complete; an error leaves none. A task
-    writes at least one file for each partition that it reads.
+    record without headers is an empty list, not null as in the data source. The driver and the workers must see source
+    and target under the same paths. Files appear in the target when all of them are complete; after an error, there
+    are none. A task writes at least one file for each partition that it reads.
 
     Args:
         spark: The session, classic or Connect.
         source: A log directory, a partition directory, a `.log` file or a glob, or several of them.
         target: The directory to write to, in a local file system.
-        partition_by: The keys that directories are named after, outermost first: any of `topic`, `partition`, and
+        partition_by: The keys after which directories are named, outermost first: any of `topic`, `partition`, and
             `date` and `hour` of the timestamp in UTC. By default `topic`, if it is one of the columns. An empty list
             writes all files to `target` itself.
         compression: `none`, `snappy`, `lz4`, `gzip`, `zstd`; the last two also with a level: `"zstd:3"`.
@@ -99,7 +99,7 @@ def to_parquet(  # noqa: PLR0913 -- all but three by keyword
         options: The options of the data source by their names, as in `kbat.spark.read`.
 
     Returns:
-        The files with their rows and bytes; without rows there are no files.
+        The files, each with its number of rows and bytes. If there are no rows, no file is written.
 
     Raises:
         ValueError: An unknown option, or a wrong value of an option, key, column or codec.

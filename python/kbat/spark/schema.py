@@ -204,13 +204,13 @@ def _column_of(field: StructField, view: str) -> Column:
     if field.dataType != column.data_type:
         right, wrong = column.data_type.simpleString(), field.dataType.simpleString()
         message = (
-            f"kbat: column {field.name} is {right}, and the schema says {wrong}; "
+            f"kbat: column {field.name} has type {right}, but the schema declares {wrong}; "
             f"declare it as {right} and convert afterwards: CAST({field.name} AS {wrong.upper()})"
         )
         raise ValueError(message)
     if not field.nullable:
         message = (
-            f"kbat: the schema says that column {field.name} is NOT NULL; every column is nullable: remove NOT NULL"
+            f"kbat: the schema declares column {field.name} NOT NULL, but every column is nullable: remove NOT NULL"
         )
         raise ValueError(message)
     return column

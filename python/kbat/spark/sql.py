@@ -85,7 +85,7 @@ def _takes_bytes(given: object) -> str:
 
 def _takes_records(given: object) -> str:
     fields = ", ".join(RECORD_COLUMNS)
-    return f"kbat_encode takes an array of structs with fields out of {fields}, not {given}"
+    return f"kbat_encode takes an array of structs whose fields are some of {fields}, not {given}"
 
 
 def _null_record(place: int) -> str:

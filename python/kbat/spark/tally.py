@@ -62,9 +62,9 @@ def metrics(path: str | os.PathLike[str]) -> dict[str, int]:
 
     Returns:
         `tasks`, and the counts of `kbat.ScanStats`: `batches`, `records`, `bytes_read`, `batches_skipped`,
-        `bytes_lost`, `offsets_lost`. A task that ran again counts once; one that a `LIMIT` stopped early counts
-        the part that it had read. A query that runs again, with the same files and bounds, replaces its counts; use
-        a separate directory for each query.
+        `bytes_lost`, `offsets_lost`. A task that ran again counts once. A task that a `LIMIT` stopped early
+        counts only the part that it read. A query that runs again with the same files and bounds replaces its
+        counts, so use a separate directory for each query.
 
     Raises:
         ValueError: A path that is not in a local file system.

@@ -81,7 +81,7 @@ class Subscription:
             names = some_of(sorted({partition.topic for partition in there if partition.topic})) or "none"
             message = (
                 f"kbat: {some_of(missing)} {'is' if len(missing) == 1 else 'are'} not under the path; topics found: "
-                f"{names}; a partition is a directory <topic>-<partition>, perhaps of another broker or disk"
+                f"{names}; a partition is a directory <topic>-<partition>, which may be on another broker or disk"
             )
             raise ValueError(message)
 

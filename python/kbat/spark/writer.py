@@ -83,7 +83,7 @@ class WriteOptions:
     num_partitions: int | None = option(
         "numPartitions",
         values.at_most(_INT32_MAX, values.parse_positive_count),
-        "the number of partitions of each new topic, required without a column partition",
+        "the number of partitions of each new topic; required if the rows have no column partition",
     )
     compression: str = option(
         "compression",
@@ -368,7 +368,7 @@ def _check_schema(schema: StructType, options: WriteOptions) -> None:
         if not isinstance(column.dataType, types):
             words = " or ".join(kind().simpleString() for kind in types if kind is not ArrayType)
             words = words or "array<struct<key:string,value:binary>>"
-            message = f"kbat: column {column.name} is {column.dataType.simpleString()}, and must be {words}"
+            message = f"kbat: column {column.name} has type {column.dataType.simpleString()}, but must be {words}"
             raise ValueError(message)  # noqa: TRY004 -- the value is the user's
     if "value" not in schema.names:
         message = "kbat: there is no column value; add one"

@@ -78,7 +78,8 @@ fn decompress_chunks(mut input: &[u8], output: &mut Output<'_>, steps: &mut Step
         }
         let chunk = u32::try_from(len).ok().and_then(|len| rest.split_at_checked(usize_of(len)));
         let Some((chunk, rest)) = chunk else {
-            return Err(StreamFault::invalid(format!("chunk of {len} bytes, but {} are left", rest.len())));
+            let message = format!("a chunk declares {len} bytes, but only {} remain", rest.len());
+            return Err(StreamFault::invalid(message));
         };
         decompress_block(chunk, output)?;
         input = rest;

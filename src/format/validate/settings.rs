@@ -23,8 +23,8 @@ pub enum AppendOrigin {
 /// settings of its own on a 4.x broker, and an empty partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ValidationSettings {
-    /// Version of the produce request, for the checks that come before all others: one batch of magic 2, from version 7
-    /// on also zstd. `None` omits these checks. Default 13.
+    /// Version of the produce request, for the checks that precede all others: one batch of magic 2, and zstd only from
+    /// version 7 on. `None` omits these checks. Default 13.
     pub request_version: Option<i16>,
     /// The kind of sender.
     pub origin: AppendOrigin,
@@ -41,7 +41,7 @@ pub struct ValidationSettings {
     /// `message.timestamp.after.max.ms`: how many milliseconds a timestamp may be in the future. Default: one hour, as
     /// since 4.0.
     pub timestamp_after_max_ms: i64,
-    /// Whether `cleanup.policy` has `compact`: every record needs a key.
+    /// Whether `cleanup.policy` includes `compact`, so that every record needs a key.
     pub compacted: bool,
     /// `max.message.bytes`: bytes of a batch with its log overhead. Default 1,048,588.
     pub max_message_bytes: usize,

@@ -42,7 +42,7 @@ impl EpochEntry {
     }
 }
 
-/// The leader epochs of a partition. Epochs and start offsets increase strictly, except if a file has others.
+/// The leader epochs of a partition. Epochs and start offsets increase strictly, unless a file violates that.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LeaderEpochs {
     entries: Vec<EpochEntry>,

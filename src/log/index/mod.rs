@@ -1,4 +1,4 @@
-//! The index files of a segment, each with entries of one size in log order.
+//! The index files of a segment. The entries of a file have one size and are in the order of the log.
 //!
 //! | file | entry | module |
 //! |---|---|---|

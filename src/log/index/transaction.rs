@@ -131,7 +131,7 @@ impl TransactionIndex {
     /// before it (as in a file of zeros), or if there are more entries than a segment can have; I/O errors.
     pub fn entries(&self) -> Result<Vec<AbortedTransaction>> {
         if self.entry_count() > MAX_ENTRIES {
-            let message = format!("{} entries are more than a segment can have", self.entry_count());
+            let message = format!("the file has {} entries, more than a segment can have", self.entry_count());
             return Err(self.entries.fault(message));
         }
         let mut entries = Vec::new();

@@ -142,7 +142,7 @@ impl ProducerSnapshot {
         }
         let entry_count = cursor.i32("entry_count")?;
         if entry_count < 0 {
-            let kind = ErrorKind::InvalidValue { value: entry_count.into(), expected: "a number of entries" };
+            let kind = ErrorKind::InvalidValue { value: entry_count.into(), expected: "an entry count of 0 or more" };
             return Err(Error::new(kind).at(u64_of(CRC_START)).in_field("entry_count"));
         }
         // no memory is reserved by the count, which is untrusted

@@ -8,9 +8,9 @@
 //!   batch (see [`Floor`]), and must be less than 2³¹ above it.
 //! * A *candidate* has a plausible header and a correct checksum, and ends within the input.
 //! * The *chain* of a candidate consists of the batches that sizes lead to, from one plausible header to the next. It ends
-//!   *exactly* if it reaches the end of the input, zeros, or a position more than [`Limits::batch_len`] after the damaged
-//!   batch. It ends *truncated* in a batch or header that extends past the end of the input, and *broken* everywhere
-//!   else.
+//!   *exactly* if it reaches the end of the input, zeros, the result of R1, or a position more than
+//!   [`Limits::batch_len`] after the damaged batch. It ends *truncated* in a batch or header that extends past the end
+//!   of the input, and *broken* everywhere else.
 //!
 //! The search first follows sizes from the damaged batch:
 //!
@@ -26,10 +26,10 @@
 //!   its offset is after those of the damaged batch: accept, unless R5 refuses the candidate. The damaged batch lost
 //!   bytes.
 //!
-//! If R1 does not apply, every byte after the start of the damaged batch is searched. R2 and the following rules are
-//! applied to each candidate in order, and the first one that matches decides:
+//! If R1 does not apply, every byte after the start of the damaged batch is searched. R2 and then R5 to R13 are applied
+//! to each candidate in this order, and the first one that matches decides:
 //!
-//! * **R5** The bytes before the candidate are the length of its chain: refuse, because it is a value.
+//! * **R5** The bytes before the candidate are the length of its chain: refuse, because the chain is a value.
 //! * **R6** The candidate has magic 0 or 1 and an offset above 2⁴⁸, and the floor is unknown: refuse. A part of a
 //!   compressed message set can look like a message with any offset.
 //! * **R7** The caller wants any batch ([`Resync::any_batch`]): accept.
@@ -41,24 +41,25 @@
 //! * **R11** The chain is broken, the candidate has magic 0 or 1, and the floor is unknown: refuse. It may be one
 //!   message of a compressed set.
 //! * **R12** The chain ends exactly or truncated: accept.
-//! * **R13** The chain is broken: hold the candidate until another is accepted or the search ends; in the latter case
-//!   the last one held is accepted. Going back from the accepted one, a held candidate replaces it if a batch fits
-//!   between the held candidate's chain and the accepted candidate, both in bytes and in offsets.
+//! * **R13** The chain is broken: hold the candidate until another one is accepted or the search ends. If the search
+//!   ends, accept the last held candidate. Then go back through the held candidates: each one replaces the accepted one
+//!   if a batch fits between its chain and the accepted candidate, both in bytes and in offsets.
 //!
 //! | rule | a test in `tests.rs` that fails without it |
 //! |---|---|
 //! | R1 | `next_batch_is_found_after_damage_in_any_field`, `zeros_and_cut_batches_at_the_end_are_the_end` |
 //! | R2 | `next_batch_is_found_after_damage_in_any_field` |
-//! | R4, R9 | `a_good_batch_after_missing_bytes_is_found_before_any_tail` |
-//! | R5, R10 | `batches_in_the_value_of_the_last_batch_are_never_taken` |
-//! | R7 | `any_batch_is_found_whatever_comes_before_it` |
-//! | R8 | `a_good_batch_after_missing_bytes_is_found` |
-//! | R13 | `batches_in_a_value_are_never_taken` |
 //! | R3 | `a_size_that_skips_a_good_batch_does_not_hide_it` |
-//! | R6, R11 | `messages_that_may_be_parts_of_a_compressed_set_are_not_taken` |
-//! | R8 | `a_batch_in_an_incomplete_batch_is_not_taken_for_its_successor` |
-//! | R10 | `a_size_that_leads_into_the_value_is_not_followed` |
+//! | R4 | `a_good_batch_after_missing_bytes_is_found_before_any_tail` |
+//! | R5 | `batches_in_the_value_of_the_last_batch_are_never_taken` |
+//! | R6 | `messages_that_may_be_parts_of_a_compressed_set_are_not_taken` |
+//! | R7 | `any_batch_is_found_whatever_comes_before_it` |
+//! | R8 | `a_good_batch_after_missing_bytes_is_found`, `a_batch_in_an_incomplete_batch_is_not_taken_for_its_successor` |
+//! | R9 | `a_good_batch_after_missing_bytes_is_found_before_any_tail` |
+//! | R10 | `batches_in_the_value_of_the_last_batch_are_never_taken`, `a_size_that_leads_into_the_value_is_not_followed` |
+//! | R11 | `messages_that_may_be_parts_of_a_compressed_set_are_not_taken` |
 //! | R12 | `a_good_batch_before_an_incomplete_one_is_found` |
+//! | R13 | `batches_in_a_value_are_never_taken` |
 //! | floor | `offsets_that_came_before_are_not_taken_again`, `an_offset_that_is_too_high_does_not_hide_what_follows` |
 //! | budgets | `work_is_bounded_by_the_bytes` |
 //!

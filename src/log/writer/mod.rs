@@ -363,8 +363,10 @@ fn check_batch(batch: &Batch<'_>, offsets: OffsetPolicy, scratch: &mut Scratch, 
         next_offset = next_offset.saturating_add(1);
     }
     if batch.magic() == 2 && (next_offset == base_offset || next_offset != batch.next_offset()) {
-        let message =
-            format!("last offset {} of a batch whose records end before offset {next_offset}", batch.last_offset());
+        let message = format!(
+            "the batch's last offset is {}, but its records end before offset {next_offset}",
+            batch.last_offset()
+        );
         return Err(Error::argument(message).in_batch(base_offset));
     }
     Ok(())

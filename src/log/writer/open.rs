@@ -77,8 +77,8 @@ fn walk(segment: &mut ActiveSegment, state: &mut PartitionState, options: &LogWr
         }
         if batch.last_offset() < end_offset {
             let message = format!(
-                "the batch ends at offset {}, but the one before it at {}; salvage copies the batches that are in order to \
-                 another directory",
+                "the batch ends at offset {}, but the previous one ends at {}; salvage copies the batches that are in \
+                 order to another directory",
                 batch.last_offset(),
                 end_offset.saturating_sub(1)
             );

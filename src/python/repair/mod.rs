@@ -129,10 +129,10 @@ fn recover(
 
 /// Keep every whole batch of a file or partition directory, including those that ``recover`` would drop.
 ///
-/// A batch is whole if its size, magic and checksum are right, all its records can be read, and its offsets come
+/// A batch is whole if its size, magic and checksum are correct, all its records can be read, and its offsets come
 /// after those of the previous batch. After corruption, the search for the next batch never mistakes bytes inside a
-/// record for a batch. The report lists omitted bytes in ``dropped``, and the result lists them in the file
-/// ``holes.jsonl``.
+/// record for a batch. The report lists the omitted bytes in ``dropped``, and the file ``holes.jsonl`` in ``out``
+/// lists them too.
 ///
 /// Args:
 ///     path: The file or directory. It is only read.

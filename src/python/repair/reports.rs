@@ -86,13 +86,13 @@ impl PyDroppedRange {
         self.0.length
     }
 
-    /// The first offset that may be lost; None if none is.
+    /// The first offset that may be lost; None if no offset is.
     #[getter]
     fn first_offset(&self) -> Option<i64> {
         self.0.first_offset
     }
 
-    /// The last offset that may be lost; None if none is, or if it is unknown.
+    /// The last offset that may be lost; None if no offset is, or if it is unknown.
     #[getter]
     fn last_offset(&self) -> Option<i64> {
         self.0.last_offset

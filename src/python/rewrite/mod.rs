@@ -52,7 +52,7 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
 /// last segment and everything from the first open transaction on. Converts messages of magic 0 and 1 to batches of
 /// magic 2.
 ///
-///     path: The partition directory. It is only read.
+/// Args:
 ///     path: The partition directory. It is only read.
 ///     out: Directory to write; it must be missing or empty. It is created when it is complete.
 ///     delete_retention_ms: How long tombstones are kept after their first compaction.
@@ -63,7 +63,7 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
 ///     segment_bytes: Adjacent segments are merged up to this size.
 ///     index_interval_bytes: Bytes between two index entries.
 ///     max_index_bytes: Maximum bytes of an index.
-///     producer_expiration_ms: Producers idle for this long lose their empty batches. Default: none do.
+///     producer_expiration_ms: Empty batches of producers that were idle for this long are dropped. Default: none are.
 ///     max_map_bytes: Approximate memory for keys; more keys use temporary files next to ``out``.
 ///     check_crc: Whether checksums are checked.
 ///     limits: Bounds on untrusted input.
@@ -239,7 +239,10 @@ fn rewrite(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<PyRewriteReport> {
     let magic = magic
-        .map(|magic| u8::try_from(magic).map_err(|_| PyValueError::new_err(format!("magic {magic}: use 0, 1 or 2"))))
+        .map(|magic| {
+            u8::try_from(magic)
+                .map_err(|_| PyValueError::new_err(format!("magic {magic} is not a message format: use 0, 1 or 2")))
+        })
         .transpose()?;
     let options = RewriteOptions {
         compression: compression.map(str::parse::<Compression>).transpose().or_raise(py)?,

@@ -64,7 +64,7 @@ pub(crate) fn check_directory(
             None if name.starts_with(SPARK_JOB) => {
                 let message = "the working directory of a Spark write that is running or was killed; a broker does \
                     not start with it: if no write is running, repeat the write if the directory contains a \
-                    commit.json, or else remove the directory";
+                    commit.json, otherwise remove the directory";
                 report.about(Severity::Error, "directory_name", &directory, message);
             }
             None if holds_partitions(&directory)? => {

@@ -116,7 +116,7 @@ impl OffsetCheck {
         let last = self.previous.map_or(0, position_of);
         let gap = self.largest_gap.max(end.saturating_sub(last));
         if gap > SPARSE_LEN {
-            let message = format!("two entries are {gap} bytes apart, so lookups read that much; {REBUILD}");
+            let message = format!("two entries are {gap} bytes apart, so a lookup may read that many bytes; {REBUILD}");
             report.about(Severity::Info, "index_sparse", self.index.path(), message);
         }
         Ok(())

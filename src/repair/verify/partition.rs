@@ -104,7 +104,7 @@ fn check_names(inventory: &Inventory, report: &mut Report) {
     }
     for (file, path) in &inventory.files {
         if name_of(path) != file.to_string() {
-            let message = format!("a broker expects 20 digits, {file}, and does not find this file");
+            let message = format!("a broker expects a name of 20 digits, {file}, and does not find this file");
             report.about(Severity::Warning, "file_name", path, message);
         }
         let of_segment = !matches!(file.kind, LogFileKind::Log | LogFileKind::ProducerSnapshot);
@@ -127,7 +127,7 @@ fn between(base_offset: i64, path: &Path, log: &Log, gaps: &mut Vec<Finding>, re
     if expected > base_offset {
         let (severity, kind) = (Severity::Error, "segments_overlap");
         let before = expected.saturating_sub(1);
-        let message = format!("the previous segment ends at offset {before}: consumers get records twice");
+        let message = format!("the previous segment ends at offset {before}: consumers receive some records twice");
         report.add(Finding { severity, kind, path, position: None, offset, message });
         return;
     }
@@ -146,7 +146,7 @@ fn check_snapshot(inventory: &Inventory, offset: i64, log: &mut Log, report: &mu
     let snapshot = match ProducerSnapshot::read(path) {
         Ok(snapshot) => snapshot,
         Err(error) => {
-            let message = format!("{}; a broker deletes the file and uses an older one and the log", error.kind());
+            let message = format!("{}; a broker deletes the file and uses an older snapshot and the log", error.kind());
             report.about(Severity::Warning, "snapshot", path, message);
             return;
         }

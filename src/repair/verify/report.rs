@@ -15,7 +15,7 @@ pub enum Severity {
     Info,
     /// A broker tolerates it, or repairs it when it starts.
     Warning,
-    /// Data is lost, or a broker would truncate the log, not start, or give wrong answers.
+    /// Data is lost, or a broker would truncate the log, fail to start, or return wrong results.
     Error,
 }
 

@@ -135,7 +135,7 @@ impl SegmentCheck<'_, '_> {
         let (position, last) = (batch.position(), batch.last_offset());
         let place = (position, Some(first));
         if last < first {
-            let message = format!("the batch ends at offset {last}, before its first offset: no reader gets past it");
+            let message = format!("the batch ends at offset {last}, before its first offset: readers stop here");
             self.add(Severity::Error, "offset_order", place, message);
         }
         if let Some(base) = self.place.base_offset {
@@ -163,8 +163,8 @@ impl SegmentCheck<'_, '_> {
                 _ => (position, Some(first)),
             };
             let message = format!(
-                "the batch starts at offset {first}, but the previous one ends at {}: consumers get offsets twice \
-                 or not at all; salvage keeps the batches that are in order",
+                "the batch starts at offset {first}, but the previous one ends at {}: consumers receive some records \
+                 twice or not at all; salvage keeps the batches that are in order",
                 expected.saturating_sub(1)
             );
             self.add(Severity::Error, "offset_order", (at, offset), message);
@@ -222,7 +222,7 @@ impl SegmentCheck<'_, '_> {
         if epoch > latest {
             self.log.epochs.push((epoch, first));
         } else if epoch < latest && batch.magic() >= 2 {
-            let message = format!("leader epoch {epoch} after epoch {latest}");
+            let message = format!("the batch has leader epoch {epoch}, but an earlier batch has epoch {latest}");
             self.add(Severity::Warning, "leader_epoch_order", place, message);
         }
         match self.log.states.update(batch, &mut self.scratch, self.limits) {
@@ -288,7 +288,8 @@ impl SegmentCheck<'_, '_> {
         if entries.iter().any(|entry| entry.last_offset < base_offset)
             || entries.iter().zip(entries.iter().skip(1)).any(|(one, next)| one.last_offset >= next.last_offset)
         {
-            let message = "entries are out of order or below the segment: a broker recovers the segment when it starts";
+            let message =
+                "entries are out of order or below the base offset: a broker recovers the segment when it starts";
             self.report.about(Severity::Warning, "transaction_index", &path, message);
         }
         if !self.log.replayed {
@@ -313,7 +314,7 @@ impl SegmentCheck<'_, '_> {
             let (producer, first) = (missing.producer_id, missing.first_offset);
             let message = format!(
                 "the transaction of producer {producer} that started at offset {first} was aborted, but no entry \
-                 lists it: consumers with read_committed get its records; rebuild_indexes replaces the index"
+                 lists it: read_committed consumers receive its records; rebuild_indexes replaces the index"
             );
             let (path, offset) = (path.to_path_buf(), Some(missing.last_offset));
             let (severity, kind) = (Severity::Error, "aborted_transaction_missing");
