@@ -100,6 +100,8 @@ mod io;
 mod limits;
 pub mod log;
 mod num;
+#[cfg(feature = "object-store")]
+pub mod objects;
 #[cfg(feature = "parquet")]
 pub mod parquet;
 pub mod partitioner;

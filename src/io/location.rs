@@ -98,7 +98,7 @@ impl Location {
     }
 
     /// A path in a store.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "object-store"))]
     pub(crate) fn in_store(path: impl Into<PathBuf>, store: Arc<dyn Store>) -> Self {
         Self { path: path.into(), store: Some(store) }
     }

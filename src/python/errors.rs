@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use pyo3::exceptions::{PyFileNotFoundError, PyOSError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyFileNotFoundError, PyOSError, PyPermissionError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
@@ -54,6 +54,7 @@ fn os_error(error: &Error, io: &std::io::Error) -> PyErr {
             }
             PyOSError::new_err((errno, message, path.as_os_str().to_owned()))
         }
+        _ if io.kind() == std::io::ErrorKind::PermissionDenied => PyPermissionError::new_err(error.to_string()),
         _ if io.kind() == std::io::ErrorKind::NotFound => PyFileNotFoundError::new_err(error.to_string()),
         _ => PyOSError::new_err(error.to_string()),
     }

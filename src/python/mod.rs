@@ -22,6 +22,7 @@ mod exclusive;
 mod files;
 mod html;
 mod indexes;
+mod interrupt;
 mod limits;
 mod log;
 mod log_directory;
@@ -53,6 +54,7 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = false)]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     allocator::configure();
+    interrupt::install();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<batch::PyBatch>()?;
     module.add_class::<batch::PyBatchIterator>()?;

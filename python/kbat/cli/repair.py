@@ -63,7 +63,7 @@ def recover(  # noqa: PLR0913 - the options of kbat.recover
     Examples: `kbat recover orders-0 --dry-run`, then `kbat recover orders-0 recovered/orders-0`
     """
     if (out is not None) == (in_place or dry_run):
-        message = "choose one of: OUT for a recovered copy, --in-place or --dry-run"
+        message = "choose one of: OUT for a recovered copy, --in-place, or --dry-run"
         raise ValueError(message)
     check_partition(path)
     with progress("recovering") as callback, _nothing_kept():

@@ -28,26 +28,23 @@ impl Current {
         self.reader.next_batch().transpose().map(|_| ())
     }
 
-    /// Fails if the length of the last batch seems corrupt: its checksum is wrong, and it leads neither to another batch
-    /// nor to the end, or past complete batches into zeros.
+    /// Fails if the length of the last batch seems corrupt: its checksum is wrong, it leads neither to another batch nor
+    /// to the end, and it leads past a complete batch.
     pub(super) fn check_length(&mut self, header: &BatchHeader) -> Result<()> {
         if self.reader.has_next() {
             return Ok(());
         }
         let position = self.reader.position();
-        let tail = SegmentTail::at(self.reader.source(), position)?;
-        if tail == SegmentTail::Clean {
+        if SegmentTail::at(self.reader.source(), position)? == SegmentTail::Clean {
             return Ok(());
         }
         let checked = self.verify(header);
         self.reader.seek(position);
-        if checked.is_err() && tail == SegmentTail::Zeros {
-            let least = header.base_offset().or(self.least_offset());
-            if self.resync.find_batch(self.reader.source(), header.position(), least)?.is_none() {
-                return Ok(()); // only the payload is corrupt
-            }
-        }
-        checked
+        let Err(error) = checked else { return Ok(()) };
+        let least = header.base_offset().or(self.least_offset());
+        let next = self.resync.find_batch(self.reader.source(), header.position(), least)?;
+        // otherwise only the payload is corrupt
+        if next.is_some_and(|next| next < position) { Err(error) } else { Ok(()) }
     }
 
     /// Reads a batch and verifies its checksum.

@@ -1,0 +1,197 @@
+//! [`ObjectFile`]: an object that is read by position, with large requests ahead of a sequential reader.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use object_store::{GetOptions, GetRange, ObjectMeta, ObjectStore};
+
+use super::error::converted;
+use super::runtime::Running;
+use crate::error::{Error, ErrorKind, Result};
+use crate::io::ReadAt;
+use crate::num::{u64_of, usize_from_u64};
+
+/// Bytes of the first request at a position, and of the largest one. Stores take some tens of milliseconds for a
+/// request, and a connection transfers some tens of megabytes per second.
+const FIRST_LEN: u64 = 64 << 10;
+const LARGEST_LEN: u64 = 8 << 20;
+/// How much longer each request is than the one before, while a reader is sequential.
+const GROWTH: u64 = 4;
+/// A reader that continues at most this many bytes later is sequential. Batches of this size are read completely even
+/// if only their headers are needed: a request takes as long as the transfer of some megabytes.
+const NEAR_LEN: u64 = 64 << 10;
+/// Objects up to this size, such as indexes, are requested at once.
+const WHOLE_LEN: u64 = 256 << 10;
+/// Requests ahead of one reader.
+const AHEAD_COUNT: usize = 4;
+/// Bytes that all readers of the process may have requested in advance. Beyond it, a reader requests what it needs.
+const BUDGET: u64 = 256 << 20;
+
+/// Bytes that are requested or waiting to be read.
+static HELD: AtomicU64 = AtomicU64::new(0);
+
+/// An object. If it is replaced while it is read, reading fails.
+pub(super) struct ObjectFile {
+    store: Arc<dyn ObjectStore>,
+    object: ObjectMeta,
+    ahead: Mutex<Ahead>,
+}
+
+/// The requests around the position of the last read.
+#[derive(Default)]
+struct Ahead {
+    /// Adjacent ranges in order.
+    ranges: VecDeque<Requested>,
+    /// Length of the next request in bytes.
+    next_len: u64,
+    /// Whether the reader is sequential.
+    is_sequential: bool,
+}
+
+/// A range of the object.
+struct Requested {
+    start: u64,
+    end: u64,
+    bytes: Body,
+}
+
+enum Body {
+    Running(Running<object_store::Result<Bytes>>),
+    Here(Bytes),
+    Failed,
+}
+
+impl Drop for Requested {
+    fn drop(&mut self) {
+        HELD.fetch_sub(self.end.saturating_sub(self.start), Ordering::Relaxed);
+    }
+}
+
+impl std::fmt::Debug for ObjectFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} ({} bytes)", self.object.location, self.object.size)
+    }
+}
+
+impl ObjectFile {
+    pub(super) fn new(store: Arc<dyn ObjectStore>, object: ObjectMeta) -> Self {
+        Self { store, object, ahead: Mutex::default() }
+    }
+
+    fn request(&self, start: u64, len: u64) -> Result<Requested> {
+        let end = start.saturating_add(len).min(self.object.size);
+        let options = GetOptions {
+            range: Some(GetRange::Bounded(start..end)),
+            if_match: self.object.e_tag.clone(),
+            version: self.object.version.clone(),
+            ..GetOptions::default()
+        };
+        let (store, key) = (Arc::clone(&self.store), self.object.location.clone());
+        HELD.fetch_add(end.saturating_sub(start), Ordering::Relaxed);
+        let running = Running::start(async move { store.get_opts(&key, options).await?.bytes().await });
+        match running {
+            Ok(running) => Ok(Requested { start, end, bytes: Body::Running(running) }),
+            Err(error) => {
+                HELD.fetch_sub(end.saturating_sub(start), Ordering::Relaxed);
+                Err(error)
+            }
+        }
+    }
+
+    /// Requests what a read needs, and more if the reader is sequential.
+    fn prepare(&self, ahead: &mut Ahead, position: u64, end: u64) -> Result<()> {
+        let known_end = ahead.ranges.back().map(|range| range.end);
+        let is_in = ahead.ranges.front().is_some_and(|front| front.start <= position)
+            && known_end.is_some_and(|known| position < known);
+        if is_in {
+            ahead.is_sequential |= known_end.is_some_and(|known| end > known);
+            while ahead.ranges.front().is_some_and(|front| front.end <= position) {
+                ahead.ranges.pop_front();
+            }
+        } else {
+            let is_next = known_end.is_some_and(|known| (known..=known.saturating_add(NEAR_LEN)).contains(&position));
+            ahead.ranges.clear();
+            ahead.is_sequential = is_next;
+            if !is_next {
+                ahead.next_len = if self.object.size <= WHOLE_LEN { WHOLE_LEN } else { FIRST_LEN };
+            }
+        }
+        let mut next = ahead.ranges.back().map_or(position, |range| range.end);
+        let wanted_count = if ahead.is_sequential { AHEAD_COUNT } else { 1 };
+        while next < self.object.size
+            && (next < end || ahead.ranges.len() < wanted_count && HELD.load(Ordering::Relaxed) < BUDGET)
+        {
+            let len = ahead.next_len.max(end.saturating_sub(next).min(LARGEST_LEN)).max(1);
+            ahead.ranges.push_back(self.request(next, len)?);
+            next = next.saturating_add(len).min(self.object.size);
+            if ahead.is_sequential {
+                ahead.next_len = ahead.next_len.saturating_mul(GROWTH).min(LARGEST_LEN);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Requested {
+    /// The bytes, once they are here.
+    fn bytes(&mut self) -> Result<&Bytes> {
+        if let Body::Running(_) = self.bytes
+            && let Body::Running(running) = std::mem::replace(&mut self.bytes, Body::Failed)
+        {
+            let bytes = running.wait()?.map_err(converted)?;
+            let wanted = self.end.saturating_sub(self.start);
+            if u64_of(bytes.len()) != wanted {
+                let message = format!("the store returned {} bytes instead of {wanted}", bytes.len());
+                return Err(Error::new(ErrorKind::InvalidFile(message)).at(self.start));
+            }
+            self.bytes = Body::Here(bytes);
+        }
+        match &self.bytes {
+            Body::Here(bytes) => Ok(bytes),
+            _ => Err(Error::from(std::io::Error::other("an earlier request for these bytes failed"))),
+        }
+    }
+}
+
+impl ReadAt for ObjectFile {
+    fn byte_len(&self) -> Result<u64> {
+        Ok(self.object.size)
+    }
+
+    fn read_bytes_at(&self, out: &mut [u8], position: u64) -> Result<usize> {
+        let end = position.saturating_add(u64_of(out.len())).min(self.object.size);
+        if position >= end {
+            return Ok(0);
+        }
+        let mut ahead = self.ahead.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut done = 0_usize;
+        let mut at = position;
+        while at < end {
+            let copied = self.prepare(&mut ahead, at, end).and_then(|()| {
+                let Some(range) = ahead.ranges.front_mut() else { return Ok(0) };
+                let from = usize_from_u64(at.saturating_sub(range.start));
+                let bytes = range.bytes()?.get(from..).unwrap_or_default();
+                let room = out.get_mut(done..).unwrap_or_default();
+                let count = bytes.len().min(room.len());
+                if let (Some(to), Some(from)) = (room.get_mut(..count), bytes.get(..count)) {
+                    to.copy_from_slice(from);
+                }
+                Ok(count)
+            });
+            match copied {
+                Ok(0) => break,
+                Ok(count) => {
+                    done = done.saturating_add(count);
+                    at = at.saturating_add(u64_of(count));
+                }
+                Err(error) => {
+                    ahead.ranges.clear(); // so that another try requests them again
+                    return Err(error);
+                }
+            }
+        }
+        Ok(done)
+    }
+}

@@ -1,0 +1,50 @@
+//! Converts the errors of stores.
+
+use std::io::{Error as IoError, ErrorKind as IoErrorKind};
+
+use object_store::Error as StoreError;
+
+use crate::error::{Error, ErrorKind};
+
+/// Converts the error of a request. Messages contain no secret: requests are named by object, not by signed URL.
+#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
+pub(super) fn converted(error: StoreError) -> Error {
+    let kind = match &error {
+        StoreError::NotFound { .. } => return not_found(),
+        StoreError::Precondition { .. } => {
+            let message = "the object was replaced while it was read: read it again".to_owned();
+            return Error::new(ErrorKind::InvalidFile(message));
+        }
+        StoreError::PermissionDenied { .. } | StoreError::Unauthenticated { .. } => IoErrorKind::PermissionDenied,
+        StoreError::NotSupported { .. } | StoreError::NotImplemented { .. } => IoErrorKind::Unsupported,
+        _ => IoErrorKind::Other,
+    };
+    Error::from(IoError::new(kind, described(&error)))
+}
+
+/// The error for a missing object. With the number of the system's error, Python raises `FileNotFoundError`.
+pub(super) fn not_found() -> Error {
+    Error::from(if cfg!(unix) { IoError::from_raw_os_error(ENOENT) } else { IoError::from(IoErrorKind::NotFound) })
+}
+
+const ENOENT: i32 = 2;
+
+/// The message of an error and of its causes, each once, without the bodies of responses.
+fn described(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        let message = inner.to_string();
+        if !text.contains(&message) {
+            text = format!("{text}: {message}");
+        }
+        cause = inner.source();
+    }
+    let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(MAX_CHARS) {
+        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
+        None => line,
+    }
+}
+
+const MAX_CHARS: usize = 600;

@@ -1,0 +1,80 @@
+//! Objects of S3, Google Cloud Storage, Azure and HTTP servers as files of a [`Store`].
+//!
+//! `settings` opens a store for a URL and its options, `files` lists and opens objects, `ahead` reads ahead, and
+//! `runtime` waits for requests. HTTP, signatures, retries and listing are those of the crate `object_store`.
+
+mod ahead;
+mod error;
+mod files;
+mod runtime;
+mod settings;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use object_store::ObjectStore;
+
+use crate::error::{Error, Result};
+use crate::io::Location;
+use files::ObjectFiles;
+#[cfg(feature = "python")]
+pub(crate) use runtime::set_interrupt_check;
+pub use settings::StoreOptions;
+
+/// The schemes of URLs that name objects.
+const SCHEMES: [&str; 11] = ["s3", "s3a", "gs", "az", "adl", "azure", "abfs", "abfss", "http", "https", "memory"];
+
+impl Location {
+    /// Parses a path or a URL: `s3://`, `s3a://`, `gs://`, `az://`, `abfs://`, `abfss://`, `http://`, `https://`,
+    /// `memory://` or `file://`.
+    ///
+    /// Nothing is requested until the location is read. What a listing returns is kept, so that each prefix is listed
+    /// once: parse the URL again to see new objects.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for another scheme, a URL without a bucket,
+    /// and an unknown or invalid option.
+    pub fn parse(text: &str, options: &StoreOptions) -> Result<Self> {
+        let Some((scheme, rest)) = split_scheme(text) else {
+            options.refuse_for_files(text)?;
+            return Ok(Self::local(text));
+        };
+        if scheme == "file" {
+            options.refuse_for_files(text)?;
+            return Ok(Self::local(format!("/{}", rest.trim_start_matches('/'))));
+        }
+        if !SCHEMES.contains(&scheme) {
+            let message = format!("{scheme}:// is not a known scheme; use file, {}", SCHEMES.join(", "));
+            return Err(Error::argument(message).with_path(Path::new(text)));
+        }
+        let (base, key) = split_bucket(text, rest);
+        let store = options.open(scheme, base)?;
+        Ok(Self::of_objects(store, base, key))
+    }
+
+    /// The objects of a store that was opened by the caller. `name` is the beginning of its paths, such as
+    /// `s3://bucket`, and `key` the object or prefix.
+    #[must_use]
+    pub fn of_objects(store: Arc<dyn ObjectStore>, name: &str, key: &str) -> Self {
+        let key = key.trim_matches('/');
+        let path = if key.is_empty() { PathBuf::from(name) } else { PathBuf::from(format!("{name}/{key}")) };
+        Self::in_store(path, Arc::new(ObjectFiles::new(store, name, key)))
+    }
+}
+
+/// Splits a URL after its scheme. `None` for a path.
+fn split_scheme(text: &str) -> Option<(&str, &str)> {
+    let (scheme, rest) = text.split_once("://")?;
+    let is_scheme = scheme.len() > 1 && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    is_scheme.then_some((scheme, rest))
+}
+
+/// Splits a URL before the key: the bucket, container or host, and the key in it.
+fn split_bucket<'t>(text: &'t str, rest: &'t str) -> (&'t str, &'t str) {
+    let (bucket, key) = rest.split_once('/').unwrap_or((rest, ""));
+    let base_len = text.len().saturating_sub(rest.len()).saturating_add(bucket.len());
+    (text.get(..base_len).unwrap_or(text), key)
+}
+
+#[cfg(test)]
+mod tests;

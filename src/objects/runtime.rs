@@ -1,0 +1,101 @@
+//! The threads that wait for requests, and waiting for a request with a check for Ctrl-C.
+
+use std::future::Future;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::task::AbortHandle;
+
+use crate::error::{Error, Result};
+
+/// How often to check whether the user wants to stop.
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
+/// Threads for requests: TLS and copying take most of their time.
+const THREADS: usize = 2;
+
+/// The threads, and the process that they belong to. A forked child has none of them.
+static RUNTIME: Mutex<Option<(u32, &'static Runtime)>> = Mutex::new(None);
+/// Returns the reason to stop waiting, if there is one.
+static INTERRUPT_CHECK: OnceLock<InterruptCheck> = OnceLock::new();
+
+/// A function that returns the reason to stop waiting, if there is one.
+pub(crate) type InterruptCheck = fn() -> Option<Error>;
+
+/// Sets the function that decides whether to stop waiting for a request.
+#[cfg(feature = "python")]
+pub(crate) fn set_interrupt_check(check: InterruptCheck) {
+    let _ = INTERRUPT_CHECK.set(check);
+}
+
+/// A request that runs in another thread. Dropping it cancels the request.
+#[derive(Debug)]
+pub(super) struct Running<T> {
+    receiver: Mutex<Receiver<T>>,
+    task: AbortHandle,
+}
+
+impl<T: Send + 'static> Running<T> {
+    /// Starts a request.
+    ///
+    /// # Errors
+    /// If no thread can be started.
+    pub(super) fn start(request: impl Future<Output = T> + Send + 'static) -> Result<Self> {
+        let (sender, receiver) = sync_channel(1);
+        let task = handle()?.spawn(async move {
+            let _ = sender.send(request.await);
+        });
+        Ok(Self { receiver: Mutex::new(receiver), task: task.abort_handle() })
+    }
+
+    /// Waits for the result.
+    ///
+    /// # Errors
+    /// If the user stopped the operation, or the request panicked.
+    pub(super) fn wait(self) -> Result<T> {
+        let receiver = self.receiver.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            match receiver.recv_timeout(CHECK_INTERVAL) {
+                Ok(result) => return Ok(result),
+                Err(RecvTimeoutError::Timeout) => {
+                    if let Some(interrupt) = INTERRUPT_CHECK.get().and_then(|check| check()) {
+                        return Err(interrupt);
+                    }
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(Error::from(std::io::Error::other("a request ended without a result")));
+                }
+            }
+        }
+    }
+}
+
+impl<T> Drop for Running<T> {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Runs a request and waits for its result.
+///
+/// # Errors
+/// As for [`Running::wait`].
+pub(super) fn wait<T: Send + 'static>(request: impl Future<Output = T> + Send + 'static) -> Result<T> {
+    Running::start(request)?.wait()
+}
+
+fn handle() -> Result<Handle> {
+    let process = std::process::id();
+    let mut runtime = RUNTIME.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((owner, known)) = *runtime
+        && owner == process
+    {
+        return Ok(known.handle().clone());
+    }
+    let new = Builder::new_multi_thread().worker_threads(THREADS).thread_name("kbat-objects").enable_all().build()?;
+    // never dropped: dropping waits for requests, and in a forked child for threads that do not exist
+    let new: &'static Runtime = Box::leak(Box::new(new));
+    *runtime = Some((process, new));
+    Ok(new.handle().clone())
+}
