@@ -28,6 +28,8 @@ use crate::error::{Error, ErrorKind};
 pub(crate) use compress::compress;
 pub(crate) use output::Output;
 pub use scratch::Scratch;
+#[cfg(feature = "tiered")]
+pub(crate) use self::zstd::decompress_bounded;
 
 /// A codec.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
