@@ -88,9 +88,10 @@ impl ChunkIndex {
             return Err(invalid("chunkIndex.originalChunkSize is 0: expected at least 1"));
         }
         let sizes = match index.text("type")? {
-            "fixed" => {
-                Sizes::Fixed { chunk: index.size("transformedChunkSize")?, last: index.size("finalTransformedChunkSize")? }
-            }
+            "fixed" => Sizes::Fixed {
+                chunk: index.size("transformedChunkSize")?,
+                last: index.size("finalTransformedChunkSize")?,
+            },
             "variable" => {
                 let ends = decode_sizes(index.text("transformedChunks")?, original_len.div_ceil(chunk_len))?;
                 Sizes::Variable(ends)
@@ -151,9 +152,9 @@ impl ChunkIndex {
     pub(super) fn check_overhead(&self, overhead: u32) -> Result<()> {
         let wrong = match &self.sizes {
             // all chunks but the last are equal
-            Sizes::Fixed { .. } => [0, self.chunk_count().saturating_sub(1)].into_iter().find_map(|number| {
-                self.chunk(number).filter(|chunk| !has_overhead(chunk, overhead))
-            }),
+            Sizes::Fixed { .. } => [0, self.chunk_count().saturating_sub(1)]
+                .into_iter()
+                .find_map(|number| self.chunk(number).filter(|chunk| !has_overhead(chunk, overhead))),
             Sizes::Variable(_) => (0..self.chunk_count())
                 .filter_map(|number| self.chunk(number))
                 .find(|chunk| !has_overhead(chunk, overhead)),
@@ -346,7 +347,8 @@ mod tests {
         assert!(error.contains("more than 10485760 bytes"), "{error}");
         let text = json!({"type": "variable", "originalChunkSize": 1, "originalFileSize": 1, "transformedChunks": "%"});
         assert!(parse(&text).unwrap_err().to_string().contains("base64"));
-        let text = json!({"type": "variable", "originalChunkSize": 1, "originalFileSize": 1, "transformedChunks": "AAAA"});
+        let text =
+            json!({"type": "variable", "originalChunkSize": 1, "originalFileSize": 1, "transformedChunks": "AAAA"});
         assert!(parse(&text).unwrap_err().to_string().contains("zstd"));
         assert!(parse(&json!({"type": "other", "originalChunkSize": 1, "originalFileSize": 1})).is_err());
     }

@@ -89,7 +89,7 @@ fn read_at_every_range_equals_the_original() {
             assert_eq!(read(&segment, u64_of(start), len).unwrap(), expected, "{len} bytes at {start}");
         }
     }
-    assert_eq!(read(&segment, u64::MAX, 10).unwrap(), []);
+    assert!(read(&segment, u64::MAX, 10).unwrap().is_empty());
     assert_eq!(segment.byte_len().unwrap(), 1050);
 }
 
@@ -102,7 +102,7 @@ fn read_at_fetches_only_the_needed_chunks_and_each_once() {
     read(&segment, 250, 1).unwrap();
     assert_eq!(taken(), [chunk(2)]);
     read(&segment, 200, 100).unwrap();
-    assert_eq!(taken(), []);
+    assert!(taken().is_empty());
     read(&segment, 150, 300).unwrap();
     assert_eq!(taken(), [chunk(1), chunk(3).start..chunk(4).end]);
     assert_eq!(segment.object_range(150..450), chunk(1).start..chunk(4).end);
