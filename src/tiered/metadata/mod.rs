@@ -16,7 +16,6 @@ mod state;
 
 pub use custom::CustomMetadata;
 pub use record::{
-    MetadataRecord, PartitionDelete, PartitionDeleteState, RemoteSegment, SegmentState, SegmentUpdate,
-    TopicIdPartition,
+    MetadataRecord, PartitionDelete, PartitionDeleteState, RemoteSegment, SegmentState, SegmentUpdate, TopicIdPartition,
 };
 pub use state::{Ignored, RemoteLogState, RemotePartition};

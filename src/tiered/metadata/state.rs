@@ -8,9 +8,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fmt;
 
-use super::record::{
-    MetadataRecord, PartitionDelete, RemoteSegment, SegmentState, SegmentUpdate, TopicIdPartition,
-};
+use super::record::{MetadataRecord, PartitionDelete, RemoteSegment, SegmentState, SegmentUpdate, TopicIdPartition};
 use crate::log::Uuid;
 
 /// The segments of all partitions.
@@ -235,8 +233,7 @@ mod tests {
 
     fn update(id: u8, state: SegmentState) -> MetadataRecord {
         let custom_metadata = (state == SegmentState::CopyFinished).then(|| vec![0]);
-        let update =
-            SegmentUpdate { id: Uuid([id; 16]), broker_id: 2, event_timestamp: 7, custom_metadata, state };
+        let update = SegmentUpdate { id: Uuid([id; 16]), broker_id: 2, event_timestamp: 7, custom_metadata, state };
         MetadataRecord::SegmentUpdate(partition(), update)
     }
 
