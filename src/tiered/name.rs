@@ -8,7 +8,7 @@ use crate::log::Uuid;
 /// Number of digits of a start offset.
 const OFFSET_LEN: usize = 20;
 /// Number of characters of an id.
-pub(super) const ID_LEN: usize = 22;
+const ID_LEN: usize = 22;
 
 /// The name of a remote segment without its suffix. Its `Display` is the name as Kafka writes it.
 ///

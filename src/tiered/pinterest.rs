@@ -7,7 +7,7 @@
 //! ```
 //!
 //! - `bits`: the first binary digits of a hash of cluster, topic and partition, as text (`111`). They spread the keys
-//!   of a bucket, and are configurable: there may be none.
+//!   of a bucket. Their number is configurable, and may be 0.
 //! - `offset.wm`: the base offset of the last segment that was uploaded completely. It is written after the segment's
 //!   three files, so a segment above it may be incomplete.
 //! - `_metadata`: the modification times of uploaded files. A hint that kbat does not need.

@@ -40,26 +40,37 @@ impl Extent {
 
 impl IndexExtents {
     /// Parses the member `segmentIndexes` of a manifest.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidFile`](crate::ErrorKind::InvalidFile) if the extents do not follow each other.
     pub(super) fn parse(indexes: &Object<'_>) -> Result<Self> {
-        let extent = |object: &Object<'_>| -> Result<Extent> {
-            Ok(Extent { position: object.size("position")?, size: object.size("size")? })
+        let mut end = 0;
+        let mut extent = |object: &Object<'_>, name: &str| -> Result<Extent> {
+            let extent = Extent { position: object.size("position")?, size: object.size("size")? };
+            if u64::from(extent.position) != end {
+                let position = extent.position;
+                return Err(invalid(format!("segmentIndexes.{name}.position is {position}: expected {end}")));
+            }
+            end = extent.end();
+            Ok(extent)
         };
         let transaction = indexes.optional_object("transaction", "segmentIndexes.transaction.")?;
         Ok(Self {
-            offset: extent(&indexes.object("offset", "segmentIndexes.offset.")?)?,
-            timestamp: extent(&indexes.object("timestamp", "segmentIndexes.timestamp.")?)?,
-            producer_snapshot: extent(&indexes.object("producerSnapshot", "segmentIndexes.producerSnapshot.")?)?,
-            leader_epoch: extent(&indexes.object("leaderEpoch", "segmentIndexes.leaderEpoch.")?)?,
-            transaction: transaction.as_ref().map(extent).transpose()?,
+            offset: extent(&indexes.object("offset", "segmentIndexes.offset.")?, "offset")?,
+            timestamp: extent(&indexes.object("timestamp", "segmentIndexes.timestamp.")?, "timestamp")?,
+            producer_snapshot: extent(
+                &indexes.object("producerSnapshot", "segmentIndexes.producerSnapshot.")?,
+                "producerSnapshot",
+            )?,
+            leader_epoch: extent(&indexes.object("leaderEpoch", "segmentIndexes.leaderEpoch.")?, "leaderEpoch")?,
+            transaction: transaction.map(|object| extent(&object, "transaction")).transpose()?,
         })
     }
 
     /// Number of bytes of the `.indexes` object.
     #[must_use]
     pub fn object_len(&self) -> u64 {
-        let Self { offset, timestamp, producer_snapshot, leader_epoch, transaction } = self;
-        let all = [Some(*offset), Some(*timestamp), Some(*producer_snapshot), Some(*leader_epoch), *transaction];
-        all.into_iter().flatten().map(Extent::end).max().unwrap_or(0)
+        self.transaction.unwrap_or(self.leader_epoch).end()
     }
 
     /// Splits the `.indexes` object, and decrypts its parts.

@@ -285,6 +285,20 @@ mod tests {
     }
 
     #[test]
+    fn indexes_that_do_not_follow_each_other_are_refused() {
+        for (pointer, wrong) in [
+            ("/segmentIndexes/offset/position", 1),
+            ("/segmentIndexes/timestamp/size", 11),
+            ("/segmentIndexes/leaderEpoch/position", 0),
+        ] {
+            let mut value = plain();
+            *value.pointer_mut(pointer).unwrap() = json!(wrong);
+            let error = parse(&value).unwrap_err().to_string();
+            assert!(error.contains(".position is"), "{error}");
+        }
+    }
+
+    #[test]
     fn missing_members_are_named() {
         for name in ["version", "chunkIndex", "segmentIndexes", "compression"] {
             let mut value = plain();

@@ -18,7 +18,8 @@
 //! | both | IV, AES-256-GCM of a zstd frame, tag | the same as with encryption |
 //!
 //! Chunk borders have nothing to do with batches. [`Segment`] reads original bytes by position, and fetches only the
-//! chunks that contain them. Nothing authenticates the order of chunks: batch checksums do.
+//! chunks that contain them. Encryption does not protect the order of chunks, and the zstd frames have no checksum:
+//! such corruption is found by the checksums of batches.
 //!
 //! Segments in Iceberg's format are recognized by their Puffin manifest, and refused.
 //!

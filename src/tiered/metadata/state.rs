@@ -42,7 +42,7 @@ pub struct RemotePartition {
     delete: Option<PartitionDelete>,
 }
 
-/// A segment, and its place in the order in which copies were finished.
+/// A segment, and its number in the order in which copies were finished.
 #[derive(Debug, Clone)]
 struct Known {
     segment: RemoteSegment,
