@@ -44,7 +44,7 @@ impl IndexExtents {
     /// # Errors
     /// [`ErrorKind::InvalidFile`](crate::ErrorKind::InvalidFile) if the extents do not follow each other.
     pub(super) fn parse(indexes: &Object<'_>) -> Result<Self> {
-        let mut end = 0;
+        let mut end = 0_u64;
         let mut extent = |object: &Object<'_>, name: &str| -> Result<Extent> {
             let extent = Extent { position: object.size("position")?, size: object.size("size")? };
             if u64::from(extent.position) != end {
