@@ -75,10 +75,11 @@
 //! - [`plan`]: selects the segments to read.
 //! - [`store`]: names of files and directories.
 //! - [`partitioner`]: Kafka's default partitioner.
+//! - `tiered`: segments in remote storage (feature `tiered`).
 //!
 //! # Features
 //! `gzip`, `snappy`, `lz4`, `zstd` (all on by default): the codecs. `arrow`: columns. `parquet`: columns to Parquet
-//! files. `python`: the extension module; needs Python.
+//! files. `tiered`: segments in remote storage. `python`: the extension module; needs Python.
 //!
 //! # Out of scope
 //! kbat has no network code, no broker and no schema registry: keys and values are bytes.
@@ -111,6 +112,8 @@ mod python;
 pub mod repair;
 pub mod rewrite;
 pub mod store;
+#[cfg(feature = "tiered")]
+pub mod tiered;
 // the notebook views do not need Python, and their tests run without it
 #[cfg(all(test, not(feature = "python")))]
 #[allow(dead_code, reason = "not all of it has a test")]

@@ -25,6 +25,8 @@ use std::str::FromStr;
 
 use crate::error::{Error, ErrorKind};
 
+#[cfg(feature = "tiered")]
+pub(crate) use self::zstd::decompress_bounded;
 pub(crate) use compress::compress;
 pub(crate) use output::Output;
 pub use scratch::Scratch;

@@ -105,6 +105,21 @@ fn decompress_stream(decoder: &mut DCtx<'_>, input: &[u8], output: &mut Output<'
     if frame_ended { Ok(()) } else { Err(StreamFault::invalid("the frame is truncated")) }
 }
 
+/// Decompresses all frames of `input` into a buffer of its own. Returns [`StreamFault::Full`] if the output has more
+/// than `limit` bytes.
+#[cfg(feature = "tiered")]
+pub(crate) fn decompress_bounded(input: &[u8], limit: usize) -> Result<Vec<u8>, StreamFault> {
+    /// Most data compresses less than this, and then the buffer need not grow.
+    const USUAL_RATIO: usize = 16;
+
+    let mut buffer = vec![0; input.len().saturating_mul(USUAL_RATIO).min(limit)];
+    let mut output = Output::new(&mut buffer, limit);
+    Context::default().decompress(input, &mut output)?;
+    let filled = output.filled();
+    buffer.truncate(filled);
+    Ok(buffer)
+}
+
 /// Appends `input` as one frame. `None` is Kafka's default level.
 pub(crate) fn compress(level: Option<i32>, input: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
     thread_local! {

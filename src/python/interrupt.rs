@@ -22,6 +22,6 @@ fn raised() -> Option<Error> {
     if MAIN.get() != Some(&std::thread::current().id()) {
         return None;
     }
-    let raised = Python::attach(Python::check_signals).err()?;
+    let raised = Python::attach(|py| py.check_signals().err())?;
     Some(Error::new(ErrorKind::Other(Box::new(raised))))
 }

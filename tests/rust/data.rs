@@ -32,7 +32,8 @@ pub(crate) fn json_lines(path: &Path) -> Vec<Value> {
     text(path).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Every file under `root` with one of these extensions, sorted.
+/// Every file under `root` with one of these extensions, sorted. Skips directories of tiered storage, whose `.log` files
+/// may be encrypted.
 pub(crate) fn files(root: &Path, extensions: &[&str]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![root.to_path_buf()];
@@ -40,7 +41,9 @@ pub(crate) fn files(root: &Path, extensions: &[&str]) -> Vec<PathBuf> {
         for entry in fs::read_dir(&folder).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {
-                folders.push(path);
+                if path.file_name().is_some_and(|name| name != "tiered") {
+                    folders.push(path);
+                }
             } else if path.extension().is_some_and(|extension| extensions.iter().any(|wanted| extension == *wanted)) {
                 found.push(path);
             }

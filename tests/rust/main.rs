@@ -52,6 +52,8 @@ mod retain;
 mod rewrite;
 mod roundtrip;
 mod salvage;
+#[cfg(feature = "tiered")]
+mod tiered;
 mod validate;
 mod verdicts;
 mod verify;

@@ -1,0 +1,308 @@
+//! [`Segment`]: the original bytes of a segment, by position, from the chunks of its `.log` object.
+
+use std::fmt;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::cache::ChunkCache;
+use super::chunk_index::Chunk;
+use super::crypto::Cipher;
+use super::indexes::Indexes;
+use super::key::ObjectKind;
+use super::keys::EncryptionKeys;
+use super::manifest::{self, Manifest};
+use crate::compression::{Compression, StreamFault, decompress_bounded};
+use crate::error::{Error, ErrorKind, Result};
+use crate::io::{Location, ReadAt};
+use crate::limits::Limits;
+use crate::num::{u64_of, usize_from_u64};
+
+/// Most bytes of the object to read at once, unless a single chunk has more.
+const MAX_READ_LEN: u64 = 16 << 20;
+
+/// A segment. Reads by position fetch only the chunks that contain the requested bytes, in as few reads of the object
+/// as possible, and keep the chunks that were decoded last.
+///
+/// Every error of a chunk names the object and the number of the chunk. Its position is the chunk's first byte in the
+/// original segment.
+pub struct Segment {
+    log: Box<dyn ReadAt + Send + Sync>,
+    /// Name of the `.log` object.
+    name: PathBuf,
+    manifest: Manifest,
+    cipher: Option<Cipher>,
+    limits: Limits,
+    cache: ChunkCache,
+}
+
+impl fmt::Debug for Segment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Segment").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Segment {
+    /// Opens a segment from its `.log` object, the content of its manifest, and the name of the `.log` object.
+    ///
+    /// # Errors
+    /// The errors of [`Manifest::parse`] and of decrypting the data key, with the name of the manifest.
+    /// [`ErrorKind::InvalidFile`] if the object has more bytes than the manifest describes. An object with fewer is
+    /// opened, because its first chunks can be read.
+    pub(crate) fn open(
+        log: Box<dyn ReadAt + Send + Sync>,
+        manifest: &[u8],
+        keys: &EncryptionKeys,
+        limits: &Limits,
+        name: impl Into<PathBuf>,
+    ) -> Result<Self> {
+        let name = name.into();
+        let in_manifest = |error: Error| error.with_path(&sibling(&name, ObjectKind::Manifest));
+        let manifest = Manifest::parse(manifest).map_err(in_manifest)?;
+        let cipher = manifest.encryption.as_ref().map(|encryption| Cipher::new(encryption, keys)).transpose();
+        let cipher = cipher.map_err(in_manifest)?;
+        let len = log.byte_len().map_err(|error| error.with_path(&name))?;
+        manifest.check_object_len(len).map_err(|error| error.with_path(&name))?;
+        Ok(Self { log, name, manifest, cipher, limits: limits.clone(), cache: ChunkCache::default() })
+    }
+
+    /// Opens a segment of the plugin's file system backend, or of downloaded objects: a `.log` file with its manifest
+    /// beside it.
+    ///
+    /// # Errors
+    /// I/O errors, such as for a segment without a manifest, which is incomplete.
+    /// [`ErrorKind::InvalidArgument`] for an unknown or wrong encryption key, for a segment in Iceberg's format, and
+    /// for an unknown version of the manifest. [`ErrorKind::InvalidFile`] for a malformed manifest, and for a `.log`
+    /// object that is larger than its manifest describes.
+    pub fn open_file(path: impl Into<Location>, keys: &EncryptionKeys, limits: &Limits) -> Result<Self> {
+        let path: Location = path.into();
+        let manifest = path.with_extension(ObjectKind::Manifest.suffix().trim_start_matches('.'));
+        let manifest = manifest.read_small(manifest::MAX_LEN);
+        let manifest = manifest.map_err(|error| {
+            let note = "a segment without its manifest is incomplete, or was about to be deleted";
+            if error.is_not_found() { error.with_note(note) } else { error }
+        })?;
+        Self::open(Box::new(path.open()?), &manifest, keys, limits, path.path())
+    }
+
+    /// The manifest.
+    #[must_use]
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// Number of bytes of the original segment.
+    #[must_use]
+    pub fn original_len(&self) -> u64 {
+        self.manifest.chunks.original_len()
+    }
+
+    /// Reads original bytes at a position until `out` is full or the segment ends. Returns the number of bytes read.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::InvalidFile`] for a chunk that is missing, truncated, or not the one that was encrypted.
+    /// - [`ErrorKind::Decompression`] for a chunk that is not a zstd frame of the expected content.
+    /// - [`ErrorKind::Limit`] for a chunk that exceeds the limits on decompressed bytes.
+    /// - I/O errors.
+    pub fn read_at(&self, out: &mut [u8], position: u64) -> Result<usize> {
+        let wanted = self.original_len().saturating_sub(position).min(u64_of(out.len()));
+        let out = out.get_mut(..usize_from_u64(wanted)).unwrap_or_default();
+        if self.cipher.is_none() && !self.manifest.is_compressed {
+            self.read_plain(out, position)?;
+        } else {
+            self.read_chunks(out, position)?;
+        }
+        Ok(out.len())
+    }
+
+    /// Returns the bytes of the `.log` object that a read of original bytes fetches if no chunk is cached. For readers
+    /// that fetch ahead.
+    #[must_use]
+    pub fn object_range(&self, original: Range<u64>) -> Range<u64> {
+        if original.is_empty() || original.start >= self.original_len() {
+            return 0..0;
+        }
+        let last = original.end.min(self.original_len()).saturating_sub(1);
+        let chunks = &self.manifest.chunks;
+        match (chunks.chunk_at(original.start), chunks.chunk_at(last)) {
+            (Some(first), Some(last)) => first.transformed.start..last.transformed.end,
+            _ => 0..0,
+        }
+    }
+
+    /// Splits the content of the segment's `.indexes` object, and decrypts it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidFile`] if the object's size is not the one in the manifest, or if an index cannot be
+    /// decrypted.
+    pub fn indexes(&self, object: &[u8]) -> Result<Indexes> {
+        let split = self.manifest.indexes.split(object, self.cipher.as_ref());
+        split.map_err(|error| error.with_path(&sibling(&self.name, ObjectKind::Indexes)))
+    }
+
+    /// Reads from an object that has the original bytes.
+    fn read_plain(&self, out: &mut [u8], position: u64) -> Result<()> {
+        let count = self.log.read_bytes_at(out, position).map_err(|error| error.with_path(&self.name))?;
+        if count >= out.len() {
+            return Ok(());
+        }
+        let end = position.saturating_add(u64_of(count));
+        match self.manifest.chunks.chunk_at(end) {
+            Some(chunk) => Err(self.truncated(&chunk, end)),
+            None => Ok(()),
+        }
+    }
+
+    fn read_chunks(&self, mut out: &mut [u8], mut position: u64) -> Result<()> {
+        let end = position.saturating_add(u64_of(out.len()));
+        let mut fetched = Fetched::default();
+        while !out.is_empty() {
+            let Some(chunk) = self.manifest.chunks.chunk_at(position) else { break };
+            let decoded = self.chunk(&chunk, end, &mut fetched)?;
+            let start = usize_from_u64(position.saturating_sub(chunk.original.start));
+            let available = decoded.get(start..).unwrap_or_default();
+            let count = available.len().min(out.len());
+            let (filled, rest) = std::mem::take(&mut out).split_at_mut(count);
+            filled.copy_from_slice(available.get(..count).unwrap_or_default());
+            out = rest;
+            position = position.saturating_add(u64_of(count));
+            if count == 0 {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns a decoded chunk from the cache or the object. `end` is the end of the original bytes that are wanted.
+    fn chunk(&self, chunk: &Chunk, end: u64, fetched: &mut Fetched) -> Result<Arc<Vec<u8>>> {
+        if let Some(decoded) = self.cache.find(chunk.number) {
+            return Ok(decoded);
+        }
+        if fetched.chunk_mut(chunk).is_none() {
+            *fetched = self.fetch(chunk, end)?;
+        }
+        let bytes = fetched.chunk_mut(chunk).unwrap_or_default();
+        let decoded = Arc::new(self.decode(chunk, bytes)?);
+        self.cache.insert(chunk.number, Arc::clone(&decoded));
+        Ok(decoded)
+    }
+
+    /// Reads a chunk of the object, and the following ones that are wanted, in one read.
+    fn fetch(&self, first: &Chunk, end: u64) -> Result<Fetched> {
+        let in_object = |error: Error| error.with_path(&self.name);
+        // before memory is allocated: the manifest may lie
+        let len = self.log.byte_len().map_err(in_object)?;
+        if first.transformed.end > len {
+            return Err(self.truncated(first, len));
+        }
+        let mut range = first.transformed.clone();
+        let mut next = first.number.checked_add(1).and_then(|number| self.manifest.chunks.chunk(number));
+        while let Some(chunk) = next.take() {
+            let is_wanted = chunk.original.start < end && !self.cache.contains(chunk.number);
+            let total = chunk.transformed.end.saturating_sub(range.start);
+            if is_wanted && total <= MAX_READ_LEN && chunk.transformed.end <= len {
+                range.end = chunk.transformed.end;
+                next = chunk.number.checked_add(1).and_then(|number| self.manifest.chunks.chunk(number));
+            }
+        }
+        let mut bytes = vec![0; usize_from_u64(range.end.saturating_sub(range.start))];
+        let count = self.log.read_bytes_at(&mut bytes, range.start).map_err(in_object)?;
+        if count < bytes.len() {
+            let end = range.start.saturating_add(u64_of(count));
+            return Err(self.truncated(first, end));
+        }
+        Ok(Fetched { bytes, position: range.start })
+    }
+
+    /// Decrypts and decompresses a chunk.
+    fn decode(&self, chunk: &Chunk, bytes: &mut [u8]) -> Result<Vec<u8>> {
+        let len = usize_from_u64(chunk.original_len());
+        let plain: &[u8] = match &self.cipher {
+            Some(cipher) => cipher
+                .open(bytes)
+                .ok_or_else(|| self.invalid(chunk, "cannot be decrypted: its bytes differ from the encrypted ones"))?,
+            None => bytes,
+        };
+        if self.manifest.is_compressed {
+            return self.decompress(chunk, plain, len);
+        }
+        if plain.len() == len {
+            return Ok(plain.to_vec());
+        }
+        Err(self.invalid(chunk, &format!("has {} bytes: expected {len}", plain.len())))
+    }
+
+    fn decompress(&self, chunk: &Chunk, frame: &[u8], len: usize) -> Result<Vec<u8>> {
+        let (limit, name) = self.limits.decompressed(frame.len());
+        if len > limit {
+            let (limit, actual) = (u64_of(limit), u64_of(len));
+            let error = Error::new(ErrorKind::Limit { name, limit, actual });
+            let note = format!("this is chunk {} of the object", chunk.number);
+            return Err(error.with_note(note).at(chunk.original.start).with_path(&self.name));
+        }
+        match decompress_bounded(frame, len) {
+            Ok(decoded) if decoded.len() == len => Ok(decoded),
+            Ok(decoded) => Err(self.not_decompressed(chunk, &format!("has {} bytes: expected {len}", decoded.len()))),
+            Err(StreamFault::Full) => Err(self.not_decompressed(chunk, &format!("has more than {len} bytes"))),
+            Err(StreamFault::Invalid(message)) => Err(self.not_decompressed(chunk, &format!("is invalid: {message}"))),
+            #[cfg(not(all(feature = "gzip", feature = "snappy", feature = "lz4", feature = "zstd")))]
+            Err(StreamFault::NotBuilt) => Err(self.not_decompressed(chunk, "needs zstd")),
+        }
+    }
+
+    fn not_decompressed(&self, chunk: &Chunk, what: &str) -> Error {
+        let message = format!("chunk {} {what}", chunk.number);
+        let kind = ErrorKind::Decompression { compression: Compression::Zstd, message };
+        Error::new(kind).at(chunk.original.start).with_path(&self.name)
+    }
+
+    fn invalid(&self, chunk: &Chunk, what: &str) -> Error {
+        let kind = ErrorKind::InvalidFile(format!("chunk {} {what}", chunk.number));
+        Error::new(kind).at(chunk.original.start).with_path(&self.name)
+    }
+
+    /// The error for a chunk that is not completely in the object.
+    fn truncated(&self, chunk: &Chunk, object_len: u64) -> Error {
+        self.invalid(
+            chunk,
+            &format!(
+                "is truncated: the object has {object_len} bytes, and the chunk ends after {}",
+                chunk.transformed.end
+            ),
+        )
+    }
+}
+
+impl ReadAt for Segment {
+    fn byte_len(&self) -> Result<u64> {
+        Ok(self.original_len())
+    }
+
+    fn read_bytes_at(&self, out: &mut [u8], position: u64) -> Result<usize> {
+        self.read_at(out, position)
+    }
+}
+
+/// Bytes of consecutive chunks of the object.
+#[derive(Default)]
+struct Fetched {
+    bytes: Vec<u8>,
+    position: u64,
+}
+
+impl Fetched {
+    /// The bytes of a chunk, if all of them are here.
+    fn chunk_mut(&mut self, chunk: &Chunk) -> Option<&mut [u8]> {
+        let start = usize_from_u64(chunk.transformed.start.checked_sub(self.position)?);
+        let end = start.checked_add(usize_from_u64(chunk.transformed_len()))?;
+        self.bytes.get_mut(start..end)
+    }
+}
+
+/// The name of another object of the same segment.
+fn sibling(log: &Path, kind: ObjectKind) -> PathBuf {
+    log.with_extension(kind.suffix().trim_start_matches('.'))
+}
+
+#[cfg(test)]
+mod tests;
