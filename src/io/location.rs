@@ -45,6 +45,14 @@ pub(crate) trait Store: fmt::Debug + Send + Sync {
     /// # Errors
     /// As for [`Store::status`].
     fn open(&self, path: &Path) -> Result<Box<dyn StoredFile>>;
+
+    /// What a reader of a directory should know, such as parts that are omitted.
+    ///
+    /// # Errors
+    /// As for [`Store::status`].
+    fn warnings(&self, _directory: &Path) -> Result<Vec<String>> {
+        Ok(Vec::new())
+    }
 }
 
 /// An open file of a [`Store`].
@@ -98,7 +106,7 @@ impl Location {
     }
 
     /// A path in a store.
-    #[cfg(any(test, feature = "object-store"))]
+    #[cfg(any(test, feature = "object-store", feature = "tiered"))]
     pub(crate) fn in_store(path: impl Into<PathBuf>, store: Arc<dyn Store>) -> Self {
         Self { path: path.into(), store: Some(store) }
     }
@@ -130,6 +138,12 @@ impl Location {
     /// The last component of the path; empty if it is not UTF-8.
     pub(crate) fn name(&self) -> &str {
         self.path.file_name().and_then(OsStr::to_str).unwrap_or_default()
+    }
+
+    /// Another path in the same store.
+    #[cfg(feature = "tiered")]
+    pub(crate) fn sibling(&self, path: &Path) -> Self {
+        self.with(path.to_path_buf())
     }
 
     /// The file or directory with this name in this directory.
@@ -238,6 +252,14 @@ impl Location {
         };
         paths.sort();
         Ok(paths.into_iter().map(|path| self.with(path)).collect())
+    }
+
+    /// What a reader of this directory should know, such as parts that are omitted.
+    ///
+    /// # Errors
+    /// I/O errors.
+    pub(crate) fn warnings(&self) -> Result<Vec<String>> {
+        self.store.as_ref().map_or_else(|| Ok(Vec::new()), |store| store.warnings(&self.path))
     }
 
     /// Opens a file for reading by position.

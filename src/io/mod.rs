@@ -14,7 +14,7 @@ pub(crate) mod staged;
 pub(crate) use file::PositionedFile;
 pub use location::Location;
 pub(crate) use location::StoredFile;
-#[cfg(any(test, feature = "object-store"))]
+#[cfg(any(test, feature = "object-store", feature = "tiered"))]
 pub(crate) use location::{Status, StatusKind, Store};
 pub use progress::Progress;
 pub(crate) use read_at::{ChunkCache, ReadAt, is_zero_to_the_end};

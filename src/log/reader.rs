@@ -10,7 +10,7 @@ use crate::error::{ErrorKind, Result};
 use crate::format::batch::Batch;
 use crate::format::frame::{Frame, frame, is_zeros, limit_error, trusted_len, unbelievable};
 use crate::format::header::{BATCH_HEADER_LEN, BatchHeader, HEADER_LEN_UP_TO_MAGIC, LOG_OVERHEAD};
-use crate::io::{ByteSource, Location, ReadAt, is_zero_to_the_end};
+use crate::io::{ByteSource, Location, PositionedFile, ReadAt, is_zero_to_the_end};
 use crate::limits::Limits;
 use crate::log::headers::HeaderReader;
 #[cfg(feature = "arrow")]
@@ -107,8 +107,10 @@ impl SegmentReader {
     /// # Errors
     /// I/O errors.
     pub fn open_with(path: impl Into<Location>, limits: &Limits) -> Result<Self> {
-        let path: &Location = &path.into();
-        let file = path.open()?;
+        Self::of_file(path.into().open()?, limits)
+    }
+
+    pub(crate) fn of_file(file: PositionedFile, limits: &Limits) -> Result<Self> {
         let len = file.len()?;
         Ok(Self::new(ByteSource::File(file), len, Window::Read(Arc::default()), limits))
     }

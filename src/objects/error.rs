@@ -40,6 +40,7 @@ fn described(error: &dyn std::error::Error) -> String {
         }
         cause = inner.source();
     }
+    let text = without_markup(&text);
     let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(MAX_CHARS) {
         Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
@@ -48,3 +49,10 @@ fn described(error: &dyn std::error::Error) -> String {
 }
 
 const MAX_CHARS: usize = 600;
+
+/// Replaces the XML of an answer by the message in it.
+fn without_markup(text: &str) -> String {
+    let Some((before, rest)) = text.split_once("<?xml") else { return text.to_owned() };
+    let message = rest.split_once("<Message>").and_then(|(_, rest)| rest.split_once("</Message>"));
+    message.map_or_else(|| before.to_owned(), |(message, _)| format!("{before}{message}"))
+}

@@ -66,7 +66,7 @@ impl StoreOptions {
     }
 
     /// Opens the store of a URL without its key.
-    pub(super) fn open(&self, scheme: &str, base: &str) -> Result<Arc<dyn ObjectStore>> {
+    pub(crate) fn open(&self, scheme: &str, base: &str) -> Result<Arc<dyn ObjectStore>> {
         // fails if the program has chosen another provider, which is fine
         let _ = rustls::crypto::ring::default_provider().install_default();
         let built = match scheme {

@@ -12,6 +12,7 @@ use crate::compression::{Compression, Scratch};
 use crate::error::{Error, Result};
 use crate::format::batch::Batch;
 
+use crate::io::Location;
 use crate::io::SharedBytes;
 use crate::limits::Limits;
 use crate::log::{SegmentReader, SharedBatch};
@@ -20,6 +21,7 @@ use crate::num::u64_of;
 use crate::python::errors::{OrRaise, raise};
 use crate::python::html::{self, Table};
 use crate::python::limits::{PyLimits, or_default};
+use crate::python::location::Stores;
 use crate::python::record::PyRecord;
 use crate::python::record_iterator::PyRecordIterator;
 use crate::python::source::{Source, source};
@@ -46,16 +48,23 @@ use crate::python::source::{Source, source};
 ///     ...     for record in batch:
 ///     ...         print(record.offset, record.key, record.value)
 #[pyfunction]
-#[pyo3(signature = (source, *, check_crc=true, limits=None))]
+#[pyo3(
+    signature = (source, *, check_crc=true, limits=None, **stores),
+    text_signature = "(source, *, check_crc=True, limits=None, storage_options=None, store=None, encryption_keys=None)"
+)]
 pub(crate) fn read_batches(
     source: &Bound<'_, PyAny>,
     check_crc: bool,
     limits: Option<PyLimits>,
+    stores: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<PyBatchIterator> {
     let limits = or_default(limits);
     let reader = match self::source(source)? {
         Source::Bytes(bytes) => SegmentReader::from_bytes(bytes, &limits),
-        Source::Path(path) => source.py().detach(|| SegmentReader::open_with(&path, &limits)).or_raise(source.py())?,
+        Source::Path(path) => {
+            let path = Stores::new("read_batches", stores)?.locate(source.py(), path)?;
+            source.py().detach(|| SegmentReader::open_with(&path, &limits)).or_raise(source.py())?
+        }
     };
     let settings = Arc::new(Settings { check_crc, limits });
     Ok(PyBatchIterator { settings, reader: Mutex::new(reader) })
@@ -78,7 +87,7 @@ impl PyBatchIterator {
     /// Iterates over a file, starting at a byte.
     pub(crate) fn open_at(
         py: Python<'_>,
-        path: &Path,
+        path: &Location,
         position: u64,
         check_crc: bool,
         limits: &Limits,

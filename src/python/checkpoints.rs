@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use crate::log::checkpoint::{Checkpoint, EpochEntry, PartitionOffset};
 use crate::log::producer::{ProducerEntry, ProducerSnapshot};
 use crate::python::errors::OrRaise;
+use crate::python::location::Stores;
 use crate::store::LogFile;
 
 /// The state of a producer in a producer snapshot.
@@ -96,7 +97,8 @@ impl PyProducerSnapshot {
 impl PyProducerSnapshot {
     #[new]
     fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        let snapshot = py.detach(|| ProducerSnapshot::read(&path)).or_raise(py)?;
+        let location = Stores::default().locate(py, path.clone())?;
+        let snapshot = py.detach(|| ProducerSnapshot::read(&location)).or_raise(py)?;
         Ok(Self { path, snapshot })
     }
 
@@ -201,7 +203,8 @@ pub(crate) struct PyCheckpoint {
 impl PyCheckpoint {
     #[new]
     fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        let checkpoint = py.detach(|| Checkpoint::read(&path)).or_raise(py)?;
+        let location = Stores::default().locate(py, path.clone())?;
+        let checkpoint = py.detach(|| Checkpoint::read(&location)).or_raise(py)?;
         Ok(Self { path, checkpoint })
     }
 

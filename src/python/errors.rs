@@ -1,8 +1,6 @@
 //! kbat's errors as Python exceptions. The classes are written in Python (`kbat.errors`), so that they can have two
 //! bases and typed attributes.
 
-use std::path::Path;
-
 use pyo3::exceptions::{PyFileNotFoundError, PyOSError, PyPermissionError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -12,9 +10,6 @@ use crate::error::{Error, ErrorKind};
 
 /// The error of reading a directory on Linux, macOS and Windows.
 const EISDIR: i32 = 21;
-
-/// Added to the message of an error about a path that is a URL.
-const NO_URLS: &str = "; kbat takes paths, not URLs: mount or copy the file, or pass its bytes";
 
 /// The exception for an error.
 pub(crate) fn raise(py: Python<'_>, error: &Error) -> PyErr {
@@ -46,9 +41,6 @@ fn os_error(error: &Error, io: &std::io::Error) -> PyErr {
         // with errno and file name, Python picks FileNotFoundError, PermissionError and so on
         (Some(errno), Some(path)) => {
             let mut message = io_message(io);
-            if io.kind() == std::io::ErrorKind::NotFound && is_url(path) {
-                message.push_str(NO_URLS);
-            }
             if io.kind() == std::io::ErrorKind::IsADirectory {
                 message.push_str("; kbat.scan reads directories");
             }
@@ -58,12 +50,6 @@ fn os_error(error: &Error, io: &std::io::Error) -> PyErr {
         _ if io.kind() == std::io::ErrorKind::NotFound => PyFileNotFoundError::new_err(error.to_string()),
         _ => PyOSError::new_err(error.to_string()),
     }
-}
-
-fn is_url(path: &Path) -> bool {
-    path.to_str()
-        .and_then(|text| text.split_once("://"))
-        .is_some_and(|(scheme, _)| !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric()))
 }
 
 /// The system's message without Rust's "(os error 2)".

@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use crate::log::index::{AbortedTransaction, OffsetIndex, TimeIndex, TransactionIndex};
 use crate::num::usize_from_u64;
 use crate::python::errors::OrRaise;
+use crate::python::location::Stores;
 
 /// The offset index of a segment: the positions of some of its batches.
 ///
@@ -33,6 +34,7 @@ impl PyOffsetIndex {
     #[new]
     #[pyo3(signature = (path, base_offset=None))]
     fn new(py: Python<'_>, path: PathBuf, base_offset: Option<i64>) -> PyResult<Self> {
+        let path = Stores::default().locate(py, path)?;
         py.detach(|| OffsetIndex::open(&path, base_offset)).map(Self).or_raise(py)
     }
 
@@ -102,6 +104,7 @@ impl PyTimeIndex {
     #[new]
     #[pyo3(signature = (path, base_offset=None))]
     fn new(py: Python<'_>, path: PathBuf, base_offset: Option<i64>) -> PyResult<Self> {
+        let path = Stores::default().locate(py, path)?;
         py.detach(|| TimeIndex::open(&path, base_offset)).map(Self).or_raise(py)
     }
 
@@ -206,6 +209,7 @@ pub(crate) struct PyTransactionIndex(TransactionIndex);
 impl PyTransactionIndex {
     #[new]
     fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        let path = Stores::default().locate(py, path)?;
         py.detach(|| TransactionIndex::open(&path)).map(Self).or_raise(py)
     }
 

@@ -5,12 +5,14 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use crate::log::checkpoint::MetaProperties;
 use crate::log::{LogDirectory, OFFSET_CHECKPOINTS, PartitionLog, Segment, StrayDirectory};
 use crate::python::errors::OrRaise;
 use crate::python::html::{self, Table};
 use crate::python::limits::{PyLimits, or_default};
+use crate::python::location::Stores;
 use crate::python::partition::PyPartitionLog;
 use crate::python::segments::selection;
 
@@ -38,15 +40,20 @@ pub(crate) struct PyLogDirectory(LogDirectory);
 #[pymethods]
 impl PyLogDirectory {
     #[new]
-    #[pyo3(signature = (path, *, topics=None, partitions=None, limits=None))]
+    #[pyo3(
+        signature = (path, *, topics=None, partitions=None, limits=None, **stores),
+        text_signature = "(path, *, topics=None, partitions=None, limits=None, storage_options=None, store=None, encryption_keys=None)"
+    )]
     fn new(
         py: Python<'_>,
         path: PathBuf,
         topics: Option<&Bound<'_, PyAny>>,
         partitions: Option<&Bound<'_, PyAny>>,
         limits: Option<PyLimits>,
+        stores: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let (limits, selection) = (or_default(limits), selection(py, topics, partitions, "error")?);
+        let path = Stores::new("LogDirectory", stores)?.locate(py, path)?;
         let open = || {
             let mut directory = LogDirectory::open_with(&path, &limits)?;
             selection.check(directory.partitions().iter().filter_map(PartitionLog::topic_partition))?;

@@ -24,6 +24,7 @@ mod html;
 mod indexes;
 mod interrupt;
 mod limits;
+mod location;
 mod log;
 mod log_directory;
 mod parquet;

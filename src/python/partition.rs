@@ -11,6 +11,7 @@ use crate::python::errors::OrRaise;
 use crate::python::html::{self, Table};
 use crate::python::indexes::PyAbortedTransaction;
 use crate::python::limits::{PyLimits, limits_argument, or_default};
+use crate::python::location::{Stores, refuse_stored};
 use crate::python::places::{PyOffsetPlace, PyTimestampPlace};
 use crate::python::segment::{PySegment, scan_of};
 use crate::python::time::milliseconds;
@@ -45,9 +46,17 @@ pub(crate) struct PyPartitionLog(pub(crate) PartitionLog);
 #[pymethods]
 impl PyPartitionLog {
     #[new]
-    #[pyo3(signature = (directory, *, limits=None))]
-    fn new(py: Python<'_>, directory: PathBuf, limits: Option<PyLimits>) -> PyResult<Self> {
-        let limits = or_default(limits);
+    #[pyo3(
+        signature = (directory, *, limits=None, **stores),
+        text_signature = "(directory, *, limits=None, storage_options=None, store=None, encryption_keys=None)"
+    )]
+    fn new(
+        py: Python<'_>,
+        directory: PathBuf,
+        limits: Option<PyLimits>,
+        stores: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        let (directory, limits) = (Stores::new("PartitionLog", stores)?.locate(py, directory)?, or_default(limits));
         py.detach(|| PartitionLog::open_with(&directory, &limits)).map(Self).or_raise(py)
     }
 
@@ -190,8 +199,8 @@ impl PyPartitionLog {
 
     /// Scan the partition's records as Arrow columns: :func:`kbat.scan` with this directory as its source.
     #[pyo3(signature = (**options))]
-    fn scan<'py>(&self, py: Python<'py>, options: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyAny>> {
-        scan_of(py, self.directory(), options)
+    fn scan<'py>(slf: &Bound<'py, Self>, options: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyAny>> {
+        scan_of(slf.as_any(), options)
     }
 
     fn __len__(&self) -> usize {
@@ -218,6 +227,7 @@ impl PyPartitionLog {
 
     /// Supports pickling.
     fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<((OsString,), Bound<'py, PyDict>)> {
+        refuse_stored(self.0.location())?;
         Ok(((self.directory(),), limits_argument(py, self.0.limits())?))
     }
 }

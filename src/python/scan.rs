@@ -4,12 +4,13 @@ use std::str::FromStr;
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyTuple};
+use pyo3::types::{PyDict, PyString, PyTuple};
 
 use crate::arrow::{BatchColumn, Column, Isolation, OnCorrupt, ScanOptions, ScanSource, SegmentColumn, TimestampUnit};
 use crate::python::encode;
 use crate::python::errors::OrRaise;
 use crate::python::limits::{PyLimits, or_default};
+use crate::python::location::Stores;
 use crate::python::log::add_submodule;
 use crate::python::scan_class::PyScan;
 use crate::python::scan_pass::{PyArrowBatchIterator, PyScanStats};
@@ -94,8 +95,8 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
 ///     >>> kbat.scan("topic-0/", columns=["offset", "timestamp", "value"]).to_polars()
 #[pyfunction]
 #[pyo3(
-    signature = (source, *extra, columns=None, view="records", topics=None, partitions=None, replicas="error", start_offset=None, end_offset=None, start_timestamp=None, end_timestamp=None, isolation="read_uncommitted", include_control=false, check_crc=true, on_corrupt="fail", limits=None, topic=None, partition=None, timestamp_unit="ms", missing_timestamp=None, binary_view=false, max_rows=16384, max_bytes=1_048_576, leave_page_cache=false),
-    text_signature = "(source, *, columns=None, view='records', topics=None, partitions=None, replicas='error', start_offset=None, end_offset=None, start_timestamp=None, end_timestamp=None, isolation='read_uncommitted', include_control=False, check_crc=True, on_corrupt='fail', limits=None, topic=None, partition=None, timestamp_unit='ms', missing_timestamp=None, binary_view=False, max_rows=16384, max_bytes=1048576, leave_page_cache=False)"
+    signature = (source, *extra, columns=None, view="records", topics=None, partitions=None, replicas="error", start_offset=None, end_offset=None, start_timestamp=None, end_timestamp=None, isolation="read_uncommitted", include_control=false, check_crc=true, on_corrupt="fail", limits=None, topic=None, partition=None, timestamp_unit="ms", missing_timestamp=None, binary_view=false, max_rows=16384, max_bytes=1_048_576, leave_page_cache=false, **stores),
+    text_signature = "(source, *, columns=None, view='records', topics=None, partitions=None, replicas='error', start_offset=None, end_offset=None, start_timestamp=None, end_timestamp=None, isolation='read_uncommitted', include_control=False, check_crc=True, on_corrupt='fail', limits=None, topic=None, partition=None, timestamp_unit='ms', missing_timestamp=None, binary_view=False, max_rows=16384, max_bytes=1048576, leave_page_cache=False, storage_options=None, store=None, encryption_keys=None)"
 )]
 #[expect(
     clippy::too_many_arguments,
@@ -127,6 +128,7 @@ pub(crate) fn scan(
     max_rows: usize,
     max_bytes: usize,
     leave_page_cache: bool,
+    stores: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<PyScan> {
     if !extra.is_empty() {
         let message = "scan() takes one positional argument, the source; pass the others by keyword, such as \
@@ -168,7 +170,8 @@ pub(crate) fn scan(
     };
     check_bounds(&options)?;
     let (options, view) = with_columns(options, view, columns)?;
-    let sources = sources(source, &selection(source.py(), topics, partitions, replicas)?)?;
+    let stores = Stores::new("scan", stores)?;
+    let sources = sources(source, &selection(source.py(), topics, partitions, replicas)?, &stores)?;
     check_names(&sources, topic, partition)?;
     let sources = sources.into_iter().map(|source| source.or_topic_partition(topic, partition)).collect();
     Ok(PyScan::new(sources, view, options))

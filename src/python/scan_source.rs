@@ -5,22 +5,25 @@ use std::path::PathBuf;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyInt, PyList, PyTuple};
+use pyo3::types::{PyDict, PyInt, PyList, PyTuple};
 
 use crate::arrow::ScanSource;
 use crate::io::Location;
 use crate::plan::{Discovery, Selection, find_segments};
 use crate::python::errors::OrRaise;
 use crate::python::limits::{PyLimits, or_default};
-use crate::python::segments::{discovered, warn};
+use crate::python::location::Stores;
+use crate::python::partition::PyPartitionLog;
+use crate::python::segment::PySegment;
+use crate::python::segments::{PySegmentFile, discovered, warn};
 use crate::python::source::{Source, source};
 
 /// Sources of a `source` argument, in their order. All paths of a list are searched together, so that no segment is
 /// read twice.
-pub(crate) fn sources(object: &Bound<'_, PyAny>, selection: &Selection) -> PyResult<Vec<ScanSource>> {
+pub(crate) fn sources(object: &Bound<'_, PyAny>, selection: &Selection, stores: &Stores) -> PyResult<Vec<ScanSource>> {
     let py = object.py();
     let mut parts = Vec::new();
-    flatten(object, &mut parts)?;
+    flatten(object, stores, &mut parts)?;
     let paths: Vec<Location> = parts.iter().filter_map(|part| part.path().cloned()).collect();
     if paths.is_empty() && !parts.is_empty() && !selection.is_everything() {
         let message = "topics and partitions select directories and have no effect on buffers and parts of files";
@@ -54,30 +57,44 @@ impl Part {
     }
 }
 
-fn flatten(object: &Bound<'_, PyAny>, parts: &mut Vec<Part>) -> PyResult<()> {
-    if let Some(part) = file_part(object)? {
+fn flatten(object: &Bound<'_, PyAny>, stores: &Stores, parts: &mut Vec<Part>) -> PyResult<()> {
+    if let Some(part) = file_part(object, stores)? {
         parts.push(Part::Source(Box::new(part)));
     } else if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
         for item in object.try_iter()? {
-            flatten(&item?, parts)?;
+            flatten(&item?, stores, parts)?;
         }
+    } else if let Some(location) = opened(object) {
+        parts.push(Part::Path(location));
     } else {
         parts.push(match source(object)? {
             Source::Bytes(bytes) => Part::Source(Box::new(ScanSource::memory(bytes))),
-            Source::Path(path) => Part::Path(path.into()),
+            Source::Path(path) => Part::Path(stores.locate(object.py(), path)?),
         });
     }
     Ok(())
 }
 
+/// The location of a segment, a partition or a found segment, which knows its store.
+fn opened(object: &Bound<'_, PyAny>) -> Option<Location> {
+    if let Ok(segment) = object.cast::<PySegment>() {
+        return Some(segment.get().0.location().clone());
+    }
+    if let Ok(log) = object.cast::<PyPartitionLog>() {
+        return Some(log.get().0.location().clone());
+    }
+    object.cast::<PySegmentFile>().ok().map(|file| file.get().0.path.clone())
+}
+
 /// A tuple of a path and a range of bytes, as returned by [`split`]. Batches that begin in the range are read.
-fn file_part(object: &Bound<'_, PyAny>) -> PyResult<Option<ScanSource>> {
+fn file_part(object: &Bound<'_, PyAny>, stores: &Stores) -> PyResult<Option<ScanSource>> {
     let Ok(tuple) = object.cast::<PyTuple>() else { return Ok(None) };
     if tuple.len() != 3 || !tuple.get_item(1)?.is_instance_of::<PyInt>() {
         return Ok(None);
     }
     let (path, start, end): (PathBuf, u64, u64) = tuple.extract()?;
     let py = object.py();
+    let path = stores.locate(py, path)?;
     let segments = py.detach(|| find_segments(&path)).or_raise(py)?;
     match segments.as_slice() {
         [segment] if !path.is_dir() => Ok(Some(ScanSource::file(segment).within(start, end))),
@@ -102,18 +119,23 @@ fn file_part(object: &Bound<'_, PyAny>) -> PyResult<Option<ScanSource>> {
 ///     OSError: A path can't be read.
 ///     ValueError: A source is not a file, or ``max_bytes`` is less than 1.
 #[pyfunction]
-#[pyo3(signature = (source, max_bytes, *, limits=None))]
+#[pyo3(
+    signature = (source, max_bytes, *, limits=None, **stores),
+    text_signature = "(source, max_bytes, *, limits=None, storage_options=None, store=None, encryption_keys=None)"
+)]
 pub(crate) fn split(
     source: &Bound<'_, PyAny>,
     max_bytes: u64,
     limits: Option<PyLimits>,
+    stores: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Vec<(OsString, u64, u64)>> {
     if max_bytes == 0 {
         return Err(PyValueError::new_err("max_bytes must be 1 or more"));
     }
     let (py, limits) = (source.py(), or_default(limits));
     let mut parts = Vec::new();
-    for source in sources(source, &Selection::default())? {
+    let stores = Stores::new("split", stores)?;
+    for source in sources(source, &Selection::default(), &stores)? {
         let Some(path) = source.path().cloned() else {
             return Err(PyValueError::new_err("only files can be split into parts"));
         };

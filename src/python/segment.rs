@@ -11,6 +11,7 @@ use crate::python::batch::PyBatchIterator;
 use crate::python::errors::OrRaise;
 use crate::python::html::{self, Table};
 use crate::python::limits::{PyLimits, limits_argument, or_default};
+use crate::python::location::{Stores, refuse_stored};
 use crate::python::places::{PyOffsetPlace, PyTimestampPlace};
 use crate::python::time::{instant, milliseconds};
 use crate::store::LogFileKind;
@@ -39,9 +40,18 @@ pub(crate) struct PySegment(pub(crate) Segment);
 #[pymethods]
 impl PySegment {
     #[new]
-    #[pyo3(signature = (path, *, limits=None))]
-    fn new(py: Python<'_>, path: PathBuf, limits: Option<PyLimits>) -> PyResult<Self> {
-        Segment::open_with(&path, &or_default(limits)).map(Self).or_raise(py)
+    #[pyo3(
+        signature = (path, *, limits=None, **stores),
+        text_signature = "(path, *, limits=None, storage_options=None, store=None, encryption_keys=None)"
+    )]
+    fn new(
+        py: Python<'_>,
+        path: PathBuf,
+        limits: Option<PyLimits>,
+        stores: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        let (path, limits) = (Stores::new("Segment", stores)?.locate(py, path)?, or_default(limits));
+        py.detach(|| Segment::open_with(&path, &limits)).map(Self).or_raise(py)
     }
 
     /// Path of the ``.log`` file.
@@ -160,13 +170,13 @@ impl PySegment {
     ///     OSError: The file can't be read.
     #[pyo3(signature = (start_position=0, *, check_crc=true))]
     fn batches(&self, py: Python<'_>, start_position: u64, check_crc: bool) -> PyResult<PyBatchIterator> {
-        PyBatchIterator::open_at(py, self.0.path(), start_position, check_crc, self.0.limits())
+        PyBatchIterator::open_at(py, self.0.location(), start_position, check_crc, self.0.limits())
     }
 
     /// Scan the segment's records as Arrow columns: :func:`kbat.scan` with this segment as its source.
     #[pyo3(signature = (**options))]
-    fn scan<'py>(&self, py: Python<'py>, options: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyAny>> {
-        scan_of(py, self.path(), options)
+    fn scan<'py>(slf: &Bound<'py, Self>, options: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyAny>> {
+        scan_of(slf.as_any(), options)
     }
 
     fn __repr__(&self) -> String {
@@ -186,15 +196,15 @@ impl PySegment {
 
     /// Supports pickling.
     fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<((OsString,), Bound<'py, PyDict>)> {
+        refuse_stored(self.0.location())?;
         Ok(((self.path(),), limits_argument(py, self.0.limits())?))
     }
 }
 
-/// Calls `kbat.scan` with a path.
+/// Calls `kbat.scan` with a segment or partition.
 pub(crate) fn scan_of<'py>(
-    py: Python<'py>,
-    path: OsString,
+    source: &Bound<'py, PyAny>,
     options: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    py.import("kbat")?.getattr("scan")?.call((path,), options)
+    source.py().import("kbat")?.getattr("scan")?.call((source,), options)
 }

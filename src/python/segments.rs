@@ -5,16 +5,17 @@ use std::path::PathBuf;
 
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
+use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::io::Location;
 use crate::plan::{Discovery, Selection};
 use crate::python::errors::OrRaise;
+use crate::python::location::Stores;
 use crate::store::SegmentFile;
 
 /// A segment's ``.log`` file, as found by :func:`find_segments`.
 #[pyclass(frozen, name = "SegmentFile", module = "kbat")]
-pub(crate) struct PySegmentFile(SegmentFile);
+pub(crate) struct PySegmentFile(pub(crate) SegmentFile);
 
 #[pymethods]
 impl PySegmentFile {
@@ -74,30 +75,40 @@ impl PySegmentFile {
 ///     ValueError: The path has files but no segment, a topic or partition does not exist, or a partition is in several
 ///         directories.
 #[pyfunction]
-#[pyo3(signature = (path, *, topics=None, partitions=None, replicas="error"))]
+#[pyo3(
+    signature = (path, *, topics=None, partitions=None, replicas="error", **stores),
+    text_signature = "(path, *, topics=None, partitions=None, replicas='error', storage_options=None, store=None, encryption_keys=None)"
+)]
 pub(crate) fn find_segments(
     path: &Bound<'_, PyAny>,
     topics: Option<&Bound<'_, PyAny>>,
     partitions: Option<&Bound<'_, PyAny>>,
     replicas: &str,
+    stores: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Vec<PySegmentFile>> {
     let py = path.py();
-    let discovery = discovered(py, &paths(path)?, &selection(py, topics, partitions, replicas)?)?;
+    let stores = Stores::new("find_segments", stores)?;
+    let discovery = discovered(py, &paths(path, &stores)?, &selection(py, topics, partitions, replicas)?)?;
     warn(py, &discovery)?;
     Ok(discovery.into_segments().into_iter().map(PySegmentFile).collect())
 }
 
 /// Like ``kbat.find_segments``, but returns the warnings as a list of texts.
 #[pyfunction]
-#[pyo3(signature = (paths, *, topics=None, partitions=None, replicas="error"))]
+#[pyo3(
+    signature = (paths, *, topics=None, partitions=None, replicas="error", **stores),
+    text_signature = "(paths, *, topics=None, partitions=None, replicas='error', storage_options=None, store=None, encryption_keys=None)"
+)]
 pub(crate) fn discover(
     paths: &Bound<'_, PyAny>,
     topics: Option<&Bound<'_, PyAny>>,
     partitions: Option<&Bound<'_, PyAny>>,
     replicas: &str,
+    stores: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<(Vec<PySegmentFile>, Vec<String>)> {
     let py = paths.py();
-    let mut discovery = discovered(py, &self::paths(paths)?, &selection(py, topics, partitions, replicas)?)?;
+    let stores = Stores::new("discover", stores)?;
+    let mut discovery = discovered(py, &self::paths(paths, &stores)?, &selection(py, topics, partitions, replicas)?)?;
     let warnings = std::mem::take(&mut discovery.warnings);
     Ok((discovery.into_segments().into_iter().map(PySegmentFile).collect(), warnings))
 }
@@ -118,11 +129,12 @@ pub(crate) fn foreign_file(py: Python<'_>, path: PathBuf) -> PyResult<Option<&'s
 }
 
 /// A path or a list of paths.
-fn paths(object: &Bound<'_, PyAny>) -> PyResult<Vec<Location>> {
+fn paths(object: &Bound<'_, PyAny>, stores: &Stores) -> PyResult<Vec<Location>> {
+    let py = object.py();
     if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
-        return Ok(object.extract::<Vec<PathBuf>>()?.into_iter().map(Location::from).collect());
+        return object.extract::<Vec<PathBuf>>()?.into_iter().map(|path| stores.locate(py, path)).collect();
     }
-    Ok(vec![object.extract::<PathBuf>()?.into()])
+    Ok(vec![stores.locate(py, object.extract()?)?])
 }
 
 /// The segments of some paths, found with the GIL released.

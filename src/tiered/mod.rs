@@ -17,6 +17,7 @@
 
 pub mod aiven;
 pub mod choose;
+mod layout;
 pub mod local;
 pub mod metadata;
 mod name;

@@ -7,9 +7,11 @@ use std::path::PathBuf;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
-use crate::io::{Location, Progress};
+use crate::io::Progress;
 use crate::python::limits::{PyLimits, or_default};
+use crate::python::location::Stores;
 use crate::python::log::add_submodule;
 use crate::python::progress::run;
 use crate::python::segments::selection;
@@ -60,7 +62,10 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
 ///     >>> print(report)
 ///     >>> sys.exit(report.exit_code)
 #[pyfunction]
-#[pyo3(signature = (path, *, topics=None, partitions=None, limits=None, progress=None))]
+#[pyo3(
+    signature = (path, *, topics=None, partitions=None, limits=None, progress=None, **stores),
+    text_signature = "(path, *, topics=None, partitions=None, limits=None, progress=None, storage_options=None, store=None, encryption_keys=None)"
+)]
 fn verify(
     py: Python<'_>,
     path: PathBuf,
@@ -68,8 +73,9 @@ fn verify(
     partitions: Option<&Bound<'_, PyAny>>,
     limits: Option<PyLimits>,
     progress: Option<Py<PyAny>>,
+    stores: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<PyReport> {
-    let (location, limits) = (Location::from(path), or_default(limits));
+    let (location, limits) = (Stores::new("verify", stores)?.locate(py, path)?, or_default(limits));
     let selection = selection(py, topics, partitions, "error")?;
     let verify = |progress: &mut Progress<'_>| {
         if !selection.is_everything() {
@@ -107,7 +113,10 @@ fn verify(
 ///     >>> print(kbat.recover("orders-0", dry_run=True))
 ///     >>> kbat.recover("orders-0", "recovered/orders-0").end_offset
 #[pyfunction]
-#[pyo3(signature = (path, out=None, dry_run=false, *, in_place=false, index_interval_bytes=4096, limits=None, progress=None))]
+#[pyo3(
+    signature = (path, out=None, dry_run=false, *, in_place=false, index_interval_bytes=4096, limits=None, progress=None, **stores),
+    text_signature = "(path, out=None, dry_run=False, *, in_place=False, index_interval_bytes=4096, limits=None, progress=None, storage_options=None, store=None, encryption_keys=None)"
+)]
 #[expect(clippy::too_many_arguments, reason = "the keyword arguments of the Python signature")]
 fn recover(
     py: Python<'_>,
@@ -118,11 +127,13 @@ fn recover(
     index_interval_bytes: u64,
     limits: Option<PyLimits>,
     progress: Option<Py<PyAny>>,
+    stores: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<PyRepairReport> {
     if !dry_run && out.is_none() && !in_place {
         let message = "pass out, a directory for the recovered copy, or in_place=True to change the directory itself";
         return Err(PyValueError::new_err(message));
     }
+    let path = Stores::new("recover", stores)?.locate(py, path)?;
     let options = RecoverOptions { out, in_place, dry_run, index_interval_bytes, limits: or_default(limits) };
     run(py, progress, |_, progress| recover_partition(&path, &options, progress)).map(PyRepairReport)
 }
@@ -151,7 +162,10 @@ fn recover(
 ///     >>> for hole in kbat.salvage("orders-0", "saved/orders-0").dropped:
 ///     ...     print(hole.position, hole.length, hole.first_offset, hole.last_offset, hole.reason)
 #[pyfunction]
-#[pyo3(signature = (path, out, *, index_interval_bytes=4096, limits=None, progress=None))]
+#[pyo3(
+    signature = (path, out, *, index_interval_bytes=4096, limits=None, progress=None, **stores),
+    text_signature = "(path, out, *, index_interval_bytes=4096, limits=None, progress=None, storage_options=None, store=None, encryption_keys=None)"
+)]
 fn salvage(
     py: Python<'_>,
     path: PathBuf,
@@ -159,7 +173,9 @@ fn salvage(
     index_interval_bytes: u64,
     limits: Option<PyLimits>,
     progress: Option<Py<PyAny>>,
+    stores: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<PyRepairReport> {
+    let path = Stores::new("salvage", stores)?.locate(py, path)?;
     let options = SalvageOptions { index_interval_bytes, limits: or_default(limits) };
     run(py, progress, |_, progress| salvage_partition(&path, &out, &options, progress)).map(PyRepairReport)
 }

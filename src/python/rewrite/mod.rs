@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyDict};
 
 use crate::compression::{Compression, Scratch};
 use crate::format::frame::batches;
@@ -16,6 +16,7 @@ use crate::format::retain::{BatchRetention, RetainOptions, retain_records as ret
 use crate::python::convert::required_bytes;
 use crate::python::errors::OrRaise;
 use crate::python::limits::{PyLimits, or_default};
+use crate::python::location::Stores;
 use crate::python::progress::run;
 use crate::python::record::PyRecord;
 use crate::python::source::shared_bytes;
@@ -78,7 +79,10 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
 /// Example:
 ///     >>> kbat.compact("orders-0", "compacted/orders-0", include_active=True).dropped["superseded"]
 #[pyfunction]
-#[pyo3(signature = (path, out, *, delete_retention_ms=86_400_000, now_ms=None, first_dirty_offset=None, min_compaction_lag_ms=0, include_active=false, segment_bytes=1_073_741_824, index_interval_bytes=4096, max_index_bytes=10_485_760, producer_expiration_ms=None, max_map_bytes=134_217_728, check_crc=true, limits=None, progress=None))]
+#[pyo3(
+    signature = (path, out, *, delete_retention_ms=86_400_000, now_ms=None, first_dirty_offset=None, min_compaction_lag_ms=0, include_active=false, segment_bytes=1_073_741_824, index_interval_bytes=4096, max_index_bytes=10_485_760, producer_expiration_ms=None, max_map_bytes=134_217_728, check_crc=true, limits=None, progress=None, **stores),
+    text_signature = "(path, out, *, delete_retention_ms=86400000, now_ms=None, first_dirty_offset=None, min_compaction_lag_ms=0, include_active=False, segment_bytes=1073741824, index_interval_bytes=4096, max_index_bytes=10485760, producer_expiration_ms=None, max_map_bytes=134217728, check_crc=True, limits=None, progress=None, storage_options=None, store=None, encryption_keys=None)"
+)]
 #[expect(clippy::too_many_arguments, reason = "the keyword arguments of the Python signature")]
 fn compact(
     py: Python<'_>,
@@ -97,7 +101,9 @@ fn compact(
     check_crc: bool,
     limits: Option<PyLimits>,
     progress: Option<Py<PyAny>>,
+    stores: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<PyCompactReport> {
+    let path = Stores::new("compact", stores)?.locate(py, path)?;
     let options = CompactOptions {
         delete_retention_ms,
         now_ms,
@@ -141,7 +147,10 @@ fn compact(
 /// Example:
 ///     >>> kbat.filter("orders-0", "clean/orders-0", lambda record: b"alice" not in (record.value or b""))
 #[pyfunction]
-#[pyo3(signature = (path, out, predicate=None, *, drop_keys=None, index_interval_bytes=4096, max_index_bytes=10_485_760, check_crc=true, limits=None, progress=None))]
+#[pyo3(
+    signature = (path, out, predicate=None, *, drop_keys=None, index_interval_bytes=4096, max_index_bytes=10_485_760, check_crc=true, limits=None, progress=None, **stores),
+    text_signature = "(path, out, predicate=None, *, drop_keys=None, index_interval_bytes=4096, max_index_bytes=10485760, check_crc=True, limits=None, progress=None, storage_options=None, store=None, encryption_keys=None)"
+)]
 #[expect(clippy::too_many_arguments, reason = "the keyword arguments of the Python signature")]
 fn filter(
     py: Python<'_>,
@@ -154,7 +163,9 @@ fn filter(
     check_crc: bool,
     limits: Option<PyLimits>,
     progress: Option<Py<PyAny>>,
+    stores: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<PyFilterReport> {
+    let path = Stores::new("filter", stores)?.locate(py, path)?;
     if predicate.is_none() && drop_keys.is_none() {
         return Err(PyValueError::new_err("pass predicate, drop_keys or both"));
     }
@@ -221,7 +232,10 @@ fn keys_of(keys: &Bound<'_, PyAny>) -> PyResult<HashSet<Vec<u8>>> {
 /// Example:
 ///     >>> kbat.rewrite("orders-0", "small/orders-0", compression="zstd", level=19, batch_bytes=1 << 20)
 #[pyfunction]
-#[pyo3(signature = (path, out, *, compression=None, level=None, batch_bytes=None, magic=None, keep_producer_state=true, index_interval_bytes=4096, max_index_bytes=10_485_760, check_crc=true, limits=None, progress=None))]
+#[pyo3(
+    signature = (path, out, *, compression=None, level=None, batch_bytes=None, magic=None, keep_producer_state=true, index_interval_bytes=4096, max_index_bytes=10_485_760, check_crc=true, limits=None, progress=None, **stores),
+    text_signature = "(path, out, *, compression=None, level=None, batch_bytes=None, magic=None, keep_producer_state=True, index_interval_bytes=4096, max_index_bytes=10485760, check_crc=True, limits=None, progress=None, storage_options=None, store=None, encryption_keys=None)"
+)]
 #[expect(clippy::too_many_arguments, reason = "the keyword arguments of the Python signature")]
 fn rewrite(
     py: Python<'_>,
@@ -237,7 +251,9 @@ fn rewrite(
     check_crc: bool,
     limits: Option<PyLimits>,
     progress: Option<Py<PyAny>>,
+    stores: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<PyRewriteReport> {
+    let path = Stores::new("rewrite", stores)?.locate(py, path)?;
     let magic = magic
         .map(|magic| {
             u8::try_from(magic)

@@ -67,6 +67,11 @@ impl IndexExtents {
         })
     }
 
+    /// Whether there is a transaction index.
+    pub(crate) fn has_transaction(&self) -> bool {
+        self.transaction.is_some()
+    }
+
     /// Number of bytes of the `.indexes` object.
     #[must_use]
     pub fn object_len(&self) -> u64 {

@@ -1,0 +1,150 @@
+//! [`File`]: a file of a partition that is made of objects of tiered storage.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::io::{Location, ReadAt, Status, StatusKind, StoredFile};
+use crate::limits::Limits;
+use crate::num::{u64_of, usize_from_u64};
+use crate::tiered::aiven::{EncryptionKeys, Indexes, Manifest, Segment};
+
+/// Largest size of an `.indexes` object in bytes: more than the indexes of the largest segment.
+const MAX_INDEXES_LEN: usize = 1 << 28;
+
+/// A file.
+pub(super) enum File {
+    /// An object with another name.
+    Renamed(Location),
+    /// Bytes that no object contains.
+    Content(Arc<Vec<u8>>),
+    /// A segment of Aiven's plugin.
+    Log(Arc<Chunked>),
+    /// One of the files in an `.indexes` object.
+    Index(Arc<Chunked>, fn(&Indexes) -> &[u8]),
+    /// A part of another file.
+    Part(Box<File>, Range<u64>),
+}
+
+impl File {
+    pub(super) fn status(&self) -> Result<Status> {
+        let (len, modified) = match self {
+            Self::Renamed(location) => return location.status(),
+            Self::Content(bytes) => (u64_of(bytes.len()), None),
+            Self::Log(segment) => (segment.manifest.chunks.original_len(), segment.log.status()?.modified),
+            Self::Index(segment, part) => (u64_of(part(segment.indexes()?).len()), None),
+            Self::Part(file, range) => (range.end.saturating_sub(range.start), file.status()?.modified),
+        };
+        Ok(Status { kind: StatusKind::File, len, modified })
+    }
+
+    pub(super) fn open(&self) -> Result<Box<dyn StoredFile>> {
+        Ok(match self {
+            Self::Renamed(location) => Box::new(location.open()?),
+            Self::Content(bytes) => Box::new(Bytes(Arc::clone(bytes))),
+            Self::Log(segment) => Box::new(Opened(segment.open()?)),
+            Self::Index(segment, part) => Box::new(Bytes(Arc::new(part(segment.indexes()?).to_vec()))),
+            Self::Part(file, range) => Box::new(Part { file: file.open()?, range: range.clone() }),
+        })
+    }
+}
+
+/// The objects of a segment of Aiven's plugin.
+pub(super) struct Chunked {
+    pub(super) log: Location,
+    pub(super) indexes: Option<Location>,
+    pub(super) manifest_bytes: Vec<u8>,
+    pub(super) manifest: Manifest,
+    pub(super) keys: EncryptionKeys,
+    /// The segment while it is open, so that its readers share decoded chunks.
+    open: Mutex<Weak<Segment>>,
+    split: OnceLock<Indexes>,
+}
+
+impl Chunked {
+    pub(super) fn new(
+        log: Location,
+        indexes: Option<Location>,
+        manifest_bytes: Vec<u8>,
+        manifest: Manifest,
+        keys: EncryptionKeys,
+    ) -> Self {
+        Self { log, indexes, manifest_bytes, manifest, keys, open: Mutex::default(), split: OnceLock::new() }
+    }
+
+    fn open(&self) -> Result<Arc<Segment>> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(segment) = open.upgrade() {
+            return Ok(segment);
+        }
+        let log = Box::new(self.log.open()?);
+        let limits = Limits::default();
+        let segment = Arc::new(Segment::open(log, &self.manifest_bytes, &self.keys, &limits, self.log.path())?);
+        *open = Arc::downgrade(&segment);
+        Ok(segment)
+    }
+
+    pub(super) fn indexes(&self) -> Result<&Indexes> {
+        if let Some(split) = self.split.get() {
+            return Ok(split);
+        }
+        let Some(object) = &self.indexes else {
+            let message = "the .indexes object of this segment is missing".to_owned();
+            return Err(Error::new(ErrorKind::InvalidFile(message)).with_path(&self.log));
+        };
+        let split = self.open()?.indexes(&object.read_small(MAX_INDEXES_LEN)?)?;
+        Ok(self.split.get_or_init(|| split))
+    }
+}
+
+/// Bytes in memory.
+struct Bytes(Arc<Vec<u8>>);
+
+impl fmt::Debug for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes", self.0.len())
+    }
+}
+
+impl ReadAt for Bytes {
+    fn byte_len(&self) -> Result<u64> {
+        self.0.as_slice().byte_len()
+    }
+
+    fn read_bytes_at(&self, out: &mut [u8], position: u64) -> Result<usize> {
+        self.0.as_slice().read_bytes_at(out, position)
+    }
+}
+
+/// An open segment.
+#[derive(Debug)]
+struct Opened(Arc<Segment>);
+
+impl ReadAt for Opened {
+    fn byte_len(&self) -> Result<u64> {
+        self.0.byte_len()
+    }
+
+    fn read_bytes_at(&self, out: &mut [u8], position: u64) -> Result<usize> {
+        self.0.read_bytes_at(out, position)
+    }
+}
+
+/// A range of an open file.
+#[derive(Debug)]
+struct Part {
+    file: Box<dyn StoredFile>,
+    range: Range<u64>,
+}
+
+impl ReadAt for Part {
+    fn byte_len(&self) -> Result<u64> {
+        Ok(self.range.end.saturating_sub(self.range.start))
+    }
+
+    fn read_bytes_at(&self, out: &mut [u8], position: u64) -> Result<usize> {
+        let room = usize_from_u64(self.byte_len()?.saturating_sub(position)).min(out.len());
+        self.file.read_bytes_at(out.get_mut(..room).unwrap_or_default(), self.range.start.saturating_add(position))
+    }
+}

@@ -1,0 +1,219 @@
+//! Segments of tiered storage as the partition directories of a broker, so that everything that reads directories reads
+//! them too.
+//!
+//! A partition is presented as `<topic>-<partition>`, with the names that a broker gives to its files. Its segments are
+//! those that [`choose`](crate::tiered::choose()) selects; what it omits is in the warnings of the partition.
+
+mod file;
+mod partition;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::io::{Location, Status, StatusKind, Store, StoredFile};
+use crate::store::{LogFile, TopicPartition, parse_partition_directory};
+use crate::tiered::SegmentName;
+use crate::tiered::aiven::{EncryptionKeys, ObjectKind};
+use crate::tiered::local::{self, FileKind};
+use crate::tiered::name::split_id;
+use partition::{Objects, Partition};
+
+/// Directories below a location in which segments of tiered storage are searched.
+const SEARCH_DEPTH: usize = 5;
+/// Entries that are looked at before a location counts as one without tiered storage.
+const SEARCH_ENTRIES: usize = 2000;
+
+impl Location {
+    /// If this contains segments of tiered storage, returns a location that presents them as the partition directories
+    /// of a broker: of Aiven's plugin, decrypted with `keys`, and of Kafka's `LocalTieredStorage`. Returns any other
+    /// location unchanged.
+    ///
+    /// # Errors
+    /// I/O errors of listing; [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for keys without tiered
+    /// storage, for a topic with several ids, and for directories with segments of a broker and of tiered storage.
+    pub fn with_layout(self, keys: &EncryptionKeys) -> Result<Self> {
+        if !self.exists() {
+            // the path of a partition or file as it is presented
+            for parent in [self.directory(), self.directory().directory()] {
+                if parent.is_dir() && is_tiered(&parent)? {
+                    let presented = parent.with_layout_of_directory(keys)?.sibling(self.path());
+                    return Ok(if presented.exists() { presented } else { self });
+                }
+            }
+        }
+        self.with_layout_of_directory(keys)
+    }
+
+    fn with_layout_of_directory(self, keys: &EncryptionKeys) -> Result<Self> {
+        let found = if is_tiered(&self)? { collect(&self)? } else { BTreeMap::new() };
+        if found.is_empty() {
+            if keys.is_empty() {
+                return Ok(self);
+            }
+            let message = "encryption_keys have no effect: no segment of Aiven's plugin is here";
+            return Err(Error::argument(message).with_path(&self));
+        }
+        let mut partitions = BTreeMap::new();
+        for ((partition, _), (directory, objects)) in found {
+            let name = format!("{}-{}", partition.topic, partition.partition);
+            let new = Partition::new(objects, keys.clone());
+            if let Some((other, _)) = partitions.insert(self.path().join(&name), (directory.clone(), new)) {
+                let message = format!(
+                    "partition {name} is here with two topic ids, since the topic was created again: name {} or {}",
+                    other.display(),
+                    directory.display()
+                );
+                return Err(Error::argument(message).with_path(&self));
+            }
+        }
+        // a location inside a single partition is that partition
+        let only = partitions.iter().next().filter(|_| partitions.len() == 1);
+        let path = match only {
+            Some((path, _)) if is_partition(&self) => path.clone(),
+            _ => self.path().to_path_buf(),
+        };
+        let partitions = partitions.into_iter().map(|(path, (_, partition))| (path, partition)).collect();
+        let files = TieredFiles { root: self.path().to_path_buf(), partitions };
+        Ok(Self::in_store(path, Arc::new(files)))
+    }
+}
+
+/// Whether this is the directory of one partition in a layout of tiered storage.
+fn is_partition(location: &Location) -> bool {
+    let absolute = location.absolute();
+    local::Directory::parse(absolute.name()).is_some() || aiven_partition(&absolute).is_some()
+}
+
+/// The partition of a directory `<topic>-<topic id>/<partition>`.
+fn aiven_partition(directory: &Location) -> Option<(TopicPartition, String)> {
+    let number = directory.name();
+    let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    let partition = number.parse().ok().filter(|_| is_number)?;
+    let parent = directory.directory();
+    let (topic, id) = split_id(parent.name())?;
+    Some((TopicPartition { topic: topic.to_owned(), partition }, id.to_string()))
+}
+
+/// The segment and kind of a file of tiered storage.
+fn parse(name: &str) -> Option<(SegmentName, &str)> {
+    let (stem, suffix) = name.split_at_checked(name.find('.')?)?;
+    let is_known = ObjectKind::ALL.iter().any(|kind| kind.suffix() == suffix)
+        || FileKind::ALL.iter().any(|kind| kind.suffix() == suffix);
+    Some((SegmentName::parse(stem).filter(|_| is_known)?, suffix))
+}
+
+/// Whether a location contains tiered storage, judging by names. Directories of a broker are recognized at once.
+fn is_tiered(location: &Location) -> Result<bool> {
+    if !location.is_dir() {
+        return Ok(false);
+    }
+    let mut pending = vec![(location.clone(), SEARCH_DEPTH)];
+    let mut seen = 0_usize;
+    while let Some((directory, depth)) = pending.pop() {
+        for entry in directory.entries()? {
+            seen = seen.saturating_add(1);
+            if parse(entry.name()).is_some() {
+                return Ok(true);
+            }
+            if LogFile::parse(entry.name()).is_some() || parse_partition_directory(entry.name()).is_some() {
+                return Ok(false);
+            }
+            if depth > 0 && !entry.name().starts_with('.') && entry.is_dir() {
+                pending.push((entry, depth.saturating_sub(1)));
+            }
+        }
+        if seen > SEARCH_ENTRIES {
+            return Ok(false);
+        }
+    }
+    Ok(false)
+}
+
+/// The segments of each partition and topic id, with the partition's directory.
+type Found = BTreeMap<(TopicPartition, String), (Location, BTreeMap<SegmentName, Objects>)>;
+
+fn collect(location: &Location) -> Result<Found> {
+    let mut found = Found::new();
+    let mut pending = vec![location.clone()];
+    while let Some(directory) = pending.pop() {
+        let absolute = directory.absolute();
+        let named = local::Directory::parse(absolute.name())
+            .map(|parsed| (parsed.partition, parsed.topic_id.to_string()))
+            .or_else(|| aiven_partition(&absolute));
+        for entry in directory.entries()? {
+            if let Some((segment, suffix)) = parse(entry.name()) {
+                let Some(named) = &named else {
+                    let message = "this segment of tiered storage is in a directory whose name is not that of a \
+                                   partition, <topic>-<partition>-<topic id> or <topic>-<topic id>/<partition>";
+                    return Err(Error::argument(message).with_path(&entry));
+                };
+                let suffix = suffix.to_owned();
+                let (_, segments) = found.entry(named.clone()).or_insert_with(|| (directory.clone(), BTreeMap::new()));
+                segments.entry(segment).or_default().insert(suffix, entry);
+            } else if LogFile::parse(entry.name()).is_some() {
+                let message = "segments of a broker and of tiered storage are in this location: name one of them";
+                return Err(Error::argument(message).with_path(&entry));
+            } else if !entry.name().starts_with('.') && entry.is_dir() {
+                pending.push(entry);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// The partitions of tiered storage as directories.
+struct TieredFiles {
+    root: PathBuf,
+    partitions: BTreeMap<PathBuf, Partition>,
+}
+
+impl fmt::Debug for TieredFiles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TieredFiles").field("root", &self.root).finish_non_exhaustive()
+    }
+}
+
+impl TieredFiles {
+    /// The file at a path.
+    fn file(&self, path: &Path) -> Result<&file::File> {
+        let found = path.parent().and_then(|parent| self.partitions.get(parent)).zip(path.file_name());
+        let file = match found {
+            Some((partition, name)) => partition.files()?.get(name.to_str().unwrap_or_default()),
+            None => None,
+        };
+        file.ok_or_else(|| Error::from(std::io::Error::from(std::io::ErrorKind::NotFound)).with_path(path))
+    }
+}
+
+impl Store for TieredFiles {
+    fn status(&self, path: &Path) -> Result<Status> {
+        if path == self.root || self.partitions.contains_key(path) {
+            return Ok(Status { kind: StatusKind::Directory, len: 0, modified: None });
+        }
+        self.file(path)?.status()
+    }
+
+    fn list(&self, directory: &Path) -> Result<Vec<PathBuf>> {
+        if let Some(partition) = self.partitions.get(directory) {
+            return Ok(partition.files()?.keys().map(|name| directory.join(name)).collect());
+        }
+        if directory == self.root {
+            return Ok(self.partitions.keys().cloned().collect());
+        }
+        Err(Error::from(std::io::Error::from(std::io::ErrorKind::NotFound)).with_path(directory))
+    }
+
+    fn open(&self, path: &Path) -> Result<Box<dyn StoredFile>> {
+        self.file(path)?.open()
+    }
+
+    fn warnings(&self, directory: &Path) -> Result<Vec<String>> {
+        match self.partitions.get(directory) {
+            Some(partition) => Ok(partition.warnings()?.to_vec()),
+            None => Ok(Vec::new()),
+        }
+    }
+}
