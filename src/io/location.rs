@@ -312,6 +312,19 @@ impl Location {
     }
 }
 
+/// Refuses to write to a URL, which would become a directory with a name such as `s3:`.
+///
+/// # Errors
+/// [`ErrorKind::InvalidArgument`].
+pub(crate) fn refuse_url(path: &Path) -> Result<()> {
+    let scheme = path.to_str().and_then(|text| text.split_once("://")).map(|(scheme, _)| scheme);
+    if scheme.is_some_and(|scheme| scheme.len() > 1 && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric())) {
+        let message = "kbat writes to the file system only: name a directory there, and copy it to the store";
+        return Err(Error::argument(message).with_path(path));
+    }
+    Ok(())
+}
+
 /// The directory of a path; for a bare name, the current directory.
 pub(crate) fn directory_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))

@@ -3,7 +3,7 @@
 
 pub(crate) mod atomic;
 mod file;
-mod location;
+pub(crate) mod location;
 pub(crate) mod lock;
 mod page_cache;
 pub(crate) mod progress;

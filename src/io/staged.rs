@@ -9,7 +9,7 @@ use std::time::SystemTime;
 
 use crate::error::{Error, Result};
 use crate::io::atomic::{sync_directory, sync_directory_of, with_added_extension};
-use crate::io::location::directory_of;
+use crate::io::location::{directory_of, refuse_url};
 use crate::io::lock::DirectoryLock;
 
 /// Part of the name of an incomplete file or directory.
@@ -114,6 +114,7 @@ impl StagedDirectory {
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) if `path` is not empty or is inside `source`;
     /// I/O errors.
     pub(crate) fn create(source: &Path, path: &Path) -> Result<Self> {
+        refuse_url(path)?;
         let is_empty = match fs::read_dir(path) {
             Ok(mut entries) => entries.next().is_none(),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => true,

@@ -25,6 +25,7 @@ pub use keys::PartitionBy;
 pub use options::{ParquetCompression, ParquetOptions};
 
 use crate::error::{Error, Result};
+use crate::io::location::refuse_url;
 use keys::Keys;
 use part::{Part, PausedFile, failure, make_directory_of};
 
@@ -83,6 +84,7 @@ impl ParquetWriter {
     /// from the number of columns, a compression level that does not exist.
     pub fn new(target: impl AsRef<Path>, schema: &Schema, options: ParquetOptions) -> Result<Self> {
         let target = target.as_ref();
+        refuse_url(target)?;
         options.check_stem()?;
         let keys = Keys::new(schema, &options.partition_by)?;
         let kept = schema.project(keys.kept()).map_err(|error| Error::argument(error.to_string()))?;

@@ -36,6 +36,12 @@ use crate::python::source::{Source, source};
 ///     source: A bytes-like object (``bytes`` are used in place, others copied) or the path of a ``.log`` file.
 ///     check_crc: Whether iterating a batch checks its checksum and those of the v0 and v1 messages in it.
 ///     limits: Bounds on untrusted input.
+///     storage_options: How to open the store of a URL, with the names of object_store, such as
+///         ``{"access_key_id": ..., "region": ..., "endpoint": ...}``. Default: the environment, such as
+///         ``AWS_ACCESS_KEY_ID``, or the role of the machine.
+///     store: A store of obstore; paths are relative to it.
+///     encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
+///         function that returns the PEM text of an id.
 ///
 /// Raises:
 ///     CorruptError: While iterating, if the bytes at the current position are not a valid batch. ``skip_batch()``

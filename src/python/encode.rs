@@ -12,6 +12,7 @@ use crate::python::arrow_input::{ArrowInput, Batches, arrow_input};
 use crate::python::builder::timestamp_type as parse_timestamp_type;
 use crate::python::errors::OrRaise;
 use crate::python::exclusive::Exclusive;
+use crate::python::time::milliseconds;
 
 /// Encode Arrow data to record batches, as one ``bytes`` object.
 ///
@@ -31,7 +32,7 @@ pub(crate) fn encode<'py>(
     batch_bytes: usize,
     batch_rows: Option<usize>,
     base_offset: Option<i64>,
-    timestamp: Option<i64>,
+    timestamp: Option<&Bound<'_, PyAny>>,
     timestamp_type: &str,
     log_append_time: Option<i64>,
     producer_id: i64,
@@ -49,7 +50,7 @@ pub(crate) fn encode<'py>(
         batch_bytes,
         batch_rows,
         base_offset,
-        timestamp,
+        timestamp: timestamp.map(milliseconds).transpose()?,
         timestamp_type: parse_timestamp_type(timestamp_type)?,
         log_append_time: checked_log_append_time(timestamp_type, log_append_time)?,
         producer_id,
@@ -125,7 +126,7 @@ pub(crate) fn encode_batches(
     batch_bytes: usize,
     batch_rows: Option<usize>,
     base_offset: Option<i64>,
-    timestamp: Option<i64>,
+    timestamp: Option<&Bound<'_, PyAny>>,
     timestamp_type: &str,
     log_append_time: Option<i64>,
     producer_id: i64,
@@ -143,7 +144,7 @@ pub(crate) fn encode_batches(
         batch_bytes,
         batch_rows,
         base_offset,
-        timestamp,
+        timestamp: timestamp.map(milliseconds).transpose()?,
         timestamp_type: parse_timestamp_type(timestamp_type)?,
         log_append_time: checked_log_append_time(timestamp_type, log_append_time)?,
         producer_id,

@@ -26,6 +26,12 @@ type Offsets = HashMap<(String, i32), i64>;
 ///     topics: Only these topics: names, or patterns with ``*``, ``?`` and ``[...]``. Default: all.
 ///     partitions: Only partitions with these numbers. Default: all.
 ///     limits: Bounds on untrusted input, for everything read from the directory.
+///     storage_options: How to open the store of a URL, with the names of object_store, such as
+///         ``{"access_key_id": ..., "region": ..., "endpoint": ...}``. Default: the environment, such as
+///         ``AWS_ACCESS_KEY_ID``, or the role of the machine.
+///     store: A store of obstore; paths are relative to it.
+///     encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
+///         function that returns the PEM text of an id.
 ///
 /// Raises:
 ///     OSError: The directory can't be read. Subdirectories that are not live partitions are in ``stray``.

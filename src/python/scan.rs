@@ -85,6 +85,12 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
 ///         Kafka batch boundary.
 ///     leave_page_cache: Whether to drop the pages that reading adds to the page cache, for machines on which a
 ///         broker runs. Pages that were cached before are kept. Slower; no effect outside Linux.
+///     storage_options: How to open the store of a URL, with the names of object_store, such as
+///         ``{"access_key_id": ..., "region": ..., "endpoint": ...}``. Default: the environment, such as
+///         ``AWS_ACCESS_KEY_ID``, or the role of the machine.
+///     store: A store of obstore; paths are relative to it.
+///     encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
+///         function that returns the PEM text of an id.
 ///
 /// Raises:
 ///     OSError: The path can't be read.

@@ -39,7 +39,26 @@ pub(crate) fn sources(object: &Bound<'_, PyAny>, selection: &Selection, stores: 
             Part::Path(_) => all.extend(ScanSource::files(&locations.next().unwrap_or_default())),
         }
     }
+    refuse_overlaps(&all)?;
     Ok(all)
+}
+
+/// Refuses parts of a file that overlap, since records would be read twice.
+fn refuse_overlaps(sources: &[ScanSource]) -> PyResult<()> {
+    if sources.iter().all(|source| source.window == (0, u64::MAX)) {
+        return Ok(());
+    }
+    let window = |source: &ScanSource| Some((source.path()?.resolved(), source.window.0, source.window.1));
+    let mut windows: Vec<_> = sources.iter().filter_map(window).collect();
+    windows.sort();
+    for ((path, start, end), (next_path, next_start, next_end)) in windows.iter().zip(windows.iter().skip(1)) {
+        if path == next_path && next_start < end && start < end && next_start < next_end {
+            let message =
+                format!("two parts of {} contain byte {next_start}: records would be read twice", path.display());
+            return Err(PyValueError::new_err(message));
+        }
+    }
+    Ok(())
 }
 
 /// One item of a `source` argument.
@@ -110,6 +129,12 @@ fn file_part(object: &Bound<'_, PyAny>, stores: &Stores) -> PyResult<Option<Scan
 ///     source: The path of a ``.log`` file, a partition directory or a log directory, a pattern, or a list of these.
 ///     max_bytes: Maximum bytes of a part. A larger batch is a part of its own.
 ///     limits: Bounds on untrusted input.
+///     storage_options: How to open the store of a URL, with the names of object_store, such as
+///         ``{"access_key_id": ..., "region": ..., "endpoint": ...}``. Default: the environment, such as
+///         ``AWS_ACCESS_KEY_ID``, or the role of the machine.
+///     store: A store of obstore; paths are relative to it.
+///     encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
+///         function that returns the PEM text of an id.
 ///
 /// Returns:
 ///     Path, first byte and byte after the last one of each part. A segment that may still grow is split at its

@@ -24,6 +24,12 @@ use crate::store::LogFileKind;
 /// Args:
 ///     path: The ``.log`` file, named after its base offset.
 ///     limits: Bounds on untrusted input.
+///     storage_options: How to open the store of a URL, with the names of object_store, such as
+///         ``{"access_key_id": ..., "region": ..., "endpoint": ...}``. Default: the environment, such as
+///         ``AWS_ACCESS_KEY_ID``, or the role of the machine.
+///     store: A store of obstore; paths are relative to it.
+///     encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
+///         function that returns the PEM text of an id.
 ///
 /// Raises:
 ///     OSError: The file can't be read.

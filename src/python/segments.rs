@@ -65,6 +65,12 @@ impl PySegmentFile {
 ///     partitions: Only partitions with these numbers. Default: all.
 ///     replicas: What to do if a partition is in several directories: ``"error"`` raises an error, ``"longest"``
 ///         uses the directory with the largest range of offsets.
+///     storage_options: How to open the store of a URL, with the names of object_store, such as
+///         ``{"access_key_id": ..., "region": ..., "endpoint": ...}``. Default: the environment, such as
+///         ``AWS_ACCESS_KEY_ID``, or the role of the machine.
+///     store: A store of obstore; paths are relative to it.
+///     encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
+///         function that returns the PEM text of an id.
 ///
 /// Returns:
 ///     Each segment once, sorted by topic, partition and base offset within each path. Nothing, with a warning, for

@@ -7,15 +7,12 @@ import errno
 import gzip
 import os
 import pickle
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 import kbat
 from data import DATA, build, patched, records_of, with_right_crc
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ATTRIBUTES = ["kind", "position", "base_offset", "record", "field", "path"]
 
@@ -131,14 +128,21 @@ def test_missing_file_is_file_not_found(tmp_path: Path) -> None:
         assert str(raised.value) == f"[Errno 2] No such file or directory: '{path}'"
 
 
-def test_url_is_told_to_be_no_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(FileNotFoundError, match="takes paths, not URLs: mount or copy the file") as raised:
-        kbat.scan("s3://bucket/orders-0")
-    assert raised.value.filename == "s3://bucket/orders-0"
-    (tmp_path / "s3:" / "bucket").mkdir(parents=True)
-    monkeypatch.chdir(tmp_path)
-    with pytest.warns(UserWarning, match="s3://bucket is empty"):
-        assert kbat.find_segments("s3://bucket") == []  # a path that looks like one
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("ftp://host/orders-0", "ftp:// is not a known scheme; use file, s3,"),
+        (Path("s3://bucket/orders-0"), "pathlib removes a slash from URLs; pass the URL as a str"),
+    ],
+)
+def test_url_that_names_no_store_is_refused(path: str | Path, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        kbat.scan(path)
+
+
+def test_file_url_is_a_path(tmp_path: Path) -> None:
+    with pytest.warns(UserWarning, match="is empty"):
+        assert kbat.find_segments(f"file://{tmp_path}") == []
 
 
 def test_directory_is_no_file(tmp_path: Path) -> None:
@@ -215,3 +219,18 @@ def test_errors_of_control_records_are_where_the_record_is(tmp_path: Path) -> No
     assert (error.position, error.base_offset, error.record) == (len(prefix) + 61, 500, 0)
     assert error.path == str(tmp_path / "control.log")
     assert error.field == "control_type"
+
+
+def test_url_is_no_target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    log = DATA / "corpus" / "codec-lz4"
+    target = "s3://bucket/out"
+    for write in (
+        lambda: kbat.salvage(log, target),
+        lambda: kbat.rewrite(log, target, compression="none"),
+        lambda: kbat.write_parquet(kbat.scan(log), target),
+        lambda: kbat.LogWriter(target),
+    ):
+        with pytest.raises(ValueError, match="writes to the file system only"):
+            write()
+    assert list(tmp_path.iterdir()) == []

@@ -150,3 +150,15 @@ def test_a_first_offset_far_into_a_segment_reads_little(tmp_path: Path) -> None:
     batches = kbat.scan(path, start_offset=900, columns=["offset"], max_rows=1).to_batches()
     assert next(batches)["offset"].to_pylist() == [900]
     assert batches.stats.bytes_read < len(data) // 20, "payloads before it are not read"
+
+
+def test_parts_that_overlap_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "batches.bin"
+    batches = [build(base_offset=index) for index in range(4)]
+    path.write_bytes(b"".join(batches))
+    end = len(batches[0])
+    for source in ([(path, 0, end + 1), (path, end, 2 * end)], [path, (path, 0, end)], [(path, 0, end)] * 2):
+        with pytest.raises(ValueError, match=f"two parts of .*{path.name} contain byte"):
+            kbat.scan(source)
+    rows = kbat.scan([(path, 0, end), (path, end, 4 * end)], columns=["offset"]).to_pyarrow()
+    assert rows["offset"].to_pylist() == [0, 1, 2, 3]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -451,3 +452,17 @@ def test_generated_rows_come_back(rows: list[dict[str, Any]], compression: Any, 
             batch.last_offset,
             batch.record_count,
         )
+
+
+def test_seconds_for_all_rows_are_refused() -> None:
+    table = pa.table({"value": pa.array([b"c"], pa.binary())})
+    with pytest.raises(ValueError, match="looks like seconds"):
+        kbat.encode(table, timestamp=1_700_000_000)
+
+
+def test_a_time_for_all_rows_is_written_in_every_usual_form() -> None:
+    table = pa.table({"value": pa.array([b"a"], pa.binary())})
+    expected = kbat.encode(table, timestamp=1_700_000_000_000)
+    assert kbat.encode(table, timestamp="2023-11-14T22:13:20Z") == expected
+    moment = dt.datetime(2023, 11, 14, 22, 13, 20, tzinfo=dt.UTC)
+    assert kbat.encode(table, timestamp=moment) == expected

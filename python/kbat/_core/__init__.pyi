@@ -3,7 +3,7 @@
 
 import datetime as dt
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, Self, TypeAlias, final
 
 from typing_extensions import Buffer
@@ -11,6 +11,7 @@ from typing_extensions import Buffer
 _Source: TypeAlias = Buffer | str | os.PathLike[str]
 _Compression: TypeAlias = Literal["none", "gzip", "snappy", "lz4", "zstd"]
 _TimestampType: TypeAlias = Literal["CreateTime", "LogAppendTime"]
+_EncryptionKeys: TypeAlias = Mapping[str, str | os.PathLike[str]] | Callable[[str], str | None]
 _Time: TypeAlias = int | dt.datetime | str  # noqa: PYI047 -- the submodules use it
 _HeaderKey: TypeAlias = str | Buffer
 _HeaderValue: TypeAlias = Buffer | None
@@ -36,7 +37,15 @@ __all__ = [
 
 __version__: str
 
-def read_batches(source: _Source, *, check_crc: bool = True, limits: Limits | None = None) -> BatchIterator:
+def read_batches(
+    source: _Source,
+    *,
+    check_crc: bool = True,
+    limits: Limits | None = None,
+    storage_options: Mapping[str, object] | None = None,
+    store: object | None = None,
+    encryption_keys: _EncryptionKeys | None = None,
+) -> BatchIterator:
     """Iterate over the batches of a buffer or a file, of any message format and in any order.
 
     Only headers are parsed, although the whole file is read into memory; ``scan(view="batches")`` reads only the
@@ -47,6 +56,12 @@ def read_batches(source: _Source, *, check_crc: bool = True, limits: Limits | No
         source: A bytes-like object (``bytes`` are used in place, others copied) or the path of a ``.log`` file.
         check_crc: Whether iterating a batch checks its checksum and those of the v0 and v1 messages in it.
         limits: Bounds on untrusted input.
+        storage_options: How to open the store of a URL, with the names of object_store, such as
+            ``{"access_key_id": ..., "region": ..., "endpoint": ...}``. Default: the environment, such as
+            ``AWS_ACCESS_KEY_ID``, or the role of the machine.
+        store: A store of obstore; paths are relative to it.
+        encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
+            function that returns the PEM text of an id.
 
     Raises:
         CorruptError: While iterating, if the bytes at the current position are not a valid batch. ``skip_batch()``
@@ -388,6 +403,9 @@ def find_segments(
     topics: str | Iterable[str] | None = None,
     partitions: int | Iterable[int] | None = None,
     replicas: Literal["error", "longest"] = "error",
+    storage_options: Mapping[str, object] | None = None,
+    store: object | None = None,
+    encryption_keys: _EncryptionKeys | None = None,
 ) -> list[SegmentFile]:
     """Find the segments at a path: a ``.log`` file, a partition directory, a log directory, or a pattern.
 
@@ -400,6 +418,12 @@ def find_segments(
         partitions: Only partitions with these numbers. Default: all.
         replicas: What to do if a partition is in several directories: ``"error"`` raises an error, ``"longest"``
             uses the directory with the largest range of offsets.
+        storage_options: How to open the store of a URL, with the names of object_store, such as
+            ``{"access_key_id": ..., "region": ..., "endpoint": ...}``. Default: the environment, such as
+            ``AWS_ACCESS_KEY_ID``, or the role of the machine.
+        store: A store of obstore; paths are relative to it.
+        encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
+            function that returns the PEM text of an id.
 
     Returns:
         Each segment once, sorted by topic, partition and base offset within each path. Nothing, with a warning, for

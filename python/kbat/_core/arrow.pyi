@@ -2,7 +2,7 @@
 """Read records, batches and segments as Arrow columns, and encode Arrow data."""
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, Protocol, Self, TypeAlias, final
 
 import pandas as pd
@@ -10,10 +10,12 @@ import polars as pl
 import pyarrow as pa
 from typing_extensions import Buffer
 
-from kbat._core import Limits, _Compression, _Time, _TimestampType
+from kbat._core import Limits, SegmentFile, _Compression, _EncryptionKeys, _Time, _TimestampType
+from kbat._core.log import PartitionLog, Segment
 
 _Path: TypeAlias = str | os.PathLike[str]
 _Part: TypeAlias = tuple[_Path, int, int]
+_Opened: TypeAlias = Segment | PartitionLog | SegmentFile
 
 __all__ = [
     "ArrowBatchIterator",
@@ -28,7 +30,7 @@ __all__ = [
 ]
 
 def scan(
-    source: Buffer | _Path | _Part | Sequence[Buffer | _Path | _Part],
+    source: Buffer | _Path | _Part | _Opened | Sequence[Buffer | _Path | _Part | _Opened],
     *,
     columns: Iterable[str] | None = None,
     view: Literal["records", "batches", "segments"] = "records",
@@ -52,6 +54,9 @@ def scan(
     max_rows: int = 16384,
     max_bytes: int = 1048576,
     leave_page_cache: bool = False,
+    storage_options: Mapping[str, object] | None = None,
+    store: object | None = None,
+    encryption_keys: _EncryptionKeys | None = None,
 ) -> Scan:
     """Read records, batches or segments of buffers, files and directories as Arrow columns.
 
@@ -104,6 +109,12 @@ def scan(
             Kafka batch boundary.
         leave_page_cache: Whether to drop the pages that reading adds to the page cache, for machines on which a
             broker runs. Pages that were cached before are kept. Slower; no effect outside Linux.
+        storage_options: How to open the store of a URL, with the names of object_store, such as
+            ``{"access_key_id": ..., "region": ..., "endpoint": ...}``. Default: the environment, such as
+            ``AWS_ACCESS_KEY_ID``, or the role of the machine.
+        store: A store of obstore; paths are relative to it.
+        encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
+            function that returns the PEM text of an id.
 
     Raises:
         OSError: The path can't be read.
@@ -115,7 +126,13 @@ def scan(
     """
 
 def split(
-    source: _Path | _Part | Sequence[_Path | _Part], max_bytes: int, *, limits: Limits | None = None
+    source: _Path | _Part | Sequence[_Path | _Part],
+    max_bytes: int,
+    *,
+    limits: Limits | None = None,
+    storage_options: Mapping[str, object] | None = None,
+    store: object | None = None,
+    encryption_keys: _EncryptionKeys | None = None,
 ) -> list[tuple[str, int, int]]:
     """Split segments into parts of about equal size, each of which is a source for :func:`scan`.
 
@@ -125,6 +142,12 @@ def split(
         source: The path of a ``.log`` file, a partition directory or a log directory, a pattern, or a list of these.
         max_bytes: Maximum bytes of a part. A larger batch is a part of its own.
         limits: Bounds on untrusted input.
+        storage_options: How to open the store of a URL, with the names of object_store, such as
+            ``{"access_key_id": ..., "region": ..., "endpoint": ...}``. Default: the environment, such as
+            ``AWS_ACCESS_KEY_ID``, or the role of the machine.
+        store: A store of obstore; paths are relative to it.
+        encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
+            function that returns the PEM text of an id.
 
     Returns:
         Path, first byte and byte after the last one of each part. A segment that may still grow is split at its
@@ -348,7 +371,7 @@ def encode(
     batch_bytes: int = 131072,
     batch_rows: int | None = None,
     base_offset: int | None = None,
-    timestamp: int | None = None,
+    timestamp: _Time | None = None,
     timestamp_type: _TimestampType = "CreateTime",
     log_append_time: int | None = None,
     producer_id: int = -1,
@@ -375,7 +398,7 @@ def encode_batches(
     batch_bytes: int = 131072,
     batch_rows: int | None = None,
     base_offset: int | None = None,
-    timestamp: int | None = None,
+    timestamp: _Time | None = None,
     timestamp_type: _TimestampType = "CreateTime",
     log_append_time: int | None = None,
     producer_id: int = -1,

@@ -2,10 +2,10 @@
 """Files that accompany a segment: indexes, producer snapshots, checkpoints."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, Self, TypeAlias, final
 
-from kbat._core import SegmentFile
+from kbat._core import SegmentFile, _EncryptionKeys
 
 _Path: TypeAlias = str | os.PathLike[str]
 
@@ -356,6 +356,9 @@ def discover(
     topics: str | Iterable[str] | None = None,
     partitions: int | Iterable[int] | None = None,
     replicas: Literal["error", "longest"] = "error",
+    storage_options: Mapping[str, object] | None = None,
+    store: object | None = None,
+    encryption_keys: _EncryptionKeys | None = None,
 ) -> tuple[list[SegmentFile], list[str]]:
     """Like ``kbat.find_segments``, but returns the warnings as a list of texts."""
 

@@ -2,10 +2,10 @@
 """Segments, their indexes, partitions and log directories."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal, Self, final
 
-from kbat._core import BatchIterator, Limits, _Time
+from kbat._core import BatchIterator, Limits, _EncryptionKeys, _Time
 from kbat._core.arrow import Scan
 from kbat._core.files import AbortedTransaction
 
@@ -90,6 +90,12 @@ class Segment:
     Args:
         path: The ``.log`` file, named after its base offset.
         limits: Bounds on untrusted input.
+        storage_options: How to open the store of a URL, with the names of object_store, such as
+            ``{"access_key_id": ..., "region": ..., "endpoint": ...}``. Default: the environment, such as
+            ``AWS_ACCESS_KEY_ID``, or the role of the machine.
+        store: A store of obstore; paths are relative to it.
+        encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
+            function that returns the PEM text of an id.
 
     Raises:
         OSError: The file can't be read.
@@ -101,7 +107,15 @@ class Segment:
         >>> next(iter(segment.batches(place.position)))
     """
 
-    def __new__(cls, path: str | os.PathLike[str], *, limits: Limits | None = None) -> Self: ...
+    def __new__(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        limits: Limits | None = None,
+        storage_options: Mapping[str, object] | None = None,
+        store: object | None = None,
+        encryption_keys: _EncryptionKeys | None = None,
+    ) -> Self: ...
     @property
     def path(self) -> str:
         """Path of the ``.log`` file."""
@@ -200,6 +214,12 @@ class PartitionLog:
     Args:
         directory: The partition directory. Topic and partition come from its name.
         limits: Bounds on untrusted input, for everything read from the directory.
+        storage_options: How to open the store of a URL, with the names of object_store, such as
+            ``{"access_key_id": ..., "region": ..., "endpoint": ...}``. Default: the environment, such as
+            ``AWS_ACCESS_KEY_ID``, or the role of the machine.
+        store: A store of obstore; paths are relative to it.
+        encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
+            function that returns the PEM text of an id.
 
     Raises:
         OSError: The directory can't be read.
@@ -212,7 +232,15 @@ class PartitionLog:
         318
     """
 
-    def __new__(cls, directory: str | os.PathLike[str], *, limits: Limits | None = None) -> Self: ...
+    def __new__(
+        cls,
+        directory: str | os.PathLike[str],
+        *,
+        limits: Limits | None = None,
+        storage_options: Mapping[str, object] | None = None,
+        store: object | None = None,
+        encryption_keys: _EncryptionKeys | None = None,
+    ) -> Self: ...
     @property
     def directory(self) -> str:
         """Path of the directory."""
@@ -328,6 +356,12 @@ class LogDirectory:
         topics: Only these topics: names, or patterns with ``*``, ``?`` and ``[...]``. Default: all.
         partitions: Only partitions with these numbers. Default: all.
         limits: Bounds on untrusted input, for everything read from the directory.
+        storage_options: How to open the store of a URL, with the names of object_store, such as
+            ``{"access_key_id": ..., "region": ..., "endpoint": ...}``. Default: the environment, such as
+            ``AWS_ACCESS_KEY_ID``, or the role of the machine.
+        store: A store of obstore; paths are relative to it.
+        encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
+            function that returns the PEM text of an id.
 
     Raises:
         OSError: The directory can't be read. Subdirectories that are not live partitions are in ``stray``.
@@ -345,6 +379,9 @@ class LogDirectory:
         topics: str | Iterable[str] | None = None,
         partitions: int | Iterable[int] | None = None,
         limits: Limits | None = None,
+        storage_options: Mapping[str, object] | None = None,
+        store: object | None = None,
+        encryption_keys: _EncryptionKeys | None = None,
     ) -> Self: ...
     @property
     def path(self) -> str:

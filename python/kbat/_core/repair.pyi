@@ -2,10 +2,10 @@
 """Verify, recover and salvage damaged logs, and rebuild indexes."""
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, TypeAlias, final
 
-from kbat._core import Limits
+from kbat._core import Limits, _EncryptionKeys
 
 _Path: TypeAlias = str | os.PathLike[str]
 _ProgressCallback: TypeAlias = Callable[[int, int], object]
@@ -29,6 +29,9 @@ def verify(
     partitions: int | Iterable[int] | None = None,
     limits: Limits | None = None,
     progress: _ProgressCallback | None = None,
+    storage_options: Mapping[str, object] | None = None,
+    store: object | None = None,
+    encryption_keys: _EncryptionKeys | None = None,
 ) -> Report:
     """Verify a ``.log`` file with its indexes, a partition directory, or a log directory with its partitions.
 
@@ -42,6 +45,12 @@ def verify(
         partitions: In a log directory, only partitions with these numbers. Default: all.
         limits: Bounds on untrusted input.
         progress: Called with the bytes done and the total bytes, every few megabytes.
+        storage_options: How to open the store of a URL, with the names of object_store, such as
+            ``{"access_key_id": ..., "region": ..., "endpoint": ...}``. Default: the environment, such as
+            ``AWS_ACCESS_KEY_ID``, or the role of the machine.
+        store: A store of obstore; paths are relative to it.
+        encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
+            function that returns the PEM text of an id.
 
     Raises:
         LimitError: A batch is longer than ``limits.batch_len``. Other exceeded limits are findings of kind
@@ -64,6 +73,9 @@ def recover(
     index_interval_bytes: int = 4096,
     limits: Limits | None = None,
     progress: _ProgressCallback | None = None,
+    storage_options: Mapping[str, object] | None = None,
+    store: object | None = None,
+    encryption_keys: _EncryptionKeys | None = None,
 ) -> RepairReport:
     """Recover a partition directory as a broker does when it starts after an unclean shutdown.
 
@@ -81,6 +93,12 @@ def recover(
         index_interval_bytes: Bytes between two index entries, the topic's ``index.interval.bytes``.
         limits: Bounds on untrusted input.
         progress: Called with the bytes done and the total bytes, every few megabytes.
+        storage_options: How to open the store of a URL, with the names of object_store, such as
+            ``{"access_key_id": ..., "region": ..., "endpoint": ...}``. Default: the environment, such as
+            ``AWS_ACCESS_KEY_ID``, or the role of the machine.
+        store: A store of obstore; paths are relative to it.
+        encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
+            function that returns the PEM text of an id.
 
     Raises:
         ValueError: Neither or both of ``out`` and ``in_place`` are set, ``out`` is not empty, there is no segment, a
@@ -100,6 +118,9 @@ def salvage(
     index_interval_bytes: int = 4096,
     limits: Limits | None = None,
     progress: _ProgressCallback | None = None,
+    storage_options: Mapping[str, object] | None = None,
+    store: object | None = None,
+    encryption_keys: _EncryptionKeys | None = None,
 ) -> RepairReport:
     """Keep every whole batch of a file or partition directory, including those that ``recover`` would drop.
 
@@ -115,6 +136,12 @@ def salvage(
         index_interval_bytes: Bytes between two index entries.
         limits: Bounds on untrusted input.
         progress: Called with the bytes done and the total bytes, every few megabytes.
+        storage_options: How to open the store of a URL, with the names of object_store, such as
+            ``{"access_key_id": ..., "region": ..., "endpoint": ...}``. Default: the environment, such as
+            ``AWS_ACCESS_KEY_ID``, or the role of the machine.
+        store: A store of obstore; paths are relative to it.
+        encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
+            function that returns the PEM text of an id.
 
     Raises:
         ValueError: ``out`` is not empty, or there is no segment.

@@ -2,12 +2,12 @@
 """Rewrite a partition directory into a new one: compaction, filtering, recompression."""
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, TypeAlias, final
 
 from typing_extensions import Buffer
 
-from kbat._core import Limits, Record
+from kbat._core import Limits, Record, _EncryptionKeys
 
 _Path: TypeAlias = str | os.PathLike[str]
 _Compression: TypeAlias = Literal["none", "gzip", "snappy", "lz4", "zstd"]
@@ -41,6 +41,9 @@ def compact(
     check_crc: bool = True,
     limits: Limits | None = None,
     progress: _ProgressCallback | None = None,
+    storage_options: Mapping[str, object] | None = None,
+    store: object | None = None,
+    encryption_keys: _EncryptionKeys | None = None,
 ) -> CompactReport:
     """Compact a partition into a new directory, as a broker's cleaner does.
 
@@ -66,6 +69,12 @@ def compact(
         check_crc: Whether checksums are checked.
         limits: Bounds on untrusted input.
         progress: Called with the bytes done and the total bytes, every few megabytes.
+        storage_options: How to open the store of a URL, with the names of object_store, such as
+            ``{"access_key_id": ..., "region": ..., "endpoint": ...}``. Default: the environment, such as
+            ``AWS_ACCESS_KEY_ID``, or the role of the machine.
+        store: A store of obstore; paths are relative to it.
+        encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
+            function that returns the PEM text of an id.
 
     Raises:
         ValueError: ``out`` is not empty, ``path`` contains no segment, or the keys need more than 256 times
@@ -88,6 +97,9 @@ def filter(  # noqa: A001 - as kbat.filter
     check_crc: bool = True,
     limits: Limits | None = None,
     progress: _ProgressCallback | None = None,
+    storage_options: Mapping[str, object] | None = None,
+    store: object | None = None,
+    encryption_keys: _EncryptionKeys | None = None,
 ) -> FilterReport:
     """Write a partition without some of its records into a new directory, for example to delete one user's data.
 
@@ -106,6 +118,12 @@ def filter(  # noqa: A001 - as kbat.filter
         check_crc: Whether checksums are checked.
         limits: Bounds on untrusted input.
         progress: Called with the bytes done and the total bytes, every few megabytes.
+        storage_options: How to open the store of a URL, with the names of object_store, such as
+            ``{"access_key_id": ..., "region": ..., "endpoint": ...}``. Default: the environment, such as
+            ``AWS_ACCESS_KEY_ID``, or the role of the machine.
+        store: A store of obstore; paths are relative to it.
+        encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
+            function that returns the PEM text of an id.
 
     Raises:
         ValueError: ``predicate`` and ``drop_keys`` are both missing, ``out`` is not empty, or ``path`` contains no
@@ -162,6 +180,9 @@ def rewrite(
     check_crc: bool = True,
     limits: Limits | None = None,
     progress: _ProgressCallback | None = None,
+    storage_options: Mapping[str, object] | None = None,
+    store: object | None = None,
+    encryption_keys: _EncryptionKeys | None = None,
 ) -> RewriteReport:
     """Rewrite a partition into a new directory with another codec, batch size or message format.
 
@@ -183,6 +204,12 @@ def rewrite(
         check_crc: Whether checksums are checked.
         limits: Bounds on untrusted input.
         progress: Called with the bytes done and the total bytes, every few megabytes.
+        storage_options: How to open the store of a URL, with the names of object_store, such as
+            ``{"access_key_id": ..., "region": ..., "endpoint": ...}``. Default: the environment, such as
+            ``AWS_ACCESS_KEY_ID``, or the role of the machine.
+        store: A store of obstore; paths are relative to it.
+        encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
+            function that returns the PEM text of an id.
 
     Raises:
         ValueError: Options contradict each other, ``out`` is not empty, ``path`` contains no segment, or a

@@ -6,17 +6,24 @@ import errno
 import functools
 import os
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 import kbat
 from kbat._core.files import discover
+from kbat.spark.stores import named_as_option, scheme_of
 from kbat.spark.topics import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from kbat.spark.options import ReadOptions
+
+
+_NO_STORAGE = (
+    "no option storage.<name> is set, so credentials are those of the environment; kbat.spark.read uses the session's "
+    "spark.hadoop.fs.s3a.* settings, and format(\"kbat\") those that the session had at kbat.spark.register(spark)"
+)
 
 
 @dataclass(frozen=True)
@@ -30,7 +37,7 @@ class Segment:
 
 @dataclass(frozen=True)
 class Log:
-    """The segments of one partition in one directory, in their order, and the limits for reading them.
+    """The segments of one partition in one directory, in their order, and how to open and read them.
 
     With `is_labelled`, topic and partition are those of options, not of the directory's name.
     """
@@ -40,6 +47,7 @@ class Log:
     segments: tuple[Segment, ...]
     limits: kbat.Limits | None = None
     is_labelled: bool = False
+    keywords: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def is_named(self) -> bool:
@@ -49,11 +57,26 @@ class Log:
     @functools.cached_property
     def on_disk(self) -> kbat.PartitionLog:
         """The directory, opened for searches. Raises `OSError` if it no longer exists."""
-        return kbat.PartitionLog(self.directory, limits=self.limits)
+        return kbat.PartitionLog(self.directory, limits=self.limits, **self.keywords)
+
+    def opened(self, path: str) -> kbat.Segment:
+        """Open one of the segments. Raises `ValueError` if the file is not named after its base offset."""
+        return self._stored.get(path) or kbat.Segment(path, limits=self.limits, **self.keywords)
+
+    @property
+    def sources(self) -> list[str | kbat.Segment]:
+        """The segments for `kbat.scan`."""
+        return [self._stored.get(segment.path, segment.path) for segment in self.segments]
+
+    @functools.cached_property
+    def _stored(self) -> dict[str, kbat.Segment]:
+        """The segments by path if they are not in a file system: these need no further listing to be opened."""
+        is_local = not scheme_of(self.directory) and os.path.isdir(self.directory)  # noqa: PTH112 -- strings in
+        return {} if is_local else {segment.path: segment for segment in self.on_disk.segments}
 
     def __getstate__(self) -> dict[str, object]:
         """Pickle without the opened directory."""
-        return {name: value for name, value in self.__dict__.items() if name != "on_disk"}
+        return {name: value for name, value in self.__dict__.items() if name not in {"on_disk", "_stored"}}
 
 
 def list_logs(options: ReadOptions, *, is_complete: bool = True, is_stream: bool = False) -> list[Log]:
@@ -66,13 +89,13 @@ def list_logs(options: ReadOptions, *, is_complete: bool = True, is_stream: bool
 
     Raises:
         FileNotFoundError: A path that does not exist.
-        ValueError: A path that is not in a local file system or has no segments but other content, a partition in two
+        ValueError: A path with an unknown scheme, options of a store without effect, a path that has no segments but other content, a partition in two
             directories, an option `topic` or `partition` without effect, a topic or partition that is not found.
     """
     found: dict[tuple[TopicPartition, str], dict[str, Segment]] = {}
     labelled: set[tuple[TopicPartition, str]] = set()
     directories: dict[tuple[TopicPartition, str], str] = {}
-    resolved = functools.cache(os.path.realpath)
+    resolved = functools.cache(_resolved)
     files, texts = _segment_files(options, is_complete=is_complete)
     for text in () if is_stream else texts:
         warnings.warn(f"kbat: {text}; the read has no rows of it", stacklevel=3)
@@ -84,25 +107,29 @@ def list_logs(options: ReadOptions, *, is_complete: bool = True, is_stream: bool
             labelled.add(key)
         segment = Segment(os.path.join(directory, name), file.size, file.base_offset)  # noqa: PTH118 -- strings in, strings out
         found.setdefault(key, {}).setdefault(name, segment)
-    limits = options.limits
+    limits, keywords = options.limits, options.keywords
     return [
-        Log(key[0], directories[key], _in_order(segments.values()), limits, key in labelled)
+        Log(key[0], directories[key], _in_order(segments.values()), limits, key in labelled, keywords)
         for key, segments in found.items()
     ]
 
 
+def _resolved(directory: str) -> str:
+    return directory if scheme_of(directory) else os.path.realpath(directory)
+
+
 def _segment_files(options: ReadOptions, *, is_complete: bool) -> tuple[list[kbat.SegmentFile], list[str]]:
     """Return the files of the partitions that are read, and warnings."""
-    paths = [local_path(path) for path in options.all_paths]
+    paths, keywords = list(options.all_paths), options.keywords
     subscription = options.subscription
     try:
-        files, texts = _discover(paths, options.replicas)
+        files, texts = _discover(paths, options.replicas, keywords)
     except ValueError:
         if not subscription:
             raise
-        files, texts = _discover(paths, "longest")
+        files, texts = _discover(paths, "longest", keywords)
         topics = {file.topic for file in files if file.topic and subscription.takes(_partition_of(file, options))}
-        _check_replicas(paths, sorted(topics))
+        _check_replicas(paths, sorted(topics), keywords)
     _check_effect(files, options)
     if is_complete:
         subscription.check(_partition_of(file, options) for file in files)
@@ -113,22 +140,27 @@ def _segment_files(options: ReadOptions, *, is_complete: bool) -> tuple[list[kba
 
 
 def _discover(
-    paths: list[str], replicas: str, topics: list[str] | None = None
+    paths: list[str], replicas: str, keywords: Mapping[str, Any], topics: list[str] | None = None
 ) -> tuple[list[kbat.SegmentFile], list[str]]:
     try:
-        return discover(paths, topics=topics, replicas=cast("Any", replicas))
+        return discover(paths, topics=topics, replicas=cast("Any", replicas), **keywords)
+    except ValueError as error:
+        raise named_as_option(error) from None
     except OSError as error:
-        if error.errno not in {None, errno.ENOENT}:
+        is_stored = any(scheme_of(path) for path in paths)
+        if is_stored and "storage_options" not in keywords:
+            error.add_note(_NO_STORAGE)
+        if error.errno not in {None, errno.ENOENT} or (is_stored and not isinstance(error, FileNotFoundError)):
             raise
         what = f"nothing is at {error.filename}" if error.filename else str(error)
         message = f"kbat: {what}; a path is a .log file, a partition directory, a log directory or a glob of them"
         raise FileNotFoundError(message) from None
 
 
-def _check_replicas(paths: list[str], topics: list[str]) -> None:
+def _check_replicas(paths: list[str], topics: list[str], keywords: Mapping[str, Any]) -> None:
     """Raise `ValueError` if a partition of these topics is in two directories; other topics do not matter."""
     try:
-        _discover(paths, "error", topics) if topics else None
+        _discover(paths, "error", keywords, topics) if topics else None
     except ValueError as error:
         if "several directories" in str(error):  # and not: a location has none of these topics
             raise
@@ -159,16 +191,3 @@ def _in_order(segments: Iterable[Segment]) -> tuple[Segment, ...]:
     """Return segments by base offset; those without one are last."""
     return tuple(sorted(segments, key=lambda segment: (segment.base_offset is None, segment.base_offset or 0)))
 
-
-def local_path(path: str) -> str:
-    """Return the absolute path of a path or `file:` URL."""
-    scheme, colon, rest = path.partition(":")
-    if colon and scheme.lower() == "file":
-        path = "/" + rest.lstrip("/")
-    elif colon and rest.startswith("/") and scheme.isalnum():
-        message = (
-            f"kbat: {path} is not in a local file system; "
-            "every task opens files by a path that all machines have: mount or copy it"
-        )
-        raise ValueError(message)
-    return os.path.abspath(os.path.expanduser(path))  # noqa: PTH100, PTH111 -- strings in, strings out

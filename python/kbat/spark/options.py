@@ -9,8 +9,8 @@ refused: wrong rows are worse than an error.
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import kbat
 from kbat.spark import values
@@ -28,8 +28,8 @@ from kbat.spark.bounds import (
     parse_timestamps,
 )
 from kbat.spark.intervals import Interval
-from kbat.spark.listing import local_path
 from kbat.spark.schema import column_named, default_columns
+from kbat.spark.stores import Pairs, local_path, location, storage_for
 from kbat.spark.table import option, option_names, parse_table
 from kbat.spark.topics import Subscription, TopicPartition, parse_assign, parse_pattern, parse_topics
 
@@ -43,10 +43,28 @@ class ReadOptions:
     """The options of one `spark.read.format("kbat")`. A field's metadata has the option's name, parser and text."""
 
     path: tuple[str, ...] = option(
-        "path", values.parse_path, "a .log file, a partition directory, a log directory, or a glob of them", default=()
+        "path", values.parse_path, "a .log file, a partition directory, a log directory, or a glob of them; or the URL of one in a store", default=()
     )
     paths: tuple[str, ...] = option(
         "paths", values.parse_paths, "several paths, as a JSON list; load([...]) sets it", default=()
+    )
+    storage: Pairs = option(
+        "storage.<name>",
+        values.parse_text,
+        "how to open the store of a URL, with the names of object_store, such as storage.endpoint, "
+        "storage.access_key_id, storage.secret_access_key; default: for s3:// and s3a:// the session's "
+        "spark.hadoop.fs.s3a.* settings, in kbat.spark.read and after kbat.spark.register; then the environment, or the "
+        "role of the machine",
+        default=(),
+        is_secret=True,
+    )
+    encryption_keys: Pairs = option(
+        "encryptionKeys",
+        values.parse_pairs,
+        "the PEM files of private keys by their ids, as JSON, for segments that Aiven's plugin has encrypted: "
+        '{"key1": "/keys/key1.pem"}; every machine must have the files',
+        default=(),
+        is_secret=True,
     )
     subscribe: tuple[str, ...] | None = option(
         "subscribe", parse_topics, "the topics to read, separated by commas; default: all"
@@ -202,6 +220,7 @@ class ReadOptions:
     record_count: int | None = option("maxRecordCount", values.parse_count, "the maximum records of one batch")
     header_count: int | None = option("maxHeaderCount", values.parse_count, "the maximum headers of one record")
     ignored: tuple[str, ...] = ()
+    session_storage: Pairs = field(default=(), repr=False)
 
     @property
     def all_paths(self) -> tuple[str, ...]:
@@ -211,7 +230,14 @@ class ReadOptions:
                 'kbat: no path; write .load("/path/to/log.dir"): a log directory, a partition directory or a .log file'
             )
             raise ValueError(message)
-        return self.path + self.paths
+        return tuple(location(path) for path in self.path + self.paths)
+
+    @property
+    def keywords(self) -> dict[str, Any]:
+        """The keyword arguments with which kbat opens the paths. Raises `ValueError` for options without effect."""
+        storage = storage_for(self.all_paths, self.storage, self.session_storage)
+        given = {"storage_options": dict(storage), "encryption_keys": dict(self.encryption_keys)}
+        return {name: value for name, value in given.items() if value}
 
     @property
     def subscription(self) -> Subscription:
@@ -307,8 +333,8 @@ _REFUSED = {
 }
 
 
-def parse_options(given: Mapping[str, str]) -> ReadOptions:
-    """Parse the options of a read, whatever the case of their names.
+def parse_options(given: Mapping[str, str], session_storage: Pairs = ()) -> ReadOptions:
+    """Parse the options of a read, whatever the case of their names; `session_storage` as `s3a_settings` returns it.
 
     Raises `ValueError` that names the option and its possible values, or the option to use instead.
     """
@@ -322,7 +348,7 @@ def parse_options(given: Mapping[str, str]) -> ReadOptions:
     _check_strategies(options)
     _check_columns(options)
     _check_view(options)
-    return replace(options, ignored=ignored)
+    return replace(options, ignored=ignored, session_storage=session_storage)
 
 
 def _is_of_a_connection(name: str) -> bool:

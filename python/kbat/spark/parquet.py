@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import kbat
 from kbat.spark.fast import PackedTasks, planned
 from kbat.spark.job import remove_job
-from kbat.spark.listing import local_path
 from kbat.spark.plan import Piece
 from kbat.spark.rows import RowReader, advising, check_sizes
+from kbat.spark.stores import local_path
 from kbat.spark.tally import Tally
 from kbat.spark.worker import settle
 

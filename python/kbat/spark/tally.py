@@ -12,7 +12,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kbat.spark.listing import local_path
+from kbat.spark.stores import local_path
+
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

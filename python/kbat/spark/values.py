@@ -153,6 +153,18 @@ def parse_paths(text: str) -> tuple[str, ...]:
     return tuple(paths)
 
 
+def parse_pairs(text: str) -> tuple[tuple[str, str], ...]:
+    """Parse a JSON object of texts."""
+    try:
+        pairs = json.loads(text)
+    except ValueError:
+        pairs = None
+    if not isinstance(pairs, dict) or not all(isinstance(value, str) and value for value in pairs.values()):
+        message = 'must be JSON of ids and paths, like {"key1": "/keys/key1.pem"}'
+        raise ValueError(message)
+    return tuple(pairs.items())
+
+
 def parse_names(text: str) -> tuple[str, ...]:
     """Parse names separated by commas."""
     names = tuple(name.strip() for name in text.split(",") if name.strip())

@@ -41,8 +41,8 @@ import kbat
 from kbat.spark import values
 from kbat.spark.commit import CommitOptions, Fragment, commit_fragments, finish_commits, is_committed
 from kbat.spark.job import remove_job
-from kbat.spark.listing import local_path
 from kbat.spark.options import warn_of_broker_options
+from kbat.spark.stores import local_path, scheme_of
 from kbat.spark.table import option, parse_table
 from kbat.spark.topics import TopicPartition, parse_topic
 
@@ -119,6 +119,10 @@ class WriteOptions:
 
 def parse_write_options(given: Mapping[str, str]) -> WriteOptions:
     """Parse the options of a write. Raises `ValueError` that names the option and its values."""
+    path = next((text for name, text in given.items() if name.lower() == "path"), "")
+    if scheme_of(path):
+        message = f"kbat: {path} is in a store, and rows are only written to a file system: save there, then upload it"
+        raise ValueError(message)
     known = ("kafka.compression.type", "kafka.batch.size")
     ignored = [name for name in given if name.lower().startswith("kafka.") and name.lower() not in known]
     warn_of_broker_options(ignored)

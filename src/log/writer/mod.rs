@@ -34,6 +34,7 @@ use crate::format::frame::batches;
 use crate::format::header::NO_PRODUCER_ID;
 use crate::format::size::{NewHeader, batch_len_bound, record_len};
 use crate::io::atomic::sync_directory;
+use crate::io::location::refuse_url;
 use crate::io::lock::DirectoryLock;
 use crate::limits::Limits;
 use crate::num::{u64_of, usize_from_u64};
@@ -98,6 +99,7 @@ impl LogWriter {
     pub fn open(directory: impl AsRef<Path>, options: LogWriterOptions) -> Result<Self> {
         let directory = directory.as_ref();
         options.validate()?;
+        refuse_url(directory)?;
         open::create_directory(directory)?;
         let lock = DirectoryLock::acquire(directory)?;
         let opened = open::open(directory, &options)?;

@@ -50,6 +50,12 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
 ///     partitions: In a log directory, only partitions with these numbers. Default: all.
 ///     limits: Bounds on untrusted input.
 ///     progress: Called with the bytes done and the total bytes, every few megabytes.
+///     storage_options: How to open the store of a URL, with the names of object_store, such as
+///         ``{"access_key_id": ..., "region": ..., "endpoint": ...}``. Default: the environment, such as
+///         ``AWS_ACCESS_KEY_ID``, or the role of the machine.
+///     store: A store of obstore; paths are relative to it.
+///     encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
+///         function that returns the PEM text of an id.
 ///
 /// Raises:
 ///     LimitError: A batch is longer than ``limits.batch_len``. Other exceeded limits are findings of kind
@@ -102,6 +108,12 @@ fn verify(
 ///     index_interval_bytes: Bytes between two index entries, the topic's ``index.interval.bytes``.
 ///     limits: Bounds on untrusted input.
 ///     progress: Called with the bytes done and the total bytes, every few megabytes.
+///     storage_options: How to open the store of a URL, with the names of object_store, such as
+///         ``{"access_key_id": ..., "region": ..., "endpoint": ...}``. Default: the environment, such as
+///         ``AWS_ACCESS_KEY_ID``, or the role of the machine.
+///     store: A store of obstore; paths are relative to it.
+///     encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
+///         function that returns the PEM text of an id.
 ///
 /// Raises:
 ///     ValueError: Neither or both of ``out`` and ``in_place`` are set, ``out`` is not empty, there is no segment, a
@@ -152,6 +164,12 @@ fn recover(
 ///     index_interval_bytes: Bytes between two index entries.
 ///     limits: Bounds on untrusted input.
 ///     progress: Called with the bytes done and the total bytes, every few megabytes.
+///     storage_options: How to open the store of a URL, with the names of object_store, such as
+///         ``{"access_key_id": ..., "region": ..., "endpoint": ...}``. Default: the environment, such as
+///         ``AWS_ACCESS_KEY_ID``, or the role of the machine.
+///     store: A store of obstore; paths are relative to it.
+///     encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
+///         function that returns the PEM text of an id.
 ///
 /// Raises:
 ///     ValueError: ``out`` is not empty, or there is no segment.

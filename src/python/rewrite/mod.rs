@@ -69,6 +69,12 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
 ///     check_crc: Whether checksums are checked.
 ///     limits: Bounds on untrusted input.
 ///     progress: Called with the bytes done and the total bytes, every few megabytes.
+///     storage_options: How to open the store of a URL, with the names of object_store, such as
+///         ``{"access_key_id": ..., "region": ..., "endpoint": ...}``. Default: the environment, such as
+///         ``AWS_ACCESS_KEY_ID``, or the role of the machine.
+///     store: A store of obstore; paths are relative to it.
+///     encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
+///         function that returns the PEM text of an id.
 ///
 /// Raises:
 ///     ValueError: ``out`` is not empty, ``path`` contains no segment, or the keys need more than 256 times
@@ -137,6 +143,12 @@ fn compact(
 ///     check_crc: Whether checksums are checked.
 ///     limits: Bounds on untrusted input.
 ///     progress: Called with the bytes done and the total bytes, every few megabytes.
+///     storage_options: How to open the store of a URL, with the names of object_store, such as
+///         ``{"access_key_id": ..., "region": ..., "endpoint": ...}``. Default: the environment, such as
+///         ``AWS_ACCESS_KEY_ID``, or the role of the machine.
+///     store: A store of obstore; paths are relative to it.
+///     encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
+///         function that returns the PEM text of an id.
 ///
 /// Raises:
 ///     ValueError: ``predicate`` and ``drop_keys`` are both missing, ``out`` is not empty, or ``path`` contains no
@@ -220,6 +232,12 @@ fn keys_of(keys: &Bound<'_, PyAny>) -> PyResult<HashSet<Vec<u8>>> {
 ///     check_crc: Whether checksums are checked.
 ///     limits: Bounds on untrusted input.
 ///     progress: Called with the bytes done and the total bytes, every few megabytes.
+///     storage_options: How to open the store of a URL, with the names of object_store, such as
+///         ``{"access_key_id": ..., "region": ..., "endpoint": ...}``. Default: the environment, such as
+///         ``AWS_ACCESS_KEY_ID``, or the role of the machine.
+///     store: A store of obstore; paths are relative to it.
+///     encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
+///         function that returns the PEM text of an id.
 ///
 /// Raises:
 ///     ValueError: Options contradict each other, ``out`` is not empty, ``path`` contains no segment, or a
