@@ -57,6 +57,7 @@ HEADER = """\
 # message  family kind number name versions flexible-versions
 # field    depth name type versions [n=nullable-versions] [t=tag] [d=default]
 #
+# A "common" struct, unlike others, can be read in versions that are newer than the last one of its message.
 # A version range is "low-high", "low+" or "none". Depth 1 is the message; deeper fields belong to the struct above.
 # Versions before the first and after the last valid version of a message count as these, as in Kafka's generated code.
 """
@@ -122,7 +123,7 @@ def fields_of(fields: list[Message], depth: int, structs: dict[str, Message], va
         element = field["type"].removeprefix("[]")
         array = "[]" if element != field["type"] else ""
         name = field["name"][:1].lower() + field["name"][1:]
-        shown = element if element in PRIMITIVES else "struct"
+        shown = element if element in PRIMITIVES else "struct" if field.get("fields") else "common"
         versions = field.get("versions") or field["taggedVersions"]
         line = f"{depth} {name} {array}{shown} {relative(versions, valid)}"
         if field.get("nullableVersions"):
@@ -138,19 +139,20 @@ def fields_of(fields: list[Message], depth: int, structs: dict[str, Message], va
             message = f"{name}: flexible versions of its own; extend the table"
             raise SystemExit(message)
         lines.append(line)
-        if shown == "struct":
+        if shown in {"struct", "common"}:
             inner = field.get("fields") or structs[element]["fields"]
             lines += fields_of(inner, depth + 1, structs, valid)
     return lines
 
 
 def default_of(field: Message) -> str | None:
-    """Return the default of a field, or nothing if it is zero, false or empty."""
-    if "default" not in field:
+    """Return the default of a field, or nothing if it is zero, false or empty.
+
+    Kafka's generator takes only the string "null" as null; a JSON null is the same as no default.
+    """
+    default = field.get("default")
+    if default is None:
         return None
-    default = field["default"]
-    if default is None or default == "null":
-        return "null"
     if isinstance(default, bool):
         default = str(default).lower()
     default = str(default)
