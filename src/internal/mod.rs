@@ -241,10 +241,48 @@ fn short(reader: &mut Reader<'_>, entity: &str) -> Result<i16, Fault> {
     Ok(i16::from_be_bytes([high, low]))
 }
 
-/// Decodes a message that is not of a family, such as `LeaderChangeMessage`.
+/// Decodes a message that is not of a family, such as `ProducerSnapshot`.
 pub(crate) fn single_message<'a>(name: &str, version: i16, bytes: &'a [u8]) -> Result<Message<'a>, Fault> {
     let schema = single(name).ok_or(Fault::UnknownType(-1))?;
     message(schema, version, Reader::new(bytes))
+}
+
+/// Decodes a message that begins with a field for its version, such as `LeaderChangeMessage`. A newer version is read
+/// as the newest known one.
+pub(crate) fn versioned_message<'a>(name: &str, bytes: &'a [u8]) -> Result<Message<'a>, Fault> {
+    let schema = single(name).ok_or(Fault::UnknownType(-1))?;
+    let version = Reader::new(bytes).i16()?;
+    message(schema, version.clamp(schema.lowest, schema.highest), Reader::new(bytes))
+}
+
+/// Replaces the bytes in a group's metadata that are messages of the consumer protocol by their fields. Bytes that are
+/// not such messages stay.
+pub(crate) fn open_consumer_protocol(message: &mut Message<'_>) {
+    if message.name() != "GroupMetadataValue"
+        || message.value.get("protocolType").and_then(Value::as_text) != Some("consumer")
+    {
+        return;
+    }
+    let Some(Value::Array(members)) = message.value.get_mut("members") else { return };
+    for member in members {
+        for (field, name) in
+            [("subscription", "ConsumerProtocolSubscription"), ("assignment", "ConsumerProtocolAssignment")]
+        {
+            let Some(place) = member.get_mut(field) else { continue };
+            let opened = place.as_bytes().map(|bytes| prefixed_message(name, bytes));
+            if let Some(Ok(opened)) = opened {
+                *place = opened.value;
+            }
+        }
+    }
+}
+
+/// Decodes a message after its version.
+fn prefixed_message<'a>(name: &str, bytes: &'a [u8]) -> Result<Message<'a>, Fault> {
+    let schema = single(name).ok_or(Fault::UnknownType(-1))?;
+    let mut reader = Reader::new(bytes);
+    let version = reader.i16()?;
+    message(schema, version, reader)
 }
 
 fn message<'a>(schema: &'static Schema, version: i16, mut reader: Reader<'a>) -> Result<Message<'a>, Fault> {

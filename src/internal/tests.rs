@@ -49,7 +49,7 @@ fn tag_of_a_later_version_is_refused() {
     let mut record = bytes(PARTITION_CHANGE);
     record[2] = 1;
     let fault = framed(Family::Metadata, &record).unwrap_err();
-    assert_eq!(fault.to_string(), "record type 5, version 1: Tag 6 is not valid for version 1 (byte 38)");
+    assert_eq!(fault.to_string(), "record type 5, version 1: Tag 6 is not valid for version 1 (byte 35)");
 }
 
 #[test]
