@@ -46,7 +46,7 @@ fn text(out: &mut Vec<u8>, record: &Record<'_>, prefix: &str) {
     }
 }
 
-/// A record of a coordinator. Kafka shows an error in the place of the key.
+/// A record of a coordinator. Kafka shows an error instead of the key.
 fn coordinator(out: &mut Vec<u8>, family: Family, record: &Record<'_>, prefix: &str) -> Result<()> {
     let (key, value) = pair(family, record)?;
     push(out, prefix);

@@ -8,6 +8,9 @@ use std::io::Write;
 
 use crate::error::Result;
 
+/// Kafka's words.
+const OUT_OF_ORDER: &str = "out of order";
+
 /// Pairs of the value found in an index and the value found in the log.
 type Pairs = Vec<(i64, i64)>;
 
@@ -42,7 +45,7 @@ impl Remarks {
             }
         }
         for (file, pairs) in self.out_of_order.in_order() {
-            writeln!(out, "Found out of order timestamp in :{file}")?;
+            writeln!(out, "Found {OUT_OF_ORDER} timestamp in :{file}")?;
             for (timestamp, before) in pairs {
                 writeln!(out, "  Index timestamp: {timestamp}, Previously indexed timestamp: {before}")?;
             }

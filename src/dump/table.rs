@@ -56,7 +56,7 @@ pub(super) fn record(out: &mut Vec<u8>, options: &Options, record: &Record<'_>) 
 
 /// Text on one line with at most `width` characters.
 fn printable(bytes: &[u8], width: usize) -> String {
-    // a character has at most four bytes, and one more tells whether the text was shortened
+    // a character has at most four bytes, and one more shows whether the text is longer
     let head = bytes.get(..width.saturating_add(1).saturating_mul(4)).unwrap_or(bytes);
     let mut shown = String::new();
     for (count, letter) in String::from_utf8_lossy(head).chars().enumerate() {

@@ -81,8 +81,8 @@ impl fmt::Display for Fault {
             Self::UnknownVersion { type_id, version } => {
                 write!(f, "unknown version {version} of record type {type_id}")
             }
-            Self::InRecord { type_id, version, fault } => {
-                write!(f, "record type {type_id}, version {version}: {fault}")
+            Self::InRecord { type_id, version, fault: reason } => {
+                write!(f, "record type {type_id}, version {version}: {reason}")
             }
         }
     }

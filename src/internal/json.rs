@@ -91,7 +91,7 @@ pub(crate) fn write_base64(out: &mut Vec<u8>, bytes: &[u8]) {
 }
 
 /// Appends a number as Java's `Double.toString` does: `1.0E7` and `9.0E-4`, but `1000000.0` and `0.001`. Jackson quotes
-/// what is not a number.
+/// NaN and infinity.
 fn write_float(out: &mut Vec<u8>, value: f64) {
     if !value.is_finite() {
         let name: &[u8] = match (value.is_nan(), value.is_sign_negative()) {

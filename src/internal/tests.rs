@@ -68,8 +68,8 @@ fn every_truncation_is_a_fault_with_its_position() {
     for (type_id, hex) in [(1, OFFSET_VALUE), (5, MEMBER_VALUE)] {
         let whole = bytes(hex);
         for len in 0..whole.len() {
-            let fault = value(Family::Group, type_id, &whole[..len]).unwrap_err();
-            assert!(fault.position() <= len, "{fault}");
+            let error = value(Family::Group, type_id, &whole[..len]).unwrap_err();
+            assert!(error.position() <= len, "{error}");
         }
     }
     let whole = bytes(PARTITION_CHANGE);
@@ -84,8 +84,8 @@ fn huge_lengths_allocate_nothing() {
     let mut value_bytes = vec![0, 1];
     value_bytes.extend([0; 8 + 2 + 4 + 1]);
     value_bytes.extend([0xff, 0xff, 0xff, 0xff, 0x07]);
-    let fault = value(Family::Transaction, 0, &value_bytes).unwrap_err();
-    assert!(fault.to_string().contains("Tried to allocate a collection of size 2147483646"), "{fault}");
+    let error = value(Family::Transaction, 0, &value_bytes).unwrap_err();
+    assert!(error.to_string().contains("Tried to allocate a collection of size 2147483646"), "{error}");
 }
 
 #[test]
