@@ -73,6 +73,8 @@
 //! - [`format`](mod@format): in-place edits, sizes, [conversion](mod@format::convert),
 //!   [validation](mod@format::validate), [retention](mod@format::retain).
 //! - [`plan`]: selects the segments to read.
+//! - [`internal`]: the records of Kafka's internal topics.
+//! - [`dump`](mod@dump): what `kafka-dump-log` prints.
 //! - [`store`]: names of files and directories.
 //! - [`partitioner`]: Kafka's default partitioner.
 //! - `tiered`: segments in remote storage (feature `tiered`).
@@ -93,10 +95,12 @@ struct ReadmeExamples;
 #[cfg(feature = "arrow")]
 pub mod arrow;
 mod compression;
+pub mod dump;
 mod error;
 pub mod format;
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod internal;
 mod io;
 mod limits;
 pub mod log;

@@ -178,7 +178,7 @@ impl<'s> Header<'s> {
 
 /// Text as Java decodes it, with U+FFFD for each malformed sequence. Java treats an encoded surrogate as one such
 /// sequence, `String::from_utf8_lossy` as three.
-fn decode_as_java(bytes: &[u8]) -> Cow<'_, str> {
+pub(crate) fn decode_as_java(bytes: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = std::str::from_utf8(bytes) {
         return Cow::Borrowed(text);
     }

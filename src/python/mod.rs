@@ -15,6 +15,7 @@ mod capsule;
 mod checkpoints;
 mod control;
 mod convert;
+mod dump;
 mod edit;
 mod encode;
 mod errors;
@@ -70,6 +71,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.setattr("_record", wrap_pyfunction!(pickle::record, module)?)?;
     module.setattr("_batch", wrap_pyfunction!(pickle::batch, module)?)?;
     build::register(module)?;
+    dump::register(module)?;
     files::register(module)?;
     scan::register(module)?;
     log::register(module)?;

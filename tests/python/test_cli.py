@@ -19,7 +19,7 @@ from command_line import CORPUS, LOG, LOG_DIR, copy_of, environment, json_of, li
 from kbat.cli import output
 from partitions import Log
 
-COMMANDS = ("ls", "verify", "recover", "salvage", "rebuild-indexes", "audit", "cat", "compact", "rewrite")
+COMMANDS = ("ls", "verify", "recover", "salvage", "rebuild-indexes", "audit", "cat", "dump", "compact", "rewrite")
 TWENTY_DIGITS = "9" * 20
 # Message format 0 has no timestamps.
 NO_TIMES = "k0822-java0822-snappy"

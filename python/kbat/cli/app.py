@@ -8,6 +8,7 @@ import kbat
 from kbat.cli import output
 from kbat.cli.audit import audit
 from kbat.cli.cat import cat
+from kbat.cli.dump import dump
 from kbat.cli.guard import WRONG_ARGUMENT, guarded
 from kbat.cli.ls import ls
 from kbat.cli.repair import rebuild_indexes, recover, salvage
@@ -30,6 +31,7 @@ app.command()(guarded(salvage))
 app.command("rebuild-indexes")(guarded(rebuild_indexes))
 app.command()(guarded(audit))
 app.command()(guarded(cat, at_damage=", --on-corrupt skip continues after it"))
+app.command()(guarded(dump))
 app.command()(guarded(compact))
 app.command()(guarded(rewrite))
 

@@ -2,14 +2,25 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import kbat
 from kbat.cli import output
-from kbat.cli.options import Json, Partitions, PathsArgument, Replicas, ReplicasOption, Topics, Wide, selection
+from kbat.cli.location import Location
+from kbat.cli.options import (
+    EncryptionKeys,
+    Json,
+    Partitions,
+    PathsArgument,
+    Replicas,
+    ReplicasOption,
+    StorageOptions,
+    Topics,
+    Wide,
+    selection,
+)
 from kbat.cli.place import locate, quiet
 from kbat.cli.progress import ProgressCallback, progress
 from kbat.cli.table import Column, write_table
@@ -108,6 +119,8 @@ def audit(  # noqa: PLR0913 - options
     use_page_cache: _UsePageCache = False,
     json: Json = False,
     wide: Wide = False,
+    storage_option: StorageOptions = None,
+    encryption_key: EncryptionKeys = None,
 ) -> None:
     """Show what fills a log: batches, records and bytes by topic and codec. Reads only the headers of batches.
 
@@ -131,16 +144,18 @@ def audit(  # noqa: PLR0913 - options
     """
     keys = _keys(by)
     chosen = selection(topic, partition, replicas)
+    paths = [path.opened_with(storage_option, encryption_key) for path in paths]
     segments, _ = locate(paths, **chosen)
     with quiet():
         # `size` of a magic 0 or 1 set is known, its number of records is not
         scan = kbat.scan(
-            list(paths),
+            list(map(str, paths)),
             view="batches",
             columns=[*keys, "size", "record_count"],
             on_corrupt="skip",
             leave_page_cache=leave_page_cache and not use_page_cache,
             **chosen,
+            **paths[0].options,
         )
     with progress("reading headers") as callback:
         groups = _group(scan, keys, callback, sum(segment.size for segment in segments))
@@ -154,7 +169,13 @@ def _keys(by: list[str] | None) -> list[str]:
 
 
 def _report(  # noqa: PLR0913 - the answer and how to show it
-    paths: Sequence[Path], keys: list[str], groups: _Found, stats: kbat.ScanStats | None, *, as_json: bool, wide: bool
+    paths: Sequence[Location],
+    keys: list[str],
+    groups: _Found,
+    stats: kbat.ScanStats | None,
+    *,
+    as_json: bool,
+    wide: bool,
 ) -> None:
     lost = (stats.batches_skipped, stats.bytes_lost) if stats is not None else (0, 0)
     total = _Sums()

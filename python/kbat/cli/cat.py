@@ -3,18 +3,21 @@
 import sys
 from collections.abc import Iterator
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 import kbat
 from kbat.cli import output
+from kbat.cli.location import Location
 from kbat.cli.options import (
+    STDIN,
+    EncryptionKeys,
     Partitions,
     PathsOrStdin,
     Replicas,
     ReplicasOption,
+    StorageOptions,
     Topics,
     choice_option,
     number_option,
@@ -24,7 +27,6 @@ from kbat.cli.options import (
 from kbat.cli.place import NothingToReadError, foreign_bytes, locate, quiet
 
 _MAX_ROWS = 16_384
-_STDIN = Path("-")
 
 
 class Isolation(StrEnum):
@@ -69,6 +71,8 @@ def cat(  # noqa: PLR0913 - the options of kbat.scan
     replicas: ReplicasOption = Replicas.ERROR,
     limit: Annotated[int | None, number_option(0, "--limit", "-n", help="Largest number of records to print.")] = None,
     as_json: Annotated[bool, typer.Option("--json/--text", help="Print lines of JSON, or lines for people.")] = True,
+    storage_option: StorageOptions = None,
+    encryption_key: EncryptionKeys = None,
 ) -> None:
     """Print records, one line per record, partition by partition in the order of the log.
 
@@ -89,6 +93,7 @@ def cat(  # noqa: PLR0913 - the options of kbat.scan
     files that can't be read and for an empty directory; 2 for wrong arguments and for a PATH that is not a log; 141 if
     the reader of a pipe has closed it.
     """
+    paths = [path.opened_with(storage_option, encryption_key) for path in paths]
     sources = _sources(paths, topic, partition, replicas)
     with quiet():
         scan = kbat.scan(
@@ -102,6 +107,7 @@ def cat(  # noqa: PLR0913 - the options of kbat.scan
             on_corrupt=on_corrupt.value,
             max_rows=min(limit or _MAX_ROWS, _MAX_ROWS),
             **selection(topic, partition, replicas),
+            **paths[0].options,
         )
     for lines in _lines(scan, limit, as_json=as_json) if limit != 0 else ():
         output.write_lines(lines)
@@ -115,10 +121,10 @@ def _columns() -> tuple[str, ...]:
 
 
 def _sources(
-    paths: list[Path], topics: list[str] | None, partitions: list[int] | None, replicas: Replicas
-) -> list[Path | bytes]:
+    paths: list[Location], topics: list[str] | None, partitions: list[int] | None, replicas: Replicas
+) -> list[str | bytes]:
     """Return what to scan, each path checked."""
-    files = [path for path in paths if path != _STDIN]
+    files = [path for path in paths if path != STDIN]
     if len(paths) - len(files) > 1:
         message = "the standard input (-) can be read only once"
         raise ValueError(message)
@@ -127,7 +133,7 @@ def _sources(
         raise ValueError(message)
     if files:
         locate(files, **selection(topics, partitions, replicas))
-    return [_stdin(is_alone=not files) if path == _STDIN else path for path in paths]
+    return [_stdin(is_alone=not files) if path == STDIN else str(path) for path in paths]
 
 
 def _stdin(*, is_alone: bool) -> bytes:

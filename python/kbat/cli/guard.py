@@ -5,13 +5,13 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
-from typing import NoReturn, ParamSpec
+from typing import Any, NoReturn, ParamSpec
 
 import typer
 
 import kbat
 from kbat.cli import output
+from kbat.cli.location import Location
 from kbat.cli.place import NothingToReadError, foreign, repairable, word
 
 P = ParamSpec("P")
@@ -50,9 +50,9 @@ def guarded(command: Callable[P, None], *, failed: int = FAILED, at_damage: str 
         except NothingToReadError as error:
             _fail(f"warning: {error}", FAILED)
         except (kbat.KbatError, OSError, FailedError) as error:
-            _fail(f"{error}{_what_next(error, kwargs, at_damage)}", failed)
+            _fail(_without_secrets(f"{error}{_what_next(error, kwargs, at_damage)}", kwargs), failed)
         except (ValueError, OverflowError) as error:
-            _fail(str(error), WRONG_ARGUMENT)
+            _fail(_without_secrets(str(error), kwargs), WRONG_ARGUMENT)
 
     return run
 
@@ -68,13 +68,13 @@ def _fail(message: str, exit_code: int) -> NoReturn:
     raise typer.Exit(exit_code)
 
 
-def _what_next(error: Exception, arguments: dict[str, object], at_damage: str) -> str:
+def _what_next(error: Exception, arguments: dict[str, Any], at_damage: str) -> str:
     """Return the end of an error's line: what to do."""
-    paths = arguments.get("paths")
-    path = Path(str(paths[0] if isinstance(paths, list) and paths else arguments.get("path")))
+    paths = _locations(arguments)
+    path = paths[0]
     place = getattr(error, "path", None)
-    damaged = path if place is None else Path(place)
-    if isinstance(paths, list) and len(paths) > 1:
+    damaged = path if place is None else path.at(place)
+    if len(paths) > 1:
         path = repairable(damaged)
     advice = ""
     match error:
@@ -85,15 +85,27 @@ def _what_next(error: Exception, arguments: dict[str, object], at_damage: str) -
         case kbat.KbatError() if str(damaged) == "-":
             advice = "save the standard input to a file: 'kbat verify FILE' lists all corruption"
         case kbat.UnsupportedError():
-            advice = f"'kbat verify {word(path)}' lists everything that can't be read"
+            advice = f"'kbat verify {word(path)}{path.again}' lists everything that can't be read"
         case kbat.KbatError():
-            salvage = f"kbat salvage {word(repairable(damaged))} OUT"
-            advice = (
-                f"'kbat verify {word(path)}' lists all corruption, '{salvage}' keeps all complete batches{at_damage}"
-            )
+            verify = f"kbat verify {word(path)}{path.again}"
+            salvage = f"kbat salvage {word(repairable(damaged))} OUT{path.again}"
+            advice = f"'{verify}' lists all corruption, '{salvage}' keeps all complete batches{at_damage}"
+        case PermissionError() if not path.is_local:
+            advice = "check the credentials in the environment, such as AWS_ACCESS_KEY_ID, or those of --storage-option"
         case PermissionError():
             advice = "run kbat as a user with access to it, such as the broker's"
     return f"; {advice}" if advice else ""
+
+
+def _without_secrets(message: str, arguments: dict[str, Any]) -> str:
+    return _locations(arguments)[0].without_secrets(message)
+
+
+def _locations(arguments: dict[str, Any]) -> list[Location]:
+    """Return the locations that a command reads, with its options."""
+    found = arguments["paths"] if "paths" in arguments else [arguments["path"]]
+    options = (arguments.get("storage_option"), arguments.get("encryption_key"))
+    return [one.opened_with(*options) for one in found]
 
 
 def _close_output() -> None:

@@ -2,14 +2,23 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import kbat
 from kbat.cli import output
 from kbat.cli.guard import FailedError
-from kbat.cli.options import Json, Partitions, PathArgument, Topics, Wide, selection
-from kbat.cli.place import NothingToReadError, locate, word
+from kbat.cli.location import Location
+from kbat.cli.options import (
+    EncryptionKeys,
+    Json,
+    Partitions,
+    PathArgument,
+    StorageOptions,
+    Topics,
+    Wide,
+    selection,
+)
+from kbat.cli.place import NothingToReadError, is_partition, locate, word
 from kbat.cli.progress import progress
 from kbat.cli.table import Column, write_table
 
@@ -33,13 +42,15 @@ _SEGMENT_COLUMNS = (
 )
 
 
-def ls(
+def ls(  # noqa: PLR0913 - options
     path: PathArgument,
     *,
     topic: Topics = None,
     partition: Partitions = None,
     json: Json = False,
     wide: Wide = False,
+    storage_option: StorageOptions = None,
+    encryption_key: EncryptionKeys = None,
 ) -> None:
     """List the partitions of a log directory, or the segments of a partition.
 
@@ -65,30 +76,35 @@ def ls(
     that is not a log.
     """
     chosen = selection(topic, partition)
+    path = path.opened_with(storage_option, encryption_key)
     try:
         segments, warned = locate([path], **chosen)
     except NothingToReadError:
         # partitions without a segment, and those that a broker is about to delete, are listed
         with suppress(ValueError):
-            if _list_partitions(path, kbat.LogDirectory(path, **chosen), as_json=json, wide=wide):
+            if _list_partitions(path, _directory(path, chosen), as_json=json, wide=wide):
                 return
         raise
     except PermissionError as error:
         # one partition that can't be read does not hide the others
-        if str(error.filename) == str(path) or not path.is_dir():
+        if str(error.filename) == str(path) or not (path.is_local and path.is_dir):
             raise
-        _list_partitions(path, kbat.LogDirectory(path, **chosen), as_json=json, wide=wide)
+        _list_partitions(path, _directory(path, chosen), as_json=json, wide=wide)
         return
-    if path.is_file():
-        _list_segments(path, kbat.Segment(path), as_json=json, wide=wide)
-    elif any(Path(segment.path).parent == path for segment in segments):
-        _list_segments(path, kbat.PartitionLog(path), as_json=json, wide=wide)
+    if path.is_file:
+        _list_segments(path, kbat.Segment(str(path), **path.options), as_json=json, wide=wide)
+    elif is_partition(path, segments):
+        _list_segments(path, kbat.PartitionLog(str(path), **path.options), as_json=json, wide=wide)
     else:
-        _list_partitions(path, kbat.LogDirectory(path, **chosen), as_json=json, wide=wide, warned=warned)
+        _list_partitions(path, _directory(path, chosen), as_json=json, wide=wide, warned=warned)
+
+
+def _directory(path: Location, chosen: dict[str, Any]) -> kbat.LogDirectory:
+    return kbat.LogDirectory(str(path), **chosen, **path.options)
 
 
 def _list_partitions(
-    path: Path, directory: kbat.LogDirectory, *, as_json: bool, wide: bool, warned: Sequence[str] = ()
+    path: Location, directory: kbat.LogDirectory, *, as_json: bool, wide: bool, warned: Sequence[str] = ()
 ) -> bool:
     """List the partitions; False if there is nothing to list. Errors that were warnings before are not repeated."""
     logs = directory.partitions
@@ -117,11 +133,11 @@ def _list_partitions(
     return True
 
 
-def _fail_for(path: Path, errors: list[tuple[str, str]]) -> None:
+def _fail_for(path: Location, errors: list[tuple[str, str]]) -> None:
     if errors:
         # most errors name the file themselves
         lines = [error if where in error else f"{where}: {error}" for where, error in errors]
-        message = f"{'; '.join(dict.fromkeys(lines))}; 'kbat verify {word(path)}' has the details"
+        message = f"{'; '.join(dict.fromkeys(lines))}; 'kbat verify {word(path)}{path.again}' has the details"
         raise FailedError(message)
 
 
@@ -164,7 +180,9 @@ def _partition(log: kbat.PartitionLog) -> dict[str, Any]:
     }
 
 
-def _show_partitions(path: Path, directory: kbat.LogDirectory, partitions: list[dict[str, Any]], *, wide: bool) -> None:
+def _show_partitions(
+    path: Location, directory: kbat.LogDirectory, partitions: list[dict[str, Any]], *, wide: bool
+) -> None:
     offsets = ("start_offset", "end_offset", "last_stable_offset")
     rows = (
         (
@@ -185,7 +203,7 @@ def _show_partitions(path: Path, directory: kbat.LogDirectory, partitions: list[
     output.write_line(f"{output.count_text(len(partitions), 'partition')}, {total}; clean shutdown: {state}")
 
 
-def _list_segments(path: Path, log: kbat.PartitionLog | kbat.Segment, *, as_json: bool, wide: bool) -> None:
+def _list_segments(path: Location, log: kbat.PartitionLog | kbat.Segment, *, as_json: bool, wide: bool) -> None:
     rows = [_segment(one) for one in ([log] if isinstance(log, kbat.Segment) else log.segments)]
     about = _about(log)
     if as_json:
@@ -212,7 +230,12 @@ def _segment(segment: kbat.Segment) -> dict[str, Any]:
 
 
 def _show_segments(
-    path: Path, log: kbat.PartitionLog | kbat.Segment, rows: list[dict[str, Any]], about: dict[str, Any], *, wide: bool
+    path: Location,
+    log: kbat.PartitionLog | kbat.Segment,
+    rows: list[dict[str, Any]],
+    about: dict[str, Any],
+    *,
+    wide: bool,
 ) -> None:
     cells = (
         (

@@ -9,6 +9,8 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
+from kbat.cli.location import Location, Setting, is_presented
+
 E = TypeVar("E", bound=StrEnum)
 
 # The largest offset, time and size in Kafka and kbat.
@@ -17,6 +19,8 @@ MAX_PARTITION = (1 << 31) - 1
 
 # Seconds since the epoch from 2001 on; as milliseconds they would be times before Kafka existed.
 _SECONDS = range(1_000_000_000, 100_000_000_000)
+STDIN = Location("-")
+
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _SIZE = re.compile(r"(\d+)\s*(?:([kmg])(?:i?b)?|b)?", re.IGNORECASE)
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
@@ -122,55 +126,114 @@ def number_option(smallest: int, *names: str, largest: int = MAX, **settings: An
     return typer.Option(*names, parser=whole(smallest, largest), **{"metavar": "NUMBER", **settings})
 
 
-def existing(value: str) -> Path:
-    """Return an existing path. A URL gets a message of its own."""
-    path = Path(value)
-    if not path.exists():
+def existing(value: str) -> Location:
+    """Return an existing path, or a URL. Whether a URL exists is known when its store is open."""
+    try:
+        location = Location.parse(value)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    if not (location.is_url or location.is_local or is_presented(location)):
         message = f"path {str(value)!r} does not exist"
-        if re.match(r"[A-Za-z0-9]+://", str(value)):
-            message = f"{value} is a URL, but kbat reads local files: mount the storage, or copy the files"
         raise typer.BadParameter(message)
-    return path
+    return location
 
 
-def existing_directory(value: str) -> Path:
-    """Return the path of a directory."""
-    path = existing(value)
-    if not path.is_dir():
+def existing_directory(value: str) -> Location:
+    """Return the path of a directory, or a URL."""
+    location = existing(value)
+    if location.is_local and not location.is_dir:
         message = f"{str(value)!r} is a file; name the partition directory"
         raise typer.BadParameter(message)
-    return path
+    return location
 
 
-def existing_or_stdin(value: str) -> Path:
-    """Return an existing path, or the path `-` for the standard input."""
-    return Path(value) if str(value) == "-" else existing(value)
+def existing_or_stdin(value: str) -> Location:
+    """Return an existing path, a URL, or `-` for the standard input."""
+    return STDIN if str(value) == "-" else existing(value)
+
+
+def target(value: str) -> Path:
+    """Return the path of a directory to write."""
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", str(value)):
+        message = "OUT is a URL, but kbat writes only to the file system: name a local directory, then upload it"
+        raise typer.BadParameter(message)
+    return Path(value)
+
+
+def storage_option(value: str) -> Setting:
+    """Parse NAME=VALUE. Messages never show the value."""
+    name, equals, text = str(value).partition("=")
+    if not equals or not name.strip():
+        message = "a storage option has the form NAME=VALUE, such as region=eu-west-1"
+        raise typer.BadParameter(message)
+    return Setting(name.strip(), text)
+
+
+def encryption_key(value: str) -> Setting:
+    """Parse ID=PATH, with the path of an existing PEM file."""
+    name, equals, path = str(value).partition("=")
+    if not equals or not name or not path:
+        message = "an encryption key has the form ID=PATH, such as key1=private.pem"
+        raise typer.BadParameter(message)
+    if not Path(path).is_file():
+        message = f"the file {path!r} of the encryption key {name!r} does not exist"
+        raise typer.BadParameter(message)
+    return Setting(name, path)
 
 
 PathArgument = Annotated[
-    Path,
-    typer.Argument(metavar="PATH", parser=existing, help="A log directory, a partition directory or a .log file."),
+    Location,
+    typer.Argument(
+        metavar="PATH", parser=existing, help="A log directory, a partition directory or a .log file, or its URL."
+    ),
 ]
 PathsArgument = Annotated[
-    list[Path],
-    typer.Argument(metavar="PATH", parser=existing, help="Log directories, partition directories or .log files."),
+    list[Location],
+    typer.Argument(
+        metavar="PATH", parser=existing, help="Log directories, partition directories or .log files, or their URLs."
+    ),
 ]
 PathsOrStdin = Annotated[
-    list[Path],
+    list[Location],
     typer.Argument(
         metavar="PATH",
         parser=existing_or_stdin,
-        help="Log directories, partition directories or .log files; - is the standard input.",
+        help="Log directories, partition directories or .log files, or their URLs; - is the standard input.",
     ),
 ]
 PartitionArgument = Annotated[
-    Path,
-    typer.Argument(metavar="PATH", parser=existing_directory, help="A partition directory. It is only read."),
+    Location,
+    typer.Argument(
+        metavar="PATH", parser=existing_directory, help="A partition directory, or its URL. It is only read."
+    ),
+]
+StorageOptions = Annotated[
+    list[Setting] | None,
+    typer.Option(
+        "--storage-option",
+        metavar="NAME=VALUE",
+        parser=storage_option,
+        help="How to open the store of a URL, with a name of object_store, such as region or endpoint. Repeat it for "
+        "more. Set credentials in the environment, such as AWS_ACCESS_KEY_ID: other users see a command's arguments.",
+        show_default=False,
+    ),
+]
+EncryptionKeys = Annotated[
+    list[Setting] | None,
+    typer.Option(
+        "--encryption-key",
+        metavar="ID=PATH",
+        parser=encryption_key,
+        help="A private key for segments that Aiven's plugin encrypted: its id and a PEM file. Repeat it for more.",
+        show_default=False,
+    ),
 ]
 OutArgument = Annotated[
     Path,
     typer.Argument(
-        metavar="OUT", help="Directory to write. It must be missing or empty, and appears when it is complete."
+        metavar="OUT",
+        parser=target,
+        help="Directory to write. It must be missing or empty, and appears when it is complete.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text, with the fields above.")]

@@ -27,6 +27,13 @@ _SHELL_WORDS = (
     (re.compile(r"(?<![\w.'/-])rebuild_indexes\b"), "kbat rebuild-indexes"),
     (re.compile(r"(?<=; )(salvage|recover)(?= \w)"), r"kbat \1"),
     (re.compile(r"\bset (?=replicas=)"), "add "),
+    (
+        re.compile(r'the key "([^"]+)": no encryption keys were passed'),
+        r'the key "\1": add --encryption-key \1=PATH.pem',
+    ),
+    (re.compile(r"\bstorage_options\b"), "--storage-option"),
+    (re.compile(r"\bencryption_keys\b"), "--encryption-key"),
+    (re.compile(r"(--(?:storage-option|encryption-key)) have no effect"), r"\1 has no effect"),
     (re.compile(r"\b(replicas|on_corrupt|compression|magic)=\"?(\w+)\"?"), lambda match: _option(match[1], match[2])),
 )
 

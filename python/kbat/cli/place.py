@@ -4,14 +4,14 @@ import re
 import shlex
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from contextlib import contextmanager, suppress
 from tempfile import NamedTemporaryFile
 from typing import Any, NamedTuple
 
 import kbat
 from kbat._core.files import discover
 from kbat.cli import output
+from kbat.cli.location import Location
 
 _SUFFIXES = {".log", ".index", ".timeindex", ".txnindex", ".snapshot"}
 CHECKPOINT = "leader-epoch-checkpoint"
@@ -24,13 +24,13 @@ class NothingToReadError(Exception):
     """A path is right, but it holds no segment. Its message is a warning."""
 
 
-def word(path: Path | str) -> str:
+def word(path: Location | str) -> str:
     """Return a path as an argument of a shell command: quoted, and never mistaken for an option."""
     name = str(path)
     return shlex.quote(f"./{name}" if name.startswith("-") else name)
 
 
-def repairable(path: Path) -> Path:
+def repairable(path: Location) -> Location:
     """Return the path to repair for a damaged file: its partition, or the file itself outside a partition."""
     is_of_partition = (path.suffix in _SUFFIXES and path.stem.isdecimal()) or path.name == CHECKPOINT
     return path.parent if is_of_partition else path
@@ -43,14 +43,23 @@ class Located(NamedTuple):
     warnings: list[str]
 
 
-def locate(paths: Sequence[Path], **chosen: Any) -> Located:  # noqa: ANN401 - those of kbat.scan
+def locate(paths: Sequence[Location], **chosen: Any) -> Located:  # noqa: ANN401 - those of kbat.scan
     """Find the segments under some paths. A note on the standard error names partitions that contain something else.
 
+    All paths have the same options.
+
     Raises:
-        ValueError: A path that contains files but no segments; a topic or partition that does not exist.
+        ValueError: A path that contains files but no segments; a topic, partition or URL that does not exist.
         NothingToReadError: There is no segment, as in an empty directory.
     """
-    segments, warned = discover(list(paths), **chosen)
+    try:
+        segments, warned = discover(list(map(str, paths)), **chosen, **paths[0].options)
+    except FileNotFoundError as error:
+        for path in paths:
+            if str(path) == str(error.filename) and not path.is_local:
+                message = f"path {str(path)!r} does not exist"
+                raise ValueError(message) from None
+        raise
     messages = list(dict.fromkeys(warned))
     if not segments:
         raise NothingToReadError("; ".join(messages) or f"no segment under {', '.join(map(str, paths))}")
@@ -59,12 +68,11 @@ def locate(paths: Sequence[Path], **chosen: Any) -> Located:  # noqa: ANN401 - t
     return Located(segments, messages)
 
 
-def foreign(path: Path) -> str:
+def foreign(path: Location) -> str:
     """Return why a file is plainly not a log, such as a text file or a compressed copy; nothing for others."""
     try:
-        with path.open("rb") as file:
-            return foreign_bytes(file.read(_HEAD_LEN), str(path))
-    except OSError:
+        return foreign_bytes(path.head(_HEAD_LEN), str(path))
+    except (OSError, ValueError, kbat.KbatError):
         return ""
 
 
@@ -81,20 +89,49 @@ def foreign_bytes(data: bytes, name: str) -> str:
     return ""
 
 
-def check_partition(path: Path) -> None:
+def check_partition(path: Location) -> None:
     """Refuse a path that is not a partition directory or a file of one."""
-    if path.is_dir() and any(_LOG_FILE.fullmatch(one.name) for one in path.iterdir()):
-        reasons = [foreign(log) for log in sorted(path.glob("*.log"))]
-        if reasons and all(reasons):
-            raise ValueError(reasons[0])
+    logs = [one for one in path.files if _LOG_FILE.fullmatch(one.name)] if path.is_dir else []
+    if logs:
+        if reason := foreign_directory(path):
+            raise ValueError(reason)
         return
-    if path.is_file() and (reason := foreign(path)):
+    if path.is_file and (reason := foreign(path)):
         raise ValueError(reason)
-    first, *_ = locate([path]).segments
-    partition = Path(first.path).parent
-    if path.is_dir() and partition != path:
+    segments = locate([path]).segments
+    if path.is_dir and not is_partition(path, segments):
+        partition = path.at(segments[0].path).parent
         message = f"{path} is a log directory; name one of its partitions, such as {partition}"
         raise ValueError(message)
+
+
+def foreign_directory(path: Location) -> str:
+    """Return why the first segment of a directory is plainly not a log, if none of them is; nothing for others."""
+    first = ""
+    try:
+        logs = [one for one in path.files if one.suffix == ".log"]
+    except OSError:
+        return ""
+    for log in logs:
+        reason = foreign(log)
+        if not reason:
+            return ""
+        first = first or reason
+    return first
+
+
+def is_partition(path: Location, segments: Sequence[kbat.SegmentFile]) -> bool:
+    """Return whether a directory is that of one partition, to which the segments belong."""
+    directories = {path.at(segment.path).parent for segment in segments}
+    if path in directories or path.is_file:
+        return True
+    if any(directory.is_local for directory in directories):
+        return False
+    # a directory of tiered storage may be one partition, which is presented below it
+    with suppress(ValueError):
+        kbat.PartitionLog(str(path), **path.options)
+        return True
+    return False
 
 
 @contextmanager

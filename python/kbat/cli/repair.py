@@ -10,18 +10,32 @@ import typer
 
 import kbat
 from kbat.cli import output
-from kbat.cli.options import IndexInterval, Json, OutArgument, existing, existing_directory
-from kbat.cli.place import check_partition
+from kbat.cli.location import Location
+from kbat.cli.options import (
+    EncryptionKeys,
+    IndexInterval,
+    Json,
+    OutArgument,
+    StorageOptions,
+    existing,
+    existing_directory,
+    target,
+)
+from kbat.cli.place import check_partition, word
 from kbat.cli.progress import progress
 
-_Partition = Annotated[Path, typer.Argument(metavar="PATH", parser=existing_directory, help="A partition directory.")]
+_Partition = Annotated[
+    Location, typer.Argument(metavar="PATH", parser=existing_directory, help="A partition directory, or its URL.")
+]
 _SegmentOrPartition = Annotated[
-    Path, typer.Argument(metavar="PATH", parser=existing, help="A partition directory or a .log file.")
+    Location, typer.Argument(metavar="PATH", parser=existing, help="A partition directory or a .log file, or its URL.")
 ]
 _Out = Annotated[
     Path | None,
     typer.Argument(
-        metavar="OUT", help="Directory to write. It must be missing or empty, and appears when it is complete."
+        metavar="OUT",
+        parser=target,
+        help="Directory to write. It must be missing or empty, and appears when it is complete.",
     ),
 ]
 _InPlace = Annotated[bool, typer.Option("--in-place", help="Change PATH itself. Refused while a broker runs on it.")]
@@ -49,6 +63,8 @@ def recover(  # noqa: PLR0913 - the options of kbat.recover
     dry_run: _DryRun = False,
     index_interval_bytes: IndexInterval = 4096,
     json: Json = False,
+    storage_option: StorageOptions = None,
+    encryption_key: EncryptionKeys = None,
 ) -> None:
     """Recover a partition as a broker does when it starts after an unclean shutdown.
 
@@ -65,10 +81,20 @@ def recover(  # noqa: PLR0913 - the options of kbat.recover
     if (out is not None) == (in_place or dry_run):
         message = "choose one of: OUT for a recovered copy, --in-place, or --dry-run"
         raise ValueError(message)
+    path = path.opened_with(storage_option, encryption_key)
+    if in_place and not path.is_local:
+        message = f"{path} can't be changed in place: 'kbat recover {word(path)} OUT{path.again}' writes a copy"
+        raise ValueError(message)
     check_partition(path)
     with progress("recovering") as callback, _nothing_kept():
         report = kbat.recover(
-            path, out, dry_run, in_place=in_place, index_interval_bytes=index_interval_bytes, progress=callback
+            str(path),
+            out,
+            dry_run,
+            in_place=in_place,
+            index_interval_bytes=index_interval_bytes,
+            progress=callback,
+            **path.options,
         )
     _show(report, as_json=json)
     if dry_run:
@@ -96,8 +122,14 @@ def _nothing_kept() -> Iterator[None]:
         raise
 
 
-def salvage(
-    path: _SegmentOrPartition, out: OutArgument, *, index_interval_bytes: IndexInterval = 4096, json: Json = False
+def salvage(  # noqa: PLR0913 - the options of kbat.salvage
+    path: _SegmentOrPartition,
+    out: OutArgument,
+    *,
+    index_interval_bytes: IndexInterval = 4096,
+    json: Json = False,
+    storage_option: StorageOptions = None,
+    encryption_key: EncryptionKeys = None,
 ) -> None:
     """Keep every complete batch of a corrupt segment or partition, including those after the corruption.
 
@@ -105,14 +137,23 @@ def salvage(
 
     Example: `kbat salvage orders-0 salvaged/orders-0`
     """
+    path = path.opened_with(storage_option, encryption_key)
     check_partition(path)
     with progress("salvaging") as callback, _nothing_kept():
-        report = kbat.salvage(path, out, index_interval_bytes=index_interval_bytes, progress=callback)
+        report = kbat.salvage(
+            str(path), out, index_interval_bytes=index_interval_bytes, progress=callback, **path.options
+        )
     _show(report, as_json=json)
 
 
-def rebuild_indexes(
-    path: _SegmentOrPartition, out: _Out = None, *, index_interval_bytes: IndexInterval = 4096, json: Json = False
+def rebuild_indexes(  # noqa: PLR0913 - the options of kbat.rebuild_indexes
+    path: _SegmentOrPartition,
+    out: _Out = None,
+    *,
+    index_interval_bytes: IndexInterval = 4096,
+    json: Json = False,
+    storage_option: StorageOptions = None,
+    encryption_key: EncryptionKeys = None,
 ) -> None:
     """Rebuild indexes and missing producer snapshots from the log. No byte of a `.log` file is changed.
 
@@ -120,9 +161,16 @@ def rebuild_indexes(
 
     Examples: `kbat rebuild-indexes orders-0`, `kbat rebuild-indexes orders-0 new-indexes`
     """
+    path = path.opened_with(storage_option, encryption_key)
+    if not path.is_local:
+        message = (
+            f"rebuild-indexes reads and changes only the file system: 'kbat salvage {word(path)} OUT{path.again}' "
+            "writes a copy with new indexes"
+        )
+        raise ValueError(message)
     check_partition(path)
     with progress("indexing") as callback:
-        report = kbat.rebuild_indexes(path, out, index_interval_bytes=index_interval_bytes, progress=callback)
+        report = kbat.rebuild_indexes(str(path), out, index_interval_bytes=index_interval_bytes, progress=callback)
     _show(report, as_json=json, indexes_only=True)
 
 

@@ -10,10 +10,12 @@ import typer
 import kbat
 from kbat.cli import output
 from kbat.cli.options import (
+    EncryptionKeys,
     IndexInterval,
     Json,
     OutArgument,
     PartitionArgument,
+    StorageOptions,
     choice_option,
     number_option,
     size,
@@ -71,6 +73,8 @@ def compact(  # noqa: PLR0913 - the options of kbat.compact
     ] = 134_217_728,
     index_interval_bytes: IndexInterval = 4096,
     json: Json = False,
+    storage_option: StorageOptions = None,
+    encryption_key: EncryptionKeys = None,
 ) -> None:
     """Compact a partition into a new directory, as a broker's cleaner does: keep the last record of each key.
 
@@ -86,10 +90,11 @@ def compact(  # noqa: PLR0913 - the options of kbat.compact
     Exit codes: 0; 1 for a corrupt log, for files that can't be read or written, and for an empty directory; 2 for wrong
     arguments and for a PATH that is not a log.
     """
+    path = path.opened_with(storage_option, encryption_key)
     check_partition(path)
     with progress("compacting") as callback:
         report = kbat.compact(
-            path,
+            str(path),
             out,
             include_active=include_active,
             delete_retention_ms=delete_retention_ms,
@@ -99,6 +104,7 @@ def compact(  # noqa: PLR0913 - the options of kbat.compact
             max_map_bytes=max_map_bytes,
             index_interval_bytes=index_interval_bytes,
             progress=callback,
+            **path.options,
         )
     found = {"path": str(path), "out": str(out), **report.to_dict()}
     if json:
@@ -133,6 +139,8 @@ def rewrite(  # noqa: PLR0913 - the options of kbat.rewrite
     ] = False,
     index_interval_bytes: IndexInterval = 4096,
     json: Json = False,
+    storage_option: StorageOptions = None,
+    encryption_key: EncryptionKeys = None,
 ) -> None:
     """Copy a partition with another codec, batch size or message format. Offsets and timestamps do not change.
 
@@ -149,10 +157,11 @@ def rewrite(  # noqa: PLR0913 - the options of kbat.rewrite
     arguments and for a PATH that is not a log.
     """
     _check_codec(magic, compression)
+    path = path.opened_with(storage_option, encryption_key)
     check_partition(path)
     with progress("rewriting") as callback, _zstd_of_old_magic(magic):
         report = kbat.rewrite(
-            path,
+            str(path),
             out,
             compression=None if compression is None else compression.value,
             level=level,
@@ -161,6 +170,7 @@ def rewrite(  # noqa: PLR0913 - the options of kbat.rewrite
             keep_producer_state=not drop_producer_state,
             index_interval_bytes=index_interval_bytes,
             progress=callback,
+            **path.options,
         )
     found = {"path": str(path), "out": str(out), **report.to_dict()}
     if json:

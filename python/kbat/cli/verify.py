@@ -3,7 +3,6 @@
 import re
 from collections import Counter
 from enum import Enum, auto
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,8 +10,17 @@ from rich.text import Text
 
 import kbat
 from kbat.cli import output
-from kbat.cli.options import Json, Partitions, PathArgument, Topics, selection
-from kbat.cli.place import CHECKPOINT, NothingToReadError, foreign, locate, repairable, word
+from kbat.cli.location import Location
+from kbat.cli.options import (
+    EncryptionKeys,
+    Json,
+    Partitions,
+    PathArgument,
+    StorageOptions,
+    Topics,
+    selection,
+)
+from kbat.cli.place import CHECKPOINT, NothingToReadError, foreign, foreign_directory, locate, repairable, word
 from kbat.cli.progress import progress
 
 _ORDER = ("error", "warning", "info")
@@ -37,8 +45,15 @@ class _Help(Enum):
     INDEX = auto()
 
 
-def verify(
-    path: PathArgument, *, topic: Topics = None, partition: Partitions = None, show_all: All = False, json: Json = False
+def verify(  # noqa: PLR0913 - options
+    path: PathArgument,
+    *,
+    topic: Topics = None,
+    partition: Partitions = None,
+    show_all: All = False,
+    json: Json = False,
+    storage_option: StorageOptions = None,
+    encryption_key: EncryptionKeys = None,
 ) -> None:
     """Verify a log directory, a partition or a segment with its indexes. Nothing is changed.
 
@@ -55,6 +70,7 @@ def verify(
     `message`; `warnings`: messages about directories without segments; `next`: commands to type.
     """
     chosen = selection(topic, partition)
+    path = path.opened_with(storage_option, encryption_key)
     nothing, warnings = None, []
     try:
         warnings = locate([path], **chosen).warnings
@@ -62,12 +78,12 @@ def verify(
         nothing = error
     except PermissionError as error:
         # the report has a finding for a file or partition that can't be read
-        if str(error.filename) == str(path):
+        if str(error.filename) == str(path) or not path.is_local:
             raise
     with progress("verifying") as callback:
-        report = kbat.verify(path, progress=callback, **chosen)
+        report = kbat.verify(str(path), progress=callback, **chosen, **path.options)
     if nothing is not None:
-        if report.exit_code == 0 or not any(path.iterdir()):
+        if report.exit_code == 0 or path.is_empty:
             raise nothing
         output.note(f"kbat: warning: {nothing}")
     commands = next_commands(path, report)
@@ -75,17 +91,17 @@ def verify(
     if json:
         found = report.to_dict()
         for shown, finding in zip(found["findings"], report.findings, strict=True):
-            shown["message"] = message_of(finding, report)
+            shown["message"] = message_of(finding, path, report)
         output.write_json({**found, "exit_code": exit_code, "warnings": warnings, "next": list(commands)})
     else:
-        _show(report, commands, show_all=show_all)
+        _show(path, report, commands, show_all=show_all)
     raise typer.Exit(exit_code)
 
 
-def message_of(finding: kbat.Finding, report: kbat.Report) -> str:
+def message_of(finding: kbat.Finding, path: Location, report: kbat.Report) -> str:
     """Return a finding's message in the words of a shell, without salvage for a file that is not a log."""
     message = output.in_shell(finding.message)
-    place = Path(finding.path)
+    place = path.at(finding.path)
     if finding.severity != "error" or place.name == CHECKPOINT or place.suffix in _INDEXES:
         return message
     reason = foreign(place)
@@ -94,12 +110,12 @@ def message_of(finding: kbat.Finding, report: kbat.Report) -> str:
     return f"{message}; {reason}" if reason else message
 
 
-def next_commands(path: Path, report: kbat.Report) -> dict[str, str]:
+def next_commands(path: Location, report: kbat.Report) -> dict[str, str]:
     """Return the commands that help with the findings, each with its purpose; the first ones change nothing."""
     # dictionaries as ordered sets, in the order of the findings
-    found: dict[_Help, dict[Path, None]] = {what: {} for what in _Help}
+    found: dict[_Help, dict[Location, None]] = {what: {} for what in _Help}
     for finding in report.findings:
-        place = Path(finding.path)
+        place = path.at(finding.path)
         what = _help_for(finding, path, report)
         if what is not None:
             found[what][place if what in {_Help.ACCESS, _Help.DUMP} else place.parent] = None
@@ -111,37 +127,31 @@ def next_commands(path: Path, report: kbat.Report) -> dict[str, str]:
     for place in found[_Help.DUMP]:
         commands[f"kbat salvage {word(place)} {word(f'salvaged/{place.stem}')}"] = "a segment with every complete batch"
     for directory in logs:
-        name, quoted = directory.resolve().name, word(directory)
+        name, quoted = directory.own_name, word(directory)
         commands[f"kbat recover {quoted} --dry-run"] = "what a broker would discard"
         commands[f"kbat recover {quoted} {word(f'recovered/{name}')}"] = "a copy as a broker would leave it"
         commands[f"kbat salvage {quoted} {word(f'salvaged/{name}')}"] = "a copy with every complete batch"
     for directory in found[_Help.INDEX]:
-        if directory not in unread and directory not in logs and not _is_foreign(directory):
-            quoted = word(path if path.is_file() else directory)
+        if directory not in unread and directory not in logs and not foreign_directory(directory):
+            quoted = word(path if path.is_file else directory)
             commands[f"kbat rebuild-indexes {quoted}"] = "new indexes that replace the old ones"
     return commands
 
 
-def _is_lost(place: Path, report: kbat.Report) -> bool:
+def _is_lost(place: Location, report: kbat.Report) -> bool:
     """Return whether no command would keep anything: the segments are text files, compressed copies or noise."""
     if place.suffix != ".log":
         return place.name != CHECKPOINT and (report.batch_count == 0 or bool(foreign(place)))
-    return report.batch_count == 0 or _is_foreign(place.parent)
+    return report.batch_count == 0 or bool(foreign_directory(place.parent))
 
 
-def _is_foreign(directory: Path) -> bool:
-    """Return whether all segments of a directory are plainly not logs."""
-    logs = list(directory.glob("*.log"))
-    return bool(logs) and all(map(foreign, logs))
-
-
-def _help_for(finding: kbat.Finding, path: Path, report: kbat.Report) -> _Help | None:
-    place = Path(finding.path)
+def _help_for(finding: kbat.Finding, path: Location, report: kbat.Report) -> _Help | None:
+    place = path.at(finding.path)
     is_log = place.suffix == ".log" or place.name == CHECKPOINT
     is_index = place.suffix in _INDEXES
     if finding.kind == "unreadable":
         # an index on a bad sector can be rebuilt
-        is_replaced = is_index and not place.is_dir() and "Permission denied" not in finding.message
+        is_replaced = is_index and not place.is_dir and "Permission denied" not in finding.message
         return _Help.INDEX if is_replaced else _Help.ACCESS
     if finding.kind in _NO_HELP or finding.severity == "info":
         return None
@@ -151,13 +161,13 @@ def _help_for(finding: kbat.Finding, path: Path, report: kbat.Report) -> _Help |
     return _Help.INDEX if is_index else None
 
 
-def _show(report: kbat.Report, commands: dict[str, str], *, show_all: bool) -> None:
+def _show(path: Location, report: kbat.Report, commands: dict[str, str], *, show_all: bool) -> None:
     console = output.console()
     seen: Counter[tuple[str, str]] = Counter()
     for finding in sorted(report.findings, key=lambda one: _ORDER.index(one.severity)):
         seen[finding.path, finding.kind] += 1
         if show_all or seen[finding.path, finding.kind] <= _SHOWN:
-            console.print(_line(finding, message_of(finding, report)))
+            console.print(_line(finding, message_of(finding, path, report)))
     hidden = report.omitted_count + (0 if show_all else sum(max(0, count - _SHOWN) for count in seen.values()))
     if hidden:
         more = "" if show_all else "; --all shows more"

@@ -1,0 +1,52 @@
+# ruff: noqa: PYI021 -- editors show these docstrings; the compiled module has them too
+"""Print the files of a partition as ``kafka-dump-log`` does."""
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from kbat._core import Limits
+
+__all__ = ["dump"]
+
+def dump(
+    paths: Sequence[str | os.PathLike[str]],
+    write: Callable[[bytes], object],
+    note: Callable[[bytes], object],
+    *,
+    contents: bool = False,
+    deep: bool = False,
+    skip_record_metadata: bool = False,
+    verify_index_only: bool = False,
+    index_sanity_check: bool = False,
+    max_message_size: int = 5_242_880,
+    max_bytes: int | None = None,
+    decoder: Literal[
+        "text", "offsets", "transaction_log", "cluster_metadata", "share_group_state", "remote_log_metadata"
+    ] = "text",
+    output_format: Literal["kafka", "table", "jsonl"] = "kafka",
+    limits: Limits | None = None,
+) -> None:
+    """Print files as ``kafka-dump-log`` does, line for line.
+
+    Args:
+        paths: ``.log``, ``.checkpoint``, ``.index``, ``.timeindex``, ``.txnindex`` and ``.snapshot`` files.
+        write: Called with a large piece of the output, as bytes.
+        note: Called with what ``kafka-dump-log`` writes to its standard error, as bytes.
+        contents: Print keys and values; includes ``deep``.
+        deep: Print records, not only batches.
+        skip_record_metadata: Print only keys and values of records.
+        verify_index_only: Compare indexes with the log without printing their entries.
+        index_sanity_check: Only check what a broker checks when it starts.
+        max_message_size: Bytes after an index entry's position in which its batch must end.
+        max_bytes: Bytes of each log to read. Default: all.
+        decoder: ``text``, ``offsets``, ``transaction_log``, ``cluster_metadata``, ``share_group_state`` or
+            ``remote_log_metadata``.
+        output_format: ``kafka`` for the lines of ``kafka-dump-log``, ``table`` or ``jsonl``.
+        limits: Bounds on untrusted input.
+
+    Raises:
+        KbatError: Bytes that Kafka cannot decode either. The output up to them was written.
+        OSError: A file can't be read.
+        ValueError: An unknown decoder or format, or the name of an index without a base offset.
+    """

@@ -1,0 +1,191 @@
+//! `.timeindex` files: each entry is compared with the batch that has its offset.
+//!
+//! `kafka-dump-log` walks from the position that the offset index has for an entry to the end of the log, for each
+//! entry. This walks to the end once, and continues the search for an entry where the search for the one before ended.
+
+use super::index::{ENTRY_LEN as OFFSET_ENTRY_LEN, OffsetEntry, log_position, read_index, required_base_offset};
+use super::{Job, java_absolute, sibling};
+use crate::compression::Scratch;
+use crate::dump::log_file::LogFile;
+use crate::error::Result;
+use crate::io::Location;
+use crate::limits::Limits;
+use crate::log::index::TimeIndex;
+use crate::num::u64_of;
+
+/// Size of an entry in bytes.
+const ENTRY_LEN: usize = 12;
+/// Number of bytes per read of the log.
+const READ_LEN: usize = 1 << 16;
+/// The binary search of `AbstractIndex` looks among this many of the last entries first.
+const WARM_ENTRIES: usize = 8192 / 8;
+/// Kafka's largest timestamp of a batch without records, and the one before the first entry.
+const NO_TIMESTAMP: i64 = -1;
+/// What the remarks show for an offset after the end of the log.
+const NO_OFFSET: i64 = -1;
+
+impl Job<'_> {
+    pub(super) fn time_index(&mut self, path: &Location, shown: &str, name: &str) -> Result<()> {
+        let base_offset = required_base_offset(path, name)?;
+        let log_path = sibling(path, name, "log");
+        let log = LogFile::open(&log_path, READ_LEN)?;
+        let bytes = read_index(path)?;
+        if self.options.index_sanity_check {
+            TimeIndex::open(path, Some(base_offset))?.sanity_check()?;
+            self.verdict(shown, "passed sanity check", "sane");
+            return Ok(());
+        }
+        let index = match read_index(&sibling(path, name, "index")) {
+            Err(error) if error.is_not_found() => Vec::new(), // Kafka creates an empty file, then fails
+            index => index?,
+        };
+        let mut search = Search { log, index: &index, base_offset, last: None };
+        let absolute = java_absolute(shown);
+        let mut before = NO_TIMESTAMP;
+        for (slot, entry) in bytes.chunks_exact(ENTRY_LEN).enumerate() {
+            let timestamp = entry.first_chunk().copied().map_or(0, i64::from_be_bytes);
+            let relative = entry.last_chunk().copied().map_or(0, i32::from_be_bytes);
+            // Kafka's sign of the zeros after the last entry
+            if relative == 0 && slot > 0 {
+                break;
+            }
+            let offset = base_offset.wrapping_add(i64::from(relative));
+            match search.find(relative, path)? {
+                Some(found) if found.last_offset == offset => {
+                    let largest = search.largest_timestamp(found, &mut self.scratch, &self.options.limits);
+                    let largest = largest.map_err(|error| error.with_path(&log_path))?;
+                    if largest != timestamp {
+                        self.remarks.time_mismatches.update(&absolute, |pairs| pairs.push((timestamp, largest)));
+                    }
+                    if before >= timestamp {
+                        self.remarks.out_of_order.update(&absolute, |pairs| pairs.push((timestamp, before)));
+                    }
+                }
+                other => {
+                    let found = other.map_or(NO_OFFSET, |found| found.last_offset);
+                    self.remarks.not_found.update(&absolute, |pairs| pairs.push((offset, found)));
+                }
+            }
+            if !self.options.verify_index_only {
+                self.entry([("timestamp", timestamp), ("offset", offset)])?;
+            }
+            before = timestamp;
+        }
+        Ok(())
+    }
+}
+
+/// A batch whose last offset is at or after the searched one.
+#[derive(Debug, Clone, Copy)]
+struct FoundBatch {
+    position: u64,
+    size: usize,
+    last_offset: i64,
+}
+
+/// The search before: where it began and ended, and its offset.
+#[derive(Debug, Clone, Copy)]
+struct Last {
+    start: u64,
+    end: u64,
+    offset: i64,
+}
+
+struct Search<'i> {
+    log: LogFile,
+    index: &'i [u8],
+    base_offset: i64,
+    last: Option<Last>,
+}
+
+impl Search<'_> {
+    /// Finds the first batch whose last offset is not before an offset, from the position in the offset index on.
+    fn find(&mut self, relative: i32, path: &Location) -> Result<Option<FoundBatch>> {
+        let start = log_position(lookup(self.index, relative), &self.log, path)?;
+        let offset = self.base_offset.wrapping_add(i64::from(relative));
+        let mut position = match self.last {
+            Some(last) if last.start == start && last.offset <= offset => last.end,
+            Some(_) => start,
+            None => {
+                self.walk_to_the_end(start)?;
+                start
+            }
+        };
+        let end = self.log.len();
+        let found = loop {
+            let Some(size) = self.log.frame(position, end)? else { break None };
+            let last_offset = self.log.last_offset(position)?;
+            if last_offset >= offset {
+                break Some(FoundBatch { position, size, last_offset });
+            }
+            position = position.saturating_add(u64_of(size));
+        };
+        self.last = Some(Last { start, end: position, offset });
+        Ok(found)
+    }
+
+    /// Fails at a size that Kafka rejects, even if it is after all entries.
+    fn walk_to_the_end(&mut self, start: u64) -> Result<()> {
+        let (mut position, end) = (start, self.log.len());
+        while let Some(size) = self.log.frame(position, end)? {
+            position = position.saturating_add(u64_of(size));
+        }
+        Ok(())
+    }
+
+    fn largest_timestamp(&mut self, found: FoundBatch, scratch: &mut Scratch, limits: &Limits) -> Result<i64> {
+        let found = self.log.batch(found.position, found.size)?;
+        let mut largest = NO_TIMESTAMP;
+        if let Some(batch) = &found.batch {
+            for record in batch.records(scratch, limits)? {
+                largest = largest.max(record?.timestamp());
+            }
+        }
+        Ok(largest)
+    }
+}
+
+/// The position of the entry with the largest offset that is at most the searched one, by the binary search of
+/// `AbstractIndex`. Its result depends on the order of the comparisons if the entries are not sorted, as in an index
+/// that ends in zeros.
+fn lookup(index: &[u8], relative: i32) -> i32 {
+    let count = index.len() / OFFSET_ENTRY_LEN;
+    let entry = |slot: usize| OffsetEntry::at(index, slot).unwrap_or(OffsetEntry { relative: 0, position: 0 });
+    let Some(last) = count.checked_sub(1) else { return 0 };
+    let first_warm = last.saturating_sub(WARM_ENTRIES);
+    let (mut low, mut high) = if entry(first_warm).relative < relative {
+        (first_warm, last)
+    } else if entry(0).relative > relative {
+        return 0;
+    } else {
+        (0, first_warm)
+    };
+    while low < high {
+        let middle = high.saturating_sub(high.saturating_sub(low) / 2);
+        let found = entry(middle);
+        match found.relative.cmp(&relative) {
+            std::cmp::Ordering::Greater => high = middle.saturating_sub(1),
+            std::cmp::Ordering::Less => low = middle,
+            std::cmp::Ordering::Equal => return found.position,
+        }
+    }
+    entry(low).position
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn index(pairs: &[(i32, i32)]) -> Vec<u8> {
+        pairs.iter().flat_map(|(offset, position)| [offset.to_be_bytes(), position.to_be_bytes()].concat()).collect()
+    }
+
+    #[test]
+    fn lookup_finds_the_entry_at_or_before() {
+        let index = index(&[(10, 100), (20, 200), (30, 300)]);
+        for (offset, position) in [(9, 0), (10, 100), (19, 100), (20, 200), (99, 300)] {
+            assert_eq!(lookup(&index, offset), position, "{offset}");
+        }
+        assert_eq!(lookup(&[], 5), 0);
+    }
+}

@@ -1,0 +1,135 @@
+//! The submodule `kbat._core.dump`: the output of `kafka-dump-log`.
+
+use std::io::{Error as IoError, Write};
+use std::path::PathBuf;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::dump::{Decoder, Format, Options, dump as dump_files};
+use crate::internal::Family;
+use crate::python::limits::{PyLimits, or_default};
+use crate::python::location::Stores;
+use crate::python::log::add_submodule;
+use crate::python::progress::{Caught, run};
+
+/// Creates the submodule and everything in it.
+pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
+    let module = add_submodule(parent, "dump", "Print the files of a partition as ``kafka-dump-log`` does.")?;
+    module.add_function(wrap_pyfunction!(dump, &module)?)
+}
+
+/// Print files as ``kafka-dump-log`` does, line for line.
+///
+/// Args:
+///     paths: ``.log``, ``.checkpoint``, ``.index``, ``.timeindex``, ``.txnindex`` and ``.snapshot`` files.
+///     write: Called with a large piece of the output, as bytes.
+///     note: Called with what ``kafka-dump-log`` writes to its standard error, as bytes.
+///     contents: Print keys and values; includes ``deep``.
+///     deep: Print records, not only batches.
+///     skip_record_metadata: Print only keys and values of records.
+///     verify_index_only: Compare indexes with the log without printing their entries.
+///     index_sanity_check: Only check what a broker checks when it starts.
+///     max_message_size: Bytes after an index entry's position in which its batch must end.
+///     max_bytes: Bytes of each log to read. Default: all.
+///     decoder: ``text``, ``offsets``, ``transaction_log``, ``cluster_metadata``, ``share_group_state`` or
+///         ``remote_log_metadata``.
+///     output_format: ``kafka`` for the lines of ``kafka-dump-log``, ``table`` or ``jsonl``.
+///     limits: Bounds on untrusted input.
+///
+/// Raises:
+///     KbatError: Bytes that Kafka cannot decode either. The output up to them was written.
+///     OSError: A file can't be read.
+///     ValueError: An unknown decoder or format, or the name of an index without a base offset.
+#[pyfunction]
+#[pyo3(signature = (paths, write, note, *, contents=false, deep=false, skip_record_metadata=false, verify_index_only=false, index_sanity_check=false, max_message_size=5_242_880, max_bytes=None, decoder="text", output_format="kafka", limits=None))]
+#[expect(
+    clippy::too_many_arguments,
+    clippy::fn_params_excessive_bools,
+    reason = "the keyword arguments of the Python signature"
+)]
+fn dump(
+    py: Python<'_>,
+    paths: Vec<PathBuf>,
+    write: Py<PyAny>,
+    note: Py<PyAny>,
+    contents: bool,
+    deep: bool,
+    skip_record_metadata: bool,
+    verify_index_only: bool,
+    index_sanity_check: bool,
+    max_message_size: u64,
+    max_bytes: Option<u64>,
+    decoder: &str,
+    output_format: &str,
+    limits: Option<PyLimits>,
+) -> PyResult<()> {
+    let options = Options {
+        contents,
+        deep,
+        skip_record_metadata,
+        verify_index_only,
+        index_sanity_check,
+        max_message_size,
+        max_bytes,
+        decoder: decoder_of(decoder)?,
+        format: format_of(output_format)?,
+        limits: or_default(limits),
+    };
+    let stores = Stores::default();
+    let paths = paths.into_iter().map(|path| stores.locate(py, path)).collect::<PyResult<Vec<_>>>()?;
+    run(py, None, |caught, _| {
+        let (mut out, mut notes) = (Callback { call: write, caught }, Callback { call: note, caught });
+        dump_files(&paths, &options, &mut out, &mut notes)
+    })
+}
+
+fn decoder_of(name: &str) -> PyResult<Decoder> {
+    Ok(match name {
+        "text" => Decoder::Text,
+        "offsets" => Decoder::Internal(Family::Group),
+        "transaction_log" => Decoder::Internal(Family::Transaction),
+        "cluster_metadata" => Decoder::Internal(Family::Metadata),
+        "share_group_state" => Decoder::Internal(Family::Share),
+        "remote_log_metadata" => Decoder::Internal(Family::Remote),
+        _ => {
+            let message = "decoder must be 'text', 'offsets', 'transaction_log', 'cluster_metadata', \
+                           'share_group_state' or 'remote_log_metadata'";
+            return Err(PyValueError::new_err(format!("{message}, not '{name}'")));
+        }
+    })
+}
+
+fn format_of(name: &str) -> PyResult<Format> {
+    match name {
+        "kafka" => Ok(Format::Kafka),
+        "table" => Ok(Format::Table),
+        "jsonl" => Ok(Format::Jsonl),
+        _ => Err(PyValueError::new_err(format!("output_format must be 'kafka', 'table' or 'jsonl', not '{name}'"))),
+    }
+}
+
+/// Passes everything that is written to a Python callable. Its exception ends the work and is raised.
+struct Callback<'c> {
+    call: Py<PyAny>,
+    caught: &'c Caught,
+}
+
+impl Write for Callback<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if bytes.is_empty() {
+            return Ok(0);
+        }
+        let written = self.caught.catch(|py| {
+            py.check_signals()?;
+            self.call.call1(py, (PyBytes::new(py, bytes),)).map(drop)
+        });
+        // not Interrupted, which `write_all` would repeat
+        written.map(|()| bytes.len()).map_err(|_| IoError::other("the output failed"))
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
