@@ -109,6 +109,7 @@ fn java_hash(text: &str) -> u32 {
 }
 
 #[cfg(test)]
+#[allow(clippy::arithmetic_side_effects, reason = "tests")]
 mod tests {
     use super::*;
 
