@@ -125,6 +125,7 @@ fn first_sequence(last: i64, delta: i64) -> i64 {
 }
 
 #[cfg(test)]
+#[allow(clippy::arithmetic_side_effects, reason = "tests")]
 mod tests {
     use super::*;
 

@@ -52,17 +52,15 @@ impl Job<'_> {
     fn batch_at(&self, log: &mut LogFile, path: &Location, position: i32) -> Result<i64> {
         let start = log_position(position, log, path)?;
         let end = start.saturating_add(self.options.max_message_size).min(log.len());
-        match log.frame(start, end)? {
-            Some(_) => log.last_offset(start),
-            None => {
-                let message = format!(
-                    "an entry points to position {start} of the log, but no batch there ends within {} bytes; with \
-                     larger batches, raise --max-message-size",
-                    end.saturating_sub(start)
-                );
-                Err(Error::new(ErrorKind::InvalidFile(message)).with_path(path))
-            }
+        if log.frame(start, end)?.is_some() {
+            return log.last_offset(start);
         }
+        let message = format!(
+            "an entry points to position {start} of the log, but no batch there ends within {} bytes; with larger \
+             batches, raise --max-message-size",
+            end.saturating_sub(start)
+        );
+        Err(Error::new(ErrorKind::InvalidFile(message)).with_path(path))
     }
 
     /// A line about a whole file.
@@ -120,13 +118,10 @@ pub(super) fn read_index(path: &Location) -> Result<Vec<u8>> {
 
 /// The position of an entry, checked against the log.
 pub(super) fn log_position(position: i32, log: &LogFile, path: &Location) -> Result<u64> {
-    match u64::try_from(position).ok().filter(|position| *position <= log.len()) {
-        Some(position) => Ok(position),
-        None => {
-            let message = format!("an entry points to position {position} of the log, which has {} bytes", log.len());
-            Err(Error::new(ErrorKind::InvalidFile(message)).with_path(path))
-        }
-    }
+    u64::try_from(position).ok().filter(|position| *position <= log.len()).ok_or_else(|| {
+        let message = format!("an entry points to position {position} of the log, which has {} bytes", log.len());
+        Error::new(ErrorKind::InvalidFile(message)).with_path(path)
+    })
 }
 
 /// The base offset in an index's name, which its entries are relative to.

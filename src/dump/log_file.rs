@@ -116,11 +116,8 @@ impl LogFile {
 
 fn read<'c>(file: &PositionedFile, chunk: &'c mut ChunkCache, position: u64, len: usize) -> Result<&'c [u8]> {
     let found = chunk.bytes_from(file, position, len)?;
-    match found.get(..len) {
-        Some(bytes) => Ok(bytes),
-        None => {
-            let message = format!("the file became shorter while it was read: {len} bytes are missing");
-            Err(Error::new(ErrorKind::InvalidFile(message)).at(position).with_path(file.path()))
-        }
-    }
+    found.get(..len).ok_or_else(|| {
+        let message = format!("the file became shorter while it was read: {len} bytes are missing");
+        Error::new(ErrorKind::InvalidFile(message)).at(position).with_path(file.path())
+    })
 }

@@ -125,7 +125,7 @@ fn record_line(out: &mut Vec<u8>, options: &super::Options, found: &Found<'_>, r
 fn log_heading(out: &mut Vec<u8>, name: &str) {
     if name == "bootstrap.checkpoint" {
         push(out, "KRaft bootstrap snapshot\n");
-    } else if name.ends_with(".log") {
+    } else if name.strip_suffix(".log").is_some() {
         if let Some(offset) = base_offset_of(name) {
             push_field(out, "Log starting offset: ", offset);
             out.push(b'\n');

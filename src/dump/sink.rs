@@ -30,7 +30,8 @@ impl<'w> Sink<'w> {
     pub(crate) fn flush(&mut self) -> Result<()> {
         let written = self.out.write_all(&self.buffer);
         self.buffer.clear();
-        Ok(written?)
+        written?;
+        Ok(())
     }
 }
 

@@ -32,7 +32,7 @@ pub(crate) struct Context {
 pub(crate) fn fields<'a>(
     reader: &mut Reader<'a>,
     schema: &'static [Field],
-    context: &Context,
+    context: Context,
 ) -> Result<Vec<(&'static str, Value<'a>)>, Fault> {
     let mut values = Vec::with_capacity(schema.len());
     for field in schema {
@@ -52,7 +52,7 @@ pub(crate) fn fields<'a>(
 fn tagged_fields<'a>(
     reader: &mut Reader<'a>,
     schema: &'static [Field],
-    context: &Context,
+    context: Context,
     values: &mut [Option<Value<'a>>],
 ) -> Result<(), Fault> {
     // Kafka's loop does not run for a negative count
@@ -73,7 +73,7 @@ fn tagged_fields<'a>(
     Ok(())
 }
 
-fn value<'a>(reader: &mut Reader<'a>, field: &'static Field, context: &Context) -> Result<Value<'a>, Fault> {
+fn value<'a>(reader: &mut Reader<'a>, field: &'static Field, context: Context) -> Result<Value<'a>, Fault> {
     let is_nullable = field.nullable.contains(context.version);
     if field.is_array {
         return array(reader, field, context, is_nullable);
@@ -90,7 +90,7 @@ fn value<'a>(reader: &mut Reader<'a>, field: &'static Field, context: &Context) 
 fn array<'a>(
     reader: &mut Reader<'a>,
     field: &'static Field,
-    context: &Context,
+    context: Context,
     is_nullable: bool,
 ) -> Result<Value<'a>, Fault> {
     let count = if context.is_flexible { reader.compact_len()? } else { reader.i32()? };
@@ -112,7 +112,7 @@ fn array<'a>(
 fn scalar<'a>(
     reader: &mut Reader<'a>,
     field: &'static Field,
-    context: &Context,
+    context: Context,
     is_nullable: bool,
     part: &str,
 ) -> Result<Value<'a>, Fault> {
@@ -146,7 +146,7 @@ fn scalar<'a>(
 fn text<'a>(
     reader: &mut Reader<'a>,
     field: &'static Field,
-    context: &Context,
+    context: Context,
     is_nullable: bool,
     part: &str,
 ) -> Result<Value<'a>, Fault> {

@@ -291,7 +291,7 @@ fn message<'a>(schema: &'static Schema, version: i16, mut reader: Reader<'a>) ->
 }
 
 fn message_of<'a>(schema: &'static Schema, version: i16, reader: &mut Reader<'a>) -> Result<Value<'a>, Fault> {
-    fields(reader, &schema.fields, &schema.context(version)).map(Value::Struct)
+    fields(reader, &schema.fields, schema.context(version)).map(Value::Struct)
 }
 
 impl From<Fault> for Error {
@@ -302,4 +302,5 @@ impl From<Fault> for Error {
 }
 
 #[cfg(test)]
+#[allow(clippy::arithmetic_side_effects, reason = "tests")]
 mod tests;

@@ -262,6 +262,7 @@ pub(crate) fn snake_case(name: &str) -> String {
 }
 
 #[cfg(test)]
+#[allow(clippy::arithmetic_side_effects, reason = "tests")]
 mod tests {
     use super::*;
 
