@@ -168,13 +168,6 @@ def _below(root: Path) -> Path:
     return root / "backup"
 
 
-def _tiered(root: Path) -> Path:
-    place = root / "orders-Ab3dEfGhSvSNUXQNz5sAKw" / "0"
-    place.mkdir(parents=True)
-    shutil.copy(LOG_DIR / "codec-lz4-0" / LOG, place / f"{0:020}-R0vEtqGtRvSNUXQNz5sAKw.log")
-    return place
-
-
 def _text_file(root: Path) -> Path:
     (root / "notes.txt").write_text(TEXT)
     return root / "notes.txt"
@@ -188,7 +181,6 @@ def _gzip_file(root: Path) -> Path:
 UNRECOGNISED = [
     (_gzip_copy, "gzip-compressed; decompress it first"),
     (_below, "the segments are in a subdirectory"),
-    (_tiered, "tiered storage"),
     (_text_file, "the file is a text file"),
     (_gzip_file, "gzip-compressed; decompress it first"),
 ]

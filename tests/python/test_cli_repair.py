@@ -16,6 +16,7 @@ import pytest
 import kbat
 from command_line import CORPUS, LOG, LOG_DIR, content, copy_of, json_of, process, run
 from kbat.cli import output
+from kbat.cli.location import Location
 from kbat.cli.verify import next_commands
 from partitions import Log, contents
 
@@ -123,7 +124,7 @@ def test_verify_of_an_unreadable_index_suggests_ls(tmp_path: Path) -> None:
     assert run("verify", place).exit_code == 0
     denied = {"kind": "unreadable", "severity": "error", "message": "Permission denied (os error 13)"}
     report = SimpleNamespace(findings=[SimpleNamespace(path=str(index), **denied)])
-    assert list(next_commands(place, cast("kbat.Report", report))) == [f"ls -ld {index}"]
+    assert list(next_commands(Location(str(place)), cast("kbat.Report", report))) == [f"ls -ld {index}"]
     index.unlink()
     index.mkdir()
     assert json_of("verify", place, exit_code=2)["next"] == [f"ls -ld {index}"]

@@ -103,9 +103,10 @@ def _without_secrets(message: str, arguments: dict[str, Any]) -> str:
 
 def _locations(arguments: dict[str, Any]) -> list[Location]:
     """Return the locations that a command reads, with its options."""
-    found = arguments["paths"] if "paths" in arguments else [arguments["path"]]
+    found = arguments.get("paths") or [arguments.get("path")]
     options = (arguments.get("storage_option"), arguments.get("encryption_key"))
-    return [one.opened_with(*options) for one in found]
+    locations = (one if isinstance(one, Location) else Location(str(one)) for one in found)
+    return [one.opened_with(*options) for one in locations]
 
 
 def _close_output() -> None:

@@ -123,19 +123,33 @@ def next_commands(path: Location, report: kbat.Report) -> dict[str, str]:
     logs = [directory for directory in found[_Help.LOG] if directory not in unread]
     commands: dict[str, str] = {}
     for place in found[_Help.ACCESS]:
-        commands[f"ls -ld {word(place)}"] = "its kind and permissions; then verify as a user with access"
+        if place.is_local or not path.is_url:
+            commands[f"ls -ld {word(place)}"] = "its kind and permissions; then verify as a user with access"
     for place in found[_Help.DUMP]:
-        commands[f"kbat salvage {word(place)} {word(f'salvaged/{place.stem}')}"] = "a segment with every complete batch"
+        salvaged = word(f"salvaged/{place.stem}")
+        commands[f"kbat salvage {word(place)} {salvaged}{path.again}"] = "a segment with every complete batch"
     for directory in logs:
-        name, quoted = directory.own_name, word(directory)
-        commands[f"kbat recover {quoted} --dry-run"] = "what a broker would discard"
-        commands[f"kbat recover {quoted} {word(f'recovered/{name}')}"] = "a copy as a broker would leave it"
-        commands[f"kbat salvage {quoted} {word(f'salvaged/{name}')}"] = "a copy with every complete batch"
+        commands.update(_commands_for_log(directory))
     for directory in found[_Help.INDEX]:
         if directory not in unread and directory not in logs and not foreign_directory(directory):
-            quoted = word(path if path.is_file else directory)
-            commands[f"kbat rebuild-indexes {quoted}"] = "new indexes that replace the old ones"
+            commands.update(_commands_for_index(path if path.is_file else directory))
     return commands
+
+
+def _commands_for_log(directory: Location) -> dict[str, str]:
+    name, quoted, again = directory.own_name, word(directory), directory.again
+    return {
+        f"kbat recover {quoted} --dry-run{again}": "what a broker would discard",
+        f"kbat recover {quoted} {word(f'recovered/{name}')}{again}": "a copy as a broker would leave it",
+        f"kbat salvage {quoted} {word(f'salvaged/{name}')}{again}": "a copy with every complete batch",
+    }
+
+
+def _commands_for_index(place: Location) -> dict[str, str]:
+    if place.is_local:
+        return {f"kbat rebuild-indexes {word(place)}": "new indexes that replace the old ones"}
+    out = word(f"salvaged/{place.own_name.removesuffix('.log')}")
+    return {f"kbat salvage {word(place)} {out}{place.again}": "a copy with new indexes"}
 
 
 def _is_lost(place: Location, report: kbat.Report) -> bool:
