@@ -51,6 +51,8 @@ def test_options_no_path_is_an_error() -> None:
 GOOD = {
     "path": ("/a", "path", ("/a",)),
     "paths": ('["/a"]', "paths", ("/a",)),
+    "storage.<name>": ("http://s", "storage", (("<name>", "http://s"),)),
+    "encryptionKeys": ('{"key1": "/k.pem"}', "encryption_keys", (("key1", "/k.pem"),)),
     "subscribe": (" a, b,a", "subscribe", ("a", "b")),
     "subscribePattern": ("a.*", "subscribe_pattern", re.compile("a.*", re.ASCII)),
     "assign": ('{"a": [0, 2]}', "assign", (("a", 0), ("a", 2))),

@@ -19,6 +19,7 @@ from pyspark.sql.datasource import DataSourceReader
 
 from kbat.spark.interpreter import check_interpreter
 from kbat.spark.source import FilteringDataSource, KbatDataSource
+from kbat.spark.stores import with_s3a_settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -66,8 +67,12 @@ _PUSH_FILTERS = "spark.sql.python.filterPushdown.enabled"
 def register(spark: SparkSession, *, push_filters: bool = False) -> None:
     """Register `format("kbat")` and the SQL functions `kbat_decode` and `kbat_encode` in a session.
 
-    Registering twice has no effect. With `push_filters`, filters on `topic`, `partition`, `offset` and `timestamp`
-    exclude files, segments and batches before they are read.
+    Reads of `s3://` and `s3a://` URLs without an option `storage.<name>` use the settings `spark.hadoop.fs.s3a.*` that
+    the session has at this call, because Spark plans a Python data source in a process that can't see the session. They
+    do not apply in Spark 4.0, which never replaces a source that it has found by itself.
+
+    Registering twice has no effect, except for these settings. With `push_filters`, filters on `topic`, `partition`,
+    `offset` and `timestamp` exclude files, segments and batches before they are read.
 
     `push_filters` is off by default because of a bug in Spark, at least in versions 4.1 to 4.3: a DataFrame keeps the
     tasks that were planned with the filters of one query. A later query on the same DataFrame or view, or another
@@ -87,7 +92,8 @@ def register(spark: SparkSession, *, push_filters: bool = False) -> None:
     if takes_filters:
         spark.conf.set(_PUSH_FILTERS, "true")
     try:
-        spark.dataSource.register(FilteringDataSource if takes_filters else KbatDataSource)
+        source = FilteringDataSource if takes_filters else KbatDataSource
+        spark.dataSource.register(with_s3a_settings(source, spark))
     except AnalysisException as error:  # Spark 4.0 refuses a source that it has found by itself
         if "DATA_SOURCE_ALREADY_EXISTS" not in str(error):
             raise

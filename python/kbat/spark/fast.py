@@ -22,6 +22,7 @@ from kbat.spark.options import parse_options
 from kbat.spark.plan import plan
 from kbat.spark.rows import RowReader
 from kbat.spark.schema import schema_of
+from kbat.spark.stores import S3_SCHEMES, s3a_settings, scheme_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -43,7 +44,9 @@ def read(
 
     Args:
         spark: The session, classic or Connect.
-        source: A log directory, a partition directory, a `.log` file or a glob, or several of them.
+        source: A log directory, a partition directory, a `.log` file or a glob, or the URL of one in a store, or
+            several of them. For S3, the session's settings `spark.hadoop.fs.s3a.*` apply unless an option
+            `storage.<name>` is set: `**{"storage.endpoint": "https://minio:9000"}`.
         schema: The columns to read, as for the data source; by default those of the options.
         options: The options of the data source by their names: `includeHeaders=True`, `assign={"orders": [0]}`,
             `columns=["offset", "value"]`, `startingTimestamp=1700000000000`. None means the default, as in Spark.
@@ -52,7 +55,7 @@ def read(
         ValueError: An unknown option, a wrong value, or bounds that do not fit the existing partitions.
         FileNotFoundError: A path does not exist.
     """
-    rows, tasks, wanted = planned(source, options, schema)
+    rows, tasks, wanted = planned(source, options, schema, spark=spark)
     if not tasks:
         return spark.createDataFrame([], wanted)
     return spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(_reading(rows, tasks), wanted)
@@ -64,14 +67,20 @@ def planned(
     schema: StructType | str | None = None,
     *,
     splits: bool = True,
+    spark: SparkSession | None = None,
 ) -> tuple[RowReader, list[ReadPartition], StructType]:
     """Return the reader, the tasks with at least one piece, and the schema; `splits` as for `plan`.
+
+    With `spark`, the settings of the session apply to S3.
 
     Raises the errors of `read`.
     """
     sources = [source] if isinstance(source, str | os.PathLike) else source
     given = {"paths": json.dumps([os.fspath(path) for path in sources])}
-    parsed = parse_options(given | {name: _text(value) for name, value in options.items() if value is not None})
+    given |= {name: _text(value) for name, value in options.items() if value is not None}
+    parsed = parse_options(given)
+    if spark is not None and not parsed.storage and any(scheme_of(path) in S3_SCHEMES for path in parsed.all_paths):
+        parsed = parse_options(given, s3a_settings(spark))
     parsed.check_batch()
     parsed.warn_ignored()
     wanted = schema_of(parsed.column_names, parsed.view) if schema is None else _struct(schema)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _NO_STORAGE = (
     "no option storage.<name> is set, so credentials are those of the environment; kbat.spark.read uses the session's "
-    "spark.hadoop.fs.s3a.* settings, and format(\"kbat\") those that the session had at kbat.spark.register(spark)"
+    'spark.hadoop.fs.s3a.* settings, and format("kbat") those that the session had at kbat.spark.register(spark)'
 )
 
 
@@ -63,6 +63,11 @@ class Log:
         """Open one of the segments. Raises `ValueError` if the file is not named after its base offset."""
         return self._stored.get(path) or kbat.Segment(path, limits=self.limits, **self.keywords)
 
+    def source(self, path: str, start: int, end: int) -> Any:  # noqa: ANN401 -- an open segment or a window
+        """Return a window of a segment for `kbat.scan`."""
+        stored = self._stored.get(path)
+        return (path, start, end) if stored is None or (start, end) != (0, stored.size) else stored
+
     @property
     def sources(self) -> list[str | kbat.Segment]:
         """The segments for `kbat.scan`."""
@@ -89,8 +94,9 @@ def list_logs(options: ReadOptions, *, is_complete: bool = True, is_stream: bool
 
     Raises:
         FileNotFoundError: A path that does not exist.
-        ValueError: A path with an unknown scheme, options of a store without effect, a path that has no segments but other content, a partition in two
-            directories, an option `topic` or `partition` without effect, a topic or partition that is not found.
+        ValueError: A path with an unknown scheme or no segments but other content, options of a store without effect, a
+            partition in two directories, an option `topic` or `partition` without effect, a topic or partition that is
+            not found.
     """
     found: dict[tuple[TopicPartition, str], dict[str, Segment]] = {}
     labelled: set[tuple[TopicPartition, str]] = set()
@@ -152,6 +158,10 @@ def _discover(
             error.add_note(_NO_STORAGE)
         if error.errno not in {None, errno.ENOENT} or (is_stored and not isinstance(error, FileNotFoundError)):
             raise
+        keys = keywords.get("encryption_keys", {})
+        if error.filename in keys.values():
+            message = f"kbat: option encryptionKeys: nothing is at {error.filename}"
+            raise FileNotFoundError(message) from None
         what = f"nothing is at {error.filename}" if error.filename else str(error)
         message = f"kbat: {what}; a path is a .log file, a partition directory, a log directory or a glob of them"
         raise FileNotFoundError(message) from None
@@ -190,4 +200,3 @@ def _check_effect(files: list[kbat.SegmentFile], options: ReadOptions) -> None:
 def _in_order(segments: Iterable[Segment]) -> tuple[Segment, ...]:
     """Return segments by base offset; those without one are last."""
     return tuple(sorted(segments, key=lambda segment: (segment.base_offset is None, segment.base_offset or 0)))
-

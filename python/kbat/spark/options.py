@@ -43,7 +43,10 @@ class ReadOptions:
     """The options of one `spark.read.format("kbat")`. A field's metadata has the option's name, parser and text."""
 
     path: tuple[str, ...] = option(
-        "path", values.parse_path, "a .log file, a partition directory, a log directory, or a glob of them; or the URL of one in a store", default=()
+        "path",
+        values.parse_path,
+        "a .log file, a partition directory, a log directory, or a glob of them; or the URL of one in a store",
+        default=(),
     )
     paths: tuple[str, ...] = option(
         "paths", values.parse_paths, "several paths, as a JSON list; load([...]) sets it", default=()
@@ -53,8 +56,8 @@ class ReadOptions:
         values.parse_text,
         "how to open the store of a URL, with the names of object_store, such as storage.endpoint, "
         "storage.access_key_id, storage.secret_access_key; default: for s3:// and s3a:// the session's "
-        "spark.hadoop.fs.s3a.* settings, in kbat.spark.read and after kbat.spark.register; then the environment, or the "
-        "role of the machine",
+        "spark.hadoop.fs.s3a.* settings, in kbat.spark.read and after kbat.spark.register; then the environment, or "
+        "the role of the machine",
         default=(),
         is_secret=True,
     )

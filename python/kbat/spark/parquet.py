@@ -89,7 +89,8 @@ def to_parquet(  # noqa: PLR0913 -- all but three by keyword
 
     Args:
         spark: The session, classic or Connect.
-        source: A log directory, a partition directory, a `.log` file or a glob, or several of them.
+        source: A log directory, a partition directory, a `.log` file or a glob, or the URL of one in a store, or
+            several of them, as in `kbat.spark.read`.
         target: The directory to write to, in a local file system.
         partition_by: The keys after which directories are named, outermost first: any of `topic`, `partition`, and
             `date` and `hour` of the timestamp in UTC. By default `topic`, if it is one of the columns. An empty list
@@ -113,7 +114,7 @@ def to_parquet(  # noqa: PLR0913 -- all but three by keyword
         >>> spark.read.parquet("/lake/raw").where("topic = 'orders'")
     """
     _check(partition_by or (), mode)
-    rows, tasks, _ = planned(source, options, splits=False)
+    rows, tasks, _ = planned(source, options, splits=False, spark=spark)
     keys = ("topic",) * ("topic" in rows.fields.values()) if partition_by is None else tuple(partition_by)
     directory = Path(local_path(os.fspath(target)))
     if mode != "append" and directory.is_dir() and any(not path.name.startswith(".") for path in directory.iterdir()):
@@ -152,7 +153,7 @@ class PartWriter:
         directory = self.job / f"{number}-{context.taskAttemptId() if context else 0}"
         tally = Tally(self.rows.options.metrics_path, task)
         try:
-            with advising():
+            with advising(keywords=self.rows.options.keywords):
                 for place, pieces in enumerate(task.scans()):
                     for file in self._write_pieces(pieces, directory, f"part-{number:05}-{place:03}", tally):
                         yield str(directory), file

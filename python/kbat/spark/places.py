@@ -25,6 +25,7 @@ import kbat
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from kbat.spark.listing import Log
     from kbat.spark.options import ReadOptions
 
 # Enough bytes to recognise zeros at the end of a preallocated file.
@@ -64,8 +65,9 @@ class _Walk:
 class SegmentPlaces:
     """Finds offsets in a segment of `size` bytes; `next_base` is the base offset of the next segment, if any."""
 
-    def __init__(self, path: str, size: int, next_base: int | None, options: ReadOptions) -> None:
+    def __init__(self, log: Log, path: str, size: int, next_base: int | None, options: ReadOptions) -> None:
         """Create without opening the file. The first search raises `OSError` if the file is gone."""
+        self.log = log
         self.path = path
         self.size = size
         self.next_base = next_base
@@ -75,7 +77,7 @@ class SegmentPlaces:
     @functools.cached_property
     def segment(self) -> kbat.Segment:
         """The segment. Raises `ValueError` if the file is not named after its base offset."""
-        return kbat.Segment(self.path, limits=self.options.limits)
+        return self.log.opened(self.path)
 
     def start_of(self, offset: int) -> int:
         """Return the position of the first batch whose last offset is `offset` or larger.
@@ -169,7 +171,12 @@ class SegmentPlaces:
         """The batches with valid headers, in the order of the file; some may have a corrupt offset."""
         names = ("position", "size", "base_offset", "last_offset", "crc_ok", "record_count")
         scan = kbat.scan(
-            (self.path, 0, self.size), view="batches", columns=names, on_corrupt="skip", limits=self.options.limits
+            self.log.source(self.path, 0, self.size),
+            view="batches",
+            columns=names,
+            on_corrupt="skip",
+            limits=self.options.limits,
+            **self.log.keywords,
         )
         listed = list(_numbers(scan, *names))
         starts = [position for position, *_ in listed[1:]]
@@ -199,9 +206,12 @@ class SegmentPlaces:
         """Whether the file ends at a position, or continues with zeros, as a preallocated file does."""
         if position >= self.size:
             return True
-        with open(self.path, "rb") as file:  # noqa: PTH123 -- strings in, strings out
-            file.seek(position)
-            return not any(file.read(_ZEROS_LEN))
+        try:
+            with open(self.path, "rb") as file:  # noqa: PTH123 -- strings in, strings out
+                file.seek(position)
+                return not any(file.read(_ZEROS_LEN))
+        except FileNotFoundError:  # in a store, where files are not preallocated
+            return False
 
     @property
     def _fails(self) -> bool:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from kbat.spark.filters import RowFilter
-    from kbat.spark.listing import Segment
+    from kbat.spark.listing import Log, Segment
     from kbat.spark.options import ReadOptions
 
 # A task with fewer bytes takes most of its time to start.
@@ -105,16 +105,20 @@ class ReadPartition(InputPartition):
             yield list(run)
 
 
-@advising()
 def plan(options: ReadOptions, wanted: RowFilter | None = None, *, splits: bool = True) -> list[ReadPartition]:
     """List the segments of all paths and distribute them to tasks.
 
     The list is never empty: one idle task reads no rows. Partitions, segments and offsets that `wanted` excludes are
     omitted. Without `splits`, one task reads a batch that has more than `maxRecordsPerPartition` offsets.
 
-    Raises `FileNotFoundError` for a path that does not exist, `ValueError` for one that is not in a local file system,
-    and the errors of `resolve`.
+    Raises `FileNotFoundError` for a path that does not exist, `ValueError` for one with an unknown scheme, and the
+    errors of `resolve`.
     """
+    with advising(keywords=options.keywords):
+        return _plan(options, wanted, splits=splits)
+
+
+def _plan(options: ReadOptions, wanted: RowFilter | None, *, splits: bool) -> list[ReadPartition]:
     logs = list_logs(options)
     ranges = resolve(logs, options)
     if options.view == "segments":
@@ -156,7 +160,7 @@ def plan_ranges(
     """Distribute ranges to tasks, except segments whose records are all older than `start_timestamp`."""
     whole = [found for a_range in ranges for found in _whole_segments(a_range)]
     if start_timestamp is not None:
-        whole = [found for found in whole if not found.is_older(start_timestamp, options)]
+        whole = [found for found in whole if not found.is_older(start_timestamp)]
     total = sum(found.piece.size for found in whole)
     cores = os.cpu_count() or 1
     most = options.max_partition_bytes * (HEADERS_ONLY if options.view == "batches" else 1)
@@ -206,28 +210,27 @@ class _Whole:
     base: int | None
     next_base: int | None
     continues: bool
+    log: Log
 
     def has_inside(self, offset: int) -> bool:
         """Whether there may be batches of the segment on both sides of an offset."""
         return self.base is not None and self.base < offset and (self.next_base is None or offset < self.next_base)
 
-    def is_older(self, timestamp: int, options: ReadOptions) -> bool:
+    def is_older(self, timestamp: int) -> bool:
         """Whether all its records are older than a time, with the same result as the scan in a task.
 
         In a large segment without a time index, the driver would have to read many headers, so the tasks decide
         instead.
         """
-        path = self.piece.path
-        if self.base is None or (self.piece.size > MIN_TASK_LEN and not _has_time_index(path)):
+        if self.base is None:
             return False
         try:
-            return kbat.Segment(path, limits=options.limits).is_older(timestamp)
+            segment = self.log.opened(self.piece.path)
+            if self.piece.size > MIN_TASK_LEN and "timeindex" not in segment.files:
+                return False
+            return segment.is_older(timestamp)
         except kbat.KbatError:
             return False
-
-
-def _has_time_index(path: str) -> bool:
-    return os.path.exists(path.removesuffix(".log") + ".timeindex")  # noqa: PTH110 -- strings in, strings out
 
 
 def _whole_segments(a_range: LogRange) -> Iterator[_Whole]:
@@ -238,7 +241,7 @@ def _whole_segments(a_range: LogRange) -> Iterator[_Whole]:
             piece = Piece(
                 segment.path, 0, segment.size, log.partition, a_range.start, a_range.end, is_labelled=log.is_labelled
             )
-            yield _Whole(piece, segment.base_offset, next_base, a_range.continues)
+            yield _Whole(piece, segment.base_offset, next_base, a_range.continues, log)
 
 
 def _segments_within(a_range: LogRange) -> Iterator[tuple[Segment, int | None]]:
@@ -271,9 +274,9 @@ class _Cutter:
         if piece.is_idle:
             return
         if found.base is None:
-            yield from self._by_size(piece)
+            yield from self._by_size(piece, found.log)
             return
-        places = SegmentPlaces(piece.path, piece.end, found.next_base, self.options)
+        places = SegmentPlaces(found.log, piece.path, piece.end, found.next_base, self.options)
         try:
             piece = self._narrow(piece, found, places)
         except kbat.KbatError:
@@ -281,11 +284,11 @@ class _Cutter:
                 raise  # otherwise the task raises the error, unless the offsets that it reads are sound
         most = self.options.max_records_per_partition
         if most is None or piece.size <= 0:
-            yield from self._by_size(piece)
+            yield from self._by_size(piece, found.log)
             return
         first = max(found.base, found.piece.start_offset or 0)
         for part in Counter(places, piece.start, piece.end, most, self.splits).pieces(piece, first):
-            yield from self._by_size(part)
+            yield from self._by_size(part, found.log)
 
     def _narrow(self, piece: Piece, found: _Whole, places: SegmentPlaces) -> Piece:
         """Return the window from the batch with the first offset to the batch with the last.
@@ -304,14 +307,15 @@ class _Cutter:
             piece = replace(piece, end=end, own_end=None, start_offset=None, end_offset=None)
         return piece
 
-    def _by_size(self, piece: Piece) -> Iterator[Piece]:
+    def _by_size(self, piece: Piece, log: Log) -> Iterator[Piece]:
         if piece.size <= 0:
             return
         if piece.size <= self.max_len or piece.part != EVERYTHING:
             yield piece
             return
         try:
-            parts = kbat.split((piece.path, piece.start, piece.end), self.max_len, limits=self.options.limits)
+            source = log.source(piece.path, piece.start, piece.end)
+            parts = kbat.split(source, self.max_len, limits=self.options.limits, **log.keywords)
         except kbat.KbatError:  # the task that reads it raises the error
             yield piece
             return

@@ -162,7 +162,7 @@ def end_offset(log: Log, options: ReadOptions) -> int:
     segments = log.on_disk.segments
     if options.on_corrupt == "fail" or not segments:
         return log.on_disk.end_offset
-    return SegmentPlaces(segments[-1].path, segments[-1].size, None, options).end_offset
+    return SegmentPlaces(log, segments[-1].path, segments[-1].size, None, options).end_offset
 
 
 def _find_timestamp(log: Log, timestamp: int, options: ReadOptions) -> int | None:
@@ -172,7 +172,7 @@ def _find_timestamp(log: Log, timestamp: int, options: ReadOptions) -> int | Non
     corrupt batches are skipped.
     """
     scan = kbat.scan(
-        [segment.path for segment in log.segments],
+        log.sources,
         columns=["offset", "position", "segment"],
         start_offset=log.on_disk.start_offset,
         start_timestamp=timestamp,
@@ -182,6 +182,7 @@ def _find_timestamp(log: Log, timestamp: int, options: ReadOptions) -> int | Non
         limits=options.limits,
         max_rows=1,
         leave_page_cache=options.leave_page_cache,
+        **log.keywords,
     )
     for arrow_batch in scan.to_batches():
         for row in arrow_batch.to_pylist():
@@ -192,7 +193,7 @@ def _find_timestamp(log: Log, timestamp: int, options: ReadOptions) -> int | Non
 def _places_of(log: Log, path: str, options: ReadOptions) -> SegmentPlaces:
     number = next(number for number, segment in enumerate(log.segments) if segment.path == path)
     segment, later = log.segments[number], log.segments[number + 1 :]
-    return SegmentPlaces(path, segment.size, later[0].base_offset if later else None, options)
+    return SegmentPlaces(log, path, segment.size, later[0].base_offset if later else None, options)
 
 
 def _offset_of(log: Log, bound: Bound, options: ReadOptions) -> int | None:

@@ -8,6 +8,7 @@ import importlib
 import inspect
 import os
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 import kbat
@@ -15,12 +16,13 @@ from kbat.spark.intervals import EVERYTHING, Interval
 from kbat.spark.options import LIMIT_OPTIONS, ReadOptions
 from kbat.spark.ranges import report_data_loss
 from kbat.spark.schema import ERROR_COLUMN, columns_of
+from kbat.spark.stores import look_up, named_as_option, scheme_of
 from kbat.spark.tally import Tally
 from kbat.spark.topics import NO_PARTITION
 from kbat.spark.worker import settle
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import pyarrow as pa
     from pyspark.sql.types import StructType
@@ -74,12 +76,12 @@ class RowReader:
         settle()
         tally = Tally(self.options.metrics_path, partition)
         try:
-            with advising():
+            with advising(keywords=self.options.keywords):
                 for pieces in partition.scans():
                     for arrow_batch in tally.over(self.scan(pieces)):
                         own = self._own_part(self._own_faults(arrow_batch, pieces), pieces[0].part)
                         yield self._in_order(own)
-                    check_sizes(pieces)  # the file may have been truncated during the read
+                    check_sizes(pieces)
         finally:
             tally.write()
 
@@ -90,13 +92,14 @@ class RowReader:
         than at planning, and for one that no longer exists unless `failOnDataLoss=false`.
         """
         options = self.options
-        check_sizes(pieces)
+        found = look_up(list(dict.fromkeys(piece.path for piece in pieces)), options.keywords)
+        _check_found(pieces, found)
         topic, partition = pieces[0].partition if pieces[0].is_labelled else NO_PARTITION
         columns = [field for _, field in self.columns if field != "error"]
         if pieces[0].part != EVERYTHING and "offset" not in columns:
             columns.append("offset")
         return kbat.scan(
-            [piece.source for piece in pieces if _is_there(piece, options)],
+            [_source(piece, found[piece.path]) for piece in pieces if _is_there(piece, found, options)],
             columns=columns,
             view=cast("Any", options.view),
             start_offset=pieces[0].start_offset,
@@ -113,6 +116,7 @@ class RowReader:
             timestamp_unit="us",
             leave_page_cache=options.leave_page_cache,
             **(missing_timestamps() if options.view == "records" else {}),
+            **(options.keywords if any(not isinstance(file, int) for file in found.values()) else {}),
         )
 
     def _own_faults(self, arrow_batch: pa.RecordBatch, pieces: Sequence[Piece]) -> pa.RecordBatch:
@@ -155,16 +159,29 @@ class RowReader:
 
 
 def check_sizes(pieces: Sequence[Piece]) -> None:
+    """Raise `OSError` for a file that was truncated during the read and ends before one of the pieces does.
+
+    A file that was deleted during the read is not an error: its open handle stays valid. Objects of a store do not
+    change while kbat reads them: it raises an error for one that was replaced.
+    """
+    local = list(dict.fromkeys(piece.path for piece in pieces if not scheme_of(piece.path)))
+    sizes: dict[str, int | kbat.SegmentFile] = {}
+    for path in local:
+        with contextlib.suppress(FileNotFoundError):
+            sizes[path] = os.stat(path).st_size  # noqa: PTH116 -- strings in, strings out
+    _check_found(pieces, sizes)
+
+
+def _check_found(pieces: Sequence[Piece], found: Mapping[str, int | kbat.SegmentFile]) -> None:
     """Raise `OSError` for a file that ends before one of the pieces does.
 
-    A scan would stop at the end of the file without an error, and the rows after it would be missing. A file that was
-    deleted during the read is not an error: its open handle stays valid.
+    A scan would stop at the end of the file without an error, and the rows after it would be missing.
     """
     for piece in pieces:
-        try:
-            size = os.stat(piece.path).st_size  # noqa: PTH116 -- strings in, strings out
-        except FileNotFoundError:
+        file = found.get(piece.path)
+        if file is None:
             continue
+        size = file if isinstance(file, int) else file.size
         if size < piece.end and not piece.is_whole:
             message = (
                 f"kbat: {piece.path} has {size} bytes, and had {piece.end} or more when the read was planned: it was "
@@ -173,12 +190,18 @@ def check_sizes(pieces: Sequence[Piece]) -> None:
             raise OSError(message)
 
 
-def _is_there(piece: Piece, options: ReadOptions) -> bool:
+def _is_there(piece: Piece, found: Mapping[str, object], options: ReadOptions) -> bool:
     """Whether the file of a piece still exists; retention may have deleted it after planning."""
-    is_there = os.path.exists(piece.path)  # noqa: PTH110 -- strings in, strings out
+    is_there = piece.path in found
     if not is_there:
         report_data_loss(f"{piece.path} was deleted after the read was planned", options)
     return is_there
+
+
+def _source(piece: Piece, file: int | kbat.SegmentFile) -> str | tuple[str, int, int] | kbat.SegmentFile:
+    """Return a piece for `kbat.scan`; a complete file in a store is already open."""
+    is_complete = not isinstance(file, int) and (piece.is_whole or (piece.start, piece.end) == (0, file.size))
+    return file if is_complete and not isinstance(file, int) else piece.source
 
 
 def null_headers(arrow_batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -213,9 +236,9 @@ class Advice:
     read_on: str
     raise_limit: str
 
-    def add_to(self, error: kbat.KbatError) -> None:
+    def add_to(self, error: kbat.KbatError, keywords: Mapping[str, Any]) -> None:
         """Add it to an error, after the offsets that the corruption affects."""
-        if isinstance(error, kbat.CorruptError) and (lost := _lost_offsets(error)):
+        if isinstance(error, kbat.CorruptError) and (lost := _lost_offsets(error, keywords)):
             error.add_note(lost)
         if isinstance(error, kbat.CrcError):
             error.add_note(f"{self.skip}, {self.read_on}")
@@ -232,13 +255,14 @@ _OPTIONS = Advice(
 )
 
 
-def _lost_offsets(error: kbat.CorruptError) -> str | None:
+def _lost_offsets(error: kbat.CorruptError, keywords: Mapping[str, Any]) -> str | None:
     """Return the offsets that a corrupt batch of a file affects, as reported with `on_corrupt="report"`."""
     first = error.base_offset
     if error.path is None or first is None or first < 0:
         return None
     with contextlib.suppress(kbat.KbatError, ValueError, OSError):
-        scan = kbat.scan(error.path, columns=[], start_offset=first, end_offset=first + 1, on_corrupt="report")
+        bounds: dict[str, Any] = {"start_offset": first, "end_offset": first + 1}
+        scan = kbat.scan(error.path, columns=[], on_corrupt="report", **bounds, **keywords)
         for arrow_batch in scan.to_batches():
             for fault in arrow_batch.column(ERROR_COLUMN.field).to_pylist():
                 if fault is not None and None not in (fault["first_offset"], fault["last_offset"]):
@@ -251,10 +275,15 @@ def _offsets_text(first: int, last: int) -> str:
 
 
 @contextlib.contextmanager
-def advising(advice: Advice = _OPTIONS) -> Iterator[None]:
-    """Add advice to the errors of the block."""
+def advising(advice: Advice = _OPTIONS, keywords: Mapping[str, Any] = MappingProxyType({})) -> Iterator[None]:
+    """Add advice to the errors of the block, in which kbat opens files with `keywords`."""
     try:
         yield
     except kbat.KbatError as error:
-        advice.add_to(error)
+        advice.add_to(error, keywords)
         raise
+    except ValueError as error:
+        named = named_as_option(error)
+        if named is error:
+            raise
+        raise named from None

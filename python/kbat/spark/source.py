@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
+    from kbat.spark.stores import Pairs
+
 
 class KbatDataSource(DataSource):
     """`spark.read.format("kbat")`: the records of log segments, with the columns of Spark's Kafka source.
@@ -33,8 +35,12 @@ class KbatDataSource(DataSource):
     ```python
     spark.read.format("kbat").load("/var/lib/kafka/data")
     spark.read.format("kbat").schema("offset bigint, value binary").load("/backup/orders-0")
+    spark.read.format("kbat").option("storage.endpoint", "https://minio:9000").load("s3://bucket/prefix")
     ```
     """
+
+    # The session's settings of S3, as `kbat.spark.register` found them; the process that plans a read has no session.
+    session_storage: Pairs = ()
 
     @classmethod
     def name(cls) -> str:
@@ -51,7 +57,7 @@ class KbatDataSource(DataSource):
     @shallow
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of a schema's columns."""
-        return KbatReader(schema, parse_options(self.options))
+        return KbatReader(schema, parse_options(self.options, self.session_storage))
 
     @shallow
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001 -- Spark's signature
@@ -63,7 +69,7 @@ class KbatDataSource(DataSource):
     @shallow
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 -- Spark's name
         """Return the reader of a stream with a schema's columns."""
-        return KbatStreamReader(schema, parse_options(self.options))
+        return KbatStreamReader(schema, parse_options(self.options, self.session_storage))
 
 
 class KbatReader(DataSourceReader):
@@ -93,7 +99,7 @@ class FilteringDataSource(KbatDataSource):
     @shallow
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of a schema's columns."""
-        return FilteringReader(schema, parse_options(self.options))
+        return FilteringReader(schema, parse_options(self.options, self.session_storage))
 
 
 class FilteringReader(KbatReader):

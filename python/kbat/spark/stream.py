@@ -133,9 +133,12 @@ class KbatStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
 
     @shallow
-    @advising()
     def partitions(self, start: Offsets, end: Offsets) -> list[ReadPartition]:
         """Return the tasks of a micro-batch."""
+        with advising(keywords=self.options.keywords):
+            return self._plan(start, end)
+
+    def _plan(self, start: Offsets, end: Offsets) -> list[ReadPartition]:
         starts, ends = offsets_of_json(start), offsets_of_json(end)
         self.last = ends
         logs = {log.partition: log for log in self._logs()}

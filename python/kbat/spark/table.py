@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Options = TypeVar("Options")
 
 
-def option(
+def option(  # noqa: PLR0913 -- all but three by keyword
     name: str,
     parse: Callable[[str], object],
     doc: str,

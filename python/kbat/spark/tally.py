@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from kbat.spark.stores import local_path
 
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
