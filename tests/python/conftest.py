@@ -14,6 +14,7 @@ from kafka_broker import Broker
 from kafka_judge import KafkaJudge
 from kafka_server import KafkaServer
 from old_kafka import OldKafka
+from s3_server import S3Server
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -90,3 +91,10 @@ def broker(kafka_server: KafkaServer, tmp_path_factory: pytest.TempPathFactory) 
     node = Broker(kafka_server, tmp_path_factory.mktemp("broker"))
     yield node
     node.stop()
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[S3Server]:
+    """One S3-compatible server for all tests, with one bucket. Use keys of your own."""
+    with S3Server() as server:
+        yield server
