@@ -299,7 +299,9 @@ def test_command_has_the_options_of_kafka() -> None:
     assert run("dump", log, index, "--deep-iteration").stdout == dumped(log, index, deep=True)[0]
     done = run("dump", "--files", log, "--print-data-log", "--max-bytes", 500)
     assert done.stdout == dumped(log, contents=True, max_bytes=500)[0]
-    assert run("dump", CORPUS / "compacted" / LOG, "--deep-iteration").stderr.startswith("Non-consecutive offsets in ")
+    assert run("dump", CORPUS / "txn-simple" / "00000000000000000003.log", "--deep-iteration").stderr.startswith(
+        "Non-consecutive offsets in "
+    )
 
 
 def test_command_without_files_is_a_wrong_use() -> None:
