@@ -2,12 +2,12 @@
 
 import sys
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
 from kbat._core.dump import dump as dump_files
+from kbat.cli.location import Location
 from kbat.cli.options import choice_option, number_option
 
 # The largest `int` of Java, which `kafka-dump-log` has as the default of --max-bytes.
@@ -44,7 +44,7 @@ def _class_option(name: str, what: str) -> Any:  # noqa: ANN401 - typer's own
 
 
 def dump(  # noqa: PLR0913 - the options of kafka-dump-log
-    paths: Annotated[list[Path] | None, typer.Argument(metavar="[FILE]", help="Files to print, as --files.")] = None,
+    paths: Annotated[list[str] | None, typer.Argument(metavar="[FILE]", help="Files to print, as --files.")] = None,
     *,
     files: Annotated[
         list[str] | None, typer.Option("--files", metavar="FILE,FILE", help="Files to print, separated by commas.")
@@ -105,7 +105,7 @@ def dump(  # noqa: PLR0913 - the options of kafka-dump-log
     the reader of a pipe has closed it.
     """
     named = [name for group in files or () for name in group.split(",") if name]
-    chosen = [*named, *map(str, paths or ())]
+    chosen = [*named, *(str(Location.parse(path)) for path in paths or ())]
     if not chosen:
         message = "name at least one file, as --files FILE,FILE or as arguments"
         raise ValueError(message)

@@ -88,7 +88,7 @@ class Location:
 
     @cached_property
     def is_local(self) -> bool:
-        """Whether the location is in the file system, where it can be changed."""
+        """Whether the location is in the file system, so that it can be changed."""
         return not self.is_url and Path(self.text).exists()
 
     @property
