@@ -25,6 +25,8 @@ socketserver.StreamRequestHandler.disable_nagle_algorithm = True
 from moto.server import main
 main(sys.argv[1:])
 """
+# Not checked, but without it nobody may write an object that exists.
+_AUTHORIZATION = f"AWS4-HMAC-SHA256 Credential={ACCESS_KEY}/20260101/us-east-1/s3/aws4_request"
 # What describes a case is not part of a log.
 _ANSWERS = {".json", ".jsonl", ".txt", ".gz"}
 
@@ -113,7 +115,7 @@ class S3Server:
     def _request(self, method: str, path: str, body: bytes | None = None) -> None:
         with self._lock:
             try:
-                self._connection.request(method, path, body=body)
+                self._connection.request(method, path, body=body, headers={"Authorization": _AUTHORIZATION})
                 response = self._connection.getresponse()
                 text = response.read()
             except (OSError, http.client.HTTPException):
