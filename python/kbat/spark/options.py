@@ -57,7 +57,9 @@ class ReadOptions:
         "how to open the store of a URL, with the names of object_store, such as storage.endpoint, "
         "storage.access_key_id, storage.secret_access_key; default: for s3:// and s3a:// the session's "
         "spark.hadoop.fs.s3a.* settings, in kbat.spark.read and after kbat.spark.register; then the environment, or "
-        "the role of the machine",
+        "the role of the machine. Spark shows options in the plans of views and streams, except those whose names "
+        "match spark.redaction.regex, such as secret_access_key and session_token: write any other one that must stay "
+        "hidden as storage.secret.<name>, such as storage.secret.azure_storage_account_key",
         default=(),
         is_secret=True,
     )
@@ -239,7 +241,8 @@ class ReadOptions:
     def keywords(self) -> dict[str, Any]:
         """The keyword arguments with which kbat opens the paths. Raises `ValueError` for options without effect."""
         storage = storage_for(self.all_paths, self.storage, self.session_storage)
-        given = {"storage_options": dict(storage), "encryption_keys": dict(self.encryption_keys)}
+        plain = {name.removeprefix("secret."): value for name, value in storage}
+        given = {"storage_options": plain, "encryption_keys": dict(self.encryption_keys)}
         return {name: value for name, value in given.items() if value}
 
     @property
