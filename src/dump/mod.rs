@@ -109,8 +109,12 @@ impl Job<'_> {
 
 /// A path as Java's `File` shows it: without repeated slashes and without one at the end.
 fn java_path(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    if text.contains("://") {
+        return text.into_owned(); // a URL
+    }
     let mut shown = String::new();
-    for letter in path.to_string_lossy().chars() {
+    for letter in text.chars() {
         if letter != '/' || !shown.ends_with('/') {
             shown.push(letter);
         }

@@ -99,6 +99,13 @@ impl PositionedFile {
         Err(Error::new(ErrorKind::InvalidFile(message)).at(len).with_path(&self.path))
     }
 
+    /// Sets the position after which nothing needs to be read in advance.
+    pub(crate) fn limit_ahead(&self, end: u64) {
+        if let Content::Stored(file) = &self.content {
+            file.limit_ahead(end);
+        }
+    }
+
     /// Returns the first position at or after `position` that is not in a hole of a sparse file, or the file's length
     /// if only a hole follows.
     pub(crate) fn next_data(&self, position: u64) -> Result<u64> {

@@ -46,6 +46,11 @@ pub(crate) trait Store: fmt::Debug + Send + Sync {
     /// As for [`Store::status`].
     fn open(&self, path: &Path) -> Result<Box<dyn StoredFile>>;
 
+    /// Whether the directories are made of objects in another layout, so that a broker never wrote them.
+    fn is_layout(&self) -> bool {
+        false
+    }
+
     /// What a reader of a directory should know, such as parts that are omitted.
     ///
     /// # Errors
@@ -141,7 +146,6 @@ impl Location {
     }
 
     /// Another path in the same store.
-    #[cfg(feature = "tiered")]
     pub(crate) fn sibling(&self, path: &Path) -> Self {
         self.with(path.to_path_buf())
     }
@@ -252,6 +256,11 @@ impl Location {
         };
         paths.sort();
         Ok(paths.into_iter().map(|path| self.with(path)).collect())
+    }
+
+    /// Whether the directories are made of objects in another layout, so that a broker never wrote them.
+    pub(crate) fn is_layout(&self) -> bool {
+        self.store.as_ref().is_some_and(|store| store.is_layout())
     }
 
     /// What a reader of this directory should know, such as parts that are omitted.

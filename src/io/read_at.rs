@@ -27,6 +27,9 @@ pub(crate) trait ReadAt {
     fn next_data(&self, position: u64) -> Result<u64> {
         Ok(position)
     }
+
+    /// Sets the position after which nothing needs to be read in advance.
+    fn limit_ahead(&self, _end: u64) {}
 }
 
 impl ReadAt for &[u8] {
@@ -55,6 +58,10 @@ impl ReadAt for PositionedFile {
 
     fn next_data(&self, position: u64) -> Result<u64> {
         PositionedFile::next_data(self, position)
+    }
+
+    fn limit_ahead(&self, end: u64) {
+        PositionedFile::limit_ahead(self, end);
     }
 }
 

@@ -63,4 +63,10 @@ impl ReadAt for ByteSource {
             Self::Memory(bytes) => (**bytes).as_ref().next_data(position),
         }
     }
+
+    fn limit_ahead(&self, end: u64) {
+        if let Self::File(file) = self {
+            file.limit_ahead(end);
+        }
+    }
 }

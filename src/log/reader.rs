@@ -168,6 +168,7 @@ impl SegmentReader {
     /// Returns no batch that starts at or after this position. A batch that starts before is returned completely.
     pub fn stop_at(&mut self, position: u64) {
         self.stop = position;
+        self.source.limit_ahead(position);
     }
 
     /// Resumes after corruption, possibly inside a batch already returned. Limits how many bytes may be read again, so

@@ -48,6 +48,10 @@ struct Ahead {
     next_len: u64,
     /// Whether the reader is sequential.
     is_sequential: bool,
+    /// The end of the last read.
+    last_end: u64,
+    /// The position after which nothing is requested in advance.
+    limit: Option<u64>,
 }
 
 /// A range of the object.
@@ -105,25 +109,29 @@ impl ObjectFile {
         let known_end = ahead.ranges.back().map(|range| range.end);
         let is_in = ahead.ranges.front().is_some_and(|front| front.start <= position)
             && known_end.is_some_and(|known| position < known);
+        let continues = (ahead.last_end..=ahead.last_end.saturating_add(NEAR_LEN)).contains(&position);
+        let mut next = position;
         if is_in {
-            ahead.is_sequential |= known_end.is_some_and(|known| end > known);
+            ahead.is_sequential |= continues && known_end.is_some_and(|known| end > known);
             while ahead.ranges.front().is_some_and(|front| front.end <= position) {
                 ahead.ranges.pop_front();
             }
+            next = ahead.ranges.back().map_or(position, |range| range.end);
         } else {
-            let is_next = known_end.is_some_and(|known| (known..=known.saturating_add(NEAR_LEN)).contains(&position));
+            ahead.is_sequential = continues && known_end.is_some();
             ahead.ranges.clear();
-            ahead.is_sequential = is_next;
-            if !is_next {
-                ahead.next_len = if self.object.size <= WHOLE_LEN { WHOLE_LEN } else { FIRST_LEN };
+            if self.object.size <= WHOLE_LEN {
+                (next, ahead.next_len) = (0, WHOLE_LEN);
+            } else if !ahead.is_sequential {
+                ahead.next_len = FIRST_LEN;
             }
         }
-        let mut next = ahead.ranges.back().map_or(position, |range| range.end);
         let wanted_count = if ahead.is_sequential { AHEAD_COUNT } else { 1 };
-        while next < self.object.size
-            && (next < end || ahead.ranges.len() < wanted_count && HELD.load(Ordering::Relaxed) < BUDGET)
+        let limit = ahead.limit.unwrap_or(u64::MAX).max(end).min(self.object.size);
+        while next < limit && (next < end || ahead.ranges.len() < wanted_count && HELD.load(Ordering::Relaxed) < BUDGET)
         {
-            let len = ahead.next_len.max(end.saturating_sub(next).min(LARGEST_LEN)).max(1);
+            let needed = end.saturating_sub(next).min(LARGEST_LEN);
+            let len = ahead.next_len.min(limit.saturating_sub(next)).max(needed).max(1);
             ahead.ranges.push_back(self.request(next, len)?);
             next = next.saturating_add(len).min(self.object.size);
             if ahead.is_sequential {
@@ -192,6 +200,11 @@ impl ReadAt for ObjectFile {
                 }
             }
         }
+        ahead.last_end = end;
         Ok(done)
+    }
+
+    fn limit_ahead(&self, end: u64) {
+        self.ahead.lock().unwrap_or_else(PoisonError::into_inner).limit = Some(end);
     }
 }

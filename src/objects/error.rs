@@ -19,7 +19,10 @@ pub(super) fn converted(error: StoreError) -> Error {
         StoreError::NotSupported { .. } | StoreError::NotImplemented { .. } => IoErrorKind::Unsupported,
         _ => IoErrorKind::Other,
     };
-    Error::from(IoError::new(kind, described(&error)))
+    let message = described(&error);
+    let needs_credentials = message.contains("169.254.169.254") || message.contains("metadata.google.internal");
+    let message = if needs_credentials { NO_CREDENTIALS.to_owned() } else { message };
+    Error::from(IoError::new(kind, message))
 }
 
 /// The error for a missing object. With the number of the system's error, Python raises `FileNotFoundError`.
@@ -49,10 +52,14 @@ fn described(error: &dyn std::error::Error) -> String {
 }
 
 const MAX_CHARS: usize = 600;
+const NO_CREDENTIALS: &str = "no credentials were found: set them in the environment, such as AWS_ACCESS_KEY_ID and \
+     AWS_SECRET_ACCESS_KEY, or pass storage_options; a public bucket needs skip_signature=true";
 
 /// Replaces the XML of an answer by the message in it.
 fn without_markup(text: &str) -> String {
-    let Some((before, rest)) = text.split_once("<?xml") else { return text.to_owned() };
+    let Some((before, rest)) = text.split_once("<?xml").or_else(|| text.split_once("<!")) else {
+        return text.to_owned();
+    };
     let message = rest.split_once("<Message>").and_then(|(_, rest)| rest.split_once("</Message>"));
     message.map_or_else(|| before.to_owned(), |(message, _)| format!("{before}{message}"))
 }

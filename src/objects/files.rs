@@ -24,6 +24,8 @@ pub(super) struct ObjectFiles {
     /// Key of the prefix or object.
     root: String,
     listings: Mutex<HashMap<String, Arc<Listing>>>,
+    /// Single objects that were requested, or their absence.
+    heads: Mutex<HashMap<String, Option<ObjectMeta>>>,
 }
 
 /// The objects in a directory.
@@ -65,7 +67,7 @@ impl std::fmt::Debug for ObjectFiles {
 impl ObjectFiles {
     pub(super) fn new(store: Arc<dyn ObjectStore>, base: &str, root: &str) -> Self {
         let (base, root) = (base.to_owned(), root.to_owned());
-        Self { store, base, root, listings: Mutex::default() }
+        Self { store, base, root, listings: Mutex::default(), heads: Mutex::default() }
     }
 
     fn key_of<'p>(&self, path: &'p Path) -> Result<&'p str> {
@@ -105,12 +107,17 @@ impl ObjectFiles {
         if let Some(known) = self.known(parent_of(key)) {
             return Ok(known.objects.get(key).cloned());
         }
-        let (store, key) = (Arc::clone(&self.store), self::key(key)?);
-        match wait(async move { store.head(&key).await })?.map_err(converted) {
-            Ok(object) => Ok(Some(object)),
-            Err(error) if error.is_not_found() => Ok(None),
-            Err(error) => Err(error.with_path(path)),
+        if let Some(known) = self.heads.lock().unwrap_or_else(PoisonError::into_inner).get(key) {
+            return Ok(known.clone());
         }
+        let (store, wanted) = (Arc::clone(&self.store), self::key(key)?);
+        let object = match wait(async move { store.head(&wanted).await })?.map_err(converted) {
+            Ok(object) => Some(object),
+            Err(error) if error.is_not_found() => None,
+            Err(error) => return Err(error.with_path(path)),
+        };
+        self.heads.lock().unwrap_or_else(PoisonError::into_inner).insert(key.to_owned(), object.clone());
+        Ok(object)
     }
 }
 

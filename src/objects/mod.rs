@@ -35,19 +35,28 @@ impl Location {
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for another scheme, a URL without a bucket,
     /// and an unknown or invalid option.
     pub fn parse(text: &str, options: &StoreOptions) -> Result<Self> {
+        let lower = text.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
+        let normal = lower.and_then(|scheme| Some(format!("{scheme}{}", text.get(scheme.len()..)?)));
+        let text = normal.as_deref().unwrap_or(text);
         let Some((scheme, rest)) = split_scheme(text) else {
             options.refuse_for_files(text)?;
             return Ok(Self::local(text));
         };
         if scheme == "file" {
             options.refuse_for_files(text)?;
-            return Ok(Self::local(format!("/{}", rest.trim_start_matches('/'))));
+            let path = rest.strip_prefix("localhost").filter(|rest| rest.starts_with('/')).unwrap_or(rest);
+            return Ok(Self::local(percent_decoded(&format!("/{}", path.trim_start_matches('/')))));
         }
         if !SCHEMES.contains(&scheme) {
             let message = format!("{scheme}:// is not a known scheme; use file, {}", SCHEMES.join(", "));
             return Err(Error::argument(message).with_path(Path::new(text)));
         }
         let (base, key) = split_bucket(text, rest);
+        let has_secret = base.get(scheme.len()..).is_some_and(|host| host.contains('@'));
+        if has_secret && !scheme.starts_with("abfs") || key.contains('?') && scheme.starts_with("http") {
+            let message = format!("a {scheme}:// URL with a password or a query is not accepted: use storage_options");
+            return Err(Error::argument(message));
+        }
         let store = options.open(scheme, base)?;
         Ok(Self::of_objects(store, base, key))
     }
@@ -60,6 +69,19 @@ impl Location {
         let path = if key.is_empty() { PathBuf::from(name) } else { PathBuf::from(format!("{name}/{key}")) };
         Self::in_store(path, Arc::new(ObjectFiles::new(store, name, key)))
     }
+}
+
+/// Replaces `%20` and other escapes by the bytes that they encode.
+fn percent_decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
+        let escaped = digits.filter(|_| *first == b'%').and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        bytes.push(escaped.unwrap_or(*first));
+        rest = after.get(if escaped.is_some() { 2 } else { 0 }..).unwrap_or_default();
+    }
+    String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
 }
 
 /// Splits a URL after its scheme. `None` for a path.

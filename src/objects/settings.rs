@@ -4,13 +4,14 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::http::HttpBuilder;
 use object_store::memory::InMemory;
-use object_store::{ClientConfigKey, ClientOptions, ObjectStore};
+use object_store::{BackoffConfig, ClientConfigKey, ClientOptions, ObjectStore, RetryConfig};
 
 use crate::error::{Error, Result};
 
@@ -67,12 +68,13 @@ impl StoreOptions {
 
     /// Opens the store of a URL without its key.
     pub(crate) fn open(&self, scheme: &str, base: &str) -> Result<Arc<dyn ObjectStore>> {
+        self.check()?;
         // fails if the program has chosen another provider, which is fine
         let _ = rustls::crypto::ring::default_provider().install_default();
         let built = match scheme {
             "memory" => return Ok(shared(Arc::clone(MEMORY.get_or_init(Arc::default)))),
             "s3" | "s3a" => {
-                let builder = AmazonS3Builder::from_env().with_url(base);
+                let builder = AmazonS3Builder::from_env().with_url(base).with_retry(retries());
                 let mut builder = self
                     .apply(builder, scheme, |builder, key: AmazonS3ConfigKey, value| builder.with_config(key, value))?;
                 if is_plain_http(builder.get_config_value(&AmazonS3ConfigKey::Endpoint)) {
@@ -81,7 +83,7 @@ impl StoreOptions {
                 builder.build().map(|store| shared(Arc::new(store)))
             }
             "gs" => {
-                let builder = GoogleCloudStorageBuilder::from_env().with_url(base);
+                let builder = GoogleCloudStorageBuilder::from_env().with_url(base).with_retry(retries());
                 self.apply(builder, scheme, |builder, key: GoogleConfigKey, value| builder.with_config(key, value))?
                     .build()
                     .map(|store| shared(Arc::new(store)))
@@ -92,12 +94,13 @@ impl StoreOptions {
                     .apply(options, scheme, |options, key: ClientConfigKey, value| options.with_config(key, value))?;
                 HttpBuilder::new()
                     .with_url(base)
+                    .with_retry(retries())
                     .with_client_options(options)
                     .build()
                     .map(|store| shared(Arc::new(store)))
             }
             _ => {
-                let builder = MicrosoftAzureBuilder::from_env().with_url(base);
+                let builder = MicrosoftAzureBuilder::from_env().with_url(base).with_retry(retries());
                 let mut builder =
                     self.apply(builder, scheme, |builder, key: AzureConfigKey, value| builder.with_config(key, value))?;
                 if is_plain_http(builder.get_config_value(&AzureConfigKey::Endpoint)) {
@@ -106,7 +109,40 @@ impl StoreOptions {
                 builder.build().map(|store| shared(Arc::new(store)))
             }
         };
-        built.map_err(|error| Error::argument(error.to_string()).with_path(Path::new(base)))
+        built.map_err(|error| Error::argument(self.without_values(&error.to_string())).with_path(Path::new(base)))
+    }
+
+    /// Refuses values that no store accepts. Some of them make the HTTP library panic.
+    fn check(&self) -> Result<()> {
+        for (name, value) in &self.options {
+            if value.chars().any(char::is_control) {
+                return Err(Error::argument(format!(
+                    "the value of the storage option {name:?} has a control character"
+                )));
+            }
+            if name.to_ascii_lowercase().contains("endpoint") {
+                let rest = value.split_once("://").filter(|(scheme, _)| ["http", "https"].contains(scheme));
+                let Some((_, rest)) = rest.filter(|(_, rest)| !rest.is_empty()) else {
+                    let message = format!("the storage option {name:?} must be a URL with http:// or https://");
+                    return Err(Error::argument(message));
+                };
+                if rest.split('/').next().is_some_and(|host| host.contains('@')) {
+                    let message = format!(
+                        "the storage option {name:?} has a user name or password: pass access_key_id and \
+                         secret_access_key instead"
+                    );
+                    return Err(Error::argument(message));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Replaces the values of options, which may be secrets, in a message.
+    fn without_values(&self, message: &str) -> String {
+        let mut values: Vec<&(String, String)> = self.options.iter().filter(|(_, value)| value.len() > 3).collect();
+        values.sort_by_key(|(_, value)| std::cmp::Reverse(value.len()));
+        values.into_iter().fold(message.to_owned(), |text, (name, value)| text.replace(value, &format!("<{name}>")))
     }
 
     /// Sets every option of a builder. Unknown names are errors.
@@ -132,6 +168,12 @@ fn unknown(name: &str, scheme: &str) -> Error {
         format!("the names are those of object_store, such as {examples}")
     };
     Error::argument(format!("storage_options has no option {name:?} for {scheme}://: {hint}"))
+}
+
+/// Requests are repeated for up to half a minute, after pauses that grow to five seconds.
+fn retries() -> RetryConfig {
+    let backoff = BackoffConfig { max_backoff: Duration::from_secs(5), ..BackoffConfig::default() };
+    RetryConfig { backoff, max_retries: 8, retry_timeout: Duration::from_secs(30) }
 }
 
 /// Forgets the type of a store.

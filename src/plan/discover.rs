@@ -1,7 +1,7 @@
 //! [`discover`]: lists the segments of several locations, each segment once, and one replica of each partition.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use glob::{MatchOptions, Pattern};
@@ -247,10 +247,40 @@ fn expand(path: &Location) -> Result<Vec<Location>> {
         return Ok(vec![path.clone()]);
     }
     let options = MatchOptions { require_literal_leading_dot: true, ..MatchOptions::default() };
+    if !path.is_local() {
+        return expand_stored(path, options);
+    }
     let path_of = |found: glob::GlobResult| found.map(Location::from).map_err(std::io::Error::from);
     let paths = glob::glob_with(&path.to_string_lossy(), options)
         .map_err(|error| Error::argument(format!("pattern {}: {error}", path.display())))?;
     let mut found = paths.map(path_of).collect::<std::io::Result<Vec<_>>>()?;
+    if found.is_empty() {
+        return Err(not_found(path, "nothing matches the pattern"));
+    }
+    found.retain(is_of_a_log);
+    if found.is_empty() {
+        return Err(not_found(path, "nothing that matches the pattern is a segment, a partition or a log directory"));
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Like [`expand`], in a store: the components from the first wildcard on are compared with the names there.
+fn expand_stored(path: &Location, options: MatchOptions) -> Result<Vec<Location>> {
+    let text = path.to_string_lossy().into_owned();
+    let wildcard = text.find(['*', '?', '[']).unwrap_or(text.len());
+    let (base, rest) = text.split_at_checked(wildcard).unwrap_or((&text, ""));
+    let (base, beginning) = base.rsplit_once('/').unwrap_or((base, ""));
+    let mut found = vec![path.sibling(Path::new(base))];
+    for component in format!("{beginning}{rest}").split('/').filter(|component| !component.is_empty()) {
+        let pattern =
+            Pattern::new(component).map_err(|error| Error::argument(format!("pattern {}: {error}", path.display())))?;
+        let mut next = Vec::new();
+        for directory in found.iter().filter(|directory| directory.is_dir()) {
+            next.extend(directory.entries()?.into_iter().filter(|entry| pattern.matches_with(entry.name(), options)));
+        }
+        found = next;
+    }
     if found.is_empty() {
         return Err(not_found(path, "nothing matches the pattern"));
     }

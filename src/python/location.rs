@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use object_store::ObjectStore;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyTypeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
@@ -52,6 +52,25 @@ impl Stores {
             Some(text) => self.parse(py, text)?,
         };
         py.detach(|| location.with_layout(&self.keys)).or_raise(py)
+    }
+
+    /// Like [`Stores::locate`]. Warns of segments of tiered storage that are omitted.
+    pub(crate) fn locate_all(&self, py: Python<'_>, path: PathBuf) -> PyResult<Location> {
+        let location = self.locate(py, path)?;
+        if location.is_layout() {
+            let omitted = || -> crate::Result<Vec<String>> {
+                let mut warnings = location.warnings()?;
+                for entry in location.entries()? {
+                    warnings.extend(entry.warnings()?);
+                }
+                Ok(warnings)
+            };
+            for text in py.detach(omitted).or_raise(py)? {
+                let text = std::ffi::CString::new(format!("kbat: {text}"))?;
+                PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)?;
+            }
+        }
+        Ok(location)
     }
 
     fn parse(&self, py: Python<'_>, text: &str) -> PyResult<Location> {

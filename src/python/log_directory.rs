@@ -59,7 +59,7 @@ impl PyLogDirectory {
         stores: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let (limits, selection) = (or_default(limits), selection(py, topics, partitions, "error")?);
-        let path = Stores::new("LogDirectory", stores)?.locate(py, path)?;
+        let path = Stores::new("LogDirectory", stores)?.locate_all(py, path)?;
         let open = || {
             let mut directory = LogDirectory::open_with(&path, &limits)?;
             selection.check(directory.partitions().iter().filter_map(PartitionLog::topic_partition))?;

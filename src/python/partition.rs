@@ -62,7 +62,7 @@ impl PyPartitionLog {
         limits: Option<PyLimits>,
         stores: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let (directory, limits) = (Stores::new("PartitionLog", stores)?.locate(py, directory)?, or_default(limits));
+        let (directory, limits) = (Stores::new("PartitionLog", stores)?.locate_all(py, directory)?, or_default(limits));
         py.detach(|| PartitionLog::open_with(&directory, &limits)).map(Self).or_raise(py)
     }
 

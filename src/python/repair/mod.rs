@@ -81,7 +81,7 @@ fn verify(
     progress: Option<Py<PyAny>>,
     stores: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<PyReport> {
-    let (location, limits) = (Stores::new("verify", stores)?.locate(py, path)?, or_default(limits));
+    let (location, limits) = (Stores::new("verify", stores)?.locate_all(py, path)?, or_default(limits));
     let selection = selection(py, topics, partitions, "error")?;
     let verify = |progress: &mut Progress<'_>| {
         if !selection.is_everything() {
@@ -145,7 +145,7 @@ fn recover(
         let message = "pass out, a directory for the recovered copy, or in_place=True to change the directory itself";
         return Err(PyValueError::new_err(message));
     }
-    let path = Stores::new("recover", stores)?.locate(py, path)?;
+    let path = Stores::new("recover", stores)?.locate_all(py, path)?;
     let options = RecoverOptions { out, in_place, dry_run, index_interval_bytes, limits: or_default(limits) };
     run(py, progress, |_, progress| recover_partition(&path, &options, progress)).map(PyRepairReport)
 }
@@ -193,7 +193,7 @@ fn salvage(
     progress: Option<Py<PyAny>>,
     stores: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<PyRepairReport> {
-    let path = Stores::new("salvage", stores)?.locate(py, path)?;
+    let path = Stores::new("salvage", stores)?.locate_all(py, path)?;
     let options = SalvageOptions { index_interval_bytes, limits: or_default(limits) };
     run(py, progress, |_, progress| salvage_partition(&path, &out, &options, progress)).map(PyRepairReport)
 }

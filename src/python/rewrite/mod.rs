@@ -109,7 +109,7 @@ fn compact(
     progress: Option<Py<PyAny>>,
     stores: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<PyCompactReport> {
-    let path = Stores::new("compact", stores)?.locate(py, path)?;
+    let path = Stores::new("compact", stores)?.locate_all(py, path)?;
     let options = CompactOptions {
         delete_retention_ms,
         now_ms,
@@ -177,7 +177,7 @@ fn filter(
     progress: Option<Py<PyAny>>,
     stores: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<PyFilterReport> {
-    let path = Stores::new("filter", stores)?.locate(py, path)?;
+    let path = Stores::new("filter", stores)?.locate_all(py, path)?;
     if predicate.is_none() && drop_keys.is_none() {
         return Err(PyValueError::new_err("pass predicate, drop_keys or both"));
     }
@@ -271,7 +271,7 @@ fn rewrite(
     progress: Option<Py<PyAny>>,
     stores: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<PyRewriteReport> {
-    let path = Stores::new("rewrite", stores)?.locate(py, path)?;
+    let path = Stores::new("rewrite", stores)?.locate_all(py, path)?;
     let magic = magic
         .map(|magic| {
             u8::try_from(magic)

@@ -37,7 +37,9 @@ pub(crate) fn check_directory(
     progress: &mut Progress<'_>,
     report: &mut Report,
 ) -> Result<()> {
-    check_meta(path, report);
+    if !path.is_layout() {
+        check_meta(path, report);
+    }
     let mut ends = BTreeMap::new();
     for directory in directories(path)? {
         let name = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();

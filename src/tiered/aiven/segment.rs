@@ -278,6 +278,10 @@ impl ReadAt for Segment {
         Ok(self.original_len())
     }
 
+    fn limit_ahead(&self, end: u64) {
+        self.log.limit_ahead(self.object_range(0..end).end);
+    }
+
     fn read_bytes_at(&self, out: &mut [u8], position: u64) -> Result<usize> {
         self.read_at(out, position)
     }

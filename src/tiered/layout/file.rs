@@ -126,6 +126,10 @@ impl ReadAt for Opened {
         self.0.byte_len()
     }
 
+    fn limit_ahead(&self, end: u64) {
+        self.0.limit_ahead(end);
+    }
+
     fn read_bytes_at(&self, out: &mut [u8], position: u64) -> Result<usize> {
         self.0.read_bytes_at(out, position)
     }

@@ -23,7 +23,7 @@ use partition::{Objects, Partition};
 
 /// Directories below a location in which segments of tiered storage are searched.
 const SEARCH_DEPTH: usize = 5;
-/// Entries that are looked at before a location counts as one without tiered storage.
+/// Entries that are read before a location counts as one without tiered storage.
 const SEARCH_ENTRIES: usize = 2000;
 
 impl Location {
@@ -35,14 +35,18 @@ impl Location {
     /// I/O errors of listing; [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for keys without tiered
     /// storage, for a topic with several ids, and for directories with segments of a broker and of tiered storage.
     pub fn with_layout(self, keys: &EncryptionKeys) -> Result<Self> {
-        if !self.exists() {
+        if self.status_if_there()?.is_none() {
             // the path of a partition or file as it is presented
             for parent in [self.directory(), self.directory().directory()] {
-                if parent.is_dir() && is_tiered(&parent)? {
-                    let presented = parent.with_layout_of_directory(keys)?.sibling(self.path());
-                    return Ok(if presented.exists() { presented } else { self });
+                if parent.status_if_there()?.is_some_and(|status| status.is_directory())
+                    && let Ok(true) = is_tiered(&parent)
+                    && let Ok(presented) = parent.with_layout_of_directory(keys)
+                {
+                    let presented = presented.sibling(self.path());
+                    return Ok(if presented.status_if_there()?.is_some() { presented } else { self });
                 }
             }
+            return Ok(self);
         }
         self.with_layout_of_directory(keys)
     }
@@ -106,30 +110,47 @@ fn parse(name: &str) -> Option<(SegmentName, &str)> {
 }
 
 /// Whether a location contains tiered storage, judging by names. Directories of a broker are recognized at once.
+///
+/// # Errors
+/// I/O errors; [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) if directories of a broker and of
+/// tiered storage are side by side.
 fn is_tiered(location: &Location) -> Result<bool> {
-    if !location.is_dir() {
+    if !location.status()?.is_directory() {
         return Ok(false);
     }
     let mut pending = vec![(location.clone(), SEARCH_DEPTH)];
     let mut seen = 0_usize;
     while let Some((directory, depth)) = pending.pop() {
-        for entry in directory.entries()? {
-            seen = seen.saturating_add(1);
-            if parse(entry.name()).is_some() {
-                return Ok(true);
-            }
-            if LogFile::parse(entry.name()).is_some() || parse_partition_directory(entry.name()).is_some() {
-                return Ok(false);
-            }
-            if depth > 0 && !entry.name().starts_with('.') && entry.is_dir() {
-                pending.push((entry, depth.saturating_sub(1)));
-            }
+        let entries = directory.entries()?;
+        seen = seen.saturating_add(entries.len());
+        if entries.iter().any(|entry| parse(entry.name()).is_some()) {
+            return Ok(true);
+        }
+        let is_of_broker = |name: &str| LogFile::parse(name).is_some() || parse_partition_directory(name).is_some();
+        if let Some(broker) = entries.iter().find(|entry| is_of_broker(entry.name())) {
+            let tiered = entries.iter().find(|entry| split_id(entry.name()).is_some() && !is_of_broker(entry.name()));
+            let Some(tiered) = tiered.filter(|entry| is_tiered_directory(entry)) else { return Ok(false) };
+            let message =
+                format!("{} is of a broker and {} of tiered storage: name one of them", broker.name(), tiered.name());
+            return Err(Error::argument(message).with_path(location));
         }
         if seen > SEARCH_ENTRIES {
             return Ok(false);
         }
+        for entry in entries.into_iter().filter(|entry| depth > 0 && !entry.name().starts_with('.')) {
+            if entry.is_dir() {
+                pending.push((entry, depth.saturating_sub(1)));
+            }
+        }
     }
     Ok(false)
+}
+
+/// Whether a directory is that of a partition or topic in tiered storage.
+fn is_tiered_directory(directory: &Location) -> bool {
+    let files = |directory: &Location| directory.entries().unwrap_or_default();
+    let has_segment = |directory: &Location| files(directory).iter().any(|entry| parse(entry.name()).is_some());
+    has_segment(directory) || files(directory).iter().any(has_segment)
 }
 
 /// The segments of each partition and topic id, with the partition's directory.
@@ -208,6 +229,10 @@ impl Store for TieredFiles {
 
     fn open(&self, path: &Path) -> Result<Box<dyn StoredFile>> {
         self.file(path)?.open()
+    }
+
+    fn is_layout(&self) -> bool {
+        true
     }
 
     fn warnings(&self, directory: &Path) -> Result<Vec<String>> {

@@ -35,7 +35,7 @@ struct Loaded {
     warnings: Vec<String>,
 }
 
-/// A segment with what is known of it.
+/// A segment with its description.
 struct Stored {
     name: SegmentName,
     log: Location,
@@ -201,7 +201,7 @@ impl Stored {
     }
 }
 
-/// Describes what is not read.
+/// Describes the parts that are omitted.
 fn warnings(chain: &Chain, stored: &[Stored]) -> Vec<String> {
     let mut warnings = Vec::new();
     for omission in &chain.omitted {
