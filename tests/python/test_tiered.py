@@ -201,7 +201,7 @@ def test_a_private_key_passed_as_path_is_not_repeated() -> None:
 @pytest.mark.xfail(raises=AttributeError, reason="a text instead of a mapping raises AttributeError")
 def test_keys_of_a_wrong_type_are_a_type_error() -> None:
     with pytest.raises(TypeError, match="encryption_keys"):
-        kbat.scan(AIVEN / "aes", encryption_keys="key1")  # type: ignore[call-arg,unused-ignore]
+        kbat.scan(AIVEN / "aes", encryption_keys="key1")  # type: ignore[arg-type]
 
 
 def test_keys_for_other_directories_are_refused() -> None:
@@ -367,7 +367,8 @@ def remote_directory() -> Path:
 
 def remote_truth(tmp_path: Path) -> Path:
     """The remote segments under a broker's names, each of which is one of the broker's deleted files."""
-    digests = dict(reversed(line.split()) for line in (KAFKA / "deleted.sha256").read_text().splitlines())
+    lines = (KAFKA / "deleted.sha256").read_text().splitlines()
+    digests = {name: digest for digest, name in (line.split() for line in lines)}
     out = tmp_path / "orders-0"
     out.mkdir()
     for path in remote_directory().iterdir():
@@ -416,6 +417,8 @@ def test_an_overlapping_segment_of_a_deposed_leader_is_read_once(tmp_path: Path)
         shutil.copyfile(path, path.with_name(path.name[:21] + "A" * 22 + path.name[43:]))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        offsets = kbat.scan(partition, columns=["offset"], include_control=True).to_pyarrow()["offset"].to_pylist()
+        offsets: list[Any] = (
+            kbat.scan(partition, columns=["offset"], include_control=True).to_pyarrow()["offset"].to_pylist()
+        )
     assert offsets == sorted(set(offsets))
     assert len(offsets) == kbat.scan(remote_directory(), include_control=True).count()
