@@ -1,6 +1,7 @@
 //! [`ObjectFile`]: an object that is read by position, with large requests ahead of a sequential reader.
 
 use std::collections::VecDeque;
+use std::io::{Error as IoError, ErrorKind as IoErrorKind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,8 +9,8 @@ use bytes::Bytes;
 use object_store::{GetOptions, GetRange, ObjectMeta, ObjectStore};
 
 use super::error::converted;
-use super::runtime::Running;
-use crate::error::{Error, ErrorKind, Result};
+use super::runtime::{Process, Running};
+use crate::error::{Error, Result};
 use crate::io::ReadAt;
 use crate::num::{u64_of, usize_from_u64};
 
@@ -35,6 +36,7 @@ static HELD: AtomicU64 = AtomicU64::new(0);
 /// An object. If it is replaced while it is read, reading fails.
 pub(super) struct ObjectFile {
     store: Arc<dyn ObjectStore>,
+    process: Process,
     object: ObjectMeta,
     ahead: Mutex<Ahead>,
 }
@@ -81,10 +83,11 @@ impl std::fmt::Debug for ObjectFile {
 
 impl ObjectFile {
     pub(super) fn new(store: Arc<dyn ObjectStore>, object: ObjectMeta) -> Self {
-        Self { store, object, ahead: Mutex::default() }
+        Self { store, process: Process::current(), object, ahead: Mutex::default() }
     }
 
     fn request(&self, start: u64, len: u64) -> Result<Requested> {
+        self.process.check()?;
         let end = start.saturating_add(len).min(self.object.size);
         let options = GetOptions {
             range: Some(GetRange::Bounded(start..end)),
@@ -152,7 +155,7 @@ impl Requested {
             let wanted = self.end.saturating_sub(self.start);
             if u64_of(bytes.len()) != wanted {
                 let message = format!("the store returned {} bytes instead of {wanted}", bytes.len());
-                return Err(Error::new(ErrorKind::InvalidFile(message)).at(self.start));
+                return Err(IoError::new(IoErrorKind::UnexpectedEof, message).into());
             }
             self.bytes = Body::Here(bytes);
         }

@@ -4,7 +4,7 @@ use std::io::{Error as IoError, ErrorKind as IoErrorKind};
 
 use object_store::Error as StoreError;
 
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 
 /// Converts the error of a request. Messages contain no secret: requests are named by object, not by signed URL.
 #[expect(clippy::needless_pass_by_value, reason = "for map_err")]
@@ -12,14 +12,17 @@ pub(super) fn converted(error: StoreError) -> Error {
     let kind = match &error {
         StoreError::NotFound { .. } => return not_found(),
         StoreError::Precondition { .. } => {
-            let message = "the object was replaced while it was read: read it again".to_owned();
-            return Error::new(ErrorKind::InvalidFile(message));
+            let message = "the object was replaced while it was read: read it again";
+            return Error::from(IoError::other(message));
         }
         StoreError::PermissionDenied { .. } | StoreError::Unauthenticated { .. } => IoErrorKind::PermissionDenied,
         StoreError::NotSupported { .. } | StoreError::NotImplemented { .. } => IoErrorKind::Unsupported,
         _ => IoErrorKind::Other,
     };
     let message = described(&error);
+    if message.contains("NoSuchBucket") || message.contains("specified bucket does not exist") {
+        return Error::from(IoError::new(IoErrorKind::NotFound, "the bucket does not exist"));
+    }
     let needs_credentials = message.contains("169.254.169.254") || message.contains("metadata.google.internal");
     let message = if needs_credentials { NO_CREDENTIALS.to_owned() } else { message };
     Error::from(IoError::new(kind, message))

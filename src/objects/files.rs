@@ -11,7 +11,7 @@ use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 
 use super::ahead::ObjectFile;
 use super::error::{self, converted};
-use super::runtime::wait;
+use super::runtime::{Process, wait};
 use crate::error::{Error, Result};
 use crate::io::{Status, StatusKind, Store, StoredFile};
 
@@ -19,6 +19,7 @@ use crate::io::{Status, StatusKind, Store, StoredFile};
 /// around a single segment, are listed when they are needed.
 pub(super) struct ObjectFiles {
     store: Arc<dyn ObjectStore>,
+    process: Process,
     /// URL of the bucket, without a slash at the end.
     base: String,
     /// Key of the prefix or object.
@@ -27,6 +28,9 @@ pub(super) struct ObjectFiles {
     /// Single objects that were requested, or their absence.
     heads: Mutex<HashMap<String, Option<ObjectMeta>>>,
 }
+
+/// How often to repeat a listing that failed.
+const LIST_TRIES: u32 = 2;
 
 /// The objects in a directory.
 #[derive(Debug, Default)]
@@ -67,7 +71,7 @@ impl std::fmt::Debug for ObjectFiles {
 impl ObjectFiles {
     pub(super) fn new(store: Arc<dyn ObjectStore>, base: &str, root: &str) -> Self {
         let (base, root) = (base.to_owned(), root.to_owned());
-        Self { store, base, root, listings: Mutex::default(), heads: Mutex::default() }
+        Self { store, process: Process::current(), base, root, listings: Mutex::default(), heads: Mutex::default() }
     }
 
     fn key_of<'p>(&self, path: &'p Path) -> Result<&'p str> {
@@ -90,11 +94,18 @@ impl ObjectFiles {
         if let Some(known) = self.known(directory) {
             return Ok(known);
         }
+        self.process.check()?;
         let is_deep = self.is_under_root(directory);
         let prefix = if is_deep { self.root.clone() } else { directory.to_owned() };
-        let request = list(Arc::clone(&self.store), key(&prefix)?, is_deep);
-        let listing = wait(request)?.map_err(|error| converted(error).with_path(path))?;
-        let listing = Arc::new(listing);
+        let mut tries = LIST_TRIES;
+        let listing = loop {
+            match wait(list(Arc::clone(&self.store), key(&prefix)?, is_deep))? {
+                Ok(listing) => break Arc::new(listing),
+                // object_store does not repeat a listing whose answer ended early
+                Err(object_store::Error::Generic { .. }) if tries > 0 => tries = tries.saturating_sub(1),
+                Err(error) => return Err(converted(error).with_path(path)),
+            }
+        };
         self.listings.lock().unwrap_or_else(PoisonError::into_inner).insert(prefix, Arc::clone(&listing));
         Ok(listing)
     }
@@ -110,6 +121,7 @@ impl ObjectFiles {
         if let Some(known) = self.heads.lock().unwrap_or_else(PoisonError::into_inner).get(key) {
             return Ok(known.clone());
         }
+        self.process.check()?;
         let (store, wanted) = (Arc::clone(&self.store), self::key(key)?);
         let object = match wait(async move { store.head(&wanted).await })?.map_err(converted) {
             Ok(object) => Some(object),

@@ -29,6 +29,24 @@ pub(crate) fn set_interrupt_check(check: InterruptCheck) {
     let _ = INTERRUPT_CHECK.set(check);
 }
 
+/// The process that opened a store. Its connections belong to its threads, which a forked child does not have.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Process(u32);
+
+impl Process {
+    pub(super) fn current() -> Self {
+        Self(std::process::id())
+    }
+
+    /// Fails in a forked child, where requests would wait forever.
+    pub(super) fn check(self) -> Result<()> {
+        if self.0 == std::process::id() {
+            return Ok(());
+        }
+        Err(Error::argument("this store was opened before a fork: open the URL again in the child process"))
+    }
+}
+
 /// A request that runs in another thread. Dropping it cancels the request.
 #[derive(Debug)]
 pub(super) struct Running<T> {

@@ -7,6 +7,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
 
 use crate::error::{Error, ErrorKind};
+use crate::python::interrupt;
 
 /// The error of reading a directory on Linux, macOS and Windows.
 const EISDIR: i32 = 21;
@@ -36,6 +37,11 @@ pub(crate) fn raise(py: Python<'_>, error: &Error) -> PyErr {
 }
 
 fn os_error(error: &Error, io: &std::io::Error) -> PyErr {
+    if io.kind() == std::io::ErrorKind::Interrupted
+        && let Some(raised) = interrupt::take()
+    {
+        return raised;
+    }
     let errno = io.raw_os_error().or_else(|| (io.kind() == std::io::ErrorKind::IsADirectory).then_some(EISDIR));
     match (errno, error.path()) {
         // with errno and file name, Python picks FileNotFoundError, PermissionError and so on

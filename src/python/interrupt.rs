@@ -1,27 +1,39 @@
 //! Ctrl-C while the core waits for a request to a store.
 
-use std::sync::OnceLock;
+use std::io::{Error as IoError, ErrorKind as IoErrorKind};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::ThreadId;
 
 use pyo3::prelude::*;
 
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 
 /// The thread that imported the module: only the main thread receives signals. Other threads must not wait for the
 /// GIL here, since its owner may be waiting for them.
 static MAIN: OnceLock<ThreadId> = OnceLock::new();
+/// The exception that a signal handler raised, until it is raised again in Python.
+static RAISED: Mutex<Option<PyErr>> = Mutex::new(None);
 
 /// Lets signal handlers run while the core waits.
 pub(crate) fn install() {
     let _ = MAIN.set(std::thread::current().id());
-    crate::objects::set_interrupt_check(raised);
+    crate::objects::set_interrupt_check(interrupted);
 }
 
-/// The exception that a signal handler raised.
-fn raised() -> Option<Error> {
+/// The exception that ended a wait.
+pub(crate) fn take() -> Option<PyErr> {
+    RAISED.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
+
+/// Returns an error if a signal handler has raised an exception. It counts until it is raised in Python, since a caller
+/// in the core may ignore the first error.
+fn interrupted() -> Option<Error> {
     if MAIN.get() != Some(&std::thread::current().id()) {
         return None;
     }
-    let raised = Python::attach(|py| py.check_signals().err())?;
-    Some(Error::new(ErrorKind::Other(Box::new(raised))))
+    let mut raised = RAISED.lock().unwrap_or_else(PoisonError::into_inner);
+    if raised.is_none() {
+        *raised = Python::attach(|py| py.check_signals().err());
+    }
+    raised.as_ref().map(|_| IoError::from(IoErrorKind::Interrupted).into())
 }

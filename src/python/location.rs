@@ -104,7 +104,10 @@ pub(crate) fn refuse_stored(location: &Location) -> PyResult<()> {
 /// A mapping of names to values. Other than texts, numbers and booleans are accepted.
 fn options_of(value: &Bound<'_, PyAny>) -> PyResult<StoreOptions> {
     let mut options = Vec::new();
-    for item in value.call_method0("items")?.try_iter()? {
+    let Ok(items) = value.call_method0("items") else {
+        return Err(PyTypeError::new_err("storage_options must be a mapping of names to values"));
+    };
+    for item in items.try_iter()? {
         let (name, value): (String, Bound<'_, PyAny>) = item?.extract()?;
         let is_scalar = value.is_instance_of::<PyString>() || value.extract::<f64>().is_ok();
         let text = if is_scalar { value.str()?.to_string() } else { String::new() };
@@ -125,9 +128,22 @@ fn keys_of(value: &Bound<'_, PyAny>) -> PyResult<EncryptionKeys> {
         });
         return Ok(keys);
     }
-    for item in value.call_method0("items")?.try_iter()? {
-        let (id, path): (String, PathBuf) = item?.extract()?;
-        keys.insert_file(id, path).or_raise(value.py())?;
+    let Ok(items) = value.call_method0("items") else {
+        let message = "encryption_keys must be a mapping of ids to paths of PEM files, or a function";
+        return Err(PyTypeError::new_err(message));
+    };
+    for item in items.try_iter()? {
+        let (id, value): (String, Bound<'_, PyAny>) = item?.extract()?;
+        let py = value.py();
+        // not part of a message: it may be the key itself
+        let Ok(path) = value.extract::<PathBuf>() else {
+            let message = format!("the encryption key {id:?} must be the path of a PEM file, or the PEM text");
+            return Err(PyTypeError::new_err(message));
+        };
+        match path.to_str().filter(|text| text.contains("-----BEGIN")) {
+            Some(pem) => keys.insert_pem(id, pem).or_raise(py)?,
+            None => keys.insert_file(id, path).or_raise(py)?,
+        }
     }
     Ok(keys)
 }

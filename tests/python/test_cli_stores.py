@@ -219,7 +219,7 @@ def test_missing_bucket_is_a_file_that_cannot_be_read(stores: Stores) -> None:
     del stores
     done = run("ls", "s3://no-bucket/logs")
     assert (done.exit_code, done.stdout) == (1, "")
-    assert "The specified bucket does not exist (s3://no-bucket/logs)" in done.stderr
+    assert "the bucket does not exist" in done.stderr
     assert run("verify", "s3://no-bucket/logs").exit_code == 2
 
 
@@ -322,8 +322,7 @@ ENCRYPTED = [
 @pytest.mark.parametrize("arguments", ENCRYPTED, ids=" ".join)
 def test_encrypted_tiered_storage_is_read_with_its_key(arguments: tuple[str, ...], stores: Stores) -> None:
     local, stored = stores.both(*arguments, *KEY)
-    # verify warns that tiered storage has no meta.properties
-    assert (local.exit_code, local.stderr) == (1 if arguments[0] == "verify" else 0, "")
+    assert (local.exit_code, local.stderr) == (0, "")
     assert (stored.exit_code, stored.stderr) == (local.exit_code, "")
     assert stores.neutral(stored.stdout) == stores.neutral(local.stdout)
 

@@ -12,9 +12,9 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Location, Status, StatusKind, Store, StoredFile};
-use crate::store::{LogFile, TopicPartition, parse_partition_directory};
+use crate::store::{LogFile, LogFileKind, TopicPartition, parse_partition_directory};
 use crate::tiered::SegmentName;
 use crate::tiered::aiven::{EncryptionKeys, ObjectKind};
 use crate::tiered::local::{self, FileKind};
@@ -38,7 +38,11 @@ impl Location {
         if self.status_if_there()?.is_none() {
             // the path of a partition or file as it is presented
             for parent in [self.directory(), self.directory().directory()] {
-                if parent.status_if_there()?.is_some_and(|status| status.is_directory())
+                let status = match parent.status_if_there() {
+                    Err(error) if matches!(error.kind(), ErrorKind::Io(_)) => return Err(error),
+                    status => status.ok().flatten(),
+                };
+                if status.is_some_and(|status| status.is_directory())
                     && let Ok(true) = is_tiered(&parent)
                     && let Ok(presented) = parent.with_layout_of_directory(keys)
                 {
@@ -47,6 +51,13 @@ impl Location {
                 }
             }
             return Ok(self);
+        }
+        if let Some((segment, ".log")) = parse(self.name())
+            && self.with_extension("rsm-manifest").status_if_there()?.is_some()
+        {
+            let partition = self.directory().with_layout_of_directory(keys)?;
+            let log = LogFile::live(segment.start_offset, LogFileKind::Log).to_string();
+            return Ok(partition.join(log));
         }
         self.with_layout_of_directory(keys)
     }
