@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from partitions import Codec
 
 NOW = 1_700_000_000_000
+SHAPES = ["v2-none", "v2-zstd", "v2-gzip", "v1-none", "v1-lz4", "v0-none", "v0-snappy"]
 
 
 def batch(  # noqa: PLR0913 -- what a batch has
@@ -119,3 +120,14 @@ def run(script: str, *arguments: object) -> tuple[int, str, str]:
 def names(directories: Iterable[Path]) -> set[str]:
     """Return the names of paths."""
     return {path.name for path in directories}
+
+
+def write_log(directory: Path, records: int = 100, **settings: Any) -> Path:  # noqa: ANN401 -- those of kbat.LogWriter
+    with kbat.LogWriter(directory, batch_size=200, **settings) as writer:
+        for offset in range(records):
+            writer.append(b"key %d" % (offset % 7), b"value %d" % offset, timestamp=NOW + offset)
+    return directory
+
+
+def snapshot(directory: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
