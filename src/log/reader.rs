@@ -3,6 +3,9 @@
 //! Files are read, not mapped: a broker may truncate a mapped file, which kills the process. Memory use is one window.
 //! It grows to the largest batch that exists within [`Limits::batch_len`].
 
+#[cfg(feature = "python")]
+mod shared;
+
 use std::path::Path;
 use std::sync::Arc;
 
@@ -19,6 +22,9 @@ use crate::log::tail::SegmentTail;
 use crate::log::window::Lender;
 use crate::log::window::{Window, own_window};
 use crate::num::{u64_of, usize_from_u64};
+
+#[cfg(feature = "python")]
+pub(crate) use shared::SharedBatch;
 
 /// Number of bytes per read once a read of many batches is under way: fits in the second-level cache and makes system
 /// calls rare.
@@ -468,40 +474,4 @@ impl SegmentReader {
     pub(crate) fn has_grown(&self) -> Result<bool> {
         Ok(self.source.byte_len()? > self.len)
     }
-
-    /// Returns the next batch with its bytes, which are shared for a buffer and copied for a file.
-    #[cfg(feature = "python")]
-    pub(crate) fn next_shared(&mut self) -> Option<Result<SharedBatch>> {
-        let (position, start) = (self.position, self.start);
-        let copied = match self.next_batch()? {
-            Err(error) => return Some(Err(error)),
-            Ok(batch) => batch.bytes().len(),
-        };
-        let range = start..start.saturating_add(copied);
-        Some(Ok(match &self.window {
-            Window::Whole(bytes) => SharedBatch { bytes: Arc::clone(bytes), range, position },
-            // reading may have moved the unread bytes to the front of the window
-            Window::Read(window) => {
-                let bytes = window.get(self.start.saturating_sub(copied)..self.start).unwrap_or_default().to_vec();
-                SharedBatch { range: 0..bytes.len(), bytes: Arc::new(bytes), position }
-            }
-        }))
-    }
-
-    /// The bytes after the last batch returned.
-    #[cfg(feature = "python")]
-    pub(crate) fn remainder(&self) -> Result<Vec<u8>> {
-        let mut rest = vec![0; usize_from_u64(self.remainder_len())];
-        let count = self.source.read_bytes_at(&mut rest, self.position)?;
-        rest.truncate(count);
-        Ok(rest)
-    }
-}
-
-/// A batch with shared ownership of its bytes, and its position.
-#[cfg(feature = "python")]
-pub(crate) struct SharedBatch {
-    pub(crate) bytes: crate::io::SharedBytes,
-    pub(crate) range: std::ops::Range<usize>,
-    pub(crate) position: u64,
 }
