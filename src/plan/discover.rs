@@ -253,16 +253,8 @@ fn expand(path: &Location) -> Result<Vec<Location>> {
     let path_of = |found: glob::GlobResult| found.map(Location::from).map_err(std::io::Error::from);
     let paths = glob::glob_with(&path.to_string_lossy(), options)
         .map_err(|error| Error::argument(format!("pattern {}: {error}", path.display())))?;
-    let mut found = paths.map(path_of).collect::<std::io::Result<Vec<_>>>()?;
-    if found.is_empty() {
-        return Err(not_found(path, "nothing matches the pattern"));
-    }
-    found.retain(is_of_a_log);
-    if found.is_empty() {
-        return Err(not_found(path, "nothing that matches the pattern is a segment, a partition or a log directory"));
-    }
-    found.sort();
-    Ok(found)
+    let found = paths.map(path_of).collect::<std::io::Result<Vec<_>>>()?;
+    those_of_a_log(found, path)
 }
 
 /// Like [`expand`], in a store: the components from the first wildcard on are compared with the names there.
@@ -281,12 +273,20 @@ fn expand_stored(path: &Location, options: MatchOptions) -> Result<Vec<Location>
         }
         found = next;
     }
+    those_of_a_log(found, path)
+}
+
+/// The matches of a pattern that a log directory would list too, sorted.
+fn those_of_a_log(mut found: Vec<Location>, pattern: &Location) -> Result<Vec<Location>> {
     if found.is_empty() {
-        return Err(not_found(path, "nothing matches the pattern"));
+        return Err(not_found(pattern, "nothing matches the pattern"));
     }
     found.retain(is_of_a_log);
     if found.is_empty() {
-        return Err(not_found(path, "nothing that matches the pattern is a segment, a partition or a log directory"));
+        return Err(not_found(
+            pattern,
+            "nothing that matches the pattern is a segment, a partition or a log directory",
+        ));
     }
     found.sort();
     Ok(found)
