@@ -43,7 +43,8 @@ pub(crate) fn sources(object: &Bound<'_, PyAny>, selection: &Selection, stores: 
     Ok(all)
 }
 
-/// Refuses parts of a file that overlap, since records would be read twice.
+/// Refuses different parts of a file that overlap, since records would be read twice. A part that is passed twice is
+/// read twice, as a buffer is.
 fn refuse_overlaps(sources: &[ScanSource]) -> PyResult<()> {
     if sources.iter().all(|source| source.window == (0, u64::MAX)) {
         return Ok(());
@@ -51,6 +52,7 @@ fn refuse_overlaps(sources: &[ScanSource]) -> PyResult<()> {
     let window = |source: &ScanSource| Some((source.path()?.resolved(), source.window.0, source.window.1));
     let mut windows: Vec<_> = sources.iter().filter_map(window).collect();
     windows.sort();
+    windows.dedup();
     for ((path, start, end), (next_path, next_start, next_end)) in windows.iter().zip(windows.iter().skip(1)) {
         if path == next_path && next_start < end && start < end && next_start < next_end {
             let message =
