@@ -2,7 +2,7 @@
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyInt, PyString};
+use pyo3::types::{PyInt, PyString};
 
 /// Numbers that are seconds since the epoch for times after 2001. As milliseconds they would be times before March
 /// 1973, long before Kafka existed. The bounds of a read may not be any of them.
@@ -21,9 +21,6 @@ pub(crate) fn milliseconds(object: &Bound<'_, PyAny>) -> PyResult<i64> {
 
 /// Like [`milliseconds`], for values computed by a filter: any number is accepted as milliseconds.
 pub(crate) fn instant(object: &Bound<'_, PyAny>) -> PyResult<i64> {
-    if object.is_instance_of::<PyBool>() {
-        return Err(PyTypeError::new_err("a timestamp must be an int in milliseconds since the epoch, not a bool"));
-    }
     if object.is_instance_of::<PyInt>() || object.hasattr("__index__")? {
         return object.extract();
     }
