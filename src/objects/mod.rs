@@ -1,4 +1,4 @@
-//! Objects of S3, Google Cloud Storage, Azure and HTTP servers as files of a [`Store`].
+//! Objects of S3, Google Cloud Storage, Azure and HTTP servers as files in directories.
 //!
 //! `settings` opens a store for a URL and its options, `files` lists and opens objects, `ahead` reads ahead, and
 //! `runtime` waits for requests. HTTP, signatures, retries and listing are those of the crate `object_store`.
