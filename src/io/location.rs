@@ -321,13 +321,19 @@ impl Location {
     }
 }
 
+/// Splits a URL after its scheme. `None` for a path.
+pub(crate) fn split_scheme(text: &str) -> Option<(&str, &str)> {
+    let (scheme, rest) = text.split_once("://")?;
+    let is_scheme = scheme.len() > 1 && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    is_scheme.then_some((scheme, rest))
+}
+
 /// Refuses to write to a URL, which would become a directory with a name such as `s3:`.
 ///
 /// # Errors
 /// [`ErrorKind::InvalidArgument`].
 pub(crate) fn refuse_url(path: &Path) -> Result<()> {
-    let scheme = path.to_str().and_then(|text| text.split_once("://")).map(|(scheme, _)| scheme);
-    if scheme.is_some_and(|scheme| scheme.len() > 1 && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric())) {
+    if path.to_str().and_then(split_scheme).is_some() {
         let message = "kbat writes to the file system only: name a directory there, and copy it to the store";
         return Err(Error::argument(message).with_path(path));
     }

@@ -96,15 +96,9 @@ impl ObjectFile {
             ..GetOptions::default()
         };
         let (store, key) = (Arc::clone(&self.store), self.object.location.clone());
+        let running = Running::start(async move { store.get_opts(&key, options).await?.bytes().await })?;
         HELD.fetch_add(end.saturating_sub(start), Ordering::Relaxed);
-        let running = Running::start(async move { store.get_opts(&key, options).await?.bytes().await });
-        match running {
-            Ok(running) => Ok(Requested { start, end, bytes: Body::Running(running) }),
-            Err(error) => {
-                HELD.fetch_sub(end.saturating_sub(start), Ordering::Relaxed);
-                Err(error)
-            }
-        }
+        Ok(Requested { start, end, bytes: Body::Running(running) })
     }
 
     /// Requests what a read needs, and more if the reader is sequential.

@@ -16,13 +16,15 @@ use object_store::ObjectStore;
 
 use crate::error::{Error, Result};
 use crate::io::Location;
+use crate::io::location::split_scheme;
 use files::ObjectFiles;
 #[cfg(feature = "python")]
 pub(crate) use runtime::set_interrupt_check;
 pub use settings::StoreOptions;
 
 /// The schemes of URLs that name objects.
-const SCHEMES: [&str; 11] = ["s3", "s3a", "gs", "az", "adl", "azure", "abfs", "abfss", "http", "https", "memory"];
+pub(crate) const SCHEMES: [&str; 11] =
+    ["s3", "s3a", "gs", "az", "adl", "azure", "abfs", "abfss", "http", "https", "memory"];
 
 impl Location {
     /// Parses a path or a URL: `s3://`, `s3a://`, `gs://`, `az://`, `abfs://`, `abfss://`, `http://`, `https://`,
@@ -82,13 +84,6 @@ fn percent_decoded(text: &str) -> String {
         rest = after.get(if escaped.is_some() { 2 } else { 0 }..).unwrap_or_default();
     }
     String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
-}
-
-/// Splits a URL after its scheme. `None` for a path.
-fn split_scheme(text: &str) -> Option<(&str, &str)> {
-    let (scheme, rest) = text.split_once("://")?;
-    let is_scheme = scheme.len() > 1 && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    is_scheme.then_some((scheme, rest))
 }
 
 /// Splits a URL before the key: the bucket, container or host, and the key in it.

@@ -4,13 +4,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use object_store::ObjectStore;
-use pyo3::exceptions::{PyTypeError, PyUserWarning, PyValueError};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::{PyBool, PyDict, PyString};
 
 use crate::io::Location;
-use crate::objects::StoreOptions;
+use crate::objects::{SCHEMES, StoreOptions};
 use crate::python::errors::OrRaise;
+use crate::python::segments::warn;
 use crate::tiered::aiven::EncryptionKeys;
 
 /// The keyword arguments `storage_options`, `store` and `encryption_keys` of a function.
@@ -65,17 +66,14 @@ impl Stores {
                 }
                 Ok(warnings)
             };
-            for text in py.detach(omitted).or_raise(py)? {
-                let text = std::ffi::CString::new(format!("kbat: {text}"))?;
-                PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)?;
-            }
+            warn(py, &py.detach(omitted).or_raise(py)?)?;
         }
         Ok(location)
     }
 
     fn parse(&self, py: Python<'_>, text: &str) -> PyResult<Location> {
         if let Some((scheme, _)) = text.split_once(":/").filter(|(_, rest)| !rest.starts_with('/'))
-            && ["s3", "s3a", "gs", "az", "abfs", "abfss", "http", "https"].contains(&scheme)
+            && SCHEMES.contains(&scheme)
         {
             let message = format!("{text}: pathlib removes a slash from URLs; pass the URL as a str");
             return Err(PyValueError::new_err(message));
@@ -110,12 +108,16 @@ fn options_of(value: &Bound<'_, PyAny>) -> PyResult<StoreOptions> {
     for item in items.try_iter()? {
         let (name, value): (String, Bound<'_, PyAny>) = item?.extract()?;
         let is_scalar = value.is_instance_of::<PyString>() || value.extract::<f64>().is_ok();
-        let text = if is_scalar { value.str()?.to_string() } else { String::new() };
         // the names of fsspec have mappings as values; the error about the name says more than one about the type
-        let is_flag = value.is_instance_of::<pyo3::types::PyBool>();
-        options.push((name, if is_flag { text.to_ascii_lowercase() } else { text }));
+        options.push((name, if is_scalar { option_text(&value)? } else { String::new() }));
     }
     Ok(StoreOptions::new(options))
+}
+
+/// The value of an option as `object_store` parses it.
+fn option_text(value: &Bound<'_, PyAny>) -> PyResult<String> {
+    let text = value.str()?.to_string();
+    Ok(if value.is_instance_of::<PyBool>() { text.to_ascii_lowercase() } else { text })
 }
 
 /// Private keys by id: paths of PEM files, or a function that returns the PEM text of an id.
@@ -171,9 +173,7 @@ fn opened(value: &Bound<'_, PyAny>) -> PyResult<(Arc<dyn ObjectStore>, String, S
         let Ok(config) = value.getattr(name).and_then(|config| config.call_method0("items")) else { continue };
         for item in config.try_iter()? {
             let (name, value): (String, Bound<'_, PyAny>) = item?.extract()?;
-            let text = value.str()?.to_string();
-            let is_flag = value.is_instance_of::<pyo3::types::PyBool>();
-            let text = if is_flag { text.to_ascii_lowercase() } else { text };
+            let text = option_text(&value)?;
             if name.trim_start_matches("aws_").trim_start_matches("google_") == bucket_key
                 || name == format!("azure_{bucket_key}")
             {

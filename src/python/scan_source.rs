@@ -30,7 +30,7 @@ pub(crate) fn sources(object: &Bound<'_, PyAny>, selection: &Selection, stores: 
         return Err(PyValueError::new_err(message));
     }
     let mut discovery = if paths.is_empty() { Discovery::default() } else { discovered(py, &paths, selection)? };
-    warn(py, &discovery)?;
+    warn(py, &discovery.warnings)?;
     let mut locations = std::mem::take(&mut discovery.locations).into_iter();
     let mut all = Vec::new();
     for part in parts {

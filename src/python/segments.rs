@@ -95,7 +95,7 @@ pub(crate) fn find_segments(
     let py = path.py();
     let stores = Stores::new("find_segments", stores)?;
     let discovery = discovered(py, &paths(path, &stores)?, &selection(py, topics, partitions, replicas)?)?;
-    warn(py, &discovery)?;
+    warn(py, &discovery.warnings)?;
     Ok(discovery.into_segments().into_iter().map(PySegmentFile).collect())
 }
 
@@ -148,9 +148,9 @@ pub(crate) fn discovered(py: Python<'_>, paths: &[Location], selection: &Selecti
     py.detach(|| crate::plan::discover(paths, selection)).or_raise(py)
 }
 
-/// Emits a discovery's warnings as Python warnings.
-pub(crate) fn warn(py: Python<'_>, discovery: &Discovery) -> PyResult<()> {
-    for text in &discovery.warnings {
+/// Emits texts as Python warnings.
+pub(crate) fn warn(py: Python<'_>, texts: &[String]) -> PyResult<()> {
+    for text in texts {
         let text = CString::new(format!("kbat: {text}"))?;
         PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)?;
     }
