@@ -49,6 +49,10 @@ test-rust: $(LOCK) ## test the Rust crate
 test-python: $(VENV)/.made-kbat ## test the Python package and the Spark data source
 	$(BIN)/python -m pytest
 
+.PHONY: test-long
+test-long: $(VENV)/.made-kbat ## run the tests that take minutes each
+	$(BIN)/python -m pytest -m long
+
 .PHONY: matrix
 matrix: ## run the Python tests with other versions of Python and Spark [PAIRS="python3.13:4.2.1"]
 	.ci/matrix $(PAIRS)
