@@ -21,6 +21,8 @@ FAILED = 1
 WRONG_ARGUMENT = 2
 INTERRUPTED = 130
 BROKEN_PIPE = 141
+# Words of errors about files of another format.
+_NOT_A_SEGMENT = "not a Kafka log segment"
 
 Debug = Annotated[bool, typer.Option("--debug", help="Also show the details of an error, for a bug report.")]
 _debugging = False
@@ -122,7 +124,8 @@ def _what_next(error: BaseException, arguments: dict[str, Any], at_damage: str) 
     advice = ""
     match error:
         case kbat.KbatError() if place is not None and (reason := foreign(damaged)):
-            advice = reason
+            # errors of scans include it
+            advice = "" if _NOT_A_SEGMENT in str(error) else reason
         case kbat.LimitError():
             advice = "raise it in Python, with limits=kbat.Limits(...)"
         case kbat.KbatError() if str(damaged) == "-":
