@@ -1,20 +1,61 @@
 """The group of all commands: imports the module of a command only when the command is invoked or its help is shown."""
 
+import functools
 import importlib
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import typer
 import typer.main
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from kbat.cli import output
 from kbat.cli.guard import FAILED, INTERRUPTED, WRONG_ARGUMENT, guarded
 
 # The base class of errors about arguments; releases of typer have it in different modules.
 _UsageError: Any = typer.BadParameter.__mro__[1]
+
+# Parsers of parameters that do not have their own.
+_PARSERS: dict[Any, Callable[[Any], Any]] = {str: str, list[str]: str, bool: bool}
+
+
+class _Conversion:
+    """What typer calls to convert the text of a parameter: the parameter's own parser, or none."""
+
+    def __init__(self, parser: Callable[[Any], Any], *, is_list: bool) -> None:
+        self._parser = parser
+        self._is_list = is_list
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:  # noqa: ANN401 - typer calls it
+        del param, ctx
+        if self._is_list:
+            return [self._parser(one) for one in value or ()]
+        return None if value is None else self._parser(value)
+
+
+class _Quick:
+    """A command whose parameters are converted by their own parsers, and text and flags without typer.
+
+    Newer releases of typer convert with pydantic, whose import takes longer than `kbat ls`. Older ones do not have the
+    method that is replaced.
+    """
+
+    def get_params(self, ctx: Any) -> list[Any]:  # noqa: ANN401 - typer does not export the class
+        found: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for parameter in found:
+            described = getattr(parameter, "type_descriptor", None)
+            if described is None or not hasattr(parameter, "get_runtime_param"):
+                continue
+            parser = described.parameter_info.parser or _PARSERS.get(described.annotation)
+            if parser is not None:
+                parameter.get_runtime_param = functools.partial(_Conversion, parser, is_list=described.is_list)
+        return found
+
+
+class _QuickCommand(_Quick, TyperCommand):
+    pass
 
 
 @dataclass(frozen=True)
@@ -41,7 +82,7 @@ class Command:
         found = getattr(importlib.import_module(f"kbat.cli.{module}"), function)
         alone = typer.Typer(rich_markup_mode="markdown", add_completion=False, pretty_exceptions_enable=False)
         run = guarded(found, failed=self.failed, at_damage=self.at_damage)
-        alone.command(name, hidden=self.hidden, rich_help_panel=self.panel)(run)
+        alone.command(name, cls=_QuickCommand, hidden=self.hidden, rich_help_panel=self.panel)(run)
         return typer.main.get_command(alone)
 
 
@@ -67,7 +108,7 @@ class _Commands(Mapping[str, Any]):
         return len(self._table)
 
 
-class LazyGroup(TyperGroup):
+class LazyGroup(_Quick, TyperGroup):
     """A group with the commands of a table, whose errors about arguments are one line."""
 
     table: Mapping[str, Command]
