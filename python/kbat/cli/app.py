@@ -28,6 +28,7 @@ WRITE = "Write a copy"
 COMMANDS = {
     "ls": Command("ls:ls", READ),
     "cat": Command("cat:cat", READ, at_damage=", --on-corrupt skip continues after it"),
+    "batches": Command("batches:batches", READ, at_damage=", --on-corrupt skip continues after it"),
     "dump": Command("dump:dump", READ),
     "audit": Command("audit:audit", READ),
     # 1 means warnings there

@@ -13,6 +13,7 @@ from kbat.cli.location import Location
 from kbat.cli.options import (
     EncryptionKeys,
     Json,
+    LeavePageCache,
     Partitions,
     PathsArgument,
     Replicas,
@@ -109,14 +110,7 @@ def audit(  # noqa: PLR0913 - options
         ),
     ] = None,
     replicas: ReplicasOption = Replicas.ERROR,
-    leave_page_cache: Annotated[
-        bool,
-        typer.Option(
-            "--leave-page-cache",
-            help="Read around the page cache, so that a broker on this machine keeps its cached pages. This costs one "
-            "small disk read per batch, and is ten times slower if the files are cached.",
-        ),
-    ] = False,
+    leave_page_cache: LeavePageCache = False,
     use_page_cache: _UsePageCache = False,
     json: Json = False,
     wide: Wide = False,
