@@ -31,6 +31,7 @@ COMMANDS = {
     "batches": Command("batches:batches", READ, at_damage=", --on-corrupt skip continues after it"),
     "dump": Command("dump:dump", READ),
     "audit": Command("audit:audit", READ),
+    "advise": Command("advise:advise", READ),
     # 1 means warnings there
     "verify": Command("verify:verify", CHECK, failed=WRONG_ARGUMENT),
     "recover": Command("repair:recover", CHECK),
