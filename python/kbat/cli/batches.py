@@ -256,7 +256,7 @@ def _cells(rows: Iterable[_Row], columns: _Shown, totals: _Totals) -> Iterator[l
 
 
 def _number(name: str) -> Callable[[_Row], str]:
-    """Return the text of a number; a dash for -1, which stands for none in a header."""
+    """Return the text of a number; a dash for -1, which means none in a header."""
     return lambda row: "-" if row[name] in {None, _NONE} else str(row[name])
 
 
