@@ -155,7 +155,8 @@ static ERROR: PlanColumn = column(
 );
 
 /// The columns of a view, and how many of them are read by default: those that are cheap.
-pub(crate) fn columns_of(view: PlanView) -> (&'static [PlanColumn], usize) {
+#[must_use]
+pub fn view_columns(view: PlanView) -> (&'static [PlanColumn], usize) {
     match view {
         PlanView::Records => (RECORDS, 7),
         PlanView::Batches => (BATCHES, 23),
@@ -165,7 +166,7 @@ pub(crate) fn columns_of(view: PlanView) -> (&'static [PlanColumn], usize) {
 
 /// The default columns; for records, those of Spark's Kafka source.
 pub(crate) fn default_columns(view: PlanView) -> &'static [PlanColumn] {
-    let (columns, count) = columns_of(view);
+    let (columns, count) = view_columns(view);
     columns.get(..count).unwrap_or(columns)
 }
 
@@ -178,7 +179,7 @@ fn plain(name: &str) -> String {
 /// # Errors
 /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument), which names every column, if there is none.
 pub(crate) fn column_named(name: &str, view: PlanView) -> Result<&'static PlanColumn> {
-    let (columns, _) = columns_of(view);
+    let (columns, _) = view_columns(view);
     let found = columns.iter().chain([&ERROR]).find(|column| plain(column.field) == plain(name));
     found.ok_or_else(|| {
         let names: Vec<String> = columns.iter().map(PlanColumn::name).collect();

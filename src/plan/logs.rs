@@ -12,7 +12,7 @@ use crate::limits::Limits;
 use crate::log::{PartitionLog, Segment};
 use crate::objects::StoreOptions;
 use crate::plan::discover::{Discovery, Replicas, Selection, discover};
-use crate::plan::options::ReadOptions;
+use crate::plan::options::{Pairs, ReadOptions};
 use crate::plan::topics::PartitionName;
 use crate::store::SegmentFile;
 use crate::tiered::aiven::EncryptionKeys;
@@ -26,30 +26,12 @@ pub(crate) struct Stores {
 }
 
 impl Stores {
-    /// The stores of some paths: the options of the read, or for S3 those of the session.
+    /// Opens the stores of some paths with the options of a read.
     ///
     /// # Errors
-    /// Options without a URL, options with paths of several kinds, and a key that cannot be read.
+    /// Options that have no effect on the paths, and a key that cannot be read.
     pub(crate) fn of(options: &ReadOptions, paths: &[String]) -> Result<Self> {
-        let kinds: BTreeSet<&str> = paths
-            .iter()
-            .map(|path| split_scheme(path).map_or("", |(scheme, _)| if S3.contains(&scheme) { "s3" } else { scheme }))
-            .map(|kind| if kind == "file" { "" } else { kind })
-            .collect();
-        if !options.storage.is_empty() && kinds.iter().all(|kind| kind.is_empty()) {
-            return Err(Error::argument(
-                "kbat: the options storage.<name> have no effect on paths in a file system: remove them, or load URLs",
-            ));
-        }
-        let is_s3 = kinds.len() == 1 && kinds.contains("s3");
-        let chosen = if options.storage.is_empty() && is_s3 { &options.session_storage } else { &options.storage };
-        if !chosen.is_empty() && kinds.len() > 1 {
-            return Err(Error::argument(
-                "kbat: the options storage.<name> are those of one store, and the paths are of several kinds: load \
-                 them apart, and combine the rows with union",
-            ));
-        }
-        let plain = chosen.iter().map(|(name, value)| (name.strip_prefix("secret.").unwrap_or(name), value.as_str()));
+        let chosen = store_options(options, paths)?;
         let mut keys = EncryptionKeys::new();
         for (id, path) in &options.encryption_keys {
             keys.insert_file(id.as_str(), path).map_err(|error| {
@@ -60,13 +42,41 @@ impl Stores {
                 }
             })?;
         }
-        Ok(Self { options: StoreOptions::new(plain), keys })
+        Ok(Self { options: StoreOptions::new(chosen), keys })
     }
 
     /// Opens a path or URL.
     pub(crate) fn locate(&self, path: &str) -> Result<Location> {
         Location::parse(path, &self.options)?.with_layout(&self.keys)
     }
+}
+
+/// The options of the store of some paths: those of the read, or for S3 those of the session.
+///
+/// # Errors
+/// Options without a URL, and options with paths of several kinds.
+pub(crate) fn store_options(options: &ReadOptions, paths: &[String]) -> Result<Pairs> {
+    let kind_of = |path: &String| match split_scheme(path) {
+        Some((scheme, _)) if S3.contains(&scheme) => "s3".to_owned(),
+        Some((scheme, _)) => scheme.to_owned(),
+        None => String::new(),
+    };
+    let kinds: BTreeSet<String> = paths.iter().map(kind_of).collect();
+    let is_only = |kind: &str| kinds.iter().all(|other| other == kind);
+    if !options.storage.is_empty() && is_only("") {
+        return Err(Error::argument(
+            "kbat: the options storage.<name> have no effect on paths in a file system: remove them, or load URLs",
+        ));
+    }
+    let chosen = if options.storage.is_empty() && is_only("s3") { &options.session_storage } else { &options.storage };
+    if !chosen.is_empty() && kinds.len() > 1 {
+        return Err(Error::argument(
+            "kbat: the options storage.<name> are those of one store, and the paths are of several kinds: load them \
+             apart, and combine the rows with union",
+        ));
+    }
+    let plain = |name: &String| name.strip_prefix("secret.").unwrap_or(name).to_owned();
+    Ok(chosen.iter().map(|(name, value)| (plain(name), value.clone())).collect())
 }
 
 /// An error about a file that does not exist.
@@ -224,12 +234,7 @@ pub(crate) fn list_logs(
 
 /// The files of the partitions that are read, and warnings.
 fn segment_files(options: &ReadOptions, is_complete: bool) -> Result<(Vec<SegmentFile>, Vec<String>)> {
-    if options.paths.is_empty() {
-        return Err(Error::argument(
-            "kbat: no path; write .load(\"/path/to/log.dir\"): a log directory, a partition directory or a .log file",
-        ));
-    }
-    let paths = options.paths.iter().map(|path| absolute(path)).collect::<Result<Vec<_>>>()?;
+    let paths = options.absolute_paths()?;
     let stores = Stores::of(options, &paths)?;
     let find = |selection: Selection| found(&paths, &stores, &selection, options);
     let subscription = &options.subscription;

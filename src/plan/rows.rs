@@ -1,7 +1,8 @@
 //! [`TaskReader`]: reads the rows of a task.
 
 use std::collections::{HashMap, VecDeque};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::sync::Arc;
 
 use arrow_array::builder::BooleanBuilder;
@@ -9,8 +10,9 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{Array, ArrayRef, BooleanArray, ListArray, RecordBatch, RecordBatchOptions};
 use arrow_buffer::NullBuffer;
-use arrow_schema::ArrowError;
+use arrow_schema::{ArrowError, SchemaRef};
 use arrow_select::filter::filter_record_batch;
+use sha3::{Digest, Sha3_256};
 
 use crate::arrow::{
     ArrowScan, BatchColumn, BatchScan, Column, OnCorrupt, ScanOptions, ScanSource, ScanStats, SegmentColumn,
@@ -22,7 +24,7 @@ use crate::io::location::split_scheme;
 use crate::plan::columns::PlanView;
 use crate::plan::discover::{Replicas, Selection, discover};
 use crate::plan::interval::Interval;
-use crate::plan::logs::Stores;
+use crate::plan::logs::{Stores, absolute};
 use crate::plan::options::{LIMIT_OPTIONS, ReadOptions};
 use crate::plan::ranges::report_data_loss;
 use crate::plan::tasks::{Piece, ReadTask};
@@ -45,6 +47,8 @@ pub struct TaskReader {
     done: ScanStats,
     rows_left: Option<u64>,
     warnings: Vec<String>,
+    has_empty_headers: bool,
+    has_begun: bool,
     ended: bool,
 }
 
@@ -90,8 +94,19 @@ impl TaskReader {
             }
         }
         let rows_left = task.limit;
-        let (done, warnings) = (ScanStats::default(), Vec::new());
-        Ok(Self { task, options, stores, runs, current: None, done, rows_left, warnings, ended: false })
+        Ok(Self {
+            task,
+            options,
+            stores,
+            runs,
+            current: None,
+            done: ScanStats::default(),
+            rows_left,
+            warnings: Vec::new(),
+            has_empty_headers: false,
+            has_begun: false,
+            ended: false,
+        })
     }
 
     /// Counts of what was read and lost so far.
@@ -105,7 +120,31 @@ impl TaskReader {
         std::mem::take(&mut self.warnings)
     }
 
+    /// Writes the counts into the directory of the option `metricsPath`. A second run of the task replaces them.
+    fn write_counts(&self) -> Result<()> {
+        let Some(directory) = &self.options.metrics_path else { return Ok(()) };
+        let ScanStats { batches, records, bytes_read, batches_skipped, bytes_lost, offsets_lost } = self.stats();
+        let counts = serde_json::json!({
+            "batches": batches,
+            "records": records,
+            "bytes_read": bytes_read,
+            "batches_skipped": batches_skipped,
+            "bytes_lost": bytes_lost,
+            "offsets_lost": offsets_lost,
+        });
+        let pieces = serde_json::to_vec(&self.task.pieces).map_err(Error::other)?;
+        let digest: String = Sha3_256::digest(pieces).iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        let directory = PathBuf::from(absolute(directory)?);
+        let in_directory = |error: std::io::Error| Error::from(error).with_path(&directory);
+        std::fs::create_dir_all(&directory).map_err(in_directory)?;
+        let name = format!("{digest}.kbat-metrics.json");
+        let begun = directory.join(format!(".{name}.{}", std::process::id()));
+        std::fs::write(&begun, counts.to_string()).map_err(in_directory)?;
+        std::fs::rename(&begun, directory.join(name)).map_err(in_directory)
+    }
+
     fn advance(&mut self) -> Result<Option<RecordBatch>> {
+        self.has_begun = true;
         loop {
             if self.rows_left == Some(0) {
                 return Ok(None);
@@ -119,7 +158,8 @@ impl TaskReader {
             match rows.next() {
                 Some(batch) => {
                     let batch = own_rows(&batch?, pieces, &self.options)?;
-                    let mut batch = in_order(&batch, &self.task.columns, &self.options)?;
+                    let is_null = self.options.view == PlanView::Records && !self.has_empty_headers;
+                    let mut batch = in_order(&batch, &self.task.columns, is_null)?;
                     if let Some(left) = &mut self.rows_left {
                         let most = usize::try_from(*left).unwrap_or(usize::MAX).min(batch.num_rows());
                         batch = batch.slice(0, most);
@@ -159,8 +199,24 @@ impl TaskReader {
             }
             sources.push(source);
         }
-        let (start_offset, end_offset, part) = pieces
-            .first()
+        let (names, options) = self.scan_options(pieces.first());
+        Ok(match self.options.view {
+            PlanView::Records => {
+                let columns = parsed::<Column>(&names)?;
+                Rows::Records(Box::new(ArrowScan::new(sources, ScanOptions { columns, ..options })))
+            }
+            PlanView::Batches => {
+                Rows::Batches(Box::new(BatchScan::new(sources, parsed::<BatchColumn>(&names)?, options)))
+            }
+            PlanView::Segments => {
+                Rows::Segments(Box::new(SegmentScan::new(sources, parsed::<SegmentColumn>(&names)?, options)))
+            }
+        })
+    }
+
+    /// The columns to scan, and the options of the scan of a run of pieces.
+    fn scan_options(&self, first: Option<&Piece>) -> (Vec<&str>, ScanOptions) {
+        let (start_offset, end_offset, part) = first
             .map_or((None, None, Interval::EVERYTHING), |first| (first.start_offset, first.end_offset, first.part));
         let names = self.task.columns.iter().filter(|name| *name != ERROR).map(String::as_str);
         let mut names: Vec<&str> = names.collect();
@@ -182,20 +238,30 @@ impl TaskReader {
             leave_page_cache: self.options.leave_page_cache,
             ..ScanOptions::default()
         };
-        Ok(match self.options.view {
-            PlanView::Records => {
-                let columns = names.into_iter().map(str::parse::<Column>).collect::<Result<_>>()?;
-                Rows::Records(Box::new(ArrowScan::new(sources, ScanOptions { columns, ..options })))
-            }
-            PlanView::Batches => {
-                let columns = names.into_iter().map(str::parse::<BatchColumn>).collect::<Result<_>>()?;
-                Rows::Batches(Box::new(BatchScan::new(sources, columns, options)))
-            }
-            PlanView::Segments => {
-                let columns = names.into_iter().map(str::parse::<SegmentColumn>).collect::<Result<_>>()?;
-                Rows::Segments(Box::new(SegmentScan::new(sources, columns, options)))
-            }
-        })
+        (names, options)
+    }
+
+    /// The schema of the Arrow batches.
+    ///
+    /// # Errors
+    /// Columns of another version.
+    pub fn schema(&self) -> Result<SchemaRef> {
+        let (names, options) = self.scan_options(None);
+        let schema = match self.options.view {
+            PlanView::Records => ScanOptions { columns: parsed::<Column>(&names)?, ..options }.schema(),
+            PlanView::Batches => BatchScan::schema_of(&parsed::<BatchColumn>(&names)?, &options),
+            PlanView::Segments => SegmentScan::schema_of(&parsed::<SegmentColumn>(&names)?, &options),
+        };
+        let places = self.task.columns.iter().map(|name| schema.index_of(name));
+        let places = places.collect::<std::result::Result<Vec<_>, _>>().map_err(|error| arrow_error(&error))?;
+        schema.project(&places).map(Arc::new).map_err(|error| arrow_error(&error))
+    }
+
+    /// Keeps the empty lists of `headers`, instead of null.
+    #[must_use]
+    pub fn with_empty_headers(mut self) -> Self {
+        self.has_empty_headers = true;
+        self
     }
 
     /// The files of pieces that exist. A directory of a store is listed once.
@@ -301,9 +367,24 @@ impl Iterator for TaskReader {
         if self.ended {
             return None;
         }
-        let next = self.advance().map_err(|error| self.advised(error)).transpose();
+        let mut next = self.advance().map_err(|error| self.advised(error)).transpose();
         self.ended = !matches!(next, Some(Ok(_)));
+        if self.ended
+            && let Err(error) = self.write_counts()
+            && !matches!(next, Some(Err(_)))
+        {
+            next = Some(Err(error));
+        }
         next
+    }
+}
+
+impl Drop for TaskReader {
+    /// Writes the counts of a task that was stopped early, for example by a `LIMIT`.
+    fn drop(&mut self) {
+        if self.has_begun && !self.ended {
+            let _ = self.write_counts(); // nobody is left to hear of an error
+        }
     }
 }
 
@@ -388,15 +469,20 @@ fn own_rows(batch: &RecordBatch, pieces: &[Piece], options: &ReadOptions) -> Res
     filter_record_batch(batch, &kept).map_err(|error| arrow_error(&error))
 }
 
-/// The columns in the order of the task; `headers` is null for a record without headers.
-fn in_order(batch: &RecordBatch, names: &[String], options: &ReadOptions) -> Result<RecordBatch> {
+/// Parses names of columns.
+fn parsed<T: FromStr<Err = Error>>(names: &[&str]) -> Result<Vec<T>> {
+    names.iter().map(|name| name.parse()).collect()
+}
+
+/// The columns in the order of the task. If `is_null`, empty lists become null.
+fn in_order(batch: &RecordBatch, names: &[String], is_null: bool) -> Result<RecordBatch> {
     let schema = batch.schema();
     let places = names.iter().map(|name| schema.index_of(name)).collect::<std::result::Result<Vec<_>, _>>();
     let places = places.map_err(|error| arrow_error(&error))?;
     let fields: Vec<_> = places.iter().filter_map(|place| schema.fields().get(*place).cloned()).collect();
     let columns = places.iter().filter_map(|place| batch.columns().get(*place).cloned());
     let columns = columns.map(|column| match column.as_list_opt::<i32>() {
-        Some(lists) if options.view == PlanView::Records => null_if_empty(lists),
+        Some(lists) if is_null => null_if_empty(lists),
         _ => column,
     });
     let rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));

@@ -192,6 +192,12 @@ impl Read {
             .fold((0, 0), |(count, bytes), segment| (count.saturating_add(1), bytes.saturating_add(segment.size))))
     }
 
+    /// A task that reads nothing, with the columns of the others.
+    #[must_use]
+    pub fn nothing(&self) -> ReadTask {
+        self.task(Vec::new(), Interval::EVERYTHING)
+    }
+
     /// The timestamps of the rows that tasks return.
     fn row_times(&self) -> Interval {
         let times = self.options.times();

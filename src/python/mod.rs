@@ -33,7 +33,9 @@ mod partition;
 mod partitioner;
 mod pickle;
 mod places;
+mod plan;
 mod progress;
+mod read_options;
 mod record;
 mod record_iterator;
 mod repair;
@@ -78,6 +80,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     repair::register(module)?;
     rewrite::register(module)?;
     parquet::register(module)?;
+    plan::register(module)?;
     writer::register(module)?;
     Ok(())
 }

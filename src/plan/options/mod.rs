@@ -13,6 +13,7 @@ use crate::plan::bounds::{Bound, check_batch_bounds};
 use crate::plan::columns::{PlanColumn, PlanView, column_named, default_columns};
 use crate::plan::discover::Replicas;
 use crate::plan::interval::Interval;
+use crate::plan::logs::{absolute, store_options};
 use crate::plan::topics::Subscription;
 
 pub(crate) use table::LIMIT_OPTIONS;
@@ -142,6 +143,82 @@ impl ReadOptions {
         Interval::new(self.starting_timestamp, self.ending_timestamp)
     }
 
+    /// What a row stands for.
+    #[must_use]
+    pub fn view(&self) -> PlanView {
+        self.view
+    }
+
+    /// How corrupt bytes are handled.
+    #[must_use]
+    pub fn on_corrupt(&self) -> OnCorrupt {
+        self.on_corrupt
+    }
+
+    /// Which records of transactions are rows.
+    #[must_use]
+    pub fn isolation(&self) -> Isolation {
+        self.isolation
+    }
+
+    /// Whether checksums are verified.
+    #[must_use]
+    pub fn check_crc(&self) -> bool {
+        self.check_crc
+    }
+
+    /// Whether control records are rows.
+    #[must_use]
+    pub fn include_control(&self) -> bool {
+        self.include_control
+    }
+
+    /// Bounds on untrusted input.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Names of options that have no effect because they concern a broker.
+    #[must_use]
+    pub fn ignored(&self) -> &[String] {
+        &self.ignored
+    }
+
+    /// Whether the read itself names options of a store.
+    #[must_use]
+    pub fn has_storage(&self) -> bool {
+        !self.storage.is_empty()
+    }
+
+    /// The largest and the smallest number of offsets in a micro-batch.
+    #[must_use]
+    pub fn offsets_per_trigger(&self) -> (Option<u64>, Option<u64>) {
+        (self.max_offsets_per_trigger, self.min_offsets_per_trigger)
+    }
+
+    /// The paths to read: URLs, and absolute paths of files.
+    ///
+    /// # Errors
+    /// No path, or one that only this process could read.
+    pub fn absolute_paths(&self) -> Result<Vec<String>> {
+        if self.paths.is_empty() {
+            return Err(Error::argument(
+                "kbat: no path; write .load(\"/path/to/log.dir\"): a log directory, a partition directory or a .log \
+                 file",
+            ));
+        }
+        self.paths.iter().map(|path| absolute(path)).collect()
+    }
+
+    /// The options of the store of the paths, and the files of private keys by their ids.
+    ///
+    /// # Errors
+    /// Options that have no effect on the paths.
+    pub fn storage(&self) -> Result<(Pairs, Pairs)> {
+        Ok((store_options(self, &self.absolute_paths()?)?, self.encryption_keys.clone()))
+    }
+
     pub(crate) fn fails(&self) -> bool {
         self.on_corrupt == OnCorrupt::Fail
     }
@@ -216,7 +293,8 @@ impl ReadOptions {
     }
 
     /// A warning about the ignored options, for all of them.
-    pub(crate) fn warning(&self) -> Option<String> {
+    #[must_use]
+    pub fn warning(&self) -> Option<String> {
         let shown = self.ignored.join(", ");
         (!shown.is_empty()).then(|| format!("kbat: these options have no effect, because there is no broker: {shown}"))
     }
