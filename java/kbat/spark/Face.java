@@ -44,7 +44,7 @@ public interface Face {
             Library.load();
         } catch (IllegalStateException error) {
             PythonFace python = PythonFace.ifAvailable();
-            if (python == null) {
+            if (python == null || !python.isRegistered()) {
                 throw error;
             }
             Warnings.log(error.getMessage() + "; the Python data source runs instead");

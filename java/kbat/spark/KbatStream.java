@@ -18,11 +18,13 @@ import org.apache.spark.sql.types.StructType;
 /** A growing log directory, in micro-batches. Rust finds their ends, by the options' limits. */
 final class KbatStream implements MicroBatchStream, SupportsTriggerAvailableNow, ReportsSourceMetrics {
     private final StreamHandle stream;
+    private final String paths;
     private final StructType columns;
     private final boolean isLimited;
 
     KbatStream(Options options, StructType columns) {
         this.columns = columns;
+        paths = options.paths();
         isLimited = options.has("maxOffsetsPerTrigger") || options.has("minOffsetsPerTrigger");
         stream = new StreamHandle(options.pairs(), options.session(), columns.fieldNames());
     }
@@ -96,6 +98,12 @@ final class KbatStream implements MicroBatchStream, SupportsTriggerAvailableNow,
         metrics.put("maxOffsetsBehindLatest", String.valueOf(behind.getMax()));
         metrics.put("avgOffsetsBehindLatest", String.valueOf(behind.getAverage()));
         return metrics;
+    }
+
+    /** Returns the source's name in the progress of a query. */
+    @Override
+    public String toString() {
+        return "kbat[" + paths + "]";
     }
 
     @Override

@@ -49,6 +49,16 @@ final class PythonFace implements Face {
         }
     }
 
+    /** Returns whether the session has a Python data source of the name. */
+    boolean isRegistered() {
+        try {
+            provider.getClass().getMethod("source").invoke(provider);
+            return true;
+        } catch (ReflectiveOperationException error) {
+            return false;
+        }
+    }
+
     @Override
     public StructType inferSchema(CaseInsensitiveStringMap options) {
         return provider.inferSchema(options);
