@@ -3,8 +3,7 @@
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from json import dumps as json_of
-from pathlib import PurePath
+from json import JSONEncoder
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -166,16 +165,18 @@ def _dicts(batch: "pa.RecordBatch") -> Iterator[_Row]:
     import pyarrow as pa  # noqa: PLC0415 - slow
 
     names = batch.schema.names
-    # as numbers, because times may be outside the range of Python's datetime
-    columns = [batch.column(name).cast(pa.int64()) if name in _TIMES else batch.column(name) for name in names]
+    # as numbers, because times may be outside the range of Python's datetime; a cast would import PyArrow's functions
+    columns = [batch.column(name).view(pa.int64()) if name in _TIMES else batch.column(name) for name in names]
     for values in zip(*(column.to_pylist() for column in columns), strict=True):
         yield dict(zip(names, values, strict=True))
 
 
 def _json_lines(rows: Iterable[_Row]) -> Iterator[str]:
+    # `json.dumps` would make an encoder for each row
+    encode = JSONEncoder(ensure_ascii=False).encode
     for row in rows:
         error = row.pop("error", None)
-        yield json_of(row if error is None else {"error": error}, ensure_ascii=False)
+        yield encode(row if error is None else {"error": error})
 
 
 def _show(
@@ -236,7 +237,7 @@ def _columns(payload: Sequence[str], *, has_one_partition: bool) -> _Shown:
         (Column("delete horizon (UTC)", rank=15), _time("delete_horizon")),
         (Column("crc", rank=13), lambda row: f"{row['crc']:08x}"),
         (Column("position", rank=6, width=9), _number("position")),
-        (Column("segment", left=True, rank=10), lambda row: output.text(PurePath(row["segment"]).name)),
+        (Column("segment", left=True, rank=10), lambda row: output.text(row["segment"].rpartition("/")[2])),
     ]
     if "crc_ok" in payload:
         shown.append((Column("checksum", left=True), lambda row: "ok" if row["crc_ok"] else "wrong"))

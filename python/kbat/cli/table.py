@@ -145,8 +145,9 @@ def _head(name: str, lines: int) -> list[str]:
 def _line(cells: Sequence[str], columns: Sequence[Column], indexes: list[int], widths: list[int]) -> str:
     padded = []
     for cell, index, width in zip(cells, indexes, widths, strict=True):
-        space = " " * (width - _cell_len(cell))
-        padded.append(cell + space if columns[index].left else space + cell)
+        # characters of other alphabets may be wider
+        length = width if cell.isascii() else width - _cell_len(cell) + len(cell)
+        padded.append(cell.ljust(length) if columns[index].left else cell.rjust(length))
     return _GAP.join(padded).rstrip()
 
 
