@@ -5,6 +5,8 @@
 //! one row per batch or segment, with different columns. A name matches in any case and with or without underscores:
 //! `baseOffset` and `base_offset` name the same column, and the result keeps the requested spelling.
 
+use std::str::FromStr;
+
 use serde::{Deserialize, Serialize};
 
 use crate::arrow::OnCorrupt;
@@ -33,6 +35,16 @@ impl PlanView {
             Self::Batches => "batches",
             Self::Segments => "segments",
         }
+    }
+}
+
+impl FromStr for PlanView {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        let all = [Self::Records, Self::Batches, Self::Segments];
+        let found = all.into_iter().find(|view| view.name() == name);
+        found.ok_or_else(|| Error::argument("must be records, batches or segments"))
     }
 }
 
@@ -153,6 +165,12 @@ static ERROR: PlanColumn = column(
     "struct<kind:string,message:string,path:string,position:bigint,length:bigint,first_offset:bigint,last_offset:bigint>",
     "with onCorrupt=report: the corruption, and the bytes and offsets that it affects; null in other rows",
 );
+
+/// The column that describes corruption, with `onCorrupt=report`.
+#[must_use]
+pub fn error_column() -> &'static PlanColumn {
+    &ERROR
+}
 
 /// The columns of a view, and how many of them are read by default: those that are cheap.
 #[must_use]

@@ -41,7 +41,7 @@ pub use discover::{Discovery, Replicas, Selection, discover, find_segments};
 
 #[cfg(feature = "plan")]
 pub use self::{
-    columns::{PlanColumn, PlanView, WantedColumn, columns_of_schema, view_columns},
+    columns::{PlanColumn, PlanView, WantedColumn, columns_of_schema, error_column, view_columns},
     filters::{Condition, Literal, Operator, RowFilter},
     interval::Interval,
     options::{OptionRow, Pairs, ReadOptions, option_rows},

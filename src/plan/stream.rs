@@ -47,6 +47,7 @@ impl Stream {
     /// Options that have no effect on streams.
     pub fn new(read: Read) -> Result<Self> {
         read.options.check_stream()?;
+        let warnings = read.options.warning().into_iter().collect();
         Ok(Self {
             read,
             latest: ByPartition::new(),
@@ -54,7 +55,7 @@ impl Stream {
             target: None,
             last_trigger: None,
             is_new: false,
-            warnings: Vec::new(),
+            warnings,
         })
     }
 

@@ -7,8 +7,8 @@ use pyo3::types::PyBytes;
 
 use crate::parquet::{ParquetOptions, ParquetWriter};
 use crate::plan::{
-    Condition, PlanView, Read, ReadLimit, ReadTask, RowFilter, Stream, TaskReader, WantedColumn, columns_of_schema,
-    option_rows, view_columns,
+    Condition, PlanColumn, PlanView, Read, ReadLimit, ReadTask, RowFilter, Stream, TaskReader, WantedColumn,
+    columns_of_schema, error_column as error, option_rows, view_columns,
 };
 use crate::python::capsule::PyArrowBatch;
 use crate::python::errors::OrRaise;
@@ -27,6 +27,7 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyStream>()?;
     module.add_function(wrap_pyfunction!(options, &module)?)?;
     module.add_function(wrap_pyfunction!(columns, &module)?)?;
+    module.add_function(wrap_pyfunction!(error_column, &module)?)?;
     module.add_function(wrap_pyfunction!(check, &module)?)?;
     module.add_function(wrap_pyfunction!(plan, &module)?)?;
     module.add_function(wrap_pyfunction!(nothing, &module)?)?;
@@ -45,6 +46,13 @@ fn options() -> Vec<(&'static str, &'static str, &'static str)> {
     option_rows().iter().map(|row| (row.name, row.default, row.text)).collect()
 }
 
+/// Name in a schema, name in a scan, type in SQL, description.
+type Described = (String, &'static str, &'static str, &'static str);
+
+fn described(column: &PlanColumn) -> Described {
+    (column.name(), column.field, column.data_type, column.text)
+}
+
 /// Return the name in a schema, the name in a scan, the type in SQL and the description of every column.
 ///
 /// Args:
@@ -52,15 +60,19 @@ fn options() -> Vec<(&'static str, &'static str, &'static str)> {
 ///
 /// Returns:
 ///     The columns, and how many of them are read by default.
+///
+/// Raises:
+///     ValueError: Another view.
 #[pyfunction]
-fn columns(view: &str) -> (Vec<(String, &'static str, &'static str, &'static str)>, usize) {
-    let view = match view {
-        "batches" => PlanView::Batches,
-        "segments" => PlanView::Segments,
-        _ => PlanView::Records,
-    };
-    let (columns, count) = view_columns(view);
-    (columns.iter().map(|column| (column.name(), column.field, column.data_type, column.text)).collect(), count)
+fn columns(py: Python<'_>, view: &str) -> PyResult<(Vec<Described>, usize)> {
+    let (columns, count) = view_columns(view.parse::<PlanView>().or_raise(py)?);
+    Ok((columns.iter().map(described).collect(), count))
+}
+
+/// Return the column that describes corruption, like those of :func:`columns`.
+#[pyfunction]
+fn error_column() -> Described {
+    described(error())
 }
 
 /// Check the schema of a read, and return the names of its columns in a scan.

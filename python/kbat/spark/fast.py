@@ -1,4 +1,6 @@
-"""`kbat.spark.read`: reads the rows of the source faster, by `mapInArrow` over one row per task.
+"""`kbat.spark.read`: reads the rows of the source as fast as the session can.
+
+In a session with kbat's jar, that is `format("kbat")`. Without it, it is `mapInArrow` over one row per task:
 
 ```
 plan, on the driver ──► range(tasks), one row and partition per task ──► mapInArrow: each row reads its task
@@ -11,6 +13,7 @@ must see the files under the same paths as the workers.
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import pickle
@@ -18,8 +21,9 @@ from typing import TYPE_CHECKING, cast
 
 from pyspark.sql.types import StructType
 
-from kbat.spark.options import parse_options
-from kbat.spark.plan import plan
+from kbat._core.files import discover
+from kbat.spark.jvm import check_engine, has_jar
+from kbat.spark.options import ReadOptions, parse_options
 from kbat.spark.rows import RowReader
 from kbat.spark.schema import schema_of
 from kbat.spark.stores import S3_SCHEMES, s3a_settings, scheme_of
@@ -38,9 +42,13 @@ _Path = str | os.PathLike[str]
 def read(
     spark: SparkSession, source: _Path | Sequence[_Path], *, schema: StructType | str | None = None, **options: object
 ) -> DataFrame:
-    """Read log segments as `spark.read.format("kbat")` does, but faster if tasks read more than a few megabytes.
+    """Read log segments as `spark.read.format("kbat")` does, in the fastest way that the session has.
 
-    This call lists the segments once: every use of the DataFrame reads the same offsets.
+    In a session with kbat's jar, such as one that [session][kbat.spark.session] starts, this is
+    `spark.read.format("kbat")`, and each query on the DataFrame lists the segments.
+
+    In any other session, this is faster than the Python data source if tasks read more than a few megabytes. This call
+    lists the segments once: every use of the DataFrame reads the same offsets. `engine="python"` selects this way.
 
     Args:
         spark: The session, classic or Connect.
@@ -52,9 +60,12 @@ def read(
             `columns=["offset", "value"]`, `startingTimestamp=1700000000000`. None means the default, as in Spark.
 
     Raises:
-        ValueError: An unknown option, a wrong value, or bounds that do not fit the existing partitions.
+        ValueError: An unknown option, a wrong value, or bounds that do not fit the existing partitions; in a session
+            with the jar, the first query reports the latter.
         FileNotFoundError: A path does not exist.
     """
+    if has_jar(spark) and str(options.get("engine", "auto")).lower() != "python":
+        return _read_in_jvm(spark, source, options, schema)
     rows, tasks, wanted = planned(source, options, schema, spark=spark)
     if not tasks:
         return spark.createDataFrame([], wanted)
@@ -75,16 +86,45 @@ def planned(
 
     Raises the errors of `read`.
     """
+    from kbat.spark.plan import plan  # noqa: PLC0415 -- needs Spark 4
+
+    given = _given(source, options)
+    check_engine(given)
+    parsed = parse_options(given)
+    if spark is not None and not parsed.has_storage and any(scheme_of(path) in S3_SCHEMES for path in parsed.all_paths):
+        parsed = parse_options(given, s3a_settings(spark))
+    rows, wanted = _checked(parsed, schema)
+    return rows, plan(parsed, rows.fields, splits=splits), wanted
+
+
+def _read_in_jvm(
+    spark: SparkSession,
+    source: _Path | Sequence[_Path],
+    options: Mapping[str, object],
+    schema: StructType | str | None,
+) -> DataFrame:
+    given = _given(source, options)
+    parsed = parse_options(given)
+    _checked(parsed, schema)
+    for path in parsed.all_paths:
+        if not (scheme_of(path) or os.path.lexists(path) or glob.has_magic(path)):
+            discover([path])  # raises the error for a missing path
+    reader = spark.read.format("kbat").options(**given)
+    return (reader if schema is None else reader.schema(schema)).load()
+
+
+def _given(source: _Path | Sequence[_Path], options: Mapping[str, object]) -> dict[str, str]:
+    """Return the options of a read as text."""
     sources = [source] if isinstance(source, str | os.PathLike) else source
     given = {"paths": json.dumps([os.fspath(path) for path in sources])}
-    given |= {name: _text(value) for name, value in options.items() if value is not None}
-    parsed = parse_options(given)
-    if spark is not None and not parsed.storage and any(scheme_of(path) in S3_SCHEMES for path in parsed.all_paths):
-        parsed = parse_options(given, s3a_settings(spark))
+    return given | {name: _text(value) for name, value in options.items() if value is not None}
+
+
+def _checked(parsed: ReadOptions, schema: StructType | str | None) -> tuple[RowReader, StructType]:
+    """Check the options of a batch read, and return its reader and schema. Raises `ValueError`."""
     parsed.check_batch()
-    parsed.warn_ignored()
     wanted = schema_of(parsed.column_names, parsed.view) if schema is None else _struct(schema)
-    return RowReader.of(parsed, wanted), [task for task in plan(parsed, splits=splits) if task.pieces], wanted
+    return RowReader.of(parsed, wanted), wanted
 
 
 class PackedTasks:

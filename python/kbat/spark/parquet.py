@@ -20,13 +20,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import kbat
+from kbat._core import plan as core
 from kbat.spark.fast import PackedTasks, planned
 from kbat.spark.job import remove_job
-from kbat.spark.plan import Piece
-from kbat.spark.rows import RowReader, advising, check_sizes
+from kbat.spark.rows import RowReader
 from kbat.spark.stores import local_path
-from kbat.spark.tally import Tally
 from kbat.spark.worker import settle
 
 if TYPE_CHECKING:
@@ -35,6 +33,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
+    import kbat
     from kbat.spark.plan import ReadPartition
 
 PARTITION_KEYS = ("topic", "partition", "date", "hour")
@@ -85,7 +84,7 @@ def to_parquet(  # noqa: PLR0913 -- all but three by keyword
     The columns are those of `format("kbat")` with the same names; timestamps are microseconds in UTC. `headers` of a
     record without headers is an empty list, not null as in the data source. The driver and the workers must see source
     and target under the same paths. Files appear in the target when all of them are complete; after an error, there
-    are none. A task writes at least one file for each partition that it reads.
+    are none. A task writes one file in each directory.
 
     Args:
         spark: The session, classic or Connect.
@@ -115,14 +114,14 @@ def to_parquet(  # noqa: PLR0913 -- all but three by keyword
     """
     _check(partition_by or (), mode)
     rows, tasks, _ = planned(source, options, splits=False, spark=spark)
-    keys = ("topic",) * ("topic" in rows.fields.values()) if partition_by is None else tuple(partition_by)
+    keys = ("topic",) * ("topic" in rows.fields) if partition_by is None else tuple(partition_by)
     directory = Path(local_path(os.fspath(target)))
     if mode != "append" and directory.is_dir() and any(not path.name.startswith(".") for path in directory.iterdir()):
         message = f'kbat: {directory} is not empty; name another directory, or add to it with mode="append"'
         raise FileExistsError(message)
     with _job(directory) as job:
         writer = PartWriter(rows, job, keys, compression)
-        writer.check()
+        writer.check(rows.nothing)
         if not tasks:
             return WrittenFiles(())
         frame = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(_writing(writer, tasks), _ROW_OF_A_FILE)
@@ -139,10 +138,9 @@ class PartWriter:
     partition_by: tuple[str, ...]
     compression: str
 
-    def check(self) -> None:
-        """Check the arguments without writing. Raises `ValueError`."""
-        nothing = Piece(str(self.job / _OPEN), 0, 0, is_whole=True)
-        self._write(self.rows.scan([nothing]), self.job / "nothing", "nothing")
+    def check(self, nothing: bytes) -> None:
+        """Check the arguments with a task that reads nothing. Raises `ValueError`."""
+        self._write(nothing, self.job / "nothing", "nothing")
 
     def write(self, number: int, task: ReadPartition) -> Iterator[tuple[str, kbat.ParquetFile]]:
         """Yield the files of one task, each with the directory of this attempt. Raises what `kbat.scan` raises."""
@@ -151,42 +149,31 @@ class PartWriter:
         settle()
         context = TaskContext.get()
         directory = self.job / f"{number}-{context.taskAttemptId() if context else 0}"
-        tally = Tally(self.rows.options.metrics_path, task)
         try:
-            with advising(keywords=self.rows.options.keywords):
-                for place, pieces in enumerate(task.scans()):
-                    for file in self._write_pieces(pieces, directory, f"part-{number:05}-{place:03}", tally):
-                        yield str(directory), file
+            if not (self.job / _OPEN).exists():
+                message = f"kbat: the job of {self.job} has ended"
+                raise RuntimeError(message)
+            stem = f"part-{number:05}-{self.job.name.removeprefix('.kbat-')[:12]}"
+            for file in self._write(task.task, directory, stem):
+                if file.row_count:
+                    yield str(directory), file
         finally:
-            tally.write()
             if not (self.job / _OPEN).exists():  # the job has failed
                 shutil.rmtree(self.job, ignore_errors=True)
 
-    def _write_pieces(
-        self, pieces: Sequence[Piece], directory: Path, stem: str, tally: Tally
-    ) -> Iterator[kbat.ParquetFile]:
-        if not (self.job / _OPEN).exists():
-            message = f"kbat: the job of {self.job} has ended"
-            raise RuntimeError(message)
-        scan = self.rows.scan(pieces)
-        try:
-            files = self._write(scan, directory, f"{stem}-{self.job.name.removeprefix('.kbat-')[:12]}")
-        finally:
-            if scan.stats is not None:
-                tally.add(scan.stats)
-        check_sizes(pieces)
-        yield from (file for file in files if file.row_count)
-
-    def _write(self, scan: kbat.Scan, directory: Path, stem: str) -> list[kbat.ParquetFile]:
+    def _write(self, task: bytes, directory: Path, stem: str) -> list[kbat.ParquetFile]:
         directory.mkdir(exist_ok=True)  # fails if the job's directory is gone, as after a failed job
-        names = {field: name for name, field in self.rows.columns}
-        return kbat.write_parquet(
-            scan,
+        return core.write_parquet(
+            task,
             directory if self.partition_by else directory / f"{stem}.parquet",
-            partition_by=self.partition_by,
-            compression=self.compression,
-            names=[names[field] for field in scan.schema.names if field not in self.partition_by],
-            file_stem=stem,
+            list(self.partition_by),
+            self.compression,
+            [
+                name
+                for name, field in zip(self.rows.names, self.rows.fields, strict=True)
+                if field not in self.partition_by
+            ],
+            stem,
         )
 
 

@@ -12,7 +12,8 @@ from pyspark.sql.datasource import (
     InputPartition,
 )
 
-from kbat.spark.filters import row_filter
+from kbat.spark.filters import conditions
+from kbat.spark.jvm import check_engine
 from kbat.spark.options import ReadOptions, parse_options
 from kbat.spark.plan import ReadPartition, plan
 from kbat.spark.rows import RowReader
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from kbat.spark.stores import Pairs
+
+
+# Spark reads at least one partition.
+NOTHING = ReadPartition(b"")
 
 
 class KbatDataSource(DataSource):
@@ -50,14 +55,13 @@ class KbatDataSource(DataSource):
     @shallow
     def schema(self) -> StructType:
         """Return the schema of a read for which the user sets none."""
-        options = parse_options(self.options)
-        options.warn_ignored()
+        options = self._parsed()
         return schema_of(options.column_names, options.view)
 
     @shallow
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of a schema's columns."""
-        return KbatReader(schema, parse_options(self.options, self.session_storage))
+        return KbatReader(schema, self._parsed())
 
     @shallow
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001 -- Spark's signature
@@ -69,7 +73,11 @@ class KbatDataSource(DataSource):
     @shallow
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 -- Spark's name
         """Return the reader of a stream with a schema's columns."""
-        return KbatStreamReader(schema, parse_options(self.options, self.session_storage))
+        return KbatStreamReader(schema, self._parsed())
+
+    def _parsed(self) -> ReadOptions:
+        check_engine(self.options)
+        return parse_options(self.options, self.session_storage)
 
 
 class KbatReader(DataSourceReader):
@@ -80,16 +88,16 @@ class KbatReader(DataSourceReader):
         options.check_batch()
         self.rows = RowReader.of(options, schema)
         self.options = options
-        self.wanted = row_filter((), {})
+        self.filters: list[list[str]] = []
 
     @shallow
     def partitions(self) -> list[ReadPartition]:
         """Return the tasks."""
-        return plan(self.options, self.wanted)
+        return plan(self.options, self.rows.fields, self.filters) or [NOTHING]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the Arrow batches of one task, straight from Rust. Raises the errors of `kbat.scan`."""
-        if isinstance(partition, ReadPartition):
+        if isinstance(partition, ReadPartition) and partition != NOTHING:
             yield from self.rows.read(partition)
 
 
@@ -99,7 +107,7 @@ class FilteringDataSource(KbatDataSource):
     @shallow
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of a schema's columns."""
-        return FilteringReader(schema, parse_options(self.options, self.session_storage))
+        return FilteringReader(schema, self._parsed())
 
 
 class FilteringReader(KbatReader):
@@ -111,6 +119,5 @@ class FilteringReader(KbatReader):
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802 -- Spark's name
         """Store the filters, and return all of them, so that Spark applies each."""
-        self.wanted = row_filter(filters, self.rows.fields)
-        self.rows = self.rows.within(self.wanted)
+        self.filters = conditions(filters)
         return filters

@@ -6,55 +6,13 @@ each task writes a small file, named after its pieces, which a second run of the
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from kbat.spark.stores import local_path
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import pyarrow as pa
-
-    import kbat
-    from kbat.spark.plan import ReadPartition
-
 _SUFFIX = ".kbat-metrics.json"
-
-
-class Tally:
-    """Counts what one task reads, and writes it to a file."""
-
-    def __init__(self, directory: str | None, partition: ReadPartition) -> None:
-        self.directory = directory
-        self.name = hashlib.sha256(repr(partition.pieces).encode()).hexdigest()[:32] + _SUFFIX
-        self.counts: dict[str, int] = {}
-
-    def over(self, scan: kbat.Scan) -> Iterator[pa.RecordBatch]:
-        """Yield the Arrow batches of a scan, and add its counts."""
-        passing = scan.to_batches()
-        try:
-            yield from passing
-        finally:
-            self.add(passing.stats)
-
-    def add(self, stats: kbat.ScanStats) -> None:
-        """Add the counts of a scan."""
-        for name, count in stats.to_dict().items():
-            self.counts[name] = self.counts.get(name, 0) + count
-
-    def write(self) -> None:
-        """Write the counts, if the option `metricsPath` is set."""
-        if self.directory is None:
-            return
-        path = Path(self.directory)
-        path.mkdir(parents=True, exist_ok=True)
-        begun = path / f".{self.name}.{os.getpid()}"
-        begun.write_text(json.dumps(self.counts))
-        begun.replace(path / self.name)
 
 
 def metrics(path: str | os.PathLike[str]) -> dict[str, int]:

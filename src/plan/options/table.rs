@@ -3,7 +3,6 @@
 use crate::arrow::{Isolation, OnCorrupt};
 use crate::error::{Error, Result};
 use crate::plan::bounds::{parse_offsets, parse_timestamps};
-use crate::plan::columns::PlanView;
 use crate::plan::discover::Replicas;
 use crate::plan::options::values::{
     Parsed, one_of, parse_bool, parse_count, parse_duration, parse_len, parse_names, parse_pairs, parse_paths,
@@ -288,11 +287,8 @@ static ROWS: &[OptionRow] = &[
         "view",
         "records",
         |options, text| {
-            options.view = match one_of(&["records", "batches", "segments"], text)? {
-                "batches" => PlanView::Batches,
-                "segments" => PlanView::Segments,
-                _ => PlanView::Records,
-            };
+            let word = text.trim().to_lowercase();
+            options.view = word.parse().map_err(|error: Error| error.to_string())?;
             Ok(())
         },
         "records; batches: one row per batch, from its header; segments: one row per segment file",
