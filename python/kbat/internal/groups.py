@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, Any
 from kbat.internal.records import fields, find, latest, table
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import pyarrow as pa
+
+    from kbat.internal.records import Progress
 
 _TOPIC = "__consumer_offsets"
 _OFFSETS = ("OffsetCommit", "LegacyOffsetCommit")
@@ -20,6 +24,7 @@ _GROUPS = {
     "ShareGroupMetadata": ("share", "ShareGroupMemberMetadata"),
     "StreamsGroupMetadata": ("streams", "StreamsGroupMemberMetadata"),
 }
+_MEMBERS = tuple(members for _, members in _GROUPS.values() if members is not None)
 
 
 def consumer_offsets(source: Any, *, isolation: Any = "read_committed", **options: Any) -> pa.Table:  # noqa: ANN401 - those of scan
@@ -61,32 +66,10 @@ def consumer_offsets(source: Any, *, isolation: Any = "read_committed", **option
         "expire_timestamp": time,
         "topic_id": pa.string(),
     }
-    return table(committed(source, isolation=isolation, **options), columns)
+    return table(Groups(source, _OFFSETS, "offsets", isolation=isolation, **options).offsets(), columns)
 
 
-def committed(source: Any, **options: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - those of scan
-    """Return the rows of :func:`consumer_offsets`, with times in milliseconds since the epoch."""
-    commits = latest(find(source, _TOPIC, **options), _OFFSETS, "offsets")
-    records = []
-    for (_, key), value in commits.items():
-        commit = fields(value)
-        topic_id = commit.get("topicId", _NO_ID)
-        records.append(
-            {
-                **fields(key),
-                "offset": commit.get("offset"),
-                "leader_epoch": _known(commit.get("leaderEpoch")),
-                "metadata": commit.get("metadata"),
-                "commit_timestamp": _known(commit.get("commitTimestamp")),
-                "expire_timestamp": _known(commit.get("expireTimestamp")),
-                "topic_id": None if topic_id == _NO_ID else topic_id,
-            }
-        )
-    records.sort(key=lambda one: (one["group"], one["topic"], one["partition"]))
-    return records
-
-
-def consumer_groups(source: Any, **options: Any) -> pa.Table:  # noqa: ANN401 - those of scan
+def consumer_groups(source: Any, *, isolation: Any = "read_committed", **options: Any) -> pa.Table:  # noqa: ANN401 - those of scan
     """Return the groups of ``__consumer_offsets``: classic, consumer, share and streams groups.
 
     Groups that only committed offsets, without members, are classic groups without a protocol, as in Kafka's tools.
@@ -95,6 +78,7 @@ def consumer_groups(source: Any, **options: Any) -> pa.Table:  # noqa: ANN401 - 
 
     Args:
         source: As for :func:`kbat.consumer_offsets`.
+        isolation: As for :func:`kbat.consumer_offsets`.
         options: Other arguments of :func:`kbat.scan`, such as ``partitions`` or ``limits``.
 
     Raises:
@@ -116,24 +100,56 @@ def consumer_groups(source: Any, **options: Any) -> pa.Table:  # noqa: ANN401 - 
         "leader": pa.string(),
         "members": pa.int32(),
     }
-    return table(grouped(source, **{"isolation": "read_committed", **options}), columns)
+    return table(Groups(source, isolation=isolation, **options).groups(), columns)
 
 
-def grouped(source: Any, **options: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - those of scan
-    """Return the rows of :func:`consumer_groups`."""
-    member_types = [members for _, members in _GROUPS.values() if members is not None]
-    found = latest(find(source, _TOPIC, **options), [*_OFFSETS, *_GROUPS, *member_types], "groups")
-    members = Counter((kind, fields(key)["groupId"]) for kind, key in found if kind in member_types)
-    groups: dict[str, dict[str, Any]] = {}
-    for (kind, key), value in found.items():
-        own = fields(key)
-        name: str = own["group"] if "group" in own else own["groupId"]
-        if kind in _GROUPS:
-            groups[name] = _group(name, kind, fields(value), members)
-        elif kind in _OFFSETS:
-            groups.setdefault(name, {"group": name, "type": "classic", "protocol_type": "", "members": 0})
-    empty = {"protocol": None, "epoch": None, "leader": None}
-    return [{**empty, **groups[name]} for name in sorted(groups)]
+class Groups:
+    """The latest records of all groups."""
+
+    def __init__(
+        self,
+        source: Any,  # noqa: ANN401 - that of scan
+        wanted: Iterable[str] = (*_OFFSETS, *_GROUPS, *_MEMBERS),
+        what: str = "groups",
+        progress: Progress | None = None,
+        **options: Any,  # noqa: ANN401 - those of scan
+    ) -> None:
+        """Read the records of some types."""
+        self._latest = latest(find(source, _TOPIC, **options), wanted, what, progress)
+
+    def offsets(self) -> list[dict[str, Any]]:
+        """Return the rows of :func:`consumer_offsets`, with times in milliseconds since the epoch."""
+        found = []
+        for (kind, key), value in self._latest.items():
+            if kind not in _OFFSETS:
+                continue
+            commit = fields(value)
+            topic_id = commit.get("topicId", _NO_ID)
+            found.append(
+                {
+                    **fields(key),
+                    "offset": commit.get("offset"),
+                    "leader_epoch": _known(commit.get("leaderEpoch")),
+                    "metadata": commit.get("metadata"),
+                    "commit_timestamp": _known(commit.get("commitTimestamp")),
+                    "expire_timestamp": _known(commit.get("expireTimestamp")),
+                    "topic_id": None if topic_id == _NO_ID else topic_id,
+                }
+            )
+        return sorted(found, key=lambda one: (one["group"], one["topic"], one["partition"]))
+
+    def groups(self) -> list[dict[str, Any]]:
+        """Return the rows of :func:`consumer_groups`."""
+        members = Counter((kind, fields(key)["groupId"]) for kind, key in self._latest if kind in _MEMBERS)
+        found: dict[str, dict[str, Any]] = {}
+        for (kind, key), value in self._latest.items():
+            own = fields(key)
+            name: str = own["group"] if "group" in own else own["groupId"]
+            if kind in _GROUPS:
+                found[name] = _group(name, kind, fields(value), members)
+            elif kind in _OFFSETS and name not in found:
+                found[name] = _simple_group(name)
+        return [found[name] for name in sorted(found)]
 
 
 def _group(name: str, kind: str, value: dict[str, Any], members: Counter[tuple[str, str]]) -> dict[str, Any]:
@@ -153,6 +169,12 @@ def _group(name: str, kind: str, value: dict[str, Any], members: Counter[tuple[s
         "leader": value.get("leader"),
         "members": count,
     }
+
+
+def _simple_group(name: str) -> dict[str, Any]:
+    """Return a group that has only offsets."""
+    row: dict[str, Any] = dict.fromkeys(("protocol", "epoch", "leader"))
+    return {"group": name, "type": "classic", "protocol_type": "", **row, "members": 0}
 
 
 def _known(number: int | None) -> int | None:

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kbat._core.arrow import scan
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     import pyarrow as pa
 
     from kbat._core.arrow import Scan
+
+    Progress = Callable[[int, int], object]
 
 # Record types of old brokers, and those whose keys they share.
 _SAME = {"LegacyOffsetCommit": "OffsetCommit"}
@@ -46,9 +48,9 @@ def find(source: Any, topic: str, **options: Any) -> Scan:  # noqa: ANN401 - tho
             raise error from None
 
 
-def rows(found: Scan) -> Iterator[Row]:
+def rows(found: Scan, progress: Progress | None = None) -> Iterator[Row]:
     """Yield the records of a scan made by :func:`find`."""
-    for batch in found.to_batches():
+    for batch in found.to_batches(progress=progress):
         columns = (batch.column(name).to_pylist() for name in _COLUMNS)
         yield from map(Row, *columns)
 
@@ -76,7 +78,9 @@ class Undecoded:
         warnings.warn(message, UserWarning, stacklevel=4)
 
 
-def latest(found: Scan, wanted: Iterable[str], what: str) -> dict[tuple[str, str], str | None]:
+def latest(
+    found: Scan, wanted: Iterable[str], what: str, progress: Progress | None = None
+) -> dict[tuple[str, str], str | None]:
     """Return the latest value of each key, as JSON text, by record type and key. Tombstones delete their keys.
 
     The value is None if it could not be decoded, which is also a warning.
@@ -85,11 +89,12 @@ def latest(found: Scan, wanted: Iterable[str], what: str) -> dict[tuple[str, str
         found: A scan made by :func:`find`.
         wanted: The record types to return.
         what: Name of the rows, for the warning.
+        progress: Called with the number of bytes read and their total.
     """
     types = frozenset(wanted)
     undecoded = Undecoded()
     values: dict[tuple[str, str], str | None] = {}
-    for row in rows(found):
+    for row in rows(found, progress):
         if row.type is not None and row.type not in types:
             continue
         if row.reason is not None:

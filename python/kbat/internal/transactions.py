@@ -9,6 +9,8 @@ from kbat.internal.records import fields, find, latest, table
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from kbat.internal.records import Progress
+
 #: Kafka's names of the states, by number.
 STATES = (
     "Empty",
@@ -62,9 +64,9 @@ def transactional_ids(source: Any, **options: Any) -> pa.Table:  # noqa: ANN401 
     return table(identified(source, **options), columns)
 
 
-def identified(source: Any, **options: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - those of scan
+def identified(source: Any, progress: Progress | None = None, **options: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - those of scan
     """Return the rows of :func:`transactional_ids`, with times in milliseconds since the epoch."""
-    found = latest(find(source, _TOPIC, **options), ["TransactionLog"], "transactional ids")
+    found = latest(find(source, _TOPIC, **options), ["TransactionLog"], "transactional ids", progress)
     records = [
         {"transactional_id": fields(key)["transactionalId"], **_state(fields(value))}
         for (_, key), value in found.items()
