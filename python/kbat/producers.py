@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from kbat._core.files import ProducerSnapshot
+from kbat._core.log import Segment
 from kbat.errors import CorruptError
 
 if TYPE_CHECKING:
@@ -88,14 +89,14 @@ class Producers:
         )
 
 
-def producers(log: PartitionLog) -> list[Producer]:
+def producers(log: PartitionLog | Segment) -> list[Producer]:
     """Return the producers of a partition at the end of its log, in the order of their ids.
 
     Starts with the newest readable producer snapshot, and reads the log after it. A broker forgets a producer after
-    `producer.id.expiration.ms` without a batch, one day by default; this function returns it.
+    ``producer.id.expiration.ms`` without a batch, one day by default; this function returns it.
 
     Args:
-        log: The partition.
+        log: The partition; or a segment, of which all batches are read, as if the log began with it.
 
     Raises:
         CorruptError: The log can't be read after the snapshot.
@@ -104,8 +105,8 @@ def producers(log: PartitionLog) -> list[Producer]:
     Example:
         >>> kbat.producers(kbat.PartitionLog("/var/lib/kafka/data/orders-0"))
     """
-    state = _snapshot(log)
-    for batch in _batches(log, state.offset):
+    state = Producers() if isinstance(log, Segment) else _snapshot(log)
+    for batch in log.batches() if isinstance(log, Segment) else _batches(log, state.offset):
         state.add(batch)
     return sorted(state.by_id.values(), key=lambda one: one.producer_id)
 
@@ -121,7 +122,7 @@ def _snapshot(log: PartitionLog) -> Producers:
         except (CorruptError, FileNotFoundError):
             continue
         return Producers({one.producer_id: _of_entry(one) for one in entries}, offset)
-    return Producers(offset=0)
+    return Producers()
 
 
 def _of_entry(entry: ProducerEntry) -> Producer:

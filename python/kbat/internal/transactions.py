@@ -30,7 +30,7 @@ def transactional_ids(source: Any, **options: Any) -> pa.Table:  # noqa: ANN401 
 
     The table is sorted by id. Its columns: ``transactional_id``, ``state`` with Kafka's names, ``producer_id``,
     ``producer_epoch``, ``timeout_ms``, ``partitions``, those of an open transaction as structs of ``topic`` and
-    ``partition``, ``start_timestamp``, null if no transaction is open, and ``update_timestamp``.
+    ``partition``, ``start_timestamp`` of the latest transaction, null if there was none, and ``update_timestamp``.
 
     Args:
         source: A log directory with partitions of the topic, some of these partitions, or any other source of
