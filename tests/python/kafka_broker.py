@@ -167,20 +167,19 @@ class Broker:
         assert "error" not in answer, answer["error"]
         return consumed(answer)
 
-    def run_tool(self, tool: str, *arguments: str, method: str = "main") -> str:
+    def run_tool(self, tool: str, *arguments: str) -> str:
         """Run one of Kafka's command-line tools with this broker, and return what it prints.
 
         Args:
             tool: Name of its class.
             arguments: Its arguments without ``--bootstrap-server``.
-            method: The static method that takes the arguments and does not end the process.
 
         Raises:
             RefusedError: It fails.
         """
         self.start()
         given = ["--bootstrap-server", self.bootstrap, *arguments]
-        printed: str = self._server.call("run_tool", tool=tool, method=method, arguments=given)["stdout"]
+        printed: str = self._server.call("run_tool", tool=tool, arguments=given)["stdout"]
         return printed
 
     def serve(self, partitions: Sequence[Path], *, keep_indexes: bool = False, **configs: Config) -> list[Served]:

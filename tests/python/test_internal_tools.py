@@ -48,8 +48,8 @@ def filled(kafka_server: KafkaServer, tmp_path_factory: pytest.TempPathFactory) 
     )
     broker.run_tool(GROUPS, "--delete-offsets", "--group", "audit", "--topic", "orders:2")
     broker.run_tool(GROUPS, "--delete", "--group", "gone")
-    broker.run_tool(TOPICS, "--delete", "--topic", "deleted", method="execute")
-    broker.run_tool(TOPICS, "--alter", "--topic", "clicks", "--partitions", "2", method="execute")
+    broker.run_tool(TOPICS, "--delete", "--topic", "deleted")
+    broker.run_tool(TOPICS, "--alter", "--topic", "clicks", "--partitions", "2")
     changes = ("--add-config", "max.message.bytes=9999", "--delete-config", "segment.bytes")
     broker.run_tool(CONFIGS, "--alter", "--entity-type", "topics", "--entity-name", "orders", *changes)
     for name, end in (("paid", "commit"), ("paid", "abort"), ("refused", "abort"), ("waiting", None)):
@@ -88,7 +88,7 @@ def test_groups_are_those_of_the_tool(filled: Broker) -> None:
 
 def test_topics_are_those_of_the_tool(filled: Broker) -> None:
     found = {row["topic"]: row for row in json_of("topics", filled.logs)["topics"]}
-    text = filled.run_tool(TOPICS, "--describe", method="execute")
+    text = filled.run_tool(TOPICS, "--describe")
     seen: dict[str, list[dict[str, Any]]] = {}
     for line in text.splitlines():
         fields = dict(part.split(":", 1) for part in line.strip().split("\t") if ":" in part)
