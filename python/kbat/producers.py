@@ -21,7 +21,7 @@ _NONE = -1
 
 @dataclass(frozen=True)
 class Producer:
-    """The state of a producer in one partition. -1 stands for none, as in Kafka.
+    """The state of a producer in one partition. Kafka's -1 is none.
 
     Attributes:
         producer_id: Producer id.
@@ -112,7 +112,7 @@ def producers(log: PartitionLog | Segment) -> list[Producer]:
 
 
 def _snapshot(log: PartitionLog) -> Producers:
-    """Return the state of the newest snapshot that can be read. As in a broker, a damaged one is passed over."""
+    """Return the state of the newest snapshot that can be read. As in a broker, damaged ones are skipped."""
     end = log.end_offset
     for offset, path in sorted(log.snapshots, reverse=True):
         if offset > end:

@@ -83,7 +83,7 @@ def latest(
 ) -> dict[tuple[str, str], str | None]:
     """Return the latest value of each key, as JSON text, by record type and key. Tombstones delete their keys.
 
-    The value is None if it could not be decoded, which is also a warning.
+    A value that could not be decoded becomes None, with a warning.
 
     Args:
         found: A scan made by :func:`find`.
