@@ -21,7 +21,7 @@ _NONE = -1
 
 @dataclass(frozen=True)
 class Producer:
-    """The state of a producer in one partition. Kafka's -1 is none.
+    """The state of a producer in one partition. As in Kafka, -1 means none.
 
     Attributes:
         producer_id: Producer id.
