@@ -103,6 +103,8 @@ from kbat.errors import (
     UnsupportedError,
 )
 from kbat.frames import dataset, register_duckdb, scan_polars
+from kbat.internal import consumer_groups, consumer_offsets, schemas, topics, transactional_ids
+from kbat.producers import Producer, producers
 
 __all__ = [
     "EARLIEST",
@@ -135,6 +137,7 @@ __all__ = [
     "ParquetFile",
     "PartitionLog",
     "PartitionOffset",
+    "Producer",
     "ProducerEntry",
     "ProducerSnapshot",
     "Record",
@@ -158,6 +161,8 @@ __all__ = [
     "__version__",
     "batch_size",
     "compact",
+    "consumer_groups",
+    "consumer_offsets",
     "convert",
     "dataset",
     "encode",
@@ -166,6 +171,7 @@ __all__ = [
     "filter",
     "find_segments",
     "partition_for_key",
+    "producers",
     "read_batches",
     "rebuild_indexes",
     "recover",
@@ -175,10 +181,13 @@ __all__ = [
     "salvage",
     "scan",
     "scan_polars",
+    "schemas",
     "set_base_offset",
     "set_log_append_time",
     "set_partition_leader_epoch",
     "split",
+    "topics",
+    "transactional_ids",
     "validate",
     "verify",
     "write_parquet",

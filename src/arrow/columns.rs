@@ -11,6 +11,7 @@ use arrow_array::{
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 
 use crate::arrow::binary_views::{Blocks, Memory};
+use crate::arrow::decoded::{Contents, DecodedColumn};
 use crate::arrow::options::ScanOptions;
 use crate::arrow::runs::Runs;
 use crate::arrow::schema::{Column, TimestampUnit, header_field, header_fields};
@@ -51,6 +52,7 @@ enum Builder {
     Compression(Runs<Compression>),
     Text(Column, Runs<Option<Arc<str>>>),
     Partition(Runs<Option<i32>>),
+    Decoded(DecodedColumn),
 }
 
 impl Builder {
@@ -75,6 +77,7 @@ impl Builder {
             Column::Compression => Self::Compression(Runs::new()),
             Column::Topic | Column::Segment => Self::Text(column, Runs::new()),
             Column::Partition => Self::Partition(Runs::new()),
+            decoded => Self::Decoded(DecodedColumn::new(decoded)),
         }
     }
 
@@ -153,6 +156,7 @@ impl Builder {
             Self::Compression(values) => values.truncate(rows),
             Self::Text(_, texts) => texts.truncate(rows),
             Self::Partition(values) => values.truncate(rows),
+            Self::Decoded(values) => values.truncate(rows),
             Self::Headers { lists, keys, values } => {
                 lists.truncate(rows.saturating_add(1));
                 let count = usize::try_from(lists.last().copied().unwrap_or_default()).unwrap_or_default();
@@ -174,6 +178,7 @@ impl Builder {
     fn data_len(&self) -> usize {
         match self {
             Self::Key(bytes) | Self::Value(bytes) => bytes.data_len(),
+            Self::Decoded(values) => values.data_len(),
             Self::Headers { keys, values, .. } => keys.data_len().saturating_add(values.data_len()),
             _ => 0,
         }
@@ -193,6 +198,7 @@ impl Builder {
             Self::Compression(values) => values.finish()?,
             Self::Text(_, texts) => texts.finish()?,
             Self::Partition(values) => values.finish()?,
+            Self::Decoded(values) => values.finish()?,
             Self::Headers { lists, keys, values } => {
                 let columns: Vec<ArrayRef> = vec![Arc::new(keys.finish_string()?), values.finish(blocks)?];
                 let invalid = |error: arrow_schema::ArrowError| Error::argument(error.to_string());
@@ -235,6 +241,8 @@ fn timestamp_error(record: &Record<'_>) -> Error {
 /// All columns of the Arrow batch under construction.
 pub(crate) struct Columns {
     builders: Vec<Builder>,
+    /// Decodes keys and values, if a column needs it.
+    contents: Option<Contents>,
     /// The blocks that views refer to.
     blocks: Blocks,
     rows: usize,
@@ -243,7 +251,7 @@ pub(crate) struct Columns {
 impl Columns {
     pub(crate) fn new(options: &ScanOptions) -> Self {
         let builders = options.columns.iter().map(|&column| Builder::new(column, options)).collect();
-        Self { builders, blocks: Blocks::default(), rows: 0 }
+        Self { builders, contents: Contents::of(options), blocks: Blocks::default(), rows: 0 }
     }
 
     pub(crate) fn rows(&self) -> usize {
@@ -268,14 +276,28 @@ impl Columns {
     }
 
     /// Begins a batch, whose records are in other memory than those of the batch before it.
-    pub(crate) fn begin_batch(&mut self) {
+    pub(crate) fn begin_batch(&mut self, batch: &Batch<'_>, origin: &Origin) {
         self.blocks.begin();
+        if let Some(contents) = &mut self.contents {
+            contents.begin(batch, origin);
+        }
     }
 
     /// Adds records column by column, so that the column's type is matched once per chunk instead of once per value.
     pub(crate) fn push_all(&mut self, records: &[Record<'_>], memory: Memory<'_>) -> Result<()> {
-        let Self { builders, blocks, .. } = self;
-        builders.iter_mut().try_for_each(|builder| builder.push_all(records, blocks, memory))
+        let Self { builders, contents, blocks, .. } = self;
+        builders.iter_mut().try_for_each(|builder| builder.push_all(records, blocks, memory))?;
+        if let Some(contents) = contents {
+            for record in records {
+                let row = contents.row(record);
+                for builder in &mut *builders {
+                    if let Builder::Decoded(column) = builder {
+                        column.push(&row);
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Adds the fields that `rows` records of a batch share.

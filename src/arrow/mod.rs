@@ -2,6 +2,7 @@
 
 mod binary_views;
 mod columns;
+mod decoded;
 mod encode;
 mod fault;
 mod options;
@@ -19,7 +20,7 @@ mod watch;
 mod workers;
 
 pub use encode::{EncodeOptions, EncodedBatch, EncodedBatches};
-pub use options::{Isolation, OnCorrupt, ScanOptions};
+pub use options::{Decoder, Isolation, OnCorrupt, ScanOptions};
 pub use parallel::{ParallelScan, Parallelism};
 pub use scan::ArrowScan;
 pub use schema::{Column, TimestampUnit};

@@ -6,6 +6,7 @@ use crate::arrow::schema::{Column, TimestampUnit, schema_of, with_error};
 use crate::format::attributes::TimestampType;
 use crate::format::header::{BatchHeader, NO_TIMESTAMP};
 use crate::format::record::Record;
+use crate::internal::Family;
 use crate::limits::Limits;
 use crate::log::Segment;
 
@@ -41,12 +42,29 @@ pub enum Isolation {
     ReadCommitted,
 }
 
+/// How the columns of [`Column::INTERNAL`] decode keys and values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Decoder {
+    /// By the name of the topic; a `.checkpoint` file as cluster metadata. Topics that are not internal are decoded as
+    /// [`Decoder::Json`].
+    #[default]
+    ByTopic,
+    /// As the records of one of Kafka's internal topics.
+    Internal(Family),
+    /// As JSON: objects and arrays as they are, other text as strings, values in Confluent's wire format as
+    /// `{"schemaId": …, "kind": …, "data": …}`, other bytes as `{"base64": …}`.
+    Json,
+}
+
 /// Which records a scan returns, and in which form.
 #[derive(Debug, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "the switches are independent of each other")]
 pub struct ScanOptions {
     /// Columns to return, in this order. Default [`Column::DEFAULT`].
     pub columns: Vec<Column>,
+    /// How to decode the columns of [`Column::INTERNAL`]. Default by the name of the topic.
+    pub decoder: Decoder,
     /// Unit of the timestamp column. Default milliseconds.
     pub timestamp_unit: TimestampUnit,
     /// Whether keys, values and header values are `binary_view` instead of `binary`. Values of uncompressed batches are
@@ -86,6 +104,7 @@ impl Default for ScanOptions {
     fn default() -> Self {
         Self {
             columns: Column::DEFAULT.to_vec(),
+            decoder: Decoder::default(),
             timestamp_unit: TimestampUnit::default(),
             binary_view: false,
             start_offset: None,

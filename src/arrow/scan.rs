@@ -177,7 +177,7 @@ fn decode(
     let payload = batch.payload(scratch, &options.limits)?;
     let memory =
         if batch.attributes().is_compressed() { Memory::Reused(payload.bytes) } else { Memory::of(batch, given) };
-    columns.begin_batch();
+    columns.begin_batch(batch, given.origin);
     let mut records = Records::new(batch, payload, &options.limits)?;
     let mut chunk = Vec::with_capacity(CHUNK);
     let mut more = true;
@@ -195,13 +195,13 @@ fn decode(
         }
         columns.push_all(&chunk, memory)?;
         rows = rows.wrapping_add(chunk.len());
-    }
-    // 32-bit offsets: max_bytes bounds the bytes before this batch, the limits those that it adds
-    if columns.longest() > 0x7fff_ffff {
-        return Err(Error::argument(
-            "the values of an Arrow batch exceed 2 GiB, the maximum of a binary column: lower max_bytes, or the limit \
-            decompressed_len if a single batch is that large, or use binary_view",
-        ));
+        // 32-bit offsets: max_bytes bounds the bytes before this batch, the limits those that it adds
+        if columns.longest() > 0x7fff_ffff {
+            return Err(Error::argument(
+                "the values of an Arrow batch exceed 2 GiB, the maximum of a binary column: lower max_bytes, or the \
+                limit decompressed_len if a single batch is that large, or use binary_view",
+            ));
+        }
     }
     columns.extend(batch, base_offset.unwrap_or_else(|| batch.last_offset()), given.origin, rows)
 }

@@ -51,10 +51,28 @@ pub enum Column {
     BatchSize,
     /// `string`: path of the file, null for a buffer.
     Segment,
+    /// `string`: name of the record type in an internal topic, null if it is unknown.
+    RecordType,
+    /// `int16`: number of the record type.
+    TypeId,
+    /// `int16`: version of the value, null for a tombstone.
+    Version,
+    /// `string`, named `key`: the key as JSON; null if there is none, and if it cannot be decoded.
+    KeyJson,
+    /// `string`, named `value`: the value as JSON; null for a tombstone, and if it cannot be decoded.
+    ValueJson,
+    /// `bool`: whether the value is null, so that the record deletes its key.
+    IsTombstone,
+    /// `bool`: whether it is a control record.
+    IsControl,
+    /// `int32`: id of the value's schema, if the value is in Confluent's wire format.
+    SchemaId,
+    /// `string`: why the key or the value could not be decoded; null if both were.
+    Reason,
 }
 
 impl Column {
-    /// Every column.
+    /// Every column of ordinary records.
     pub const ALL: [Self; 19] = [
         Self::Key,
         Self::Value,
@@ -77,7 +95,7 @@ impl Column {
         Self::Segment,
     ];
 
-    /// The default columns: those of Spark's Kafka source, headers included.
+    /// The default columns of ordinary records: those of Spark's Kafka source, headers included.
     pub const DEFAULT: [Self; 8] = [
         Self::Key,
         Self::Value,
@@ -89,12 +107,86 @@ impl Column {
         Self::Headers,
     ];
 
+    /// Every column of the records of internal topics. They have `key` and `value` as JSON.
+    /// [`ScanOptions::decoder`](crate::arrow::ScanOptions::decoder) selects how they are decoded. If that fails, the row
+    /// has the reason.
+    pub const INTERNAL: [Self; 26] = [
+        Self::Topic,
+        Self::Partition,
+        Self::Offset,
+        Self::Timestamp,
+        Self::RecordType,
+        Self::TypeId,
+        Self::Version,
+        Self::KeyJson,
+        Self::ValueJson,
+        Self::IsTombstone,
+        Self::Reason,
+        Self::IsControl,
+        Self::SchemaId,
+        Self::TimestampType,
+        Self::Headers,
+        Self::BaseOffset,
+        Self::Position,
+        Self::PartitionLeaderEpoch,
+        Self::ProducerId,
+        Self::ProducerEpoch,
+        Self::Sequence,
+        Self::IsTransactional,
+        Self::Compression,
+        Self::Magic,
+        Self::BatchSize,
+        Self::Segment,
+    ];
+
+    /// The default columns of the records of internal topics.
+    pub const INTERNAL_DEFAULT: [Self; 11] = [
+        Self::Topic,
+        Self::Partition,
+        Self::Offset,
+        Self::Timestamp,
+        Self::RecordType,
+        Self::TypeId,
+        Self::Version,
+        Self::KeyJson,
+        Self::ValueJson,
+        Self::IsTombstone,
+        Self::Reason,
+    ];
+
+    /// The column of internal topics with a name.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for an unknown name.
+    pub fn of_internal(name: &str) -> Result<Self> {
+        Self::INTERNAL.into_iter().find(|column| column.name() == name).ok_or_else(|| {
+            let names = Self::INTERNAL.map(Self::name).join(", ");
+            Error::argument(format!("there is no column {name:?} in the view internal; choose among {names}"))
+        })
+    }
+
+    /// Whether the column is built from a decoded key or value.
+    pub(crate) fn is_decoded(self) -> bool {
+        matches!(
+            self,
+            Self::RecordType
+                | Self::TypeId
+                | Self::Version
+                | Self::KeyJson
+                | Self::ValueJson
+                | Self::IsTombstone
+                | Self::IsControl
+                | Self::SchemaId
+                | Self::Reason
+        )
+    }
+
     /// Name in the schema.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Key => "key",
-            Self::Value => "value",
+            Self::Key | Self::KeyJson => "key",
+            Self::Value | Self::ValueJson => "value",
             Self::Topic => "topic",
             Self::Partition => "partition",
             Self::Offset => "offset",
@@ -112,21 +204,37 @@ impl Column {
             Self::Magic => "magic",
             Self::BatchSize => "batch_size",
             Self::Segment => "segment",
+            Self::RecordType => "record_type",
+            Self::TypeId => "type_id",
+            Self::Version => "version",
+            Self::IsTombstone => "is_tombstone",
+            Self::IsControl => "is_control",
+            Self::SchemaId => "schema_id",
+            Self::Reason => "reason",
         }
     }
 
     pub(crate) fn field(self, unit: TimestampUnit, binary_view: bool) -> Field {
         let data_type = match self {
             Self::Key | Self::Value => binary(binary_view),
-            Self::Topic | Self::Compression | Self::Segment => DataType::Utf8,
-            Self::Partition | Self::TimestampType | Self::PartitionLeaderEpoch | Self::Sequence | Self::BatchSize => {
-                DataType::Int32
-            }
+            Self::Topic
+            | Self::Compression
+            | Self::Segment
+            | Self::RecordType
+            | Self::KeyJson
+            | Self::ValueJson
+            | Self::Reason => DataType::Utf8,
+            Self::Partition
+            | Self::TimestampType
+            | Self::PartitionLeaderEpoch
+            | Self::Sequence
+            | Self::BatchSize
+            | Self::SchemaId => DataType::Int32,
             Self::Offset | Self::BaseOffset | Self::Position | Self::ProducerId => DataType::Int64,
             Self::Timestamp => DataType::Timestamp(unit.into(), Some("UTC".into())),
             Self::Headers => DataType::List(Arc::new(header_field(binary_view))),
-            Self::ProducerEpoch => DataType::Int16,
-            Self::IsTransactional => DataType::Boolean,
+            Self::ProducerEpoch | Self::TypeId | Self::Version => DataType::Int16,
+            Self::IsTransactional | Self::IsTombstone | Self::IsControl => DataType::Boolean,
             Self::Magic => DataType::Int8,
         };
         Field::new(self.name(), data_type, true)

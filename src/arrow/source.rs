@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::arrow::columns::Origin;
+use crate::arrow::decoded::is_internal;
 use crate::arrow::options::ScanOptions;
 use crate::error::{Error, Result};
 use crate::format::frame::batches;
@@ -140,6 +141,13 @@ impl ScanSource {
             Place::File(path) => Some(path),
             Place::Memory(_) => None,
         }
+    }
+
+    /// Whether its topic, or the kind of file, is internal: see [`Decoder::ByTopic`](crate::arrow::Decoder::ByTopic).
+    /// `false` if the topic is unknown.
+    #[must_use]
+    pub fn is_internal(&self) -> bool {
+        is_internal(&self.origin)
     }
 
     /// The directory of a segment.

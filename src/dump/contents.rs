@@ -1,10 +1,12 @@
 //! Keys and values: text, or the JSON and Java text of internal topics.
 
 use crate::dump::sink::{push, push_field};
-use crate::dump::{Decoder, jsonl, remote};
+use crate::dump::{Decoder, remote};
 use crate::error::{ErrorKind, Result};
 use crate::format::record::{Record, decode_as_java};
-use crate::internal::{Family, Fault, Message, framed, key, open_consumer_protocol, snake_case, value, write_string};
+use crate::internal::{
+    Family, Fault, Message, framed, key, open_consumer_protocol, snake_case, value, write_bytes, write_string,
+};
 
 /// Appends key and value of a record that is not a control record.
 #[inline]
@@ -156,9 +158,9 @@ pub(super) fn write_json(out: &mut Vec<u8>, decoder: Decoder, record: &Record<'_
     let family = match decoder {
         Decoder::Text => {
             push(out, ",\"key\":");
-            jsonl::bytes(out, record.key);
+            write_bytes(out, record.key);
             push(out, ",\"value\":");
-            jsonl::bytes(out, record.value);
+            write_bytes(out, record.value);
             return Ok(());
         }
         Decoder::Internal(family) => family,

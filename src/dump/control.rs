@@ -4,7 +4,7 @@ use crate::dump::sink::{push, push_field};
 use crate::error::{Error, Result};
 use crate::format::control::ControlRecord;
 use crate::format::record::Record;
-use crate::internal::versioned_message;
+use crate::internal::{control_message, versioned_message};
 
 /// Appends the content of a control record.
 ///
@@ -12,7 +12,7 @@ use crate::internal::versioned_message;
 /// version in the record.
 pub(super) fn write(out: &mut Vec<u8>, record: &Record<'_>) -> Result<()> {
     let control = ControlRecord::parse(record)?;
-    let (label, message) = match &control {
+    let label = match &control {
         ControlRecord::Abort { coordinator_epoch } | ControlRecord::Commit { coordinator_epoch } => {
             push(out, " endTxnMarker: ");
             push(out, &control.type_name());
@@ -24,14 +24,14 @@ pub(super) fn write(out: &mut Vec<u8>, record: &Record<'_>) -> Result<()> {
             out.push(b')');
             return Ok(());
         }
-        ControlRecord::LeaderChange { .. } => (" LeaderChange: ", "LeaderChangeMessage"),
-        ControlRecord::SnapshotHeader { .. } => (" SnapshotHeader ", "SnapshotHeaderRecord"),
-        ControlRecord::SnapshotFooter => (" SnapshotFooter ", "SnapshotFooterRecord"),
-        ControlRecord::KRaftVersion { .. } => (" KRaftVersion ", "KRaftVersionRecord"),
-        ControlRecord::KRaftVoters { .. } => (" KRaftVoters ", "VotersRecord"),
+        ControlRecord::LeaderChange { .. } => " LeaderChange: ",
+        ControlRecord::SnapshotHeader { .. } => " SnapshotHeader ",
+        ControlRecord::SnapshotFooter => " SnapshotFooter ",
+        ControlRecord::KRaftVersion { .. } => " KRaftVersion ",
+        ControlRecord::KRaftVoters { .. } => " KRaftVoters ",
     };
     push(out, label);
-    let message = versioned_message(message, record.value.unwrap_or_default());
+    let message = versioned_message(control_message(&control).unwrap_or_default(), record.value.unwrap_or_default());
     message.map_err(|fault| record.place.locate(Error::from(fault)))?.write_json(out);
     Ok(())
 }

@@ -7,7 +7,7 @@ use crate::dump::{Options, contents};
 use crate::error::Result;
 use crate::format::control::ControlRecord;
 use crate::format::record::Record;
-use crate::internal::{Value, write_base64, write_string};
+use crate::internal::{Value, write_bytes, write_string};
 use crate::num::u64_of;
 
 pub(super) fn heading(out: &mut Vec<u8>, shown: &str) {
@@ -63,7 +63,7 @@ pub(super) fn record(out: &mut Vec<u8>, options: &Options, found: &Found<'_>, re
             push(out, if place > 0 { ",[" } else { "[" });
             write_string(out, &header.key_lossy());
             out.push(b',');
-            bytes(out, header.value());
+            write_bytes(out, header.value());
             out.push(b']');
         }
         out.push(b']');
@@ -76,19 +76,6 @@ pub(super) fn record(out: &mut Vec<u8>, options: &Options, found: &Found<'_>, re
     }
     push(out, "}\n");
     Ok(())
-}
-
-/// Bytes: text if they are UTF-8, otherwise `{"base64": "…"}`; null is null.
-pub(super) fn bytes(out: &mut Vec<u8>, bytes: Option<&[u8]>) {
-    match bytes.map(|bytes| (bytes, std::str::from_utf8(bytes))) {
-        None => push(out, "null"),
-        Some((_, Ok(text))) => write_string(out, text),
-        Some((bytes, Err(_))) => {
-            push(out, "{\"base64\":\"");
-            write_base64(out, bytes);
-            push(out, "\"}");
-        }
-    }
 }
 
 pub(super) fn tail(out: &mut Vec<u8>, left: u64) {

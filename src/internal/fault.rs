@@ -55,6 +55,17 @@ impl Fault {
         }
     }
 
+    /// Number of the record type, if it was read.
+    #[must_use]
+    pub fn type_id(&self) -> Option<i16> {
+        match self {
+            Self::UnknownType(type_id) | Self::UnknownVersion { type_id, .. } | Self::InRecord { type_id, .. } => {
+                Some(*type_id)
+            }
+            Self::Truncated { .. } | Self::Corrupt { .. } => None,
+        }
+    }
+
     /// Whether only a newer version of kbat can decode the message.
     #[must_use]
     pub fn is_unknown(&self) -> bool {

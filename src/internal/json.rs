@@ -74,6 +74,19 @@ pub(crate) fn write_string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
 }
 
+/// Appends bytes: text if they are UTF-8, otherwise `{"base64": "…"}`; null is null.
+pub(crate) fn write_bytes(out: &mut Vec<u8>, bytes: Option<&[u8]>) {
+    match bytes.map(|bytes| (bytes, std::str::from_utf8(bytes))) {
+        None => out.extend_from_slice(b"null"),
+        Some((_, Ok(text))) => write_string(out, text),
+        Some((bytes, Err(_))) => {
+            out.extend_from_slice(b"{\"base64\":\"");
+            write_base64(out, bytes);
+            out.extend_from_slice(b"\"}");
+        }
+    }
+}
+
 /// Appends base64 with padding, without quotes.
 pub(crate) fn write_base64(out: &mut Vec<u8>, bytes: &[u8]) {
     for chunk in bytes.chunks(3) {

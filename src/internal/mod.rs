@@ -19,7 +19,7 @@
 //! classes write.
 //!
 //! A type or version that the table does not contain is a [`Fault`], and so is corruption; neither panics. A value
-//! takes memory in proportion to its bytes.
+//! takes memory in proportion to its bytes. [`record()`] decodes as much as possible and returns the reason for the rest.
 //!
 //! ```
 //! use kbat::internal::{Family, key};
@@ -34,6 +34,7 @@ mod decode;
 mod fault;
 mod json;
 mod reader;
+mod record;
 mod schema;
 mod value;
 
@@ -41,7 +42,9 @@ use crate::error::{Error, ErrorKind};
 use crate::num::u64_of;
 
 pub use fault::Fault;
-pub(crate) use json::{write_base64, write_string};
+pub(crate) use json::{write_base64, write_bytes, write_string};
+pub(crate) use record::control_message;
+pub use record::{Decoded, control, record};
 pub(crate) use schema::snake_case;
 pub use value::Value;
 
@@ -177,9 +180,7 @@ pub fn value(family: Family, type_id: i16, bytes: &[u8]) -> Result<Message<'_>, 
     let schema = schema(family.values(), type_id).ok_or(Fault::UnknownType(type_id))?;
     let mut reader = Reader::new(bytes);
     let version = reader.i16()?;
-    if !(schema.lowest..=schema.highest).contains(&version) {
-        return Err(Fault::UnknownVersion { type_id, version });
-    }
+    known_version(schema, version)?;
     message(schema, version, reader).map_err(|fault| fault.in_record(type_id, version))
 }
 
@@ -191,11 +192,7 @@ pub fn value(family: Family, type_id: i16, bytes: &[u8]) -> Result<Message<'_>, 
 pub fn framed(family: Family, bytes: &[u8]) -> Result<Message<'_>, Fault> {
     let mut reader = Reader::new(bytes);
     let (schema, version) = frame(family, &mut reader)?;
-    let value = message_of(schema, version, &mut reader).map_err(|fault| fault.in_record(schema.type_id, version))?;
-    match reader.remaining() {
-        0 => Ok(Message { schema, version, value }),
-        count => Err(reader.fault(format!("Found {count} byte(s) of garbage after {}", schema.type_id))),
-    }
+    framed_fields(schema, version, reader)
 }
 
 /// Decodes a framed value of a version that the table contains.
@@ -203,11 +200,26 @@ pub fn framed(family: Family, bytes: &[u8]) -> Result<Message<'_>, Fault> {
 /// # Errors
 /// Those of [`framed`], and an unknown version.
 pub fn framed_strict(family: Family, bytes: &[u8]) -> Result<Message<'_>, Fault> {
-    let (schema, version) = frame(family, &mut Reader::new(bytes))?;
-    if version > schema.highest {
-        return Err(Fault::UnknownVersion { type_id: schema.type_id, version });
+    let mut reader = Reader::new(bytes);
+    let (schema, version) = frame(family, &mut reader)?;
+    known_version(schema, version)?;
+    framed_fields(schema, version, reader)
+}
+
+fn known_version(schema: &Schema, version: i16) -> Result<(), Fault> {
+    if (schema.lowest..=schema.highest).contains(&version) {
+        return Ok(());
     }
-    framed(family, bytes)
+    Err(Fault::UnknownVersion { type_id: schema.type_id, version })
+}
+
+/// Decodes the fields after a frame, which must be all that follows.
+fn framed_fields<'a>(schema: &'static Schema, version: i16, mut reader: Reader<'a>) -> Result<Message<'a>, Fault> {
+    let value = message_of(schema, version, &mut reader).map_err(|fault| fault.in_record(schema.type_id, version))?;
+    match reader.remaining() {
+        0 => Ok(Message { schema, version, value }),
+        count => Err(reader.fault(format!("Found {count} byte(s) of garbage after {}", schema.type_id))),
+    }
 }
 
 fn frame(family: Family, reader: &mut Reader<'_>) -> Result<(&'static Schema, i16), Fault> {

@@ -114,3 +114,46 @@ fn arbitrary_bytes_never_panic() {
         }
     }
 }
+
+#[test]
+fn record_shows_as_much_as_can_be_decoded() {
+    let (key_bytes, value_bytes) = (bytes(OFFSET_KEY), bytes(OFFSET_VALUE));
+    let whole = record(Family::Group, Some(&key_bytes), Some(&value_bytes));
+    assert_eq!((whole.name.as_deref(), whole.type_id, whole.version), (Some("OffsetCommit"), Some(1), Some(4)));
+    assert!(whole.key.is_some() && whole.value.is_some() && whole.reason.is_none());
+
+    let tombstone = record(Family::Group, Some(&key_bytes), None);
+    assert_eq!((tombstone.version, &tombstone.value, &tombstone.reason), (None, &None, &None));
+
+    let newer = record(Family::Group, Some(&key_bytes), Some(&[0, 9]));
+    assert_eq!((newer.version, newer.reason.as_deref()), (Some(9), Some("unknown version 9 of record type 1")));
+    assert!(newer.key.is_some() && newer.value.is_none());
+
+    let cut = record(Family::Group, Some(&key_bytes[..5]), Some(&value_bytes));
+    assert_eq!((cut.name.as_deref(), cut.type_id), (Some("OffsetCommit"), Some(1)));
+    assert!(cut.reason.unwrap().starts_with("key: "));
+
+    let cut = record(Family::Group, Some(&key_bytes), Some(&value_bytes[..5]));
+    assert_eq!((cut.version, cut.value), (Some(4), None));
+    assert!(cut.reason.unwrap().starts_with("value: "));
+
+    assert_eq!(record(Family::Group, None, Some(&value_bytes)).reason.as_deref(), Some("the key is null"));
+}
+
+#[test]
+fn framed_record_of_a_newer_version_is_not_guessed() {
+    let mut change = bytes(PARTITION_CHANGE);
+    let known = record(Family::Metadata, None, Some(&change));
+    assert_eq!((known.name.as_deref(), known.version), (Some("PartitionChangeRecord"), Some(2)));
+    assert!(known.value.is_some() && known.reason.is_none());
+    change[2] = 9;
+    let newer = record(Family::Metadata, None, Some(&change));
+    assert_eq!(
+        (newer.name.as_deref(), newer.type_id, newer.version),
+        (Some("PartitionChangeRecord"), Some(5), Some(9))
+    );
+    assert_eq!((newer.value, newer.reason.as_deref()), (None, Some("unknown version 9 of record type 5")));
+    let unknown = record(Family::Metadata, None, Some(&[1, 127, 0]));
+    assert_eq!((unknown.name, unknown.type_id), (None, Some(127)));
+    assert_eq!(record(Family::Remote, None, None).reason.as_deref(), Some("the value is null"));
+}

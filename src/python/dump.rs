@@ -86,18 +86,25 @@ fn dump(
 }
 
 fn decoder_of(name: &str) -> PyResult<Decoder> {
-    Ok(match name {
-        "text" => Decoder::Text,
-        "offsets" => Decoder::Internal(Family::Group),
-        "transaction_log" => Decoder::Internal(Family::Transaction),
-        "cluster_metadata" => Decoder::Internal(Family::Metadata),
-        "share_group_state" => Decoder::Internal(Family::Share),
-        "remote_log_metadata" => Decoder::Internal(Family::Remote),
-        _ => {
-            let message = "decoder must be 'text', 'offsets', 'transaction_log', 'cluster_metadata', \
-                           'share_group_state' or 'remote_log_metadata'";
-            return Err(PyValueError::new_err(format!("{message}, not '{name}'")));
-        }
+    if name == "text" {
+        return Ok(Decoder::Text);
+    }
+    family_of(name).map(Decoder::Internal).ok_or_else(|| {
+        let message = "decoder must be 'text', 'offsets', 'transaction_log', 'cluster_metadata', \
+                       'share_group_state' or 'remote_log_metadata'";
+        PyValueError::new_err(format!("{message}, not '{name}'"))
+    })
+}
+
+/// The family of a decoder's name.
+pub(crate) fn family_of(name: &str) -> Option<Family> {
+    Some(match name {
+        "offsets" => Family::Group,
+        "transaction_log" => Family::Transaction,
+        "cluster_metadata" => Family::Metadata,
+        "share_group_state" => Family::Share,
+        "remote_log_metadata" => Family::Remote,
+        _ => return None,
     })
 }
 

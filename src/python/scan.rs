@@ -1,12 +1,16 @@
 //! The submodule `kbat._core.arrow`: reads records, batches and segments as Arrow columns, and encodes Arrow data.
 
+use std::fmt;
 use std::str::FromStr;
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
-use crate::arrow::{BatchColumn, Column, Isolation, OnCorrupt, ScanOptions, ScanSource, SegmentColumn, TimestampUnit};
+use crate::arrow::{
+    BatchColumn, Column, Decoder, Isolation, OnCorrupt, ScanOptions, ScanSource, SegmentColumn, TimestampUnit,
+};
+use crate::python::dump::family_of;
 use crate::python::encode;
 use crate::python::errors::OrRaise;
 use crate::python::limits::{PyLimits, or_default};
@@ -47,9 +51,18 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
 ///         partition offset timestamp timestamp_type headers``; also ``base_offset position partition_leader_epoch
 ///         producer_id producer_epoch sequence is_transactional compression magic batch_size segment``. Batches:
 ///         default all fields of the header; also ``crc_ok uncompressed_size ratio``, which read the whole batch.
-///         Segments: default all except ``batch_count``, which reads every header.
+///         Segments: default all except ``batch_count``, which reads every header. Internal: default ``topic
+///         partition offset timestamp record_type type_id version key value is_tombstone reason``; also ``is_control
+///         schema_id`` and those of records.
 ///     view: ``"records"``: one row per record. ``"batches"``: one row per batch, control batches included, from
-///         headers only. ``"segments"``: one row per ``.log`` file.
+///         headers only. ``"segments"``: one row per ``.log`` file. ``"internal"``: one row per record of Kafka's
+///         internal topics, of ``_schemas`` and of ``.checkpoint`` files, with key and value as JSON text; other topics
+///         are not read. ``reason`` is why a key or value could not be decoded, such as a record type of a newer Kafka.
+///     decoder: How ``view="internal"`` decodes. ``"auto"``: by the topic's name. ``"offsets"``,
+///         ``"transaction_log"``, ``"share_group_state"``, ``"cluster_metadata"``, ``"remote_log_metadata"``: all
+///         topics as that internal topic. ``"json"``: all topics as JSON, text as strings, other bytes as
+///         ``{"base64": ...}``, and values in Confluent's wire format with the id of their schema, which is also the
+///         column ``schema_id``.
 ///     topics: Read only these topics: names, or patterns with ``*``, ``?`` and ``[...]``. Default: all.
 ///     partitions: Read only partitions with these numbers. Default: all.
 ///     replicas: What to do if a partition is in several directories, as in the log directories of several brokers:
@@ -101,8 +114,8 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
 ///     >>> kbat.scan("topic-0/", columns=["offset", "timestamp", "value"]).to_polars()
 #[pyfunction]
 #[pyo3(
-    signature = (source, *extra, columns=None, view="records", topics=None, partitions=None, replicas="error", start_offset=None, end_offset=None, start_timestamp=None, end_timestamp=None, isolation="read_uncommitted", include_control=false, check_crc=true, on_corrupt="fail", limits=None, topic=None, partition=None, timestamp_unit="ms", missing_timestamp=None, binary_view=false, max_rows=16384, max_bytes=1_048_576, leave_page_cache=false, **stores),
-    text_signature = "(source, *, columns=None, view='records', topics=None, partitions=None, replicas='error', start_offset=None, end_offset=None, start_timestamp=None, end_timestamp=None, isolation='read_uncommitted', include_control=False, check_crc=True, on_corrupt='fail', limits=None, topic=None, partition=None, timestamp_unit='ms', missing_timestamp=None, binary_view=False, max_rows=16384, max_bytes=1048576, leave_page_cache=False, storage_options=None, store=None, encryption_keys=None)"
+    signature = (source, *extra, columns=None, view="records", decoder="auto", topics=None, partitions=None, replicas="error", start_offset=None, end_offset=None, start_timestamp=None, end_timestamp=None, isolation="read_uncommitted", include_control=false, check_crc=true, on_corrupt="fail", limits=None, topic=None, partition=None, timestamp_unit="ms", missing_timestamp=None, binary_view=false, max_rows=16384, max_bytes=1_048_576, leave_page_cache=false, **stores),
+    text_signature = "(source, *, columns=None, view='records', decoder='auto', topics=None, partitions=None, replicas='error', start_offset=None, end_offset=None, start_timestamp=None, end_timestamp=None, isolation='read_uncommitted', include_control=False, check_crc=True, on_corrupt='fail', limits=None, topic=None, partition=None, timestamp_unit='ms', missing_timestamp=None, binary_view=False, max_rows=16384, max_bytes=1048576, leave_page_cache=False, storage_options=None, store=None, encryption_keys=None)"
 )]
 #[expect(
     clippy::too_many_arguments,
@@ -114,6 +127,7 @@ pub(crate) fn scan(
     extra: &Bound<'_, PyTuple>,
     columns: Option<&Bound<'_, PyAny>>,
     view: &str,
+    decoder: &str,
     topics: Option<&Bound<'_, PyAny>>,
     partitions: Option<&Bound<'_, PyAny>>,
     replicas: &str,
@@ -161,6 +175,7 @@ pub(crate) fn scan(
         )?,
         include_control,
         check_crc,
+        decoder: decoder_of(decoder)?,
         on_corrupt: choice(
             "on_corrupt",
             on_corrupt,
@@ -179,8 +194,44 @@ pub(crate) fn scan(
     let stores = Stores::new("scan", stores)?;
     let sources = sources(source, &selection(source.py(), topics, partitions, replicas)?, &stores)?;
     check_names(&sources, topic, partition)?;
-    let sources = sources.into_iter().map(|source| source.or_topic_partition(topic, partition)).collect();
+    let mut sources: Vec<_> = sources.into_iter().map(|source| source.or_topic_partition(topic, partition)).collect();
+    match view {
+        Rows::Internal if options.decoder == Decoder::ByTopic => sources = internal(sources)?,
+        Rows::Internal => {}
+        _ if options.decoder == Decoder::ByTopic => {}
+        _ => return Err(PyValueError::new_err("decoder applies to view=\"internal\" only")),
+    }
     Ok(PyScan::new(sources, view, options))
+}
+
+/// The sources of internal topics. Rejects sources of which none is internal, and those whose topic is unknown.
+fn internal(sources: Vec<ScanSource>) -> PyResult<Vec<ScanSource>> {
+    let (internal, others): (Vec<_>, Vec<_>) = sources.into_iter().partition(ScanSource::is_internal);
+    if others.iter().any(|other| other.origin.topic.is_none()) {
+        let message = "the topic of a source is unknown: name it with topic, such as topic=\"__consumer_offsets\", or \
+                       choose a decoder";
+        return Err(PyValueError::new_err(message));
+    }
+    match others.first().and_then(|other| other.origin.topic.as_deref()) {
+        Some(topic) if internal.is_empty() => Err(PyValueError::new_err(format!(
+            "no source is an internal topic; the first topic is {topic:?}; to show the records of any topic as JSON, \
+             write decoder=\"json\""
+        ))),
+        _ => Ok(internal),
+    }
+}
+
+fn decoder_of(name: &str) -> PyResult<Decoder> {
+    match name {
+        "auto" => Ok(Decoder::ByTopic),
+        "json" => Ok(Decoder::Json),
+        _ => family_of(name).map(Decoder::Internal).ok_or_else(|| {
+            PyValueError::new_err(format!(
+                "decoder must be \"auto\", \"offsets\", \"transaction_log\", \"share_group_state\", \
+                 \"cluster_metadata\", \"remote_log_metadata\" or \"json\", not {name:?}"
+            ))
+        }),
+    }
 }
 
 /// Rejects bounds that must be a mistake.
@@ -220,6 +271,8 @@ fn check_names(sources: &[ScanSource], topic: Option<&str>, partition: Option<i3
 #[derive(Clone)]
 pub(crate) enum Rows {
     Records,
+    /// Records of internal topics.
+    Internal,
     Batches(Vec<BatchColumn>),
     Segments(Vec<SegmentColumn>),
 }
@@ -234,10 +287,14 @@ fn with_columns(
             options.columns = columns.map_or_else(|| Ok(Column::DEFAULT.to_vec()), parse_columns)?;
             return Ok((options, Rows::Records));
         }
+        "internal" => {
+            options.columns = columns.map_or_else(|| Ok(Column::INTERNAL_DEFAULT.to_vec()), internal_columns)?;
+            return Ok((options, Rows::Internal));
+        }
         "batches" => Rows::Batches(columns.map_or_else(|| Ok(BatchColumn::defaults()), parse_columns)?),
         "segments" => Rows::Segments(columns.map_or_else(|| Ok(SegmentColumn::defaults()), parse_columns)?),
         _ => {
-            let message = format!("view must be \"records\", \"batches\" or \"segments\", not {view:?}");
+            let message = format!("view must be \"records\", \"batches\", \"segments\" or \"internal\", not {view:?}");
             return Err(PyValueError::new_err(message));
         }
     };
@@ -258,9 +315,31 @@ fn choice<T: Copy>(argument: &str, name: &str, choices: &[(&str, T)]) -> PyResul
     Err(PyValueError::new_err(format!("{argument} must be {}, not {name:?}", names.join(" or "))))
 }
 
+/// A column of the view `internal`.
+#[derive(PartialEq)]
+struct InternalColumn(Column);
+
+impl FromStr for InternalColumn {
+    type Err = crate::Error;
+
+    fn from_str(name: &str) -> crate::Result<Self> {
+        Column::of_internal(name).map(Self)
+    }
+}
+
+impl fmt::Display for InternalColumn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.name())
+    }
+}
+
+pub(crate) fn internal_columns(columns: &Bound<'_, PyAny>) -> PyResult<Vec<Column>> {
+    Ok(parse_columns::<InternalColumn>(columns)?.into_iter().map(|column| column.0).collect())
+}
+
 pub(crate) fn parse_columns<C>(columns: &Bound<'_, PyAny>) -> PyResult<Vec<C>>
 where
-    C: FromStr<Err = crate::Error> + PartialEq + std::fmt::Display,
+    C: FromStr<Err = crate::Error> + PartialEq + fmt::Display,
 {
     if columns.is_instance_of::<PyString>() {
         return Err(PyValueError::new_err("columns must be a list of names, not one string"));

@@ -12,7 +12,7 @@ use crate::arrow::{
 use crate::python::arrow_input::requested;
 use crate::python::capsule::{self, PyArrowBatches};
 use crate::python::html::Table;
-use crate::python::scan::{Rows, parse_columns};
+use crate::python::scan::{Rows, internal_columns, parse_columns};
 use crate::python::scan_pass::{Pass, PyArrowBatchIterator, PyScanStats, SharedStats, View};
 use crate::python::scan_progress::{Progress, Waiting};
 use crate::python::time::instant;
@@ -53,11 +53,11 @@ impl PyScan {
         let (sources, options) = (self.sources.clone(), self.options.clone());
         let look = waiting.look();
         let view = match &self.view {
-            Rows::Records if threads > 1 => {
+            Rows::Records | Rows::Internal if threads > 1 => {
                 let parallelism = Parallelism { threads, max_memory_bytes, ..Parallelism::default() };
                 View::Parallel(Box::new(ParallelScan::watched(sources, options, parallelism, look)))
             }
-            Rows::Records => View::Records(Box::new(ArrowScan::watched(sources, options, look))),
+            Rows::Records | Rows::Internal => View::Records(Box::new(ArrowScan::watched(sources, options, look))),
             Rows::Batches(columns) => {
                 View::Batches(Box::new(BatchScan::watched(sources, columns.clone(), options, look)))
             }
@@ -105,7 +105,7 @@ impl PyScan {
 
     pub(crate) fn arrow_schema(&self) -> SchemaRef {
         match &self.view {
-            Rows::Records => self.options.schema(),
+            Rows::Records | Rows::Internal => self.options.schema(),
             Rows::Batches(columns) => BatchScan::schema_of(columns, &self.options),
             Rows::Segments(columns) => SegmentScan::schema_of(columns, &self.options),
         }
@@ -125,6 +125,10 @@ impl PyScan {
             Rows::Records => {
                 options.columns = names.iter().map(|name| name.parse().ok()).collect::<Option<_>>()?;
                 Rows::Records
+            }
+            Rows::Internal => {
+                options.columns = names.iter().map(|name| Column::of_internal(name).ok()).collect::<Option<_>>()?;
+                Rows::Internal
             }
             Rows::Batches(_) => Rows::Batches(names.iter().map(|name| name.parse().ok()).collect::<Option<_>>()?),
             Rows::Segments(_) => Rows::Segments(names.iter().map(|name| name.parse().ok()).collect::<Option<_>>()?),
@@ -164,7 +168,7 @@ impl PyScan {
     fn count(&self, py: Python<'_>, threads: Option<usize>) -> PyResult<usize> {
         let threads = threads.unwrap_or_else(|| py.detach(|| self.threads_worth_it()));
         let mut options = self.options.clone();
-        if matches!(self.view, Rows::Records) {
+        if matches!(self.view, Rows::Records | Rows::Internal) {
             options.columns = vec![Column::Offset];
         }
         let own =
@@ -254,6 +258,7 @@ impl PyScan {
         if let Some(columns) = columns {
             match &mut view {
                 Rows::Records => options.columns = parse_columns(columns)?,
+                Rows::Internal => options.columns = internal_columns(columns)?,
                 Rows::Batches(own) => *own = parse_columns(columns)?,
                 Rows::Segments(own) => *own = parse_columns(columns)?,
             }
@@ -383,6 +388,7 @@ impl PyScan {
         let ScanOptions { start_offset, end_offset, start_timestamp, end_timestamp, .. } = &self.options;
         let view = match &self.view {
             Rows::Records => "records",
+            Rows::Internal => "internal topics",
             Rows::Batches(_) => "batches",
             Rows::Segments(_) => "segments",
         };

@@ -167,6 +167,21 @@ class Broker:
         assert "error" not in answer, answer["error"]
         return consumed(answer)
 
+    def run_tool(self, tool: str, *arguments: str) -> str:
+        """Run one of Kafka's command-line tools with this broker, and return what it prints.
+
+        Args:
+            tool: Name of its class.
+            arguments: Its arguments without ``--bootstrap-server``.
+
+        Raises:
+            RefusedError: It fails.
+        """
+        self.start()
+        given = ["--bootstrap-server", self.bootstrap, *arguments]
+        printed: str = self._server.call("run_tool", tool=tool, arguments=given)["stdout"]
+        return printed
+
     def serve(self, partitions: Sequence[Path], *, keep_indexes: bool = False, **configs: Config) -> list[Served]:
         """Put segments into the log directory of the broker, start it and consume them.
 

@@ -40,6 +40,8 @@ mod golden;
 mod headers;
 mod index_files;
 #[cfg(feature = "arrow")]
+mod internal_columns;
+#[cfg(feature = "arrow")]
 mod parallel;
 mod producer_states;
 mod properties;

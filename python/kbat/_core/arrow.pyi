@@ -16,6 +16,9 @@ from kbat._core.log import PartitionLog, Segment
 _Path: TypeAlias = str | os.PathLike[str]
 _Part: TypeAlias = tuple[_Path, int, int]
 _Opened: TypeAlias = Segment | PartitionLog | SegmentFile
+_Decoder: TypeAlias = Literal[
+    "auto", "offsets", "transaction_log", "share_group_state", "cluster_metadata", "remote_log_metadata", "json"
+]
 
 __all__ = [
     "ArrowBatchIterator",
@@ -33,7 +36,8 @@ def scan(
     source: Buffer | _Path | _Part | _Opened | Sequence[Buffer | _Path | _Part | _Opened],
     *,
     columns: Iterable[str] | None = None,
-    view: Literal["records", "batches", "segments"] = "records",
+    view: Literal["records", "batches", "segments", "internal"] = "records",
+    decoder: _Decoder = "auto",
     topics: str | Iterable[str] | None = None,
     partitions: int | Iterable[int] | None = None,
     replicas: Literal["error", "longest"] = "error",
@@ -71,9 +75,18 @@ def scan(
             partition offset timestamp timestamp_type headers``; also ``base_offset position partition_leader_epoch
             producer_id producer_epoch sequence is_transactional compression magic batch_size segment``. Batches:
             default all fields of the header; also ``crc_ok uncompressed_size ratio``, which read the whole batch.
-            Segments: default all except ``batch_count``, which reads every header.
+            Segments: default all except ``batch_count``, which reads every header. Internal: default ``topic
+            partition offset timestamp record_type type_id version key value is_tombstone reason``; also ``is_control
+            schema_id`` and those of records.
         view: ``"records"``: one row per record. ``"batches"``: one row per batch, control batches included, from
-            headers only. ``"segments"``: one row per ``.log`` file.
+            headers only. ``"segments"``: one row per ``.log`` file. ``"internal"``: one row per record of Kafka's
+            internal topics, of ``_schemas`` and of ``.checkpoint`` files, with key and value as JSON text; other topics
+            are not read. ``reason`` is why a key or value could not be decoded, such as a record type of a newer Kafka.
+        decoder: How ``view="internal"`` decodes. ``"auto"``: by the topic's name. ``"offsets"``,
+            ``"transaction_log"``, ``"share_group_state"``, ``"cluster_metadata"``, ``"remote_log_metadata"``: all
+            topics as that internal topic. ``"json"``: all topics as JSON, text as strings, other bytes as
+            ``{"base64": ...}``, and values in Confluent's wire format with the id of their schema, which is also the
+            column ``schema_id``.
         topics: Read only these topics: names, or patterns with ``*``, ``?`` and ``[...]``. Default: all.
         partitions: Read only partitions with these numbers. Default: all.
         replicas: What to do if a partition is in several directories, as in the log directories of several brokers:

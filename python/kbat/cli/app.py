@@ -32,6 +32,10 @@ COMMANDS = {
     "dump": Command("dump:dump", READ),
     "stat": Command("stat:stat", READ),
     "audit": Command("audit:audit", READ),
+    "producers": Command("producers:producers", READ),
+    "transactions": Command("transactions:transactions", READ),
+    "groups": Command("groups:groups", READ),
+    "topics": Command("topics:topics", READ),
     "advise": Command("advise:advise", READ),
     # 1 means warnings there
     "verify": Command("verify:verify", CHECK, failed=WRONG_ARGUMENT),

@@ -6,7 +6,6 @@ from typing import Any
 
 import kbat
 from kbat.cli import output
-from kbat.cli.guard import FailedError
 from kbat.cli.location import Location
 from kbat.cli.options import (
     EncryptionKeys,
@@ -18,7 +17,8 @@ from kbat.cli.options import (
     Wide,
     selection,
 )
-from kbat.cli.place import NothingToReadError, is_partition, locate, word
+from kbat.cli.partitions import fail_for
+from kbat.cli.place import NothingToReadError, is_partition, locate
 from kbat.cli.progress import progress
 from kbat.cli.table import Column, write_table
 
@@ -127,18 +127,10 @@ def _list_partitions(
         )
     else:
         _show_partitions(path, directory, partitions, wide=wide)
-    _fail_for(
+    fail_for(
         path, [(one["path"], one["error"]) for one in (*partitions, *stray) if one["error"] not in (None, *warned)]
     )
     return True
-
-
-def _fail_for(path: Location, errors: list[tuple[str, str]]) -> None:
-    if errors:
-        # most errors name the file themselves
-        lines = [error if where in error else f"{where}: {error}" for where, error in errors]
-        message = f"{'; '.join(dict.fromkeys(lines))}; 'kbat verify {word(path)}{path.again}' has the details"
-        raise FailedError(message)
 
 
 def _values(one: kbat.PartitionLog | kbat.Segment, names: tuple[str, ...]) -> dict[str, Any]:
@@ -213,7 +205,7 @@ def _list_segments(path: Location, log: kbat.PartitionLog | kbat.Segment, *, as_
     errors = [(one["path"], one["error"]) for one in rows if one["error"] is not None]
     if about["error"] is not None:
         errors.append((str(path), about["error"]))
-    _fail_for(path, errors)
+    fail_for(path, errors)
 
 
 def _segment(segment: kbat.Segment) -> dict[str, Any]:

@@ -52,6 +52,7 @@ public final class ServerJudge extends Judge {
             case "lookup_offsets": return Indexes.lookupOffsets(request);
             case "lookup_times": return Indexes.lookupTimes(request);
             case "dump_log": return Dumping.dump(request);
+            case "run_tool": return Tools.run(request);
             default: return node(request).answer(operation, request);
         }
     }

@@ -1,0 +1,143 @@
+"""`kbat groups`: the committed offsets of every group, with the lag against the logs beside them."""
+
+from collections.abc import Callable
+from fnmatch import fnmatchcase
+from typing import Annotated, Any
+
+import typer
+
+import kbat
+from kbat.cli import output
+from kbat.cli.location import Location
+from kbat.cli.options import EncryptionKeys, Json, PathArgument, StorageOptions, Wide
+from kbat.cli.partitions import number_text, warnings_as_notes
+from kbat.cli.place import is_partition, locate, quiet
+from kbat.cli.progress import progress
+from kbat.cli.table import Column, write_table
+
+_COLUMNS = (
+    Column("group", left=True),
+    Column("topic", left=True),
+    Column("partition"),
+    Column("offset"),
+    Column("end offset", rank=1),
+    Column("lag"),
+    Column("committed (UTC)", rank=2),
+    Column("metadata", left=True, rank=3),
+)
+_Group = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--group",
+        metavar="NAME",
+        help="Show only this group: a name, or a quoted pattern with *, ? and [...]. Repeat it for more groups.",
+        show_default=False,
+    ),
+]
+_Topic = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--topic",
+        metavar="NAME",
+        help="Show only offsets of this topic: a name or a quoted pattern. Repeat it for more topics.",
+        show_default=False,
+    ),
+]
+
+
+def groups(  # noqa: PLR0913 - options
+    path: PathArgument,
+    *,
+    group: _Group = None,
+    topic: _Topic = None,
+    json: Json = False,
+    wide: Wide = False,
+    storage_option: StorageOptions = None,
+    encryption_key: EncryptionKeys = None,
+) -> None:
+    """Show the committed offsets of every group, from the records of `__consumer_offsets`.
+
+    PATH is a log directory with partitions of this topic, or one of these partitions. The lag is the end offset of the
+    partition's log minus the committed offset; it is unknown (-) for partitions that are not in the same log directory.
+    Offsets of open and aborted transactions do not count, and neither do expired offsets.
+
+    Examples: `kbat groups /var/lib/kafka/data`, `kbat groups /var/lib/kafka/data --group 'billing-*'`
+
+    JSON: `path`, `groups`: `group`, `type` (classic, consumer, share or streams), `protocol_type`, `protocol`, `epoch`
+    (the generation of a classic group), `leader`, `members`, their number, and `offsets`: `topic`, `partition`,
+    `offset`, null if kbat can't decode it, `leader_epoch`, `metadata`, `commit_timestamp`, `expire_timestamp`,
+    `topic_id`, `end_offset`, `lag`.
+
+    Exit codes: 0; 1 for corruption, and for an empty directory; 2 for wrong arguments, and for a PATH without
+    `__consumer_offsets`.
+    """
+    path = path.opened_with(storage_option, encryption_key)
+    found = _read(path, group, topic)
+    if json:
+        output.write_json({"path": str(path), "groups": found})
+        return
+    rows = [{"group": one["group"], **offset} for one in found for offset in one["offsets"]]
+    write_table(str(path), _COLUMNS, map(_cells, rows), wide=wide)
+    known = [row["lag"] for row in rows if row["lag"] is not None]
+    lag = f"; total lag {sum(known):,}" if known else ""
+    output.write_line(f"{output.count_text(len(found), 'group')}, {output.count_text(len(rows), 'offset')}{lag}")
+
+
+def _read(path: Location, groups: list[str] | None, topics: list[str] | None) -> list[dict[str, Any]]:
+    from kbat.internal.groups import Groups  # noqa: PLC0415 - imports PyArrow
+
+    segments = locate([path]).segments
+    with warnings_as_notes(), progress("reading") as callback:
+        state = Groups(str(path), isolation="read_committed", progress=callback, **path.options)
+    end_of = _end_offsets(path.parent if is_partition(path, segments) else path)
+    found = {one["group"]: {**one, "offsets": []} for one in state.groups() if _matches(one["group"], groups)}
+    if groups and not found:
+        message = f"no group matches {', '.join(map(repr, groups))}; omit --group to see all groups"
+        raise ValueError(message)
+    for row in state.offsets():
+        if row["group"] in found and _matches(row["topic"], topics):
+            end = end_of(row["topic"], row["partition"])
+            lag = None if end is None or row["offset"] is None else end - row["offset"]
+            found[row["group"]]["offsets"].append(
+                {name: value for name, value in row.items() if name != "group"} | {"end_offset": end, "lag": lag}
+            )
+    return list(found.values())
+
+
+def _matches(name: str, patterns: list[str] | None) -> bool:
+    return not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _end_offsets(path: Location) -> Callable[[str, int], int | None]:
+    """Return a function of topic and partition: the end offset, None if the log is not in a directory."""
+    directory: kbat.LogDirectory | None
+    try:
+        with quiet():
+            directory = kbat.LogDirectory(str(path), **path.options)
+    except (kbat.KbatError, OSError, ValueError):
+        directory = None
+    known: dict[tuple[str, int], int | None] = {}
+
+    def end_of(topic: str, partition: int) -> int | None:
+        place = (topic, partition)
+        if place not in known:
+            log = directory.partition(topic, partition) if directory else None
+            try:
+                known[place] = None if log is None else log.end_offset
+            except (kbat.KbatError, OSError) as error:
+                output.note(f"kbat: warning: the lag of {topic}-{partition} is unknown: {error}")
+                known[place] = None
+        return known[place]
+
+    return end_of
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    return (
+        output.text(row["group"]),
+        output.text(row["topic"]),
+        *(number_text(row[name]) for name in ("partition", "offset", "end_offset")),
+        "-" if row["lag"] is None else str(row["lag"]),
+        output.time_text(row["commit_timestamp"]),
+        output.text(row["metadata"] or None),
+    )

@@ -1,0 +1,89 @@
+"""The partitions that a command reads one by one, and the errors of those that can't be read."""
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import kbat
+from kbat.cli import output
+from kbat.cli.guard import FailedError
+from kbat.cli.location import Location
+from kbat.cli.place import is_partition, locate, word
+from kbat.cli.progress import progress
+
+T = TypeVar("T")
+
+Log = kbat.PartitionLog | kbat.Segment
+Errors = list[tuple[str, str]]
+
+
+def logs_of(path: Location, chosen: dict[str, Any]) -> list[Log]:
+    """Return the partitions of a log directory, one partition, or the segment that a file is.
+
+    Raises:
+        ValueError: The path is not a log.
+        NothingToReadError: There is no segment.
+    """
+    segments = locate([path], **chosen).segments
+    if path.is_file:
+        return [kbat.Segment(str(path), **path.options)]
+    if is_partition(path, segments):
+        return [kbat.PartitionLog(str(path), **path.options)]
+    return list(kbat.LogDirectory(str(path), **chosen, **path.options).partitions)
+
+
+def read_each(logs: Sequence[Log], read: Callable[[Log], T], what: str) -> tuple[list[tuple[Log, T]], Errors]:
+    """Read every partition. One that can't be read does not hide the others: its error is returned."""
+    found: list[tuple[Log, T]] = []
+    errors: Errors = []
+    with progress(what, unit="partitions") as callback:
+        for place, log in enumerate(logs):
+            try:
+                found.append((log, read(log)))
+            except (kbat.KbatError, OSError) as error:
+                errors.append((path_of(log), str(error)))
+            if callback:
+                callback(place + 1, len(logs))
+    return found, errors
+
+
+def path_of(log: Log) -> str:
+    """Return the directory of a partition, or the file of a segment."""
+    return log.path if isinstance(log, kbat.Segment) else log.directory
+
+
+def name_of(log: Log) -> dict[str, Any]:
+    """Return topic and partition as members of a JSON object."""
+    if isinstance(log, kbat.Segment):
+        return {"topic": None, "partition": None}
+    return {"topic": log.topic, "partition": log.partition}
+
+
+def number_text(value: int | None) -> str:
+    """Return an id, an offset or another number of Kafka's, a dash for none."""
+    return "-" if value is None or value == -1 else str(value)
+
+
+def json_errors(errors: Errors) -> list[dict[str, str]]:
+    """Return the errors as members of a JSON document."""
+    return [{"path": path, "error": error} for path, error in errors]
+
+
+def fail_for(path: Location, errors: Errors) -> None:
+    """Fail with one line about the parts of a path that can't be read, if there are any."""
+    if errors:
+        # most errors name the file themselves
+        lines = [error if where in error else f"{where}: {error}" for where, error in errors]
+        message = f"{'; '.join(dict.fromkeys(lines))}; 'kbat verify {word(path)}{path.again}' has the details"
+        raise FailedError(message)
+
+
+@contextmanager
+def warnings_as_notes() -> Iterator[None]:
+    """Show the warnings of the package as lines on the standard error, after the block."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        yield
+    for message in dict.fromkeys(str(one.message) for one in caught):
+        output.note(f"kbat: warning: {message}")
