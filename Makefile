@@ -21,6 +21,10 @@ LOCK := target/.made-lock
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 RUST_SOURCES := Cargo.toml $(shell find src -name '*.rs')
+JAVA_SOURCES := java/build.py java/ivy.py $(shell find java/kbat -name '*.java')
+# The library that Spark's JVM loads, and the jar that holds it.
+JVM_LIBRARY := target/java/libkbat_jvm.$(if $(filter Darwin,$(shell uname)),dylib,so)
+JAR := python/kbat/spark/jars/kbat-spark.jar
 PYTHON_SOURCES := pyproject.toml README.md $(shell find python -name '*.py' -o -name '*.pyi' -o -name 'py.typed')
 
 # cargo and maturin build against the interpreter of .venv, whatever else is on the PATH.
@@ -103,13 +107,20 @@ wheel: tools-wheel dist/.built ## build the release wheel into dist/ and print t
 	@echo "  pip install '$(CURDIR)/$$(ls dist/*.whl)[spark]'"
 	@echo "  # or [polars], [duckdb], [pandas], [cli], also several: [polars,cli]"
 
+.PHONY: jar
+jar: tools-wheel $(JAR) ## build the jar for Spark's JVM, which the wheel includes
+	@echo "built $(JAR)"
+
+.PHONY: java-library
+java-library: $(JVM_LIBRARY)
+
 .PHONY: clean
 clean: ## remove everything that the other commands made
-	rm -rf $(VENV) dist target site demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse
+	rm -rf $(VENV) $(JAR) dist target site demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse
 
 .PHONY: tools-wheel tools-demo tools-test tools-docs
 tools-wheel:
-	@.ci/check-tools cargo cc python >/dev/null
+	@.ci/check-tools cargo cc python java >/dev/null
 tools-demo:
 	@.ci/check-tools cargo cc python java >/dev/null
 tools-docs:
@@ -129,7 +140,23 @@ $(LOCK): Cargo.toml constraints-cargo.txt .ci/pin-crates
 	@mkdir -p target
 	@touch $@
 
-dist/.built: $(VENV)/.made-tools $(LOCK) $(RUST_SOURCES) $(PYTHON_SOURCES)
+# cargo names the library after the crate, as it names maturin's.
+$(JVM_LIBRARY): $(LOCK) $(RUST_SOURCES)
+	@echo "building the library for Spark's JVM; the first time takes some minutes" >&2
+	@cargo rustc --release --lib --crate-type cdylib --features jvm --target-dir target/jvm --quiet
+	@mkdir -p $(@D)
+	@cp target/jvm/release/libkbat$(suffix $@) $@
+
+# Ivy, which comes with pyspark, fetches the compiler.
+$(VENV)/.made-ivy: $(VENV)/.made-tools
+	@echo "installing Spark into $(VENV)" >&2
+	@$(PIP) install -c constraints.txt pyspark
+	@touch $@
+
+$(JAR): $(VENV)/.made-ivy $(JVM_LIBRARY) $(JAVA_SOURCES)
+	@$(BIN)/python java/build.py --library $(JVM_LIBRARY)
+
+dist/.built: $(VENV)/.made-tools $(LOCK) $(RUST_SOURCES) $(PYTHON_SOURCES) $(JAR)
 	@echo "building the release wheel; the first time takes some minutes" >&2
 	@rm -rf target/wheel
 	@mkdir -p target
