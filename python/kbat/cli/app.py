@@ -29,6 +29,7 @@ COMMANDS = {
     "ls": Command("ls:ls", READ),
     "cat": Command("cat:cat", READ, at_damage=", --on-corrupt skip continues after it"),
     "batches": Command("batches:batches", READ, at_damage=", --on-corrupt skip continues after it"),
+    "lookup": Command("lookup:lookup", READ),
     "dump": Command("dump:dump", READ),
     "stat": Command("stat:stat", READ),
     "audit": Command("audit:audit", READ),
