@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from data import DATA
+from growing_log import GrowingLog
 from kafka_broker import Broker
 from kafka_judge import KafkaJudge
 from kafka_server import KafkaServer
@@ -31,13 +32,21 @@ def log_dir() -> Path:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """The one Spark session of all tests. Nothing registers kbat with it: Spark has to find it."""
+    """The one Spark session of all tests. Nothing registers kbat with it: Spark has to find it.
+
+    With KBAT_TEST_ENGINE=jvm in the environment, it has kbat's jar, and so all its tests read in the JVM.
+    """
     from pyspark.sql import SparkSession  # noqa: PLC0415 -- slow, and most tests need no Spark
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    builder = SparkSession.builder
+    if os.environ.get("KBAT_TEST_ENGINE") == "jvm":
+        import kbat.spark  # noqa: PLC0415 -- slow, and most tests need no Spark
+
+        builder = builder.config("spark.jars", kbat.spark.jar())
     session = (
-        SparkSession.builder.master("local[2]")
+        builder.master("local[2]")
         .config("spark.ui.enabled", value=False)
         .config("spark.ui.showConsoleProgress", value=False)
         .config("spark.log.level", "OFF")
@@ -48,6 +57,28 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     )
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="module")
+def jvm(spark: SparkSession) -> Iterator[SparkSession]:
+    """The session of all tests, with kbat's jar for the tests of one module."""
+    import kbat.spark  # noqa: PLC0415 -- imports Spark
+
+    thread = spark._jvm.java.lang.Thread.currentThread()  # type: ignore[union-attr]  # noqa: SLF001
+    before = thread.getContextClassLoader()
+    spark.sql(f"ADD JAR '{kbat.spark.jar()}'")
+    yield spark
+    # the other tests have the Python data source again
+    thread.setContextClassLoader(before)
+
+
+@pytest.fixture(scope="session")
+def many_batches(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A log directory with two partitions of 40 batches of 5 records."""
+    directory = tmp_path_factory.mktemp("logs")
+    for partition in range(2):
+        GrowingLog(directory / f"a-{partition}").append(*[5] * 40)
+    return directory
 
 
 @pytest.fixture(scope="session")

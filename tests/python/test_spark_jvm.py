@@ -1,0 +1,289 @@
+"""The data source in Spark's JVM: same rows as the Python data source, and what only the JVM's can do."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import kbat
+import kbat.spark
+from growing_log import time_of
+from kbat.spark.schema import ERROR_COLUMN, VIEWS
+from spark_faces import ENGINES, both, message_of, plan_of, read, rows_of, run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+
+def all_columns(view: str) -> str:
+    return ",".join(column.name for column in VIEWS[view][0])
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_jvm_every_column_of_every_view_is_the_same(jvm: SparkSession, log_dir: Path, view: str) -> None:
+    rows = both(jvm, log_dir, view=view, columns=all_columns(view), isolationLevel="read_uncommitted")
+    assert rows.num_rows > 20
+
+
+def test_jvm_headers_and_missing_values_are_the_same(jvm: SparkSession, log_dir: Path) -> None:
+    rows = both(jvm, log_dir, includeHeaders="true", includeControl="true")
+    assert 0 < rows.column("headers").null_count < rows.num_rows
+    assert 0 < rows.column("key").null_count < rows.num_rows
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"maxPartitionBytes": "20k"},
+        {"maxRecordsPerPartition": 7, "subscribe": "codec-lz4,codec-none"},
+        {"isolationLevel": "read_committed", "subscribePattern": "txn.*"},
+        {"startingOffsets": '{"codec-lz4": {"0": 17}}', "assign": '{"codec-lz4": [0]}'},
+        {"columns": "offset,base_offset", "subscribe": "k0822-java0822-snappy"},
+    ],
+)
+def test_jvm_options_select_the_same_rows(jvm: SparkSession, log_dir: Path, options: dict[str, Any]) -> None:
+    assert both(jvm, log_dir, **options).num_rows > 0
+
+
+def test_jvm_schema_of_the_user_is_kept(jvm: SparkSession, log_dir: Path) -> None:
+    rows = both(jvm, log_dir / "codec-lz4-0", schema="OFFSET bigint, base_offset bigint, value binary")
+    assert rows.column_names == ["OFFSET", "base_offset", "value"]
+
+
+def test_jvm_read_of_an_empty_directory_has_no_rows(jvm: SparkSession, tmp_path: Path) -> None:
+    assert both(jvm, tmp_path).num_rows == 0
+
+
+def test_jvm_rows_survive_a_sort_and_a_group(jvm: SparkSession, log_dir: Path) -> None:
+    found, expected = [
+        read(jvm, log_dir, engine=engine, includeHeaders="true")
+        .groupBy("topic")
+        .agg({"value": "max", "key": "min", "offset": "sum", "*": "count"})
+        .orderBy("topic")
+        .collect()
+        for engine in ENGINES
+    ]
+    assert found == expected
+    assert len(found) > 10
+
+
+def test_jvm_view_in_sql_is_the_same(jvm: SparkSession, log_dir: Path) -> None:
+    for engine in ENGINES:
+        jvm.sql(f"CREATE TEMPORARY VIEW of_{engine} USING kbat OPTIONS (path '{log_dir}', engine '{engine}')")
+    query = "SELECT topic, count(*), sum(length(value)), max(timestamp) FROM {} GROUP BY topic ORDER BY topic"
+    assert jvm.sql(query.format("of_jvm")).collect() == jvm.sql(query.format("of_python")).collect()
+    assert "engine: jvm" in plan_of(jvm.table("of_jvm"))
+
+
+# What a plan shows
+
+
+def test_jvm_explain_shows_what_is_read_without_secrets(jvm: SparkSession, log_dir: Path) -> None:
+    frame = read(jvm, log_dir, checkCrc="false", encryptionKeys='{"k": "/secret.pem"}').where("offset > 3")
+    plan = plan_of(frame.select("topic").limit(5))
+    assert f"kbat engine: jvm, path: {log_dir}" in plan
+    assert "checkCrc=false" in plan
+    assert "GreaterThan(offset,3)" in plan
+    assert "ReadSchema: struct<topic:string,offset:bigint>" in plan
+    assert "encryptionKeys=(hidden)" in plan
+    assert "secret.pem" not in plan
+
+
+@pytest.mark.parametrize(
+    ("query", "columns"),
+    [
+        (("offset",), "struct<offset:bigint>"),
+        (("headers[0].key",), "struct<headers:array<struct<key:string,value:binary>>>"),
+        (("1",), "struct<>"),
+    ],
+)
+def test_jvm_reads_the_columns_of_the_query_only(
+    jvm: SparkSession, log_dir: Path, query: tuple[str, ...], columns: str
+) -> None:
+    frame = read(jvm, log_dir, includeHeaders="true")
+    assert f"ReadSchema: {columns} " in plan_of(frame.selectExpr(*query))
+    assert frame.selectExpr(*query).count() == read(jvm, log_dir, engine="python").count()
+
+
+def test_jvm_limit_reads_less(jvm: SparkSession, log_dir: Path) -> None:
+    frame = read(jvm, log_dir / "segments-default-interval-0")
+    assert "PushedLimit: 5" in plan_of(frame.limit(5))
+    count, metrics = run(frame)
+    few = len(frame.limit(5).collect())
+    assert (few, count) == (5, metrics["Records"])
+    assert run(frame.limit(5))[1]["Records"] < count
+
+
+def test_jvm_metrics_count_what_is_read(jvm: SparkSession, log_dir: Path) -> None:
+    directory = log_dir / "codec-lz4-0"
+    count, metrics = run(read(jvm, directory))
+    batches = [batch for log in sorted(directory.glob("*.log")) for batch in kbat.read_batches(log)]
+    assert metrics["Records"] == count == sum(batch.record_count or 0 for batch in batches)
+    assert metrics["Batches"] == len(batches)
+    assert metrics["BytesRead"] > 0
+    assert metrics["BatchesSkipped"] == metrics["BytesLost"] == metrics["OffsetsLost"] == 0
+
+
+# Filters
+
+
+@pytest.mark.parametrize(
+    ("where", "count"),
+    [
+        ("offset = 7", 2),
+        ("offset <=> 7", 2),
+        ("offset >= 190 AND partition = 1", 10),
+        ("offset < 3", 6),
+        ("offset IN (1, 2, 150)", 6),
+        ("offset NOT IN (1, 2) AND offset < 10", 16),
+        ("offset IS NULL", 0),
+        ("topic = 'b'", 0),
+        ("topic LIKE 'a%' AND partition != 0 AND offset BETWEEN 10 AND 12", 3),
+        ("topic IS NOT NULL AND (offset = 3 OR offset = 4)", 4),
+        (f"timestamp >= timestamp_millis({time_of(195)})", 10),
+        (f"timestamp < timestamp_millis({time_of(1)})", 2),
+        ("NOT (offset > 5)", 12),
+        ("value = CAST('a-0:9' AS BINARY)", 1),
+    ],
+)
+def test_jvm_filters_keep_the_rows_that_match(jvm: SparkSession, many_batches: Path, where: str, count: int) -> None:
+    assert both(jvm, many_batches, where=where).num_rows == count
+
+
+@pytest.mark.parametrize(
+    ("where", "most"),
+    [
+        ("offset = 7", 10),
+        ("offset >= 190 AND partition = 1", 10),
+        ("topic = 'b'", 0),
+        ("partition = 0", 200),
+        (f"timestamp >= timestamp_millis({time_of(195)})", 20),
+    ],
+)
+def test_jvm_filters_read_less(jvm: SparkSession, many_batches: Path, where: str, most: int) -> None:
+    # batches of one run are decoded together
+    assert run(read(jvm, many_batches).where(where))[1]["Records"] <= most
+
+
+def test_jvm_filters_of_one_query_do_not_affect_another(jvm: SparkSession, many_batches: Path) -> None:
+    frame = read(jvm, many_batches)
+    assert frame.where("offset < 10").count() == 20
+    assert frame.count() == 400
+    assert frame.where("offset < 10").union(frame.where("offset >= 395 - 200")).count() == 20 + 10
+
+
+# Errors
+
+
+@pytest.fixture
+def damaged(tmp_path: Path, log_dir: Path) -> Path:
+    """A partition directory with one bit flipped in the checksum of its second batch."""
+    directory = tmp_path / "codec-lz4-0"
+    shutil.copytree(log_dir / "codec-lz4-0", directory)
+    (log,) = directory.glob("*.log")
+    second = list(kbat.read_batches(log))[1]
+    content = bytearray(log.read_bytes())
+    content[second.position + 17] ^= 1
+    log.write_bytes(content)
+    return directory
+
+
+def test_jvm_corruption_is_reported_with_its_position(jvm: SparkSession, damaged: Path) -> None:
+    messages = [message_of(partial(rows_of, jvm, damaged, engine=engine)) for engine in ENGINES]
+    assert str(next(damaged.glob("*.log"))) in messages[0]
+    assert "checksum mismatch" in messages[0]
+    assert messages[0] == messages[1]
+
+
+def test_jvm_column_error_is_the_same(jvm: SparkSession, damaged: Path) -> None:
+    rows = both(jvm, damaged, onCorrupt="report", columns="offset,value,segment,error")
+    faults = [fault for fault in rows.column("error").to_pylist() if fault is not None]
+    assert [fault["kind"] for fault in faults] == ["crc"]
+    fields = [field.name for field in ERROR_COLUMN.data_type.fields]  # type: ignore[attr-defined]
+    assert list(faults[0]) == fields
+    assert run(read(jvm, damaged, onCorrupt="skip"))[1]["OffsetsLost"] > 0
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"nonsense": 1},
+        {"includeHeader": "true"},
+        {"onCorrupt": "ignore"},
+        {"maxRatio": "-1"},
+        {"columns": "offset,offsets"},
+        {"subscribe": "a", "assign": '{"a": [0]}'},
+        {"startingOffsets": "latest"},
+        {"assign": '{"gone": [0]}'},
+        {"startingOffsets": '{"codec-lz4": {"0": 100000}}'},
+        {"schema": "offset int"},
+        {"schema": "offset bigint NOT NULL"},
+        {"schema": "offset bigint, OFFSET_ bigint"},
+        {"schema": "offset bigint", "onCorrupt": "report"},
+    ],
+)
+def test_jvm_messages_are_those_of_the_python_source(jvm: SparkSession, log_dir: Path, given: dict[str, Any]) -> None:
+    directory = log_dir / "codec-lz4-0"
+    messages = [message_of(partial(rows_of, jvm, directory, engine=engine, **given)) for engine in ENGINES]
+    assert messages[0] == messages[1]
+
+
+def test_jvm_path_that_does_not_exist_is_an_analysis_error(jvm: SparkSession, tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    messages = [message_of(partial(rows_of, jvm, gone, engine=engine)) for engine in ENGINES]
+    assert messages[0] == messages[1]
+    assert f"nothing is at {gone}" in messages[0]
+
+
+def test_jvm_option_engine_with_another_value_is_an_error(jvm: SparkSession, log_dir: Path) -> None:
+    with pytest.raises(Exception, match="kbat: option engine='rust': must be auto, jvm or python"):
+        read(jvm, log_dir, engine="rust")
+
+
+# Which one runs
+
+
+def test_jvm_runs_unless_python_is_asked_for(jvm: SparkSession, log_dir: Path) -> None:
+    path = os.fspath(log_dir / "codec-lz4-0")
+    assert "engine: jvm" in plan_of(jvm.read.format("kbat").load(path))
+    assert "engine: jvm" in plan_of(read(jvm, log_dir, engine=" AUTO"))
+    python = plan_of(read(jvm, log_dir, engine="python"))
+    assert "(Python)" in python
+    assert "engine: jvm" not in python
+
+
+def test_jvm_setting_of_the_session_selects_the_engine(jvm: SparkSession, log_dir: Path) -> None:
+    jvm.conf.set("spark.datasource.kbat.engine", "python")
+    try:
+        assert "(Python)" in plan_of(jvm.read.format("kbat").load(os.fspath(log_dir)))
+        assert "engine: jvm" in plan_of(read(jvm, log_dir, engine="jvm"))
+    finally:
+        jvm.conf.unset("spark.datasource.kbat.engine")
+
+
+def test_jvm_function_read_uses_it(jvm: SparkSession, log_dir: Path, tmp_path: Path) -> None:
+    frame = kbat.spark.read(jvm, log_dir, includeHeaders=True, columns=["offset", "value"])
+    assert "engine: jvm" in plan_of(frame)
+    other = kbat.spark.read(jvm, log_dir, includeHeaders=True, columns=["offset", "value"], engine="python")
+    assert "engine: jvm" not in plan_of(other)
+    assert frame.schema == other.schema
+    assert frame.toArrow() == other.toArrow()
+    with pytest.raises(ValueError, match="did you mean includeHeaders"):
+        kbat.spark.read(jvm, log_dir, includeHeader=True)
+    with pytest.raises(FileNotFoundError, match="nothing is at"):
+        kbat.spark.read(jvm, tmp_path / "gone")
+
+
+def test_jvm_writing_runs_in_python(jvm: SparkSession, tmp_path: Path) -> None:
+    rows = jvm.range(100).selectExpr("CAST(id AS STRING) AS value", "0 AS partition")
+    for mode in ("append", "append", "overwrite"):
+        rows.write.format("kbat").option("topic", "t").mode(mode).save(os.fspath(tmp_path))
+    assert sorted(int(row.value) for row in read(jvm, tmp_path).collect()) == list(range(100))
+    with pytest.raises(Exception, match="only the Python data source writes: remove the option engine=jvm"):
+        rows.write.format("kbat").option("engine", "jvm").option("topic", "t").mode("append").save(os.fspath(tmp_path))
