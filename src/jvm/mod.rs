@@ -297,7 +297,8 @@ extern "system" fn Java_kbat_spark_Native_statistics<'l>(
 ) -> JLongArray<'l> {
     call(env, |env| {
         let (segments, bytes) = read_of(env, &options, &session, &[], &filters)?.statistics()?;
-        longs(env, &[bytes, u64_of(segments)].map(|number| i64::try_from(number).unwrap_or(i64::MAX)))
+        let [bytes, segments] = [bytes, u64_of(segments)].map(|number| i64::try_from(number).unwrap_or(i64::MAX));
+        longs(env, &[bytes, segments, -1])
     })
 }
 
