@@ -81,7 +81,8 @@
 //!
 //! # Features
 //! `gzip`, `snappy`, `lz4`, `zstd` (all on by default): the codecs. `arrow`: columns. `parquet`: columns to Parquet
-//! files. `tiered`: segments in remote storage. `python`: the extension module; needs Python.
+//! files. `tiered`: segments in remote storage. `plan`: reads divided into tasks. `python`: the extension module; needs
+//! Python. `jvm`: the library of the Spark source; needs a JVM.
 //!
 //! # Out of scope
 //! kbat has no network code, no broker and no schema registry: keys and values are bytes.

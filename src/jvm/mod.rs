@@ -58,7 +58,7 @@ struct Throw;
 impl<T: Default> ErrorPolicy<T, Failure> for Throw {
     type Captures<'l: 'm, 'm> = ();
 
-    fn on_error<'l: 'm, 'm>(env: &mut Env<'l>, _: &mut (), failure: Failure) -> jni::errors::Result<T> {
+    fn on_error<'l: 'm, 'm>(env: &mut Env<'l>, (): &mut (), failure: Failure) -> jni::errors::Result<T> {
         if env.exception_check() {
             return Ok(T::default());
         }
@@ -73,7 +73,7 @@ impl<T: Default> ErrorPolicy<T, Failure> for Throw {
 
     fn on_panic<'l: 'm, 'm>(
         env: &mut Env<'l>,
-        _: &mut (),
+        (): &mut (),
         payload: Box<dyn std::any::Any + Send + 'static>,
     ) -> jni::errors::Result<T> {
         let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
@@ -258,9 +258,9 @@ extern "system" fn Java_kbat_spark_Native_check<'l>(
     call(env, |env| {
         let options = ReadOptions::parse(&pairs(env, &options)?, &pairs(env, &session)?)?;
         if is_stream {
-            options.check_stream()?
+            options.check_stream()?;
         } else {
-            options.check_batch()?
+            options.check_batch()?;
         }
         columns_of_schema(&wanted_columns(&texts(env, &columns)?), &options)?;
         Ok(())

@@ -105,12 +105,11 @@ impl Counter<'_, '_> {
         let mut cuts = Vec::new();
         let (mut count, mut previous) = (0_i64, 0_i64);
         for batch in self.places.batches()? {
-            let size = match batch.base_offset {
-                Some(base) => batch.last_offset.saturating_sub(base).saturating_add(1).max(1),
-                None => {
-                    let size = batch.last_offset.saturating_sub(previous).max(1);
-                    if previous != 0 && size <= self.most { size } else { 1 }
-                }
+            let size = if let Some(base) = batch.base_offset {
+                batch.last_offset.saturating_sub(base).saturating_add(1).max(1)
+            } else {
+                let size = batch.last_offset.saturating_sub(previous).max(1);
+                if previous != 0 && size <= self.most { size } else { 1 }
             };
             previous = batch.last_offset;
             if batch.position < piece.start || batch.position >= piece.end {

@@ -109,7 +109,7 @@ pub(crate) fn absolute(path: &str) -> Result<String> {
         Some(("file", rest)) => Ok(format!("/{}", rest.trim_start_matches('/'))),
         Some(_) => Ok(path.to_owned()),
         None => match path.split_once(":/") {
-            Some((scheme, _)) if scheme == "file" => Ok(format!("/{}", after_scheme(path))),
+            Some(("file", _)) => Ok(format!("/{}", after_scheme(path))),
             Some((scheme, _)) if scheme.len() > 1 && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric()) => {
                 Err(Error::argument(format!(
                     "kbat: {path} is not in a local file system; every task opens files by a path that all machines \
@@ -247,7 +247,7 @@ fn segment_files(options: &ReadOptions, is_complete: bool) -> Result<(Vec<Segmen
                 .filter(|partition| subscription.includes(partition))
                 .filter_map(|partition| partition.topic)
                 .collect();
-            check_replicas(chosen, &find)?;
+            check_replicas(&chosen, &find)?;
             all
         }
         other => other?,
@@ -289,7 +289,7 @@ fn found(paths: &[String], stores: &Stores, selection: &Selection, options: &Rea
 }
 
 /// Refuses a partition of these topics in two directories; other topics do not matter.
-fn check_replicas(topics: BTreeSet<String>, find: &dyn Fn(Selection) -> Result<Discovery>) -> Result<()> {
+fn check_replicas(topics: &BTreeSet<String>, find: &dyn Fn(Selection) -> Result<Discovery>) -> Result<()> {
     if topics.is_empty() {
         return Ok(());
     }

@@ -244,8 +244,8 @@ impl Stream {
         match start {
             None if first > 0 => lost(format!("{partition} is new and starts with offset {first}, not 0"))?,
             Some(start) if start < first.min(end) => {
-                let last = first.min(end).saturating_sub(1);
-                lost(format!("offsets {start} to {last} of {partition} no longer exist"))?;
+                let before = first.min(end).saturating_sub(1);
+                lost(format!("offsets {start} to {before} of {partition} no longer exist"))?;
             }
             _ => {}
         }

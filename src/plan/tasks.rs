@@ -381,7 +381,7 @@ impl Cutter<'_> {
                     return Ok(());
                 }
             };
-            match self.narrow(&piece, range, &has_inside, &places) {
+            match Self::narrow(&piece, range, &has_inside, &places) {
                 Ok(narrowed) => piece = narrowed,
                 Err(error) if range.continues || matches!(error.kind(), ErrorKind::Io(_)) => return Err(error),
                 Err(_) => {} // the task raises the error, unless the offsets that it reads are sound
@@ -411,7 +411,6 @@ impl Cutter<'_> {
     ///
     /// If the range continues in another read, the batch at its end belongs to that one.
     fn narrow(
-        &self,
         piece: &Piece,
         range: &LogRange<'_>,
         has_inside: &dyn Fn(i64) -> bool,

@@ -11,7 +11,10 @@ use kbat::internal::Family;
 
 const GROUP: &[u8] = &[0, 2, 0, 4, b't', b'e', b'a', b'm'];
 
-fn scanned(records: &[(Option<&[u8]>, Option<&[u8]>)], topic: &str, decoder: Decoder) -> RecordBatch {
+/// Key and value.
+type KeyValue<'r> = (Option<&'r [u8]>, Option<&'r [u8]>);
+
+fn scanned(records: &[KeyValue<'_>], topic: &str, decoder: Decoder) -> RecordBatch {
     let mut builder = BatchBuilder::new();
     for (key, value) in records {
         builder.append(1_700_000_000_000, *key, *value).unwrap();
@@ -31,8 +34,7 @@ fn texts<'b>(batch: &'b RecordBatch, column: &str) -> Vec<Option<&'b str>> {
 
 #[test]
 fn topic_selects_the_decoder() {
-    let records: [(Option<&[u8]>, Option<&[u8]>); 3] =
-        [(Some(GROUP), None), (Some(&[0, 99]), Some(b"x")), (None, Some(b"x"))];
+    let records: [KeyValue<'_>; 3] = [(Some(GROUP), None), (Some(&[0, 99]), Some(b"x")), (None, Some(b"x"))];
     let batch = scanned(&records, "__consumer_offsets", Decoder::ByTopic);
     assert_eq!(texts(&batch, "record_type"), [Some("GroupMetadata"), None, None]);
     assert_eq!(texts(&batch, "key"), [Some(r#"{"group":"team"}"#), None, None]);

@@ -234,7 +234,7 @@ impl ReadOptions {
     pub fn column_names(&self) -> Result<Vec<String>> {
         let mut names = self.columns.clone();
         if names.is_empty() {
-            names = default_columns(self.view).iter().map(|column| column.name()).collect();
+            names = default_columns(self.view).iter().map(PlanColumn::name).collect();
         }
         let there = names.iter().map(|name| column_named(name, self.view)).collect::<Result<Vec<_>>>()?;
         for (is_added, name) in [(self.include_headers, "headers"), (self.on_corrupt == OnCorrupt::Report, "error")] {

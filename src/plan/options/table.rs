@@ -38,6 +38,12 @@ pub fn option_rows() -> &'static [OptionRow] {
     ROWS
 }
 
+/// Stores a parsed value.
+fn set<T>(place: &mut T, value: Parsed<T>) -> Parsed<()> {
+    *place = value?;
+    Ok(())
+}
+
 fn narrowed<T: TryFrom<u64>>(number: u64, most: &str) -> Parsed<T> {
     T::try_from(number).map_err(|_| format!("must be at most {most}"))
 }
@@ -88,10 +94,7 @@ static ROWS: &[OptionRow] = &[
         ..row(
             "encryptionKeys",
             "",
-            |options, text| {
-                options.encryption_keys = parse_pairs(text)?;
-                Ok(())
-            },
+            |options, text| set(&mut options.encryption_keys, parse_pairs(text)),
             "the PEM files of private keys by their ids, as JSON, for segments that Aiven's plugin has encrypted: \
              {\"key1\": \"/keys/key1.pem\"}; every machine must have the files",
         )
@@ -126,57 +129,39 @@ static ROWS: &[OptionRow] = &[
     row(
         "startingOffsets",
         "",
-        |options, text| {
-            options.starting_offsets = Some(parse_offsets(text)?);
-            Ok(())
-        },
+        |options, text| set(&mut options.starting_offsets, parse_offsets(text).map(Some)),
         "where to start: earliest (the default of a batch read), latest (the default of a stream, and only for \
          streams) or JSON by partition",
     ),
     row(
         "endingOffsets",
         "",
-        |options, text| {
-            options.ending_offsets = Some(parse_offsets(text)?);
-            Ok(())
-        },
+        |options, text| set(&mut options.ending_offsets, parse_offsets(text).map(Some)),
         "where a batch read ends: latest (the default) or JSON by partition",
     ),
     row(
         "startingTimestamp",
         "",
-        |options, text| {
-            options.starting_timestamp = Some(parse_timestamp(text)?);
-            Ok(())
-        },
+        |options, text| set(&mut options.starting_timestamp, parse_timestamp(text).map(Some)),
         "batch reads: only records with this timestamp or a later one; streams: start at the first such record; \
          milliseconds since 1970, or text with a zone like 2026-11-22T00:00:00Z",
     ),
     row(
         "endingTimestamp",
         "",
-        |options, text| {
-            options.ending_timestamp = Some(parse_timestamp(text)?);
-            Ok(())
-        },
+        |options, text| set(&mut options.ending_timestamp, parse_timestamp(text).map(Some)),
         "batch reads: only records with an earlier timestamp than this; same forms as startingTimestamp",
     ),
     row(
         "startingOffsetsByTimestamp",
         "",
-        |options, text| {
-            options.starting_timestamps = Some(parse_timestamps(text)?);
-            Ok(())
-        },
+        |options, text| set(&mut options.starting_timestamps, parse_timestamps(text).map(Some)),
         "start each partition at the offset of its first record with this timestamp or a later one, as JSON",
     ),
     row(
         "endingOffsetsByTimestamp",
         "",
-        |options, text| {
-            options.ending_timestamps = Some(parse_timestamps(text)?);
-            Ok(())
-        },
+        |options, text| set(&mut options.ending_timestamps, parse_timestamps(text).map(Some)),
         "end each partition before the offset of its first record with this timestamp or a later one, as JSON",
     ),
     row(
@@ -196,10 +181,7 @@ static ROWS: &[OptionRow] = &[
     row(
         "failOnDataLoss",
         "true",
-        |options, text| {
-            options.fail_on_data_loss = parse_bool(text)?;
-            Ok(())
-        },
+        |options, text| set(&mut options.fail_on_data_loss, parse_bool(text)),
         "true raises an error if requested offsets no longer exist, false reads the existing ones",
     ),
     row(
@@ -232,55 +214,42 @@ static ROWS: &[OptionRow] = &[
     row(
         "minPartitions",
         "",
-        |options, text| {
-            options.min_partitions = Some(parse_positive_count(text)?);
-            Ok(())
-        },
+        |options, text| set(&mut options.min_partitions, parse_positive_count(text).map(Some)),
         "the approximate minimum number of tasks",
     ),
     row(
         "maxRecordsPerPartition",
         "",
         |options, text| {
-            options.max_records_per_partition = Some(narrowed(parse_positive_count(text)?, "2^63 - 1")?);
-            Ok(())
+            set(
+                &mut options.max_records_per_partition,
+                parse_positive_count(text).and_then(|count| narrowed(count, "2^63 - 1")).map(Some),
+            )
         },
         "the largest number of offsets that one task reads",
     ),
     row(
         "maxPartitionBytes",
         "384m",
-        |options, text| {
-            options.max_partition_bytes = parse_positive_len(text)?;
-            Ok(())
-        },
+        |options, text| set(&mut options.max_partition_bytes, parse_positive_len(text)),
         "the approximate bytes that one task reads: larger segments are split between batches, small ones are combined",
     ),
     row(
         "maxOffsetsPerTrigger",
         "",
-        |options, text| {
-            options.max_offsets_per_trigger = Some(parse_positive_count(text)?);
-            Ok(())
-        },
+        |options, text| set(&mut options.max_offsets_per_trigger, parse_positive_count(text).map(Some)),
         "the largest number of offsets in one micro-batch of a stream",
     ),
     row(
         "minOffsetsPerTrigger",
         "",
-        |options, text| {
-            options.min_offsets_per_trigger = Some(parse_positive_count(text)?);
-            Ok(())
-        },
+        |options, text| set(&mut options.min_offsets_per_trigger, parse_positive_count(text).map(Some)),
         "a micro-batch of a stream waits until there are this many new offsets",
     ),
     row(
         "maxTriggerDelay",
         "15m",
-        |options, text| {
-            options.max_trigger_delay = parse_duration(text)?;
-            Ok(())
-        },
+        |options, text| set(&mut options.max_trigger_delay, parse_duration(text)),
         "the longest wait for minOffsetsPerTrigger, like 15m",
     ),
     row(
@@ -296,37 +265,25 @@ static ROWS: &[OptionRow] = &[
     row(
         "columns",
         "",
-        |options, text| {
-            options.columns = parse_names(text)?;
-            Ok(())
-        },
+        |options, text| set(&mut options.columns, parse_names(text)),
         "the columns to read, separated by commas; the others are not decoded",
     ),
     row(
         "includeHeaders",
         "false",
-        |options, text| {
-            options.include_headers = parse_bool(text)?;
-            Ok(())
-        },
+        |options, text| set(&mut options.include_headers, parse_bool(text)),
         "adds the column headers",
     ),
     row(
         "includeControl",
         "false",
-        |options, text| {
-            options.include_control = parse_bool(text)?;
-            Ok(())
-        },
+        |options, text| set(&mut options.include_control, parse_bool(text)),
         "includes transaction markers and KRaft control records",
     ),
     row(
         "checkCrc",
         "true",
-        |options, text| {
-            options.check_crc = parse_bool(text)?;
-            Ok(())
-        },
+        |options, text| set(&mut options.check_crc, parse_bool(text)),
         "verifies checksums; view=batches has the column crcOk instead",
     ),
     row(
@@ -345,91 +302,63 @@ static ROWS: &[OptionRow] = &[
     row(
         "leavePageCache",
         "false",
-        |options, text| {
-            options.leave_page_cache = parse_bool(text)?;
-            Ok(())
-        },
+        |options, text| set(&mut options.leave_page_cache, parse_bool(text)),
         "drops the pages that a read brings into the page cache, for machines that run a broker",
     ),
     row(
         "metricsPath",
         "",
-        |options, text| {
-            options.metrics_path = Some(parse_text(text)?);
-            Ok(())
-        },
+        |options, text| set(&mut options.metrics_path, parse_text(text).map(Some)),
         "a directory into which each task writes its counts; kbat.spark.metrics adds them up",
     ),
     row(
         "topic",
         "",
-        |options, text| {
-            options.topic = Some(parse_text(text)?);
-            Ok(())
-        },
+        |options, text| set(&mut options.topic, parse_text(text).map(Some)),
         "sets the topic of files outside a <topic>-<partition> directory; to read one topic, use subscribe",
     ),
     row(
         "partition",
         "",
         |options, text| {
-            options.partition = Some(narrowed(parse_count(text)?, "2147483647")?);
-            Ok(())
+            set(&mut options.partition, parse_count(text).and_then(|count| narrowed(count, "2147483647")).map(Some))
         },
         "sets the partition of files outside a <topic>-<partition> directory; to read one partition, use assign",
     ),
     row(
         "maxBatchLen",
         "",
-        |options, text| {
-            options.limits.batch_len = length(text)?;
-            Ok(())
-        },
+        |options, text| set(&mut options.limits.batch_len, length(text)),
         "the maximum bytes of one batch",
     ),
     row(
         "maxDecompressedLen",
         "",
-        |options, text| {
-            options.limits.decompressed_len = length(text)?;
-            Ok(())
-        },
+        |options, text| set(&mut options.limits.decompressed_len, length(text)),
         "the maximum bytes of one batch's records after decompression",
     ),
     row(
         "maxRatio",
         "",
-        |options, text| {
-            options.limits.ratio = count(text)?;
-            Ok(())
-        },
+        |options, text| set(&mut options.limits.ratio, count(text)),
         "how many times larger decompressed records may be, beyond ratioFreeLen",
     ),
     row(
         "ratioFreeLen",
         "",
-        |options, text| {
-            options.limits.ratio_free_len = length(text)?;
-            Ok(())
-        },
+        |options, text| set(&mut options.limits.ratio_free_len, length(text)),
         "maxRatio does not apply up to this many decompressed bytes",
     ),
     row(
         "maxRecordCount",
         "",
-        |options, text| {
-            options.limits.record_count = count(text)?;
-            Ok(())
-        },
+        |options, text| set(&mut options.limits.record_count, count(text)),
         "the maximum records of one batch",
     ),
     row(
         "maxHeaderCount",
         "",
-        |options, text| {
-            options.limits.header_count = count(text)?;
-            Ok(())
-        },
+        |options, text| set(&mut options.limits.header_count, count(text)),
         "the maximum headers of one record",
     ),
     row(
@@ -547,13 +476,11 @@ fn unknown(name: &str) -> String {
         );
     }
     let of_scan = OF_SCANS.iter().find(|(argument, _)| *argument == lower).map(|(_, option)| *option);
-    match of_scan.or_else(|| nearest(&lower)) {
-        Some(near) => format!("{shown}; did you mean {near}?"),
-        None => {
-            let names: Vec<&str> = ROWS.iter().map(|row| row.name).collect();
-            format!("{shown}; the options are: {}", names.join(", "))
-        }
+    if let Some(near) = of_scan.or_else(|| nearest(&lower)) {
+        return format!("{shown}; did you mean {near}?");
     }
+    let names: Vec<&str> = ROWS.iter().map(|row| row.name).collect();
+    format!("{shown}; the options are: {}", names.join(", "))
 }
 
 /// The option whose name is most similar, if one is similar.

@@ -1,32 +1,31 @@
 //! [`TaskReader`]: reads the rows of a task.
 
+mod advice;
+mod shape;
+
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use arrow_array::builder::BooleanBuilder;
-use arrow_array::cast::AsArray;
-use arrow_array::types::Int64Type;
-use arrow_array::{Array, ArrayRef, BooleanArray, ListArray, RecordBatch, RecordBatchOptions};
-use arrow_buffer::NullBuffer;
-use arrow_schema::{ArrowError, SchemaRef};
-use arrow_select::filter::filter_record_batch;
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
 use sha3::{Digest, Sha3_256};
 
 use crate::arrow::{
-    ArrowScan, BatchColumn, BatchScan, Column, OnCorrupt, ScanOptions, ScanSource, ScanStats, SegmentColumn,
-    SegmentScan, TimestampUnit,
+    ArrowScan, BatchColumn, BatchScan, Column, ScanOptions, ScanSource, ScanStats, SegmentColumn, SegmentScan,
+    TimestampUnit,
 };
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::io::Location;
 use crate::io::location::split_scheme;
 use crate::plan::columns::PlanView;
 use crate::plan::discover::{Replicas, Selection, discover};
 use crate::plan::interval::Interval;
 use crate::plan::logs::{Stores, absolute};
-use crate::plan::options::{LIMIT_OPTIONS, ReadOptions};
+use crate::plan::options::ReadOptions;
 use crate::plan::ranges::report_data_loss;
+use crate::plan::rows::shape::{arrow_error, in_order, own_rows};
 use crate::plan::tasks::{Piece, ReadTask};
 use crate::store::SegmentFile;
 
@@ -133,11 +132,11 @@ impl TaskReader {
             "offsets_lost": offsets_lost,
         });
         let pieces = serde_json::to_vec(&self.task.pieces).map_err(Error::other)?;
-        let digest: String = Sha3_256::digest(pieces).iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        let digest = Sha3_256::digest(pieces).first_chunk().copied().map_or(0, u128::from_be_bytes);
         let directory = PathBuf::from(absolute(directory)?);
         let in_directory = |error: std::io::Error| Error::from(error).with_path(&directory);
         std::fs::create_dir_all(&directory).map_err(in_directory)?;
-        let name = format!("{digest}.kbat-metrics.json");
+        let name = format!("{digest:032x}.kbat-metrics.json");
         let begun = directory.join(format!(".{name}.{}", std::process::id()));
         std::fs::write(&begun, counts.to_string()).map_err(in_directory)?;
         std::fs::rename(&begun, directory.join(name)).map_err(in_directory)
@@ -155,26 +154,23 @@ impl TaskReader {
                 self.current = Some((pieces, rows));
             }
             let Some((pieces, rows)) = &mut self.current else { continue };
-            match rows.next() {
-                Some(batch) => {
-                    let batch = own_rows(&batch?, pieces, &self.options)?;
-                    let is_null = self.options.view == PlanView::Records && !self.has_empty_headers;
-                    let mut batch = in_order(&batch, &self.task.columns, is_null)?;
-                    if let Some(left) = &mut self.rows_left {
-                        let most = usize::try_from(*left).unwrap_or(usize::MAX).min(batch.num_rows());
-                        batch = batch.slice(0, most);
-                        *left = left.saturating_sub(crate::num::u64_of(most));
-                    }
-                    if batch.num_rows() > 0 {
-                        return Ok(Some(batch));
-                    }
+            if let Some(batch) = rows.next() {
+                let batch = own_rows(&batch?, pieces, self.options.on_corrupt)?;
+                let is_null = self.options.view == PlanView::Records && !self.has_empty_headers;
+                let mut batch = in_order(&batch, &self.task.columns, is_null)?;
+                if let Some(left) = &mut self.rows_left {
+                    let most = usize::try_from(*left).unwrap_or(usize::MAX).min(batch.num_rows());
+                    batch = batch.slice(0, most);
+                    *left = left.saturating_sub(crate::num::u64_of(most));
                 }
-                None => {
-                    self.done = self.done.plus(&rows.stats());
-                    let sizes = local_sizes(pieces)?;
-                    check_sizes(pieces, |path| sizes.get(path).copied())?;
-                    self.current = None;
+                if batch.num_rows() > 0 {
+                    return Ok(Some(batch));
                 }
+            } else {
+                self.done = self.done.plus(&rows.stats());
+                let sizes = local_sizes(pieces)?;
+                check_sizes(pieces, |path| sizes.get(path).copied())?;
+                self.current = None;
             }
         }
     }
@@ -295,69 +291,6 @@ impl TaskReader {
         }
         Ok(found)
     }
-
-    /// Adds the options that let a job continue after an error.
-    fn advised(&self, error: Error) -> Error {
-        let skip = "option onCorrupt=skip omits the batch, onCorrupt=report adds a row that describes it";
-        let is_of_format = !matches!(
-            error.kind(),
-            ErrorKind::InvalidArgument(_)
-                | ErrorKind::Io(_)
-                | ErrorKind::Other(_)
-                | ErrorKind::InvalidFile(_)
-                | ErrorKind::UnsupportedMagic(_)
-                | ErrorKind::UnsupportedCodec { .. }
-                | ErrorKind::CompressionBelowMagic { .. }
-        );
-        match error.kind() {
-            ErrorKind::Limit { .. } => error.with_note(format!(
-                "for files you trust, raise the limit with one of the options {}",
-                LIMIT_OPTIONS.join(", ")
-            )),
-            ErrorKind::Crc { .. } => {
-                let lost = self.lost_offsets(&error);
-                error.with_note(format!("{lost}{skip}, checkCrc=false reads its records all the same"))
-            }
-            _ if is_of_format => {
-                let lost = self.lost_offsets(&error);
-                error.with_note(format!("{lost}{skip}"))
-            }
-            _ => error,
-        }
-    }
-
-    /// The offsets that a corrupt batch of a file affects, as reported with `onCorrupt=report`; empty if unknown.
-    fn lost_offsets(&self, error: &Error) -> String {
-        let find = || -> Option<(i64, i64)> {
-            let first = error.position().base_offset.filter(|first| *first >= 0)?;
-            let location = self.stores.locate(error.path()?.to_str()?).ok()?;
-            let file = segments_at(&location).ok()?.into_iter().next()?;
-            let options = ScanOptions {
-                columns: Vec::new(),
-                on_corrupt: OnCorrupt::Report,
-                start_offset: Some(first),
-                end_offset: Some(first.saturating_add(1)),
-                limits: self.options.limits.clone(),
-                ..ScanOptions::default()
-            };
-            for rows in ArrowScan::new(vec![ScanSource::file(&file)], options) {
-                let rows = rows.ok()?;
-                let errors = rows.column_by_name(ERROR)?.as_struct();
-                let number = |name: &str| errors.column_by_name(name).map(|column| column.as_primitive::<Int64Type>());
-                let (firsts, lasts) = (number("first_offset")?, number("last_offset")?);
-                let complete = |row: &usize| errors.is_valid(*row) && firsts.is_valid(*row) && lasts.is_valid(*row);
-                if let Some(row) = (0..rows.num_rows()).find(complete) {
-                    return Some((firsts.value(row), lasts.value(row)));
-                }
-            }
-            None
-        };
-        match find() {
-            Some((first, last)) if first == last => format!("offset {first} can't be read; "),
-            Some((first, last)) => format!("offsets {first} to {last} can't be read; "),
-            None => String::new(),
-        }
-    }
 }
 
 impl Iterator for TaskReader {
@@ -435,71 +368,7 @@ fn check_sizes<'p>(pieces: &'p [Piece], size_of: impl Fn(&'p str) -> Option<u64>
     Ok(())
 }
 
-fn arrow_error(error: &ArrowError) -> Error {
-    Error::other(error.to_string())
-}
-
-/// Omits the rows that other pieces return: corruption that another window reports, and the rest of a split batch.
-fn own_rows(batch: &RecordBatch, pieces: &[Piece], options: &ReadOptions) -> Result<RecordBatch> {
-    let part = pieces.first().map_or(Interval::EVERYTHING, |first| first.part);
-    let has_foreign_faults =
-        options.on_corrupt == OnCorrupt::Report && pieces.iter().any(|piece| piece.own_end.is_some());
-    if part == Interval::EVERYTHING && !has_foreign_faults {
-        return Ok(batch.clone());
-    }
-    let faults = batch.column_by_name(ERROR).filter(|_| has_foreign_faults).map(|column| column.as_struct());
-    let offsets = batch.column_by_name(OFFSET).map(|column| column.as_primitive::<Int64Type>());
-    let mut kept = BooleanBuilder::with_capacity(batch.num_rows());
-    for row in 0..batch.num_rows() {
-        let is_own_fault = faults.filter(|faults| faults.is_valid(row)).is_none_or(|faults| {
-            let path = faults.column_by_name("path").map(|column| column.as_string::<i32>().value(row));
-            let at = faults.column_by_name("position").map(|column| column.as_primitive::<Int64Type>().value(row));
-            let at = at.unwrap_or(0).unsigned_abs();
-            let contains = |piece: &Piece| (piece.start..piece.own_end.unwrap_or(piece.end)).contains(&at);
-            pieces.iter().any(|piece| Some(piece.path.as_str()) == path && contains(piece))
-        });
-        // a row without an offset is corruption, which the last part reports
-        let is_in_part = match offsets.filter(|offsets| offsets.is_valid(row)).map(|offsets| offsets.value(row)) {
-            Some(offset) => part.start.is_none_or(|start| offset >= start) && part.end.is_none_or(|end| offset < end),
-            None => part.end.is_none(),
-        };
-        kept.append_value(is_own_fault && (part == Interval::EVERYTHING || is_in_part));
-    }
-    let kept: BooleanArray = kept.finish();
-    filter_record_batch(batch, &kept).map_err(|error| arrow_error(&error))
-}
-
 /// Parses names of columns.
 fn parsed<T: FromStr<Err = Error>>(names: &[&str]) -> Result<Vec<T>> {
     names.iter().map(|name| name.parse()).collect()
-}
-
-/// The columns in the order of the task. If `is_null`, empty lists become null.
-fn in_order(batch: &RecordBatch, names: &[String], is_null: bool) -> Result<RecordBatch> {
-    let schema = batch.schema();
-    let places = names.iter().map(|name| schema.index_of(name)).collect::<std::result::Result<Vec<_>, _>>();
-    let places = places.map_err(|error| arrow_error(&error))?;
-    let fields: Vec<_> = places.iter().filter_map(|place| schema.fields().get(*place).cloned()).collect();
-    let columns = places.iter().filter_map(|place| batch.columns().get(*place).cloned());
-    let columns = columns.map(|column| match column.as_list_opt::<i32>() {
-        Some(lists) if is_null => null_if_empty(lists),
-        _ => column,
-    });
-    let rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    let schema = Arc::new(arrow_schema::Schema::new(fields));
-    RecordBatch::try_new_with_options(schema, columns.collect(), &rows).map_err(|error| arrow_error(&error))
-}
-
-fn null_if_empty(lists: &ListArray) -> ArrayRef {
-    let offsets = lists.offsets();
-    if offsets.lengths().all(|length| length > 0) {
-        return Arc::new(lists.clone());
-    }
-    let field = match lists.data_type() {
-        arrow_schema::DataType::List(field) => Arc::clone(field),
-        _ => return Arc::new(lists.clone()),
-    };
-    let is_valid: NullBuffer =
-        offsets.lengths().enumerate().map(|(row, length)| length > 0 && lists.is_valid(row)).collect();
-    Arc::new(ListArray::new(field, offsets.clone(), Arc::clone(lists.values()), Some(is_valid)))
 }

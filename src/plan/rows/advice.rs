@@ -1,0 +1,75 @@
+//! Advice on the options that let a job continue after an error.
+
+use arrow_array::Array;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+
+use crate::arrow::{ArrowScan, OnCorrupt, ScanOptions, ScanSource};
+use crate::error::{Error, ErrorKind};
+use crate::plan::options::LIMIT_OPTIONS;
+use crate::plan::rows::{ERROR, TaskReader, segments_at};
+
+impl TaskReader {
+    /// Adds the options that let a job continue after an error.
+    pub(super) fn advised(&self, error: Error) -> Error {
+        let skip = "option onCorrupt=skip omits the batch, onCorrupt=report adds a row that describes it";
+        let is_of_format = !matches!(
+            error.kind(),
+            ErrorKind::InvalidArgument(_)
+                | ErrorKind::Io(_)
+                | ErrorKind::Other(_)
+                | ErrorKind::InvalidFile(_)
+                | ErrorKind::UnsupportedMagic(_)
+                | ErrorKind::UnsupportedCodec { .. }
+                | ErrorKind::CompressionBelowMagic { .. }
+        );
+        match error.kind() {
+            ErrorKind::Limit { .. } => error.with_note(format!(
+                "for files you trust, raise the limit with one of the options {}",
+                LIMIT_OPTIONS.join(", ")
+            )),
+            ErrorKind::Crc { .. } => {
+                let lost = self.lost_offsets(&error);
+                error.with_note(format!("{lost}{skip}, checkCrc=false reads its records all the same"))
+            }
+            _ if is_of_format => {
+                let lost = self.lost_offsets(&error);
+                error.with_note(format!("{lost}{skip}"))
+            }
+            _ => error,
+        }
+    }
+
+    /// The offsets that a corrupt batch of a file affects, as reported with `onCorrupt=report`; empty if unknown.
+    fn lost_offsets(&self, error: &Error) -> String {
+        let find = || -> Option<(i64, i64)> {
+            let first = error.position().base_offset.filter(|first| *first >= 0)?;
+            let location = self.stores.locate(error.path()?.to_str()?).ok()?;
+            let file = segments_at(&location).ok()?.into_iter().next()?;
+            let options = ScanOptions {
+                columns: Vec::new(),
+                on_corrupt: OnCorrupt::Report,
+                start_offset: Some(first),
+                end_offset: Some(first.saturating_add(1)),
+                limits: self.options.limits.clone(),
+                ..ScanOptions::default()
+            };
+            for rows in ArrowScan::new(vec![ScanSource::file(&file)], options) {
+                let rows = rows.ok()?;
+                let errors = rows.column_by_name(ERROR)?.as_struct();
+                let number = |name: &str| errors.column_by_name(name).map(AsArray::as_primitive::<Int64Type>);
+                let (firsts, lasts) = (number("first_offset")?, number("last_offset")?);
+                let complete = |row: &usize| errors.is_valid(*row) && firsts.is_valid(*row) && lasts.is_valid(*row);
+                if let Some(row) = (0..rows.num_rows()).find(complete) {
+                    return Some((firsts.value(row), lasts.value(row)));
+                }
+            }
+            None
+        };
+        match find() {
+            Some((first, last)) if first == last => format!("offset {first} can't be read; "),
+            Some((first, last)) => format!("offsets {first} to {last} can't be read; "),
+            None => String::new(),
+        }
+    }
+}
