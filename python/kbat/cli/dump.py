@@ -84,6 +84,7 @@ def dump(  # noqa: PLR0913 - the options of kafka-dump-log
     output_format: Annotated[
         Format, choice_option(Format, "--format", help="Kafka's lines, a table, or one JSON object per line.")
     ] = Format.KAFKA,
+    json: Annotated[bool, _flag("--json", "The same as --format jsonl.")] = False,
 ) -> None:
     """Print files as `kafka-dump-log` does, line for line and with the same options, without Java.
 
@@ -128,7 +129,7 @@ def dump(  # noqa: PLR0913 - the options of kafka-dump-log
         max_message_size=max_message_size,
         max_bytes=None if max_bytes >= _MAX_INT else max_bytes,
         decoder=decoder,
-        output_format=output_format.value,
+        output_format=(Format.JSONL if json else output_format).value,
     )
 
 

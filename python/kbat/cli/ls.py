@@ -18,7 +18,7 @@ from kbat.cli.options import (
     selection,
 )
 from kbat.cli.partitions import fail_for
-from kbat.cli.place import NothingToReadError, is_partition, locate
+from kbat.cli.place import NothingToReadError, foreign, is_partition, locate
 from kbat.cli.progress import progress
 from kbat.cli.table import Column, write_table
 
@@ -140,8 +140,15 @@ def _values(one: kbat.PartitionLog | kbat.Segment, names: tuple[str, ...]) -> di
         for name in names:
             row[name] = getattr(one, name)
     except (kbat.KbatError, OSError) as error:
-        row["error"] = str(error)
+        row["error"] = _message(error)
     return row
+
+
+def _message(error: kbat.KbatError | OSError) -> str:
+    """Return an error's message, and what the file is instead of a log."""
+    place = getattr(error, "path", None)
+    reason = foreign(Location(place)) if place is not None else ""
+    return f"{error}; {reason}" if reason else str(error)
 
 
 def _largest(timestamps: list[int | None]) -> int | None:
@@ -157,7 +164,7 @@ def _partition(log: kbat.PartitionLog) -> dict[str, Any]:
         try:
             largest = _largest([segment.largest_timestamp for segment in log.segments])
         except (kbat.KbatError, OSError) as error:
-            about["error"] = str(error)
+            about["error"] = _message(error)
     return {
         "topic": log.topic,
         "partition": log.partition,

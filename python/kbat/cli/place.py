@@ -63,9 +63,20 @@ def locate(paths: Sequence[Location], **chosen: Any) -> Located:  # noqa: ANN401
     messages = list(dict.fromkeys(warned))
     if not segments:
         raise NothingToReadError("; ".join(messages) or f"no segment under {', '.join(map(str, paths))}")
-    for message in messages:
+    for message in (*messages, *filter(None, map(_emptiness, paths))):
         output.note(f"kbat: warning: {message}")
     return Located(segments, messages)
+
+
+def _emptiness(path: Location) -> str:
+    """Return that a file has no batch, if its first bytes show it; nothing for others and for directories."""
+    if not (path.is_local and path.is_file):
+        return ""
+    head = path.head(_HEAD_LEN)
+    if any(head):
+        return ""
+    what = "begins with zeros, as a preallocated segment without a batch does" if head else "is an empty file"
+    return f"{path} {what}: there is no batch to read"
 
 
 def foreign(path: Location) -> str:

@@ -1,6 +1,6 @@
 """Sums over the batches and records of a scan by groups, computed by Arrow. Memory use does not depend on the log."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import kbat
@@ -23,6 +23,9 @@ GROUPS = {
 DAY_MS = 86_400_000
 
 Key = tuple[Any, ...]
+
+_MERGED_ROWS = 16_384
+_MERGED_BYTES = 8 << 20
 
 _BATCH_COLUMNS = (
     "topic",
@@ -101,7 +104,7 @@ def tally_records(
     """Sum up records by the values of some columns. The day of a record is that of its timestamp."""
     groups: dict[Key, RecordSums] = {}
     with arrow.without_pandas():
-        for batch in scan.to_batches(threads=threads, progress=callback):
+        for batch in _merged(scan.to_batches(threads=threads, progress=callback)):
             for key, row, sizes in _grouped(_record_table(batch, keys), keys, _RECORD_SUMS):
                 sums = RecordSums(
                     **{name: row[f"{column}_sum"] or 0 for column, name in _RECORD_SUMS.items()},
@@ -110,6 +113,21 @@ def tally_records(
                 )
                 groups.setdefault(key, RecordSums()).add(sums)
     return groups
+
+
+def _merged(batches: Iterable["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
+    """Merge small Arrow batches, such as those of many small files, because each costs as much as thousands of rows."""
+    pa, _ = _arrow()
+    waiting: list[Any] = []
+    rows = size = 0
+    for batch in batches:
+        waiting.append(batch)
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        if rows >= _MERGED_ROWS or size >= _MERGED_BYTES:
+            yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
+            waiting, rows, size = [], 0, 0
+    if waiting:
+        yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
 
 
 def _grouped(
