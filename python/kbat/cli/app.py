@@ -45,6 +45,8 @@ COMMANDS = {
     "rebuild-indexes": Command("repair:rebuild_indexes", CHECK),
     "compact": Command("rewriting:compact", WRITE),
     "rewrite": Command("rewriting:rewrite", WRITE),
+    "convert": Command("convert:convert", WRITE),
+    "copy": Command("copy:copy", WRITE),
 }
 
 

@@ -220,6 +220,14 @@ PartitionArgument = Annotated[
         metavar="PATH", parser=existing_directory, help="A partition directory, or its URL. It is only read."
     ),
 ]
+DirectoryArgument = Annotated[
+    Location,
+    typer.Argument(
+        metavar="PATH",
+        parser=existing_directory,
+        help="A partition directory or a log directory, or its URL. It is only read.",
+    ),
+]
 StorageOptions = Annotated[
     list[Setting] | None,
     typer.Option(

@@ -1,14 +1,16 @@
 """`kbat compact` and `kbat rewrite`: a new copy of a partition."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 import kbat
 from kbat.cli import output
+from kbat.cli.location import Location
 from kbat.cli.options import (
     EncryptionKeys,
     IndexInterval,
@@ -156,32 +158,51 @@ def rewrite(  # noqa: PLR0913 - the options of kbat.rewrite
     Exit codes: 0; 1 for a corrupt log, for files that can't be read or written, and for an empty directory; 2 for wrong
     arguments and for a PATH that is not a log.
     """
-    _check_codec(magic, compression)
+    check_codec(magic, compression)
     path = path.opened_with(storage_option, encryption_key)
     check_partition(path)
-    with progress("rewriting") as callback, _zstd_of_old_magic(magic):
-        report = kbat.rewrite(
-            str(path),
+    with progress("rewriting") as callback:
+        found = rewrite_partition(
+            path,
             out,
-            compression=None if compression is None else compression.value,
+            magic=magic,
+            compression=compression,
             level=level,
             batch_bytes=batch_bytes,
-            magic=magic,
             keep_producer_state=not drop_producer_state,
             index_interval_bytes=index_interval_bytes,
             progress=callback,
-            **path.options,
         )
-    found = {"path": str(path), "out": str(out), **report.to_dict()}
     if json:
         output.write_json(found)
         return
     _show(found)
-    if report.losses:
-        output.write_line(f"lost, because the message format lacks it: {', '.join(report.losses)}")
+    note_format_losses(found["losses"])
 
 
-def _check_codec(magic: int | None, compression: Codec | None) -> None:
+def rewrite_partition(
+    path: Location,
+    out: Path,
+    *,
+    magic: int | None,
+    compression: Codec | None,
+    **options: Any,  # noqa: ANN401 - those of kbat.rewrite
+) -> dict[str, Any]:
+    """Run `kbat.rewrite`, and return its report with both paths."""
+    codec: Any = None if compression is None else compression.value
+    with _zstd_of_old_magic(magic):
+        report = kbat.rewrite(str(path), out, magic=magic, compression=codec, **options, **path.options)
+    return {"path": str(path), "out": str(out), **report.to_dict()}
+
+
+def note_format_losses(losses: Iterable[str]) -> None:
+    """Write a line about the properties that a message format lacks, if there are any."""
+    if names := ", ".join(losses):
+        output.write_line(f"lost, because the message format lacks it: {names}")
+
+
+def check_codec(magic: int | None, compression: Codec | None) -> None:
+    """Refuse a codec that a message format does not support."""
     if magic is not None and magic < _ZSTD_MAGIC and compression is Codec.ZSTD:
         message = f"message format {magic} does not support zstd; choose --compression lz4 or gzip"
         raise ValueError(message)

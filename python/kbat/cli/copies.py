@@ -1,0 +1,90 @@
+"""New partition directories: which partitions are read, and where each of them is written."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from kbat.cli import output
+from kbat.cli.location import Location
+from kbat.cli.place import check_partition, is_partition, locate
+from kbat.cli.progress import ProgressCallback, progress
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A partition directory, and the directory in which it is written."""
+
+    source: Location
+    target: Path
+
+
+def copies(path: Location, out: Path, **chosen: Any) -> list[Copy]:  # noqa: ANN401 - those of kbat.scan
+    """Return what to write: a partition as `out` itself, those of a log directory as directories in `out`.
+
+    Raises:
+        ValueError: A target exists, or the path is not a log.
+        NothingToReadError: An empty directory.
+    """
+    segments = locate([path], **chosen).segments
+    if is_partition(path, segments):
+        check_partition(path)
+        found = [Copy(path, out)]
+    else:
+        directories = dict.fromkeys(path.at(segment.path).parent for segment in segments)
+        found = [Copy(one, out / one.name) for one in directories]
+    for one in found:
+        refuse_existing(one.target)
+    return found
+
+
+def run_each(what: str, found: Sequence[Copy], work: Callable[[Copy, ProgressCallback | None], T]) -> list[T]:
+    """Call a function for each partition, with progress. If it fails, a line shows how many partitions are complete."""
+    results: list[T] = []
+    for one in found:
+        try:
+            with progress(f"{what} {one.source.name}") as callback:
+                results.append(work(one, callback))
+        except BaseException:
+            if results:
+                complete = f"{len(results)} of {output.count_text(len(found), 'partition')}"
+                output.note(f"kbat: {complete} were written completely to {found[0].target.parent}")
+            raise
+    return results
+
+
+def refuse_existing(target: Path) -> None:
+    """Refuse to write a file that exists, or a directory that is not empty."""
+    if target.is_dir() and not target.is_symlink() and not any(target.iterdir()):
+        return
+    if target.exists() or target.is_symlink():
+        what = "is not empty" if target.is_dir() else "exists"
+        message = f"{target} {what}, and nothing is overwritten: name a path that does not exist yet"
+        raise ValueError(message)
+
+
+@contextmanager
+def staged(target: Path) -> Iterator[Path]:
+    """Yield a path beside the target, which becomes the target when the block ends, and is removed if it fails."""
+    refuse_existing(target)
+    is_new_parent = not target.parent.exists()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    # beside the target, so that renaming it is one step
+    path = target.with_name(f"{target.name}.tmp-{os.getpid()}")
+    try:
+        yield path
+        path.replace(target)
+    except BaseException:
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+        if is_new_parent:
+            with suppress(OSError):
+                target.parent.rmdir()
+        raise
