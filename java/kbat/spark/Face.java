@@ -42,7 +42,7 @@ public interface Face {
     static Face best() {
         try {
             Library.load();
-        } catch (IllegalStateException error) {
+        } catch (UnsupportedOperationException error) {
             PythonFace python = PythonFace.ifAvailable();
             if (python == null || !python.isRegistered()) {
                 throw error;

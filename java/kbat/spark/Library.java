@@ -30,7 +30,7 @@ final class Library {
     /**
      * Loads the library if it is not loaded.
      *
-     * @throws IllegalStateException if it can't be loaded here, with the same message for each call
+     * @throws UnsupportedOperationException if it can't be loaded here, with the same message for each call
      */
     static synchronized void load() {
         if (isLoaded) {
@@ -40,7 +40,7 @@ final class Library {
             failure = tryLoad();
         }
         if (failure != null) {
-            throw new IllegalStateException(failure);
+            throw new UnsupportedOperationException(failure);
         }
         isLoaded = true;
     }
