@@ -6,7 +6,7 @@ import platform
 import subprocess
 import sys
 import zipfile
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -16,6 +16,9 @@ from java_process import SOURCES
 from kafka_jars import find_java, pyspark_jar
 from kbat.spark import jvm
 from kbat.spark.source import KbatDataSource
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def load_library(directory: Path, *properties: str, prefix: tuple[str, ...] = ()) -> list[str]:
