@@ -95,6 +95,10 @@ docs: tools-docs $(VENV)/.made-docs $(LOCK) ## build the documentation, Python's
 	.ci/check-links site *.md
 	@echo "open site/index.html"
 
+.PHONY: man
+man: $(VENV)/.made-kbat ## write the man pages of the command kbat into target/man/man1
+	@$(BIN)/python -m kbat.cli.manual target/man/man1
+
 .PHONY: fuzz
 fuzz: ## fuzz one target for a minute; needs a nightly Rust and cargo-fuzz [TARGET=name] [FUZZ_TIME=60]
 	@cargo +nightly fuzz --version >/dev/null 2>&1 || { \
