@@ -47,6 +47,7 @@ COMMANDS = {
     "rewrite": Command("rewriting:rewrite", WRITE),
     "convert": Command("convert:convert", WRITE),
     "copy": Command("copy:copy", WRITE),
+    "import": Command("importing:import_records", WRITE),
 }
 
 

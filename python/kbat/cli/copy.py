@@ -89,8 +89,8 @@ def copy(  # noqa: PLR0913 - one per option
     range. Without a range, the segments keep their boundaries. A copy appears only after every batch of it was read
     again and was equal to the source.
 
-    Of a log directory, each partition becomes a directory in OUT. A time is looked up as a broker does: the range
-    begins and ends at an offset, and may contain older records if timestamps are not in order.
+    Of a log directory, each partition becomes a directory in OUT. A time becomes the offset that a broker returns for
+    it: a range may contain older records if timestamps are not in order.
 
     Examples: `kbat copy data backup --topic 'orders*'`,
     `kbat copy orders-0 may/orders-0 --start-time 2024-05-01T00:00:00Z --end-time 2024-06-01T00:00:00Z`

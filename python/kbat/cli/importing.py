@@ -1,0 +1,222 @@
+"""`kbat import`: records of JSON lines or Parquet files into partition directories."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO
+
+import typer
+
+from kbat.cli import output
+from kbat.cli.copies import refuse_existing, staged
+from kbat.cli.json_records import json_rows
+from kbat.cli.options import Json, OutArgument, Partitions, choice_option, number_option, size
+from kbat.cli.partition_writer import PartitionWriters, Place
+from kbat.cli.place import NothingToReadError
+from kbat.cli.progress import ProgressCallback, progress
+from kbat.cli.rewriting import Codec
+from kbat.cli.table import Column, write_table
+
+_PARQUET_MAGIC = b"PAR1"
+_STDIN = "-"
+# Lines between two reports of progress.
+_LINES = 1000
+_COLUMNS = [
+    Column("partition", left=True),
+    Column("start offset", rank=2),
+    Column("end offset", rank=1),
+    Column("records"),
+    Column("size"),
+]
+
+
+class InputFormat(StrEnum):
+    """Formats of the input."""
+
+    JSONL = "jsonl"
+    PARQUET = "parquet"
+
+
+def _existing_input(value: str) -> str:
+    if value != _STDIN and not Path(value).exists():
+        message = f"path {value!r} does not exist"
+        raise typer.BadParameter(message)
+    return value
+
+
+def import_records(  # noqa: PLR0913 - one per option
+    path: Annotated[
+        str,
+        typer.Argument(
+            metavar="INPUT",
+            parser=_existing_input,
+            help="JSON lines, a Parquet file, or a directory of Parquet files; - is the standard input.",
+        ),
+    ],
+    out: OutArgument,
+    *,
+    log_directory: Annotated[
+        bool,
+        typer.Option("--log-directory", help="Write each topic and partition of the input as a directory in OUT."),
+    ] = False,
+    topic: Annotated[
+        str | None,
+        typer.Option("--topic", metavar="NAME", parser=str, help="Import only this topic.", show_default=False),
+    ] = None,
+    partition: Partitions = None,
+    input_format: Annotated[
+        InputFormat | None,
+        choice_option(InputFormat, "--format", help="Format of INPUT. Default: by its content.", show_default=False),
+    ] = None,
+    compression: Annotated[Codec, choice_option(Codec, help="Codec of the batches.")] = Codec.NONE,
+    level: Annotated[
+        int | None, number_option(-131_072, largest=22, help="Level of that codec, as in Kafka: zstd -131072 to 22.")
+    ] = None,
+    batch_bytes: Annotated[
+        int, typer.Option(metavar="SIZE", parser=size, help="Bytes of a batch before compression.")
+    ] = 16_384,
+    segment_bytes: Annotated[
+        int, typer.Option(metavar="SIZE", parser=size, help="Largest size of a segment.")
+    ] = 1_073_741_824,
+    json: Json = False,
+) -> None:
+    """Write the records of `kbat cat` or `kbat export` into a new partition directory, with offsets and timestamps.
+
+    The offsets of a partition must rise; a record without one gets the next one. Records keep their timestamps with
+    their type, and their headers. Producers, transactions and the boundaries of batches are not part of the input:
+    batches are those that `kbat.LogWriter` would write, of message format 2. Records of message format 0, which have
+    the timestamp type null, are written in that format.
+
+    Examples: `kbat cat orders-0 | kbat import - copy/orders-0`, `kbat import orders.parquet orders-0`,
+    `kbat export data archive --partition-by topic,partition`, then `kbat import archive data2 --log-directory`
+
+    JSON: `path`, `out`, `format`, `records`, `partitions`: a list with `topic`, `partition`, `path`, `records`,
+    `start_offset`, `end_offset`, `segments` and `bytes`. The fields of the input are those of `kbat cat`; all except
+    `key` and `value` may be missing, and others have no effect.
+
+    Exit codes: 0; 1 for files that can't be read or written, and for an input without records; 2 for wrong arguments,
+    for a line or file that is not a record, and if OUT exists. Nothing is written unless everything can be written.
+    """
+    refuse_existing(out)
+    if batch_bytes < 1 or segment_bytes < 1:
+        message = "--batch-bytes and --segment-bytes must be 1 or more"
+        raise ValueError(message)
+    wanted = None if partition is None else set(partition)
+    found = input_format or _format_of(path)
+    unit = "files" if found is InputFormat.PARQUET else ""
+    with staged(out) as directory, progress("importing", unit) as callback:
+        writers = PartitionWriters(
+            directory,
+            is_log_directory=log_directory,
+            compression=compression.value,
+            level=level,
+            batch_size=batch_bytes,
+            segment_bytes=segment_bytes,
+        )
+
+        def is_wanted(place: Place) -> bool:
+            return (topic is None or place[0] == topic) and (wanted is None or place[1] in wanted)
+
+        if found is InputFormat.PARQUET:
+            _import_parquet(Path(path), writers, is_wanted, callback)
+        else:
+            _import_json(path, writers, is_wanted, callback)
+        rows = writers.close(out)
+        if not rows:
+            which = "" if topic is None and wanted is None else " of that topic and partition"
+            message = f"{_name(path)} contains no record{which}"
+            raise NothingToReadError(message)
+    total = sum(one["records"] for one in rows)
+    if json:
+        report = {"path": path, "out": str(out), "format": found.value, "records": total, "partitions": rows}
+        output.write_json(report)
+    else:
+        _show(f"{_name(path)} to {out}", rows)
+
+
+def _format_of(path: str) -> InputFormat:
+    if path == _STDIN:
+        return InputFormat.JSONL
+    place = Path(path)
+    if place.is_dir():
+        return InputFormat.PARQUET
+    with place.open("rb") as file:
+        return InputFormat.PARQUET if file.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC else InputFormat.JSONL
+
+
+def _name(path: str) -> str:
+    return "the standard input" if path == _STDIN else path
+
+
+def _import_json(
+    path: str, writers: PartitionWriters, is_wanted: Callable[[Place], bool], callback: ProgressCallback | None
+) -> None:
+    with _opened(path) as file:
+        size = 0 if path == _STDIN else Path(path).stat().st_size
+        for number, row in json_rows(file, _name(path)):
+            place = (row.topic, row.partition)
+            if not is_wanted(place):
+                continue
+            try:
+                writers.of(place, row.offset).append(row)
+            except (ValueError, TypeError) as error:
+                message = f"{_name(path)}, line {number}: {error}"
+                raise ValueError(message) from error
+            if callback is not None and size and number % _LINES == 0:
+                callback(file.tell(), size)
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[BinaryIO]:
+    if path == _STDIN:
+        yield sys.stdin.buffer
+        return
+    with Path(path).open("rb") as file:
+        yield file
+
+
+def _import_parquet(
+    path: Path, writers: PartitionWriters, is_wanted: Callable[[Place], bool], callback: ProgressCallback | None
+) -> None:
+    from kbat.cli import parquet_records as parquet  # noqa: PLC0415 - imports pyarrow
+
+    files = parquet.parquet_files(path)
+    if not files:
+        message = f"{path} contains no Parquet file"
+        raise ValueError(message)
+    for number, file in enumerate(files):
+        for piece in parquet.parquet_pieces(file, path):
+            place = (piece.topic, piece.partition)
+            if not is_wanted(place):
+                continue
+            try:
+                writer = writers.of(place, parquet.first_offset(piece))
+                if parquet.is_plain(piece.batch):
+                    writer.append_arrow(parquet.encodable(piece.batch))
+                else:
+                    for row in parquet.rows_of(piece):
+                        writer.append(row)
+            except (ValueError, TypeError) as error:
+                message = f"{file}: {error}"
+                raise ValueError(message) from error
+        if callback is not None:
+            callback(number + 1, len(files))
+
+
+def _show(title: str, rows: list[dict[str, Any]]) -> None:
+    cells = [
+        (
+            output.text(Path(one["path"]).name),
+            str(one["start_offset"]),
+            str(one["end_offset"]),
+            f"{one['records']:,}",
+            output.size_text(one["bytes"]),
+        )
+        for one in rows
+    ]
+    write_table(title, _COLUMNS, cells)
+    records, bytes_written = (sum(one[name] for one in rows) for name in ("records", "bytes"))
+    partitions = output.count_text(len(rows), "partition")
+    output.write_line(f"{partitions}, {output.count_text(records, 'record')}, {output.size_text(bytes_written)}")
