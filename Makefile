@@ -43,7 +43,7 @@ test: tools-test clippy check-python test-rust test-python ## check and test eve
 
 .PHONY: test-rust
 test-rust: $(LOCK) ## test the Rust crate
-	cargo test --features parquet,object-store,tiered
+	cargo test --features parquet,object-store,text,tiered
 
 .PHONY: test-python
 test-python: $(VENV)/.made-kbat ## test the Python package and the Spark data source
@@ -86,7 +86,7 @@ docs: tools-docs $(VENV)/.made-docs $(LOCK) ## build the documentation, Python's
 	rm -rf site target/doc
 	$(BIN)/python benches/python/chart.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
-	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --features parquet,object-store,tiered --quiet
+	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --features parquet,object-store,text,tiered --quiet
 	cp -R target/doc site/rust
 	.ci/check-links site
 	@echo "open site/index.html"

@@ -77,11 +77,12 @@
 //! - [`dump`](mod@dump): what `kafka-dump-log` prints.
 //! - [`store`]: names of files and directories.
 //! - [`partitioner`]: Kafka's default partitioner.
+//! - `text`: records as JSON lines, CSV and other text (feature `text`).
 //! - `tiered`: segments in remote storage (feature `tiered`).
 //!
 //! # Features
 //! `gzip`, `snappy`, `lz4`, `zstd` (all on by default): the codecs. `arrow`: columns. `parquet`: columns to Parquet
-//! files. `tiered`: segments in remote storage. `python`: the extension module; needs Python.
+//! files. `text`: records as text. `tiered`: segments in remote storage. `python`: the extension module; needs Python.
 //!
 //! # Out of scope
 //! kbat has no network code, no broker and no schema registry: keys and values are bytes.
@@ -116,6 +117,8 @@ mod python;
 pub mod repair;
 pub mod rewrite;
 pub mod store;
+#[cfg(feature = "text")]
+pub mod text;
 #[cfg(feature = "tiered")]
 pub mod tiered;
 // the notebook views do not need Python, and their tests run without it

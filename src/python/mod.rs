@@ -28,6 +28,7 @@ mod limits;
 mod location;
 mod log;
 mod log_directory;
+mod output;
 mod parquet;
 mod partition;
 mod partitioner;
@@ -46,6 +47,7 @@ mod scan_source;
 mod segment;
 mod segments;
 mod source;
+mod text;
 mod time;
 mod validate;
 mod writer;
@@ -78,6 +80,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     repair::register(module)?;
     rewrite::register(module)?;
     parquet::register(module)?;
+    text::register(module)?;
     writer::register(module)?;
     Ok(())
 }
