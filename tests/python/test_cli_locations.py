@@ -8,8 +8,10 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from typer.testing import CliRunner
@@ -19,6 +21,9 @@ from command_line import LOG, LOG_DIR, copy_of, environment, json_of, lines_of, 
 from kbat._core.files import discover
 from kbat.cli.app import app
 from partitions import Log
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 READERS = ("ls", "verify", "audit", "cat")
 WRITERS = ("recover", "salvage", "rebuild-indexes", "compact", "rewrite")
@@ -236,6 +241,24 @@ def test_partition_of_text_files_gets_no_command_that_would_not_help(tmp_path: P
     assert [command for command in json_of("verify", tmp_path / "good-0", exit_code=2)["next"] if "salvage" in command]
 
 
+def test_audit_of_a_log_without_a_readable_batch_fails(tmp_path: Path) -> None:
+    place = tmp_path / "noise-0"
+    place.mkdir()
+    (place / LOG).write_text(TEXT)
+    done = run("audit", place)
+    assert (done.exit_code, done.stdout) == (1, f"{place}: no batches\n")
+    reason = f"not a Kafka log segment: the file is a text file ({place / LOG})"
+    assert done.stderr == f"kbat: {reason}; 'kbat verify {place}' lists all corruption\n"
+    (place / LOG).write_bytes(bytes(range(1, 255)) * 40)
+    found = run("audit", place, "--json")
+    assert found.exit_code == 1
+    assert json.loads(found.stdout)["batches_skipped"] > 0
+    assert "no batch can be read" in found.stderr
+    # a log that a broker has just created may end inside its first batch
+    (place / LOG).write_bytes((LOG_DIR / "codec-lz4-0" / LOG).read_bytes()[:100])
+    assert run("audit", place).exit_code == 0
+
+
 @pytest.mark.parametrize("command", ["recover", "salvage"])
 def test_nothing_to_keep_is_a_wrong_argument(command: str, tmp_path: Path) -> None:
     place = tmp_path / "noise-0"
@@ -278,6 +301,63 @@ def test_ls_and_verify_show_what_is_wrong_in_a_directory_without_segments(tmp_pa
     assert "directory_name" in {one["kind"] for one in found["findings"]}
 
 
+@contextmanager
+def without_access(*places: Path) -> Iterator[None]:
+    """Run as a user who can't open some files and directories."""
+    for place in places:
+        place.chmod(0)
+    user = os.geteuid()
+    try:
+        if user == 0:
+            os.seteuid(65534)
+        yield
+    finally:
+        os.seteuid(user)
+        for place in places:
+            place.chmod(0o755)
+
+
+def test_ls_and_verify_continue_after_a_partition_that_can_not_be_read() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        root = Path(name)
+        root.chmod(0o755)
+        for topic in ("good-0", "hidden-0", "locked-0"):
+            copy_of("codec-lz4", root / topic)
+        (root / "lost-0").symlink_to(root / "not-mounted")
+        for command in READERS:  # imports what the other user may not
+            run(command, root / "good-0")
+        with without_access(root / "hidden-0", root / "locked-0" / LOG):
+            rows = {row["topic"]: row for row in json_of("ls", root, exit_code=1)["partitions"]}
+            shown = run("ls", root)
+            report = json_of("verify", root, exit_code=2)
+            others = [run(command, root) for command in ("cat", "audit")]
+        assert (rows["good"]["end_offset"], rows["good"]["error"]) == (220, None)
+        assert "Permission denied" in rows["locked"]["error"]
+        assert shown.stdout.index("good") < shown.stdout.index(f"(unreadable): {root / 'hidden-0'}")
+        unreadable = {one["path"] for one in report["findings"] if one["kind"] == "unreadable"}
+        assert unreadable == {str(root / "hidden-0"), str(root / "locked-0" / LOG), str(root / "lost-0")}
+        assert report["record_count"] == 220
+        for done in others:  # rows may not be missing without an error
+            assert (done.exit_code, done.stdout) == (1, "")
+            assert any(str(root / name) in done.stderr for name in ("hidden-0", "lost-0"))
+
+
+@pytest.mark.parametrize("command", READERS + WRITERS)
+def test_a_pipe_is_refused_with_what_to_do(command: str, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    done = run(command, pipe, *([] if command in READERS else [tmp_path / "out"]))
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "is a pipe or a device: copy it to a file" in " ".join(done.stderr.replace("│", "").split())
+
+
+@pytest.mark.parametrize("command", ["ls", "verify", "audit"])
+def test_commands_that_do_not_read_the_standard_input_say_so(command: str) -> None:
+    done = run(command, "-")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "only `kbat cat` reads the standard input" in " ".join(done.stderr.replace("│", "").split())
+
+
 @pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="counts bytes as Linux does")
 @pytest.mark.parametrize("command", ["ls", "verify"])
 def test_the_holes_of_a_sparse_segment_are_not_read(command: str, tmp_path: Path) -> None:
@@ -286,6 +366,8 @@ def test_the_holes_of_a_sparse_segment_are_not_read(command: str, tmp_path: Path
     os.truncate(place / LOG, 2 << 30)
     script = """
 import sys
+import tempfile
+from contextlib import contextmanager
 from kbat._core.files import discover
 from kbat.cli.app import app
 try:

@@ -1,4 +1,16 @@
-"""All commands, and the options of `kbat` itself."""
+"""All commands, and the options of `kbat` itself.
+
+To add a command:
+
+1. Write its function in a module of this package. Its parameters are the arguments and options (see `options.py`), and
+   its docstring is the help, with an example, the JSON fields and the exit codes.
+2. Add a row to `COMMANDS`: the name that users type, `module:function`, and a panel, the heading under which
+   `kbat --help` lists it.
+
+`guarded` turns the errors of every command into one line and an exit code, and adds the option `--debug`. A command
+module is imported only if its command runs. What it imports itself decides how fast it starts: import PyArrow and
+rich inside the functions that use them, after the arguments were checked.
+"""
 
 from typing import Annotated
 
@@ -6,34 +18,40 @@ import typer
 
 import kbat
 from kbat.cli import output
-from kbat.cli.audit import audit
-from kbat.cli.cat import cat
-from kbat.cli.dump import dump
-from kbat.cli.guard import WRONG_ARGUMENT, guarded
-from kbat.cli.ls import ls
-from kbat.cli.repair import rebuild_indexes, recover, salvage
-from kbat.cli.rewriting import compact, rewrite
-from kbat.cli.verify import verify
+from kbat.cli.guard import WRONG_ARGUMENT, Debug, set_debug
+from kbat.cli.lazy import Command, LazyGroup
+
+READ = "Read"
+CHECK = "Check and repair"
+WRITE = "Write a copy"
+
+COMMANDS = {
+    "ls": Command("ls:ls", READ),
+    "cat": Command("cat:cat", READ, at_damage=", --on-corrupt skip continues after it"),
+    "dump": Command("dump:dump", READ),
+    "audit": Command("audit:audit", READ),
+    # 1 means warnings there
+    "verify": Command("verify:verify", CHECK, failed=WRONG_ARGUMENT),
+    "recover": Command("repair:recover", CHECK),
+    "salvage": Command("repair:salvage", CHECK),
+    "rebuild-indexes": Command("repair:rebuild_indexes", CHECK),
+    "compact": Command("rewriting:compact", WRITE),
+    "rewrite": Command("rewriting:rewrite", WRITE),
+}
+
+
+class _Kbat(LazyGroup):
+    table = COMMANDS
+
 
 app = typer.Typer(
     name="kbat",
+    cls=_Kbat,
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-app.command()(guarded(ls))
-# 1 means warnings there
-app.command()(guarded(verify, failed=WRONG_ARGUMENT))
-app.command()(guarded(recover))
-app.command()(guarded(salvage))
-app.command("rebuild-indexes")(guarded(rebuild_indexes))
-app.command()(guarded(audit))
-app.command()(guarded(cat, at_damage=", --on-corrupt skip continues after it"))
-app.command()(guarded(dump))
-app.command()(guarded(compact))
-app.command()(guarded(rewrite))
 
 
 def _version(is_set: bool) -> None:  # noqa: FBT001 - typer calls it
@@ -48,6 +66,7 @@ def kbat_command(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
+    debug: Debug = False,
 ) -> None:
     """Read, verify and repair Kafka's log segments without a broker.
 
@@ -62,3 +81,4 @@ def kbat_command(
     `verify` exits with 1 for warnings and with 2 for errors. The help of each command lists its own exit codes.
     """
     del version
+    set_debug(is_set=debug)

@@ -8,6 +8,7 @@ import typer
 
 import kbat
 from kbat.cli import output
+from kbat.cli.guard import FailedError
 from kbat.cli.location import Location
 from kbat.cli.options import (
     EncryptionKeys,
@@ -21,7 +22,7 @@ from kbat.cli.options import (
     Wide,
     selection,
 )
-from kbat.cli.place import locate, quiet
+from kbat.cli.place import foreign, locate, quiet, repairable, word
 from kbat.cli.progress import ProgressCallback, progress
 from kbat.cli.table import Column, write_table
 
@@ -139,8 +140,8 @@ def audit(  # noqa: PLR0913 - options
     `bytes`, `mean_batch_bytes`, `records_per_batch`, `uncounted_batches` and `uncounted_bytes` (of batches without a
     record count), `share` (of bytes, 0 to 1); `batches_skipped` and `bytes_lost` (of corrupt batches).
 
-    Exit codes: 0; 1 for files that can't be read and for an empty directory; 2 for wrong arguments and for a PATH that
-    is not a log.
+    Exit codes: 0; 1 if no batch can be read, for files that can't be read and for an empty directory; 2 for wrong
+    arguments and for a PATH that is not a log.
     """
     keys = _keys(by)
     chosen = selection(topic, partition, replicas)
@@ -159,7 +160,13 @@ def audit(  # noqa: PLR0913 - options
         )
     with progress("reading headers") as callback:
         groups = _group(scan, keys, callback, sum(segment.size for segment in segments))
-    _report(paths, keys, groups, scan.stats, as_json=json, wide=wide)
+    stats = scan.stats
+    lost = (stats.batches_skipped, stats.bytes_lost) if stats is not None else (0, 0)
+    _report(paths, keys, groups, lost, as_json=json, wide=wide)
+    if lost[0] and not groups:
+        raise FailedError(_nothing_counted(paths, segments))
+    if any(lost):
+        output.note(f"kbat: not counted: {_corruption(*lost)}; 'kbat verify' lists it")
 
 
 def _keys(by: list[str] | None) -> list[str]:
@@ -172,12 +179,11 @@ def _report(  # noqa: PLR0913 - the answer and how to show it
     paths: Sequence[Location],
     keys: list[str],
     groups: _Found,
-    stats: kbat.ScanStats | None,
+    lost: tuple[int, int],
     *,
     as_json: bool,
     wide: bool,
 ) -> None:
-    lost = (stats.batches_skipped, stats.bytes_lost) if stats is not None else (0, 0)
     total = _Sums()
     for sums in groups.values():
         total.add(sums)
@@ -197,8 +203,12 @@ def _report(  # noqa: PLR0913 - the answer and how to show it
         )
     else:
         _show(", ".join(map(str, paths)), keys, ordered, total, wide=wide)
-    if any(lost):
-        output.note(f"kbat: not counted: {_corruption(*lost)}; 'kbat verify' lists it")
+
+
+def _nothing_counted(paths: Sequence[Location], segments: Sequence[kbat.SegmentFile]) -> str:
+    first = paths[0].at(next(segment.path for segment in segments if segment.size))
+    reason = foreign(first) or "no batch can be read"
+    return f"{reason}; 'kbat verify {word(repairable(first))}{first.again}' lists all corruption"
 
 
 def _corruption(count: int, lost_bytes: int) -> str:

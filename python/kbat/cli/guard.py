@@ -1,11 +1,12 @@
 """How a command fails: one line with the location and the next step, and an exit code."""
 
 import functools
+import inspect
 import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, NoReturn, ParamSpec
+from typing import Annotated, Any, NoReturn, ParamSpec
 
 import typer
 
@@ -20,6 +21,17 @@ FAILED = 1
 WRONG_ARGUMENT = 2
 INTERRUPTED = 130
 BROKEN_PIPE = 141
+# Words of errors about files of another format.
+_NOT_A_SEGMENT = "not a Kafka log segment"
+
+Debug = Annotated[bool, typer.Option("--debug", help="Also show the details of an error, for a bug report.")]
+_debugging = False
+
+
+def set_debug(*, is_set: bool) -> None:
+    """Set whether the commands that run from now on show the details of errors, also without their own option."""
+    global _debugging  # noqa: PLW0603 - the option of `kbat` itself belongs to the process
+    _debugging = is_set
 
 
 class FailedError(Exception):
@@ -37,6 +49,7 @@ def guarded(command: Callable[P, None], *, failed: int = FAILED, at_damage: str 
 
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        debug = bool(kwargs.pop("debug", False)) or _debugging
         try:
             command(*args, **kwargs)
             sys.stdout.flush()
@@ -45,19 +58,39 @@ def guarded(command: Callable[P, None], *, failed: int = FAILED, at_damage: str 
             raise typer.Exit(BROKEN_PIPE) from None
         except KeyboardInterrupt:
             _fail("interrupted", INTERRUPTED)
-        except ModuleNotFoundError as error:
-            _fail(f"{error}: pip install 'kbat[cli]'", WRONG_ARGUMENT)
-        except NothingToReadError as error:
-            _fail(f"warning: {error}", FAILED)
-        except (kbat.KbatError, OSError, FailedError) as error:
-            _fail(_without_secrets(f"{error}{_what_next(error, kwargs, at_damage)}", kwargs), failed)
-        except (ValueError, OverflowError) as error:
-            _fail(_without_secrets(str(error), kwargs), WRONG_ARGUMENT)
+        except (typer.Exit, typer.Abort, typer.BadParameter, SystemExit, GeneratorExit):
+            raise
+        except BaseException as error:  # noqa: BLE001 - whatever it is, users see one line
+            message, exit_code = _judged(error, kwargs, failed, at_damage)
+            _fail(message, exit_code, _details(error, kwargs) if debug else "")
 
+    signature = inspect.signature(command, eval_str=True)
+    option = inspect.Parameter("debug", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Debug)
+    # the signature from which typer makes options
+    vars(run)["__signature__"] = signature.replace(parameters=[*signature.parameters.values(), option])
     return run
 
 
-def _fail(message: str, exit_code: int) -> NoReturn:
+def _judged(error: BaseException, arguments: dict[str, Any], failed: int, at_damage: str) -> tuple[str, int]:
+    """Return the line about an error, and the exit code."""
+    match error:
+        case ModuleNotFoundError():
+            return f"{error}: pip install 'kbat[cli]'", WRONG_ARGUMENT
+        case NothingToReadError():
+            return f"warning: {error}", FAILED
+        case kbat.KbatError() | OSError() | FailedError():
+            message, exit_code = f"{error}{_what_next(error, arguments, at_damage)}", failed
+        case ValueError() | OverflowError():
+            message, exit_code = str(error), WRONG_ARGUMENT
+        case MemoryError():
+            message, exit_code = "out of memory; read less at once, such as one partition", failed
+        case _:
+            message = f"internal error: {type(error).__name__}: {error}; --debug shows the details for a bug report"
+            exit_code = failed
+    return _without_secrets(message, arguments), exit_code
+
+
+def _fail(message: str, exit_code: int, details: str = "") -> NoReturn:
     try:
         # keep the order of the output if both outputs are the same file
         sys.stdout.flush()
@@ -65,10 +98,22 @@ def _fail(message: str, exit_code: int) -> NoReturn:
         # the second Ctrl-C, while the reader of the pipe pauses
         _close_output()
     output.note(f"kbat: {message}")
+    sys.stderr.write(details)
     raise typer.Exit(exit_code)
 
 
-def _what_next(error: Exception, arguments: dict[str, Any], at_damage: str) -> str:
+def _details(error: BaseException, arguments: dict[str, Any]) -> str:
+    """Return the attributes of an error and its traceback, as lines."""
+    import platform  # noqa: PLC0415 - slow, and only needed here
+    import traceback  # noqa: PLC0415
+
+    about = [f"{name}: {value}" for name, value in vars(error).items() if value is not None]
+    version = f"kbat {kbat.__version__}, Python {platform.python_version()}, {platform.platform()}"
+    lines = [*about, version, "".join(traceback.format_exception(error)).rstrip()]
+    return _without_secrets("\n".join(lines), arguments) + "\n"
+
+
+def _what_next(error: BaseException, arguments: dict[str, Any], at_damage: str) -> str:
     """Return the end of an error's line: what to do."""
     paths = _locations(arguments)
     path = paths[0]
@@ -79,7 +124,8 @@ def _what_next(error: Exception, arguments: dict[str, Any], at_damage: str) -> s
     advice = ""
     match error:
         case kbat.KbatError() if place is not None and (reason := foreign(damaged)):
-            advice = reason
+            # errors of scans include it
+            advice = "" if _NOT_A_SEGMENT in str(error) else reason
         case kbat.LimitError():
             advice = "raise it in Python, with limits=kbat.Limits(...)"
         case kbat.KbatError() if str(damaged) == "-":

@@ -85,7 +85,7 @@ def ls(  # noqa: PLR0913 - options
             if _list_partitions(path, _directory(path, chosen), as_json=json, wide=wide):
                 return
         raise
-    except PermissionError as error:
+    except OSError as error:
         # one partition that can't be read does not hide the others
         if str(error.filename) == str(path) or not (path.is_local and path.is_dir):
             raise

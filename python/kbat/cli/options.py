@@ -134,6 +134,11 @@ def existing(value: str) -> Location:
         raise typer.BadParameter(str(error)) from None
     if not (location.is_url or location.is_local or is_presented(location)):
         message = f"path {str(value)!r} does not exist"
+        if location == STDIN:
+            message = "only `kbat cat` reads the standard input (-): write it to a file first"
+        raise typer.BadParameter(message)
+    if location.is_local and not (location.is_file or location.is_dir):
+        message = f"{str(value)!r} is a pipe or a device: copy it to a file; for the standard input, `kbat cat -` works"
         raise typer.BadParameter(message)
     return location
 

@@ -7,12 +7,15 @@ UTC; JSON has sizes in bytes and timestamps in milliseconds since the epoch.
 import datetime as dt
 import functools
 import json
+import os
 import re
+import shutil
 import sys
 from collections.abc import Iterable
-from typing import NoReturn
+from typing import TYPE_CHECKING, TextIO
 
-from rich.console import Console
+if TYPE_CHECKING:
+    from rich.console import Console
 
 #: What Kafka stores for a record without a timestamp.
 NO_TIMESTAMP = -1
@@ -20,6 +23,9 @@ NO_TIMESTAMP = -1
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 # Columns of a table that goes to a file or a pipe: nothing is hidden or shortened there.
 _PIPE_WIDTH = 10_000
+# Codes of ECMA-48; those from 30 on are colors, which NO_COLOR switches off.
+_STYLES = {"bold": [1], "dim": [2], "red": [1, 31], "yellow": [33]}
+_FIRST_COLOR = 30
 _UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB")
 _UNIT = 1024
 # Messages of the package name Python's functions and arguments.
@@ -43,18 +49,27 @@ def _option(name: str, value: str) -> str:
     return f"--{name.replace('_', '-')} {value}"
 
 
-class _Console(Console):
-    """A console that raises an error for a broken pipe, for the command to handle."""
+def console(*, stderr: bool = False) -> "Console":
+    """Return a console of rich on the current standard output or error. The import takes as long as a short command."""
+    from rich.console import Console  # noqa: PLC0415
 
-    def on_broken_pipe(self) -> NoReturn:
-        raise BrokenPipeError
-
-
-def console(*, stderr: bool = False) -> Console:
-    """Return a console on the current standard output or error."""
     stream = sys.stderr if stderr else sys.stdout
-    width = None if stream.isatty() else _PIPE_WIDTH
-    return _Console(stderr=stderr, width=width, highlight=False, soft_wrap=True)
+    return Console(stderr=stderr, width=output_width(stream), highlight=False, soft_wrap=True)
+
+
+def output_width(stream: TextIO) -> int:
+    """Return the number of columns of an output: a terminal's, or enough for every table."""
+    return shutil.get_terminal_size().columns if stream.isatty() else _PIPE_WIDTH
+
+
+def styled(text: str, style: str) -> str:
+    """Return text in bold or another style of `_STYLES`, if the standard output is a terminal that shows it."""
+    if not sys.stdout.isatty() or os.environ.get("TERM") in {None, "", "dumb", "unknown"}:
+        return text
+    codes = _STYLES[style]
+    if os.environ.get("NO_COLOR"):
+        codes = [code for code in codes if code < _FIRST_COLOR]
+    return f"\x1b[{';'.join(map(str, codes))}m{text}\x1b[0m" if codes else text
 
 
 def write_line(text: str) -> None:
@@ -76,7 +91,7 @@ def write_json(value: object) -> None:
 def note(text: str) -> None:
     """Write a line to the standard error, in the words of a shell, after everything printed before."""
     sys.stdout.flush()
-    sys.stderr.write(f"{in_shell(' '.join(text.split()))}\n")
+    sys.stderr.write(f"{escaped(in_shell(' '.join(text.split())))}\n")
 
 
 def in_shell(message: str) -> str:
@@ -93,13 +108,24 @@ def count_text(count: int, singular: str, plural: str | None = None) -> str:
 
 def size_text(size: float) -> str:
     """Return a size in bytes, KiB, MiB or larger units."""
-    if size < _UNIT:
-        return f"{size:.0f} B"
+    amount, unit = _in_unit(size, size)
+    return f"{amount} {unit}"
+
+
+def sizes_text(part: float, whole: float) -> str:
+    """Return a size and the whole that it is part of, in the same unit: `1.5/20.0 MiB`."""
+    return f"{_in_unit(part, whole)[0]}/{size_text(whole)}"
+
+
+def _in_unit(size: float, whole: float) -> tuple[str, str]:
+    """Return a size in the unit that suits another one, and the unit."""
+    if whole < _UNIT:
+        return f"{size:.0f}", "B"
     for unit in _UNITS:
-        size /= _UNIT
-        if size < _UNIT or unit == _UNITS[-1]:
+        size, whole = size / _UNIT, whole / _UNIT
+        if whole < _UNIT or unit == _UNITS[-1]:
             break
-    return f"{size:,.1f} {unit}"
+    return f"{size:,.1f}", unit
 
 
 def time_text(timestamp: int | None) -> str:
@@ -123,7 +149,11 @@ def text(value: object) -> str:
     """Return a value on one line that is safe on a terminal: null as a dash, unprintable characters escaped."""
     if value is None:
         return "-"
-    shown = f"{value:,}" if isinstance(value, int) else str(value)
+    return escaped(f"{value:,}" if isinstance(value, int) else str(value))
+
+
+def escaped(shown: str) -> str:
+    """Return text with escapes for the characters that could change a terminal."""
     if shown.isprintable():
         return shown
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in shown)

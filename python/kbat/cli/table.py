@@ -1,12 +1,10 @@
 """Tables that fit a narrow terminal: less important columns are hidden first, then long names are shortened."""
 
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from rich.cells import cell_len
-from rich.text import Text
-
-from kbat.cli.output import console, text, write_line
+from kbat.cli.output import output_width, styled, text, write_line
 
 # Between the columns of a table.
 _GAP = "  "
@@ -32,12 +30,12 @@ def write_table(title: str, columns: Sequence[Column], rows: Iterable[Sequence[s
     """Write a table. On a terminal it has the terminal's width, unless `wide` is set."""
     # a table of rich takes a second for 3000 rows
     body = [tuple(row) for row in rows]
-    shown = console()
-    indexes, heads, widths = _layout(columns, body, None if wide else shown.width)
+    limit = output_width(sys.stdout)
+    indexes, heads, widths = _layout(columns, body, None if wide else limit)
     write_line(f"{text(title)}\n")
     for head in heads:
-        shown.print(Text(_line(head, columns, indexes, widths), style="bold"))
-    write_line("─" * min(_width(widths), shown.width))
+        write_line(styled(_line(head, columns, indexes, widths), "bold"))
+    write_line("─" * min(_width(widths), limit))
     for row in body:
         cells = (_shortened(row[index], width) for index, width in zip(indexes, widths, strict=True))
         write_line(_line(list(cells), columns, indexes, widths))
@@ -75,7 +73,7 @@ def _measured(
     """Return the lines of the names of some columns, and the widths of the columns."""
     names = [_head(columns[index].name, lines) for index in indexes]
     widths = [
-        max([*map(cell_len, name), *(cell_len(row[index]) for row in body)])
+        max([*map(_cell_len, name), *(_cell_len(row[index]) for row in body)])
         for index, name in zip(indexes, names, strict=True)
     ]
     return [list(line) for line in zip(*names, strict=True) if any(line)], widths
@@ -99,25 +97,34 @@ def _head(name: str, lines: int) -> list[str]:
     if lines == 1:
         return [name]
     splits = [(" ".join(words[:at]), " ".join(words[at:])) for at in range(len(words))]
-    return list(min(splits, key=lambda two: max(map(cell_len, two))))
+    return list(min(splits, key=lambda two: max(map(_cell_len, two))))
 
 
 def _line(cells: Sequence[str], columns: Sequence[Column], indexes: list[int], widths: list[int]) -> str:
     padded = []
     for cell, index, width in zip(cells, indexes, widths, strict=True):
-        space = " " * (width - cell_len(cell))
+        space = " " * (width - _cell_len(cell))
         padded.append(cell + space if columns[index].left else space + cell)
     return _GAP.join(padded).rstrip()
 
 
 def _shortened(cell: str, width: int) -> str:
     """Take characters from the middle of a cell that is too long."""
-    if cell_len(cell) <= width:
+    if _cell_len(cell) <= width:
         return cell
     start, end = cell[: len(cell) // 2], cell[len(cell) // 2 :]
-    while cell_len(start) + cell_len(end) + len(_ELLIPSIS) > width:
-        if cell_len(start) > cell_len(end):
+    while _cell_len(start) + _cell_len(end) + len(_ELLIPSIS) > width:
+        if _cell_len(start) > _cell_len(end):
             start = start[:-1]
         else:
             end = end[1:]
     return f"{start}{_ELLIPSIS}{end}"
+
+
+def _cell_len(text: str) -> int:
+    """Return the columns of a terminal that some text takes."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len  # noqa: PLC0415 - few names need it
+
+    return cell_len(text)

@@ -6,7 +6,6 @@ from enum import Enum, auto
 from typing import Annotated
 
 import typer
-from rich.text import Text
 
 import kbat
 from kbat.cli import output
@@ -24,7 +23,7 @@ from kbat.cli.place import CHECKPOINT, NothingToReadError, foreign, foreign_dire
 from kbat.cli.progress import progress
 
 _ORDER = ("error", "warning", "info")
-_STYLES = {"error": "bold red", "warning": "yellow", "info": "dim"}
+_STYLES = {"error": "red", "warning": "yellow", "info": "dim"}
 _INDEXES = {".index", ".timeindex", ".txnindex", ".snapshot"}
 # A broker deletes such files, ignores them, or does not start until they are moved.
 _NO_HELP = {"orphan_index", "snapshot_beyond_end", "file_name", "directory_name"}
@@ -76,7 +75,7 @@ def verify(  # noqa: PLR0913 - options
         warnings = locate([path], **chosen).warnings
     except NothingToReadError as error:
         nothing = error
-    except PermissionError as error:
+    except OSError as error:
         # the report has a finding for a file or partition that can't be read
         if str(error.filename) == str(path) or not path.is_local:
             raise
@@ -176,12 +175,11 @@ def _help_for(finding: kbat.Finding, path: Location, report: kbat.Report) -> _He
 
 
 def _show(path: Location, report: kbat.Report, commands: dict[str, str], *, show_all: bool) -> None:
-    console = output.console()
     seen: Counter[tuple[str, str]] = Counter()
     for finding in sorted(report.findings, key=lambda one: _ORDER.index(one.severity)):
         seen[finding.path, finding.kind] += 1
         if show_all or seen[finding.path, finding.kind] <= _SHOWN:
-            console.print(_line(finding, message_of(finding, path, report)))
+            output.write_line(_line(finding, message_of(finding, path, report)))
     hidden = report.omitted_count + (0 if show_all else sum(max(0, count - _SHOWN) for count in seen.values()))
     if hidden:
         more = "" if show_all else "; --all shows more"
@@ -204,11 +202,11 @@ def _show(path: Location, report: kbat.Report, commands: dict[str, str], *, show
             output.write_line(f"  {command:{width}}  # {purpose}")
 
 
-def _line(finding: kbat.Finding, message: str) -> Text:
+def _line(finding: kbat.Finding, message: str) -> str:
     place = output.text(finding.path)
     if finding.position is not None:
         place += f", byte {finding.position}"
     if finding.offset is not None:
         place += f", offset {finding.offset}"
-    name = (f"{finding.severity}: {finding.kind}", _STYLES[finding.severity])
-    return Text.assemble(name, f": {place}: {output.text(message)}")
+    name = output.styled(f"{finding.severity}: {finding.kind}", _STYLES[finding.severity])
+    return f"{name}: {place}: {output.text(message)}"

@@ -1,0 +1,149 @@
+"""The group of all commands: imports the module of a command only when the command is invoked or its help is shown."""
+
+import functools
+import importlib
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import typer
+import typer.main
+from typer.core import TyperCommand, TyperGroup
+
+from kbat.cli import output
+from kbat.cli.guard import FAILED, INTERRUPTED, WRONG_ARGUMENT, guarded
+
+# The base class of errors about arguments; releases of typer have it in different modules.
+_UsageError: Any = typer.BadParameter.__mro__[1]
+
+# Parsers of parameters that do not have their own.
+_PARSERS: dict[Any, Callable[[Any], Any]] = {str: str, list[str]: str, bool: bool}
+
+
+class _Conversion:
+    """What typer calls to convert the text of a parameter: the parameter's own parser, or none."""
+
+    def __init__(self, parser: Callable[[Any], Any], *, is_list: bool) -> None:
+        self._parser = parser
+        self._is_list = is_list
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:  # noqa: ANN401 - typer calls it
+        del param, ctx
+        if self._is_list:
+            return [self._parser(one) for one in value or ()]
+        return None if value is None else self._parser(value)
+
+
+class _Quick:
+    """A command whose parameters are converted by their own parsers, and text and flags without typer.
+
+    Newer releases of typer convert with pydantic, whose import takes longer than `kbat ls`. Older ones do not have the
+    method that is replaced.
+    """
+
+    def get_params(self, ctx: Any) -> list[Any]:  # noqa: ANN401 - typer does not export the class
+        found: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for parameter in found:
+            described = getattr(parameter, "type_descriptor", None)
+            if described is None or not hasattr(parameter, "get_runtime_param"):
+                continue
+            parser = described.parameter_info.parser or _PARSERS.get(described.annotation)
+            if parser is not None:
+                parameter.get_runtime_param = functools.partial(_Conversion, parser, is_list=described.is_list)
+        return found
+
+
+class _QuickCommand(_Quick, TyperCommand):
+    pass
+
+
+@dataclass(frozen=True)
+class Command:
+    """Location of a command's function, and how it is run.
+
+    Args:
+        function: Module below `kbat.cli` and the function in it, such as `repair:recover`.
+        panel: Heading in the list of commands.
+        failed: As for `guarded`.
+        at_damage: As for `guarded`.
+        hidden: Whether the list of commands omits it.
+    """
+
+    function: str
+    panel: str
+    failed: int = FAILED
+    at_damage: str = ""
+    hidden: bool = False
+
+    def load(self, name: str) -> Any:  # noqa: ANN401 - typer does not export the class
+        """Import the function and return it as a command."""
+        module, _, function = self.function.partition(":")
+        found = getattr(importlib.import_module(f"kbat.cli.{module}"), function)
+        alone = typer.Typer(rich_markup_mode="markdown", add_completion=False, pretty_exceptions_enable=False)
+        run = guarded(found, failed=self.failed, at_damage=self.at_damage)
+        alone.command(name, cls=_QuickCommand, hidden=self.hidden, rich_help_panel=self.panel)(run)
+        return typer.main.get_command(alone)
+
+
+class _Commands(Mapping[str, Any]):
+    """The commands of a table by name. Only a command that is read is imported."""
+
+    def __init__(self, table: Mapping[str, Command]) -> None:
+        self._table = table
+        self._loaded: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:  # noqa: ANN401 - as above
+        if name not in self._loaded:
+            self._loaded[name] = self._table[name].load(name)
+        return self._loaded[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._table
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._table)
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+
+class LazyGroup(_Quick, TyperGroup):
+    """A group with the commands of a table, whose errors about arguments are one line."""
+
+    table: Mapping[str, Command]
+
+    def __init__(self, **attributes: Any) -> None:  # noqa: ANN401 - typer's own
+        super().__init__(**attributes)
+        commands: Any = _Commands(self.table)
+        self.commands = commands
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401 - typer does not export the class
+        """Return the names of all commands without importing them."""
+        del ctx
+        return list(self.table)
+
+    def main(self, args: Sequence[str] | None = None, *, standalone_mode: bool = True, **extra: Any) -> Any:  # type: ignore[override]  # noqa: ANN401 - as above
+        """Run the command line."""
+        if not standalone_mode:
+            return super().main(args, standalone_mode=False, **extra)
+        try:
+            sys.exit(super().main(args, standalone_mode=False, **extra))
+        except _UsageError as error:
+            _refuse(error)
+        except ModuleNotFoundError as error:
+            output.note(f"kbat: {error}: pip install 'kbat[cli]'")
+            sys.exit(WRONG_ARGUMENT)
+        except typer.Abort:
+            sys.exit(INTERRUPTED)
+
+
+def _refuse(error: Any) -> NoReturn:  # noqa: ANN401 - as above
+    """Show what is wrong with the arguments; the help if there are none."""
+    if type(error).__name__ == "NoArgsIsHelpError":
+        typer.echo(error.ctx.get_help())
+    else:
+        message = error.format_message().rstrip(".")
+        command = error.ctx.command_path if error.ctx else "kbat"
+        output.note(f"kbat: {message[:1].lower()}{message[1:]}; '{command} --help' lists the arguments and options")
+    sys.exit(error.exit_code)

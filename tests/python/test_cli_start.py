@@ -1,0 +1,62 @@
+"""How the command `kbat` starts: with the packages that a command needs, and no others."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from command_line import LOG_DIR, environment, run
+from kbat.cli.app import COMMANDS
+
+# Their imports take longer than the rest of a short command.
+SLOW = {"rich", "pydantic", "pyarrow", "numpy", "pandas", "polars", "pygments"}
+SCRIPT = """
+import atexit, sys
+from kbat.cli import main
+slow = set(sys.argv.pop().split(","))
+atexit.register(lambda: sys.stderr.write(" ".join(slow & set(sys.modules))))
+main()
+"""
+
+
+def imported(*arguments: object) -> set[str]:
+    """The slow packages that a command has imported."""
+    command = [sys.executable, "-c", SCRIPT, *map(str, arguments), ",".join(SLOW)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment())  # noqa: S603 - its own script
+    return set(done.stderr.split())
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--version",),
+        ("ls", LOG_DIR),
+        ("ls", LOG_DIR, "--json"),
+        ("verify", LOG_DIR / "codec-lz4-0"),
+        ("recover", LOG_DIR / "codec-lz4-0", "--dry-run"),
+        ("dump", LOG_DIR / "codec-lz4-0" / "00000000000000000000.log"),
+    ],
+    ids=lambda arguments: " ".join(map(str, arguments)) if isinstance(arguments, tuple) else "",
+)
+def test_short_commands_import_no_slow_package(arguments: tuple[object, ...]) -> None:
+    assert imported(*arguments) == set()
+
+
+def test_a_command_imports_no_other_command() -> None:
+    script = (
+        "import sys; from typer.testing import CliRunner; from kbat.cli.app import COMMANDS, app;"
+        f"done = CliRunner().invoke(app, ['ls', {str(LOG_DIR)!r}]); assert done.exit_code == 0, done.output;"
+        "names = {one.function.split(':')[0] for one in COMMANDS.values()};"
+        "print(*sorted(name for name in names if f'kbat.cli.{name}' in sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=environment())  # noqa: S603 - its own script
+    assert done.stdout == "ls\n"
+
+
+def test_help_lists_every_command_under_its_heading() -> None:
+    text = run("--help").stdout
+    for name, command in COMMANDS.items():
+        assert (f" {name} " in text) != command.hidden
+        assert f"─ {command.panel} ─" in text
