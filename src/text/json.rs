@@ -122,7 +122,7 @@ fn optional_int(out: &mut Vec<u8>, value: Option<i64>) {
     }
 }
 
-/// A string. For a terminal, what is not printable is escaped too.
+/// A string. For a terminal, characters that it does not show are escaped too.
 #[inline]
 fn string(out: &mut Vec<u8>, text: &str, is_terminal: bool) {
     out.push(b'"');

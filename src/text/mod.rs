@@ -1,7 +1,8 @@
 //! Records as text for a terminal, a pipe or a file (feature `text`): JSON lines, CSV, lines for people, raw values, or
 //! a format string like that of `kcat`.
 //!
-//! Records are formatted where they are decoded, into one buffer of bytes. A batch is written completely or not at all.
+//! Records are formatted as soon as they are decoded, into one buffer of bytes. A batch is written completely or not at
+//! all.
 //!
 //! ```
 //! # fn main() -> kbat::Result<()> {

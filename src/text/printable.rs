@@ -4,12 +4,12 @@ use std::io::Write;
 
 use crate::dump::sink::push;
 
-/// Appends text on one line, with Python's escapes for what is not printable.
+/// Appends text on one line, with Python's escapes for characters that are not printable.
 pub(super) fn one_line(out: &mut Vec<u8>, text: &str) {
     escaped(out, text, |_| false);
 }
 
-/// Appends text with its line ends and tabs, and Python's escapes for what else is not printable.
+/// Appends text with its line ends and tabs, and Python's escapes for other characters that are not printable.
 fn lines(out: &mut Vec<u8>, text: &str) {
     escaped(out, text, |char| matches!(char, '\n' | '\t'));
 }
