@@ -10,19 +10,25 @@ import typer
 import kbat
 from kbat.cli import output
 from kbat.cli.location import Location
+from kbat.cli.losses import note_losses
 from kbat.cli.options import (
     STDIN,
     EncryptionKeys,
+    EndOffset,
+    EndTime,
+    OnCorrupt,
+    OnCorruptOption,
     Partitions,
     PathsOrStdin,
     Replicas,
     ReplicasOption,
+    StartOffset,
+    StartTime,
     StorageOptions,
     Topics,
     choice_option,
     number_option,
     selection,
-    time,
 )
 from kbat.cli.place import NothingToReadError, foreign_bytes, locate, quiet
 
@@ -36,38 +42,20 @@ class Isolation(StrEnum):
     READ_COMMITTED = "read_committed"
 
 
-class OnCorrupt(StrEnum):
-    """What to do at corruption."""
-
-    FAIL = "fail"
-    SKIP = "skip"
-    REPORT = "report"
-
-
 def cat(  # noqa: PLR0913 - the options of kbat.scan
     paths: PathsOrStdin,
     *,
     topic: Topics = None,
     partition: Partitions = None,
-    start_offset: Annotated[int | None, number_option(0, help="First offset to print.")] = None,
-    end_offset: Annotated[int | None, number_option(0, help="Offset to stop before.")] = None,
-    start_time: Annotated[
-        int | None, typer.Option(metavar="TIME", parser=time, help="Print records with this timestamp or a later one.")
-    ] = None,
-    end_time: Annotated[
-        int | None, typer.Option(metavar="TIME", parser=time, help="Print records with an earlier timestamp than this.")
-    ] = None,
+    start_offset: StartOffset = None,
+    end_offset: EndOffset = None,
+    start_time: StartTime = None,
+    end_time: EndTime = None,
     isolation: Annotated[
         Isolation,
         choice_option(Isolation, help="read_committed: omit records of aborted and open transactions."),
     ] = Isolation.READ_UNCOMMITTED,
-    on_corrupt: Annotated[
-        OnCorrupt,
-        choice_option(
-            OnCorrupt,
-            help="At corruption: stop (fail), skip to the next complete batch (skip), or also print a line (report).",
-        ),
-    ] = OnCorrupt.FAIL,
+    on_corrupt: OnCorruptOption = OnCorrupt.FAIL,
     replicas: ReplicasOption = Replicas.ERROR,
     limit: Annotated[int | None, number_option(0, "--limit", "-n", help="Largest number of records to print.")] = None,
     as_json: Annotated[bool, typer.Option("--json/--text", help="Print lines of JSON, or lines for people.")] = True,
@@ -111,7 +99,7 @@ def cat(  # noqa: PLR0913 - the options of kbat.scan
         )
     for lines in _lines(scan, limit, as_json=as_json) if limit != 0 else ():
         output.write_lines(lines)
-    _note_losses(scan.stats)
+    note_losses(scan.stats)
 
 
 def _columns() -> tuple[str, ...]:
@@ -170,15 +158,3 @@ def _end_of(count: int, are_records: list[bool]) -> int:
     """Return the number of lines that end with a number of records."""
     ends = [index for index, is_record in enumerate(are_records, 1) if is_record]
     return ends[count - 1]
-
-
-def _note_losses(stats: kbat.ScanStats | None) -> None:
-    if stats is None or not stats.bytes_lost:
-        return
-    lost = output.count_text(stats.bytes_lost, "byte")
-    if stats.batches_skipped:
-        ranges = output.count_text(stats.batches_skipped, "corrupt range")
-        offsets = output.count_text(stats.offsets_lost, "offset")
-        output.note(f"kbat: skipped {ranges}: {lost} and {offsets} lost; 'kbat verify' lists them")
-    else:
-        output.note(f"kbat: skipped {lost} of an incomplete last batch, which is normal while a broker writes")

@@ -33,6 +33,14 @@ class Replicas(StrEnum):
     LONGEST = "longest"
 
 
+class OnCorrupt(StrEnum):
+    """What to do at corruption."""
+
+    FAIL = "fail"
+    SKIP = "skip"
+    REPORT = "report"
+
+
 def size(value: str) -> int:
     """Parse a size such as `1048576`, `64k` or `1MiB`; units are powers of 1024."""
     match = _SIZE.fullmatch(str(value).strip())
@@ -274,6 +282,25 @@ ReplicasOption = Annotated[
         Replicas,
         "--replicas",
         help="If several directories hold a partition: stop (error), or read the one with the most offsets (longest).",
+    ),
+]
+
+StartOffset = Annotated[int | None, number_option(0, "--start-offset", help="First offset to print.")]
+EndOffset = Annotated[int | None, number_option(0, "--end-offset", help="Offset to stop before.")]
+StartTime = Annotated[
+    int | None,
+    typer.Option("--start-time", metavar="TIME", parser=time, help="Print records with this timestamp or a later one."),
+]
+EndTime = Annotated[
+    int | None,
+    typer.Option("--end-time", metavar="TIME", parser=time, help="Print records with an earlier timestamp than this."),
+]
+OnCorruptOption = Annotated[
+    OnCorrupt,
+    choice_option(
+        OnCorrupt,
+        "--on-corrupt",
+        help="At corruption: stop (fail), skip to the next complete batch (skip), or also print a line (report).",
     ),
 ]
 
