@@ -134,6 +134,14 @@ def number_option(smallest: int, *names: str, largest: int = MAX, **settings: An
     return typer.Option(*names, parser=whole(smallest, largest), **{"metavar": "NUMBER", **settings})
 
 
+def partition_pattern(value: str) -> str:
+    """Parse a partition number, or a pattern of such numbers."""
+    text = str(value).strip()
+    if re.fullmatch(r"[][0-9!*?-]*[][*?][][0-9!*?-]*", text):
+        return text
+    return str(whole(0, MAX_PARTITION)(text))
+
+
 def existing(value: str) -> Location:
     """Return an existing path, or a URL. Whether a URL exists is known when its store is open."""
     try:
@@ -273,6 +281,16 @@ Partitions = Annotated[
         "--partition",
         largest=MAX_PARTITION,
         help="Read only partitions with this number. Repeat it for more partitions.",
+        show_default=False,
+    ),
+]
+PartitionPatterns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--partition",
+        metavar="NUMBER",
+        parser=partition_pattern,
+        help="Read only this partition: a number, or a quoted pattern with *, ? and [...]. Repeat it for more.",
         show_default=False,
     ),
 ]
