@@ -1,4 +1,4 @@
-"""Lengths with a flipped bit, which no checksum covers: the batches after them are neither lost nor trusted."""
+"""Lengths and offsets with a flipped bit, which no checksum covers: other batches are neither lost nor trusted."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 import kbat
 from data import build
+from reliability_logs import batch, offsets, segment_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -100,3 +101,38 @@ def test_a_corrupt_payload_is_a_row_of_the_view_of_batches(tmp_path: Path) -> No
         path.write_bytes(b"".join(batches) + tail)
         rows = kbat.scan(path, view="batches", columns=["base_offset", "crc_ok"]).to_pyarrow().to_pydict()
         assert rows == {"base_offset": [0, 5, 10], "crc_ok": [True, True, False]}
+
+
+@pytest.mark.parametrize("on_corrupt", ["fail", "skip"])
+@pytest.mark.parametrize("bit", [1, 31])
+@pytest.mark.parametrize("index", [0, 4, 8])
+def test_a_scan_returns_a_wrong_offset_that_verify_reports(
+    index: int,
+    bit: int,
+    on_corrupt: Any,  # noqa: ANN401 -- one of two literals
+    tmp_path: Path,
+) -> None:
+    segment = segment_of("v2-none")
+    partition = segment.write(tmp_path / "orders-0", segment.flipped(index, bit))
+    expected = segment.offsets()
+    for offset in range(3 * index, 3 * index + 3):
+        expected[offset] += 1 << 63 - bit
+    assert offsets(partition, on_corrupt) == expected
+    found = {finding.kind for finding in kbat.verify(partition).findings if finding.severity == "error"}
+    assert "offset_overflow" in found
+
+
+@pytest.mark.parametrize("is_file", [True, False])
+@pytest.mark.parametrize("size", [0, 13])
+def test_a_size_that_is_too_small_at_the_end_is_an_error(size: int, is_file: bool, tmp_path: Path) -> None:  # noqa: FBT001 -- a parameter
+    segment = segment_of("v2-none")
+    header = batch(27)[:8] + size.to_bytes(4, "big") + b"\x01" * 5
+    for count in (1, 11, 12, 17):
+        data = segment.data + header[:count]
+        source = segment.write(tmp_path / "orders-0", data) if is_file else data
+        if count < 12:
+            assert offsets(source) == segment.offsets()
+        else:
+            with pytest.raises(kbat.CorruptError) as raised:
+                offsets(source)
+            assert (raised.value.kind, raised.value.position) == ("batch_length", len(segment.data) + 8)

@@ -14,6 +14,7 @@ import kbat
 from data import DATA
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 CORPUS = DATA / "corpus"
@@ -220,3 +221,29 @@ def test_log_directory_with_malformed_files_says_which(tmp_path: Path) -> None:
     assert directory.partitions[0].start_offset == 0
     with pytest.raises(kbat.CorruptError, match="log-start-offset-checkpoint"):
         _ = directory.checkpoints
+
+
+def test_a_malformed_leader_epoch_checkpoint_stops_only_what_needs_it(tmp_path: Path) -> None:
+    log = in_log_directory("segments-default-interval", tmp_path)
+    directory = log.directory
+    place, rows = log.find_timestamp(1_700_000_000_000), kbat.scan(directory).count()
+    checkpoint = tmp_path / "segments-default-interval-0" / "leader-epoch-checkpoint"
+    checkpoint.write_text("garbage\n")
+    assert kbat.scan(directory).count() == rows
+    log = kbat.PartitionLog(directory)
+    assert (log.end_offset, log.find_timestamp(1_700_000_000_000)) == (rows, place)
+    assert log.find_offset(rows - 1) is not None
+    needs_epochs: list[Callable[[], object]] = [
+        lambda: log.find_timestamp(kbat.EARLIEST),
+        lambda: log.find_timestamp(kbat.LATEST),
+        lambda: kbat.LogWriter(directory),
+        lambda: kbat.rewrite(directory, tmp_path / "rewritten"),
+        lambda: kbat.compact(directory, tmp_path / "compacted"),
+    ]
+    for call in needs_epochs:
+        with pytest.raises(kbat.CorruptError, match="leader-epoch-checkpoint"):
+            call()
+    for repair in (kbat.recover, kbat.salvage):
+        repair(directory, tmp_path / repair.__name__)
+        assert kbat.verify(tmp_path / repair.__name__).ok
+        assert (tmp_path / repair.__name__ / checkpoint.name).read_text() != "garbage\n"
