@@ -36,6 +36,8 @@ def imported(*arguments: object) -> set[str]:
         ("ls", LOG_DIR, "--json"),
         ("verify", LOG_DIR / "codec-lz4-0"),
         ("recover", LOG_DIR / "codec-lz4-0", "--dry-run"),
+        ("cat", LOG_DIR, "-n", "3"),
+        ("cat", LOG_DIR, "-o", "-1", "-f", "%o", "--topic", "codec-*", "--partition", "*", "--key", "a", "--value", "hex"),
         ("dump", LOG_DIR / "codec-lz4-0" / "00000000000000000000.log"),
     ],
     ids=lambda arguments: " ".join(map(str, arguments)) if isinstance(arguments, tuple) else "",

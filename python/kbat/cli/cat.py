@@ -15,16 +15,21 @@ from kbat.cli.location import Location
 from kbat.cli.options import (
     STDIN,
     EncryptionKeys,
+    EndOffset,
+    EndTime,
+    OnCorrupt,
+    OnCorruptOption,
     PartitionPatterns,
     PathsOrStdin,
     Replicas,
     ReplicasOption,
+    StartOffset,
+    StartTime,
     StorageOptions,
     Topics,
     choice_option,
     number_option,
     selection,
-    time,
 )
 from kbat.cli.place import NothingToReadError, foreign_bytes, locate, quiet
 from kbat.cli.printing import Printer
@@ -36,14 +41,6 @@ class Isolation(StrEnum):
 
     READ_UNCOMMITTED = "read_uncommitted"
     READ_COMMITTED = "read_committed"
-
-
-class OnCorrupt(StrEnum):
-    """What to do at corruption."""
-
-    FAIL = "fail"
-    SKIP = "skip"
-    REPORT = "report"
 
 
 class Form(StrEnum):
@@ -81,14 +78,10 @@ def cat(  # noqa: PLR0913 - one per option
             show_default=False,
         ),
     ] = None,
-    start_offset: Annotated[int | None, number_option(0, help="First offset to print.")] = None,
-    end_offset: Annotated[int | None, number_option(0, help="Offset to stop before.")] = None,
-    start_time: Annotated[
-        int | None, typer.Option(metavar="TIME", parser=time, help="Print records with this timestamp or a later one.")
-    ] = None,
-    end_time: Annotated[
-        int | None, typer.Option(metavar="TIME", parser=time, help="Print records with an earlier timestamp than this.")
-    ] = None,
+    start_offset: StartOffset = None,
+    end_offset: EndOffset = None,
+    start_time: StartTime = None,
+    end_time: EndTime = None,
     key: Annotated[
         str | None,
         typer.Option(
@@ -120,13 +113,7 @@ def cat(  # noqa: PLR0913 - one per option
         Isolation,
         choice_option(Isolation, help="read_committed: omit records of aborted and open transactions."),
     ] = Isolation.READ_UNCOMMITTED,
-    on_corrupt: Annotated[
-        OnCorrupt,
-        choice_option(
-            OnCorrupt,
-            help="At corruption: stop (fail), skip to the next complete batch (skip), or also print a line (report).",
-        ),
-    ] = OnCorrupt.FAIL,
+    on_corrupt: OnCorruptOption = OnCorrupt.FAIL,
     replicas: ReplicasOption = Replicas.ERROR,
     limit: Annotated[int | None, number_option(0, "--limit", "-n", help="Largest number of records to print.")] = None,
     follow: Annotated[bool, typer.Option("--follow", "-F", help="Wait for new records and print them too.")] = False,

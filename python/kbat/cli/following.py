@@ -8,7 +8,7 @@ import kbat
 from kbat.cli.printing import Printer
 from kbat.cli.start import Partition
 
-# Seconds between two looks at the files, and at the objects of a store, whose listing costs a request.
+# Seconds before the files are checked again, and the objects of a store, whose listing costs a request.
 _SECONDS = 0.25
 _SECONDS_OF_STORE = 5.0
 
@@ -42,7 +42,7 @@ class Follower:
         """Print what is new until the printer is done or the process is interrupted."""
         while not self._printer.is_done:
             time.sleep(_SECONDS if is_local else _SECONDS_OF_STORE)
-            # retention may delete a segment that was just found: the next look sees the log without it
+            # retention may delete a segment that was just found: the log is listed again
             with suppress(FileNotFoundError):
                 for partition in self._find():
                     size, first = self._seen.get(partition.key, (-1, 0))

@@ -8,12 +8,12 @@ from typing import Any
 
 import kbat
 from kbat._core.text import write_records
-from kbat.cli import output
+from kbat.cli.losses import note_losses
 from kbat.cli.progress import progress
 
 
 class Printer:
-    """Prints the records of scans, up to a number of them, and counts what was lost.
+    """Prints the records of scans, up to a number of them, and remembers what the scans have skipped.
 
     Args:
         limit: Largest number of records to print.
@@ -29,7 +29,7 @@ class Printer:
         # a bar beside a pipe would disturb the program at its end, such as `less`
         self._shows_progress = _is_to_file() and not is_followed
         self._is_first = True
-        self._losses = [0, 0, 0]
+        self._lossy: list[kbat.ScanStats] = []
 
     @property
     def is_done(self) -> bool:
@@ -53,23 +53,13 @@ class Printer:
         self._is_first = False
         if self._left is not None:
             self._left -= count
-        if scan.stats is not None:
-            found = (scan.stats.bytes_lost, scan.stats.batches_skipped, scan.stats.offsets_lost)
-            self._losses = [before + now for before, now in zip(self._losses, found, strict=True)]
+        if scan.stats is not None and scan.stats.bytes_lost:
+            self._lossy.append(scan.stats)
         return next_offset
 
     def note_losses(self) -> None:
         """Write a line about the bytes that were skipped to the standard error."""
-        bytes_lost, batches_skipped, offsets_lost = self._losses
-        if not bytes_lost:
-            return
-        lost = output.count_text(bytes_lost, "byte")
-        if batches_skipped:
-            ranges = output.count_text(batches_skipped, "corrupt range")
-            offsets = output.count_text(offsets_lost, "offset")
-            output.note(f"kbat: skipped {ranges}: {lost} and {offsets} lost; 'kbat verify' lists them")
-        else:
-            output.note(f"kbat: skipped {lost} of an incomplete last batch, which is normal while a broker writes")
+        note_losses(*self._lossy)
 
     def _write(self, data: bytes) -> None:
         sys.stdout.buffer.write(data)
