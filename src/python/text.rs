@@ -33,6 +33,7 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
 ///     key_pattern: Write only records whose whole key matches this regular expression, in the syntax of Rust's crate
 ///         ``regex``.
 ///     value_pattern: Write only records in whose value this regular expression is found.
+///     headers: Write only records that have all of these headers: pairs of a name, and a value or None for any value.
 ///     fixed_strings: Whether both patterns are texts instead of regular expressions.
 ///     limit: Largest number of records to write. Default: all.
 ///     terminal: Whether the output is a terminal: characters that would change it are escaped, and each batch is
@@ -50,7 +51,7 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
 ///     KbatError: Corruption. Everything before it has been written.
 ///     OSError: A file can't be read.
 #[pyfunction]
-#[pyo3(signature = (scan, write, *, output_format="jsonl", key="auto", value="auto", key_pattern=None, value_pattern=None, fixed_strings=false, limit=None, terminal=false, header=true, progress=None))]
+#[pyo3(signature = (scan, write, *, output_format="jsonl", key="auto", value="auto", key_pattern=None, value_pattern=None, headers=None, fixed_strings=false, limit=None, terminal=false, header=true, progress=None))]
 #[expect(clippy::too_many_arguments, reason = "the keyword arguments of the Python signature")]
 fn write_records(
     py: Python<'_>,
@@ -61,6 +62,7 @@ fn write_records(
     value: &str,
     key_pattern: Option<&str>,
     value_pattern: Option<&str>,
+    headers: Option<Vec<(String, Option<String>)>>,
     fixed_strings: bool,
     limit: Option<u64>,
     terminal: bool,
@@ -71,12 +73,14 @@ fn write_records(
     let (sources, options) = scan.records()?;
     let key_pattern = key_pattern.map(|key| if fixed_strings { Ok(Pattern::equal(key)) } else { Pattern::whole(key) });
     let find = if fixed_strings { Pattern::containing } else { Pattern::found };
+    let headers = headers.unwrap_or_default().into_iter();
     let text = TextOptions {
         format: parsed(py, output_format)?,
         key: parsed(py, key)?,
         value: parsed(py, value)?,
         key_pattern: key_pattern.transpose().or_raise(py)?,
         value_pattern: value_pattern.map(find).transpose().or_raise(py)?,
+        headers: headers.map(|(name, value)| (name.into_bytes(), value.map(String::into_bytes))).collect(),
         limit,
         is_terminal: terminal,
         csv_header: header,

@@ -93,6 +93,8 @@ pub struct TextOptions {
     pub key_pattern: Option<Pattern>,
     /// Only records whose value matches. A null value matches nothing.
     pub value_pattern: Option<Pattern>,
+    /// Only records that have all of these headers: a name, and its value if that is set.
+    pub headers: Vec<(Vec<u8>, Option<Vec<u8>>)>,
     /// Largest number of records to write. Default all.
     pub limit: Option<u64>,
     /// Whether the output is a terminal: characters that would change it are escaped, and each batch is written at
@@ -110,6 +112,7 @@ impl Default for TextOptions {
             value: Rendering::default(),
             key_pattern: None,
             value_pattern: None,
+            headers: Vec::new(),
             limit: None,
             is_terminal: false,
             csv_header: true,
@@ -127,10 +130,26 @@ impl TextOptions {
         Err(Error::argument("corruption can be reported only in the formats jsonl and text; use on_corrupt=\"skip\""))
     }
 
-    /// Whether a record matches the patterns.
+    /// Whether a record matches the patterns and has the headers.
     #[inline]
-    pub(super) fn want(&self, record: &Record<'_>) -> bool {
-        self.key_pattern.as_ref().is_none_or(|pattern| pattern.matches(record.key()))
+    pub(super) fn want(&self, record: &Record<'_>) -> Result<bool> {
+        Ok(self.key_pattern.as_ref().is_none_or(|pattern| pattern.matches(record.key()))
             && self.value_pattern.as_ref().is_none_or(|pattern| pattern.matches(record.value()))
+            && (self.headers.is_empty() || self.has_headers(record)?))
+    }
+
+    fn has_headers(&self, record: &Record<'_>) -> Result<bool> {
+        for (name, wanted) in &self.headers {
+            let mut is_found = false;
+            for header in record.headers() {
+                let header = header?;
+                let has_value = wanted.as_deref().is_none_or(|wanted| header.value() == Some(wanted));
+                is_found |= has_value && header.key() == name.as_slice();
+            }
+            if !is_found {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 }

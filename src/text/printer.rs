@@ -51,7 +51,7 @@ impl<'o> Printer<'o> {
                 record.verify_crc()?;
             }
             // after the last one, the rest is only checked
-            if *left > 0 && (!is_bounded || given.bounds.want(&record)) && text.want(&record) {
+            if *left > 0 && (!is_bounded || given.bounds.want(&record)) && text.want(&record)? {
                 line.record(out, given.origin, &record, text)?;
                 *left = left.saturating_sub(1);
                 *records = records.saturating_add(1);

@@ -131,6 +131,11 @@ fn patterns_and_limits_choose_records() {
     assert_eq!(written(&scan, &text).0, "14 15 ");
     let (shown, counts) = written(&scan, &TextOptions { limit: Some(1), ..text });
     assert_eq!((shown.as_str(), counts.stats.records, counts.next_offset), ("14 ", 1, Some(15)));
+    let header = |name: &str, value: Option<&str>| {
+        let headers = vec![(name.into(), value.map(Into::into)), (b"a".to_vec(), None)];
+        written(&scan, &TextOptions { headers, ..options("%o ") }).0
+    };
+    assert_eq!([header("b", None), header("a", Some("1")), header("a", Some("2"))], ["13 ", "13 ", ""]);
     let times = ScanOptions { start_timestamp: Some(1_700_000_000_003), ..ScanOptions::default() };
     assert_eq!(written(&times, &options("%o ")).0, "13 14 15 ");
 }

@@ -185,6 +185,9 @@ def test_patterns_choose_records(tmp_path: Path) -> None:
     assert offsets_of(place, "--grep", "a.c", "--fixed-strings") == [3]
     assert offsets_of(place, "--key", "user-.*", "--fixed-strings") == []
     assert offsets_of(place, "--key", "user-.*", "-n", 2) == [0, 1]
+    assert offsets_of(place, "--header", "at=1") == [1]
+    assert offsets_of(place, "--header", "at", "--header", "at=0") == [0, 4]
+    assert offsets_of(place, "--header", "trace") == []
     done = run("cat", place, "--grep", "(")
     assert (done.exit_code, done.stderr) == (
         2,

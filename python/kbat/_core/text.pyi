@@ -1,7 +1,7 @@
 # ruff: noqa: PYI021 -- editors show these docstrings; the compiled module has them too
 """Write records as JSON lines, CSV and other text."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from kbat._core.arrow import Scan
@@ -17,6 +17,7 @@ def write_records(
     value: Literal["auto", "json", "text", "hex", "base64"] = "auto",
     key_pattern: str | None = None,
     value_pattern: str | None = None,
+    headers: Sequence[tuple[str, str | None]] | None = None,
     fixed_strings: bool = False,
     limit: int | None = None,
     terminal: bool = False,
@@ -38,6 +39,7 @@ def write_records(
         key_pattern: Write only records whose whole key matches this regular expression, in the syntax of Rust's crate
             ``regex``.
         value_pattern: Write only records in whose value this regular expression is found.
+        headers: Write only records that have all of these headers: pairs of a name, and a value or None for any value.
         fixed_strings: Whether both patterns are texts instead of regular expressions.
         limit: Largest number of records to write. Default: all.
         terminal: Whether the output is a terminal: characters that would change it are escaped, and each batch is

@@ -17,6 +17,10 @@ from kbat.cli.options import (
     EncryptionKeys,
     EndOffset,
     EndTime,
+    FixedStrings,
+    Form,
+    HeaderMatches,
+    KeyPattern,
     OnCorrupt,
     OnCorruptOption,
     PartitionPatterns,
@@ -27,8 +31,10 @@ from kbat.cli.options import (
     StartTime,
     StorageOptions,
     Topics,
+    ValuePattern,
     choice_option,
     number_option,
+    patterns,
     selection,
 )
 from kbat.cli.place import NothingToReadError, foreign_bytes, locate, quiet
@@ -43,15 +49,6 @@ class Isolation(StrEnum):
     READ_COMMITTED = "read_committed"
 
 
-class Form(StrEnum):
-    """Forms of keys and values."""
-
-    JSON = "json"
-    TEXT = "text"
-    HEX = "hex"
-    BASE64 = "base64"
-
-
 def cat(  # noqa: PLR0913 - one per option
     paths: PathsOrStdin,
     *,
@@ -63,6 +60,7 @@ def cat(  # noqa: PLR0913 - one per option
             "--format",
             "-f",
             metavar="FORMAT",
+            parser=str,
             help="jsonl, csv, text, raw (only the bytes of values), or a format string as in kcat. Default: jsonl.",
             show_default=False,
         ),
@@ -82,27 +80,10 @@ def cat(  # noqa: PLR0913 - one per option
     end_offset: EndOffset = None,
     start_time: StartTime = None,
     end_time: EndTime = None,
-    key: Annotated[
-        str | None,
-        typer.Option(
-            "--key",
-            metavar="PATTERN",
-            help="Print records whose whole key matches this regular expression.",
-            show_default=False,
-        ),
-    ] = None,
-    grep: Annotated[
-        str | None,
-        typer.Option(
-            "--grep",
-            metavar="PATTERN",
-            help="Print records whose value contains a match of this regular expression.",
-            show_default=False,
-        ),
-    ] = None,
-    fixed_strings: Annotated[
-        bool, typer.Option("--fixed-strings", help="The patterns of --key and --grep are plain texts.")
-    ] = False,
+    key: KeyPattern = None,
+    grep: ValuePattern = None,
+    header: HeaderMatches = None,
+    fixed_strings: FixedStrings = False,
     value: Annotated[
         Form | None, choice_option(Form, "--value", help="Form of values. Default: what suits the format.")
     ] = None,
@@ -163,9 +144,7 @@ def cat(  # noqa: PLR0913 - one per option
         output_format=output_format or ("text" if as_text else "jsonl"),
         key="auto" if key_form is None else key_form.value,
         value="auto" if value is None else value.value,
-        key_pattern=key,
-        value_pattern=grep,
-        fixed_strings=fixed_strings,
+        **patterns(key, grep, header, fixed_strings=fixed_strings),
     )
     bounds: dict[str, Any] = {
         "start_offset": start_offset,
@@ -193,22 +172,23 @@ def _check(*, as_json: bool, as_text: bool, output_format: str | None) -> None:
 
 
 def _chosen(
-    paths: list[Location], topics: list[str] | None, patterns: list[str] | None, replicas: Replicas
+    paths: list[Location], topics: list[str] | None, numbers: list[str] | None, replicas: Replicas
 ) -> dict[str, Any]:
     """Return the arguments that choose partitions, with the numbers that match patterns."""
-    if all(one.isdecimal() for one in patterns or ()):
-        return selection(topics, [int(one) for one in patterns or ()], replicas)
+    wanted = numbers or []
+    if all(one.isdecimal() for one in wanted):
+        return selection(topics, [int(one) for one in wanted], replicas)
     files = [str(path) for path in paths if path != STDIN]
     if not files:
         return selection(topics, [0], replicas)
     segments, _ = discover(files, **selection(topics, None, replicas), **paths[0].options)
-    found = {one.partition for one in segments if one.partition is not None}
-    numbers = {one for one in found if any(fnmatch.fnmatchcase(str(one), pattern) for pattern in patterns or ())}
-    if not numbers:
-        shown = ", ".join(map(str, sorted(found)[:20])) or "none"
-        message = f"no partition matches {', '.join(patterns or ())}; the numbers found are {shown}"
+    found = sorted({one.partition for one in segments if one.partition is not None})
+    matching = [one for one in found if any(fnmatch.fnmatchcase(str(one), pattern) for pattern in wanted)]
+    if not matching:
+        shown = ", ".join(map(str, found[:20])) or "none"
+        message = f"no partition matches {', '.join(wanted)}; the numbers found are {shown}"
         raise ValueError(message)
-    return selection(topics, sorted(numbers), replicas)
+    return selection(topics, matching, replicas)
 
 
 def _sources(paths: list[Location], chosen: dict[str, Any]) -> list[str | bytes]:
