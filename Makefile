@@ -88,7 +88,7 @@ docs: tools-docs $(VENV)/.made-docs $(LOCK) ## build the documentation, Python's
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --features parquet,object-store,text,tiered --quiet
 	cp -R target/doc site/rust
-	.ci/check-links site
+	.ci/check-links site *.md
 	@echo "open site/index.html"
 
 .PHONY: fuzz

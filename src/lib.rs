@@ -103,6 +103,8 @@ pub mod format;
 pub mod fuzzing;
 pub mod internal;
 mod io;
+#[cfg(feature = "jvm")]
+mod jvm;
 mod limits;
 pub mod log;
 mod num;

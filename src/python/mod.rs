@@ -34,7 +34,9 @@ mod partition;
 mod partitioner;
 mod pickle;
 mod places;
+mod plan;
 mod progress;
+mod read_options;
 mod record;
 mod record_iterator;
 mod repair;
@@ -80,6 +82,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     repair::register(module)?;
     rewrite::register(module)?;
     parquet::register(module)?;
+    plan::register(module)?;
     text::register(module)?;
     writer::register(module)?;
     Ok(())

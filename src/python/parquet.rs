@@ -18,7 +18,7 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
 
 /// A Parquet file written by :func:`write_parquet`.
 #[pyclass(frozen, name = "ParquetFile", module = "kbat")]
-pub(crate) struct PyParquetFile(ParquetFile);
+pub(crate) struct PyParquetFile(pub(crate) ParquetFile);
 
 #[pymethods]
 impl PyParquetFile {

@@ -364,6 +364,12 @@ def test_completion_offers_the_functions_and_no_imports() -> None:
     assert set(map(type, kbat.spark.SETTINGS.values())) == {str}
 
 
+def test_decode_of_a_column_object_is_an_error(spark: SparkSession) -> None:
+    column: Any = functions.col("value")
+    with pytest.raises(TypeError, match="must be the name of a column"):
+        kbat.spark.decode(spark.range(1), column)
+
+
 def test_decode_of_damage_through_spark_fails(registered: SparkSession) -> None:
     bad = batch_of(1)[:-1] + b"\xff"
     frame = registered.createDataFrame([(bad,)], "value binary")

@@ -28,8 +28,11 @@ WRITE = "Write a copy"
 COMMANDS = {
     "ls": Command("ls:ls", READ),
     "cat": Command("cat:cat", READ, at_damage=", --on-corrupt skip continues after it"),
+    "batches": Command("batches:batches", READ, at_damage=", --on-corrupt skip continues after it"),
     "dump": Command("dump:dump", READ),
+    "stat": Command("stat:stat", READ),
     "audit": Command("audit:audit", READ),
+    "advise": Command("advise:advise", READ),
     # 1 means warnings there
     "verify": Command("verify:verify", CHECK, failed=WRONG_ARGUMENT),
     "recover": Command("repair:recover", CHECK),

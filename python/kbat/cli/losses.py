@@ -4,6 +4,21 @@ import kbat
 from kbat.cli import output
 
 
+def lost_in(stats: kbat.ScanStats | None) -> tuple[int, int]:
+    """Return the number of corruptions that a scan has skipped, and their bytes."""
+    return (0, 0) if stats is None else (stats.batches_skipped, stats.bytes_lost)
+
+
+def note_uncounted(lost: tuple[int, int]) -> None:
+    """Report the corruption that sums do not include, if any."""
+    count, lost_bytes = lost
+    if not lost_bytes and not count:
+        return
+    size = output.size_text(lost_bytes)
+    what = f"{size} in {output.count_text(count, 'corrupt range')}" if count else f"{size} of an incomplete last batch"
+    output.note(f"kbat: not counted: {what}; 'kbat verify' lists it")
+
+
 def note_losses(*stats: kbat.ScanStats | None) -> None:
     """Report what scans have skipped, if anything."""
     found = [one for one in stats if one is not None]

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 
 from kbat.cli.output import output_width, styled, text, write_line
 
@@ -12,36 +13,77 @@ _ELLIPSIS = "…"
 # A name is shortened to this width before a column is hidden, and never below the second one.
 _SHORT = 20
 _SHORTEST = 8
+# Hidden columns that are named.
+_NAMED = 6
+# Rows by which a table is laid out that is written while it is read.
+_MEASURED_ROWS = 100
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its name, whether it is aligned to the left, and how early a narrow terminal hides it.
+    """A column of a table.
 
-    Rank 0 is always shown; the column with the largest rank is hidden first.
+    Args:
+        name: What it is called.
+        left: Whether it is aligned to the left, and may be shortened, as names are.
+        rank: How early a narrow terminal hides it: 0 never, the largest rank first.
+        width: Smallest width, for tables whose later rows are unknown when the first ones are written.
     """
 
     name: str
     left: bool = False
     rank: int = 0
+    width: int = 0
 
 
 def write_table(title: str, columns: Sequence[Column], rows: Iterable[Sequence[str]], *, wide: bool = False) -> None:
     """Write a table. On a terminal it has the terminal's width, unless `wide` is set."""
     # a table of rich takes a second for 3000 rows
     body = [tuple(row) for row in rows]
+    _write(title, columns, body, body, wide=wide)
+
+
+def stream_table(
+    title: str, columns: Sequence[Column], rows: Iterable[Sequence[str] | str], *, wide: bool = False
+) -> None:
+    """Write a table of any length while its rows are read. A row may also be a line of text.
+
+    The first rows decide which columns are shown, and how wide they are.
+    """
+    remaining = iter(rows)
+    first = list(islice(remaining, _MEASURED_ROWS))
+    _write(
+        title, columns, [tuple(row) for row in first if not isinstance(row, str)], chain(first, remaining), wide=wide
+    )
+
+
+def _write(
+    title: str,
+    columns: Sequence[Column],
+    measured: list[tuple[str, ...]],
+    rows: Iterable[Sequence[str] | str],
+    *,
+    wide: bool,
+) -> None:
     limit = output_width(sys.stdout)
-    indexes, heads, widths = _layout(columns, body, None if wide else limit)
+    indexes, heads, widths = _layout(columns, measured, None if wide else limit)
     write_line(f"{text(title)}\n")
     for head in heads:
         write_line(styled(_line(head, columns, indexes, widths), "bold"))
     write_line("─" * min(_width(widths), limit))
-    for row in body:
-        cells = (_shortened(row[index], width) for index, width in zip(indexes, widths, strict=True))
-        write_line(_line(list(cells), columns, indexes, widths))
+    for row in rows:
+        if isinstance(row, str):
+            write_line(row)
+            continue
+        cells = [
+            _shortened(row[index], width) if columns[index].left else row[index]
+            for index, width in zip(indexes, widths, strict=True)
+        ]
+        write_line(_line(cells, columns, indexes, widths))
     write_line("")
     if hidden := [column.name for index, column in enumerate(columns) if index not in indexes]:
-        write_line(f"hidden in this narrow terminal: {', '.join(hidden)}; --wide shows all columns\n")
+        names = ", ".join(hidden) if len(hidden) <= _NAMED else f"{len(hidden)} columns"
+        write_line(f"hidden in this narrow terminal: {names}; --wide shows all columns\n")
 
 
 def _layout(
@@ -55,12 +97,12 @@ def _layout(
     cells = _measured(columns, body, indexes, lines=2)[1]
     by_rank = sorted(indexes, key=lambda index: columns[index].rank)
     shown: list[int] = []
-    names = max((cells[index] for index in indexes if columns[index].left), default=0)
-    spare = max(0, names - _SHORT)
     for index in by_rank:
+        wanted = [*shown, index]
         # long names are shortened before columns of figures are hidden
-        if columns[index].rank == 0 or _width([cells[one] for one in (*shown, index)]) <= limit + spare:
-            shown.append(index)
+        spare = max((cells[one] - _SHORT for one in wanted if columns[one].left), default=0)
+        if columns[index].rank == 0 or _width([cells[one] for one in wanted]) <= limit + max(0, spare):
+            shown = wanted
     shown.sort()
     heads, widths = _measured(columns, body, shown, lines=2)
     _narrow([columns[index].left for index in shown], widths, _width(widths) - limit)
@@ -73,7 +115,7 @@ def _measured(
     """Return the lines of the names of some columns, and the widths of the columns."""
     names = [_head(columns[index].name, lines) for index in indexes]
     widths = [
-        max([*map(_cell_len, name), *(_cell_len(row[index]) for row in body)])
+        max([columns[index].width, *map(_cell_len, name), *(_cell_len(row[index]) for row in body)])
         for index, name in zip(indexes, names, strict=True)
     ]
     return [list(line) for line in zip(*names, strict=True) if any(line)], widths
@@ -103,8 +145,9 @@ def _head(name: str, lines: int) -> list[str]:
 def _line(cells: Sequence[str], columns: Sequence[Column], indexes: list[int], widths: list[int]) -> str:
     padded = []
     for cell, index, width in zip(cells, indexes, widths, strict=True):
-        space = " " * (width - _cell_len(cell))
-        padded.append(cell + space if columns[index].left else space + cell)
+        # characters of other alphabets may be wider
+        length = width if cell.isascii() else width - _cell_len(cell) + len(cell)
+        padded.append(cell.ljust(length) if columns[index].left else cell.rjust(length))
     return _GAP.join(padded).rstrip()
 
 

@@ -80,12 +80,16 @@ def decode(
             `include_control`, and the limits by the names of `kbat.Limits`. None means the default.
 
     Raises:
+        TypeError: `column` is not a name.
         ValueError: An unknown column or option, a column that is named twice, or a column of `df` with the name of a
             column of the records.
 
     Example:
         >>> kbat.spark.decode(spark.read.format("binaryFile").load("/dumps/*.bin"), "content", keep=["path"])
     """
+    if not isinstance(column, str):
+        message = "kbat: column must be the name of a column, not a Column"
+        raise TypeError(message)
     parsed = _parse(options)
     asked = listed(columns, "columns")
     if ERROR_COLUMN.name in asked:

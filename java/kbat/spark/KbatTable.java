@@ -1,0 +1,57 @@
+package kbat.spark;
+
+import java.util.EnumSet;
+import java.util.Set;
+import org.apache.spark.sql.connector.catalog.SupportsRead;
+import org.apache.spark.sql.connector.catalog.SupportsWrite;
+import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.WriteBuilder;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/** The table of a read or write. Python writes. */
+final class KbatTable implements SupportsRead, SupportsWrite {
+    private final StructType schema;
+
+    KbatTable(StructType schema) {
+        this.schema = schema;
+    }
+
+    @Override
+    public String name() {
+        return "kbat";
+    }
+
+    @Override
+    public StructType schema() {
+        return schema;
+    }
+
+    @Override
+    public Set<TableCapability> capabilities() {
+        return EnumSet.of(
+                TableCapability.BATCH_READ,
+                TableCapability.MICRO_BATCH_READ,
+                TableCapability.BATCH_WRITE,
+                TableCapability.TRUNCATE);
+    }
+
+    @Override
+    public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
+        return new KbatScanBuilder(schema, new Options(options));
+    }
+
+    @Override
+    public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
+        CaseInsensitiveStringMap options = info.options();
+        PythonFace python = PythonFace.ifAvailable();
+        if (python == null || "jvm".equalsIgnoreCase(options.get(Face.OPTION))) {
+            throw new UnsupportedOperationException("kbat: only the Python data source writes: "
+                    + (python == null ? "use Spark 4.0 or later" : "remove the option engine=jvm"));
+        }
+        Object table = python.table(info.schema(), options.asCaseSensitiveMap());
+        return ((SupportsWrite) table).newWriteBuilder(info);
+    }
+}

@@ -1,0 +1,142 @@
+"""What the headers of batches show: who writes how many batches of which size with which codec.
+
+A header has 61 bytes, so all headers of a log are read in a fraction of the time of its records. If even that takes too
+long, segments that are spread over the log are read until the time is over, and the figures are those of this part.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+from pyarrow import compute
+
+import kbat
+from kbat.advise.clock import Deadline, spread
+
+#: The producer id of batches without idempotence, and of the producers that did not fit the memory.
+NO_PRODUCER = -1
+OTHER_PRODUCERS = -2
+
+_COLUMNS = ("topic", "producer_id", "compression", "is_control", "size", "record_count")
+_KEYS = list(_COLUMNS[:4])
+# Producers with figures of their own; later ones are counted together.
+_MAX_PRODUCERS = 100_000
+# Segments in one scan.
+_AT_ONCE = 64
+
+
+class Writer(NamedTuple):
+    """The batches of a producer in a topic with one codec."""
+
+    topic: str | None
+    producer_id: int
+    compression: str
+
+
+@dataclass
+class Sums:
+    """Sums over batches. The header of a compressed set of magic 0 or 1 has no number of records."""
+
+    batches: int = 0
+    bytes: int = 0
+    records: int = 0
+    uncounted_batches: int = 0
+
+    def add(self, other: "Sums") -> None:
+        """Add other batches."""
+        for one in fields(self):
+            setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
+
+    @property
+    def mean_batch_bytes(self) -> float | None:
+        """Mean size of a batch as stored."""
+        return self.bytes / self.batches if self.batches else None
+
+    @property
+    def records_per_batch(self) -> float | None:
+        """Mean number of records, of batches with a record count."""
+        counted = self.batches - self.uncounted_batches
+        return self.records / counted if counted else None
+
+
+@dataclass
+class Survey:
+    """Batches by writer, and what part of the log was read."""
+
+    writers: dict[Writer, Sums] = field(default_factory=dict)
+    control: Sums = field(default_factory=Sums)
+    segments_read: int = 0
+    segment_count: int = 0
+    bytes_read: int = 0
+    batches_skipped: int = 0
+    bytes_lost: int = 0
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all headers were read."""
+        return self.segments_read == self.segment_count
+
+    @property
+    def total(self) -> Sums:
+        """All batches with records."""
+        total = Sums()
+        for sums in self.writers.values():
+            total.add(sums)
+        return total
+
+    def add(self, writer: Writer, sums: Sums) -> None:
+        """Add batches of a writer."""
+        if writer not in self.writers and len(self.writers) >= _MAX_PRODUCERS:
+            writer = writer._replace(producer_id=OTHER_PRODUCERS)
+        self.writers.setdefault(writer, Sums()).add(sums)
+
+
+def survey(
+    segments: Sequence[kbat.SegmentFile],
+    deadline: Deadline,
+    callback: Callable[[int, int], object] | None = None,
+    **options: Any,  # noqa: ANN401 - those of kbat.scan
+) -> Survey:
+    """Read the headers of segments, in an order that is spread over the log, until a deadline."""
+    found = Survey(segment_count=len(segments))
+    ordered = [segments[index] for index in spread(len(segments))]
+    total = sum(segment.size for segment in segments)
+    for start in range(0, len(ordered), _AT_ONCE):
+        some = ordered[start : start + _AT_ONCE]
+        scan = kbat.scan(some, view="batches", columns=_COLUMNS, on_corrupt="skip", **options)
+        is_whole = True
+        for batch in scan.to_batches():
+            if found.bytes_read and deadline.is_over:
+                is_whole = False
+                break
+            for is_control, writer, sums in _sums(batch):
+                found.bytes_read += sums.bytes
+                if is_control:
+                    found.control.add(sums)
+                else:
+                    found.add(writer, sums)
+            if callback:
+                callback(found.bytes_read, total)
+        found.segments_read += len(some) if is_whole else 0
+        if scan.stats is not None:
+            found.batches_skipped += scan.stats.batches_skipped
+            found.bytes_lost += scan.stats.bytes_lost
+        if deadline.is_over:
+            break
+    return found
+
+
+def _sums(batch: pa.RecordBatch) -> Iterator[tuple[bool, Writer, Sums]]:
+    uncounted = compute.is_null(batch.column("record_count"))
+    columns = {
+        "size": batch.column("size").cast(pa.int64()),
+        "record_count": batch.column("record_count").cast(pa.int64()),
+        "uncounted": uncounted.cast(pa.int64()),
+    }
+    table = pa.table({**{key: batch.column(key) for key in _KEYS}, **columns})
+    grouped = table.group_by(_KEYS).aggregate([*((name, "sum") for name in columns), ("size", "count")])
+    for row in grouped.to_pylist():
+        writer = Writer(row["topic"], row["producer_id"], row["compression"])
+        counts = Sums(row["size_count"], row["size_sum"], row["record_count_sum"] or 0, row["uncounted_sum"])
+        yield bool(row["is_control"]), writer, counts

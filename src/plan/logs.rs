@@ -1,0 +1,327 @@
+//! The partitions and segments of a read, listed once.
+
+use std::cell::OnceCell;
+use std::collections::{BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+
+use crate::arrow::ScanSource;
+use crate::error::{Error, ErrorKind, Result};
+use crate::io::Location;
+use crate::io::location::split_scheme;
+use crate::limits::Limits;
+use crate::log::{PartitionLog, Segment};
+use crate::objects::StoreOptions;
+use crate::plan::discover::{Discovery, Replicas, Selection, discover};
+use crate::plan::options::{Pairs, ReadOptions};
+use crate::plan::topics::PartitionName;
+use crate::store::SegmentFile;
+use crate::tiered::aiven::EncryptionKeys;
+
+const S3: [&str; 2] = ["s3", "s3a"];
+
+/// How to open the paths of a read.
+pub(crate) struct Stores {
+    options: StoreOptions,
+    keys: EncryptionKeys,
+}
+
+impl Stores {
+    /// Opens the stores of some paths with the options of a read.
+    ///
+    /// # Errors
+    /// Options that have no effect on the paths, and a key that cannot be read.
+    pub(crate) fn of(options: &ReadOptions, paths: &[String]) -> Result<Self> {
+        let chosen = store_options(options, paths)?;
+        let mut keys = EncryptionKeys::new();
+        for (id, path) in &options.encryption_keys {
+            keys.insert_file(id.as_str(), path).map_err(|error| {
+                if error.is_not_found() {
+                    not_found(format!("option encryptionKeys: nothing is at {path}"))
+                } else {
+                    error
+                }
+            })?;
+        }
+        Ok(Self { options: StoreOptions::new(chosen), keys })
+    }
+
+    /// Opens a path or URL.
+    pub(crate) fn locate(&self, path: &str) -> Result<Location> {
+        Location::parse(path, &self.options)?.with_layout(&self.keys)
+    }
+}
+
+/// The options of the store of some paths: those of the read, or for S3 those of the session.
+///
+/// # Errors
+/// Options without a URL, and options with paths of several kinds.
+pub(crate) fn store_options(options: &ReadOptions, paths: &[String]) -> Result<Pairs> {
+    let kind_of = |path: &String| match split_scheme(path) {
+        Some((scheme, _)) if S3.contains(&scheme) => "s3".to_owned(),
+        Some((scheme, _)) => scheme.to_owned(),
+        None => String::new(),
+    };
+    let kinds: BTreeSet<String> = paths.iter().map(kind_of).collect();
+    let is_only = |kind: &str| kinds.iter().all(|other| other == kind);
+    if !options.storage.is_empty() && is_only("") {
+        return Err(Error::argument(
+            "kbat: the options storage.<name> have no effect on paths in a file system: remove them, or load URLs",
+        ));
+    }
+    let chosen = if options.storage.is_empty() && is_only("s3") { &options.session_storage } else { &options.storage };
+    if !chosen.is_empty() && kinds.len() > 1 {
+        return Err(Error::argument(
+            "kbat: the options storage.<name> are those of one store, and the paths are of several kinds: load them \
+             apart, and combine the rows with union",
+        ));
+    }
+    let plain = |name: &String| name.strip_prefix("secret.").unwrap_or(name).to_owned();
+    Ok(chosen.iter().map(|(name, value)| (plain(name), value.clone())).collect())
+}
+
+/// An error about a file that does not exist.
+pub(crate) fn not_found(message: impl std::fmt::Display) -> Error {
+    Error::from(std::io::Error::new(std::io::ErrorKind::NotFound, format!("kbat: {message}")))
+}
+
+/// An error about storage options and keys, with their names as options of a read.
+fn named_as_option(error: Error) -> Error {
+    let ErrorKind::InvalidArgument(text) = error.kind() else { return error };
+    let renamed = text
+        .replace("encryption_keys have no effect", "option encryptionKeys has no effect")
+        .replace("no encryption keys were passed", "set the option encryptionKeys");
+    let renamed = match renamed.split_once("storage_options has no option \"") {
+        Some((before, after)) => format!("{before}there is no option storage.{}", after.replacen('"', "", 1)),
+        None => renamed,
+    };
+    if renamed == *text {
+        return error;
+    }
+    Error::argument(format!("kbat: {renamed}"))
+}
+
+/// A URL as it is, and the absolute path of any other path.
+pub(crate) fn absolute(path: &str) -> Result<String> {
+    match split_scheme(path) {
+        Some(("memory", _)) => {
+            Err(Error::argument(format!("kbat: {path} is in the memory of one process, and tasks are other processes")))
+        }
+        Some(("file", rest)) => Ok(format!("/{}", rest.trim_start_matches('/'))),
+        Some(_) => Ok(path.to_owned()),
+        None => match path.split_once(":/") {
+            Some((scheme, _)) if scheme == "file" => Ok(format!("/{}", after_scheme(path))),
+            Some((scheme, _)) if scheme.len() > 1 && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric()) => {
+                Err(Error::argument(format!(
+                    "kbat: {path} is not in a local file system; every task opens files by a path that all machines \
+                     have: mount or copy it"
+                )))
+            }
+            _ => {
+                let home = path.strip_prefix("~/").and_then(|rest| Some(std::env::home_dir()?.join(rest)));
+                let path = home.unwrap_or_else(|| PathBuf::from(path));
+                let full = std::path::absolute(&path).map_err(|error| Error::from(error).with_path(&path))?;
+                text_of(&full)
+            }
+        },
+    }
+}
+
+fn after_scheme(path: &str) -> &str {
+    path.split_once(':').map_or(path, |(_, rest)| rest).trim_start_matches('/')
+}
+
+/// A path as text, which every task can receive.
+pub(crate) fn text_of(path: &Path) -> Result<String> {
+    let text = path.to_str().map(str::to_owned);
+    text.ok_or_else(|| Error::argument("kbat: the path is not UTF-8, so tasks can't receive it").with_path(path))
+}
+
+/// The segments of one partition in one directory, in their order.
+pub(crate) struct Log {
+    pub(crate) partition: PartitionName,
+    pub(crate) directory: Location,
+    pub(crate) segments: Vec<SegmentFile>,
+    /// Whether topic and partition are those of options, not of the directory's name.
+    pub(crate) is_labelled: bool,
+    limits: Limits,
+    on_disk: OnceCell<PartitionLog>,
+}
+
+impl Log {
+    /// Whether all segments are named after base offsets, so that offsets and times can be searched.
+    pub(crate) fn is_named(&self) -> bool {
+        self.segments.iter().all(|segment| segment.base_offset.is_some())
+    }
+
+    /// The directory, opened for searches.
+    pub(crate) fn on_disk(&self) -> Result<&PartitionLog> {
+        if let Some(log) = self.on_disk.get() {
+            return Ok(log);
+        }
+        let log = PartitionLog::open_with(self.directory.clone(), &self.limits)?;
+        Ok(self.on_disk.get_or_init(|| log))
+    }
+
+    pub(crate) fn start_offset(&self) -> Result<i64> {
+        self.on_disk().map(PartitionLog::start_offset)
+    }
+
+    /// Opens one of the segments.
+    pub(crate) fn open(&self, segment: &SegmentFile) -> Result<Segment> {
+        Segment::open_with(segment.path.clone(), &self.limits)
+    }
+
+    /// The base offset of the segment after the one with this number.
+    pub(crate) fn next_base(&self, number: usize) -> Option<i64> {
+        self.segments.get(number.saturating_add(1)).and_then(|segment| segment.base_offset)
+    }
+
+    pub(crate) fn sources(&self) -> Vec<ScanSource> {
+        ScanSource::files(&self.segments)
+    }
+
+    pub(crate) fn shown_directory(&self) -> std::path::Display<'_> {
+        self.directory.path().display()
+    }
+}
+
+/// Lists the partitions of a read with their segments: each file once, by base offset.
+///
+/// With `is_complete`, a topic or partition that is named but not found is an error. A stream does not warn about a
+/// location without segments, because they may come later.
+///
+/// # Errors
+/// A path that does not exist, an unknown scheme, a location with other contents, options of a store without effect, a
+/// partition in two directories, an option `topic` or `partition` without effect.
+pub(crate) fn list_logs(
+    options: &ReadOptions,
+    is_complete: bool,
+    is_stream: bool,
+    warnings: &mut Vec<String>,
+) -> Result<Vec<Log>> {
+    let (files, texts) = segment_files(options, is_complete)?;
+    if !is_stream {
+        warnings.extend(texts.into_iter().map(|text| format!("kbat: {text}; the read has no rows of it")));
+    }
+    let mut logs: Vec<Log> = Vec::new();
+    let mut numbers: HashMap<(PartitionName, PathBuf), usize> = HashMap::new();
+    for file in files {
+        let directory = file.path.directory();
+        let partition = partition_of(&file, options);
+        let number = *numbers.entry((partition.clone(), directory.resolved())).or_insert_with(|| {
+            logs.push(Log {
+                partition,
+                directory,
+                segments: Vec::new(),
+                is_labelled: false,
+                limits: options.limits.clone(),
+                on_disk: OnceCell::new(),
+            });
+            logs.len().saturating_sub(1)
+        });
+        if let Some(log) = logs.get_mut(number) {
+            log.is_labelled |= file.partition.is_none();
+            if !log.segments.iter().rev().any(|known| known.path.name() == file.path.name()) {
+                log.segments.push(file);
+            }
+        }
+    }
+    for log in &mut logs {
+        log.segments.sort_by_key(|segment| (segment.base_offset.is_none(), segment.base_offset));
+    }
+    Ok(logs)
+}
+
+/// The files of the partitions that are read, and warnings.
+fn segment_files(options: &ReadOptions, is_complete: bool) -> Result<(Vec<SegmentFile>, Vec<String>)> {
+    let paths = options.absolute_paths()?;
+    let stores = Stores::of(options, &paths)?;
+    let find = |selection: Selection| found(&paths, &stores, &selection, options);
+    let subscription = &options.subscription;
+    let has_subscription = *subscription != crate::plan::topics::Subscription::All;
+    let discovery = match find(Selection::default().replicas(options.replicas)) {
+        Err(error) if has_subscription && matches!(error.kind(), ErrorKind::InvalidArgument(_)) => {
+            let all = find(Selection::default().replicas(Replicas::Longest))?;
+            let chosen: BTreeSet<String> = (all.locations.iter().flatten())
+                .map(|file| partition_of(file, options))
+                .filter(|partition| subscription.includes(partition))
+                .filter_map(|partition| partition.topic)
+                .collect();
+            check_replicas(chosen, &find)?;
+            all
+        }
+        other => other?,
+    };
+    let mut warnings = discovery.warnings.clone();
+    let files = discovery.into_segments();
+    check_effect(&files, options)?;
+    if is_complete {
+        subscription.check(&files.iter().map(|file| partition_of(file, options)).collect())?;
+    }
+    let is_any = !files.is_empty();
+    let chosen: Vec<SegmentFile> =
+        files.into_iter().filter(|file| subscription.includes(&partition_of(file, options))).collect();
+    if is_any && chosen.is_empty() {
+        warnings.push(format!("no topic at {} matches subscribePattern", paths.join(", ")));
+    }
+    Ok((chosen, warnings))
+}
+
+fn found(paths: &[String], stores: &Stores, selection: &Selection, options: &ReadOptions) -> Result<Discovery> {
+    let locate = || paths.iter().map(|path| stores.locate(path)).collect::<Result<Vec<_>>>();
+    locate().and_then(|locations| discover(&locations, selection)).map_err(|error| {
+        if !error.is_not_found() {
+            return named_as_option(error);
+        }
+        let is_stored = paths.iter().any(|path| split_scheme(path).is_some());
+        let what = match error.path() {
+            Some(path) => format!("nothing is at {}", path.display()),
+            None => error.to_string().trim_start_matches("kbat: ").to_owned(),
+        };
+        let form = "a path is a .log file, a partition directory, a log directory or a glob of them";
+        let missing = not_found(format!("{what}; {form}"));
+        if is_stored && options.storage.is_empty() && options.session_storage.is_empty() {
+            missing.with_note("no option storage.<name> is set, so credentials are those of the environment")
+        } else {
+            missing
+        }
+    })
+}
+
+/// Refuses a partition of these topics in two directories; other topics do not matter.
+fn check_replicas(topics: BTreeSet<String>, find: &dyn Fn(Selection) -> Result<Discovery>) -> Result<()> {
+    if topics.is_empty() {
+        return Ok(());
+    }
+    let topics: Vec<String> = topics.iter().map(|topic| glob::Pattern::escape(topic)).collect();
+    match find(Selection::default().topics(&topics)?) {
+        Err(error) if error.to_string().contains("several directories") => Err(error),
+        _ => Ok(()), // a location may have none of these topics
+    }
+}
+
+fn partition_of(file: &SegmentFile, options: &ReadOptions) -> PartitionName {
+    match &file.partition {
+        Some(partition) => PartitionName::new(&partition.topic, partition.partition),
+        None => PartitionName { topic: options.topic.clone(), partition: options.partition },
+    }
+}
+
+/// Refuses the options `topic` and `partition` if every file has a topic and a partition.
+fn check_effect(files: &[SegmentFile], options: &ReadOptions) -> Result<()> {
+    let Some(first) = files.first().and_then(|file| file.partition.as_ref()) else { return Ok(()) };
+    if files.iter().any(|file| file.partition.is_none()) {
+        return Ok(());
+    }
+    let (name, instead) = match (&options.topic, options.partition) {
+        (Some(topic), _) => ("topic", format!("subscribe={topic} to read one topic")),
+        (None, Some(partition)) => {
+            ("partition", format!("assign={{\"{}\": [{partition}]}} to read one partition", first.topic))
+        }
+        (None, None) => return Ok(()),
+    };
+    Err(Error::argument(format!(
+        "kbat: option {name} has no effect: it sets the {name} of files outside a <topic>-<partition> directory, and \
+         every file found is in one; use {instead}"
+    )))
+}

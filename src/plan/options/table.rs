@@ -1,0 +1,568 @@
+//! The table of options: name, text, default and parser.
+
+use crate::arrow::{Isolation, OnCorrupt};
+use crate::error::{Error, Result};
+use crate::plan::bounds::{parse_offsets, parse_timestamps};
+use crate::plan::columns::PlanView;
+use crate::plan::discover::Replicas;
+use crate::plan::options::values::{
+    Parsed, one_of, parse_bool, parse_count, parse_duration, parse_len, parse_names, parse_pairs, parse_paths,
+    parse_positive_count, parse_positive_len, parse_text, parse_timestamp,
+};
+use crate::plan::options::{ReadOptions, TimestampStrategy};
+use crate::plan::topics::{Subscription, TopicPattern, parse_assign, parse_topics};
+
+type Set = fn(&mut ReadOptions, &str) -> Parsed<()>;
+
+/// One option.
+pub struct OptionRow {
+    /// Its name. A name that ends in `<name>` stands for all options with that beginning.
+    pub name: &'static str,
+    /// Another name of it.
+    pub alias: Option<&'static str>,
+    /// The default, as the documentation shows it; empty if it has none.
+    pub default: &'static str,
+    /// What it does.
+    pub text: &'static str,
+    /// Whether no message may contain its value.
+    pub is_secret: bool,
+    set: Set,
+}
+
+const fn row(name: &'static str, default: &'static str, set: Set, text: &'static str) -> OptionRow {
+    OptionRow { name, alias: None, default, text, is_secret: false, set }
+}
+
+/// All options, in the order of the documentation.
+#[must_use]
+pub fn option_rows() -> &'static [OptionRow] {
+    ROWS
+}
+
+fn narrowed<T: TryFrom<u64>>(number: u64, most: &str) -> Parsed<T> {
+    T::try_from(number).map_err(|_| format!("must be at most {most}"))
+}
+
+fn length(text: &str) -> Parsed<usize> {
+    parse_len(text).and_then(|number| narrowed(number, "the address space of this machine"))
+}
+
+fn count(text: &str) -> Parsed<usize> {
+    parse_count(text).and_then(|number| narrowed(number, "the address space of this machine"))
+}
+
+static ROWS: &[OptionRow] = &[
+    row(
+        "path",
+        "",
+        |options, text| {
+            options.paths.insert(0, parse_text(text)?);
+            Ok(())
+        },
+        "a .log file, a partition directory, a log directory, or a glob of them; or the URL of one in a store",
+    ),
+    row(
+        "paths",
+        "",
+        |options, text| {
+            options.paths.extend(parse_paths(text)?);
+            Ok(())
+        },
+        "several paths, as a JSON list; load([...]) sets it",
+    ),
+    OptionRow {
+        is_secret: true,
+        ..row(
+            "storage.<name>",
+            "",
+            |_, text| parse_text(text).map(drop), // `parse` keeps the name too
+            "how to open the store of a URL, with the names of object_store, such as storage.endpoint, \
+             storage.access_key_id, storage.secret_access_key; default: for s3:// and s3a:// the session's \
+             spark.hadoop.fs.s3a.* settings, in kbat.spark.read and after kbat.spark.register; then the environment, or \
+             the role of the machine. Spark shows options in the plans of views and streams, except those whose names \
+             match spark.redaction.regex, such as secret_access_key and session_token: write any other one that must \
+             stay hidden as storage.secret.<name>, such as storage.secret.azure_storage_account_key",
+        )
+    },
+    OptionRow {
+        is_secret: true,
+        ..row(
+            "encryptionKeys",
+            "",
+            |options, text| {
+                options.encryption_keys = parse_pairs(text)?;
+                Ok(())
+            },
+            "the PEM files of private keys by their ids, as JSON, for segments that Aiven's plugin has encrypted: \
+             {\"key1\": \"/keys/key1.pem\"}; every machine must have the files",
+        )
+    },
+    row(
+        "subscribe",
+        "",
+        |options, text| {
+            options.subscription = Subscription::Topics(parse_topics(text)?);
+            Ok(())
+        },
+        "the topics to read, separated by commas; default: all",
+    ),
+    row(
+        "subscribePattern",
+        "",
+        |options, text| {
+            options.subscription = Subscription::Pattern(TopicPattern::parse(text)?);
+            Ok(())
+        },
+        "a regular expression; reads the topics whose names contain a match",
+    ),
+    row(
+        "assign",
+        "",
+        |options, text| {
+            options.subscription = Subscription::Partitions(parse_assign(text)?);
+            Ok(())
+        },
+        "the partitions to read, as JSON: {\"orders\": [0, 1]}",
+    ),
+    row(
+        "startingOffsets",
+        "",
+        |options, text| {
+            options.starting_offsets = Some(parse_offsets(text)?);
+            Ok(())
+        },
+        "where to start: earliest (the default of a batch read), latest (the default of a stream, and only for \
+         streams) or JSON by partition",
+    ),
+    row(
+        "endingOffsets",
+        "",
+        |options, text| {
+            options.ending_offsets = Some(parse_offsets(text)?);
+            Ok(())
+        },
+        "where a batch read ends: latest (the default) or JSON by partition",
+    ),
+    row(
+        "startingTimestamp",
+        "",
+        |options, text| {
+            options.starting_timestamp = Some(parse_timestamp(text)?);
+            Ok(())
+        },
+        "batch reads: only records with this timestamp or a later one; streams: start at the first such record; \
+         milliseconds since 1970, or text with a zone like 2026-11-22T00:00:00Z",
+    ),
+    row(
+        "endingTimestamp",
+        "",
+        |options, text| {
+            options.ending_timestamp = Some(parse_timestamp(text)?);
+            Ok(())
+        },
+        "batch reads: only records with an earlier timestamp than this; same forms as startingTimestamp",
+    ),
+    row(
+        "startingOffsetsByTimestamp",
+        "",
+        |options, text| {
+            options.starting_timestamps = Some(parse_timestamps(text)?);
+            Ok(())
+        },
+        "start each partition at the offset of its first record with this timestamp or a later one, as JSON",
+    ),
+    row(
+        "endingOffsetsByTimestamp",
+        "",
+        |options, text| {
+            options.ending_timestamps = Some(parse_timestamps(text)?);
+            Ok(())
+        },
+        "end each partition before the offset of its first record with this timestamp or a later one, as JSON",
+    ),
+    row(
+        "startingOffsetsByTimestampStrategy",
+        "",
+        |options, text| {
+            let strategy = match one_of(&["error", "latest"], text)? {
+                "latest" => TimestampStrategy::Latest,
+                _ => TimestampStrategy::Error,
+            };
+            options.timestamp_strategy = Some(strategy);
+            Ok(())
+        },
+        "for a partition without a record since its starting time: error raises an error, latest reads no rows of it; \
+         default: latest for startingTimestamp of a batch read, else error",
+    ),
+    row(
+        "failOnDataLoss",
+        "true",
+        |options, text| {
+            options.fail_on_data_loss = parse_bool(text)?;
+            Ok(())
+        },
+        "true raises an error if requested offsets no longer exist, false reads the existing ones",
+    ),
+    row(
+        "replicas",
+        "error",
+        |options, text| {
+            options.replicas = match one_of(&["error", "longest"], text)? {
+                "longest" => Replicas::Longest,
+                _ => Replicas::Error,
+            };
+            Ok(())
+        },
+        "if two directories hold the same partition: error raises an error, longest reads the more complete one",
+    ),
+    OptionRow {
+        alias: Some("kafka.isolation.level"),
+        ..row(
+            "isolationLevel",
+            "read_uncommitted",
+            |options, text| {
+                options.isolation = match one_of(&["read_uncommitted", "read_committed"], text)? {
+                    "read_committed" => Isolation::ReadCommitted,
+                    _ => Isolation::ReadUncommitted,
+                };
+                Ok(())
+            },
+            "read_uncommitted: all records; read_committed: no records of aborted or open transactions",
+        )
+    },
+    row(
+        "minPartitions",
+        "",
+        |options, text| {
+            options.min_partitions = Some(parse_positive_count(text)?);
+            Ok(())
+        },
+        "the approximate minimum number of tasks",
+    ),
+    row(
+        "maxRecordsPerPartition",
+        "",
+        |options, text| {
+            options.max_records_per_partition = Some(narrowed(parse_positive_count(text)?, "2^63 - 1")?);
+            Ok(())
+        },
+        "the largest number of offsets that one task reads",
+    ),
+    row(
+        "maxPartitionBytes",
+        "384m",
+        |options, text| {
+            options.max_partition_bytes = parse_positive_len(text)?;
+            Ok(())
+        },
+        "the approximate bytes that one task reads: larger segments are split between batches, small ones are combined",
+    ),
+    row(
+        "maxOffsetsPerTrigger",
+        "",
+        |options, text| {
+            options.max_offsets_per_trigger = Some(parse_positive_count(text)?);
+            Ok(())
+        },
+        "the largest number of offsets in one micro-batch of a stream",
+    ),
+    row(
+        "minOffsetsPerTrigger",
+        "",
+        |options, text| {
+            options.min_offsets_per_trigger = Some(parse_positive_count(text)?);
+            Ok(())
+        },
+        "a micro-batch of a stream waits until there are this many new offsets",
+    ),
+    row(
+        "maxTriggerDelay",
+        "15m",
+        |options, text| {
+            options.max_trigger_delay = parse_duration(text)?;
+            Ok(())
+        },
+        "the longest wait for minOffsetsPerTrigger, like 15m",
+    ),
+    row(
+        "view",
+        "records",
+        |options, text| {
+            options.view = match one_of(&["records", "batches", "segments"], text)? {
+                "batches" => PlanView::Batches,
+                "segments" => PlanView::Segments,
+                _ => PlanView::Records,
+            };
+            Ok(())
+        },
+        "records; batches: one row per batch, from its header; segments: one row per segment file",
+    ),
+    row(
+        "columns",
+        "",
+        |options, text| {
+            options.columns = parse_names(text)?;
+            Ok(())
+        },
+        "the columns to read, separated by commas; the others are not decoded",
+    ),
+    row(
+        "includeHeaders",
+        "false",
+        |options, text| {
+            options.include_headers = parse_bool(text)?;
+            Ok(())
+        },
+        "adds the column headers",
+    ),
+    row(
+        "includeControl",
+        "false",
+        |options, text| {
+            options.include_control = parse_bool(text)?;
+            Ok(())
+        },
+        "includes transaction markers and KRaft control records",
+    ),
+    row(
+        "checkCrc",
+        "true",
+        |options, text| {
+            options.check_crc = parse_bool(text)?;
+            Ok(())
+        },
+        "verifies checksums; view=batches has the column crcOk instead",
+    ),
+    row(
+        "onCorrupt",
+        "fail",
+        |options, text| {
+            options.on_corrupt = match one_of(&["fail", "skip", "report"], text)? {
+                "skip" => OnCorrupt::Skip,
+                "report" => OnCorrupt::Report,
+                _ => OnCorrupt::Fail,
+            };
+            Ok(())
+        },
+        "a corrupt batch: fail ends the job, skip omits the batch, report omits it and adds a row with column error",
+    ),
+    row(
+        "leavePageCache",
+        "false",
+        |options, text| {
+            options.leave_page_cache = parse_bool(text)?;
+            Ok(())
+        },
+        "drops the pages that a read brings into the page cache, for machines that run a broker",
+    ),
+    row(
+        "metricsPath",
+        "",
+        |options, text| {
+            options.metrics_path = Some(parse_text(text)?);
+            Ok(())
+        },
+        "a directory into which each task writes its counts; kbat.spark.metrics adds them up",
+    ),
+    row(
+        "topic",
+        "",
+        |options, text| {
+            options.topic = Some(parse_text(text)?);
+            Ok(())
+        },
+        "sets the topic of files outside a <topic>-<partition> directory; to read one topic, use subscribe",
+    ),
+    row(
+        "partition",
+        "",
+        |options, text| {
+            options.partition = Some(narrowed(parse_count(text)?, "2147483647")?);
+            Ok(())
+        },
+        "sets the partition of files outside a <topic>-<partition> directory; to read one partition, use assign",
+    ),
+    row(
+        "maxBatchLen",
+        "",
+        |options, text| {
+            options.limits.batch_len = length(text)?;
+            Ok(())
+        },
+        "the maximum bytes of one batch",
+    ),
+    row(
+        "maxDecompressedLen",
+        "",
+        |options, text| {
+            options.limits.decompressed_len = length(text)?;
+            Ok(())
+        },
+        "the maximum bytes of one batch's records after decompression",
+    ),
+    row(
+        "maxRatio",
+        "",
+        |options, text| {
+            options.limits.ratio = count(text)?;
+            Ok(())
+        },
+        "how many times larger decompressed records may be, beyond ratioFreeLen",
+    ),
+    row(
+        "ratioFreeLen",
+        "",
+        |options, text| {
+            options.limits.ratio_free_len = length(text)?;
+            Ok(())
+        },
+        "maxRatio does not apply up to this many decompressed bytes",
+    ),
+    row(
+        "maxRecordCount",
+        "",
+        |options, text| {
+            options.limits.record_count = count(text)?;
+            Ok(())
+        },
+        "the maximum records of one batch",
+    ),
+    row(
+        "maxHeaderCount",
+        "",
+        |options, text| {
+            options.limits.header_count = count(text)?;
+            Ok(())
+        },
+        "the maximum headers of one record",
+    ),
+    row(
+        "engine",
+        "auto",
+        |_, text| one_of(&["auto", "jvm", "python"], text).map(drop),
+        "which implementation reads: jvm needs kbat's jar in the session, python a Python with kbat on all machines; \
+         auto is jvm if the jar is there",
+    ),
+];
+
+/// The options that set a field of [`Limits`](crate::Limits).
+pub(crate) const LIMIT_OPTIONS: [&str; 6] =
+    ["maxBatchLen", "maxDecompressedLen", "maxRatio", "ratioFreeLen", "maxRecordCount", "maxHeaderCount"];
+
+/// Options of Spark's Kafka source that concern its connection only.
+const CONNECTION_OPTIONS: [&str; 4] =
+    ["groupIdPrefix", "kafkaConsumer.pollTimeoutMs", "fetchOffset.numRetries", "fetchOffset.retryIntervalMs"];
+
+/// Options that Spark's Kafka source refuses too, and why.
+const REFUSED: [(&str, &str); 5] = [
+    ("kafka.auto.offset.reset", "set startingOffsets=earliest or latest"),
+    ("kafka.key.deserializer", "keys are bytes; convert the column: CAST(key AS STRING)"),
+    ("kafka.value.deserializer", "values are bytes; convert the column: CAST(value AS STRING)"),
+    ("kafka.enable.auto.commit", "nothing is committed to Kafka"),
+    ("kafka.interceptor.classes", "there is no consumer; change the rows with Spark"),
+];
+
+/// Options that Spark adds for a table.
+const OF_TABLES: [&str; 3] = ["owner", "location", "provider"];
+
+/// Arguments of `kbat.scan`, and the options that they correspond to.
+const OF_SCANS: [(&str, &str); 4] = [
+    ("topics", "subscribe"),
+    ("partitions", "assign"),
+    ("storage_options", "storage.<name>"),
+    ("encryption_keys", "encryptionKeys"),
+];
+
+const STORAGE: &str = "storage.";
+const EXCLUSIVE: [&str; 3] = ["subscribe", "subscribePattern", "assign"];
+
+/// Parses options, whatever the case of their names.
+pub(super) fn parse(given: &[(String, String)]) -> Result<ReadOptions> {
+    let mut options = ReadOptions::default();
+    let mut seen: Vec<(&'static str, &str)> = Vec::new();
+    for (name, text) in given {
+        let lower = name.to_lowercase();
+        if let Some((_, instead)) = REFUSED.iter().find(|(refused, _)| *refused == lower) {
+            return Err(Error::argument(format!(
+                "kbat: option {name} is not supported, as in Spark's Kafka source; {instead}"
+            )));
+        }
+        if let Some(ignored) = connection_option(name, &lower) {
+            options.ignored.push(ignored);
+            continue;
+        }
+        let Some(row) = row_named(&lower) else { return Err(Error::argument(unknown(name))) };
+        let before = options.clone();
+        let is_alias = row.alias.is_some_and(|alias| alias == lower);
+        let is_family = row.name.ends_with("<name>");
+        let shown = if is_alias || is_family { name } else { row.name };
+        let value = if row.is_secret { String::new() } else { format!("='{text}'") };
+        (row.set)(&mut options, text)
+            .map_err(|reason| Error::argument(format!("kbat: option {shown}{value}: {reason}")))?;
+        if is_family {
+            let member = lower.strip_prefix(STORAGE).unwrap_or(&lower).to_owned();
+            if options.storage.iter().any(|(known, other)| *known == member && other != text) {
+                return Err(Error::argument(format!(
+                    "kbat: options {lower} and {name} conflict: set only one of them"
+                )));
+            }
+            options.storage.push((member, text.clone()));
+        } else if seen.iter().any(|(known, _)| *known == row.name) && options != before {
+            return Err(Error::argument(format!(
+                "kbat: options {} and {name}{value} conflict: set only one of them",
+                row.name
+            )));
+        }
+        seen.push((row.name, text));
+    }
+    let strategies: Vec<&str> =
+        EXCLUSIVE.into_iter().filter(|name| seen.iter().any(|(known, _)| known == name)).collect();
+    if strategies.len() > 1 {
+        return Err(Error::argument(format!(
+            "kbat: options {} exclude each other: use one of subscribe, subscribePattern, assign",
+            strategies.join(" and ")
+        )));
+    }
+    Ok(options)
+}
+
+fn row_named(lower: &str) -> Option<&'static OptionRow> {
+    ROWS.iter().find(|row| match row.name.strip_suffix("<name>") {
+        Some(beginning) => lower.starts_with(beginning),
+        None => row.name.to_lowercase() == lower || row.alias.is_some_and(|alias| alias == lower),
+    })
+}
+
+/// The name to show of an option that only concerns a broker's connection.
+fn connection_option(name: &str, lower: &str) -> Option<String> {
+    let known = CONNECTION_OPTIONS.iter().find(|known| known.to_lowercase() == lower);
+    let is_of_client = lower.starts_with("kafka.") && lower != "kafka.isolation.level";
+    known.map(|known| (*known).to_owned()).or_else(|| is_of_client.then(|| name.to_owned()))
+}
+
+fn unknown(name: &str) -> String {
+    let lower = name.to_lowercase();
+    // Spark passes the names in lower case
+    let note = if lower == name { " (Spark lower-cased it)" } else { "" };
+    let shown = format!("kbat: unknown option {name}{note}");
+    if OF_TABLES.contains(&lower.as_str()) {
+        return format!(
+            "{shown}: Spark sets it for CREATE TABLE, which does not pass options; use CREATE TEMPORARY VIEW"
+        );
+    }
+    let of_scan = OF_SCANS.iter().find(|(argument, _)| *argument == lower).map(|(_, option)| *option);
+    match of_scan.or_else(|| nearest(&lower)) {
+        Some(near) => format!("{shown}; did you mean {near}?"),
+        None => {
+            let names: Vec<&str> = ROWS.iter().map(|row| row.name).collect();
+            format!("{shown}; the options are: {}", names.join(", "))
+        }
+    }
+}
+
+/// The option whose name is most similar, if one is similar.
+fn nearest(lower: &str) -> Option<&'static str> {
+    let names = ROWS.iter().map(|row| row.name);
+    let scored = names.map(|name| (strsim::sorensen_dice(lower, &name.to_lowercase()), name));
+    scored.filter(|(score, _)| *score >= 0.6).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, name)| name)
+}

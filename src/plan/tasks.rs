@@ -1,0 +1,451 @@
+//! Plans which task reads which bytes.
+//!
+//! ```text
+//! paths ──► logs by topic and partition ──► offset ranges ──► windows of segments, split between batches
+//!                                                            ──► groups of adjacent windows of similar size, one per task
+//! ```
+//!
+//! A task takes a moment before its first row, so small segments are read together. `maxPartitionBytes` limits the size
+//! of a task, so that many machines get work. Segments are listed once, and the tasks contain the list.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::log::split_points;
+use crate::plan::columns::PlanView;
+use crate::plan::cuts::Counter;
+use crate::plan::filters::RowFilter;
+use crate::plan::interval::Interval;
+use crate::plan::logs::{Log, list_logs, text_of};
+use crate::plan::options::{Pairs, ReadOptions};
+use crate::plan::places::SegmentPlaces;
+use crate::plan::ranges::{LogRange, resolve};
+use crate::store::{LogFileKind, SegmentFile};
+
+/// A task with fewer bytes takes most of its time to start.
+const MIN_TASK_LEN: u64 = 4 << 20;
+/// Factor for the bytes of a task that only reads headers.
+const HEADERS_ONLY: u64 = 16;
+/// Number of files that one task of the view segments reads.
+const FILES_IN_A_TASK: usize = 500;
+/// Segments are split to give every core work, but not into windows smaller than this.
+const MIN_CUT_LEN: u64 = 32 << 20;
+/// A segment up to a tenth larger than a core's share is not split, as in Hadoop's splits.
+const SLOP: u64 = 10;
+
+/// A window of a segment, in bytes, and the offsets to read of it; `None` if there is no bound.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Piece {
+    /// The file.
+    pub path: String,
+    /// The first byte.
+    pub start: u64,
+    /// The byte after the last one.
+    pub end: u64,
+    /// The topic.
+    pub topic: Option<String>,
+    /// The partition.
+    pub partition: Option<i32>,
+    /// Whether topic and partition are those of options, not of the directory's name.
+    pub is_labelled: bool,
+    /// Whether the complete file is read, however long it is then.
+    pub is_whole: bool,
+    /// The first offset to read.
+    pub start_offset: Option<i64>,
+    /// The offset after the last one to read.
+    pub end_offset: Option<i64>,
+    /// Batches and corruption from here on belong to the next window; `None` if everything is in this one.
+    pub own_end: Option<u64>,
+    /// Limits a window of one batch to some of its records; other pieces read the rest. The piece with the last part
+    /// reports the corruption of the window.
+    pub part: Interval,
+    /// Approximate number of offsets, to fill tasks by; 0 if unknown.
+    #[serde(skip)]
+    pub offset_count: i64,
+}
+
+impl Piece {
+    /// Bytes of the window.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.end.saturating_sub(self.start)
+    }
+
+    /// Whether there is nothing to read of it.
+    fn is_idle(&self) -> bool {
+        self.end_offset.is_some_and(|end| self.start_offset.unwrap_or(0) >= end)
+    }
+}
+
+/// What one task reads: pieces in order, and everything that is needed to read them.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct ReadTask {
+    /// The options of the read, as the user wrote them.
+    pub(crate) options: Pairs,
+    pub(crate) session_storage: Pairs,
+    /// Names of columns, in order; without `error`, which is last if corruption is reported.
+    pub(crate) columns: Vec<String>,
+    /// The timestamps of the rows, in milliseconds since the epoch.
+    pub(crate) times: Interval,
+    /// Number of rows after which the task may stop.
+    pub(crate) limit: Option<u64>,
+    pub(crate) pieces: Vec<Piece>,
+}
+
+impl ReadTask {
+    /// The pieces.
+    #[must_use]
+    pub fn pieces(&self) -> &[Piece] {
+        &self.pieces
+    }
+
+    /// The task as bytes that another process can read. They contain the options, which may be secret.
+    ///
+    /// # Errors
+    /// None that a task of a plan has.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        serde_json::to_vec(self).map_err(Error::other)
+    }
+
+    /// The task that [`to_bytes`](Self::to_bytes) wrote.
+    ///
+    /// # Errors
+    /// Other bytes.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        // no detail: it may quote a secret
+        serde_json::from_slice(bytes).map_err(|_| Error::argument("kbat: these bytes are not a task of this version"))
+    }
+}
+
+/// A batch read: its options and what a query wants of it.
+#[derive(Clone)]
+pub struct Read {
+    pub(crate) given: Pairs,
+    pub(crate) options: ReadOptions,
+    pub(crate) columns: Vec<String>,
+    pub(crate) filter: RowFilter,
+    pub(crate) limit: Option<u64>,
+}
+
+impl Read {
+    /// A read of columns by their names in a scan.
+    ///
+    /// # Errors
+    /// Wrong options.
+    pub fn new(given: &[(String, String)], session_storage: &[(String, String)], columns: &[String]) -> Result<Self> {
+        let options = ReadOptions::parse(given, session_storage)?;
+        let fields = columns.iter().map(|name| super::columns::column_named(name, options.view));
+        let columns = fields.map(|field| field.map(|field| field.field.to_owned())).collect::<Result<_>>()?;
+        Ok(Self { given: given.to_vec(), options, columns, filter: RowFilter::default(), limit: None })
+    }
+
+    /// The options.
+    #[must_use]
+    pub fn options(&self) -> &ReadOptions {
+        &self.options
+    }
+
+    /// Omits rows that a query's filters exclude, where that saves reading. Other rows may still match.
+    #[must_use]
+    pub fn filter(mut self, filter: RowFilter) -> Self {
+        self.filter = filter;
+        self
+    }
+
+    /// Lets each task stop after so many rows.
+    #[must_use]
+    pub fn limit(mut self, rows: Option<u64>) -> Self {
+        self.limit = rows;
+        self
+    }
+
+    /// Lists the segments of all paths and distributes them to tasks, of which none is idle. Warnings are added to
+    /// `warnings`. If `splits`, a batch with more than `maxRecordsPerPartition` offsets is read by several tasks.
+    ///
+    /// # Errors
+    /// Options that exclude each other, paths that do not exist, partitions and offsets that do not exist, corruption
+    /// that hides a bound.
+    pub fn plan(&self, splits: bool, warnings: &mut Vec<String>) -> Result<Vec<ReadTask>> {
+        self.options.check_batch()?;
+        warnings.extend(self.options.warning());
+        let logs = list_logs(&self.options, true, false, warnings)?;
+        let ranges = resolve(&logs, &self.options, warnings)?;
+        if self.options.view == PlanView::Segments {
+            return self.plan_files(&ranges);
+        }
+        let wanted = ranges.into_iter().filter(|range| self.filter.takes(&range.log.partition)).map(|range| {
+            let both = Interval::new(range.start, range.end).intersect(self.filter.offsets());
+            LogRange { start: both.start, end: both.end, ..range }
+        });
+        let times = self.options.times().intersect(self.filter.scannable_times());
+        self.plan_ranges(&wanted.collect::<Vec<_>>(), times.start, self.row_times(), splits)
+    }
+
+    /// The number of segments and their bytes, at most, with these filters.
+    ///
+    /// # Errors
+    /// Those of [`plan`](Self::plan).
+    pub fn statistics(&self) -> Result<(usize, u64)> {
+        let logs = list_logs(&self.options, true, true, &mut Vec::new())?;
+        let segments = logs.iter().filter(|log| self.filter.takes(&log.partition)).flat_map(|log| &log.segments);
+        Ok(segments
+            .fold((0, 0), |(count, bytes), segment| (count.saturating_add(1), bytes.saturating_add(segment.size))))
+    }
+
+    /// A task that reads nothing, with the columns of the others.
+    #[must_use]
+    pub fn nothing(&self) -> ReadTask {
+        self.task(Vec::new(), Interval::EVERYTHING)
+    }
+
+    /// The timestamps of the rows that tasks return.
+    fn row_times(&self) -> Interval {
+        let times = self.options.times();
+        if !self.options.fails() {
+            return times; // a scan within times does not report corruption outside of them
+        }
+        let both = times.intersect(self.filter.scannable_times());
+        if both.is_empty() { times } else { both }
+    }
+
+    fn task(&self, pieces: Vec<Piece>, times: Interval) -> ReadTask {
+        ReadTask {
+            options: self.given.clone(),
+            session_storage: self.options.session_storage.clone(),
+            columns: self.columns.clone(),
+            times,
+            limit: self.limit,
+            pieces,
+        }
+    }
+
+    /// Distributes the files of the ranges without splitting them, for tasks that read only a little of each.
+    fn plan_files(&self, ranges: &[LogRange<'_>]) -> Result<Vec<ReadTask>> {
+        let mut pieces = Vec::new();
+        for range in ranges {
+            for (_, segment) in segments_within(range) {
+                let piece = piece_of(&LogRange { start: None, end: None, ..*range }, segment)?;
+                pieces.push(Piece { is_whole: true, ..piece });
+            }
+        }
+        Ok(pieces.chunks(FILES_IN_A_TASK).map(|pieces| self.task(pieces.to_vec(), Interval::EVERYTHING)).collect())
+    }
+
+    /// Distributes ranges to tasks, except segments whose records are all older than `start_timestamp`.
+    pub(crate) fn plan_ranges(
+        &self,
+        ranges: &[LogRange<'_>],
+        start_timestamp: Option<i64>,
+        times: Interval,
+        splits: bool,
+    ) -> Result<Vec<ReadTask>> {
+        let options = &self.options;
+        let mut found = Vec::new();
+        for range in ranges {
+            for (number, segment) in segments_within(range) {
+                if segment.size > 0 && !start_timestamp.is_some_and(|time| is_older(range.log, segment, time)) {
+                    found.push((range, number, segment));
+                }
+            }
+        }
+        let total = found.iter().fold(0_u64, |total, (_, _, segment)| total.saturating_add(segment.size));
+        let cores = std::thread::available_parallelism().map_or(1, |count| crate::num::u64_of(count.get()));
+        let factor = if options.view == PlanView::Batches { HEADERS_ONLY } else { 1 };
+        let share = total.div_ceil(cores.max(1));
+        let slack = share.checked_div(SLOP).unwrap_or(0);
+        let most = options.max_partition_bytes.saturating_mul(factor);
+        let mut max_len = most.min(share.saturating_add(slack).max(MIN_CUT_LEN));
+        if let Some(count) = options.min_partitions {
+            max_len = max_len.min(total.div_ceil(count.max(1)).max(1));
+        }
+        let cutter = Cutter { max_len, options, splits: splits && options.view == PlanView::Records };
+        let mut pieces = Vec::new();
+        for (range, number, segment) in found {
+            cutter.cut(range, number, segment, &mut pieces)?;
+        }
+        let groups = pack(pieces, max_len, cores, options.max_records_per_partition);
+        Ok(groups.into_iter().map(|pieces| self.task(pieces, times)).collect())
+    }
+}
+
+/// Groups adjacent pieces into tasks of similar size, at most `max_len` bytes; a larger piece is a task of its own.
+///
+/// There are as many tasks as that requires, or one for each core if each then has [`MIN_TASK_LEN`] bytes. No task has
+/// more than `max_offset_count` offsets.
+fn pack(pieces: Vec<Piece>, max_len: u64, cores: u64, max_offset_count: Option<i64>) -> Vec<Vec<Piece>> {
+    let total = pieces.iter().fold(0_u64, |total, piece| total.saturating_add(piece.size()));
+    let by_len = total.div_ceil(max_len.max(1));
+    let by_cores = cores.min(total.checked_div(MIN_TASK_LEN).unwrap_or(0));
+    let count = u128::from(by_len.max(by_cores).max(1));
+    let most = max_offset_count.unwrap_or(i64::MAX);
+    let mut groups = Vec::new();
+    let mut run: Vec<Piece> = Vec::new();
+    let (mut run_len, mut run_count, mut run_place, mut start) = (0_u64, 0_i64, 0_u128, 0_u64);
+    for piece in pieces {
+        // a piece belongs to the task whose share of all bytes contains its middle
+        let middle = u128::from(start).saturating_mul(2).saturating_add(u128::from(piece.size()));
+        let place = middle.saturating_mul(count).checked_div(u128::from(total).saturating_mul(2)).unwrap_or(0);
+        let is_full =
+            run_len.saturating_add(piece.size()) > max_len || run_count.saturating_add(piece.offset_count) > most;
+        if !run.is_empty() && (place != run_place || is_full) {
+            groups.push(std::mem::take(&mut run));
+            (run_len, run_count) = (0, 0);
+        }
+        run_len = run_len.saturating_add(piece.size());
+        run_count = run_count.saturating_add(piece.offset_count);
+        run_place = place;
+        start = start.saturating_add(piece.size());
+        run.push(piece);
+    }
+    if !run.is_empty() {
+        groups.push(run);
+    }
+    groups
+}
+
+/// The segments whose names show that they overlap a range, each with its number in the log.
+fn segments_within<'l>(range: &LogRange<'l>) -> Vec<(usize, &'l SegmentFile)> {
+    let log = range.log;
+    let is_within = |(number, segment): &(usize, &SegmentFile)| {
+        let is_before = range.start.zip(log.next_base(*number)).is_some_and(|(start, next)| next <= start);
+        let is_after = range.end.zip(segment.base_offset).is_some_and(|(end, base)| base >= end);
+        !is_before && !is_after
+    };
+    log.segments.iter().enumerate().filter(is_within).collect()
+}
+
+fn piece_of(range: &LogRange<'_>, segment: &SegmentFile) -> Result<Piece> {
+    let log = range.log;
+    Ok(Piece {
+        path: text_of(segment.path.path())?,
+        end: segment.size,
+        topic: log.partition.topic.clone(),
+        partition: log.partition.partition,
+        is_labelled: log.is_labelled,
+        start_offset: range.start,
+        end_offset: range.end,
+        ..Piece::default()
+    })
+}
+
+/// Whether all records of a segment are older than a time, with the same result as the scan in a task.
+///
+/// In a large segment without a time index, planning would have to read many headers, so the tasks decide instead.
+fn is_older(log: &Log, segment: &SegmentFile, time: i64) -> bool {
+    let judge = || -> Result<bool> {
+        if segment.base_offset.is_none() {
+            return Ok(false);
+        }
+        let opened = log.open(segment)?;
+        if segment.size > MIN_TASK_LEN && !opened.file(LogFileKind::TimeIndex).exists() {
+            return Ok(false);
+        }
+        opened.is_older(time)
+    };
+    judge().unwrap_or(false)
+}
+
+/// Splits segments into windows of at most `max_len` bytes and at most `maxRecordsPerPartition` offsets.
+struct Cutter<'o> {
+    max_len: u64,
+    options: &'o ReadOptions,
+    splits: bool,
+}
+
+impl Cutter<'_> {
+    /// Limits a segment to the offsets that are read, then splits it. Each batch and corruption is in one window.
+    ///
+    /// # Errors
+    /// With `onCorrupt=fail`, if another read has the rest of the segment and corruption hides the boundary.
+    fn cut(&self, range: &LogRange<'_>, number: usize, segment: &SegmentFile, pieces: &mut Vec<Piece>) -> Result<()> {
+        let mut piece = piece_of(range, segment)?;
+        if piece.is_idle() {
+            return Ok(());
+        }
+        let Some(base) = segment.base_offset else {
+            self.by_size(piece, segment, pieces);
+            return Ok(());
+        };
+        let log = range.log;
+        let first = base.max(piece.start_offset.unwrap_or(0));
+        let next_base = log.next_base(number);
+        let has_inside = |offset: i64| base < offset && next_base.is_none_or(|next| offset < next);
+        let is_narrowed = range.start.is_some_and(has_inside) || range.end.is_some_and(has_inside);
+        let most = self.options.max_records_per_partition;
+        if is_narrowed || most.is_some() {
+            let places = match SegmentPlaces::open(log, number, segment, self.options) {
+                Ok(places) => places,
+                Err(error) if range.continues || matches!(error.kind(), ErrorKind::Io(_)) => return Err(error),
+                Err(_) => {
+                    self.by_size(piece, segment, pieces);
+                    return Ok(());
+                }
+            };
+            match self.narrow(&piece, range, &has_inside, &places) {
+                Ok(narrowed) => piece = narrowed,
+                Err(error) if range.continues || matches!(error.kind(), ErrorKind::Io(_)) => return Err(error),
+                Err(_) => {} // the task raises the error, unless the offsets that it reads are sound
+            }
+            if let Some(most) = most.filter(|_| piece.size() > 0) {
+                self.in_view(&mut piece);
+                for part in (Counter { places: &places, most, splits: self.splits }).pieces(&piece, first)? {
+                    self.by_size(part, segment, pieces);
+                }
+                return Ok(());
+            }
+        }
+        self.in_view(&mut piece);
+        self.by_size(piece, segment, pieces);
+        Ok(())
+    }
+
+    /// In the view `batches`, the window alone decides which rows there are.
+    fn in_view(&self, piece: &mut Piece) {
+        if self.options.view == PlanView::Batches {
+            piece.end = piece.own_end.take().unwrap_or(piece.end);
+            (piece.start_offset, piece.end_offset) = (None, None);
+        }
+    }
+
+    /// The window from the batch with the first offset to the batch with the last.
+    ///
+    /// If the range continues in another read, the batch at its end belongs to that one.
+    fn narrow(
+        &self,
+        piece: &Piece,
+        range: &LogRange<'_>,
+        has_inside: &dyn Fn(i64) -> bool,
+        places: &SegmentPlaces<'_>,
+    ) -> Result<Piece> {
+        let mut piece = piece.clone();
+        if let Some(first) = range.start.filter(|first| has_inside(*first)) {
+            piece.start = places.start_of(first)?;
+        }
+        if let Some(after) = range.end.filter(|after| has_inside(*after)) {
+            piece.own_end = if range.continues { Some(places.start_of(after)?) } else { None };
+            piece.end = places.end_of(after)?;
+        }
+        Ok(piece)
+    }
+
+    fn by_size(&self, piece: Piece, segment: &SegmentFile, pieces: &mut Vec<Piece>) {
+        if piece.size() == 0 {
+            return;
+        }
+        if piece.size() <= self.max_len || piece.part != Interval::EVERYTHING {
+            pieces.push(piece);
+            return;
+        }
+        let window = piece.start..piece.end;
+        match split_points(segment.path.clone(), window, self.max_len, &self.options.limits) {
+            Ok(points) if points.len() > 1 => {
+                let ends: Vec<u64> = points.iter().skip(1).copied().chain([piece.end]).collect();
+                for (number, (start, end)) in points.into_iter().zip(ends).enumerate() {
+                    let offset_count = if number == 0 { piece.offset_count } else { 0 };
+                    pieces.push(Piece { start, end, offset_count, ..piece.clone() });
+                }
+            }
+            _ => pieces.push(piece), // the task that reads it raises the error
+        }
+    }
+}
