@@ -47,7 +47,7 @@ test: tools-test clippy check-python test-rust test-python ## check and test eve
 
 .PHONY: test-rust
 test-rust: $(LOCK) ## test the Rust crate
-	cargo test --features parquet,plan
+	cargo test --features parquet,plan,text
 
 .PHONY: test-python
 test-python: $(VENV)/.made-kbat ## test the Python package and the Spark data source
@@ -90,7 +90,7 @@ docs: tools-docs $(VENV)/.made-docs $(LOCK) ## build the documentation, Python's
 	rm -rf site target/doc
 	$(BIN)/python benches/python/chart.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
-	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --features parquet,plan --quiet
+	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --features parquet,plan,text --quiet
 	cp -R target/doc site/rust
 	.ci/check-links site *.md
 	@echo "open site/index.html"
@@ -147,9 +147,9 @@ $(LOCK): Cargo.toml constraints-cargo.txt .ci/pin-crates
 # cargo names the library after the crate, as it names maturin's.
 $(JVM_LIBRARY): $(LOCK) $(RUST_SOURCES)
 	@echo "building the library for Spark's JVM; the first time takes some minutes" >&2
-	@cargo rustc --release --lib --crate-type cdylib --features jvm --target-dir target/jvm --quiet
+	@cargo rustc --release --lib --crate-type cdylib --features jvm --quiet
 	@mkdir -p $(@D)
-	@cp target/jvm/release/libkbat$(suffix $@) $@
+	@cp target/release/libkbat$(suffix $@) $@
 
 # Ivy, which comes with pyspark, fetches the compiler.
 $(VENV)/.made-ivy: $(VENV)/.made-tools

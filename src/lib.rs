@@ -77,12 +77,13 @@
 //! - [`dump`](mod@dump): what `kafka-dump-log` prints.
 //! - [`store`]: names of files and directories.
 //! - [`partitioner`]: Kafka's default partitioner.
+//! - `text`: records as JSON lines, CSV and other text (feature `text`).
 //! - `tiered`: segments in remote storage (feature `tiered`).
 //!
 //! # Features
 //! `gzip`, `snappy`, `lz4`, `zstd` (all on by default): the codecs. `arrow`: columns. `parquet`: columns to Parquet
-//! files. `tiered`: segments in remote storage. `plan`: reads divided into tasks. `python`: the extension module; needs
-//! Python. `jvm`: the library of the Spark source; needs a JVM.
+//! files. `plan`: reads divided into tasks. `text`: records as text. `tiered`: segments in remote storage. `python`: the
+//! extension module; needs Python. `jvm`: the library of the Spark source; needs a JVM.
 //!
 //! # Out of scope
 //! kbat has no network code, no broker and no schema registry: keys and values are bytes.
@@ -119,6 +120,8 @@ mod python;
 pub mod repair;
 pub mod rewrite;
 pub mod store;
+#[cfg(feature = "text")]
+pub mod text;
 #[cfg(feature = "tiered")]
 pub mod tiered;
 // the notebook views do not need Python, and their tests run without it

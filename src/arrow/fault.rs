@@ -53,8 +53,12 @@ impl Fault {
         self.lost().map_or(0, |(first, last)| last.abs_diff(first).saturating_add(1))
     }
 
-    fn first_offset(&self) -> Option<i64> {
+    pub(crate) fn first_offset(&self) -> Option<i64> {
         if self.offsets.1.is_none() { self.offsets.0 } else { self.lost().map(|(first, _)| first) }
+    }
+
+    pub(crate) fn last_offset(&self) -> Option<i64> {
+        self.lost().map(|(_, last)| last)
     }
 
     /// An Arrow batch of one row.
@@ -84,7 +88,7 @@ impl Fault {
             number(i64::try_from(self.position).ok()),
             number(i64::try_from(self.length).ok()),
             number(self.first_offset()),
-            number(self.lost().map(|(_, last)| last)),
+            number(self.last_offset()),
         ];
         let column = StructArray::try_new(error_fields(), columns, None).map_err(|error| invalid(&error))?;
         Ok(Arc::new(column))

@@ -27,5 +27,10 @@ pub use schema::{Column, TimestampUnit};
 pub use source::ScanSource;
 pub use stats::ScanStats;
 pub use views::{BatchColumn, BatchScan, SegmentColumn, SegmentScan};
-#[cfg(feature = "python")]
-pub(crate) use watch::Look;
+#[cfg(feature = "text")]
+pub(crate) use {
+    columns::Origin,
+    fault::Fault,
+    walk::{Given, Step, Walk},
+    watch::Look,
+};

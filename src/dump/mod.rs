@@ -35,7 +35,7 @@ mod options;
 mod records;
 mod remarks;
 mod remote;
-mod sink;
+pub(crate) mod sink;
 mod table;
 mod time_index;
 

@@ -1,18 +1,17 @@
 //! The submodule `kbat._core.dump`: the output of `kafka-dump-log`.
 
-use std::io::{Error as IoError, Write};
 use std::path::PathBuf;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
 
 use crate::dump::{Decoder, Format, Options, dump as dump_files};
 use crate::internal::Family;
 use crate::python::limits::{PyLimits, or_default};
 use crate::python::location::Stores;
 use crate::python::log::add_submodule;
-use crate::python::progress::{Caught, run};
+use crate::python::output::Callback;
+use crate::python::progress::run;
 
 /// Creates the submodule and everything in it.
 pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -80,7 +79,7 @@ fn dump(
     let stores = Stores::default();
     let paths = paths.into_iter().map(|path| stores.locate(py, path)).collect::<PyResult<Vec<_>>>()?;
     run(py, None, |caught, _| {
-        let (mut out, mut notes) = (Callback { call: write, caught }, Callback { call: note, caught });
+        let (mut out, mut notes) = (Callback::new(write, caught), Callback::new(note, caught));
         dump_files(&paths, &options, &mut out, &mut notes)
     })
 }
@@ -114,29 +113,5 @@ fn format_of(name: &str) -> PyResult<Format> {
         "table" => Ok(Format::Table),
         "jsonl" => Ok(Format::Jsonl),
         _ => Err(PyValueError::new_err(format!("output_format must be 'kafka', 'table' or 'jsonl', not '{name}'"))),
-    }
-}
-
-/// Passes everything that is written to a Python callable. Its exception ends the work and is raised.
-struct Callback<'c> {
-    call: Py<PyAny>,
-    caught: &'c Caught,
-}
-
-impl Write for Callback<'_> {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        if bytes.is_empty() {
-            return Ok(0);
-        }
-        let written = self.caught.catch(|py| {
-            py.check_signals()?;
-            self.call.call1(py, (PyBytes::new(py, bytes),)).map(drop)
-        });
-        // not Interrupted, which `write_all` would repeat
-        written.map(|()| bytes.len()).map_err(|_| IoError::other("the output failed"))
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
     }
 }

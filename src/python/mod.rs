@@ -28,6 +28,7 @@ mod limits;
 mod location;
 mod log;
 mod log_directory;
+mod output;
 mod parquet;
 mod partition;
 mod partitioner;
@@ -48,6 +49,7 @@ mod scan_source;
 mod segment;
 mod segments;
 mod source;
+mod text;
 mod time;
 mod validate;
 mod writer;
@@ -81,6 +83,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     rewrite::register(module)?;
     parquet::register(module)?;
     plan::register(module)?;
+    text::register(module)?;
     writer::register(module)?;
     Ok(())
 }

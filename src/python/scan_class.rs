@@ -3,11 +3,12 @@
 use std::sync::{Arc, PoisonError};
 
 use arrow_schema::{DataType, SchemaRef};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 
 use crate::arrow::{
-    ArrowScan, BatchScan, Column, OnCorrupt, ParallelScan, Parallelism, ScanOptions, ScanSource, SegmentScan,
+    ArrowScan, BatchScan, Column, OnCorrupt, ParallelScan, Parallelism, ScanOptions, ScanSource, ScanStats, SegmentScan,
 };
 use crate::python::arrow_input::requested;
 use crate::python::capsule::{self, PyArrowBatches};
@@ -41,6 +42,19 @@ pub(crate) struct PyScan {
 impl PyScan {
     pub(crate) fn new(sources: Vec<ScanSource>, view: Rows, options: ScanOptions) -> Self {
         Self { sources, view, options, stats: SharedStats::default() }
+    }
+
+    /// The sources and options of a scan of records.
+    pub(crate) fn records(&self) -> PyResult<(Vec<ScanSource>, ScanOptions)> {
+        match self.view {
+            Rows::Records => Ok((self.sources.clone(), self.options.clone())),
+            _ => Err(PyValueError::new_err("only records are written as text: use a scan with view=\"records\"")),
+        }
+    }
+
+    /// Sets the counters of the most recent pass.
+    pub(crate) fn share(&self, stats: ScanStats) {
+        *self.stats.lock().unwrap_or_else(PoisonError::into_inner) = Some(stats);
     }
 
     /// A new pass on this thread.
@@ -99,7 +113,7 @@ impl PyScan {
         if self.byte_len() < WORTH_THREADS { 1 } else { Parallelism::default().threads.min(MOST_THREADS) }
     }
 
-    fn byte_len(&self) -> u64 {
+    pub(crate) fn byte_len(&self) -> u64 {
         self.sources.iter().map(ScanSource::byte_len).fold(0, u64::saturating_add)
     }
 

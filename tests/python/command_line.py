@@ -62,6 +62,12 @@ def process(*arguments: object) -> subprocess.Popen[str]:
 
 def on_terminal(columns: int, *arguments: object) -> str:
     """Return the output of a command on a terminal with a number of columns, without colour codes."""
+    shown = bytes_on_terminal(columns, *arguments).decode()
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown).replace("\r\n", "\n")
+
+
+def bytes_on_terminal(columns: int, *arguments: object) -> bytes:
+    """Return what a command writes to a terminal with a number of columns."""
     near, far = pty.openpty()
     fcntl.ioctl(far, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     command = [sys.executable, "-m", "kbat", *map(str, arguments)]
@@ -71,7 +77,7 @@ def on_terminal(columns: int, *arguments: object) -> str:
         with os.fdopen(near, "rb", buffering=0) as terminal, suppress(OSError):
             while part := terminal.read(65536):
                 written += part
-    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", written.decode()).replace("\r\n", "\n")
+    return written
 
 
 def copy_of(case: str, directory: Path) -> Path:

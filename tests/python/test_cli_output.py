@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import shlex
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import kbat
 from command_line import CORPUS, LOG, LOG_DIR, copy_of, environment, lines_of, on_terminal, run
-from kbat.cli import lines, output
+from kbat.cli import output
 from kbat.cli.table import Column, write_table
 from partitions import Log
 
@@ -147,40 +143,6 @@ def test_names_that_are_no_utf_8_are_escaped(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "kbat", "ls", str(place), "--json"]
     done = subprocess.run(command, capture_output=True, check=True, env=environment())  # noqa: S603 - its own module
     assert json.loads(done.stdout)["path"] == str(place)
-
-
-def _bytes(value: bytes | None) -> str | dict[str, str] | None:
-    try:
-        return None if value is None else value.decode()
-    except UnicodeDecodeError:
-        return {"base64": base64.b64encode(value or b"").decode()}
-
-
-payloads = st.none() | st.binary(max_size=20) | st.text(max_size=20).map(str.encode)
-records = st.tuples(payloads, payloads, st.lists(st.tuples(st.text(max_size=5), payloads), max_size=3))
-
-
-@settings(max_examples=100, deadline=None)
-@given(batch=st.lists(records, min_size=1, max_size=5), topic=st.none() | st.sampled_from(["t", 'qu"ote\\', "größe\n"]))
-def test_json_lines_are_those_of_the_json_module(batch: list[Any], topic: str | None) -> None:
-    builder = kbat.BatchBuilder()
-    for index, (key, value, headers) in enumerate(batch):
-        builder.append(key, value, timestamp=index, headers=headers)
-    (arrow,) = kbat.scan(builder.finish(), topic=topic, columns=lines.COLUMNS).to_batches()
-    expected = [
-        {
-            "topic": topic,
-            "partition": None,
-            "offset": index,
-            "timestamp": index,
-            "timestamp_type": "CreateTime",
-            "key": _bytes(key),
-            "value": _bytes(value),
-            "headers": [[name, _bytes(content)] for name, content in headers],
-        }
-        for index, (key, value, headers) in enumerate(batch)
-    ]
-    assert lines.json_lines(arrow) == [json.dumps(one, ensure_ascii=False) for one in expected]
 
 
 def test_cat_notes_an_incomplete_last_batch_that_it_skips(tmp_path: Path) -> None:

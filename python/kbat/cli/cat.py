@@ -1,24 +1,29 @@
 """`kbat cat`: records as lines."""
 
+import fnmatch
+import functools
 import sys
-from collections.abc import Iterator
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 import kbat
-from kbat.cli import output
+from kbat._core.files import discover
+from kbat.cli.following import Follower
 from kbat.cli.location import Location
-from kbat.cli.losses import note_losses
 from kbat.cli.options import (
     STDIN,
     EncryptionKeys,
     EndOffset,
     EndTime,
+    FixedStrings,
+    Form,
+    HeaderMatches,
+    KeyPattern,
     OnCorrupt,
     OnCorruptOption,
-    Partitions,
+    PartitionPatterns,
     PathsOrStdin,
     Replicas,
     ReplicasOption,
@@ -26,13 +31,15 @@ from kbat.cli.options import (
     StartTime,
     StorageOptions,
     Topics,
+    ValuePattern,
     choice_option,
     number_option,
+    patterns,
     selection,
 )
 from kbat.cli.place import NothingToReadError, foreign_bytes, locate, quiet
-
-_MAX_ROWS = 16_384
+from kbat.cli.printing import Printer
+from kbat.cli.start import BEGINNING, Partition, Start, offset_of, partitions_of, start
 
 
 class Isolation(StrEnum):
@@ -42,15 +49,47 @@ class Isolation(StrEnum):
     READ_COMMITTED = "read_committed"
 
 
-def cat(  # noqa: PLR0913 - the options of kbat.scan
+def cat(  # noqa: PLR0913 - one per option
     paths: PathsOrStdin,
     *,
     topic: Topics = None,
-    partition: Partitions = None,
+    partition: PartitionPatterns = None,
+    output_format: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            "-f",
+            metavar="FORMAT",
+            parser=str,
+            help="jsonl, csv, text, raw (only the bytes of values), or a format string as in kcat. Default: jsonl.",
+            show_default=False,
+        ),
+    ] = None,
+    offset: Annotated[
+        Start | None,
+        typer.Option(
+            "--offset",
+            "-o",
+            metavar="WHERE",
+            parser=start,
+            help="Where to begin in each partition: beginning, end, an offset, -N for the last N records, or a TIME.",
+            show_default=False,
+        ),
+    ] = None,
     start_offset: StartOffset = None,
     end_offset: EndOffset = None,
     start_time: StartTime = None,
     end_time: EndTime = None,
+    key: KeyPattern = None,
+    grep: ValuePattern = None,
+    header: HeaderMatches = None,
+    fixed_strings: FixedStrings = False,
+    value: Annotated[
+        Form | None, choice_option(Form, "--value", help="Form of values. Default: what suits the format.")
+    ] = None,
+    key_form: Annotated[
+        Form | None, choice_option(Form, "--key-form", help="Form of keys. Default: what suits the format.")
+    ] = None,
     isolation: Annotated[
         Isolation,
         choice_option(Isolation, help="read_committed: omit records of aborted and open transactions."),
@@ -58,70 +97,162 @@ def cat(  # noqa: PLR0913 - the options of kbat.scan
     on_corrupt: OnCorruptOption = OnCorrupt.FAIL,
     replicas: ReplicasOption = Replicas.ERROR,
     limit: Annotated[int | None, number_option(0, "--limit", "-n", help="Largest number of records to print.")] = None,
-    as_json: Annotated[bool, typer.Option("--json/--text", help="Print lines of JSON, or lines for people.")] = True,
+    follow: Annotated[bool, typer.Option("--follow", "-F", help="Wait for new records and print them too.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The same as --format jsonl.")] = False,
+    as_text: Annotated[bool, typer.Option("--text", help="The same as --format text: lines for people.")] = False,
     storage_option: StorageOptions = None,
     encryption_key: EncryptionKeys = None,
 ) -> None:
-    """Print records, one line per record, partition by partition in the order of the log.
+    r"""Print records, one line per record, partition by partition in the order of the log.
 
     A TIME is ISO 8601 with a time zone, such as `2024-05-01T12:30:00Z`, or a number of milliseconds since 1970; numbers
-    that look like seconds are refused. The standard input (PATH `-`) is read completely before anything is printed.
+    that look like seconds are refused. With `-o`, a number of milliseconds is written `s@1714566600000`. The standard
+    input (PATH `-`) is read completely before anything is printed.
 
     Examples: `kbat cat orders-0 --limit 10`, `kbat cat data --topic 'orders*' --start-time 2024-05-01T00:00:00Z`,
-    `kbat cat data | jq -c '.value | fromjson'`
+    `kbat cat data | jq -c '.value | fromjson'`, `kbat cat orders-0 -o -5 -F` (the last five records, then new ones),
+    `kbat cat data --grep 'error|timeout' -f '%t %p %o %k %s\n'`
 
     JSON lines: `topic` and `partition` (null if the directory's name does not contain them), `offset`, `timestamp`
     (milliseconds since the epoch, null if the record does not have one), `timestamp_type` ("CreateTime" or
     "LogAppendTime"; null in message format 0), `key`, `value`, and `headers`, a list of pairs of key and value.
     A key or value is a string if its bytes are UTF-8, and `{"base64": "…"}` otherwise; null is null. With --on-corrupt
     report, a line with the single field `error` describes each corruption: `kind`, `message`, `path`, `position`,
-    `length`, `first_offset`, `last_offset`.
+    `length`, `first_offset`, `last_offset`. CSV has the same columns; null is an empty field, and bytes that are not
+    UTF-8 are `0x` and hexadecimal digits.
+
+    A format string contains `%t` topic, `%p` partition, `%o` offset, `%T` timestamp (-1 for none), `%k` key, `%K` its
+    length, `%s` value, `%S` its length (-1 for null), `%h` headers, `%%`, and `\n`, `\r`, `\t`, `\\`, `\xNN`. Nothing
+    is added to it, so end it with `\n`. `-f` is the format, as in kcat, and `-F` follows, as in tail. On a terminal,
+    characters that would change it are escaped in every format.
 
     Exit codes: 0, also if corruption was skipped (a line on the standard error shows how much); 1 for corruption, for
     files that can't be read and for an empty directory; 2 for wrong arguments and for a PATH that is not a log; 141 if
     the reader of a pipe has closed it.
     """
+    _check(as_json=as_json, as_text=as_text, output_format=output_format)
+    if offset is not None and (start_offset, start_time) != (None, None):
+        message = "--offset, --start-offset and --start-time exclude each other: each is where to begin"
+        raise ValueError(message)
+    if follow and (STDIN in paths or (end_offset, end_time) != (None, None)):
+        message = "--follow waits for the end of files: it excludes the standard input, --end-offset and --end-time"
+        raise ValueError(message)
     paths = [path.opened_with(storage_option, encryption_key) for path in paths]
-    sources = _sources(paths, topic, partition, replicas)
-    with quiet():
-        scan = kbat.scan(
-            sources,
-            columns=_columns(),
-            start_offset=start_offset,
-            end_offset=end_offset,
-            start_timestamp=start_time,
-            end_timestamp=end_time,
-            isolation=isolation.value,
-            on_corrupt=on_corrupt.value,
-            max_rows=min(limit or _MAX_ROWS, _MAX_ROWS),
-            **selection(topic, partition, replicas),
-            **paths[0].options,
-        )
-    for lines in _lines(scan, limit, as_json=as_json) if limit != 0 else ():
-        output.write_lines(lines)
-    note_losses(scan.stats)
+    printer = Printer(
+        limit,
+        is_followed=follow,
+        output_format=output_format or ("text" if as_text else "jsonl"),
+        key="auto" if key_form is None else key_form.value,
+        value="auto" if value is None else value.value,
+        **patterns(key, grep, header, fixed_strings=fixed_strings),
+    )
+    bounds: dict[str, Any] = {
+        "start_offset": start_offset,
+        "end_offset": end_offset,
+        "start_timestamp": start_time,
+        "end_timestamp": end_time,
+        "isolation": isolation.value,
+        "on_corrupt": on_corrupt.value,
+    }
+    chosen = _chosen(paths, topic, partition, replicas)
+    if offset is not None or follow:
+        _print_partitions(paths, chosen, offset, bounds, printer, follow=follow)
+    else:
+        sources = _sources(paths, chosen)
+        with quiet():
+            scan = kbat.scan(sources, **bounds, **chosen, **paths[0].options)
+        printer.print(scan)
+    printer.note_losses()
 
 
-def _columns() -> tuple[str, ...]:
-    from kbat.cli.lines import COLUMNS  # noqa: PLC0415 - imports pyarrow, which is slow
+def _check(*, as_json: bool, as_text: bool, output_format: str | None) -> None:
+    if as_json + as_text + (output_format is not None) > 1:
+        message = "--format, --json and --text exclude each other"
+        raise ValueError(message)
 
-    return COLUMNS
+
+def _chosen(
+    paths: list[Location], topics: list[str] | None, numbers: list[str] | None, replicas: Replicas
+) -> dict[str, Any]:
+    """Return the arguments that choose partitions, with the numbers that match patterns."""
+    wanted = numbers or []
+    if all(one.isdecimal() for one in wanted):
+        return selection(topics, [int(one) for one in wanted], replicas)
+    files = [str(path) for path in paths if path != STDIN]
+    if not files:
+        return selection(topics, [0], replicas)
+    segments, _ = discover(files, **selection(topics, None, replicas), **paths[0].options)
+    found = sorted({one.partition for one in segments if one.partition is not None})
+    matching = [one for one in found if any(fnmatch.fnmatchcase(str(one), pattern) for pattern in wanted)]
+    if not matching:
+        shown = ", ".join(map(str, found[:20])) or "none"
+        message = f"no partition matches {', '.join(wanted)}; the numbers found are {shown}"
+        raise ValueError(message)
+    return selection(topics, matching, replicas)
 
 
-def _sources(
-    paths: list[Location], topics: list[str] | None, partitions: list[int] | None, replicas: Replicas
-) -> list[str | bytes]:
+def _sources(paths: list[Location], chosen: dict[str, Any]) -> list[str | bytes]:
     """Return what to scan, each path checked."""
+    files = _files(paths, chosen)
+    if files:
+        locate(files, **chosen)
+    return [_stdin(is_alone=not files) if path == STDIN else str(path) for path in paths]
+
+
+def _files(paths: list[Location], chosen: dict[str, Any]) -> list[Location]:
     files = [path for path in paths if path != STDIN]
     if len(paths) - len(files) > 1:
         message = "the standard input (-) can be read only once"
         raise ValueError(message)
-    if len(files) < len(paths) and (topics or partitions):
+    if len(files) < len(paths) and ("topics" in chosen or "partitions" in chosen):
         message = "--topic and --partition choose directories, but the standard input (-) has no topic"
         raise ValueError(message)
+    return files
+
+
+def _print_partitions(  # noqa: PLR0913 - what `cat` has prepared
+    paths: list[Location],
+    chosen: dict[str, Any],
+    begin: Start | None,
+    bounds: dict[str, Any],
+    printer: Printer,
+    *,
+    follow: bool,
+) -> None:
+    """Print partitions one by one, each from an offset of its own on."""
+    options = paths[0].options
+    partitions = []
+    files = _files(paths, chosen)
     if files:
-        locate(files, **selection(topics, partitions, replicas))
-    return [_stdin(is_alone=not files) if path == STDIN else str(path) for path in paths]
+        partitions = partitions_of(locate(files, **chosen).segments)
+    if STDIN in paths:
+        partitions.append(Partition("-", _stdin(is_alone=not files)))
+
+    def scan_of(partition: Partition, **narrower: Any) -> kbat.Scan:  # noqa: ANN401 - those of kbat.scan
+        changed = {name: value for name, value in narrower.items() if value is not None}
+        with quiet():
+            return kbat.scan(partition.source, **{**bounds, **changed}, **({} if STDIN in paths else options))
+
+    def scan_from(partition: Partition, first: int) -> kbat.Scan:
+        return scan_of(partition, start_offset=max(first, bounds["start_offset"] or 0) or None)
+
+    def find() -> list[Partition]:
+        return partitions_of(discover([str(path) for path in files], **chosen, **options)[0])
+
+    follower = Follower(printer, find, scan_from)
+    for partition in partitions:
+        if printer.is_done:
+            break
+        counted = functools.partial(scan_of, partition, on_corrupt=_without_rows(bounds["on_corrupt"]))
+        first = offset_of(begin or BEGINNING, partition, counted, options, bounds["end_offset"])
+        follower.print(partition, first)
+    if follow:
+        follower.follow(is_local=all(path.is_local for path in files))
+
+
+def _without_rows(on_corrupt: str) -> str:
+    """Return how corruption is handled if there are no lines for it."""
+    return OnCorrupt.SKIP if on_corrupt == OnCorrupt.REPORT else on_corrupt
 
 
 def _stdin(*, is_alone: bool) -> bytes:
@@ -133,28 +264,3 @@ def _stdin(*, is_alone: bool) -> bytes:
     if reason := foreign_bytes(data, "the standard input"):
         raise ValueError(reason)
     return data
-
-
-def _lines(scan: kbat.Scan, limit: int | None, *, as_json: bool) -> Iterator[list[str]]:
-    """Yield the lines of each Arrow batch, up to the limit of records. Lines of corruption are not counted."""
-    from kbat.cli.lines import errors, json_lines, text_lines  # noqa: PLC0415 - imports pyarrow, which is slow
-
-    left = limit
-    for batch in scan.to_batches():
-        lines = json_lines(batch) if as_json else text_lines(batch)
-        if left is None:
-            yield lines
-            continue
-        are_records = [error is None for error in errors(batch)] or [True] * len(lines)
-        records = sum(are_records)
-        if records >= left:
-            yield lines[: _end_of(left, are_records)]
-            return
-        left -= records
-        yield lines
-
-
-def _end_of(count: int, are_records: list[bool]) -> int:
-    """Return the number of lines that end with a number of records."""
-    ends = [index for index, is_record in enumerate(are_records, 1) if is_record]
-    return ends[count - 1]

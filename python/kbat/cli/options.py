@@ -3,6 +3,7 @@
 import datetime as dt
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -24,6 +25,23 @@ STDIN = Location("-")
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _SIZE = re.compile(r"(\d+)\s*(?:([kmg])(?:i?b)?|b)?", re.IGNORECASE)
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+
+
+@dataclass(frozen=True)
+class Header:
+    """A header that records must have; None for any value."""
+
+    name: str
+    value: str | None
+
+
+class Form(StrEnum):
+    """Forms of keys and values."""
+
+    JSON = "json"
+    TEXT = "text"
+    HEX = "hex"
+    BASE64 = "base64"
 
 
 class Replicas(StrEnum):
@@ -132,6 +150,20 @@ def choice_option(choices: type[StrEnum], *names: str, **settings: Any) -> Any: 
 def number_option(smallest: int, *names: str, largest: int = MAX, **settings: Any) -> Any:  # noqa: ANN401 - typer's own
     """Return an option with a whole number within bounds."""
     return typer.Option(*names, parser=whole(smallest, largest), **{"metavar": "NUMBER", **settings})
+
+
+def header(value: str) -> Header:
+    """Parse NAME or NAME=VALUE."""
+    name, equals, text = str(value).partition("=")
+    return Header(name, text if equals else None)
+
+
+def partition_pattern(value: str) -> str:
+    """Parse a partition number, or a pattern of such numbers."""
+    text = str(value).strip()
+    if re.fullmatch(r"[][0-9!*?-]*[][*?][][0-9!*?-]*", text):
+        return text
+    return str(whole(0, MAX_PARTITION)(text))
 
 
 def existing(value: str) -> Location:
@@ -292,6 +324,49 @@ Partitions = Annotated[
         show_default=False,
     ),
 ]
+PartitionPatterns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--partition",
+        metavar="NUMBER",
+        parser=partition_pattern,
+        help="Read only this partition: a number, or a quoted pattern with *, ? and [...]. Repeat it for more.",
+        show_default=False,
+    ),
+]
+KeyPattern = Annotated[
+    str | None,
+    typer.Option(
+        "--key",
+        metavar="PATTERN",
+        parser=str,
+        help="Only records whose whole key matches this regular expression.",
+        show_default=False,
+    ),
+]
+ValuePattern = Annotated[
+    str | None,
+    typer.Option(
+        "--grep",
+        metavar="PATTERN",
+        parser=str,
+        help="Only records whose value contains a match of this regular expression.",
+        show_default=False,
+    ),
+]
+HeaderMatches = Annotated[
+    list[Header] | None,
+    typer.Option(
+        "--header",
+        metavar="NAME[=VALUE]",
+        parser=header,
+        help="Only records with this header, and with this value if it is set. Repeat it for more headers.",
+        show_default=False,
+    ),
+]
+FixedStrings = Annotated[
+    bool, typer.Option("--fixed-strings", help="The patterns of --key and --grep are plain texts.")
+]
 ReplicasOption = Annotated[
     Replicas,
     choice_option(
@@ -329,3 +404,13 @@ def selection(
     if replicas is not Replicas.ERROR:
         chosen["replicas"] = replicas.value
     return {name: value for name, value in chosen.items() if value is not None}
+
+
+def patterns(key: str | None, grep: str | None, headers: list[Header] | None, *, fixed_strings: bool) -> dict[str, Any]:
+    """Return the keyword arguments of `write_records` that choose records."""
+    return {
+        "key_pattern": key,
+        "value_pattern": grep,
+        "headers": [(one.name, one.value) for one in headers or ()],
+        "fixed_strings": fixed_strings,
+    }

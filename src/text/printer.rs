@@ -1,0 +1,112 @@
+//! [`Printer`]: the records of batches into a buffer.
+
+use crate::arrow::{Fault, Given, Origin, ScanOptions};
+use crate::compression::Scratch;
+use crate::error::Result;
+use crate::format::batch::Batch;
+use crate::format::record::Record;
+use crate::text::options::{Format, TextOptions};
+use crate::text::people::{self, Clock};
+use crate::text::{csv, fields, json};
+
+pub(super) struct Printer<'o> {
+    pub(super) scan: &'o ScanOptions,
+    pub(super) text: &'o TextOptions,
+    /// Records that may still be written.
+    pub(super) left: u64,
+    pub(super) records: u64,
+    pub(super) next_offset: Option<i64>,
+    scratch: Scratch,
+    line: Line,
+}
+
+impl<'o> Printer<'o> {
+    pub(super) fn new(scan: &'o ScanOptions, text: &'o TextOptions) -> Self {
+        let left = text.limit.unwrap_or(u64::MAX);
+        Self { scan, text, left, records: 0, next_offset: None, scratch: Scratch::new(), line: Line::default() }
+    }
+
+    /// Appends the records of a batch that are wanted; of a corrupt batch, none.
+    pub(super) fn batch(&mut self, out: &mut Vec<u8>, batch: &Batch<'_>, given: &Given<'_>) -> Result<()> {
+        let (start, left, records) = (out.len(), self.left, self.records);
+        let printed = self.records(out, batch, given);
+        if printed.is_ok() {
+            self.next_offset = Some(batch.next_offset());
+        } else {
+            out.truncate(start);
+            (self.left, self.records) = (left, records);
+        }
+        printed
+    }
+
+    fn records(&mut self, out: &mut Vec<u8>, batch: &Batch<'_>, given: &Given<'_>) -> Result<()> {
+        let (scan, text) = (self.scan, self.text);
+        let Self { left, records, scratch, line, .. } = self;
+        let checks_records = scan.check_crc && batch.is_legacy_wrapper();
+        let is_bounded = given.bounds.are_any();
+        line.begin(given.origin, text);
+        for record in batch.records(scratch, &scan.limits)? {
+            let record = record?;
+            if checks_records {
+                record.verify_crc()?;
+            }
+            // after the last one, the rest is only checked
+            if *left > 0 && (!is_bounded || given.bounds.want(&record)) && text.want(&record)? {
+                line.record(out, given.origin, &record, text)?;
+                *left = left.saturating_sub(1);
+                *records = records.saturating_add(1);
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends the line of a corruption.
+    pub(super) fn fault(&self, out: &mut Vec<u8>, fault: &Fault) {
+        match self.text.format {
+            Format::Text => people::fault(out, fault),
+            _ => json::fault(out, fault, self.text.is_terminal),
+        }
+    }
+}
+
+/// What lines have in common, and memory for their parts.
+#[derive(Default)]
+struct Line {
+    origin: Option<Origin>,
+    /// The start of the line of a record of `origin`.
+    start: Vec<u8>,
+    cell: Vec<u8>,
+    clock: Clock,
+}
+
+impl Line {
+    /// Prepares for records of a file.
+    fn begin(&mut self, origin: &Origin, text: &TextOptions) {
+        if self.origin.as_ref() == Some(origin) {
+            return;
+        }
+        self.start.clear();
+        match &text.format {
+            Format::Jsonl => json::start(&mut self.start, origin, text.is_terminal),
+            Format::Csv => csv::start(&mut self.start, origin, text),
+            Format::Text => people::start(&mut self.start, origin),
+            Format::Raw | Format::Template(_) => {}
+        }
+        self.origin = Some(origin.clone());
+    }
+
+    #[inline]
+    fn record(&mut self, out: &mut Vec<u8>, origin: &Origin, record: &Record<'_>, text: &TextOptions) -> Result<()> {
+        out.extend_from_slice(&self.start);
+        match &text.format {
+            Format::Jsonl => json::record(out, record, text),
+            Format::Csv => csv::record(out, &mut self.cell, record, text),
+            Format::Text => people::record(out, &mut self.clock, record, text),
+            Format::Template(template) => template.record(out, origin, record, text),
+            Format::Raw => {
+                fields::as_bytes(out, record.value(), text.value, text);
+                Ok(())
+            }
+        }
+    }
+}
