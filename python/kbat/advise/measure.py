@@ -1,6 +1,7 @@
 """All stages of the measurement: headers, a sample, the codecs, larger batches, and the recommendation."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -57,6 +58,7 @@ class Advice:
         sampled_batches: Batches of the sample.
         sampled_records: Records of the sample.
         sampled_windows: Windows of the sample.
+        record_sizes: Records of the sample by the bytes of key and value: by the largest power of two in them.
         sample_skipped: Batches that the sample lacks: corrupt ones, and those that are too large to measure.
         min_speed: Bytes per second that a core has to compress.
         seconds: How long the measurement took.
@@ -74,6 +76,7 @@ class Advice:
     sampled_records: int = 0
     sampled_windows: int = 0
     sample_skipped: int = 0
+    record_sizes: Counter[int] = field(default_factory=Counter)
     min_speed: float = MIN_SPEED
     seconds: float = 0.0
 
@@ -95,6 +98,7 @@ def _silent(_what: str, _unit: str) -> AbstractContextManager[Callback | None]:
 def advise(  # noqa: PLR0913 - options
     segments: Sequence[kbat.SegmentFile],
     *,
+    found: Survey | None = None,
     sample_len: int = SAMPLE_LEN,
     seconds: float = SECONDS,
     settings: Sequence[Setting] = SETTINGS,
@@ -107,6 +111,7 @@ def advise(  # noqa: PLR0913 - options
 
     Args:
         segments: The segments.
+        found: What the headers show, if they were read before.
         sample_len: Bytes of the sample, before compression.
         seconds: About how long it may take.
         settings: Codecs and levels to measure.
@@ -117,8 +122,10 @@ def advise(  # noqa: PLR0913 - options
     """
     start = time.monotonic()
     deadline = Deadline(seconds)
-    with show("reading headers", "") as callback:
-        found = survey(segments, deadline.part(_FOR_HEADERS), callback, leave_page_cache=leave_page_cache, **options)
+    if found is None:
+        with show("reading headers", "") as callback:
+            part = deadline.part(_FOR_HEADERS)
+            found = survey(segments, part, callback, leave_page_cache=leave_page_cache, **options)
     parts = strata(segments)
     with show("reading a sample", "") as callback:
         fill(parts, sample_len, deadline.part(_FOR_SAMPLE), callback, leave_page_cache=leave_page_cache, **options)
@@ -187,6 +194,9 @@ def _project(advice: Advice, parts: Sequence[Stratum], bench: Bench, measured: S
     advice.sampled_windows = len(windows)
     advice.sampled_batches = sum(len(window.batches) for window in windows)
     advice.sampled_records = sum(batch.record_count for window in windows for batch in window.batches)
+    for window in windows:
+        for batch in window.batches:
+            advice.record_sizes.update(1 << max(0, size.bit_length() - 1) for size in batch.record_sizes)
     today = sum(one.size for one in sampled)
     for place, each in enumerate(measured):
         projected = [topic.projections[place] for topic in advice.topics if topic.is_sampled]
@@ -239,6 +249,7 @@ def _recommend(advice: Advice, parts: Sequence[Stratum], deadline: Deadline, sho
 def _producers(advice: Advice, parts: Sequence[Stratum], found: Mapping[Sender, Sent]) -> list[Producer]:
     """Name the producers that send small or uncompressed batches."""
     strata_of = {topic: index for index, one in enumerate(parts) for topic in one.topics}
+    lens_of = [(one.raw_len, one.stored_len) for one in parts]
     writers: dict[tuple[str | None, int], dict[str, Sums]] = {}
     for writer, sums in advice.survey.writers.items():
         if writer.producer_id != OTHER_PRODUCERS and not is_internal(writer.topic):
@@ -246,9 +257,9 @@ def _producers(advice: Advice, parts: Sequence[Stratum], found: Mapping[Sender, 
     named = []
     for (name, producer_id), by_codec in writers.items():
         index = strata_of[name]
-        stratum, sent = parts[index], found.get(Sender(index, name, producer_id))
+        sent = found.get(Sender(index, name, producer_id))
         # a producer without a sample compresses like the others of its stratum
-        lens = (stratum.raw_len, stratum.stored_len) if sent is None else (sent.raw_len, sent.stored_len)
+        lens = lens_of[index] if sent is None else (sent.raw_len, sent.stored_len)
         producer = _producer(name, producer_id, by_codec, lens)
         if producer.is_small or producer.is_uncompressed:
             gain(producer, advice.topics[index], sent)

@@ -12,6 +12,7 @@ from itertools import accumulate, groupby
 from typing import Any, NamedTuple, cast
 
 import pyarrow as pa
+import pyarrow.compute
 
 import kbat
 from kbat.advise.clock import Deadline, points, spread
@@ -55,6 +56,15 @@ class Sampled:
     def record_count(self) -> int:
         """Number of records."""
         return self.rows.num_rows
+
+    @property
+    def record_sizes(self) -> list[int]:
+        """Bytes of key and value of each record, 0 for null."""
+        # the stubs do not know that a scan has columns of bytes
+        compute: Any = pyarrow.compute
+        lens = (compute.binary_length(self.rows.column(name)) for name in ("key", "value"))
+        keys, values = (compute.fill_null(one, 0) for one in lens)
+        return list(compute.add(keys, values).to_pylist())
 
 
 class Window(NamedTuple):

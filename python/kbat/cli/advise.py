@@ -61,6 +61,7 @@ _PRODUCER_COLUMNS = (
 )
 # Producers in the table; the JSON has more.
 _PRODUCERS_SHOWN = 10
+_NO_PRODUCER = -1
 _MAX_SECONDS = 3600
 _MIN_SAMPLE = 1 << 16
 _MAX_SAMPLE = 1 << 30
@@ -270,7 +271,7 @@ def _codecs(compression: dict[str, int]) -> str:
 def _producer_cells(one: "Producer") -> tuple[str, ...]:
     return (
         output.text(one.topic),
-        "none" if one.producer_id < 0 else str(one.producer_id),
+        "none" if one.producer_id == _NO_PRODUCER else str(one.producer_id),
         output.size_text(one.bytes),
         _codecs(one.compression),
         f"{one.batches:,}",

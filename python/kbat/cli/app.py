@@ -38,6 +38,7 @@ COMMANDS = {
     "groups": Command("groups:groups", READ),
     "topics": Command("topics:topics", READ),
     "advise": Command("advise:advise", READ),
+    "report": Command("report:report", READ),
     # 1 means warnings there
     "verify": Command("verify:verify", CHECK, failed=WRONG_ARGUMENT),
     "recover": Command("repair:recover", CHECK),

@@ -1,0 +1,176 @@
+"""`kbat report`: one web page about a log, which works offline."""
+
+import importlib.util
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import kbat
+from kbat.cli import output
+from kbat.cli.location import Location
+from kbat.cli.options import (
+    EncryptionKeys,
+    Json,
+    LeavePageCache,
+    Partitions,
+    PathsArgument,
+    Replicas,
+    ReplicasOption,
+    StorageOptions,
+    Topics,
+    choice_option,
+    number_option,
+    selection,
+    target,
+)
+from kbat.cli.place import locate, word
+from kbat.cli.progress import progress
+from kbat.cli.verify import message_of, next_commands
+
+if TYPE_CHECKING:
+    from kbat.report import Check
+
+# Bytes up to which everything is verified by default.
+_VERIFIED_LEN = 4 << 30
+# Findings up to which the page shows the commands that help.
+_MAX_FINDINGS = 200
+_MAX_SECONDS = 3600
+
+
+class Verify(StrEnum):
+    """When a report verifies every byte."""
+
+    AUTO = "auto"
+    ALWAYS = "always"
+    NEVER = "never"
+
+
+def report(  # noqa: PLR0913 - options
+    paths: PathsArgument,
+    *,
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="FILE", parser=target, help="File to write. It replaces only another report."
+        ),
+    ] = Path("report.html"),
+    topic: Topics = None,
+    partition: Partitions = None,
+    replicas: ReplicasOption = Replicas.ERROR,
+    verify: Annotated[
+        Verify,
+        choice_option(
+            Verify,
+            "--verify",
+            help="Verify every byte, as `kbat verify` does, or read only headers. auto verifies logs of up to 4 GiB.",
+        ),
+    ] = Verify.AUTO,
+    seconds: Annotated[
+        int,
+        number_option(1, "--seconds", largest=_MAX_SECONDS, help="About how long to measure codecs for the advice."),
+    ] = 5,
+    leave_page_cache: LeavePageCache = False,
+    json: Json = False,
+    storage_option: StorageOptions = None,
+    encryption_key: EncryptionKeys = None,
+) -> None:
+    """Write a web page about a log: sizes over time, codecs, batches, producers, lag, compaction, findings, advice.
+
+    The page is one file of about 5 MiB. It needs no network, and loads nothing. Its plots show figures when you point
+    at them, and its tables can be sorted and searched. It contains names of topics, producer ids and paths, but no keys
+    or values. Reads the headers of all batches, and a sample of the records for the advice of `kbat advise`.
+
+    Needs Plotly: `pip install 'kbat[report]'`
+
+    Examples: `kbat report /var/lib/kafka/data -o report.html`, `kbat report data --topic 'orders*' --verify always`
+
+    JSON: `path` (null for several paths), `paths`, `out`, `out_bytes`, `bytes`, `topics`, `partitions`, `segments`,
+    `batches`, `records` (of batches with a record count), `is_verified`, `errors`, `warnings`, `bytes_after` (with the
+    advice), `seconds`.
+
+    Exit codes: 0, also if the page shows errors; 1 for files that can't be read or written, and for an empty directory;
+    2 for wrong arguments, for a PATH that is not a log, and if Plotly is missing.
+    """
+    if importlib.util.find_spec("plotly") is None:
+        message = "the report needs Plotly: pip install 'kbat[report]'"
+        raise ValueError(message)
+    chosen = selection(topic, partition, replicas)
+    paths = [path.opened_with(storage_option, encryption_key) for path in paths]
+    segments, _ = locate(paths, **chosen)
+    from kbat.report import Check, collect, page, writer  # noqa: PLC0415 - imports PyArrow
+
+    file = writer(out, [path.text for path in paths if path.is_local])
+    size = sum(segment.size for segment in segments)
+    is_verified = verify is Verify.ALWAYS or (verify is Verify.AUTO and size <= _VERIFIED_LEN)
+    check = _verified(paths, selection(topic, partition)) if is_verified else Check()
+    found = collect(
+        [str(path) for path in paths],
+        segments,
+        check,
+        seconds=seconds,
+        leave_page_cache=leave_page_cache,
+        show=progress,
+        **paths[0].options,
+    )
+    out_bytes = file(page(found))
+    total, names = found.total, [str(path) for path in paths]
+    severities = [one.severity for one in found.check.findings]
+    summary = {
+        "path": names[0] if len(names) == 1 else None,
+        "paths": names,
+        "out": str(out),
+        "out_bytes": out_bytes,
+        "bytes": found.size,
+        "topics": len(found.topics),
+        "partitions": total.partitions,
+        "segments": total.segments,
+        "batches": total.sums.batches,
+        "records": total.sums.records,
+        "is_verified": is_verified,
+        "errors": severities.count("error"),
+        "warnings": severities.count("warning"),
+        "bytes_after": found.advice.bytes_after,
+        "seconds": round(found.seconds, 3),
+    }
+    if json:
+        output.write_json(summary)
+    else:
+        _show(summary)
+
+
+def _verified(paths: Sequence[Location], chosen: dict[str, Any]) -> "Check":
+    from kbat.report import Check, Finding  # noqa: PLC0415 - imports PyArrow
+
+    check = Check(is_complete=True)
+    for path in paths:
+        with progress("verifying") as callback:
+            found = kbat.verify(str(path), progress=callback, **chosen, **path.options)
+        check.omitted += found.omitted_count
+        check.commands.update(_commands(path, found))
+        check.findings += [
+            Finding(one.severity, one.kind, one.path, one.position, one.offset, message_of(one, path, found))
+            for one in found.findings
+        ]
+    return check
+
+
+def _commands(path: Location, found: kbat.Report) -> dict[str, str]:
+    if len(found.findings) > _MAX_FINDINGS:
+        return {f"kbat verify {word(path)}{path.again}": "the commands that help"}
+    return next_commands(path, found)
+
+
+def _show(summary: dict[str, Any]) -> None:
+    parts = (
+        output.count_text(summary["topics"], "topic"),
+        output.count_text(summary["partitions"], "partition"),
+        output.count_text(summary["batches"], "batch", "batches"),
+        output.size_text(summary["bytes"]),
+    )
+    checked = "verified" if summary["is_verified"] else "headers only"
+    findings = f"{output.count_text(summary['errors'], 'error')}, {output.count_text(summary['warnings'], 'warning')}"
+    output.write_line(f"{', '.join(parts)}; {checked}: {findings}")
+    output.write_line(f"{output.text(summary['out'])}: {output.size_text(summary['out_bytes'])}; open it in a browser")
