@@ -182,7 +182,7 @@ fn write_plain(out: &mut Vec<u8>, bytes: Option<&[u8]>) -> Plain {
     Plain { json, schema_id: None }
 }
 
-/// The JSON object or array that some bytes are.
+/// Parses bytes as a JSON object or array. Returns `None` for anything else.
 fn json_of(bytes: &[u8]) -> Option<Json> {
     let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace())?;
     let may_be = matches!(first, b'{' | b'[');

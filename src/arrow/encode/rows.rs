@@ -144,9 +144,9 @@ struct Timestamps<'a> {
 #[derive(Clone, Copy)]
 enum TimestampArray<'a> {
     Missing,
-    /// Values, array with the nulls, and units per millisecond.
+    /// The values, the array with their nulls, and the units per millisecond.
     Finer(&'a [i64], &'a dyn Array, i64),
-    /// Values, array with the nulls, and milliseconds per unit.
+    /// The values, the array with their nulls, and the milliseconds per unit.
     Coarser(&'a [i64], &'a dyn Array, i64),
 }
 
