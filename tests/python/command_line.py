@@ -66,13 +66,14 @@ def on_terminal(columns: int, *arguments: object) -> str:
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown).replace("\r\n", "\n")
 
 
-def bytes_on_terminal(columns: int, *arguments: object) -> bytes:
+def bytes_on_terminal(columns: int, *arguments: object, **variables: str) -> bytes:
     """Return what a command writes to a terminal with a number of columns."""
     near, far = pty.openpty()
     fcntl.ioctl(far, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     command = [sys.executable, "-m", "kbat", *map(str, arguments)]
     written = b""
-    with subprocess.Popen(command, stdout=far, stderr=subprocess.DEVNULL, env={**environment(), "TERM": "xterm"}):  # noqa: S603 - as above
+    env = {**environment(), "TERM": "xterm", **variables}
+    with subprocess.Popen(command, stdout=far, stderr=subprocess.DEVNULL, env=env):  # noqa: S603 - as above
         os.close(far)
         with os.fdopen(near, "rb", buffering=0) as terminal, suppress(OSError):
             while part := terminal.read(65536):

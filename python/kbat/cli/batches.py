@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from json import JSONEncoder
 from typing import TYPE_CHECKING, Annotated, Any
@@ -33,6 +34,7 @@ from kbat.cli.options import (
     selection,
 )
 from kbat.cli.place import locate, quiet
+from kbat.cli.progress import ProgressCallback, progress
 from kbat.cli.table import Column, stream_table
 
 if TYPE_CHECKING:
@@ -137,21 +139,23 @@ def batches(  # noqa: PLR0913 - options
             **chosen,
             **paths[0].options,
         )
-    rows = _rows(scan, limit)
-    if json:
-        for line in _json_lines(rows):
-            output.write_line(line)
-    else:
-        partitions = {(segment.topic, segment.partition) for segment in segments}
-        _show(paths, rows, payload, has_one_partition=len(partitions) == 1, wide=wide)
+    # on a terminal the rows themselves show how far it is
+    with nullcontext() if sys.stdout.isatty() else progress("reading headers") as callback:
+        rows = _rows(scan, limit, callback)
+        if json:
+            for line in _json_lines(rows):
+                output.write_line(line)
+        else:
+            partitions = {(segment.topic, segment.partition) for segment in segments}
+            _show(paths, rows, payload, has_one_partition=len(partitions) == 1, wide=wide)
     note_losses(scan.stats)
 
 
-def _rows(scan: kbat.Scan, limit: int | None) -> Iterator[_Row]:
+def _rows(scan: kbat.Scan, limit: int | None, callback: ProgressCallback | None) -> Iterator[_Row]:
     """Yield the batches, up to a limit, and the errors before the last one."""
     remaining = sys.maxsize if limit is None else limit
     with arrow.without_pandas():
-        for batch in scan.to_batches() if remaining else ():
+        for batch in scan.to_batches(progress=callback) if remaining else ():
             for row in _dicts(batch):
                 remaining -= row.get("error") is None
                 yield row

@@ -25,6 +25,7 @@ from kbat.cli.options import (
     time,
 )
 from kbat.cli.place import is_partition, locate, quiet, word
+from kbat.cli.progress import progress
 from kbat.cli.table import Column, write_table
 
 # Partitions without a result that an error names.
@@ -100,7 +101,12 @@ def lookup(  # noqa: PLR0913 - options
     path = path.opened_with(storage_option, encryption_key)
     chosen = selection(topic, partition)
     logs = _logs(path, chosen)
-    answers = [_answer(log, offset, at, is_alone=len(logs) == 1) for log in logs]
+    answers = []
+    with progress("searching", unit="partitions") as callback:
+        for log in logs:
+            answers.append(_answer(log, offset, at, is_alone=len(logs) == 1))
+            if callback:
+                callback(len(answers), len(logs))
     if json:
         request = {"offset": offset} if at is None else {"timestamp": at}
         output.write_json({"path": str(path), **request, "results": [about for about, _ in answers]})

@@ -81,21 +81,21 @@ def _bar(what: str, unit: str) -> "Progress":
         Task,
         TextColumn,
         TimeRemainingColumn,
-        TransferSpeedColumn,
     )
     from rich.text import Text  # noqa: PLC0415
 
     class Rate(ProgressColumn):
-        """Things per second."""
+        """Bytes or things per second. The column of rich has units of 1000 bytes."""
 
         def render(self, task: Task) -> Text:
-            speed = task.finished_speed or task.speed
-            return Text("" if speed is None else f"{speed:,.0f}/s", style="progress.data.speed")
+            speed = task.finished_speed or task.speed or 0
+            rate = f"{speed:,.0f}" if unit else output.size_text(speed)
+            return Text(f"{rate}/s" if speed else "", style="progress.data.speed")
 
-    figures: tuple[ProgressColumn, ...] = (DownloadColumn(binary_units=True), TransferSpeedColumn())
-    if unit:
-        figures = (MofNCompleteColumn(), TextColumn(unit), Rate())
-    columns = (TextColumn("{task.description}"), BarColumn(), *figures, TimeRemainingColumn())
+    figures: tuple[ProgressColumn, ...] = (MofNCompleteColumn(), TextColumn(unit))
+    if not unit:
+        figures = (DownloadColumn(binary_units=True),)
+    columns = (TextColumn("{task.description}"), BarColumn(), *figures, Rate(), TimeRemainingColumn())
     sys.stderr.write("\r\x1b[K")
     bar = Progress(*columns, console=output.console(stderr=True), transient=True)
     bar.add_task(what, total=None)
