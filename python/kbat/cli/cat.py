@@ -110,7 +110,7 @@ def cat(  # noqa: PLR0913 - one per option
     input (PATH `-`) is read completely before anything is printed.
 
     Examples: `kbat cat orders-0 --limit 10`, `kbat cat data --topic 'orders*' --start-time 2024-05-01T00:00:00Z`,
-    `kbat cat data | jq -c '.value | fromjson'`, `kbat cat orders-0 -o -5 -F` (the last five records, then new ones),
+    `kbat cat data | jq -c '.value | fromjson?'`, `kbat cat orders-0 -o -5 -F` (the last five records, then new ones),
     `kbat cat data --grep 'error|timeout' -f '%t %p %o %k %s\n'`
 
     JSON lines: `topic` and `partition` (null if the directory's name does not contain them), `offset`, `timestamp`
