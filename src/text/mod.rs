@@ -86,11 +86,11 @@ pub(crate) fn write_watched(
     if text.csv_header && matches!(text.format, Format::Csv) {
         csv::heading(&mut sink.buffer);
     }
-    let printed = print_all(&mut walk, &mut printer, &mut sink);
+    let result = print_all(&mut walk, &mut printer, &mut sink);
     let flushed = sink.flush();
     let stats = ScanStats { records: printer.records, ..walk.stats() };
     *written = Written { stats, next_offset: printer.next_offset };
-    printed.and(flushed)
+    result.and(flushed)
 }
 
 fn print_all(walk: &mut Walk, printer: &mut Printer<'_>, sink: &mut Sink<'_>) -> Result<()> {

@@ -63,16 +63,13 @@ fn value(out: &mut Vec<u8>, bytes: Option<&[u8]>, rendering: Rendering) {
         Rendering::Text => Some(decode_as_java(bytes)),
         Rendering::Auto => std::str::from_utf8(bytes).ok().map(Into::into),
     };
-    match text {
-        Some(text) => {
-            out.push(b'"');
-            one_line(out, &text);
-            out.push(b'"');
-        }
-        None => {
-            push(out, "0x");
-            fields::hex(out, bytes);
-        }
+    if let Some(text) = text {
+        out.push(b'"');
+        one_line(out, &text);
+        out.push(b'"');
+    } else {
+        push(out, "0x");
+        fields::hex(out, bytes);
     }
 }
 
