@@ -1,0 +1,188 @@
+"""The jar in other versions of Spark, in its shells, and in a cluster of several processes. No Python worker runs."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyspark
+import pytest
+
+import kbat.spark
+from data import DATA
+from kbat.spark.schema import VIEWS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.long
+
+VERSIONS = ("3.5.9", "4.0.5", "4.1.4", "4.2.1")
+"""The last version of each line that the session of the other tests does not have."""
+
+CACHE = Path(__file__).parents[2] / "target" / "spark"
+LOG_DIR = DATA / "log-dir"
+
+# Prints, for each view, how many rows there are and a hash of all their columns; then what a stream reads.
+PROGRAM = """
+import json, sys
+from pyspark.sql import SparkSession
+master, jar, views, path, checkpoint = json.loads(sys.argv[1])
+spark = (
+    SparkSession.builder.master(master)
+    .config("spark.jars", jar)
+    .config("spark.ui.enabled", False)
+    .config("spark.driver.host", "127.0.0.1")
+    .config("spark.executor.memory", "512m")
+    .getOrCreate()
+)
+spark.sparkContext.setLogLevel("OFF")
+for view, columns in views:
+    reader = spark.read.format("kbat").option("view", view).option("columns", columns).option("engine", "jvm")
+    frame = reader.option("maxPartitionBytes", "50k").load(path).drop("segment")
+    print("rows", *frame.selectExpr("count(*)", "bit_xor(xxhash64(*))").first())
+stream = spark.readStream.format("kbat").option("startingOffsets", "earliest").load(path)
+query = stream.writeStream.format("noop").option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+query.awaitTermination()
+print("rows", sum(json.loads(progress.json)["numInputRows"] if hasattr(progress, "json") else progress["numInputRows"]
+                  for progress in query.recentProgress), 0)
+"""
+COLUMNS = [(view, ",".join(column.name for column in columns)) for view, (columns, _) in VIEWS.items()]
+
+
+def spark_home(version: str, say: Callable[[str], None]) -> Path:
+    """Return the directory of a version of Spark, downloaded on the first call."""
+    if version == pyspark.__version__:
+        return Path(next(iter(pyspark.__path__)))
+    home = CACHE / version
+    if not (home / "pyspark").exists():
+        say(f"fetching Spark {version} into {home} (once, about 400 MB)")
+        command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target"]
+        subprocess.run([*command, str(home), f"pyspark=={version}"], check=True)  # noqa: S603 -- from above
+    return home / "pyspark"
+
+
+def environment(home: Path, directory: Path) -> dict[str, str]:
+    """Return the environment of a Spark that can't run Python: its first `python3` fails."""
+    (bin_directory := directory / "bin").mkdir(exist_ok=True)
+    for name in ("python", "python3"):
+        (bin_directory / name).write_text("#!/bin/sh\nexit 1\n")
+        (bin_directory / name).chmod(0o755)
+    return {
+        **{name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK_", "SPARK_"))},
+        "PATH": os.pathsep.join([str(bin_directory), os.environ["PATH"]]),
+        "PYTHONPATH": str(home.parent),
+        "PYSPARK_PYTHON": str(bin_directory / "python3"),
+        "SPARK_HOME": str(home),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+
+
+def run(home: Path, directory: Path, *command: str, text: str | None = None) -> str:
+    """Run a program of a version of Spark, and return its output."""
+    done = subprocess.run(  # noqa: S603 -- the caller's own
+        command,
+        check=False,
+        capture_output=True,
+        text=True,
+        input=text,
+        cwd=directory,
+        env=environment(home, directory),
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return done.stdout
+
+
+def run_program(home: Path, directory: Path, master: str) -> list[tuple[int, ...]]:
+    """Run PROGRAM, and return what it prints."""
+    arguments = [master, kbat.spark.jar(), COLUMNS, str(LOG_DIR), str(directory / "checkpoint")]
+    output = run(home, directory, sys.executable, "-c", PROGRAM, json.dumps(arguments))
+    return [tuple(map(int, line.split()[1:])) for line in output.splitlines() if line.startswith("rows ")]
+
+
+@pytest.fixture(scope="module")
+def expected(spark: SparkSession) -> list[tuple[int, ...]]:
+    """What PROGRAM prints, as the Python data source reads it."""
+    found: list[tuple[int, ...]] = []
+    for view, columns in COLUMNS:
+        frame = spark.read.format("kbat").options(view=view, columns=columns, engine="python").load(str(LOG_DIR))
+        row = frame.drop("segment").selectExpr("count(*)", "bit_xor(xxhash64(*))").first()
+        assert row is not None
+        found.append(tuple(row))
+    return [*found, (found[0][0], 0)]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_versions_have_the_same_rows(
+    expected: list[tuple[int, ...]], say: Callable[[str], None], tmp_path: Path, version: str
+) -> None:
+    assert run_program(spark_home(version, say), tmp_path, "local[2]") == expected
+
+
+@pytest.mark.parametrize("version", [VERSIONS[0], pyspark.__version__])
+def test_versions_of_spark_sql_and_spark_shell_need_nothing_but_the_jar(
+    expected: list[tuple[int, ...]], say: Callable[[str], None], tmp_path: Path, version: str
+) -> None:
+    home, jar, count = spark_home(version, say), kbat.spark.jar(), expected[0][0]
+    sql = (
+        f"CREATE TEMPORARY VIEW logs USING kbat OPTIONS (path '{LOG_DIR}');"
+        "SELECT concat('found ', count(*), ' ', count(distinct topic)) FROM logs;"
+        "EXPLAIN SELECT offset FROM logs"  # noqa: S608 -- a path of this module
+    )
+    output = run(home, tmp_path, str(home / "bin" / "spark-sql"), "--master", "local[2]", "--jars", jar, "-e", sql)
+    assert f"found {count} " in output
+    assert f"kbat engine: jvm, path: {LOG_DIR}" in output
+    scala = (
+        f'val logs = spark.read.format("kbat").load("{LOG_DIR}")\n'
+        'println("found " + logs.select("value").rdd.map(_.getAs[Array[Byte]](0)).count())\n'
+    )
+    shell = str(home / "bin" / "spark-shell")
+    assert f"found {count}\n" in run(home, tmp_path, shell, "--master", "local[2]", "--jars", jar, text=scala)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[str]:
+    """The URL of a master with two workers, each a process of its own that starts executors as further processes."""
+    home = Path(next(iter(pyspark.__path__)))
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    url = f"spark://127.0.0.1:{port}"
+    started = "org.apache.spark.deploy.{}"
+    commands = [[started.format("master.Master"), "--host", "127.0.0.1", "--port", str(port), "--webui-port", "0"]]
+    worker = [started.format("worker.Worker"), "--host", "127.0.0.1", "--webui-port", "0", "--cores", "1"]
+    commands += [[*worker, "--memory", "1g", "--work-dir", str(tmp_path / f"work{n}"), url] for n in range(2)]
+    with contextlib.ExitStack() as stack:
+        log = stack.enter_context((tmp_path / "cluster.log").open("w"))
+        for command in commands:
+            process = subprocess.Popen(  # noqa: S603 -- from above
+                [str(home / "bin" / "spark-class"), *command],
+                env=environment(home, tmp_path),
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+            stack.callback(process.wait, 60)
+            stack.callback(process.terminate)
+        end = time.monotonic() + 120
+        while len(re.findall("Registering worker", (tmp_path / "cluster.log").read_text())) < len(commands) - 1:
+            assert time.monotonic() < end, (tmp_path / "cluster.log").read_text()[-3000:]
+            time.sleep(0.2)
+        yield url
+
+
+def test_versions_of_a_cluster_get_the_jar_from_the_driver(
+    expected: list[tuple[int, ...]], cluster: str, tmp_path: Path
+) -> None:
+    assert run_program(Path(next(iter(pyspark.__path__))), tmp_path, cluster) == expected
+    executors = list(tmp_path.glob("work*/*/*/stderr"))
+    assert len(executors) == 2
