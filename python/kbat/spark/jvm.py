@@ -1,7 +1,7 @@
 """The jar with the data source that runs in Spark's JVM, and sessions that have it.
 
-`format("kbat")` is that source where the session has the jar, and otherwise the Python data source: Spark looks for a
-class `kbat.DefaultSource` before it looks for a Python data source.
+`format("kbat")` is that source where the session has the jar, and otherwise the Python data source: Spark searches for a
+class `kbat.DefaultSource` before it searches for a Python data source.
 """
 
 from __future__ import annotations
