@@ -21,13 +21,15 @@ if TYPE_CHECKING:
 OUT = object()
 ARGUMENTS: dict[str, tuple[object, ...]] = {
     "lookup": ("--offset", 0),
+    "advise": ("--seconds", 1),
+    "report": ("--seconds", 1, "-o", OUT),
     "recover": ("--dry-run",),
     "salvage": (OUT,),
     "rebuild-indexes": (OUT,),
     "compact": (OUT,),
     "rewrite": (OUT,),
 }
-READERS = ("ls", "verify", "cat", "batches", "stat", "audit", "lookup")
+READERS = ("ls", "verify", "cat", "batches", "stat", "audit", "lookup", "advise", "report")
 TEXT = b"2026-11-22 10:00:00 INFO this is the log of a program\n" * 20
 
 

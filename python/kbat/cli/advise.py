@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kbat.cli import output
+from kbat.cli.grouping import nothing_counted
 from kbat.cli.guard import FailedError
 from kbat.cli.location import Location
 from kbat.cli.options import (
@@ -22,7 +23,7 @@ from kbat.cli.options import (
     selection,
     size,
 )
-from kbat.cli.place import locate, word
+from kbat.cli.place import locate
 from kbat.cli.progress import progress
 from kbat.cli.table import Column, write_table
 
@@ -119,9 +120,9 @@ def advise(  # noqa: PLR0913 - options
 
     Batches of the sample are joined as a producer with linger.ms 5, 20 or 100 and batch.size 16384, 65536 or 131072
     would have made them. Of those that are up to 5% larger than the smallest, the shortest delay is recommended, if it
-    saves another 5% or halves the number of batches. A producer is listed if its mean batch has less than 4 KiB, or if
-    half of its bytes are not compressed. Batches without a producer id count as one producer's. Their gain is an upper
-    bound.
+    saves another 5% or halves the number of batches. A producer is listed if its mean batch has less than 4 KiB before
+    compression, or if half of its bytes are not compressed. Batches without a producer id count as one producer's.
+    Their gain is an upper bound.
 
     Examples: `kbat advise /var/lib/kafka/data`, `kbat advise data --topic 'orders*' --sample 64MiB --seconds 60`
 
@@ -161,8 +162,7 @@ def advise(  # noqa: PLR0913 - options
     else:
         _show(paths, advice, wide=wide)
     if advice.survey.batches_skipped and not advice.survey.total.batches:
-        message = f"no batch can be read; 'kbat verify {word(paths[0])}{paths[0].again}' lists all corruption"
-        raise FailedError(message)
+        raise FailedError(nothing_counted(paths, segments))
     _note_losses(advice)
 
 

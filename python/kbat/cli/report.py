@@ -10,6 +10,8 @@ import typer
 
 import kbat
 from kbat.cli import output
+from kbat.cli.grouping import nothing_counted
+from kbat.cli.guard import FailedError
 from kbat.cli.location import Location
 from kbat.cli.options import (
     EncryptionKeys,
@@ -91,8 +93,8 @@ def report(  # noqa: PLR0913 - options
     `batches`, `records` (of batches with a record count), `is_verified`, `errors`, `warnings`, `bytes_after` (with the
     advice), `seconds`.
 
-    Exit codes: 0, also if the page shows errors; 1 for files that can't be read or written, and for an empty directory;
-    2 for wrong arguments, for a PATH that is not a log, and if Plotly is missing.
+    Exit codes: 0, also if the page shows errors; 1 if no batch can be read, for files that can't be read or written,
+    and for an empty directory; 2 for wrong arguments, for a PATH that is not a log, and if Plotly is missing.
     """
     if importlib.util.find_spec("plotly") is None:
         message = "the report needs Plotly: pip install 'kbat[report]'"
@@ -115,6 +117,8 @@ def report(  # noqa: PLR0913 - options
         show=progress,
         **paths[0].options,
     )
+    if found.headers.corruption_count and not found.headers.partitions:
+        raise FailedError(nothing_counted(paths, segments))
     out_bytes = file(page(found))
     total, names = found.total, [str(path) for path in paths]
     severities = [one.severity for one in found.check.findings]

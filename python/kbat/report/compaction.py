@@ -9,7 +9,6 @@ bytes of these segments and of those before. A cleaner runs from `min.cleanable.
 """
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -49,18 +48,36 @@ class Compaction:
         return self.dirty_bytes / total if total and self.first_dirty_offset is not None else None
 
 
-def offsets(paths: Sequence[str], options: Mapping[str, Any]) -> dict[tuple[str, int], int]:
-    """Return the first offsets that were not compacted, of log directories and of local partition directories."""
+def offsets(paths: Sequence[str], options: Mapping[str, Any]) -> tuple[dict[tuple[str, int], int], list[str]]:
+    """Return the first offsets that were not compacted, of log directories and of local partition directories.
+
+    The second part are messages about checkpoints that can't be read.
+    """
     found: dict[tuple[str, int], int] = {}
+    errors: list[str] = []
     for path in paths:
-        with suppress(ValueError, OSError):
-            found.update(kbat.LogDirectory(path, **options).checkpoints.get(_CHECKPOINT, {}))
-            continue
-        with suppress(ValueError, OSError):
-            for entry in kbat.Checkpoint(Path(path).resolve().parent / _CHECKPOINT).entries:
-                if isinstance(entry, kbat.PartitionOffset):
-                    found[entry.topic, entry.partition] = entry.offset
-    return found
+        try:
+            found.update(_of_log_directory(path, options) or _beside_partition(path))
+        except (kbat.KbatError, OSError) as error:
+            errors.append(str(error))
+    return found, errors
+
+
+def _of_log_directory(path: str, options: Mapping[str, Any]) -> dict[tuple[str, int], int]:
+    try:
+        directory = kbat.LogDirectory(path, **options)
+    except (ValueError, OSError):
+        # a partition directory or a file
+        return {}
+    return directory.checkpoints.get(_CHECKPOINT, {})
+
+
+def _beside_partition(path: str) -> dict[tuple[str, int], int]:
+    checkpoint = Path(path).resolve().parent / _CHECKPOINT
+    if not checkpoint.is_file():
+        return {}
+    entries = kbat.Checkpoint(checkpoint).entries
+    return {(one.topic, one.partition): one.offset for one in entries if isinstance(one, kbat.PartitionOffset)}
 
 
 def state(partition: Partition, segments: Sequence[kbat.SegmentFile], first_dirty_offset: int | None) -> Compaction:

@@ -158,9 +158,10 @@ def collect(  # noqa: PLR0913 - options
     with show("reading headers", "") as callback:
         largest = [topic for topic, _ in sizes.most_common(TOPICS)]
         found = headers.read(segments, largest, callback, leave_page_cache=leave_page_cache, **options)
-    partitions = _partitions(found, segments, compaction.offsets(paths, options))
+    cleaned, errors = compaction.offsets(paths, options)
+    partitions = _partitions(found, segments, cleaned)
     if not check.is_complete:
-        _add_corruptions(check, found)
+        _add_corruptions(check, found, errors)
     advice = advise(
         segments,
         found=found.survey,
@@ -241,7 +242,8 @@ def _add(total: TopicRow, one: TopicRow) -> None:
     total.last_timestamp = most(total.last_timestamp, one.last_timestamp)
 
 
-def _add_corruptions(check: Check, found: Headers) -> None:
+def _add_corruptions(check: Check, found: Headers, errors: Sequence[str]) -> None:
+    check.findings += [Finding("warning", "corrupt", "", None, None, error) for error in errors]
     for one in found.corruptions:
         # a broker that writes, or was killed, leaves an incomplete batch
         severity = "warning" if one["kind"] == "truncated" else "error"
