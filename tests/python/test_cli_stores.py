@@ -104,6 +104,13 @@ READS = [
     ("cat", "{}/texts-0"),
     ("audit", "{}/logs", "--by", "partition,producer"),
     ("audit", "{}/logs/codec-lz4-0", "{}/logs/codec-gzip-0", "--json"),
+    ("batches", "{}/logs/txn-lz4-0", "--check-crc"),
+    ("batches", "{}/logs", "--topic", "codec-*", "--json"),
+    ("stat", "{}/logs", "--by", "topic,codec", "--records", "--json"),
+    ("stat", "{}/crashes", "--records"),
+    ("lookup", "{}/logs/segments-default-interval-0", "--offset", "500"),
+    ("lookup", "{}/logs", "--time", "2023-11-14T22:22:00Z", "--json"),
+    ("lookup", "{}/crashes", "--offset", "100"),
     ("recover", "{}/crashes/crash-flip-0", "--dry-run"),
     ("recover", "{}/crashes/crash-torn-0", "--dry-run", "--json"),
     ("recover", "{}/logs", "--dry-run"),
@@ -141,6 +148,16 @@ def test_copy_of_a_url_is_that_of_its_directory(arguments: tuple[str, ...], stor
         written = {name: stores.neutral(data.decode("latin-1")) for name, data in files.items()}
         found.append((done.exit_code, stores.neutral(done.stdout), stores.neutral(done.stderr), written))
     assert found[0] == found[1]
+
+
+def test_lookup_with_options_of_a_store_finds_the_record_without_showing_its_indexes(stores: Stores) -> None:
+    local, stored = (f"{place}/logs/segments-default-interval-0" for place in _places(stores))
+    time = ("--time", "2023-11-14T22:22:00Z")
+    (expected,) = json_of("lookup", local, *time)["results"]
+    (found,) = json_of("lookup", stored, *time, "--storage-option", f"endpoint={stores.server.endpoint}")["results"]
+    assert expected["scan"]["batches"] == 3
+    assert (found["scan"], found["time_index"], found["offset_index"], found["index"]) == (None, None, None, "used")
+    assert [found[name] for name in ("batch", "record")] == [expected[name] for name in ("batch", "record")]
 
 
 def test_dump_prints_the_records_of_a_url(stores: Stores) -> None:

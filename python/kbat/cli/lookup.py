@@ -35,6 +35,18 @@ _Log = kbat.PartitionLog | kbat.Segment
 
 
 @dataclass(frozen=True)
+class _Wanted:
+    """What is searched: an offset or a timestamp.
+
+    Indexes on their own can't be opened with the options of a store. The core uses them nevertheless.
+    """
+
+    offset: int | None
+    timestamp: int | None
+    reads_indexes: bool
+
+
+@dataclass(frozen=True)
 class _Entry:
     """An entry of an index that is the last one not after what is searched, or the start of the segment."""
 
@@ -53,7 +65,7 @@ class _Found:
     index: str
     time_index: _Entry | None
     offset_index: _Entry | None
-    scan: dict[str, int]
+    scan: dict[str, int] | None
     batch: dict[str, Any]
     record: dict[str, Any]
     is_exact: bool
@@ -85,12 +97,13 @@ def lookup(  # noqa: PLR0913 - options
 
     JSON: `path`, `offset` or `timestamp` as requested, `results`: `topic`, `partition`, `path`, `found`, `reason` (why
     nothing was found, else null), `is_corrupt` (whether corruption is the reason), `segment` (`path`, `base_offset`,
-    `bytes`, `number` from 1, `count`), `index` ("used", "missing" or "broken"), `time_index` and `offset_index` (null
-    if not used: `path`, `entries`, and the entry with `offset`, `timestamp` or `position`), `scan` (`position` of the
-    first byte read, `batches` and `bytes` up to the end of the batch), `batch` (`position`, `size`, `base_offset`,
-    `last_offset`, `record_count`, `magic`, `compression`, `max_timestamp`, `producer_id`, `is_control`), `record`
-    (`number` in the batch from 0, `offset`, `timestamp`, `key_bytes` and `value_bytes`, null for null, `headers`),
-    `is_exact` (whether the record has the requested offset or timestamp).
+    `bytes`, `number` from 1, `count`), `index` ("used", "missing" or "broken"), `time_index` and `offset_index`:
+    `path`, `entries`, and the entry with `offset`, `timestamp` or `position`; `scan` (`position` of the first byte
+    read, `batches` and `bytes` up to the end of the batch), `batch` (`position`, `size`, `base_offset`, `last_offset`,
+    `record_count`, `magic`, `compression`, `max_timestamp`, `producer_id`, `is_control`), `record` (`number` in the
+    batch from 0, `offset`, `timestamp`, `key_bytes` and `value_bytes`, null for null, `headers`), `is_exact` (whether
+    the record has the requested offset or timestamp). The indexes are null if they are not used. They and `scan` are
+    null for a URL with --storage-option.
 
     Exit codes: 0; 1 if nothing was found, for corruption and for files that can't be read; 2 for wrong arguments and
     for a PATH that is not a log.
@@ -101,10 +114,11 @@ def lookup(  # noqa: PLR0913 - options
     path = path.opened_with(storage_option, encryption_key)
     chosen = selection(topic, partition)
     logs = _logs(path, chosen)
+    wanted = _Wanted(offset, at, reads_indexes=not path.options)
     answers = []
     with progress("searching", unit="partitions") as callback:
         for log in logs:
-            answers.append(_answer(log, offset, at, is_alone=len(logs) == 1))
+            answers.append(_answer(log, wanted, is_alone=len(logs) == 1))
             if callback:
                 callback(len(answers), len(logs))
     if json:
@@ -141,7 +155,7 @@ def _logs(path: Location, chosen: dict[str, Any]) -> Sequence[_Log]:
         return kbat.LogDirectory(str(path), **chosen, **path.options).partitions
 
 
-def _answer(log: _Log, offset: int | None, at: int | None, *, is_alone: bool) -> tuple[dict[str, Any], _Found | None]:
+def _answer(log: _Log, wanted: _Wanted, *, is_alone: bool) -> tuple[dict[str, Any], _Found | None]:
     """Return the answer for one partition as JSON, and what was found. Corruption of one does not hide the others."""
     about: dict[str, Any] = {"topic": None, "partition": None}
     if isinstance(log, kbat.PartitionLog):
@@ -150,8 +164,8 @@ def _answer(log: _Log, offset: int | None, at: int | None, *, is_alone: bool) ->
         about["path"] = log.path
     found, reason, is_corrupt = None, None, False
     try:
-        found = _find(log, offset, at)
-        reason = None if found else _reason(log, offset)
+        found = _find(log, wanted)
+        reason = None if found else _reason(log, wanted.offset)
     except (kbat.KbatError, OSError) as error:
         if is_alone:
             raise
@@ -175,24 +189,28 @@ def _segments(log: _Log) -> Sequence[kbat.Segment]:
     return log.segments if isinstance(log, kbat.PartitionLog) else [log]
 
 
-def _find(log: _Log, offset: int | None, at: int | None) -> _Found | None:
-    index, wanted = "used", offset
-    if at is not None:
-        moment = log.find_timestamp(at)
+def _find(log: _Log, wanted: _Wanted) -> _Found | None:
+    index, offset = "used", wanted.offset
+    if wanted.timestamp is not None:
+        moment = log.find_timestamp(wanted.timestamp)
         if moment is None:
             return None
-        index, wanted = moment.index, moment.offset
-    place = None if wanted is None else log.find_offset(wanted)
-    if place is None or wanted is None:
+        index, offset = moment.index, moment.offset
+    place = None if offset is None else log.find_offset(offset)
+    if place is None or offset is None:
         return None
-    index = place.index if at is None else index
+    index = place.index if wanted.timestamp is None else index
     segments = _segments(log)
     first = next(number for number, one in enumerate(segments) if one.path == place.segment)
-    time_entry = _time_entry(segments[first], at) if at is not None and index == "used" else None
-    start = wanted if time_entry is None else time_entry.offset
-    entry = _offset_entry(segments[first], start) if index == "used" else None
-    position = 0 if entry is None or entry.position is None else entry.position
-    walk = _walk(segments[first:], position, wanted)
+    time_entry = offset_entry = None
+    if wanted.reads_indexes and index == "used":
+        time_entry = None if wanted.timestamp is None else _time_entry(segments[first], wanted.timestamp)
+        offset_entry = _offset_entry(segments[first], offset if time_entry is None else time_entry.offset)
+    is_shown = offset_entry is not None or index != "used"
+    position = 0 if is_shown else place.position
+    if offset_entry is not None:
+        position = offset_entry.position or 0
+    walk = _walk(segments[first:], position, offset)
     if walk is None:
         return None
     return _Found(
@@ -205,11 +223,11 @@ def _find(log: _Log, offset: int | None, at: int | None) -> _Found | None:
         },
         index=index,
         time_index=time_entry,
-        offset_index=entry,
-        scan={"position": position, "batches": walk.batches, "bytes": walk.bytes},
+        offset_index=offset_entry,
+        scan={"position": position, "batches": walk.batches, "bytes": walk.bytes} if is_shown else None,
         batch=_batch_fields(walk.batch),
         record=_record_fields(walk.record, walk.number),
-        is_exact=walk.record.offset == offset if at is None else walk.record.timestamp == at,
+        is_exact=wanted.offset == walk.record.offset or wanted.timestamp == walk.record.timestamp,
     )
 
 
@@ -245,7 +263,6 @@ def _time_entry(segment: kbat.Segment, timestamp: int) -> _Entry | None:
     if path is None:
         return None
     with suppress(OSError):
-        # in a store only the log itself can be opened
         index = kbat.TimeIndex(path, segment.base_offset)
         at, offset = index.lookup(timestamp)
         return _Entry(path, len(index), offset, at, None)
@@ -304,8 +321,9 @@ def _show_steps(about: dict[str, Any], found: _Found, *, wide: bool) -> None:
         rows.append(("offset index", ".index", "", f"{where}: byte {entry.position:,}"))
     if found.index != "used":
         rows.append((f"{found.index} index", "", "", "the search starts at the first batch"))
-    batches = output.count_text(found.scan["batches"], "batch", "batches")
-    rows.append(("scan", ".log", f"{found.scan['position']:,}", f"{batches}, {output.size_text(found.scan['bytes'])}"))
+    if (scan := found.scan) is not None:
+        batches = output.count_text(scan["batches"], "batch", "batches")
+        rows.append(("scan", ".log", f"{scan['position']:,}", f"{batches}, {output.size_text(scan['bytes'])}"))
     count = "?" if batch["record_count"] is None else output.count_text(batch["record_count"], "record")
     kind = "control" if batch["is_control"] else batch["compression"]
     offsets = f"offsets {batch['base_offset']} to {batch['last_offset']}"
@@ -328,7 +346,7 @@ _COLUMNS: tuple[tuple[Column, Callable[[_Found], str]], ...] = (
     (Column("batch position", rank=2), lambda found: f"{found.batch['position']:,}"),
     (Column("record", rank=5), lambda found: str(found.record["number"] + 1)),
     (Column("index", left=True, rank=6), lambda found: found.index),
-    (Column("read", rank=3), lambda found: output.size_text(found.scan["bytes"])),
+    (Column("read", rank=3), lambda found: "-" if found.scan is None else output.size_text(found.scan["bytes"])),
 )
 
 
