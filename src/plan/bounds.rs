@@ -170,3 +170,87 @@ pub(crate) fn check_names_all(name: &str, bound: &Bound, partitions: &[&Partitio
         parts.join("; ")
     )))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn by_partition(values: &[(&str, i32, i64)]) -> ByPartition {
+        values.iter().map(|(topic, partition, value)| (PartitionName::new(topic, *partition), *value)).collect()
+    }
+
+    #[test]
+    fn offsets_have_three_forms() {
+        assert_eq!(parse_offsets(" Earliest "), Ok(Bound::Earliest));
+        assert_eq!(parse_offsets("LATEST"), Ok(Bound::Latest));
+        let offsets = by_partition(&[("a", 0, -2), ("a", 1, -1), ("b", 0, 5)]);
+        assert_eq!(parse_offsets(r#"{"b": {"0": 5}, "a": {"1": -1, "0": -2}}"#), Ok(Bound::Offsets(offsets)));
+    }
+
+    #[test]
+    fn wrong_offsets_are_refused_with_the_forms() {
+        for text in [
+            "first",
+            "",
+            "5",
+            "{}",
+            r#"{"a": {}}"#,
+            r#"{"a": 5}"#,
+            r#"{"a": {"x": 5}}"#,
+            r#"{"a": {"0": -3}}"#,
+            r#"{"a": {"0": true}}"#,
+            r#"{"a": {"0": "5"}}"#,
+            r#"{"a": {"0": 1.5}}"#,
+            r#"{"a": {"0": 9223372036854775808}}"#,
+        ] {
+            let form = parse_offsets(text).unwrap_err();
+            assert!(
+                form.starts_with(r#"must be earliest, latest, or JSON like {"orders": {"0": 23, "1": -2}}"#),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn times_are_milliseconds_or_text_with_a_zone() {
+        let at = |value: &str| parse_timestamps(&format!(r#"{{"a": {{"0": {value}}}}}"#));
+        for (value, milliseconds) in [
+            ("0", 0),
+            ("100000000000", 100_000_000_000),
+            (r#""2026-11-22T00:00:00Z""#, 1_795_305_600_000),
+            (r#""2026-11-22T01:00:00.250+01:00""#, 1_795_305_600_250),
+            (r#"" 2026-11-22 00:00:00+00:00 ""#, 1_795_305_600_000),
+            (r#""1970-01-01T00:00:01Z""#, 1000),
+        ] {
+            assert_eq!(at(value), Ok(Bound::Timestamps(by_partition(&[("a", 0, milliseconds)]))), "{value}");
+        }
+        for wrong in ["-1", "true", "1.5", "null", "{}"] {
+            assert!(at(wrong).unwrap_err().starts_with("must be JSON like"), "{wrong}");
+        }
+        assert!(at("1700000000").unwrap_err().contains("write 1700000000000"));
+        assert!(at(r#""2026-11-22""#).unwrap_err().starts_with("has no time zone; write 2026-11-22T00:00:00Z if"));
+        assert!(parse_timestamps("1700000000000").is_err() && parse_timestamps(r#"["a"]"#).is_err());
+    }
+
+    #[test]
+    fn offsets_are_written_sorted_and_read_again() {
+        let offsets = by_partition(&[("b", 0, 7), ("a", 1, 0), ("a", 0, 23)]);
+        let written = offsets_json(&offsets);
+        assert_eq!(written, r#"{"a":{"0":23,"1":0},"b":{"0":7}}"#);
+        assert_eq!(offsets_of_json(&written).unwrap(), offsets);
+        assert!(offsets_of_json(r#"{"a": {"x": 0}}"#).is_err() && offsets_of_json("[]").is_err());
+    }
+
+    #[test]
+    fn json_names_all_partitions_that_are_read() {
+        let (first, second) = (PartitionName::new("a", 0), PartitionName::new("a", 1));
+        let check = |bound: &Bound| check_names_all("starting", bound, &[&first, &second]);
+        let offsets = |values: &[(&str, i32, i64)]| Bound::Offsets(by_partition(values));
+        assert!(check(&offsets(&[("a", 0, 0), ("a", 1, 0)])).is_ok() && check(&Bound::Latest).is_ok());
+        let error = check(&offsets(&[("a", 0, 0), ("a", 2, 0)])).unwrap_err().to_string();
+        assert!(error.ends_with("a-1 is missing; a-2 is not read (-2 is earliest and -1 latest)"), "{error}");
+        let times = Bound::Timestamps(by_partition(&[("b", 0, 0), ("b", 1, 0)]));
+        let error = check(&times).unwrap_err().to_string();
+        assert!(error.ends_with("a-0, a-1 are missing; b-0, b-1 are not read (0 is before all records)"), "{error}");
+    }
+}

@@ -69,7 +69,7 @@ pub struct Condition {
     pub operator: Operator,
     /// Whether it is negated.
     pub is_negated: bool,
-    /// The constants.
+    /// The constants; empty for null. A null in a list equals nothing, and is omitted.
     pub values: Vec<Literal>,
 }
 
@@ -112,6 +112,7 @@ impl Condition {
         match self.operator {
             Operator::IsNull => return Some(value.is_none()),
             Operator::IsNotNull => return Some(value.is_some()),
+            Operator::EqualNullSafe if self.values.is_empty() => return Some(value.is_none()),
             _ => {}
         }
         if self.values.contains(&Literal::Other) || (self.values.is_empty() && self.operator != Operator::In) {
@@ -224,6 +225,7 @@ impl RowFilter {
 }
 
 #[cfg(test)]
+#[allow(clippy::arithmetic_side_effects, reason = "tests")]
 mod tests {
     use super::*;
 
@@ -245,24 +247,98 @@ mod tests {
             (&["gt", "partition", "int", "2"], true),
             (&["startsWith", "topic", "string", "pay"], false),
             (&["isNull", "topic", "null"], false),
+            (&["not isNull", "topic", "null"], true),
+            (&["isNotNull", "topic", "null"], true),
+            (&["eqNullSafe", "topic", "null"], false),
+            (&["not eqNullSafe", "topic", "null"], true),
+            (&["in", "topic", "string", "b", "orders"], true),
+            (&["in", "topic", "null"], false),
+            (&["not in", "partition", "int", "3"], false),
+            (&["gt", "partition", "long", "3"], false),
+            (&["ge", "partition", "long", "3"], true),
+            (&["lt", "partition", "long", "3"], false),
+            (&["le", "partition", "long", "3"], true),
+            (&["endsWith", "topic", "string", "ers"], true),
+            (&["contains", "topic", "string", "x"], false),
+            (&["not eq", "offset", "long", "5"], true),
             (&["eq", "value", "string", "x"], true),
+            (&["eq", "topic", "other", ""], true),
         ] {
             assert_eq!(filter(&[parts]).takes(&orders), takes, "{parts:?}");
         }
-        let unknown = PartitionName::default();
-        assert!(!filter(&[&["not eq", "topic", "string", "orders"]]).takes(&unknown));
-        assert!(filter(&[&["isNull", "topic", "null"]]).takes(&unknown));
+        for (parts, takes) in [
+            (&["eq", "topic", "string", "orders"][..], false),
+            (&["not eq", "topic", "string", "orders"], false),
+            (&["eqNullSafe", "topic", "null"], true),
+            (&["eqNullSafe", "topic", "string", "orders"], false),
+            (&["not eqNullSafe", "topic", "string", "orders"], true),
+            (&["isNull", "topic", "null"], true),
+            (&["not isNull", "topic", "null"], false),
+            (&["lt", "partition", "int", "5"], false),
+        ] {
+            assert_eq!(filter(&[parts]).takes(&PartitionName::default()), takes, "{parts:?}");
+        }
     }
 
     #[test]
-    fn offsets_and_times_become_intervals() {
-        let offsets = |parts: &[&str]| filter(&[parts]).offsets();
-        assert_eq!(offsets(&["gt", "offset", "long", "5"]), Interval::new(Some(5), None));
-        assert_eq!(offsets(&["in", "offset", "long", "7", "3"]), Interval::new(Some(3), Some(8)));
-        assert_eq!(offsets(&["not eq", "offset", "long", "5"]), Interval::EVERYTHING);
-        let times = filter(&[&["ge", "timestamp", "timestamp", "1700000000000500"]]).scannable_times();
-        assert_eq!(times, Interval::new(Some(1_700_000_000_000), None));
-        let all = filter(&[&["le", "timestamp", "timestamp", "1700000000000500"]]).scannable_times();
-        assert_eq!(all, Interval::EVERYTHING);
+    fn unknown_operators_and_values_are_no_conditions() {
+        for parts in [&["like", "topic", "string", "a"][..], &["eq", "offset", "long", "1e3"], &["eq", "topic"]] {
+            assert_eq!(Condition::parse(&parts.iter().map(|part| (*part).to_owned()).collect::<Vec<_>>()), None);
+        }
+    }
+
+    #[test]
+    fn offsets_become_intervals() {
+        let offsets = |all: &[&[&str]]| filter(all).offsets();
+        let between = offsets(&[&["ge", "offset", "long", "3"], &["lt", "offset", "long", "9"]]);
+        assert_eq!(between, Interval::new(Some(3), Some(10)));
+        assert_eq!(offsets(&[&["eq", "offset", "long", "7"]]), Interval::new(Some(7), Some(8)));
+        assert_eq!(offsets(&[&["in", "offset", "long", "9", "2"]]), Interval::new(Some(2), Some(10)));
+        assert_eq!(offsets(&[&["in", "offset", "null"]]), Interval::EVERYTHING);
+        assert_eq!(offsets(&[&["not lt", "offset", "long", "7"]]), Interval::EVERYTHING);
+        assert_eq!(offsets(&[&["eq", "partition", "long", "7"]]), Interval::EVERYTHING);
+        let both = offsets(&[&["gt", "offset", "long", "4"], &["gt", "offset", "long", "2"]]);
+        assert_eq!(both, Interval::new(Some(4), None));
+        assert_eq!(offsets(&[&["gt", "offset", "long", "9223372036854775807"]]).start, Some(i64::MAX));
+        assert_eq!(offsets(&[&["le", "offset", "long", "9223372036854775807"]]), Interval::EVERYTHING);
+    }
+
+    /// The bounds of a scan with comparisons of the timestamp and milliseconds since the epoch.
+    fn times(all: &[(&str, i64)]) -> Interval {
+        let condition = |(operator, time): &(&str, i64)| {
+            let micros = time.saturating_mul(1000).to_string();
+            Condition::parse(&[*operator, "timestamp", "timestamp", &micros].map(str::to_owned)).unwrap()
+        };
+        RowFilter::new(all.iter().map(condition).collect()).scannable_times()
+    }
+
+    #[test]
+    fn times_bound_a_scan_if_they_exclude_records_without_a_timestamp() {
+        const TIME: i64 = 1_700_000_000_000;
+        assert_eq!(times(&[("ge", TIME)]), Interval::new(Some(TIME), None));
+        assert_eq!(times(&[("eq", TIME)]), Interval::new(Some(TIME), Some(TIME + 1)));
+        assert_eq!(times(&[("ge", TIME), ("lt", TIME + 9)]), Interval::new(Some(TIME), Some(TIME + 10)));
+        // a query sees -1 ms for records without a timestamp, which these filters keep
+        assert_eq!(times(&[("lt", TIME)]), Interval::EVERYTHING);
+        assert_eq!(times(&[("gt", -5), ("lt", TIME)]), Interval::EVERYTHING);
+        assert_eq!(times(&[("eq", -1)]), Interval::EVERYTHING);
+        // a scan refuses times that look like seconds
+        assert_eq!(times(&[("gt", 1000), ("lt", 5000)]), Interval::new(Some(0), Some(LEAST_MILLISECONDS)));
+        assert_eq!(times(&[("gt", 5000), ("lt", 1000)]), Interval::EVERYTHING);
+    }
+
+    #[test]
+    fn times_are_rounded_outwards() {
+        let time = |parts: &[&str]| filter(&[parts]).scannable_times();
+        let floor = 1_700_000_000_005;
+        assert_eq!(time(&["gt", "timestamp", "timestamp", "1700000000005500"]), Interval::new(Some(floor), None));
+        let equal = time(&["in", "timestamp", "timestamp", "1700000000009000", "1700000000005500"]);
+        assert_eq!(equal, Interval::new(Some(floor), Some(floor + 5)));
+        let before = filter(&[
+            &["gt", "timestamp", "timestamp", "1700000000005500"],
+            &["le", "timestamp", "timestamp", "1700000000007500"],
+        ]);
+        assert_eq!(before.scannable_times(), Interval::new(Some(floor), Some(floor + 4)));
+        assert_eq!(time(&["eq", "timestamp", "string", "2026-11-22"]), Interval::EVERYTHING);
     }
 }

@@ -35,3 +35,18 @@ impl Interval {
         matches!((self.start, self.end), (Some(start), Some(end)) if start >= end)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_in_both_are_those_within_all_bounds() {
+        let interval = |start, end| Interval::new(start, end);
+        assert_eq!(interval(Some(1), None).intersect(interval(None, Some(5))), interval(Some(1), Some(5)));
+        assert_eq!(interval(Some(1), Some(9)).intersect(interval(Some(3), Some(5))), interval(Some(3), Some(5)));
+        assert_eq!(interval(Some(1), Some(9)).intersect(Interval::EVERYTHING), interval(Some(1), Some(9)));
+        assert!(interval(Some(5), Some(5)).is_empty() && !interval(Some(5), Some(6)).is_empty());
+        assert!(!interval(None, Some(0)).is_empty() && !Interval::EVERYTHING.is_empty());
+    }
+}

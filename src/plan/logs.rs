@@ -2,7 +2,7 @@
 
 use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use crate::arrow::ScanSource;
 use crate::error::{Error, ErrorKind, Result};
@@ -10,7 +10,7 @@ use crate::io::Location;
 use crate::io::location::split_scheme;
 use crate::limits::Limits;
 use crate::log::{PartitionLog, Segment};
-use crate::objects::StoreOptions;
+use crate::objects::{SCHEMES, StoreOptions};
 use crate::plan::discover::{Discovery, Replicas, Selection, discover};
 use crate::plan::options::{Pairs, ReadOptions};
 use crate::plan::topics::PartitionName;
@@ -57,12 +57,12 @@ impl Stores {
 /// Options without a URL, and options with paths of several kinds.
 pub(crate) fn store_options(options: &ReadOptions, paths: &[String]) -> Result<Pairs> {
     let kind_of = |path: &String| match split_scheme(path) {
-        Some((scheme, _)) if S3.contains(&scheme) => "s3".to_owned(),
-        Some((scheme, _)) => scheme.to_owned(),
+        Some((scheme, _)) if S3.iter().any(|known| scheme.eq_ignore_ascii_case(known)) => "s3".to_owned(),
+        Some((scheme, _)) => scheme.to_ascii_lowercase(),
         None => String::new(),
     };
     let kinds: BTreeSet<String> = paths.iter().map(kind_of).collect();
-    let is_only = |kind: &str| kinds.iter().all(|other| other == kind);
+    let is_only = |kind: &str| !kinds.is_empty() && kinds.iter().all(|other| other == kind);
     if !options.storage.is_empty() && is_only("") {
         return Err(Error::argument(
             "kbat: the options storage.<name> have no effect on paths in a file system: remove them, or load URLs",
@@ -100,34 +100,65 @@ fn named_as_option(error: Error) -> Error {
     Error::argument(format!("kbat: {renamed}"))
 }
 
-/// A URL as it is, and the absolute path of any other path.
+/// A URL of a store as it is, and the absolute path of any other path.
+///
+/// # Errors
+/// A URL of another scheme, and one that only this process could read.
 pub(crate) fn absolute(path: &str) -> Result<String> {
-    match split_scheme(path) {
-        Some(("memory", _)) => {
-            Err(Error::argument(format!("kbat: {path} is in the memory of one process, and tasks are other processes")))
+    let (scheme, rest) = path.split_once(':').unwrap_or(("", path));
+    let scheme = scheme.to_ascii_lowercase();
+    if scheme == "memory" && rest.starts_with("//") {
+        return Err(Error::argument(format!(
+            "kbat: {path} is in the memory of one process, and tasks are other processes"
+        )));
+    }
+    match rest.strip_prefix('/') {
+        Some(rest) if SCHEMES.contains(&scheme.as_str()) => {
+            if rest.starts_with('/') {
+                return Ok(path.to_owned());
+            }
+            Err(Error::argument(format!("kbat: {path}: pathlib removes a slash from URLs; pass the URL as a str")))
         }
-        Some(("file", rest)) => Ok(format!("/{}", rest.trim_start_matches('/'))),
-        Some(_) => Ok(path.to_owned()),
-        None => match path.split_once(":/") {
-            Some(("file", _)) => Ok(format!("/{}", after_scheme(path))),
-            Some((scheme, _)) if scheme.len() > 1 && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric()) => {
-                Err(Error::argument(format!(
-                    "kbat: {path} is not in a local file system; every task opens files by a path that all machines \
-                     have: mount or copy it"
-                )))
-            }
-            _ => {
-                let home = path.strip_prefix("~/").and_then(|rest| Some(std::env::home_dir()?.join(rest)));
-                let path = home.unwrap_or_else(|| PathBuf::from(path));
-                let full = std::path::absolute(&path).map_err(|error| Error::from(error).with_path(&path))?;
-                text_of(&full)
-            }
-        },
+        _ => local_path(path),
     }
 }
 
-fn after_scheme(path: &str) -> &str {
-    path.split_once(':').map_or(path, |(_, rest)| rest).trim_start_matches('/')
+/// The absolute path of a path or `file:` URL.
+///
+/// # Errors
+/// A URL of another scheme.
+pub(crate) fn local_path(path: &str) -> Result<String> {
+    let (scheme, rest) = path.split_once(':').unwrap_or(("", path));
+    if scheme.eq_ignore_ascii_case("file") {
+        return text_of(&without_dots(Path::new(&format!("/{}", rest.trim_start_matches('/')))));
+    }
+    let is_scheme = scheme.len() > 1 && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    if is_scheme && rest.starts_with('/') {
+        return Err(Error::argument(format!(
+            "kbat: {path} is not in a local file system; every task opens files by a path that all machines have: \
+             mount or copy it"
+        )));
+    }
+    let in_home = path.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/'));
+    let home = in_home.and_then(|rest| Some(std::env::home_dir()?.join(rest.trim_start_matches('/'))));
+    let path = home.unwrap_or_else(|| PathBuf::from(path));
+    let full = std::path::absolute(&path).map_err(|error| Error::from(error).with_path(&path))?;
+    text_of(&without_dots(&full))
+}
+
+/// An absolute path without `.` and `..`.
+fn without_dots(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                plain.pop();
+            }
+            _ => plain.push(component),
+        }
+    }
+    plain
 }
 
 /// A path as text, which every task can receive.
@@ -242,12 +273,13 @@ fn segment_files(options: &ReadOptions, is_complete: bool) -> Result<(Vec<Segmen
     let discovery = match find(Selection::default().replicas(options.replicas)) {
         Err(error) if has_subscription && matches!(error.kind(), ErrorKind::InvalidArgument(_)) => {
             let all = find(Selection::default().replicas(Replicas::Longest))?;
-            let chosen: BTreeSet<String> = (all.locations.iter().flatten())
-                .map(|file| partition_of(file, options))
-                .filter(|partition| subscription.includes(partition))
-                .filter_map(|partition| partition.topic)
-                .collect();
-            check_replicas(&chosen, &find)?;
+            let mut topics = BTreeSet::new();
+            for file in all.locations.iter().flatten() {
+                if subscription.includes(&partition_of(file, options))? {
+                    topics.extend(file.partition.as_ref().map(|partition| partition.topic.clone()));
+                }
+            }
+            check_replicas(&topics, &find)?;
             all
         }
         other => other?,
@@ -259,8 +291,12 @@ fn segment_files(options: &ReadOptions, is_complete: bool) -> Result<(Vec<Segmen
         subscription.check(&files.iter().map(|file| partition_of(file, options)).collect())?;
     }
     let is_any = !files.is_empty();
-    let chosen: Vec<SegmentFile> =
-        files.into_iter().filter(|file| subscription.includes(&partition_of(file, options))).collect();
+    let mut chosen = Vec::new();
+    for file in files {
+        if subscription.includes(&partition_of(&file, options))? {
+            chosen.push(file);
+        }
+    }
     if is_any && chosen.is_empty() {
         warnings.push(format!("no topic at {} matches subscribePattern", paths.join(", ")));
     }
@@ -270,22 +306,30 @@ fn segment_files(options: &ReadOptions, is_complete: bool) -> Result<(Vec<Segmen
 fn found(paths: &[String], stores: &Stores, selection: &Selection, options: &ReadOptions) -> Result<Discovery> {
     let locate = || paths.iter().map(|path| stores.locate(path)).collect::<Result<Vec<_>>>();
     locate().and_then(|locations| discover(&locations, selection)).map_err(|error| {
-        if !error.is_not_found() {
+        if !matches!(error.kind(), ErrorKind::Io(_)) {
             return named_as_option(error);
         }
+        let error = if error.is_not_found() { nothing_there(&error) } else { error };
         let is_stored = paths.iter().any(|path| split_scheme(path).is_some());
-        let what = match error.path() {
-            Some(path) => format!("nothing is at {}", path.display()),
-            None => error.to_string().trim_start_matches("kbat: ").to_owned(),
-        };
-        let form = "a path is a .log file, a partition directory, a log directory or a glob of them";
-        let missing = not_found(format!("{what}; {form}"));
-        if is_stored && options.storage.is_empty() && options.session_storage.is_empty() {
-            missing.with_note("no option storage.<name> is set, so credentials are those of the environment")
-        } else {
-            missing
+        if is_stored && store_options(options, paths).is_ok_and(|chosen| chosen.is_empty()) {
+            return error.with_note(
+                "no option storage.<name> is set, so credentials are those of the environment; kbat.spark.read uses \
+                 the session's spark.hadoop.fs.s3a.* settings, and format(\"kbat\") those that the session had at \
+                 kbat.spark.register(spark)",
+            );
         }
+        error
     })
+}
+
+/// An error about a path that does not exist, with the possible forms of a path.
+fn nothing_there(error: &Error) -> Error {
+    let what = match (error.kind(), error.path()) {
+        // the system says no more, and a store may
+        (ErrorKind::Io(io), Some(path)) if io.raw_os_error().is_some() => format!("nothing is at {}", path.display()),
+        _ => error.to_string().trim_start_matches("kbat: ").to_owned(),
+    };
+    not_found(format!("{what}; a path is a .log file, a partition directory, a log directory or a glob of them"))
 }
 
 /// Refuses a partition of these topics in two directories; other topics do not matter.

@@ -11,6 +11,8 @@
 mod discover;
 
 #[cfg(feature = "plan")]
+mod advice;
+#[cfg(feature = "plan")]
 mod bounds;
 #[cfg(feature = "plan")]
 mod columns;

@@ -13,6 +13,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
+use crate::plan::advice::advised;
 use crate::plan::bounds::{Bound, ByPartition, check_names_all, offsets_json, offsets_of_json};
 use crate::plan::interval::Interval;
 use crate::plan::logs::{Log, list_logs};
@@ -132,6 +133,10 @@ impl Stream {
     /// # Errors
     /// Those of listing, lost data, and corruption that hides a bound.
     pub fn plan(&mut self, start: &str, end: &str) -> Result<Vec<ReadTask>> {
+        self.find_tasks(start, end).map_err(|error| advised(error, &self.read.options))
+    }
+
+    fn find_tasks(&mut self, start: &str, end: &str) -> Result<Vec<ReadTask>> {
         let (starts, ends) = (offsets_of_json(start)?, offsets_of_json(end)?);
         let logs = self.logs(false)?;
         let mut ranges = Vec::new();
@@ -284,5 +289,24 @@ mod tests {
         let counts: Vec<(PartitionName, u64)> = names.iter().cloned().zip([90, 900, 1]).collect();
         let ends: Vec<i64> = share(100, &latest, &counts).into_values().collect();
         assert_eq!(ends, [10 + 9, 100 + 90, 5]);
+    }
+
+    /// The ends of partitions with these latest offsets and counts of new offsets.
+    fn shared(most: u64, partitions: &[(i64, u64)]) -> Vec<i64> {
+        let named = |number: usize| PartitionName::new(&format!("t{number}"), 0);
+        let latest: ByPartition =
+            partitions.iter().enumerate().map(|(number, (latest, _))| (named(number), *latest)).collect();
+        let counts: Vec<_> =
+            partitions.iter().enumerate().map(|(number, (_, count))| (named(number), *count)).collect();
+        share(most, &latest, &counts).into_values().collect()
+    }
+
+    #[test]
+    fn offsets_are_never_shared_past_the_end() {
+        assert_eq!(shared(10, &[(8, 3), (7, 0), (1, 1)]), [8, 7, 1]);
+        assert_eq!(shared(1, &[(5, 5), (5, 5)]), [1, 1]);
+        assert_eq!(shared(1, &[(4, 0)]), [4]);
+        let (end, count) = ((1 << 62) + 1, (1 << 62) + 1);
+        assert_eq!(shared(1 << 62, &[(end, count), (2, 1)]), [(1 << 62) - 1, 2]);
     }
 }

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::split_points;
+use crate::plan::advice::advised;
 use crate::plan::columns::PlanView;
 use crate::plan::cuts::Counter;
 use crate::plan::filters::RowFilter;
@@ -136,7 +137,13 @@ impl Read {
         let options = ReadOptions::parse(given, session_storage)?;
         let fields = columns.iter().map(|name| super::columns::column_named(name, options.view));
         let columns = fields.map(|field| field.map(|field| field.field.to_owned())).collect::<Result<_>>()?;
-        Ok(Self { given: given.to_vec(), options, columns, filter: RowFilter::default(), limit: None })
+        let given = given.iter().map(|(name, text)| match &options.metrics_path {
+            // a relative path is one of the process that plans
+            Some(path) if name.eq_ignore_ascii_case("metricsPath") => (name.clone(), path.clone()),
+            _ => (name.clone(), text.clone()),
+        });
+        let given = given.collect();
+        Ok(Self { given, options, columns, filter: RowFilter::default(), limit: None })
     }
 
     /// The options.
@@ -167,6 +174,10 @@ impl Read {
     /// that hides a bound.
     pub fn plan(&self, splits: bool, warnings: &mut Vec<String>) -> Result<Vec<ReadTask>> {
         self.options.check_batch()?;
+        self.find_tasks(splits, warnings).map_err(|error| advised(error, &self.options))
+    }
+
+    fn find_tasks(&self, splits: bool, warnings: &mut Vec<String>) -> Result<Vec<ReadTask>> {
         warnings.extend(self.options.warning());
         let logs = list_logs(&self.options, true, false, warnings)?;
         let ranges = resolve(&logs, &self.options, warnings)?;
@@ -228,7 +239,8 @@ impl Read {
                 pieces.push(Piece { is_whole: true, ..piece });
             }
         }
-        Ok(pieces.chunks(FILES_IN_A_TASK).map(|pieces| self.task(pieces.to_vec(), Interval::EVERYTHING)).collect())
+        let times = self.options.times();
+        Ok(pieces.chunks(FILES_IN_A_TASK).map(|pieces| self.task(pieces.to_vec(), times)).collect())
     }
 
     /// Distributes ranges to tasks, except segments whose records are all older than `start_timestamp`.
@@ -250,14 +262,7 @@ impl Read {
         }
         let total = found.iter().fold(0_u64, |total, (_, _, segment)| total.saturating_add(segment.size));
         let cores = std::thread::available_parallelism().map_or(1, |count| crate::num::u64_of(count.get()));
-        let factor = if options.view == PlanView::Batches { HEADERS_ONLY } else { 1 };
-        let share = total.div_ceil(cores.max(1));
-        let slack = share.checked_div(SLOP).unwrap_or(0);
-        let most = options.max_partition_bytes.saturating_mul(factor);
-        let mut max_len = most.min(share.saturating_add(slack).max(MIN_CUT_LEN));
-        if let Some(count) = options.min_partitions {
-            max_len = max_len.min(total.div_ceil(count.max(1)).max(1));
-        }
+        let max_len = window_len(total, cores, options);
         let cutter = Cutter { max_len, options, splits: splits && options.view == PlanView::Records };
         let mut pieces = Vec::new();
         for (range, number, segment) in found {
@@ -265,6 +270,19 @@ impl Read {
         }
         let groups = pack(pieces, max_len, cores, options.max_records_per_partition);
         Ok(groups.into_iter().map(|pieces| self.task(pieces, times)).collect())
+    }
+}
+
+/// The largest number of bytes of a window, by the options and so that every core gets one.
+fn window_len(total: u64, cores: u64, options: &ReadOptions) -> u64 {
+    let factor = if options.view == PlanView::Batches { HEADERS_ONLY } else { 1 };
+    let share = total.div_ceil(cores.max(1));
+    let slack = share.checked_div(SLOP).unwrap_or(0);
+    let most = options.max_partition_bytes.saturating_mul(factor);
+    let max_len = most.min(share.saturating_add(slack).max(MIN_CUT_LEN));
+    match options.min_partitions {
+        Some(count) => max_len.min(total.div_ceil(count.max(1)).max(1)),
+        None => max_len,
     }
 }
 
@@ -448,3 +466,7 @@ impl Cutter<'_> {
         }
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::arithmetic_side_effects, reason = "tests")]
+mod tests;

@@ -78,23 +78,58 @@ impl TopicPattern {
     }
 
     /// Whether a topic matches. Kafka's own topics never do.
-    fn matches(&self, topic: &str) -> bool {
-        !INTERNAL_TOPICS.contains(&topic) && self.0.is_match(topic).unwrap_or(false)
+    ///
+    /// # Errors
+    /// An expression that takes too long.
+    fn matches(&self, topic: &str) -> Result<bool> {
+        if INTERNAL_TOPICS.contains(&topic) {
+            return Ok(false);
+        }
+        self.0.is_match(topic).map_err(|error| {
+            Error::argument(format!(
+                "kbat: option subscribePattern='{}' can't be compared with the topic {topic}: {error}; write a simpler \
+                 expression",
+                self.0.as_str()
+            ))
+        })
     }
 }
 
-/// Rewrites what Java writes in another way: quotes `\Q...\E`, and the end `\Z`.
+/// Classes of characters that only Java has, after their backslash, as sets.
+const JAVA_CLASSES: [(&str, &str); 4] = [
+    ("p{Alnum}", "[a-zA-Z0-9]"),
+    ("P{Alnum}", "[^a-zA-Z0-9]"),
+    ("p{XDigit}", "[a-fA-F0-9]"),
+    ("P{XDigit}", "[^a-fA-F0-9]"),
+];
+
+/// Rewrites what Java writes in another way: quotes `\Q...\E`, the end `\Z`, and classes of characters.
 fn from_java(pattern: &str) -> String {
     let mut out = String::new();
     let mut rest = pattern;
-    while let Some((before, after)) = rest.split_once(r"\Q") {
+    while let Some((before, after)) = rest.split_once('\\') {
         out.push_str(before);
-        let (quoted, behind) = after.split_once(r"\E").unwrap_or((after, ""));
-        out.push_str(&fancy_regex::escape(quoted));
-        rest = behind;
+        let class = JAVA_CLASSES.iter().find(|(class, _)| after.starts_with(class));
+        if let Some((class, set)) = class {
+            out.push_str(set);
+            rest = after.strip_prefix(class).unwrap_or(after);
+        } else if let Some(after) = after.strip_prefix('Q') {
+            let (quoted, unquoted) = after.split_once(r"\E").unwrap_or((after, ""));
+            out.push_str(&fancy_regex::escape(quoted));
+            rest = unquoted;
+        } else if let Some(after) = after.strip_prefix('Z') {
+            out.push_str(r"\z");
+            rest = after;
+        } else {
+            let len = after.chars().next().map_or(0, char::len_utf8);
+            let (escaped, unescaped) = after.split_at_checked(len).unwrap_or((after, ""));
+            out.push('\\');
+            out.push_str(escaped);
+            rest = unescaped;
+        }
     }
     out.push_str(rest);
-    out.replace(r"\Z", r"\z")
+    out
 }
 
 /// The partitions that `subscribe`, `subscribePattern` or `assign` selects; all if none of them is set.
@@ -113,12 +148,16 @@ pub(crate) enum Subscription {
 
 impl Subscription {
     /// Whether a partition is selected.
-    pub(crate) fn includes(&self, partition: &PartitionName) -> bool {
-        match self {
-            Self::All => true,
-            Self::Topics(topics) => partition.topic.as_ref().is_some_and(|topic| topics.contains(topic)),
-            Self::Pattern(pattern) => partition.topic.as_ref().is_some_and(|topic| pattern.matches(topic)),
-            Self::Partitions(partitions) => partitions.contains(partition),
+    ///
+    /// # Errors
+    /// A pattern that takes too long.
+    pub(crate) fn includes(&self, partition: &PartitionName) -> Result<bool> {
+        match (self, &partition.topic) {
+            (Self::All, _) => Ok(true),
+            (Self::Partitions(partitions), _) => Ok(partitions.contains(partition)),
+            (Self::Topics(topics), Some(topic)) => Ok(topics.contains(topic)),
+            (Self::Pattern(pattern), Some(topic)) => pattern.matches(topic),
+            (Self::Topics(_) | Self::Pattern(_), None) => Ok(false),
         }
     }
 
@@ -176,17 +215,96 @@ pub(crate) fn parse_assign(text: &str) -> Parsed<Vec<PartitionName>> {
 mod tests {
     use super::*;
 
-    fn matches(pattern: &str, topic: &str) -> bool {
-        TopicPattern::parse(pattern).unwrap().matches(topic)
+    fn a(partition: i32) -> PartitionName {
+        PartitionName::new("a", partition)
+    }
+
+    /// The topics of some partitions that are selected.
+    fn chosen(subscription: &Subscription, found: &[PartitionName]) -> Vec<PartitionName> {
+        found.iter().filter(|partition| subscription.includes(partition).unwrap()).cloned().collect()
+    }
+
+    fn pattern(text: &str) -> Subscription {
+        Subscription::Pattern(TopicPattern::parse(text).unwrap())
     }
 
     #[test]
-    fn patterns_match_anywhere_and_never_internal_topics() {
-        assert!(matches("orders-.*", "my-orders-eu") && !matches("^orders", "my-orders"));
-        assert!(matches(r"\Qa.b\E$", "a.b") && !matches(r"\Qa.b\E", "axb"));
-        assert!(matches(r"(?<x>a)\k<x>", "aa") && matches(r"^(?!test)", "orders") && !matches("^(?!test)", "test"));
-        assert!(!matches(".*", "__consumer_offsets") && matches(".*", "__mine"));
+    fn patterns_are_those_of_java() {
+        let cases: &[(&str, &[&str], &[&str])] = &[
+            ("orders", &["orders", "my-orders-2"], &["order"]), // anywhere, as in Spark's Kafka source
+            ("^orders-.*", &["orders-1"], &["orders", "x-orders-1"]),
+            (r"\Qa.b\E$", &["a.b", "xa.b"], &["axb"]),
+            (r"^\Qa.b", &["a.bc"], &["axb"]),
+            (r"^(?<first>.)\k<first>", &["aab"], &["aba"]),
+            (r"^(?!test)", &["orders"], &["test"]),
+            (r"^\p{Alpha}+$", &["abc"], &["a1"]),
+            (r"^[\p{Digit}.]+$", &["1.2"], &["1a"]),
+            (r"^[\p{Alnum}_]+$", &["a1_"], &["a-1"]),
+            (r"^\P{Alnum}\p{XDigit}\P{XDigit}$", &["-ag"], &["aag", "-gg", "-aa"]),
+            (r"^[\P{XDigit}]\p{Punct}$", &["g."], &["a.", "ga"]),
+            (r"^\P{Upper}+\z", &["abc"], &["aBc"]),
+            (r"^\p{Lower}+\Z", &["abc"], &["aBc"]),
+            (r"^\p{IsAlphabetic}\p{Nd}$", &["a1"], &["1a"]),
+            (r"^\p{L}\p{N}\p{Lu}\p{Ll}$", &["a1Bc"], &["a1bc"]),
+            ("^[a-z&&[^b]]+$", &["ac"], &["ab"]),
+            ("^[a[0-9]]+$", &["a1"], &["b1"]),
+            ("^a|b$", &["ax", "xb"], &["xax"]),
+            ("a{2}", &["aa"], &["a"]),
+            ("^a++b$", &["aab"], &["ab-"]),
+            (r"^\\Q|x", &["x"], &["Q"]),
+        ];
+        for (text, matching, other) in cases {
+            let found: Vec<_> = matching.iter().chain(*other).map(|topic| PartitionName::new(topic, 0)).collect();
+            let topics = chosen(&pattern(text), &found).into_iter().filter_map(|partition| partition.topic);
+            assert_eq!(topics.collect::<Vec<_>>(), *matching, "{text}");
+        }
         assert!(TopicPattern::parse("(").is_err() && TopicPattern::parse(" ").is_err());
+    }
+
+    #[test]
+    fn patterns_never_match_internal_topics_or_files_without_a_topic() {
+        let found = [PartitionName::new("__consumer_offsets", 0), PartitionName::default(), a(0)];
+        assert_eq!(chosen(&pattern(".*"), &found), [a(0)]);
+        assert_eq!(chosen(&pattern("^__"), &[PartitionName::new("__mine", 0)]).len(), 1);
+    }
+
+    #[test]
+    fn patterns_that_take_too_long_are_errors() {
+        let slow = pattern("(?i)(a|b|ab)*(?>c)");
+        let error = slow.includes(&PartitionName::new(&"ab".repeat(100), 0)).unwrap_err().to_string();
+        assert!(
+            error.contains("can't be compared with the topic abab") && error.ends_with("write a simpler expression")
+        );
+    }
+
+    #[test]
+    fn subscriptions_select_partitions() {
+        let b = PartitionName::new("b", 0);
+        let internal = PartitionName::new("__consumer_offsets", 3);
+        let found = [a(0), a(1), b.clone(), internal.clone(), PartitionName::default()];
+        assert_eq!(chosen(&Subscription::All, &found), found);
+        assert_eq!(chosen(&Subscription::Topics(vec!["a".to_owned()]), &found), [a(0), a(1)]);
+        assert_eq!(chosen(&Subscription::Topics(vec!["__consumer_offsets".to_owned()]), &found), [internal]);
+        let some = parse_assign(r#"{"a": [1], "b": [0]}"#).unwrap();
+        assert_eq!(chosen(&Subscription::Partitions(some), &found), [a(1), b]);
+    }
+
+    #[test]
+    fn what_is_named_and_not_found_is_an_error() {
+        let found = BTreeSet::from([a(0), a(1), PartitionName::new("b", 0)]);
+        let check = |subscription: Subscription| subscription.check(&found).unwrap_err().to_string();
+        let topics = Subscription::Topics(["a", "c", "d"].map(str::to_owned).to_vec());
+        assert!(check(topics).starts_with("kbat: c, d are not under the path; topics found: a, b;"));
+        assert!(check(Subscription::Partitions(vec![a(0), a(2)])).starts_with("kbat: a-2 is not under the path"));
+        let nothing = Subscription::Topics(vec!["a".to_owned()]).check(&BTreeSet::new()).unwrap_err();
+        assert!(nothing.to_string().contains("topics found: none"));
+        assert!(Subscription::All.check(&BTreeSet::new()).is_ok());
+    }
+
+    #[test]
+    fn topics_are_named_once() {
+        assert_eq!(parse_topics(" a, b,a").unwrap(), ["a", "b"]);
+        assert!(parse_topics(",").unwrap_err().starts_with("is empty"));
     }
 
     #[test]

@@ -4,6 +4,8 @@
 //! ignored, with a warning. Any other name is refused: wrong rows are worse than an error.
 
 mod table;
+#[cfg(test)]
+mod tests;
 pub(crate) mod values;
 
 use crate::arrow::{Isolation, OnCorrupt};

@@ -5,8 +5,8 @@ use crate::error::{Error, Result};
 use crate::plan::bounds::{parse_offsets, parse_timestamps};
 use crate::plan::discover::Replicas;
 use crate::plan::options::values::{
-    Parsed, one_of, parse_bool, parse_count, parse_duration, parse_len, parse_names, parse_pairs, parse_paths,
-    parse_positive_count, parse_positive_len, parse_text, parse_timestamp,
+    Parsed, one_of, parse_bool, parse_count, parse_directory, parse_duration, parse_len, parse_names, parse_pairs,
+    parse_paths, parse_positive_count, parse_positive_len, parse_text, parse_timestamp,
 };
 use crate::plan::options::{ReadOptions, TimestampStrategy};
 use crate::plan::topics::{Subscription, TopicPattern, parse_assign, parse_topics};
@@ -208,7 +208,8 @@ static ROWS: &[OptionRow] = &[
                 };
                 Ok(())
             },
-            "read_uncommitted: all records; read_committed: no records of aborted or open transactions",
+            "read_uncommitted: all records; read_committed: no records of aborted or open transactions; the same as \
+             kafka.isolation.level",
         )
     },
     row(
@@ -308,7 +309,7 @@ static ROWS: &[OptionRow] = &[
     row(
         "metricsPath",
         "",
-        |options, text| set(&mut options.metrics_path, parse_text(text).map(Some)),
+        |options, text| set(&mut options.metrics_path, parse_directory(text).map(Some)),
         "a directory into which each task writes its counts; kbat.spark.metrics adds them up",
     ),
     row(
@@ -432,11 +433,14 @@ pub(super) fn parse(given: &[(String, String)]) -> Result<ReadOptions> {
                 )));
             }
             options.storage.push((member, text.clone()));
-        } else if seen.iter().any(|(known, _)| *known == row.name) && options != before {
-            return Err(Error::argument(format!(
-                "kbat: options {} and {name}{value} conflict: set only one of them",
-                row.name
-            )));
+        } else if let Some((_, other)) = seen.iter().find(|(known, _)| *known == row.name) {
+            if *other != text.as_str() && options != before {
+                return Err(Error::argument(format!(
+                    "kbat: options {} and {name}{value} conflict: set only one of them",
+                    row.name
+                )));
+            }
+            options = before;
         }
         seen.push((row.name, text));
     }

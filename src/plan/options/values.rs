@@ -3,6 +3,8 @@
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 
+use crate::plan::logs::local_path;
+
 pub(crate) type Parsed<T> = Result<T, String>;
 
 const SIZES: [(&str, u64); 8] = [
@@ -116,6 +118,11 @@ pub(crate) fn checked_milliseconds(number: i64) -> Parsed<i64> {
 /// Parses text that is not empty.
 pub(super) fn parse_text(text: &str) -> Parsed<String> {
     if text.trim().is_empty() { Err("must not be empty".to_owned()) } else { Ok(text.to_owned()) }
+}
+
+/// Parses a directory of a file system into its absolute path.
+pub(super) fn parse_directory(text: &str) -> Parsed<String> {
+    local_path(&parse_text(text)?).map_err(|error| error.to_string().trim_start_matches("kbat: ").to_owned())
 }
 
 /// Parses a JSON list of paths.

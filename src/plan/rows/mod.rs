@@ -1,6 +1,5 @@
 //! [`TaskReader`]: reads the rows of a task.
 
-mod advice;
 mod shape;
 
 use std::collections::{HashMap, VecDeque};
@@ -19,17 +18,18 @@ use crate::arrow::{
 use crate::error::{Error, Result};
 use crate::io::Location;
 use crate::io::location::split_scheme;
+use crate::plan::advice::advised;
 use crate::plan::columns::PlanView;
 use crate::plan::discover::{Replicas, Selection, discover};
 use crate::plan::interval::Interval;
-use crate::plan::logs::{Stores, absolute};
+use crate::plan::logs::Stores;
 use crate::plan::options::ReadOptions;
 use crate::plan::ranges::report_data_loss;
 use crate::plan::rows::shape::{arrow_error, in_order, own_rows};
 use crate::plan::tasks::{Piece, ReadTask};
 use crate::store::SegmentFile;
 
-const ERROR: &str = "error";
+pub(crate) const ERROR: &str = "error";
 const OFFSET: &str = "offset";
 /// Spark's Kafka source has -1 ms for records without a timestamp.
 const MISSING_TIMESTAMP: i64 = -1;
@@ -133,7 +133,7 @@ impl TaskReader {
         });
         let pieces = serde_json::to_vec(&self.task.pieces).map_err(Error::other)?;
         let digest = Sha3_256::digest(pieces).first_chunk().copied().map_or(0, u128::from_be_bytes);
-        let directory = PathBuf::from(absolute(directory)?);
+        let directory = PathBuf::from(directory);
         let in_directory = |error: std::io::Error| Error::from(error).with_path(&directory);
         std::fs::create_dir_all(&directory).map_err(in_directory)?;
         let name = format!("{digest:032x}.kbat-metrics.json");
@@ -300,7 +300,7 @@ impl Iterator for TaskReader {
         if self.ended {
             return None;
         }
-        let mut next = self.advance().map_err(|error| self.advised(error)).transpose();
+        let mut next = self.advance().map_err(|error| advised(error, &self.options)).transpose();
         self.ended = !matches!(next, Some(Ok(_)));
         if self.ended
             && let Err(error) = self.write_counts()
@@ -329,7 +329,7 @@ fn is_alike(one: &Piece, other: &Piece) -> bool {
 }
 
 /// The segments at a location; none if it does not exist.
-fn segments_at(location: &Location) -> Result<Vec<SegmentFile>> {
+pub(crate) fn segments_at(location: &Location) -> Result<Vec<SegmentFile>> {
     let selection = Selection::default().replicas(Replicas::Longest);
     match discover(std::slice::from_ref(location), &selection) {
         Ok(discovery) => Ok(discovery.into_segments()),

@@ -1,0 +1,76 @@
+//! Advice on the options that let a job continue after an error.
+
+use arrow_array::Array;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+
+use crate::arrow::{ArrowScan, OnCorrupt, ScanOptions, ScanSource};
+use crate::error::{Error, ErrorKind};
+use crate::plan::logs::Stores;
+use crate::plan::options::{LIMIT_OPTIONS, ReadOptions};
+use crate::plan::rows::{ERROR, segments_at};
+
+/// Adds the options that let a job continue after an error of a read, and the offsets that corruption affects.
+pub(crate) fn advised(error: Error, options: &ReadOptions) -> Error {
+    let skip = "option onCorrupt=skip omits the batch, onCorrupt=report adds a row that describes it";
+    let is_of_format = !matches!(
+        error.kind(),
+        ErrorKind::InvalidArgument(_)
+            | ErrorKind::Io(_)
+            | ErrorKind::Other(_)
+            | ErrorKind::InvalidFile(_)
+            | ErrorKind::UnsupportedMagic(_)
+            | ErrorKind::UnsupportedCodec { .. }
+            | ErrorKind::CompressionBelowMagic { .. }
+    );
+    match error.kind() {
+        ErrorKind::Limit { .. } => error.with_note(format!(
+            "for files you trust, raise the limit with one of the options {}",
+            LIMIT_OPTIONS.join(", ")
+        )),
+        ErrorKind::Crc { .. } => {
+            let lost = lost_text(&error, options);
+            error.with_note(format!("{lost}{skip}, checkCrc=false reads its records all the same"))
+        }
+        _ if is_of_format => {
+            let lost = lost_text(&error, options);
+            error.with_note(format!("{lost}{skip}"))
+        }
+        _ => error,
+    }
+}
+
+fn lost_text(error: &Error, options: &ReadOptions) -> String {
+    match lost_offsets(error, options) {
+        Some((first, last)) if first == last => format!("offset {first} can't be read; "),
+        Some((first, last)) => format!("offsets {first} to {last} can't be read; "),
+        None => String::new(),
+    }
+}
+
+/// The offsets that a corrupt batch of a file affects, as reported with `onCorrupt=report`; `None` if unknown.
+fn lost_offsets(error: &Error, options: &ReadOptions) -> Option<(i64, i64)> {
+    let first = error.position().base_offset.filter(|first| *first >= 0)?;
+    let path = error.path()?.to_str()?;
+    let location = Stores::of(options, &[path.to_owned()]).and_then(|stores| stores.locate(path)).ok()?;
+    let file = segments_at(&location).ok()?.into_iter().next()?;
+    let scan_options = ScanOptions {
+        columns: Vec::new(),
+        on_corrupt: OnCorrupt::Report,
+        start_offset: Some(first),
+        end_offset: Some(first.saturating_add(1)),
+        limits: options.limits.clone(),
+        ..ScanOptions::default()
+    };
+    for rows in ArrowScan::new(vec![ScanSource::file(&file)], scan_options) {
+        let rows = rows.ok()?;
+        let errors = rows.column_by_name(ERROR)?.as_struct();
+        let number = |name: &str| errors.column_by_name(name).map(AsArray::as_primitive::<Int64Type>);
+        let (firsts, lasts) = (number("first_offset")?, number("last_offset")?);
+        let complete = |row: &usize| errors.is_valid(*row) && firsts.is_valid(*row) && lasts.is_valid(*row);
+        if let Some(row) = (0..rows.num_rows()).find(complete) {
+            return Some((firsts.value(row), lasts.value(row)));
+        }
+    }
+    None
+}

@@ -1,0 +1,64 @@
+use super::*;
+
+const MIB: u64 = 1 << 20;
+
+/// The sizes of the pieces of each task.
+fn packed(sizes: &[u64], max_len: u64, cores: u64) -> Vec<Vec<u64>> {
+    let pieces = sizes.iter().map(|size| Piece { end: *size, ..Piece::default() }).collect();
+    let groups = pack(pieces, max_len, cores, None);
+    groups.iter().map(|pieces| pieces.iter().map(Piece::size).collect()).collect()
+}
+
+#[test]
+fn pack_groups_neighbors_up_to_the_bound() {
+    let cases: &[(&[u64], &[&[u64]])] = &[
+        (&[], &[]),
+        (&[10], &[&[10]]),
+        (&[25, 3], &[&[25], &[3]]),
+        (&[4, 4, 2, 1, 9], &[&[4, 4, 2], &[1, 9]]),
+        (&[3, 3, 3, 3, 3, 3], &[&[3, 3, 3], &[3, 3, 3]]),
+        (&[6, 6, 6], &[&[6], &[6], &[6]]),
+    ];
+    for (sizes, tasks) in cases {
+        assert_eq!(packed(sizes, 10, 1), *tasks);
+    }
+}
+
+#[test]
+fn pack_gives_every_core_a_task_if_it_is_worth_it() {
+    let cases: &[(&[u64], &[&[u64]])] = &[
+        (&[2, 1], &[&[2, 1]]),
+        (&[3, 2, 3], &[&[3], &[2, 3]]),
+        (&[5, 5, 5, 5, 5, 5, 5, 6], &[&[5, 5], &[5, 5], &[5, 5], &[5, 6]]),
+        (&[40, 1, 1], &[&[40], &[1, 1]]),
+    ];
+    for (sizes, tasks) in cases {
+        let sizes: Vec<u64> = sizes.iter().map(|size| size * MIB).collect();
+        let tasks: Vec<Vec<u64>> = tasks.iter().map(|task| task.iter().map(|size| size * MIB).collect()).collect();
+        assert_eq!(packed(&sizes, 256 * MIB, 4), tasks);
+    }
+}
+
+#[test]
+fn pack_limits_the_offsets_of_a_task() {
+    let piece = |offset_count| Piece { end: 1, offset_count, ..Piece::default() };
+    let groups = pack([3, 0, 0, 3, 1, 4].map(piece).to_vec(), 100, 1, Some(4));
+    let counts: Vec<Vec<i64>> =
+        groups.iter().map(|pieces| pieces.iter().map(|piece| piece.offset_count).collect()).collect();
+    assert_eq!(counts, [vec![3, 0, 0], vec![3, 1], vec![4]]);
+}
+
+#[test]
+fn windows_are_no_smaller_for_a_tenth() {
+    let options = ReadOptions::default();
+    assert!(window_len(197 * MIB, 2, &options) >= 100 * MIB);
+    assert_eq!(window_len(66 * MIB, 3, &options), MIN_CUT_LEN);
+    assert_eq!(window_len(1 << 40, 1, &options), 384 * MIB);
+    assert_eq!(window_len(0, 0, &options), MIN_CUT_LEN);
+    let batches = ReadOptions { view: PlanView::Batches, ..ReadOptions::default() };
+    assert_eq!(window_len(1 << 40, 1, &batches), 16 * 384 * MIB);
+    let many = ReadOptions { min_partitions: Some(66), ..ReadOptions::default() };
+    assert_eq!(window_len(66 * MIB, 3, &many), MIB);
+    let small = ReadOptions { max_partition_bytes: 1, ..ReadOptions::default() };
+    assert_eq!(window_len(66 * MIB, 3, &small), 1);
+}
