@@ -64,9 +64,13 @@ def jvm(spark: SparkSession) -> Iterator[SparkSession]:
     """The session of all tests, with kbat's jar for the tests of one module."""
     import kbat.spark  # noqa: PLC0415 -- imports Spark
 
-    thread = spark._jvm.java.lang.Thread.currentThread()  # type: ignore[union-attr]  # noqa: SLF001
+    threads = spark._jvm.java.lang.Thread  # type: ignore[union-attr]  # noqa: SLF001
+    thread = threads.currentThread()
     before = thread.getContextClassLoader()
     spark.sql(f"ADD JAR '{kbat.spark.jar()}'")
+    for other in threads.getAllStackTraces().keySet():
+        if other.getName() == "spark-listener-group-appStatus":  # else the UI can't make the metrics
+            other.setContextClassLoader(thread.getContextClassLoader())
     yield spark
     # the other tests have the Python data source again
     thread.setContextClassLoader(before)
