@@ -18,9 +18,9 @@ use crate::error::{Error, Result};
 use crate::plan::options::values::{Parsed, checked_milliseconds, parse_timestamp};
 use crate::plan::topics::{PartitionName, some_of};
 
-/// The offset that stands for the log's start.
+/// The offset that means the log's start.
 pub(crate) const EARLIEST: i64 = -2;
-/// The offset that stands for the log's end.
+/// The offset that means the log's end.
 pub(crate) const LATEST: i64 = -1;
 
 /// A number for each of some partitions.

@@ -13,7 +13,7 @@ use crate::arrow::OnCorrupt;
 use crate::error::{Error, Result};
 use crate::plan::options::ReadOptions;
 
-/// What a row stands for.
+/// What a row describes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanView {

@@ -21,6 +21,7 @@ use crate::plan::logs::{Log, list_logs, text_of};
 use crate::plan::options::{Pairs, ReadOptions};
 use crate::plan::places::SegmentPlaces;
 use crate::plan::ranges::{LogRange, resolve};
+use crate::plan::totals::Total;
 use crate::store::{LogFileKind, SegmentFile};
 
 /// A task with fewer bytes takes most of its time to start.
@@ -90,6 +91,8 @@ pub struct ReadTask {
     pub(crate) times: Interval,
     /// Number of rows after which the task may stop.
     pub(crate) limit: Option<u64>,
+    /// What to compute of all rows instead of returning them.
+    pub(crate) totals: Vec<Total>,
     pub(crate) pieces: Vec<Piece>,
 }
 
@@ -126,6 +129,7 @@ pub struct Read {
     pub(crate) columns: Vec<String>,
     pub(crate) filter: RowFilter,
     pub(crate) limit: Option<u64>,
+    pub(crate) totals: Vec<Total>,
 }
 
 impl Read {
@@ -143,7 +147,7 @@ impl Read {
             _ => (name.clone(), text.clone()),
         });
         let given = given.collect();
-        Ok(Self { given, options, columns, filter: RowFilter::default(), limit: None })
+        Ok(Self { given, options, columns, filter: RowFilter::default(), limit: None, totals: Vec::new() })
     }
 
     /// The options.
@@ -152,7 +156,7 @@ impl Read {
         &self.options
     }
 
-    /// Omits rows that a query's filters exclude, where that saves reading. Other rows may still match.
+    /// Omits rows that a query's filters exclude, if that saves reading. Other rows may still match.
     #[must_use]
     pub fn filter(mut self, filter: RowFilter) -> Self {
         self.filter = filter;
@@ -166,6 +170,18 @@ impl Read {
         self
     }
 
+    /// Lets each task return one row with these totals instead of its rows.
+    ///
+    /// # Errors
+    /// Options with which batch headers do not show which records are rows, by [`ReadOptions::has_totals`].
+    pub fn totals(mut self, totals: Vec<Total>) -> Result<Self> {
+        if !totals.is_empty() && !self.options.has_totals() {
+            return Err(Error::argument("kbat: these options exclude records that batch headers count"));
+        }
+        self.totals = totals;
+        Ok(self)
+    }
+
     /// Lists the segments of all paths and distributes them to tasks, of which none is idle. Warnings are added to
     /// `warnings`. If `splits`, a batch with more than `maxRecordsPerPartition` offsets is read by several tasks.
     ///
@@ -174,7 +190,12 @@ impl Read {
     /// that hides a bound.
     pub fn plan(&self, splits: bool, warnings: &mut Vec<String>) -> Result<Vec<ReadTask>> {
         self.options.check_batch()?;
-        self.find_tasks(splits, warnings).map_err(|error| advised(error, &self.options))
+        let splits = splits && self.totals.is_empty();
+        let mut tasks = self.find_tasks(splits, warnings).map_err(|error| advised(error, &self.options))?;
+        if tasks.is_empty() && !self.totals.is_empty() {
+            tasks.push(self.nothing()); // whose totals are those of no rows
+        }
+        Ok(tasks)
     }
 
     fn find_tasks(&self, splits: bool, warnings: &mut Vec<String>) -> Result<Vec<ReadTask>> {
@@ -226,6 +247,7 @@ impl Read {
             columns: self.columns.clone(),
             times,
             limit: self.limit,
+            totals: self.totals.clone(),
             pieces,
         }
     }
@@ -262,7 +284,7 @@ impl Read {
         }
         let total = found.iter().fold(0_u64, |total, (_, _, segment)| total.saturating_add(segment.size));
         let cores = std::thread::available_parallelism().map_or(1, |count| crate::num::u64_of(count.get()));
-        let max_len = window_len(total, cores, options);
+        let max_len = window_len(total, cores, options, options.view == PlanView::Batches || !self.totals.is_empty());
         let cutter = Cutter { max_len, options, splits: splits && options.view == PlanView::Records };
         let mut pieces = Vec::new();
         for (range, number, segment) in found {
@@ -274,8 +296,8 @@ impl Read {
 }
 
 /// The largest number of bytes of a window, by the options and so that every core gets one.
-fn window_len(total: u64, cores: u64, options: &ReadOptions) -> u64 {
-    let factor = if options.view == PlanView::Batches { HEADERS_ONLY } else { 1 };
+fn window_len(total: u64, cores: u64, options: &ReadOptions, is_headers_only: bool) -> u64 {
+    let factor = if is_headers_only { HEADERS_ONLY } else { 1 };
     let share = total.div_ceil(cores.max(1));
     let slack = share.checked_div(SLOP).unwrap_or(0);
     let most = options.max_partition_bytes.saturating_mul(factor);

@@ -2,7 +2,7 @@
 //! Spark's Kafka source.
 //!
 //! Differences from that source: a topic or partition that is named and not found is an error, and a pattern may not use
-//! what only Java's regular expressions have.
+//! features that other regular expressions than Java's do not have.
 
 use std::collections::BTreeSet;
 use std::fmt;

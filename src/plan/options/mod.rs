@@ -145,10 +145,16 @@ impl ReadOptions {
         Interval::new(self.starting_timestamp, self.ending_timestamp)
     }
 
-    /// What a row stands for.
+    /// What a row describes.
     #[must_use]
     pub fn view(&self) -> PlanView {
         self.view
+    }
+
+    /// Whether batch headers show which records are rows, if no bound excludes some of a batch.
+    #[must_use]
+    pub fn has_totals(&self) -> bool {
+        self.view == PlanView::Records && self.fails() && !self.is_committed()
     }
 
     /// How corrupt bytes are handled.

@@ -15,7 +15,7 @@ type Set = fn(&mut ReadOptions, &str) -> Parsed<()>;
 
 /// One option.
 pub struct OptionRow {
-    /// Its name. A name that ends in `<name>` stands for all options with that beginning.
+    /// Its name. A name that ends in `<name>` means all options with that beginning.
     pub name: &'static str,
     /// Another name of it.
     pub alias: Option<&'static str>,

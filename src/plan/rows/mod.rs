@@ -1,6 +1,6 @@
 //! [`TaskReader`]: reads the rows of a task.
 
-mod shape;
+pub(super) mod shape;
 
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -27,6 +27,7 @@ use crate::plan::options::ReadOptions;
 use crate::plan::ranges::report_data_loss;
 use crate::plan::rows::shape::{arrow_error, in_order, own_rows};
 use crate::plan::tasks::{Piece, ReadTask};
+use crate::plan::totals::{self, Totals};
 use crate::store::SegmentFile;
 
 pub(crate) const ERROR: &str = "error";
@@ -47,6 +48,7 @@ pub struct TaskReader {
     rows_left: Option<u64>,
     warnings: Vec<String>,
     has_empty_headers: bool,
+    has_totals: bool,
     has_begun: bool,
     ended: bool,
 }
@@ -103,6 +105,7 @@ impl TaskReader {
             rows_left,
             warnings: Vec::new(),
             has_empty_headers: false,
+            has_totals: false,
             has_begun: false,
             ended: false,
         })
@@ -144,6 +147,9 @@ impl TaskReader {
 
     fn advance(&mut self) -> Result<Option<RecordBatch>> {
         self.has_begun = true;
+        if !self.task.totals.is_empty() {
+            return self.totals();
+        }
         loop {
             if self.rows_left == Some(0) {
                 return Ok(None);
@@ -175,8 +181,48 @@ impl TaskReader {
         }
     }
 
-    /// Opens the scan of a run of pieces. A file that no longer exists is lost data.
+    /// The row of a task that only computes totals, once.
+    fn totals(&mut self) -> Result<Option<RecordBatch>> {
+        if std::mem::replace(&mut self.has_totals, true) {
+            return Ok(None);
+        }
+        let mut totals = Totals::default();
+        while let Some(pieces) = self.runs.pop_front() {
+            let sources = self.sources(&pieces)?;
+            let (_, options) = self.scan_options(pieces.first());
+            let (start, end) = (options.start_offset, options.end_offset);
+            if start.is_none() && end.is_none() && self.task.times == Interval::EVERYTHING {
+                totals.add_headers(&sources, &self.task.totals, &options)?;
+            } else {
+                totals.add_decoded(sources, &options)?;
+            }
+            let sizes = local_sizes(&pieces)?;
+            check_sizes(&pieces, |path| sizes.get(path).copied())?;
+        }
+        self.done = self.done.plus(&totals.stats);
+        totals.row(&self.task.totals).map(Some)
+    }
+
+    /// Opens the scan of a run of pieces.
     fn open(&mut self, pieces: &[Piece]) -> Result<Rows> {
+        let sources = self.sources(pieces)?;
+        let (names, options) = self.scan_options(pieces.first());
+        Ok(match self.options.view {
+            PlanView::Records => {
+                let columns = parsed::<Column>(&names)?;
+                Rows::Records(Box::new(ArrowScan::new(sources, ScanOptions { columns, ..options })))
+            }
+            PlanView::Batches => {
+                Rows::Batches(Box::new(BatchScan::new(sources, parsed::<BatchColumn>(&names)?, options)))
+            }
+            PlanView::Segments => {
+                Rows::Segments(Box::new(SegmentScan::new(sources, parsed::<SegmentColumn>(&names)?, options)))
+            }
+        })
+    }
+
+    /// The sources of a run of pieces. A file that no longer exists is lost data.
+    fn sources(&mut self, pieces: &[Piece]) -> Result<Vec<ScanSource>> {
         let files = self.files(pieces)?;
         check_sizes(pieces, |path| files.get(path).map(|file| file.size))?;
         let mut sources = Vec::new();
@@ -195,19 +241,7 @@ impl TaskReader {
             }
             sources.push(source);
         }
-        let (names, options) = self.scan_options(pieces.first());
-        Ok(match self.options.view {
-            PlanView::Records => {
-                let columns = parsed::<Column>(&names)?;
-                Rows::Records(Box::new(ArrowScan::new(sources, ScanOptions { columns, ..options })))
-            }
-            PlanView::Batches => {
-                Rows::Batches(Box::new(BatchScan::new(sources, parsed::<BatchColumn>(&names)?, options)))
-            }
-            PlanView::Segments => {
-                Rows::Segments(Box::new(SegmentScan::new(sources, parsed::<SegmentColumn>(&names)?, options)))
-            }
-        })
+        Ok(sources)
     }
 
     /// The columns to scan, and the options of the scan of a run of pieces.
@@ -242,6 +276,9 @@ impl TaskReader {
     /// # Errors
     /// Columns of another version.
     pub fn schema(&self) -> Result<SchemaRef> {
+        if !self.task.totals.is_empty() {
+            return Ok(totals::schema_of(&self.task.totals));
+        }
         let (names, options) = self.scan_options(None);
         let schema = match self.options.view {
             PlanView::Records => ScanOptions { columns: parsed::<Column>(&names)?, ..options }.schema(),
@@ -316,7 +353,7 @@ impl Drop for TaskReader {
     /// Writes the counts of a task that was stopped early, for example by a `LIMIT`.
     fn drop(&mut self) {
         if self.has_begun && !self.ended {
-            let _ = self.write_counts(); // nobody is left to hear of an error
+            let _ = self.write_counts(); // the caller reads no more, so it gets no error
         }
     }
 }
