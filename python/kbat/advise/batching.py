@@ -33,6 +33,8 @@ class Batching(NamedTuple):
 
 #: From the least to the most delay and memory. The first batch size is Kafka's default.
 BATCHINGS = tuple(Batching(linger, size << 10) for linger in (5, 20, 100) for size in (16, 64, 128))
+# Bytes before compression that are joined even after the deadline, which takes a fraction of a second.
+_MIN_LEN = 1 << 20
 #: The batches as they are.
 AS_SENT = Batching(0, 0)
 
@@ -82,7 +84,7 @@ def simulate(
 ) -> dict[Sender, Sent]:
     """Join batches of the sample with each of `BATCHINGS`, and compress them with the setting of their stratum.
 
-    Windows that are left at the deadline are omitted, for every batching.
+    Windows that are left at the deadline are omitted, for every batching, except the first ones.
     """
     found: dict[Sender, Sent] = defaultdict(Sent)
     # the first window of each stratum, then the second ones
@@ -90,9 +92,11 @@ def simulate(
         ((place, index, window) for index, one in enumerate(strata) for place, window in enumerate(one.windows)),
         key=lambda one: one[:2],
     )
+    seen_len = 0
     for done, (_, index, window) in enumerate(ordered):
-        if deadline.is_over and done >= len(strata):
+        if deadline.is_over and done >= len(strata) and seen_len >= _MIN_LEN:
             break
+        seen_len += len(window.data)
         for producer_id, batches in _by_producer(window).items():
             sent = found[Sender(index, window.partition[0], producer_id)]
             sent.stored_len += sum(batch.stored_len for batch in batches)

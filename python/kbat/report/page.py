@@ -90,10 +90,10 @@ def _tiles(report: Report) -> str:
     least = "≥ " if report.check.omitted else ""
     verdict = f"{least}{count_text(errors, 'error')}, {least}{count_text(warnings, 'warning')}"
     saved = advice.bytes - advice.bytes_after
+    segments = count_text(total.segments, "segment")
     tiles = [
         (size_text(report.size), "size of all segments", ""),
-        (f"{len(report.topics):,}", "topic" if len(report.topics) == 1 else "topics", ""),
-        (f"{total.partitions:,}", f"partitions, {count_text(total.segments, 'segment')}", ""),
+        (count_text(len(report.topics), "topic"), f"{count_text(total.partitions, 'partition')}, {segments}", ""),
         (f"{'≥ ' if sums.uncounted_batches else ''}{sums.records:,}", f"records in {sums.batches:,} batches", ""),
         (time_text(total.first_timestamp)[:10], f"to {time_text(total.last_timestamp)[:10]}, by timestamps", ""),
         (size_text(max(0, saved)), f"saved by the advice, {max(0.0, saved / (advice.bytes or 1)):.0%}", "good"),
