@@ -1,15 +1,29 @@
+# ruff: noqa: PYI021 -- editors show these docstrings; the compiled module has them too
 """Plans of reads: options, tasks, micro-batches."""
 
 from collections.abc import Iterator, Sequence
 from os import PathLike
-from typing import Any, final
+from typing import Any, TypeAlias, final
 
 import pyarrow as pa
 
 from kbat import Limits, ParquetFile, ScanStats
 
-_Pairs = Sequence[tuple[str, str]]
-_Described = tuple[str, str, str, str]
+__all__ = [
+    "ReadOptions",
+    "Stream",
+    "TaskReader",
+    "check",
+    "columns",
+    "error_column",
+    "nothing",
+    "options",
+    "plan",
+    "write_parquet",
+]
+
+_Pairs: TypeAlias = Sequence[tuple[str, str]]
+_Described: TypeAlias = tuple[str, str, str, str]
 
 @final
 class ReadOptions:
@@ -89,7 +103,7 @@ class ReadOptions:
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     def __getnewargs__(self) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-        """x"""
+        """Supports pickling."""
 
 @final
 class Stream:

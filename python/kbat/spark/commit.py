@@ -283,7 +283,7 @@ def _write_epochs(made: Path, existing: _Existing, epoch: int) -> None:
     (made / _CHECKPOINT).write_text("\n".join(lines) + "\n")
 
 
-def _partitions_of(path: Path, topics: set[str | None]) -> list[str]:
+def _partitions_of(path: Path, topics: set[str]) -> list[str]:
     """Return the names of the topics' directories. Raises if another process writes to one."""
     logs = [log for log in kbat.LogDirectory(path).partitions if log.topic in topics]
     for log in logs:

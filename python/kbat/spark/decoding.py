@@ -22,7 +22,7 @@ from pyspark.sql.types import BinaryType, StructType
 import kbat
 from kbat.spark.names import listed, map_in_arrow
 from kbat.spark.options import parse_options
-from kbat.spark.rows import Advice, advising, null_headers
+from kbat.spark.rows import null_headers
 from kbat.spark.schema import ERROR_COLUMN, column_named, schema_of
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ _OPTIONS = {
     "check_crc": "checkCrc",
     "include_control": "includeControl",
 }
-_LIMITS = {
+LIMITS = {
     "batch_len": "maxBatchLen",
     "decompressed_len": "maxDecompressedLen",
     "ratio": "maxRatio",
@@ -50,11 +50,6 @@ _LIMITS = {
     "record_count": "maxRecordCount",
     "header_count": "maxHeaderCount",
 }
-_ADVICE = Advice(
-    skip='on_corrupt="skip" omits the batch, "report" adds a row that describes it',
-    read_on="check_crc=False reads its records all the same",
-    raise_limit=f"for bytes you trust, raise the limit with one of the arguments {', '.join(_LIMITS)}",
-)
 
 
 def decode(
@@ -116,7 +111,7 @@ def _decoding(decoder: Decoder) -> Callable[[Iterable[pa.RecordBatch]], Iterator
 
 
 def _parse(options: dict[str, object]) -> ReadOptions:
-    names = _OPTIONS | _LIMITS
+    names = _OPTIONS | LIMITS
     unknown = [name for name in options if name not in names]
     if unknown:
         message = f"kbat: decode has no option {unknown[0]}; choose among {', '.join(names)}"
@@ -188,11 +183,14 @@ class Decoder:
         if together is not None:
             yield from together
             return
-        with advising(_ADVICE):
+        try:
             for row in range(len(part)):
                 if part[row].is_valid:
                     for records in self._scan(part[row].as_buffer(), self.options.on_corrupt).to_batches():
                         yield np.full(records.num_rows, row), records
+        except kbat.KbatError as error:
+            _advise(error)
+            raise
 
     def _together(self, part: Any, bounds: Any) -> list[tuple[Any, pa.RecordBatch]] | None:  # noqa: ANN401 -- numpy
         """Read all rows at once; None if a row does not contain complete batches, or anything is corrupt."""
@@ -234,6 +232,15 @@ class Decoder:
             limits=options.limits,
             timestamp_unit="us",
         )
+
+
+def _advise(error: kbat.KbatError) -> None:
+    """Add the arguments that let a job continue after an error."""
+    if isinstance(error, kbat.LimitError):
+        error.add_note(f"for bytes you trust, raise the limit with one of the arguments {', '.join(LIMITS)}")
+    elif isinstance(error, kbat.CorruptError):
+        read_on = ", check_crc=False reads its records all the same" if isinstance(error, kbat.CrcError) else ""
+        error.add_note(f'on_corrupt="skip" omits the batch, "report" adds a row that describes it{read_on}')
 
 
 def _error_type() -> Any:  # noqa: ANN401 -- pyarrow's overloads know no type in general

@@ -43,13 +43,13 @@ def _condition(item: Any) -> list[str] | None:  # noqa: ANN401 -- Spark 4.0 has 
     path: tuple[str, ...] = getattr(item, "attribute", ())
     if operator is None or len(path) != 1:
         return None
-    given = getattr(item, "value", ())
-    values = [_literal(value) for value in (given if isinstance(given, list | tuple) else [given])]
-    kinds = {kind for kind, _ in values}
+    given = getattr(item, "value", None)
+    # a null in a list equals nothing
+    values = [_literal(value) for value in (given if isinstance(given, list | tuple) else [given]) if value is not None]
+    kinds = {kind for kind, _ in values} or {"null"}
     if len(kinds) > 1:
         return None
-    kind = kinds.pop() if kinds else "null"
-    return ["not " * is_negated + operator, path[0], kind, *(text for _, text in values)]
+    return ["not " * is_negated + operator, path[0], *kinds, *(text for _, text in values)]
 
 
 def _literal(value: object) -> tuple[str, str]:

@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 
 OPTION_NAMES = tuple(name for name, _, _ in core.options())
 
-# The options that set a field of kbat.Limits.
-LIMIT_OPTIONS = ("maxBatchLen", "maxDecompressedLen", "maxRatio", "ratioFreeLen", "maxRecordCount", "maxHeaderCount")
-
 
 def parse_options(given: Mapping[str, str], session_storage: Pairs = ()) -> ReadOptions:
     """Parse the options of a read, whatever the case of their names; `session_storage` as `s3a_settings` returns it.
@@ -40,4 +37,4 @@ def warn_of_broker_options(names: Collection[str]) -> None:
         warnings.warn(f"kbat: these options have no effect, because there is no broker: {shown}", stacklevel=3)
 
 
-__all__ = ["LIMIT_OPTIONS", "OPTION_NAMES", "ReadOptions", "parse_options", "warn_of_broker_options"]
+__all__ = ["OPTION_NAMES", "ReadOptions", "parse_options", "warn_of_broker_options"]

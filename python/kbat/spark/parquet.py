@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from kbat._core import plan as core
 from kbat.spark.fast import PackedTasks, planned
 from kbat.spark.job import remove_job
-from kbat.spark.rows import RowReader
 from kbat.spark.stores import local_path
 from kbat.spark.worker import settle
 
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
 
     import kbat
     from kbat.spark.plan import ReadPartition
+    from kbat.spark.rows import RowReader
 
 PARTITION_KEYS = ("topic", "partition", "date", "hour")
 

@@ -21,21 +21,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Piece:
-    """A window of a segment, in bytes, and the offsets to read of it; None if there is no bound.
-
-    `part` limits a window of one batch to some of its records; other pieces read the rest.
-    """
+    """A window of a segment, in bytes."""
 
     path: str
     start: int
     end: int
-    topic: str | None = None
-    partition: int | None = None
-    start_offset: int | None = None
-    end_offset: int | None = None
-    part: tuple[int | None, int | None] = (None, None)
-    is_labelled: bool = False
-    is_whole: bool = False
 
     @property
     def size(self) -> int:
@@ -52,13 +42,8 @@ class ReadPartition(InputPartition):
     @property
     def pieces(self) -> tuple[Piece, ...]:
         """The windows that the task reads, in order."""
-        return tuple(
-            Piece(
-                **{name: value for name, value in piece.items() if name in Piece.__dataclass_fields__ and name != "part"},
-                part=(piece["part"]["start"], piece["part"]["end"]),
-            )
-            for piece in json.loads(self.task)["pieces"]
-        )
+        pieces = json.loads(self.task)["pieces"] if self.task else ()
+        return tuple(Piece(piece["path"], piece["start"], piece["end"]) for piece in pieces)
 
     @property
     def size(self) -> int:
@@ -71,13 +56,17 @@ class ReadPartition(InputPartition):
 
 
 def plan(
-    options: ReadOptions, columns: Sequence[str] = (), filters: Sequence[list[str]] = (), *, splits: bool = True
+    options: ReadOptions,
+    columns: Sequence[str] | None = None,
+    filters: Sequence[list[str]] = (),
+    *,
+    splits: bool = True,
 ) -> list[ReadPartition]:
     """List the segments of all paths and distribute them to tasks, of which none is idle.
 
     Args:
         options: The options of the read.
-        columns: Names of columns.
+        columns: Names of columns; by default those of the options.
         filters: Conditions of the query, as `conditions` returns them: what they exclude is omitted.
         splits: Whether several tasks may read a batch that has more than `maxRecordsPerPartition` offsets.
 
@@ -85,4 +74,5 @@ def plan(
         FileNotFoundError: A path does not exist.
         ValueError: Wrong options, or bounds that do not fit the existing partitions.
     """
-    return [ReadPartition(task) for task in core.plan(options, list(columns), list(filters), splits=splits)]
+    names = options.column_names if columns is None else columns
+    return [ReadPartition(task) for task in core.plan(options, names, filters, splits=splits)]

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import kbat
 from kbat._core import plan as core
 from kbat.spark.worker import settle
 
@@ -26,8 +24,8 @@ class RowReader:
 
     names: list[str]
     fields: list[str]
-    # a task that reads nothing
-    nothing: bytes
+    # a task that reads nothing; its options may be secret
+    nothing: bytes = field(repr=False)
 
     @classmethod
     def of(cls, options: ReadOptions, schema: StructType) -> RowReader:
@@ -56,31 +54,3 @@ def null_headers(arrow_batch: pa.RecordBatch) -> pa.RecordBatch:
     arrays = arrow_batch.columns
     arrays[place] = pa.ListArray.from_arrays(pa.array(bounds), lists.values, type=lists.type, mask=is_empty)
     return pa.RecordBatch.from_arrays(arrays, schema=arrow_batch.schema)
-
-
-@dataclass(frozen=True)
-class Advice:
-    """The arguments that let a job continue after an error, worded for the call that raised it."""
-
-    skip: str
-    read_on: str
-    raise_limit: str
-
-    def add_to(self, error: kbat.KbatError) -> None:
-        """Add it to an error."""
-        if isinstance(error, kbat.CrcError):
-            error.add_note(f"{self.skip}, {self.read_on}")
-        elif isinstance(error, kbat.CorruptError):
-            error.add_note(self.skip)
-        elif isinstance(error, kbat.LimitError):
-            error.add_note(self.raise_limit)
-
-
-@contextlib.contextmanager
-def advising(advice: Advice) -> Iterator[None]:
-    """Add advice to the errors of the block."""
-    try:
-        yield
-    except kbat.KbatError as error:
-        advice.add_to(error)
-        raise
