@@ -34,13 +34,11 @@ from pyspark.sql.datasource import (
 from data import build, with_wrapper_timestamp
 from growing_log import FIRST_TIME, GrowingLog, time_of
 from kbat.spark import KbatDataSource, register
-from kbat.spark.filters import RowFilter, row_filter
-from kbat.spark.intervals import Interval
+from kbat.spark.filters import conditions
 from kbat.spark.options import parse_options
 from kbat.spark.plan import plan
 from kbat.spark.schema import schema_of
 from kbat.spark.source import FilteringReader
-from kbat.spark.topics import TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,7 +46,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-COLUMNS = {"topic": "topic", "partition": "partition", "Offset": "offset", "timestamp": "timestamp"}
 TOPIC, PARTITION, OFFSET, TIME = ("topic",), ("partition",), ("offset",), ("timestamp",)
 
 
@@ -56,8 +53,34 @@ def at(milliseconds: float) -> datetime:
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=milliseconds)
 
 
-def filters(*given: Any) -> RowFilter:  # noqa: ANN401 -- Spark's filters
-    return row_filter(given, COLUMNS)
+@pytest.mark.parametrize(
+    ("given", "condition"),
+    [
+        (EqualTo(TOPIC, "a"), ["eq", "topic", "string", "a"]),
+        (EqualNullSafe(TOPIC, None), ["eqNullSafe", "topic", "null"]),
+        (GreaterThan(OFFSET, 4), ["gt", "offset", "long", "4"]),
+        (GreaterThanOrEqual(OFFSET, 4), ["ge", "offset", "long", "4"]),
+        (LessThan(PARTITION, 4), ["lt", "partition", "long", "4"]),
+        (LessThanOrEqual(PARTITION, 4), ["le", "partition", "long", "4"]),
+        (In(OFFSET, (9, None, 2)), ["in", "offset", "long", "9", "2"]),
+        (In(OFFSET, (None,)), ["in", "offset", "null"]),
+        (IsNull(TOPIC), ["isNull", "topic", "null"]),
+        (IsNotNull(TOPIC), ["isNotNull", "topic", "null"]),
+        (StringStartsWith(TOPIC, "a"), ["startsWith", "topic", "string", "a"]),
+        (StringEndsWith(TOPIC, "a"), ["endsWith", "topic", "string", "a"]),
+        (StringContains(TOPIC, "a"), ["contains", "topic", "string", "a"]),
+        (Not(EqualTo(TOPIC, "a")), ["not eq", "topic", "string", "a"]),
+        (EqualTo(TIME, at(5.5)), ["eq", "timestamp", "timestamp", "5500"]),
+        (EqualTo(TIME, at(-1).replace(tzinfo=None)), ["eq", "timestamp", "timestamp", "-1000"]),
+        (EqualTo(("value",), b"v"), ["eq", "value", "other", ""]),
+    ],
+)
+def test_conditions_have_operator_column_type_and_values(given: Any, condition: list[str]) -> None:  # noqa: ANN401 -- Spark's filters
+    assert conditions([given]) == [condition]
+
+
+def test_conditions_omit_what_the_core_does_not_know() -> None:
+    assert conditions([EqualTo(("topic", "inner"), "b"), Not(Not(IsNull(TOPIC))), In(TOPIC, ("a", 1)), object()]) == []
 
 
 @pytest.mark.parametrize(
@@ -87,8 +110,8 @@ def filters(*given: Any) -> RowFilter:  # noqa: ANN401 -- Spark's filters
         (EqualTo(OFFSET, 5), True),
     ],
 )
-def test_filter_on_topic_and_partition_is_known_before_reading(given: Any, *, takes: bool) -> None:  # noqa: ANN401
-    assert filters(given).takes(TopicPartition("a", 0)) is takes
+def test_filter_on_topic_and_partition_is_known_before_reading(logs: Path, given: Any, *, takes: bool) -> None:  # noqa: ANN401
+    assert bool(planned(logs / "a-0", given)) is takes
 
 
 @pytest.mark.parametrize(
@@ -103,40 +126,9 @@ def test_filter_on_topic_and_partition_is_known_before_reading(given: Any, *, ta
         (LessThan(PARTITION, 5), False),
     ],
 )
-def test_filter_on_files_without_topic_knows_nulls(given: Any, *, takes: bool) -> None:  # noqa: ANN401
-    assert filters(given).takes(TopicPartition(None, None)) is takes
-
-
-@pytest.mark.parametrize(
-    ("given", "offsets"),
-    [
-        ((GreaterThanOrEqual(OFFSET, 3), LessThan(OFFSET, 9)), (3, 10)),
-        ((EqualTo(OFFSET, 7),), (7, 8)),
-        ((In(OFFSET, (9, None, 2)),), (2, 10)),
-        ((In(OFFSET, (None,)),), (None, None)),
-        ((Not(LessThan(OFFSET, 7)),), (None, None)),
-        ((EqualTo(PARTITION, 7),), (None, None)),
-        ((GreaterThan(OFFSET, 4), GreaterThan(OFFSET, 2)), (4, None)),
-    ],
-)
-def test_filter_on_offsets_has_bounds(given: tuple[Any, ...], offsets: tuple[int | None, int | None]) -> None:
-    assert filters(*given).offsets == Interval(*offsets)
-    assert filters(*given).timestamps == Interval()
-
-
-@pytest.mark.parametrize(
-    ("given", "times"),
-    [
-        (GreaterThan(TIME, at(5.5)), (5, None)),
-        (LessThanOrEqual(TIME, at(5.5)), (None, 7)),
-        (EqualTo(TIME, at(-1)), (-1, 0)),
-        (In(TIME, (at(9), at(2.5))), (2, 10)),
-        (EqualTo(TIME, at(3).replace(tzinfo=None)), (3, 4)),
-        (EqualTo(TIME, "1970-01-01"), (None, None)),
-    ],
-)
-def test_filter_on_times_has_bounds_in_milliseconds(given: Any, times: tuple[int | None, int | None]) -> None:  # noqa: ANN401
-    assert filters(given).timestamps == Interval(*times)
+def test_filter_on_files_without_topic_knows_nulls(tmp_path: Path, given: Any, *, takes: bool) -> None:  # noqa: ANN401
+    GrowingLog(tmp_path / "dump").append(3)
+    assert bool(planned(tmp_path / "dump", given)) is takes
 
 
 @pytest.fixture(scope="module")
@@ -152,30 +144,10 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def planned(path: Path, *given: Any) -> set[str]:  # noqa: ANN401 -- Spark's filters
     """Return the segments that are read."""
-    tasks = plan(parse_options({"path": str(path)}), filters(*given))
+    tasks = plan(parse_options({"path": str(path)}), filters=conditions(given))
     return {
         piece.path.removeprefix(f"{path}/").replace("0000000000000000", "") for task in tasks for piece in task.pieces
     }
-
-
-@pytest.mark.parametrize(
-    ("given", "times"),
-    [
-        ([GreaterThanOrEqual(TIME, at(time_of(1)))], (time_of(1), None)),
-        ([GreaterThanOrEqual(TIME, at(time_of(1))), LessThan(TIME, at(time_of(2)))], (time_of(1), time_of(2) + 1)),
-        # Spark shows -1 ms for records without a timestamp, which these filters keep
-        ([LessThan(TIME, at(time_of(2)))], (None, None)),
-        ([GreaterThan(TIME, at(-5)), LessThan(TIME, at(time_of(2)))], (None, None)),
-        ([EqualTo(TIME, at(-1))], (None, None)),
-        # a scan refuses times that look like seconds
-        ([GreaterThan(TIME, at(1000)), LessThan(TIME, at(5000))], (0, 100_000_000_000)),
-        ([GreaterThan(TIME, at(5000)), LessThan(TIME, at(1000))], (None, None)),
-    ],
-)
-def test_filters_bound_a_scan_only_if_they_exclude_records_without_a_timestamp(
-    given: list[Any], times: tuple[int | None, int | None]
-) -> None:
-    assert filters(*given).scannable_times == Interval(*times)
 
 
 @pytest.mark.parametrize(

@@ -12,50 +12,20 @@ import pytest
 import kbat
 from data import DATA
 from growing_log import GrowingLog, time_of
-from kbat.spark.filters import RowFilter
 from kbat.spark.options import ReadOptions, parse_options
-from kbat.spark.plan import Piece, ReadPartition, pack, plan
+from kbat.spark.plan import plan
 from kbat.spark.schema import schema_of
 from kbat.spark.source import KbatReader
 from kbat.spark.stream import KbatStreamReader
+from kbat.spark.tally import metrics
 
 
-def sizes(tasks: list[ReadPartition]) -> list[list[int]]:
-    return [[piece.size for piece in task.pieces] for task in tasks]
-
-
-@pytest.mark.parametrize(
-    ("segments", "tasks"),
-    [
-        ([], []),
-        ([10], [[10]]),
-        ([25, 3], [[25], [3]]),
-        ([4, 4, 2, 1, 9], [[4, 4, 2], [1, 9]]),
-        ([3, 3, 3, 3, 3, 3], [[3, 3, 3], [3, 3, 3]]),
-        ([6, 6, 6], [[6], [6], [6]]),
-    ],
-)
-def test_pack_neighbours_go_together_up_to_the_bound(segments: list[int], tasks: list[list[int]]) -> None:
-    assert sizes(list(pack([Piece(f"/{size}", 0, size) for size in segments], 10, 1))) == tasks
-
-
-@pytest.mark.parametrize(
-    ("segments", "tasks"),
-    [
-        ([2, 1], [[2, 1]]),
-        ([3, 2, 3], [[3], [2, 3]]),
-        ([5, 5, 5, 5, 5, 5, 5, 6], [[5, 5], [5, 5], [5, 5], [5, 6]]),
-        ([40, 1, 1], [[40], [1, 1]]),
-    ],
-)
-def test_pack_every_core_has_a_task_if_it_is_worth_it(segments: list[int], tasks: list[list[int]]) -> None:
-    mebibytes = [Piece(f"/{size}", 0, size << 20) for size in segments]
-    packed = sizes(list(pack(mebibytes, 256 << 20, 4)))
-    assert [[size >> 20 for size in task] for task in packed] == tasks
+def options_of(path: object, **given: object) -> ReadOptions:
+    return parse_options({"path": str(path)} | {name: str(value) for name, value in given.items()})
 
 
 def test_plan_of_a_log_directory_has_every_segment_once_in_order(log_dir: Path) -> None:
-    tasks = plan(ReadOptions(path=(os.fspath(log_dir),), max_partition_bytes=20_000))
+    tasks = plan(options_of(log_dir, maxPartitionBytes=20_000))
     paths = list(dict.fromkeys(piece.path for task in tasks for piece in task.pieces))
     directories = sorted(log_dir.glob("*-0"), key=lambda directory: directory.name)
     logs = [log for directory in directories for log in sorted(directory.glob("*.log")) if log.stat().st_size]
@@ -65,47 +35,39 @@ def test_plan_of_a_log_directory_has_every_segment_once_in_order(log_dir: Path) 
     assert sum(task.size for task in tasks) == sum(log.stat().st_size for log in logs)
 
 
-def test_plan_cuts_no_segment_for_a_tenth_and_cuts_evenly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    log = kbat.encode(pa.table({"value": [bytes(1000)] * 66_000}), timestamp=0, batch_bytes=16 << 10)
-    for number, share in enumerate((1.0, 0.97)):
-        directory = tmp_path / f"t-{number}"
-        directory.mkdir()
-        (directory / f"{0:020}.log").write_bytes(log[: int(len(log) * share)])
-    monkeypatch.setattr(os, "cpu_count", lambda: 2)
-    assert [len(task.pieces) for task in plan(ReadOptions(path=(os.fspath(tmp_path),)))] == [1, 1]
-    monkeypatch.setattr(os, "cpu_count", lambda: 3)
-    lens = [task.size for task in plan(ReadOptions(path=(os.fspath(tmp_path / "t-0"),)))]
-    assert len(lens) == 2  # of 32 MiB at least
-    assert max(lens) - min(lens) < 64 << 10
-
-
 def test_plan_of_a_small_directory_is_one_task(log_dir: Path) -> None:
-    assert len(plan(ReadOptions(path=(os.fspath(log_dir / "codec-lz4-0"),)))) == 1
+    assert len(plan(options_of(log_dir / "codec-lz4-0"))) == 1
 
 
 def test_plan_leaves_empty_segments_out() -> None:
-    assert plan(ReadOptions(path=(os.fspath(DATA / "corpus" / "empty"),))) == [ReadPartition(())]
+    assert plan(options_of(DATA / "corpus" / "empty")) == []
 
 
 def test_plan_of_an_empty_directory_is_one_idle_task(tmp_path: Path) -> None:
+    options = options_of(tmp_path)
     with pytest.warns(UserWarning, match=f"{tmp_path} is empty: .*; the read has no rows of it"):
-        assert plan(ReadOptions(path=(os.fspath(tmp_path),))) == [ReadPartition(())]
+        assert plan(options) == []
+    reader = KbatReader(schema_of(["offset"]), options)
+    with pytest.warns(UserWarning, match="is empty"):
+        (task,) = reader.partitions()  # Spark reads at least one
+    assert list(pickle.loads(pickle.dumps(reader)).read(pickle.loads(pickle.dumps(task)))) == []  # noqa: S301 -- its own bytes
+    assert repr(task) == "ReadPartition(pieces=())"
 
 
 @pytest.mark.parametrize("form", ["{}", "file:{}", "file://{}"])
 def test_plan_understands_paths_and_file_urls(log_dir: Path, form: str) -> None:
-    tasks = plan(ReadOptions(path=(form.format(log_dir / "codec-lz4-0"),)))
-    assert tasks == plan(ReadOptions(path=(os.fspath(log_dir / "codec-lz4-0"),)))
+    tasks = plan(options_of(form.format(log_dir / "codec-lz4-0")))
+    assert [task.pieces for task in tasks] == [task.pieces for task in plan(options_of(log_dir / "codec-lz4-0"))]
 
 
 def test_plan_understands_relative_paths(log_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(log_dir)
-    (task,) = plan(ReadOptions(path=("codec-lz4-0",)))
+    (task,) = plan(options_of("codec-lz4-0"))
     assert all(Path(piece.path).is_absolute() for piece in task.pieces)
 
 
 def test_plan_of_a_glob_has_what_matches(log_dir: Path) -> None:
-    (task,) = plan(ReadOptions(path=(os.fspath(log_dir / "codec-*-0"),)))
+    (task,) = plan(options_of(log_dir / "codec-*-0"))
     names = [Path(piece.path).parent.name for piece in task.pieces]
     assert names == [f"codec-{codec}-0" for codec in ("gzip", "lz4", "none", "snappy", "zstd")]
 
@@ -119,7 +81,7 @@ def test_plan_of_a_glob_leaves_out_what_a_log_directory_leaves_out(tmp_path: Pat
     (tmp_path / "d" / "a-0" / "leader-epoch-checkpoint").write_text("0\n0\n")
 
     def names(pattern: str) -> list[str]:
-        tasks = plan(ReadOptions(path=(f"{tmp_path}/{pattern}",)))
+        tasks = plan(options_of(f"{tmp_path}/{pattern}"))
         return [Path(piece.path).parent.name for task in tasks for piece in task.pieces]
 
     for pattern in ("*", "d/a-*", "d/a-0/*", "d/a-*/*"):
@@ -134,25 +96,25 @@ def test_plan_of_a_location_without_a_recognised_segment_is_an_error(tmp_path: P
     (tmp_path / "orders-0" / f"{0:020}.log.gz").write_bytes(b"\x1f\x8b")
     for path in (tmp_path, tmp_path / "orders-0"):
         with pytest.raises(ValueError, match=r"no log segment is recognized"):
-            plan(ReadOptions(path=(os.fspath(path),)))
+            plan(options_of(path))
 
 
 def test_plan_of_a_pattern_that_matches_no_topic_warns(log_dir: Path) -> None:
     options = parse_options({"path": os.fspath(log_dir), "subscribePattern": "^nothing"})
     with pytest.warns(UserWarning, match=f"no topic at {log_dir} matches subscribePattern; the read has no rows"):
-        assert plan(options) == [ReadPartition(())]
+        assert plan(options) == []
 
 
 @pytest.mark.parametrize("name", ["nothing", "nothing-*"])
 def test_plan_of_a_path_where_nothing_is_is_an_error(tmp_path: Path, name: str) -> None:
     with pytest.raises(FileNotFoundError, match=r"kbat: nothing (is at|matches) .*nothing"):
-        plan(ReadOptions(path=(os.fspath(tmp_path / name),)))
+        plan(options_of(tmp_path / name))
 
 
 @pytest.mark.parametrize("url", ["hdfs://host/kafka", "dbfs:/kafka"])
 def test_plan_of_a_remote_path_is_an_error(url: str) -> None:
     with pytest.raises(ValueError, match=f"{url} is not in a local file system"):
-        plan(ReadOptions(path=(url,)))
+        plan(options_of(url))
 
 
 @pytest.fixture(scope="module")
@@ -180,7 +142,7 @@ def large_batch(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_plan_goes_by_the_limits_of_the_options(large_batch: Path, given: dict[str, str], count: int) -> None:
     options = parse_options({"path": os.fspath(large_batch), "maxBatchLen": "1g", "columns": "offset"} | given)
     reader = KbatReader(schema_of(options.column_names), options)
-    tasks = plan(options, RowFilter())
+    tasks = plan(options)
     assert sum(batch.num_rows for task in tasks for batch in reader.read(task)) == count
     if "maxRecordsPerPartition" in given:
         assert len(tasks) == 2
@@ -211,8 +173,8 @@ def test_plan_of_segments_has_those_within_the_bounds(tmp_path: Path, given: dic
     log.roll()
     options = parse_options({"path": os.fspath(tmp_path), "view": "segments"} | given)
     reader = KbatReader(schema_of(["baseOffset"], "segments"), options)
-    found = [row["baseOffset"] for task in plan(options) for batch in reader.read(task) for row in batch.to_pylist()]
-    assert found == bases
+    batches = [batch for task in reader.partitions() for batch in reader.read(task)]
+    assert [row["baseOffset"] for batch in batches for row in batch.to_pylist()] == bases
 
 
 def test_stream_of_segments_is_refused(tmp_path: Path) -> None:
@@ -247,14 +209,29 @@ def test_task_whose_file_becomes_shorter_while_it_reads_raises(tmp_path: Path) -
         list(batches)
 
 
+def test_task_writes_its_counts_into_the_directory_as_planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    GrowingLog(tmp_path / "a-0").append(5)
+    for name in ("driver", "worker"):
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path / "driver")
+    options = options_of("../a-0", columns="offset", metricspath="counts")
+    reader = KbatReader(schema_of(["offset"]), options)
+    (task,) = reader.partitions()
+    assert [piece.path for piece in task.pieces] == [os.fspath(tmp_path / "a-0" / f"{0:020}.log")]
+    monkeypatch.chdir(tmp_path / "worker")
+    assert sum(batch.num_rows for batch in reader.read(task)) == 5
+    assert metrics(tmp_path / "driver" / "counts")["records"] == 5
+    assert not list((tmp_path / "worker").iterdir())
+
+
 def test_reader_and_tasks_survive_pickling(log_dir: Path) -> None:
-    options = ReadOptions(path=(os.fspath(log_dir),))
+    options = options_of(log_dir)
     tasks = plan(options)
     assert pickle.loads(pickle.dumps(tasks)) == tasks  # noqa: S301 -- its own bytes
     reader = KbatReader(schema_of(["offset", "base_offset"]), options)
     copied = pickle.loads(pickle.dumps(reader))  # noqa: S301 -- its own bytes
     assert (copied.rows, copied.options) == (reader.rows, options)
-    assert copied.rows.fields == {"offset": "offset", "base_offset": "base_offset"}
+    assert copied.rows.fields == ["offset", "base_offset"]
 
 
 def test_plan_of_offsets_far_apart_has_no_task_for_what_lies_between(tmp_path: Path) -> None:
@@ -263,9 +240,9 @@ def test_plan_of_offsets_far_apart_has_no_task_for_what_lies_between(tmp_path: P
     log.end_offset = 1_000_000_000
     log.append(10, 10)
     options = parse_options({"path": str(tmp_path), "maxRecordsPerPartition": "4"})
-    tasks = plan(options)
-    assert 8 <= len(tasks) <= 12
     reader = KbatReader(schema_of(["offset"]), options)
+    tasks = reader.partitions()
+    assert 8 <= len(tasks) <= 12
     found = [[row["offset"] for batch in reader.read(task) for row in batch.to_pylist()] for task in tasks]
     assert [offset for part in found for offset in part] == [*range(10), *range(1_000_000_000, 1_000_000_020)]
     assert max(map(len, found)) <= 4

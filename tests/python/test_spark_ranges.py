@@ -30,7 +30,7 @@ def read(path: Path, **given: object) -> Offsets:
     options.check_batch()
     reader = RowReader.of(options, schema_of(["topic", "partition", "offset"]))
     found: Offsets = {}
-    for task in plan(options):
+    for task in plan(options, reader.fields):
         for arrow_batch in reader.read(task):
             for row in arrow_batch.to_pylist():
                 found.setdefault(f"{row['topic']}-{row['partition']}", []).append(row["offset"])
@@ -315,7 +315,7 @@ def tasks(path: Path, **given: object) -> list[list[int]]:
     reader = RowReader.of(options, schema_of(["offset"]))
     return [
         [row["offset"] for arrow_batch in reader.read(task) for row in arrow_batch.to_pylist()]
-        for task in plan(options)
+        for task in plan(options, reader.fields)
     ]
 
 
