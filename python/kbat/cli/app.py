@@ -48,6 +48,8 @@ COMMANDS = {
     "rewrite": Command("rewriting:rewrite", WRITE),
     "convert": Command("convert:convert", WRITE),
     "copy": Command("copy:copy", WRITE),
+    "filter": Command("filtering:filter_records", WRITE),
+    "export": Command("export:export", WRITE, at_damage=", --on-corrupt skip continues after it"),
     "import": Command("importing:import_records", WRITE),
 }
 

@@ -1,0 +1,172 @@
+"""`kbat filter`: partitions with only some of their records."""
+
+from array import array
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import kbat
+from kbat._core.text import write_records
+from kbat.cli import output
+from kbat.cli.copies import Copy, copies, run_each
+from kbat.cli.options import (
+    DirectoryArgument,
+    EncryptionKeys,
+    FixedStrings,
+    HeaderMatches,
+    Json,
+    KeyPattern,
+    OutArgument,
+    Partitions,
+    Replicas,
+    ReplicasOption,
+    StorageOptions,
+    Topics,
+    ValuePattern,
+    number_option,
+    patterns,
+    selection,
+    time,
+)
+from kbat.cli.place import quiet
+from kbat.cli.progress import ProgressCallback
+from kbat.cli.table import Column, write_table
+
+_COLUMNS = [
+    Column("partition", left=True),
+    Column("records before", rank=2),
+    Column("records"),
+    Column("dropped", rank=1),
+    Column("size", rank=3),
+]
+
+
+class _Kept:
+    """Whether records are kept: those whose offsets are listed, or all others.
+
+    Args:
+        offsets: Rising offsets.
+        keeps_others: Whether the others are kept.
+    """
+
+    def __init__(self, offsets: "array[int]", *, keeps_others: bool) -> None:
+        self._offsets = offsets
+        self._keeps_others = keeps_others
+        self._next = 0
+
+    def __call__(self, record: kbat.Record) -> bool:
+        """Return whether a record is kept. Records come in the order of the log."""
+        offsets, index = self._offsets, self._next
+        while index < len(offsets) and offsets[index] < record.offset:
+            index += 1
+        self._next = index
+        is_listed = index < len(offsets) and offsets[index] == record.offset
+        return is_listed != self._keeps_others
+
+
+def filter_records(  # noqa: PLR0913 - one per option
+    path: DirectoryArgument,
+    out: OutArgument,
+    *,
+    key: KeyPattern = None,
+    grep: ValuePattern = None,
+    header: HeaderMatches = None,
+    fixed_strings: FixedStrings = False,
+    start_offset: Annotated[
+        int | None, number_option(0, "--start-offset", help="Only records from this offset on.")
+    ] = None,
+    end_offset: Annotated[int | None, number_option(0, "--end-offset", help="Only records before this offset.")] = None,
+    start_time: Annotated[
+        int | None,
+        typer.Option(
+            "--start-time", metavar="TIME", parser=time, help="Only records with this timestamp or a later one."
+        ),
+    ] = None,
+    end_time: Annotated[
+        int | None,
+        typer.Option("--end-time", metavar="TIME", parser=time, help="Only records with an earlier timestamp."),
+    ] = None,
+    invert_match: Annotated[
+        bool, typer.Option("--invert-match", "-v", help="Drop the records that match, and keep all others.")
+    ] = False,
+    topic: Topics = None,
+    partition: Partitions = None,
+    replicas: ReplicasOption = Replicas.ERROR,
+    json: Json = False,
+    storage_option: StorageOptions = None,
+    encryption_key: EncryptionKeys = None,
+) -> None:
+    """Write a partition, or all partitions of a log directory, with only the records that match all conditions.
+
+    The records keep their offsets, timestamps, headers, producers and sequences, and batches without dropped records
+    their bytes. Control records are kept. A batch without records is dropped, unless its header is needed: it has the
+    last sequence of its producer, belongs to an open transaction, or ends the log. Of a log directory, each partition
+    becomes a directory in OUT.
+
+    Examples: `kbat filter orders-0 eu/orders-0 --header region=eu`,
+    `kbat filter data without-alice --key 'user-alice' --invert-match` (deletes one user's data),
+    `kbat filter orders-0 may/orders-0 --start-time 2024-05-01T00:00:00Z --end-time 2024-06-01T00:00:00Z`
+
+    JSON: `path`, `out`, `partitions`: a list with `path`, `out`, `read` and `written` (`segments`, `batches`,
+    `records`, `bytes`), `dropped_records`, `dropped_batches`, `emptied_batches` (only their header was kept),
+    `rebuilt_batches` (they lost some of their records), `end_offset`, `tail_bytes`.
+
+    Exit codes: 0, also if no record matches; 1 for a corrupt log, for files that can't be read or written, and for an
+    empty directory; 2 for wrong arguments, for a PATH that is not a log, and if a directory to write exists.
+    """
+    bounds: dict[str, Any] = {
+        "start_offset": start_offset,
+        "end_offset": end_offset,
+        "start_timestamp": start_time,
+        "end_timestamp": end_time,
+    }
+    conditions = patterns(key, grep, header, fixed_strings=fixed_strings)
+    if not header and all(one is None for one in (key, grep, *bounds.values())):
+        message = "no condition: set --key, --grep, --header, or a range of offsets or times"
+        raise ValueError(message)
+    path = path.opened_with(storage_option, encryption_key)
+
+    def work(one: Copy, callback: ProgressCallback | None) -> dict[str, Any]:
+        source = str(one.source)
+        with quiet():
+            scan = kbat.scan(source, **bounds, **one.source.options)
+        kept = _Kept(_matching(scan, conditions), keeps_others=invert_match)
+        report = kbat.filter(source, one.target, kept, progress=callback, **one.source.options)
+        return {"path": source, "out": str(one.target), **report.to_dict()}
+
+    found = run_each("filtering", copies(path, out, **selection(topic, partition, replicas)), work)
+    if json:
+        output.write_json({"path": str(path), "out": str(out), "partitions": found})
+    else:
+        _show(f"{path} to {out}", found)
+
+
+def _matching(scan: kbat.Scan, conditions: dict[str, Any]) -> "array[int]":
+    """Return the offsets of the records that match."""
+    offsets = array("q")
+    rest = b""
+
+    def add(data: bytes) -> None:
+        nonlocal rest
+        *whole, rest = (rest + data).split(b" ")
+        offsets.extend(map(int, whole))
+
+    write_records(scan, add, output_format="%o ", **conditions)
+    return offsets
+
+
+def _show(title: str, found: list[dict[str, Any]]) -> None:
+    rows = [
+        (
+            output.text(Path(one["out"]).name),
+            f"{one['read']['records']:,}",
+            f"{one['written']['records']:,}",
+            f"{one['dropped_records']:,}",
+            output.size_text(one["written"]["bytes"]),
+        )
+        for one in found
+    ]
+    write_table(title, _COLUMNS, rows)
+    dropped, read = sum(one["dropped_records"] for one in found), sum(one["read"]["records"] for one in found)
+    output.write_line(f"{output.count_text(len(found), 'partition')}: {dropped:,} of {read:,} records dropped")
