@@ -302,10 +302,6 @@ impl Error {
     }
 
     /// Adds an explanation to the message.
-    #[cfg_attr(
-        not(any(feature = "arrow", feature = "tiered")),
-        expect(dead_code, reason = "only scans and tiered segments add explanations")
-    )]
     #[must_use]
     pub(crate) fn with_note(mut self, note: impl Into<String>) -> Self {
         self.0.note.get_or_insert_with(|| note.into());

@@ -115,6 +115,7 @@ pub mod objects;
 pub mod parquet;
 pub mod partitioner;
 pub mod plan;
+mod plural;
 #[cfg(feature = "python")]
 mod python;
 pub mod repair;

@@ -15,7 +15,8 @@ use crate::num::{u64_of, usize_from_u64};
 
 /// Iterates over the batches of `bytes`, of any magic and in any order.
 ///
-/// The iterator parses only headers: it does not read payloads or compute checksums. It ends after its first error.
+/// The iterator parses only headers: it does not read payloads or compute checksums. It ends before an incomplete batch
+/// at the end, which is not an error: [`Batches::remainder`] returns its bytes. It also ends after its first error.
 /// [`Batches::skip_batch`] then skips the batch that caused it, if its size can be trusted.
 ///
 /// ```

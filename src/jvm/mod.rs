@@ -23,7 +23,7 @@ use crate::arrow::ScanStats;
 use crate::error::{Error, ErrorKind};
 use crate::num::u64_of;
 use crate::plan::{
-    Condition, Pairs, Read, ReadLimit, ReadOptions, ReadTask, RowFilter, Stream, TaskReader, WantedColumn,
+    Condition, Pairs, Read, ReadLimit, ReadOptions, ReadTask, RowFilter, Stream, TaskReader, Total, WantedColumn,
     columns_of_schema,
 };
 
@@ -276,14 +276,30 @@ extern "system" fn Java_kbat_spark_Native_plan<'l>(
     columns: Strings<'l>,
     filters: StringLists<'l>,
     limit: jint,
+    totals: Strings<'l>,
 ) -> JObjectArray<'l, JByteArray<'l>> {
     call(env, |env| {
         let columns = texts(env, &columns)?;
-        let read = read_of(env, &options, &session, &columns, &filters)?.limit(u64::try_from(limit).ok());
+        let totals = texts(env, &totals)?.iter().filter_map(|name| Total::named(name)).collect();
+        let read = read_of(env, &options, &session, &columns, &filters)?;
+        let read = read.limit(u64::try_from(limit).ok()).totals(totals)?;
         let mut warnings = Vec::new();
         let tasks = read.plan(true, &mut warnings);
         warn(warnings);
         tasks_of(env, &tasks?)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "system" fn Java_kbat_spark_Native_hasTotals<'l>(
+    env: EnvUnowned<'l>,
+    _: JClass<'l>,
+    options: Strings<'l>,
+    session: Strings<'l>,
+) -> jboolean {
+    call(env, |env| {
+        let options = ReadOptions::parse(&pairs(env, &options)?, &pairs(env, &session)?)?;
+        Ok(options.has_totals())
     })
 }
 

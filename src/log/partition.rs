@@ -158,10 +158,7 @@ impl PartitionLog {
     /// # Errors
     /// The errors of [`LeaderEpochs::read`].
     pub fn leader_epochs(&self) -> Result<LeaderEpochs> {
-        match LeaderEpochs::read(self.directory.join(LEADER_EPOCHS)) {
-            Err(error) if error.is_not_found() => Ok(LeaderEpochs::default()),
-            read => read,
-        }
+        Ok(LeaderEpochs::read_existing(self.directory.join(LEADER_EPOCHS))?.unwrap_or_default())
     }
 
     /// Reads `partition.metadata`. Returns `None` if there is no such file, as in logs of old brokers.

@@ -38,6 +38,8 @@ mod stream;
 mod tasks;
 #[cfg(feature = "plan")]
 mod topics;
+#[cfg(feature = "plan")]
+mod totals;
 
 pub use discover::{Discovery, Replicas, Selection, discover, find_segments};
 
@@ -51,4 +53,5 @@ pub use self::{
     stream::{ReadLimit, Stream},
     tasks::{Piece, Read, ReadTask},
     topics::PartitionName,
+    totals::Total,
 };

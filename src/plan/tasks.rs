@@ -284,7 +284,8 @@ impl Read {
         }
         let total = found.iter().fold(0_u64, |total, (_, _, segment)| total.saturating_add(segment.size));
         let cores = std::thread::available_parallelism().map_or(1, |count| crate::num::u64_of(count.get()));
-        let max_len = window_len(total, cores, options, options.view == PlanView::Batches || !self.totals.is_empty());
+        // totals need only headers, which are quick to read
+        let max_len = if self.totals.is_empty() { window_len(total, cores, options) } else { u64::MAX };
         let cutter = Cutter { max_len, options, splits: splits && options.view == PlanView::Records };
         let mut pieces = Vec::new();
         for (range, number, segment) in found {
@@ -296,8 +297,8 @@ impl Read {
 }
 
 /// The largest number of bytes of a window, by the options and so that every core gets one.
-fn window_len(total: u64, cores: u64, options: &ReadOptions, is_headers_only: bool) -> u64 {
-    let factor = if is_headers_only { HEADERS_ONLY } else { 1 };
+fn window_len(total: u64, cores: u64, options: &ReadOptions) -> u64 {
+    let factor = if options.view == PlanView::Batches { HEADERS_ONLY } else { 1 };
     let share = total.div_ceil(cores.max(1));
     let slack = share.checked_div(SLOP).unwrap_or(0);
     let most = options.max_partition_bytes.saturating_mul(factor);

@@ -3,7 +3,7 @@
 use std::ffi::{CString, OsString};
 use std::path::PathBuf;
 
-use pyo3::exceptions::PyUserWarning;
+use pyo3::exceptions::{PyTypeError, PyUserWarning};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
@@ -166,18 +166,36 @@ pub(crate) fn selection(
 ) -> PyResult<Selection> {
     let mut selection = Selection::default().replicas(replicas.parse().or_raise(py)?);
     if let Some(topics) = topics {
-        let names: Vec<String> = match topics.extract::<String>() {
-            Ok(name) => vec![name],
-            Err(_) => topics.try_iter()?.map(|name| name?.extract()).collect::<PyResult<_>>()?,
-        };
+        let expected = "topics must be a name, a pattern or a list of them";
+        let names = names_of(topics).map_err(|error| with_expected(py, error, expected))?;
         selection = selection.topics(&names).or_raise(py)?;
     }
     if let Some(partitions) = partitions {
-        let numbers: Vec<i32> = match partitions.extract::<i32>() {
-            Ok(number) => vec![number],
-            Err(_) => partitions.try_iter()?.map(|number| number?.extract()).collect::<PyResult<_>>()?,
-        };
+        let expected = "partitions must be a number or a list of numbers";
+        let numbers = numbers_of(partitions).map_err(|error| with_expected(py, error, expected))?;
         selection = selection.partitions(&numbers).or_raise(py)?;
     }
     Ok(selection)
+}
+
+fn names_of(topics: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
+    if topics.is_instance_of::<PyDict>() {
+        return Err(PyTypeError::new_err("the values would have no effect"));
+    }
+    match topics.extract::<String>() {
+        Ok(name) => Ok(vec![name]),
+        Err(_) => topics.try_iter()?.map(|name| name?.extract()).collect(),
+    }
+}
+
+fn numbers_of(partitions: &Bound<'_, PyAny>) -> PyResult<Vec<i32>> {
+    match partitions.extract::<i32>() {
+        Ok(number) => Ok(vec![number]),
+        Err(_) => partitions.try_iter()?.map(|number| number?.extract()).collect(),
+    }
+}
+
+/// Replaces the message of a `TypeError`, which does not name the argument.
+fn with_expected(py: Python<'_>, error: PyErr, expected: &'static str) -> PyErr {
+    if error.is_instance_of::<PyTypeError>(py) { PyTypeError::new_err(expected) } else { error }
 }

@@ -71,6 +71,19 @@ impl Fault {
         }))
     }
 
+    /// Adds to the message of an incomplete batch that a complete one follows its start.
+    ///
+    /// # Errors
+    /// I/O errors.
+    pub(crate) fn with_hidden_batch(mut self, source: &dyn ReadAt) -> Result<Self> {
+        if self.reason == "partial_batch"
+            && let Some(batch) = SegmentTail::any_batch(source, self.position)?
+        {
+            self.message = format!("{}; a complete batch at byte {batch} may be part of its value", self.message);
+        }
+        Ok(self)
+    }
+
     /// Describes the bytes after the last batch. Returns `None` if there are none.
     ///
     /// # Errors

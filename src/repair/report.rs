@@ -4,6 +4,8 @@ use std::fmt;
 use std::path::PathBuf;
 
 use crate::log::inventory::FileChange;
+use crate::num::u64_of;
+use crate::plural::{count_of, offsets_are};
 
 /// The result of [`recover`](crate::repair::recover), [`salvage`](crate::repair::salvage) or
 /// [`rebuild_indexes`](crate::repair::rebuild_indexes).
@@ -86,17 +88,13 @@ pub struct DroppedRange {
 impl fmt::Display for RepairReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = if self.dry_run { " (dry run: nothing was changed)" } else { "" };
-        let segments = self.segments.len();
-        writeln!(
-            f,
-            "{}: {segments} segments, offsets {} to {}{what}",
-            self.path.display(),
-            self.start_offset,
-            self.end_offset
-        )?;
+        let segments = count_of(u64_of(self.segments.len()), "segment");
+        let (start, end) = (self.start_offset, self.end_offset);
+        writeln!(f, "{}: {segments}, offsets {start} to {end}{what}", self.path.display())?;
         for segment in &self.segments {
-            let (before, after, count) = (segment.bytes_before, segment.bytes_after, segment.batch_count);
-            writeln!(f, "  {:020}.log: {count} batches, {after} of {before} bytes", segment.base_offset)?;
+            let (before, after) = (segment.bytes_before, segment.bytes_after);
+            let batches = count_of(segment.batch_count, "batch");
+            writeln!(f, "  {:020}.log: {batches}, {after} of {before} bytes", segment.base_offset)?;
         }
         let dropped = if self.is_of_indexes { "not indexed:" } else { "dropped" };
         for range in &self.dropped {
@@ -109,16 +107,16 @@ impl fmt::Display for RepairReport {
             return write!(f, "nothing lost");
         }
         let what = if self.is_of_indexes { "not indexed; they are still in the log" } else { "dropped" };
-        write!(f, "{} bytes {what}", self.dropped_len())
+        write!(f, "{} {what}", count_of(self.dropped_len(), "byte"))
     }
 }
 
 impl fmt::Display for DroppedRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
-        write!(f, "{} bytes of {name} at byte {}: {}", self.length, self.position, self.message)?;
+        write!(f, "{} of {name} at byte {}: {}", count_of(self.length, "byte"), self.position, self.message)?;
         match (self.first_offset, self.last_offset) {
-            (Some(first), Some(last)) => write!(f, "; offsets {first} to {last} are lost"),
+            (Some(first), Some(last)) => write!(f, "; {} lost", offsets_are(first, last)),
             (Some(first), None) => write!(f, "; records from offset {first} on are lost"),
             _ => Ok(()),
         }

@@ -59,7 +59,8 @@ pub(crate) fn walk(path: &Location, limits: &Limits, visitor: &mut dyn Visitor) 
             }
             Next::End(end) => {
                 let left = source.len()?.saturating_sub(end);
-                return Fault::of_remainder(&source, end)?.map_or(Ok(()), |fault| visitor.damage(fault, left));
+                let Some(fault) = Fault::of_remainder(&source, end)? else { return Ok(()) };
+                return visitor.damage(fault.with_hidden_batch(&source)?, left);
             }
         }
     }

@@ -127,7 +127,7 @@ impl Output {
     ) -> Result<()> {
         self.end_segment()?;
         // a broker does not start if one of these files is malformed
-        checked(LeaderEpochs::read(source.directory.join(LEADER_EPOCHS)))?;
+        LeaderEpochs::read_existing(source.directory.join(LEADER_EPOCHS))?;
         checked(PartitionMetadata::read(source.directory.join(PARTITION_METADATA)))?;
         for name in [LEADER_EPOCHS, PARTITION_METADATA] {
             self.copy_file(source, name)?;

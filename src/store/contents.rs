@@ -28,6 +28,9 @@ const SIGNATURES: [(&[u8], &str); 11] = [
     (b"\x89PNG", "an image"),
     (b"\x7fELF", "a program"),
 ];
+/// Bytes that a tar archive has after the name and properties of its first file.
+const TAR_SIGNATURE: &[u8] = b"ustar";
+const TAR_POSITION: usize = 257;
 
 /// Names the format of a file that is clearly not a segment, from its first bytes. Returns `None` for a file that may
 /// be one.
@@ -46,7 +49,9 @@ pub(crate) fn foreign_file(path: &Location) -> Result<Option<&'static str>> {
 pub(crate) fn foreign_head(head: &[u8]) -> Option<&'static str> {
     let head = head.get(..HEAD_LEN).unwrap_or(head);
     let signature = SIGNATURES.iter().find(|(signature, _)| head.starts_with(signature));
-    signature.map(|(_, what)| *what).or_else(|| is_text(head).then_some("a text file"))
+    let is_tar = head.get(TAR_POSITION..).is_some_and(|rest| rest.starts_with(TAR_SIGNATURE));
+    let archive = signature.map(|(_, what)| *what).or(is_tar.then_some("a tar archive"));
+    archive.or_else(|| is_text(head).then_some("a text file"))
 }
 
 /// Refuses a file that is clearly not a segment.

@@ -109,10 +109,10 @@ impl Current {
         Ok(Some(fault))
     }
 
-    /// Rejects a segment that ends inside a batch if complete batches or other segments follow. The last segment of a
+    /// Rejects a file that ends inside a batch if complete batches or other segments follow. The last segment of a
     /// growing log may end anywhere. So may a buffer, as in Kafka: a broker truncates fetch responses at any byte.
     pub(super) fn check_end(&mut self) -> Result<()> {
-        if self.source.base_offset.is_none() || self.source.path().is_none() {
+        if self.source.path().is_none() {
             return Ok(());
         }
         match self.cut_end()? {

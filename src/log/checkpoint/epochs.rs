@@ -74,6 +74,22 @@ impl LeaderEpochs {
         Self::parse(&read_text(path)?).map_err(|error| error.with_path(path))
     }
 
+    /// Reads the checkpoint of a partition. Returns `None` if it does not exist. The error of a malformed file says what
+    /// to do.
+    ///
+    /// # Errors
+    /// The errors of [`LeaderEpochs::read`].
+    pub(crate) fn read_existing(path: impl Into<Location>) -> Result<Option<Self>> {
+        match Self::read(path) {
+            Ok(epochs) => Ok(Some(epochs)),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => {
+                let is_malformed = matches!(error.kind(), crate::ErrorKind::InvalidFile(_));
+                Err(if is_malformed { error.with_note("recover writes a new file") } else { error })
+            }
+        }
+    }
+
     /// Parses the text of a checkpoint.
     ///
     /// # Errors

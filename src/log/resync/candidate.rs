@@ -1,6 +1,8 @@
 //! Recognizes headers that may be those of a batch.
 
-use crate::format::header::{BATCH_HEADER_LEN, BatchHeader, CRC_START, LEGACY_CRC_START, LOG_OVERHEAD, MIN_LENGTH_V2};
+use crate::format::header::{
+    BATCH_HEADER_LEN, BatchHeader, CRC_START, LEGACY_CRC_START, LOG_OVERHEAD, MAGIC_POSITION, MIN_LENGTH_V2,
+};
 use crate::num::{u64_of, usize_of};
 
 /// Position after the key length in a v0 and a v1 message.
@@ -11,6 +13,9 @@ const LEGACY_OVERHEAD: [usize; 2] = [26, 34];
 const SMALLEST: usize = 26;
 /// Attribute bits that are never set in a v2 batch.
 const UNUSED_ATTRIBUTES: u16 = 0xff80;
+/// Largest attributes of a v0 or v1 message, and their position.
+const LEGACY_ATTRIBUTES: u16 = 0x0f;
+const LEGACY_ATTRIBUTES_POSITION: usize = 17;
 
 /// Parses the header at the start of `bytes`. Returns `None` unless every field has a value that a broker writes.
 pub(super) fn candidate(bytes: &[u8], position: u64, bounds: &Bounds) -> Option<BatchHeader> {
@@ -70,7 +75,7 @@ fn is_sane_legacy(bytes: &[u8], header: &BatchHeader) -> Option<bool> {
     let magic = usize::from(header.magic);
     let overhead = *LEGACY_OVERHEAD.get(magic)?;
     let key_end = *LEGACY_KEY_LENGTH_END.get(magic)?;
-    if header.size < overhead || header.attributes.bits() > 0x0f || header.compression().is_err() {
+    if header.size < overhead || header.attributes.bits() > LEGACY_ATTRIBUTES || header.compression().is_err() {
         return Some(false);
     }
     let key_length = i32::from_be_bytes(*bytes.get(key_end.checked_sub(4)?..)?.first_chunk()?);
@@ -85,6 +90,26 @@ fn is_sane_legacy(bytes: &[u8], header: &BatchHeader) -> Option<bool> {
         let value_len = usize::try_from(value_length).unwrap_or(0);
         value_length >= -1 && key_len.saturating_add(value_len) == data_len
     }))
+}
+
+/// The offset after a v0 or v1 message, whatever the rest of its header is. A compressed set has the offset of its last
+/// message.
+pub(super) fn offset_after_message(bytes: &[u8]) -> Option<i64> {
+    let offset = i64::from_be_bytes(*bytes.first_chunk()?);
+    bytes.get(MAGIC_POSITION).filter(|magic| **magic < 2)?;
+    offset.checked_add(1)
+}
+
+/// Whether a v0 or v1 message with the smallest offset within the bounds may start here and extend past the end of the
+/// input. Its header has too few fields to be sure.
+pub(super) fn may_be_cut_message(bytes: &[u8], position: u64, bounds: &Bounds) -> bool {
+    let Some(length) = bytes.get(8..).and_then(|rest| rest.first_chunk()) else { return false };
+    let size = usize_of(u32::from_be_bytes(*length)).saturating_add(LOG_OVERHEAD);
+    bytes.starts_with(&bounds.floor.to_be_bytes())
+        && bytes.get(MAGIC_POSITION).is_some_and(|magic| *magic < 2)
+        && bytes.get(LEGACY_ATTRIBUTES_POSITION).is_some_and(|bits| u16::from(*bits) <= LEGACY_ATTRIBUTES)
+        && size <= bounds.batch_len
+        && u64_of(size) > bounds.end.saturating_sub(position)
 }
 
 /// Start of the bytes that the checksum covers, relative to the batch.

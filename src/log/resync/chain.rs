@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::format::frame::is_zeros;
 use crate::format::header::{BatchHeader, HEADER_LEN_UP_TO_MAGIC};
-use crate::log::resync::candidate::{HEAD_LEN, candidate};
+use crate::log::resync::candidate::{HEAD_LEN, candidate, may_be_cut_message};
 use crate::log::resync::payload::{is_counted, len_between};
 use crate::log::resync::{HOP_LEN, HOP_WORK, SMALLEST_BATCH_LEN, Search};
 use crate::num::u64_of;
@@ -15,8 +15,16 @@ pub(super) enum ChainEnd {
     Exact,
     /// In a batch that extends past the end of the input.
     Cut,
+    /// In what may be a v0 or v1 message that extends past the end of the input. Only R9 distinguishes it from `Broken`.
+    CutMessage,
     /// Anywhere else.
     Broken,
+}
+
+impl ChainEnd {
+    pub(super) fn is_broken(self) -> bool {
+        matches!(self, Self::CutMessage | Self::Broken)
+    }
 }
 
 /// The chain of a candidate.
@@ -55,6 +63,7 @@ impl Search<'_> {
             }
             let (bounds, lower) = (self.bounds(next_offset, true), self.bounds(before, true));
             let head = self.hops.bytes_from(self.source, position, HEAD_LEN)?;
+            let is_message = may_be_cut_message(head, position, &bounds);
             let mut header = candidate(head, position, &bounds);
             if header.is_none() {
                 header = candidate(head, position, &lower);
@@ -68,6 +77,7 @@ impl Search<'_> {
                 break match self.is_zero_from(position)? {
                     true => ChainEnd::Exact,
                     false if is_cut => ChainEnd::Cut,
+                    false if is_message => ChainEnd::CutMessage,
                     false => ChainEnd::Broken,
                 };
             };
@@ -81,7 +91,7 @@ impl Search<'_> {
         };
         let mut sure = (position, next_offset);
         if let Some((header, offset)) = last
-            && end == ChainEnd::Broken
+            && end.is_broken()
             && self.budget.affords(u64_of(header.size))
             && !self.is_crc_right(&header)?
         {

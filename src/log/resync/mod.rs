@@ -36,7 +36,8 @@
 //! * **R8** The chain ends exactly: accept. If the damaged batch extends past the end of the input, the candidate must
 //!   also have an offset after those of the damaged batch.
 //! * **R9** The chain ends truncated, and the candidate has exactly the next offset after the damaged batch: accept. The
-//!   damaged batch lost bytes, and the last batch is incomplete.
+//!   damaged batch lost bytes, and the last batch is incomplete. Only for this rule, a chain also ends truncated in what
+//!   may be a v0 or v1 message with the next offset.
 //! * **R10** A record of the damaged batch, followed by its lengths, contains the candidate: refuse.
 //! * **R11** The chain is broken, the candidate has magic 0 or 1, and the floor is unknown: refuse. It may be one
 //!   message of a compressed set.
@@ -55,7 +56,7 @@
 //! | R6 | `messages_that_may_be_parts_of_a_compressed_set_are_not_taken` |
 //! | R7 | `any_batch_is_found_whatever_comes_before_it` |
 //! | R8 | `a_good_batch_after_missing_bytes_is_found`, `a_batch_in_an_incomplete_batch_is_not_taken_for_its_successor` |
-//! | R9 | `a_good_batch_after_missing_bytes_is_found_before_any_tail` |
+//! | R9 | `a_good_batch_after_missing_bytes_is_found_before_any_tail`, `a_good_message_after_missing_bytes_is_found` |
 //! | R10 | `batches_in_the_value_of_the_last_batch_are_never_taken`, `a_size_that_leads_into_the_value_is_not_followed` |
 //! | R11 | `messages_that_may_be_parts_of_a_compressed_set_are_not_taken` |
 //! | R12 | `a_good_batch_before_an_incomplete_one_is_found` |
@@ -85,7 +86,7 @@ use crate::io::{ChunkCache, ReadAt, is_zero_to_the_end};
 use crate::limits::Limits;
 use crate::num::u64_of;
 
-use candidate::{Bounds, HEAD_LEN, candidate, crc_start};
+use candidate::{Bounds, HEAD_LEN, candidate, crc_start, offset_after_message};
 use chain::{Chain, ChainEnd, Held, choose};
 use checksum::{Proof, update};
 pub(crate) use floor::Floor;
@@ -161,7 +162,7 @@ impl Resync {
             pieces: ChunkCache::new(SEARCH_LEN),
             hops: ChunkCache::new(HOP_LEN),
             payload: Payload::new(damaged),
-            damaged_header: None,
+            next_of_damaged: None,
             cut: None,
             is_cautious: false,
         })
@@ -230,8 +231,8 @@ struct Search<'a> {
     payload: Payload,
     /// The damaged batch, if its header is plausible and it extends past the end of the input.
     cut: Option<BatchHeader>,
-    /// The header of the damaged batch, if it is plausible.
-    damaged_header: Option<BatchHeader>,
+    /// The offset after the damaged batch according to its header, if that is plausible or a message's.
+    next_of_damaged: Option<i64>,
     /// Whether to accept batches that may be in a value of the damaged batch (R7).
     is_cautious: bool,
 }
@@ -338,8 +339,9 @@ impl Search<'_> {
         self.payload = Payload::new(self.damaged);
         let bounds = self.bounds(self.floor, true);
         let bytes = self.hops.bytes_from(self.source, self.damaged, HEAD_LEN)?;
-        self.damaged_header = candidate(bytes, self.damaged, &bounds);
-        self.cut = self.damaged_header.filter(|header| u64_of(header.size) > self.end.saturating_sub(self.damaged));
+        let damaged = candidate(bytes, self.damaged, &bounds);
+        self.next_of_damaged = damaged.as_ref().map(BatchHeader::next_offset).or_else(|| offset_after_message(bytes));
+        self.cut = damaged.filter(|header| u64_of(header.size) > self.end.saturating_sub(self.damaged));
         while let Some(header) = self.next_candidate(&mut at, self.end, !held.is_empty())? {
             match self.judge(&header, &mut proof)? {
                 Verdict::Take => return Ok(Next::Batch(choose(&held, Some(&header)).unwrap_or(header.position))),
@@ -410,8 +412,7 @@ impl Search<'_> {
             return Ok(Verdict::Take);
         }
         // R9: the first of two incomplete batches lost bytes
-        if chain.end == ChainEnd::Cut
-            && self.damaged_header.is_some_and(|damaged| header.base_offset == damaged.next_offset())
+        if matches!(chain.end, ChainEnd::Cut | ChainEnd::CutMessage) && self.next_of_damaged == Some(header.base_offset)
         {
             return Ok(Verdict::Take);
         }
@@ -420,11 +421,11 @@ impl Search<'_> {
             return Ok(Verdict::Refuse { go_on: chain.sure.0 });
         }
         // R11: the message may be one of a compressed set, and there is no floor to rule that out
-        if chain.end == ChainEnd::Broken && header.magic < 2 && !self.is_floor_known {
+        if chain.end.is_broken() && header.magic < 2 && !self.is_floor_known {
             return Ok(Verdict::Refuse { go_on: chain.sure.0 });
         }
         // R13, R12
-        Ok(if chain.end == ChainEnd::Broken { Verdict::Hold(chain) } else { Verdict::Take })
+        Ok(if chain.end.is_broken() { Verdict::Hold(chain) } else { Verdict::Take })
     }
 
     /// Whether the batches of an exact chain may belong to the log (R8). If the damaged batch extends past the end of

@@ -432,3 +432,22 @@ fn batches_between_two_damaged_ones_are_found() {
     let bytes = [first.as_slice(), &good, &without_a_byte(6), &batch(7, b"last")].concat();
     assert_eq!(find(&bytes, 0, Some(1)), Next::Batch(u64_of(first.len())));
 }
+
+/// R9: a large message lost bytes, and the last batch is incomplete.
+#[test]
+fn a_good_message_after_missing_bytes_is_found() {
+    for magic in [0, 1] {
+        let large = message(magic, 2, &(0..2000).map(|i: i32| u8::try_from(i * 7 % 251).unwrap()).collect::<Vec<_>>());
+        let before = [message(magic, 0, b"a"), message(magic, 1, b"b")].concat();
+        let start = [&before[..], &large[..90], &large[1000..]].concat();
+        let good = [message(magic, 3, b"good"), message(magic, 4, b"good")].concat();
+        for tail in [batch(5, b"torn")[..70].to_vec(), message(magic, 5, &[7; 500])[..200].to_vec(), vec![0; 10]] {
+            let bytes = [&start[..], &good[..], &tail[..]].concat();
+            let expected = Next::Batch(u64_of(start.len()));
+            assert_eq!(find(&bytes, before.len(), Some(2)), expected, "magic {magic}, {} bytes after", tail.len());
+        }
+        // a message with a later offset may also be in the value
+        let later = [&start[..], &message(magic, 9, b"good")[..], &batch(10, b"torn")[..70]].concat();
+        assert!(matches!(find(&later, before.len(), Some(2)), Next::End(_)), "magic {magic}");
+    }
+}

@@ -31,11 +31,7 @@ pub(super) struct PartitionState {
 impl PartitionState {
     /// Reads the leader epochs. The producers are still unknown.
     pub(super) fn read(directory: &Path, limits: &Limits) -> Result<Self> {
-        let written_epochs = match LeaderEpochs::read(directory.join(LEADER_EPOCHS)) {
-            Ok(epochs) => Some(epochs),
-            Err(error) if error.is_not_found() => None,
-            Err(error) => return Err(error),
-        };
+        let written_epochs = LeaderEpochs::read_existing(directory.join(LEADER_EPOCHS))?;
         Ok(Self {
             directory: directory.to_path_buf(),
             producers: ProducerStates::new(),

@@ -48,7 +48,6 @@ pub struct TaskReader {
     rows_left: Option<u64>,
     warnings: Vec<String>,
     has_empty_headers: bool,
-    has_totals: bool,
     has_begun: bool,
     ended: bool,
 }
@@ -105,7 +104,6 @@ impl TaskReader {
             rows_left,
             warnings: Vec::new(),
             has_empty_headers: false,
-            has_totals: false,
             has_begun: false,
             ended: false,
         })
@@ -147,8 +145,8 @@ impl TaskReader {
 
     fn advance(&mut self) -> Result<Option<RecordBatch>> {
         self.has_begun = true;
-        if !self.task.totals.is_empty() {
-            return self.totals();
+        if !self.task.totals.is_empty() && self.rows_left != Some(0) {
+            return self.totals().map(Some);
         }
         loop {
             if self.rows_left == Some(0) {
@@ -181,11 +179,9 @@ impl TaskReader {
         }
     }
 
-    /// The row of a task that only computes totals, once.
-    fn totals(&mut self) -> Result<Option<RecordBatch>> {
-        if std::mem::replace(&mut self.has_totals, true) {
-            return Ok(None);
-        }
+    /// The only row of a task that computes totals.
+    fn totals(&mut self) -> Result<RecordBatch> {
+        self.rows_left = Some(0);
         let mut totals = Totals::default();
         while let Some(pieces) = self.runs.pop_front() {
             let sources = self.sources(&pieces)?;
@@ -200,7 +196,7 @@ impl TaskReader {
             check_sizes(&pieces, |path| sizes.get(path).copied())?;
         }
         self.done = self.done.plus(&totals.stats);
-        totals.row(&self.task.totals).map(Some)
+        totals.row(&self.task.totals)
     }
 
     /// Opens the scan of a run of pieces.

@@ -16,7 +16,7 @@ use crate::plan::interval::Interval;
 use crate::plan::rows::{ERROR, OFFSET};
 use crate::plan::tasks::Piece;
 
-pub(super) fn arrow_error(error: &ArrowError) -> Error {
+pub(in crate::plan) fn arrow_error(error: &ArrowError) -> Error {
     Error::other(error.to_string())
 }
 

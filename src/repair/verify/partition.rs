@@ -9,6 +9,7 @@ use crate::limits::Limits;
 use crate::log::checkpoint::{LeaderEpochs, PartitionMetadata};
 use crate::log::inventory::{Inventory, name_of};
 use crate::log::producer::{ProducerSnapshot, ProducerStates};
+use crate::plural::offsets_are;
 use crate::repair::salvage::HOLES;
 use crate::repair::verify::report::{Finding, Report, Severity};
 use crate::repair::verify::segment::{Log, SegmentPlace, check};
@@ -133,9 +134,8 @@ fn between(base_offset: i64, path: &Path, log: &Log, gaps: &mut Vec<Finding>, re
     }
     let (severity, kind) = (Severity::Warning, "segment_gap");
     let lost = base_offset.saturating_sub(1);
-    let message = format!(
-        "offsets {expected} to {lost} are in no segment: normal after compaction or salvage, otherwise a file is missing"
-    );
+    let offsets = offsets_are(expected, lost);
+    let message = format!("{offsets} in no segment: normal after compaction or salvage, otherwise a file is missing");
     gaps.push(Finding { severity, kind, path, position: None, offset, message });
 }
 

@@ -12,6 +12,7 @@ use crate::log::index::{AbortedTransaction, TransactionIndex};
 use crate::log::producer::ProducerStates;
 use crate::log::resync::Floor;
 use crate::num::u64_of;
+use crate::plural::offsets_are;
 use crate::repair::verify::indexes::{Before, IndexChecks, TimeCheck};
 use crate::repair::verify::report::{Finding, Report, Severity};
 use crate::repair::{Fault, Visitor, read_record, walk};
@@ -245,9 +246,10 @@ impl SegmentCheck<'_, '_> {
             self.log.compacted = true;
             let last = first.saturating_sub(1);
             let message = match self.gap_count {
-                1 => format!(
-                    "offsets {expected} to {last} are missing between batches: normal after compaction or salvage"
-                ),
+                1 => {
+                    let offsets = offsets_are(expected, last);
+                    format!("{offsets} missing between batches: normal after compaction or salvage")
+                }
                 count => format!(
                     "{count} gaps between batches, the first from offset {expected} to {last}: normal after \
                      compaction or salvage"

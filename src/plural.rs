@@ -1,0 +1,31 @@
+//! Numbers in messages, with the right plurals.
+
+/// A number and its noun, such as `1 segment` or `2 batches`.
+pub(crate) fn count_of(count: u64, noun: &str) -> String {
+    let ending = match (count, noun.ends_with("ch")) {
+        (1, _) => "",
+        (_, true) => "es",
+        (_, false) => "s",
+    };
+    format!("{count} {noun}{ending}")
+}
+
+/// A range of offsets as the subject of a sentence, such as `offset 5 is` or `offsets 5 to 9 are`.
+pub(crate) fn offsets_are(first: i64, last: i64) -> String {
+    if first == last { format!("offset {first} is") } else { format!("offsets {first} to {last} are") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nouns_have_the_right_plural() {
+        let texts = [(0, "byte", "0 bytes"), (1, "batch", "1 batch"), (2, "batch", "2 batches"), (1, "byte", "1 byte")];
+        for (count, noun, text) in texts {
+            assert_eq!(count_of(count, noun), text);
+        }
+        assert_eq!(offsets_are(5, 5), "offset 5 is");
+        assert_eq!(offsets_are(5, 9), "offsets 5 to 9 are");
+    }
+}
