@@ -136,3 +136,19 @@ def test_a_size_that_is_too_small_at_the_end_is_an_error(size: int, is_file: boo
             with pytest.raises(kbat.CorruptError) as raised:
                 offsets(source)
             assert (raised.value.kind, raised.value.position) == ("batch_length", len(segment.data) + 8)
+
+
+@pytest.mark.parametrize("name", [SEGMENT, f"orders-0-{SEGMENT}", "copy.bin"])
+@pytest.mark.parametrize("shape", ["v2-none", "v2-zstd", "v1-none", "v0-snappy"])
+def test_a_file_of_any_name_does_not_end_silently_before_a_good_batch(shape: str, name: str, tmp_path: Path) -> None:
+    segment = segment_of(shape)
+    data = bytearray(segment.data)
+    data[segment.position(4) + 9] ^= 0x40
+    path = tmp_path / name
+    path.write_bytes(data)
+    with pytest.raises(kbat.TruncatedError) as raised:
+        offsets(path)
+    assert (raised.value.kind, raised.value.position) == ("cut_batch", segment.position(4))
+    # a file may end inside a batch
+    path.write_bytes(segment.data[: segment.position(5) + 40])
+    assert offsets(path) == segment.offsets(5, 6, 7, 8)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import io
+import tarfile
 from collections import Counter
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
@@ -237,7 +239,33 @@ def test_a_filter_without_effect_is_an_error(options: dict[str, Any], message: s
         kbat.scan(tmp_path, **options)
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("topics", 5),
+        ("topics", [b"orders"]),
+        ("topics", {"orders": [0]}),
+        ("partitions", "0"),
+        ("partitions", ["0"]),
+    ],
+)
+def test_a_filter_of_another_type_is_named(name: str, value: Any, tmp_path: Path) -> None:  # noqa: ANN401 -- any object
+    write_log(tmp_path / "orders-0", 5)
+    with pytest.raises(TypeError, match=f"{name} must be"):
+        kbat.scan(tmp_path, **{name: value})
+
+
 # Locations
+
+
+def archive(segment: bytes) -> bytes:
+    """A tar archive with a segment."""
+    found = io.BytesIO()
+    with tarfile.open(fileobj=found, mode="w") as tar:
+        entry = tarfile.TarInfo(f"orders-0/{0:020}.log")
+        entry.size = len(segment)
+        tar.addfile(entry, io.BytesIO(segment))
+    return found.getvalue()
 
 
 @pytest.fixture
@@ -251,6 +279,7 @@ def locations(tmp_path: Path) -> Path:
         f"deep/disk/data/orders-0/{0:020}.log": segment,
         f"indexes-0/{0:020}.index": bytes(8),
         "file.log": gzip.compress(segment),
+        "copy.tar": archive(segment),
         "words.log": b"2024-01-01 started\n2024-01-01 stopped\n",
     }
     for name, content in files.items():
@@ -269,6 +298,7 @@ def locations(tmp_path: Path) -> Path:
         ("deep", "deep/disk/data"),
         ("indexes-0", r"index whose \.log file is missing"),
         ("file.log", "gzip-compressed"),
+        ("copy.tar", "tar archive"),
         ("words.log", "text file"),
     ],
 )

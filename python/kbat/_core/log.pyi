@@ -332,8 +332,8 @@ class PartitionLog:
 
         Returns:
             The first record with this timestamp or a later one, in the first segment whose largest timestamp is not
-            earlier; None if there is none. For a segment without timestamps (v0), the modification time of its file
-            is used instead, as in a broker.
+            earlier; None if there is none. For a segment without timestamps (v0, or empty), the modification time of
+            its file is used instead, as in a broker.
 
         Raises:
             CorruptError: The log or its records can't be read up to the record.
