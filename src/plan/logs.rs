@@ -1,7 +1,7 @@
 //! The partitions and segments of a read, listed once.
 
 use std::cell::OnceCell;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Component, Path, PathBuf};
 
 use crate::arrow::ScanSource;
@@ -236,10 +236,13 @@ pub(crate) fn list_logs(
     }
     let mut logs: Vec<Log> = Vec::new();
     let mut numbers: HashMap<(PartitionName, PathBuf), usize> = HashMap::new();
+    let mut resolved: HashMap<PathBuf, PathBuf> = HashMap::new();
+    let mut names: HashSet<(usize, String)> = HashSet::new();
     for file in files {
         let directory = file.path.directory();
         let partition = partition_of(&file, options);
-        let number = *numbers.entry((partition.clone(), directory.resolved())).or_insert_with(|| {
+        let real = resolved.entry(directory.path().to_path_buf()).or_insert_with(|| directory.resolved()).clone();
+        let number = *numbers.entry((partition.clone(), real)).or_insert_with(|| {
             logs.push(Log {
                 partition,
                 directory,
@@ -252,7 +255,7 @@ pub(crate) fn list_logs(
         });
         if let Some(log) = logs.get_mut(number) {
             log.is_labelled |= file.partition.is_none();
-            if !log.segments.iter().rev().any(|known| known.path.name() == file.path.name()) {
+            if names.insert((number, file.path.name().to_owned())) {
                 log.segments.push(file);
             }
         }
