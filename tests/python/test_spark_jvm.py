@@ -287,3 +287,20 @@ def test_jvm_writing_runs_in_python(jvm: SparkSession, tmp_path: Path) -> None:
     assert sorted(int(row.value) for row in read(jvm, tmp_path).collect()) == list(range(100))
     with pytest.raises(Exception, match="only the Python data source writes: remove the option engine=jvm"):
         rows.write.format("kbat").option("engine", "jvm").option("topic", "t").mode("append").save(os.fspath(tmp_path))
+
+
+def test_jvm_counts_and_extremes_of_offsets_come_from_headers(jvm: SparkSession, log_dir: Path) -> None:
+    for directory in sorted(log_dir.glob("*-[0-9]")):
+        frame = read(jvm, directory)
+        totals = tuple(frame.selectExpr("count(*)", "min(offset)", "max(offset)").collect()[0])
+        offsets = [row.offset for row in frame.select("offset", "value").collect()]
+        assert totals == (len(offsets), min(offsets), max(offsets)), directory.name
+    assert "PushedAggregates: [count]" in plan_of(read(jvm, log_dir).groupBy().count())
+
+
+def test_jvm_does_not_count_headers_of_rows_that_may_be_excluded(jvm: SparkSession, log_dir: Path) -> None:
+    for options in ({"isolationLevel": "read_committed"}, {"onCorrupt": "skip"}, {"view": "batches"}):
+        counted = read(jvm, log_dir, **options).groupBy().count()
+        assert "PushedAggregates" not in plan_of(counted), options
+    since = read(jvm, log_dir, startingTimestamp="2024-01-01T00:00:00Z")
+    assert since.count() == len(since.select("offset").collect()) < read(jvm, log_dir).count()

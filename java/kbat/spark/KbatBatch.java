@@ -1,5 +1,6 @@
 package kbat.spark;
 
+import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
 import org.apache.spark.sql.connector.read.Batch;
@@ -18,13 +19,15 @@ final class KbatBatch implements Batch {
     private final StructType columns;
     private final List<Filter> filters;
     private final int limit;
+    private final String[] totals;
     private InputPartition[] tasks;
 
-    KbatBatch(Options options, StructType columns, List<Filter> filters, int limit) {
+    KbatBatch(Options options, StructType columns, List<Filter> filters, int limit, String[] totals) {
         this.options = options;
         this.columns = columns;
         this.filters = filters;
         this.limit = limit;
+        this.totals = totals;
     }
 
     @Override
@@ -33,9 +36,10 @@ final class KbatBatch implements Batch {
             tasks = KbatTask.all(Native.call(() -> Native.plan(
                     options.pairs(),
                     options.session(),
-                    columns.fieldNames(),
+                    totals.length == 0 ? columns.fieldNames() : new String[0],
                     Filters.encodeAll(filters),
-                    limit)));
+                    limit,
+                    totals)));
         }
         return tasks.clone();
     }
@@ -54,7 +58,8 @@ final class KbatBatch implements Batch {
         return options.equals(that.options)
                 && columns.equals(that.columns)
                 && filters.equals(that.filters)
-                && limit == that.limit;
+                && limit == that.limit
+                && Arrays.equals(totals, that.totals);
     }
 
     @Override

@@ -21,6 +21,7 @@ final class KbatScan implements SupportsReportStatistics {
     private final Options options;
     private final List<Filter> filters;
     private final int limit;
+    private final String[] totals;
     private KbatBatch batch;
     private Statistics statistics;
 
@@ -28,14 +29,16 @@ final class KbatScan implements SupportsReportStatistics {
      * Describes a read.
      *
      * @param schema the columns of the table, which may be the user's
-     * @param columns those of them that the query needs
+     * @param columns those of them that the query needs, or one for each total
+     * @param totals what the tasks compute instead of returning rows; empty for rows
      */
-    KbatScan(StructType schema, StructType columns, Options options, List<Filter> filters, int limit) {
+    KbatScan(StructType schema, StructType columns, Options options, List<Filter> filters, int limit, String[] totals) {
         this.schema = schema;
         this.columns = columns;
         this.options = options;
         this.filters = filters;
         this.limit = limit;
+        this.totals = totals;
     }
 
     @Override
@@ -51,6 +54,7 @@ final class KbatScan implements SupportsReportStatistics {
                 + ", options: [" + options.others()
                 + "], PushedFilters: [" + pushed
                 + "]" + (limit == NO_LIMIT ? "" : ", PushedLimit: " + limit)
+                + (totals.length == 0 ? "" : ", PushedAggregates: [" + String.join(", ", totals) + "]")
                 + ", ReadSchema: " + columns.catalogString();
     }
 
@@ -69,7 +73,7 @@ final class KbatScan implements SupportsReportStatistics {
     public Batch toBatch() {
         if (batch == null) {
             check(false);
-            batch = new KbatBatch(options, columns, filters, limit);
+            batch = new KbatBatch(options, columns, filters, limit, totals);
         }
         return batch;
     }

@@ -2,7 +2,9 @@ package kbat.spark;
 
 import java.util.ArrayList;
 import java.util.List;
+import org.apache.spark.sql.connector.expressions.aggregate.Aggregation;
 import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.SupportsPushDownAggregates;
 import org.apache.spark.sql.connector.read.SupportsPushDownFilters;
 import org.apache.spark.sql.connector.read.SupportsPushDownLimit;
 import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
@@ -12,12 +14,16 @@ import org.apache.spark.sql.types.StructType;
 
 /** Collects what a query needs of a read. */
 final class KbatScanBuilder
-        implements SupportsPushDownRequiredColumns, SupportsPushDownFilters, SupportsPushDownLimit {
+        implements SupportsPushDownRequiredColumns,
+                SupportsPushDownFilters,
+                SupportsPushDownLimit,
+                SupportsPushDownAggregates {
     private final StructType schema;
     private final Options options;
     private final List<Filter> pushed = new ArrayList<>();
     private StructType columns;
     private int limit = KbatScan.NO_LIMIT;
+    private String[] totals = new String[0];
 
     KbatScanBuilder(StructType schema, Options options) {
         this.schema = schema;
@@ -62,8 +68,20 @@ final class KbatScanBuilder
         return true;
     }
 
+    /** Takes aggregates that batch headers answer. Spark asks only if no filter is left for it to apply. */
+    @Override
+    public boolean pushAggregation(Aggregation aggregation) {
+        String[] names = Totals.of(aggregation);
+        if (names == null || !Native.call(() -> Native.hasTotals(options.pairs(), options.session()))) {
+            return false;
+        }
+        totals = names;
+        columns = Totals.schema(names);
+        return true;
+    }
+
     @Override
     public Scan build() {
-        return new KbatScan(schema, columns, options, pushed, limit);
+        return new KbatScan(schema, columns, options, pushed, limit, totals);
     }
 }

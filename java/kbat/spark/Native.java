@@ -29,9 +29,19 @@ final class Native {
      * @param columns the names of the columns to read; may be empty
      * @param filters as {@link Filters} encodes them
      * @param limit each task stops after so many rows; -1 for no limit
+     * @param totals what each task computes instead of returning rows, as {@link Totals} names it; may be empty
      */
-    static native byte[][] plan(String[] options, String[] session, String[] columns, String[][] filters, int limit)
+    static native byte[][] plan(
+            String[] options,
+            String[] session,
+            String[] columns,
+            String[][] filters,
+            int limit,
+            String[] totals)
             throws IOException;
+
+    /** Returns whether a read with these options can have totals. */
+    static native boolean hasTotals(String[] options, String[] session) throws IOException;
 
     /** Returns the bytes that a read with these filters reads at most, the number of segments, and rows or -1. */
     static native long[] statistics(String[] options, String[] session, String[][] filters) throws IOException;

@@ -249,7 +249,11 @@ impl TaskReader {
         if part != Interval::EVERYTHING && !names.contains(&OFFSET) {
             names.push(OFFSET);
         }
+        let default = ScanOptions::default();
+        // a scan that needs few rows decodes few batches
+        let most = self.task.limit.map_or(default.max_rows, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
         let options = ScanOptions {
+            max_rows: default.max_rows.min(most),
             timestamp_unit: TimestampUnit::Microsecond,
             start_offset,
             end_offset,
@@ -262,7 +266,7 @@ impl TaskReader {
             isolation: self.options.isolation,
             limits: self.options.limits.clone(),
             leave_page_cache: self.options.leave_page_cache,
-            ..ScanOptions::default()
+            ..default
         };
         (names, options)
     }
