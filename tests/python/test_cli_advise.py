@@ -80,15 +80,20 @@ def test_projection_from_a_sample_is_near_what_rewrite_writes(tmp_path: Path) ->
     assert found.projections[0].bytes == pytest.approx(written, rel=0.03)
 
 
-def test_sample_is_spread_over_the_log_and_has_no_batch_twice(tmp_path: Path) -> None:
+@pytest.mark.parametrize("has_index", [True, False])
+def test_sample_is_spread_over_the_log_and_has_no_batch_twice(tmp_path: Path, *, has_index: bool) -> None:
     log = write(tmp_path / "orders-0", 800, 50)
+    if has_index:
+        kbat.rebuild_indexes(log)
     (stratum,) = strata(kbat.find_segments(log))
     fill([stratum], MIB // 4, Deadline(10))
     offsets = [batch.rows.column("offset")[0].as_py() for window in stratum.windows for batch in window.batches]
     assert len(offsets) == len(set(offsets))
-    # of each quarter of the log some batches
+    # of each quarter of the log some complete batches
     assert {offset * 4 // 40_000 for offset in offsets} == {0, 1, 2, 3}
+    assert {offset % 50 for offset in offsets} == {0}
     assert MIB // 4 <= stratum.raw_len <= MIB // 2
+    assert stratum.batches_skipped == 0
 
 
 def test_each_large_topic_and_the_others_are_sampled() -> None:
@@ -98,6 +103,12 @@ def test_each_large_topic_and_the_others_are_sampled() -> None:
     assert sum(one.size for one in parts) == sum(segment.size for segment in kbat.find_segments(LOG_DIR))
     fill(parts, MIB, Deadline(10))
     assert all(one.raw_len for one in parts)
+
+
+def test_sample_has_a_window_of_each_topic_after_the_deadline() -> None:
+    parts = strata(kbat.find_segments(LOG_DIR))
+    fill(parts, MIB, Deadline(0))
+    assert all(len(one.windows) == 1 for one in parts)
 
 
 def test_spread_and_points_cover_a_range_evenly() -> None:

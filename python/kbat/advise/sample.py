@@ -2,7 +2,8 @@
 
 Topics are sampled on their own, because they compress differently: the largest ones each, the others together. Each
 gets a part of the sample by its size, and at least a minimum. Where a window begins is computed from the size of the
-segments; the batch there is found with the offset index.
+segments; the batch there is found with the offset index. Without an index, reading begins inside a batch, and the scan
+searches for the next one.
 """
 
 from bisect import bisect_right
@@ -153,6 +154,14 @@ def fill(
                 callback(min(read, max_bytes), max_bytes)
 
 
+class _Start(NamedTuple):
+    """Where a window begins."""
+
+    segment: kbat.SegmentFile
+    position: int
+    is_inside: bool = False
+
+
 class _Reader:
     """Reads windows of segments, each batch once."""
 
@@ -162,49 +171,61 @@ class _Reader:
         self._seen: set[tuple[str, int]] = set()
 
     def windows(self, stratum: Stratum, budget: int, deadline: Deadline) -> Iterator[Window]:
-        """Read windows until they have a number of bytes before compression."""
+        """Read windows until they have a number of bytes before compression; some even after the deadline."""
         window_len = min(_WINDOW_LEN, max(_SHORTEST_WINDOW, budget // _WINDOWS))
-        for count, (segment, start) in enumerate(self._starts(stratum, budget, window_len)):
-            if budget <= 0 or deadline.is_over or count >= _MAX_WINDOWS:
+        is_empty = True
+        for count, start in enumerate(self._starts(stratum, budget, window_len)):
+            is_late = deadline.is_over and (count >= _WINDOWS or not is_empty)
+            if budget <= 0 or is_late or count >= _MAX_WINDOWS:
                 return
-            batches = self._window(stratum, segment, start, min(budget, window_len))
+            batches = self._window(stratum, start, min(budget, window_len))
             if batches:
-                window = Window((segment.topic, segment.partition), batches)
+                is_empty = False
+                window = Window((start.segment.topic, start.segment.partition), batches)
                 budget -= len(window.data)
                 yield window
 
-    def _starts(self, stratum: Stratum, budget: int, window_len: int) -> Iterator[tuple[kbat.SegmentFile, int]]:
+    def _starts(self, stratum: Stratum, budget: int, window_len: int) -> Iterator[_Start]:
         """Return where windows begin: all of them if the stratum is not much larger than the sample, else some."""
         if stratum.size <= _FEW * budget:
-            parts = [(segment, start) for segment in stratum.segments for start in self._parts(segment, window_len)]
+            parts = [
+                _Start(segment, position)
+                for segment in stratum.segments
+                for position in self._parts(segment, window_len)
+            ]
             yield from (parts[index] for index in spread(len(parts)))
             return
         ends = list(accumulate(segment.size for segment in stratum.segments))
         for point in points(ends[-1]):
             index = bisect_right(ends, point)
             segment = stratum.segments[index]
-            yield segment, self._start(segment, point - (ends[index] - segment.size) - window_len // 2)
+            yield self._start(segment, point - (ends[index] - segment.size) - window_len // 2)
 
     def _parts(self, segment: kbat.SegmentFile, window_len: int) -> list[int]:
         if segment.size <= window_len:
             return [0]
         return [start for _, start, _ in kbat.split(segment.path, window_len, **self._options)]
 
-    def _start(self, segment: kbat.SegmentFile, position: int) -> int:
-        """Return the position of a batch near a position; 0 in a short file, and if the position can't be found."""
-        if position <= 0 or segment.base_offset is None:
-            return 0
+    def _start(self, segment: kbat.SegmentFile, position: int) -> _Start:
+        """Return the start of a batch near a position, or the position itself if no index leads to one."""
+        if position <= 0:
+            return _Start(segment, 0)
         try:
             log = kbat.Segment(segment.path, **self._options)
-            offsets = log.end_offset - log.base_offset
-            place = log.find_offset(log.base_offset + offsets * position // segment.size)
+            if "index" in log.files:
+                offsets = log.end_offset - log.base_offset
+                place = log.find_offset(log.base_offset + offsets * position // segment.size)
+                if place is not None and place.index == "used":
+                    return _Start(segment, place.position)
         except _ERRORS:
-            return 0
-        return 0 if place is None else place.position
+            # not named like a segment, or corrupt
+            pass
+        return _Start(segment, position, is_inside=True)
 
-    def _window(self, stratum: Stratum, segment: kbat.SegmentFile, start: int, budget: int) -> list[Sampled]:
+    def _window(self, stratum: Stratum, start: _Start, budget: int) -> list[Sampled]:
+        path = start.segment.path
         scan = kbat.scan(
-            (segment.path, start, start + _WINDOW_LEN),
+            (path, start.position, start.position + _WINDOW_LEN),
             columns=_COLUMNS,
             on_corrupt="skip",
             limits=_LIMITS,
@@ -214,13 +235,15 @@ class _Reader:
         batches: list[Sampled] = []
         for rows in scan.to_batches():
             for position, batch in _batches(rows):
-                if (segment.path, position) not in self._seen and budget > 0 and len(batches) < _MAX_BATCHES:
-                    self._seen.add((segment.path, position))
+                if (path, position) not in self._seen and budget > 0 and len(batches) < _MAX_BATCHES:
+                    self._seen.add((path, position))
                     batches.append(batch)
                     budget -= len(batch.data)
             if budget <= 0 or len(batches) >= _MAX_BATCHES:
                 break
-        stratum.batches_skipped += scan.stats.batches_skipped if scan.stats is not None else 0
+        skipped = scan.stats.batches_skipped if scan.stats is not None else 0
+        # the end of the batch in which the window begins is not corrupt
+        stratum.batches_skipped += max(0, skipped - start.is_inside)
         return batches
 
 
