@@ -1,6 +1,6 @@
 """The jar with the data source that runs in Spark's JVM, and sessions that have it.
 
-`format("kbat")` is that source where the session has the jar, and otherwise the Python data source: Spark searches for a
+`format("kbat")` is that source if the session has the jar, and otherwise the Python data source: Spark searches for a
 class `kbat.DefaultSource` before it searches for a Python data source.
 """
 
