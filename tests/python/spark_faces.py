@@ -57,10 +57,10 @@ def run(frame: DataFrame) -> tuple[int, dict[str, int]]:
     return count, {name.removeprefix("kbat"): metrics.apply(name).value() for name in names}
 
 
-def message_of(call: Callable[[], object]) -> str:
-    """Return kbat's message, from `kbat: ` to the end of the line, of the error that a call raises."""
-    with pytest.raises(Exception, match="kbat: ") as raised:
+def message_of(call: Callable[[], object], start: str = "kbat: ") -> str:
+    """Return kbat's message, from its start to the end of the line, of the error that a call raises."""
+    with pytest.raises(Exception, match=start) as raised:
         call()
-    found = re.search(r"kbat: .*", str(raised.value))
+    found = re.search(f"{start}.*?(?= SQLSTATE|$)", str(raised.value), re.MULTILINE)
     assert found is not None
     return found[0]

@@ -44,9 +44,10 @@ def wait_for(condition: Any, seconds: float = 20) -> None:  # noqa: ANN401 -- a 
 
 
 @needs_proc
-def test_jvm_cancelled_task_closes_its_files(jvm: SparkSession, many_batches: Path) -> None:
+def test_jvm_cancelled_task_closes_its_files(jvm: SparkSession, tmp_path: Path) -> None:
+    GrowingLog(tmp_path / "a-0").append(*[1000] * 150)  # more than is read at once
     slow = "java_method('java.lang.Thread', 'sleep', CAST(50 AS BIGINT))"
-    frame = read(jvm, many_batches, maxPartitionBytes="100m").selectExpr("offset", f"{slow} AS slept")
+    frame = read(jvm, tmp_path).selectExpr("offset", f"{slow} AS slept")
 
     def collect() -> None:
         jvm.sparkContext.setJobGroup("slow", "a slow query", interruptOnCancel=True)

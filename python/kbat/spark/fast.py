@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, cast
 
 from pyspark.sql.types import StructType
 
-from kbat._core.files import discover
+from kbat._core import plan as core
 from kbat.spark.jvm import check_engine, has_jar
 from kbat.spark.options import ReadOptions, parse_options
 from kbat.spark.rows import RowReader
@@ -105,10 +105,9 @@ def _read_in_jvm(
 ) -> DataFrame:
     given = _given(source, options)
     parsed = parse_options(given)
-    _checked(parsed, schema)
-    for path in parsed.all_paths:
-        if not (scheme_of(path) or os.path.lexists(path) or glob.has_magic(path)):
-            discover([path])  # raises the error for a missing path
+    rows, _ = _checked(parsed, schema)
+    if any(not (scheme_of(path) or os.path.lexists(path) or glob.has_magic(path)) for path in parsed.all_paths):
+        core.plan(parsed, rows.fields, [], splits=False)  # raises the error for a missing path
     reader = spark.read.format("kbat").options(**given)
     return (reader if schema is None else reader.schema(schema)).load()
 
