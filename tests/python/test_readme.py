@@ -28,7 +28,7 @@ LANGUAGES = {"pycon", "console", "rust", "sh", "text"}
 # Examples without output to compare, each with its reason.
 NOT_RUN = {
     "docs/guides/backfill.md": {"python"},  # a read of `format("kafka")`, which needs a broker
-    "docs/guides/spark-jvm.md": {"python", "scala", "sql"},  # test_spark_jar and test_spark_versions start such sessions
+    "docs/guides/spark-jvm.md": {"python", "scala", "sql"},  # test_spark_versions starts such sessions
 }
 
 
