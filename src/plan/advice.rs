@@ -6,11 +6,12 @@ use arrow_array::types::Int64Type;
 
 use crate::arrow::{ArrowScan, OnCorrupt, ScanOptions, ScanSource};
 use crate::error::{Error, ErrorKind};
-use crate::plan::logs::Stores;
+use crate::plan::logs::{Stores, named_as_option};
 use crate::plan::options::{LIMIT_OPTIONS, ReadOptions};
 use crate::plan::rows::{ERROR, segments_at};
 
-/// Adds the options that let a job continue after an error of a read, and the offsets that corruption affects.
+/// Adds the options that let a job continue after an error of a read, and the offsets that corruption affects. Names
+/// arguments of the core as options.
 pub(crate) fn advised(error: Error, options: &ReadOptions) -> Error {
     let skip = "option onCorrupt=skip omits the batch, onCorrupt=report adds a row that describes it";
     let is_of_format = !matches!(
@@ -24,6 +25,7 @@ pub(crate) fn advised(error: Error, options: &ReadOptions) -> Error {
             | ErrorKind::CompressionBelowMagic { .. }
     );
     match error.kind() {
+        ErrorKind::InvalidArgument(_) => named_as_option(error),
         ErrorKind::Limit { .. } => error.with_note(format!(
             "for files you trust, raise the limit with one of the options {}",
             LIMIT_OPTIONS.join(", ")

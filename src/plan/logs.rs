@@ -85,8 +85,11 @@ pub(crate) fn not_found(message: impl std::fmt::Display) -> Error {
 }
 
 /// An error about storage options and keys, with their names as options of a read.
-fn named_as_option(error: Error) -> Error {
-    let ErrorKind::InvalidArgument(text) = error.kind() else { return error };
+pub(crate) fn named_as_option(error: Error) -> Error {
+    if !matches!(error.kind(), ErrorKind::InvalidArgument(_)) {
+        return error;
+    }
+    let text = error.to_string();
     let renamed = text
         .replace("encryption_keys have no effect", "option encryptionKeys has no effect")
         .replace("no encryption keys were passed", "set the option encryptionKeys");
@@ -94,7 +97,7 @@ fn named_as_option(error: Error) -> Error {
         Some((before, after)) => format!("{before}there is no option storage.{}", after.replacen('"', "", 1)),
         None => renamed,
     };
-    if renamed == *text {
+    if renamed == text {
         return error;
     }
     Error::argument(format!("kbat: {renamed}"))
