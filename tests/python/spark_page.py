@@ -6,17 +6,16 @@ python tests/python/spark_page.py
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import kbat
 from data import DATA
-from kbat.spark.options import LIMIT_OPTIONS, ReadOptions
-from kbat.spark.schema import ERROR_COLUMN, VIEWS
+from kbat._core import plan as core
+from kbat.spark.decoding import LIMITS
 from kbat.spark.writer import WriteOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from dataclasses import Field
 
 PAGE = DATA.parents[1] / "docs" / "spark-options.md"
 
@@ -50,6 +49,7 @@ _WRITE = """
 These are options of `df.write.format("kbat").mode("append")`, or `"overwrite"`; Spark requires one of these modes. The
 columns are those of Spark's Kafka sink: `value`, and optionally `key`, `headers`, `timestamp`, `topic`, `partition`.
 """
+_HEADINGS = "\n| option | default | meaning |\n|---|---|---|\n"
 _COLUMNS = """
 ## Columns
 
@@ -60,25 +60,26 @@ The option `columns`, or a schema, selects columns of a view. Those marked are r
 
 def page() -> str:
     """Return the text of the page."""
-    return "".join([_HEAD, _READ, *_options(ReadOptions), _WRITE, *_options(WriteOptions), _COLUMNS, *_columns()])
+    reading, writing = "".join(_read_options()), "".join(_write_options())
+    return "".join([_HEAD, _READ, _HEADINGS, reading, _WRITE, _HEADINGS, writing, _COLUMNS, *_columns()])
 
 
-def _options(table: type[Any]) -> Iterator[str]:
-    yield "\n| option | default | meaning |\n|---|---|---|\n"
-    for item in fields(table):
-        if item.metadata:
-            names = ", ".join(f"`{name}`" for name in (item.metadata["name"], *item.metadata["aliases"]))
-            yield f"| {names} | {_shown(_default(item))} | {_escaped(item.metadata['doc'])} |\n"
+def _read_options() -> Iterator[str]:
+    limits = {option: field for field, option in LIMITS.items()}
+    for name, default, text in core.options():
+        shown = getattr(kbat.Limits(), limits[name]) if name in limits else default
+        yield f"| `{name}` | {_shown(shown)} | {_escaped(text)} |\n"
 
 
-def _default(item: Field[Any]) -> object:
-    """Return the default of an option; for a limit, that of `kbat.Limits`."""
-    return getattr(kbat.Limits(), item.name) if item.metadata["name"] in LIMIT_OPTIONS else item.default
+def _write_options() -> Iterator[str]:
+    for item in fields(WriteOptions):
+        names = ", ".join(f"`{name}`" for name in (item.metadata["name"], *item.metadata["aliases"]))
+        yield f"| {names} | {_shown(item.default)} | {_escaped(item.metadata['doc'])} |\n"
 
 
 def _shown(default: object) -> str:
     match default:
-        case None | ():
+        case None | "":
             return ""
         case bool():
             return f"`{str(default).lower()}`"
@@ -87,11 +88,12 @@ def _shown(default: object) -> str:
 
 
 def _columns() -> Iterator[str]:
-    for view, (columns, unasked) in VIEWS.items():
+    for view in ("records", "batches", "segments"):
+        columns, default_count = core.columns(view)
         yield f'\n### view="{view}"\n\n| column | type | default | content |\n|---|---|---|---|\n'
-        for place, column in enumerate((*columns, ERROR_COLUMN)):
-            mark = "✓" if place < unasked else ""
-            yield f"| `{column.name}` | {column.data_type.simpleString()} | {mark} | {_escaped(column.doc)} |\n"
+        for place, (name, _, data_type, text) in enumerate([*columns, core.error_column()]):
+            mark = "✓" if place < default_count else ""
+            yield f"| `{name}` | {data_type} | {mark} | {_escaped(text)} |\n"
 
 
 def _escaped(text: str) -> str:
