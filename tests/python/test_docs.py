@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 ROOT = DATA.parents[1]
 EDGE_CASES = "tests/edge-cases.md"
 FORMAT_TESTS = "tests/format-tests.md"
+DIFFERENCES = "tests/differences.md"
 
 
 def all_names() -> set[str]:
@@ -28,13 +29,24 @@ def all_names() -> set[str]:
     return {name for path in sources for name in re.findall(r"\b(?:fn|def) (\w+)", path.read_text(encoding="utf-8"))}
 
 
-@pytest.mark.parametrize("page", [EDGE_CASES, "docs/differences.md", FORMAT_TESTS])
+@pytest.mark.parametrize("page", [EDGE_CASES, DIFFERENCES, FORMAT_TESTS])
 def test_pages_name_tests_that_exist(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     named = {name for name in re.findall(r"`([a-z0-9_]{12,})`", text) if "_" in name}
     assert len(named) > 20
     no_tests = {"partition_leader_epoch", "estimated_size", "decompressed_len", "read_committed"}
     assert named - all_names() - no_tests == set()
+
+
+def rules_of(page: str) -> list[str]:
+    """The first cells of all tables below the first heading."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    lines = [line for line in text.splitlines() if line.startswith("| ")]
+    return [line.split("|")[1].strip() for line in lines]
+
+
+def test_the_differences_from_kafka_and_their_tests_are_the_same_rules() -> None:
+    assert rules_of("docs/differences.md") == rules_of(DIFFERENCES)
 
 
 def test_every_edge_case_has_a_test_or_a_reason() -> None:
