@@ -15,6 +15,7 @@ import kbat.spark
 from java_process import SOURCES
 from kafka_jars import find_java, pyspark_jar
 from kbat.spark import jvm
+from kbat.spark.__main__ import main
 from kbat.spark.source import KbatDataSource
 
 if TYPE_CHECKING:
@@ -45,15 +46,18 @@ def without_execution(directory: Path) -> tuple[str, ...]:
     return prefix
 
 
-def test_jar_library_is_loaded_and_its_file_removed(tmp_path: Path) -> None:
+def test_jar_library_is_loaded_and_its_file_removed_and_errors_name_the_way_out(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    loaded, again, other, gone, broken = load_library(
+    (noexec := tmp_path / "noexec").mkdir()
+    loaded, again, other, gone, broken, *refused = load_library(
         tmp_path,
         "none=1",
         "none=2",
         "os.arch=riscv64",
         f"kbat.tempdir={tmp_path}/gone",
         f"kbat.library={tmp_path}/file",
+        f"kbat.tempdir={noexec}",
+        prefix=without_execution(noexec),
     )
     assert (loaded, again) == ("ok", "ok")
     machine = {"amd64": "x86_64", "arm64": "aarch64"}.get(platform.machine(), platform.machine())
@@ -65,16 +69,9 @@ def test_jar_library_is_loaded_and_its_file_removed(tmp_path: Path) -> None:
     assert gone.startswith(f"kbat: the library can't be unpacked to {tmp_path}/gone: ")
     assert "name another directory with -Dkbat.tempdir=/path in spark.driver.extraJavaOptions" in gone
     assert broken.startswith(f"kbat: the library can't be loaded: {tmp_path}/file: ")
+    assert refused[0].startswith("kbat: the library can't be loaded: ")
+    assert f"; {noexec} forbids execution (mount option noexec): name another directory with -Dkbat" in refused[0]
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith("kbat-")] == []
-
-
-def test_jar_directory_that_forbids_execution_is_an_error_that_names_the_way_out(tmp_path: Path) -> None:
-    (directory := tmp_path / "noexec").mkdir()
-    prefix = without_execution(directory)
-    refused, loaded = load_library(directory, "none=1", f"kbat.tempdir={tmp_path}", prefix=prefix)
-    assert refused.startswith("kbat: the library can't be loaded: ")
-    assert f"; {directory} forbids execution (mount option noexec): name another directory with -Dkbat" in refused
-    assert loaded == "ok"
 
 
 def test_jar_is_that_of_this_version_and_the_settings_name_it() -> None:
@@ -86,13 +83,11 @@ def test_jar_is_that_of_this_version_and_the_settings_name_it() -> None:
     assert "arrow.enable_unsafe_memory_access" in kbat.spark.SETTINGS["spark.driver.extraJavaOptions"]
 
 
-def test_jar_command_prints_the_path() -> None:
-    command = [sys.executable, "-m", "kbat.spark"]
-    done = subprocess.run([*command, "jar"], check=True, capture_output=True, text=True)  # noqa: S603 -- kbat's own
-    assert done.stdout == f"{kbat.spark.jar()}\n"
-    unknown = subprocess.run([*command, "jars"], check=False, capture_output=True, text=True)  # noqa: S603 -- likewise
-    assert unknown.returncode == 2
-    assert unknown.stderr.startswith("usage: python -m kbat.spark jar")
+def test_jar_command_prints_the_path(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["jar"]) == 0
+    assert capsys.readouterr().out == f"{kbat.spark.jar()}\n"
+    assert main(["jars"]) == 2
+    assert capsys.readouterr().err.startswith("usage: python -m kbat.spark jar")
 
 
 def test_jar_that_is_missing_is_an_error_that_says_what_to_install(
