@@ -42,7 +42,7 @@ mod tests {
 
     #[test]
     fn numbers_in_both_are_those_within_all_bounds() {
-        let interval = |start, end| Interval::new(start, end);
+        let interval = Interval::new;
         assert_eq!(interval(Some(1), None).intersect(interval(None, Some(5))), interval(Some(1), Some(5)));
         assert_eq!(interval(Some(1), Some(9)).intersect(interval(Some(3), Some(5))), interval(Some(3), Some(5)));
         assert_eq!(interval(Some(1), Some(9)).intersect(Interval::EVERYTHING), interval(Some(1), Some(9)));
