@@ -115,6 +115,12 @@ class WriteOptions:
         "writes a partition.metadata into new partitions",
         default=False,
     )
+    engine: str = option(
+        "engine",
+        values.one_of("auto", "python"),
+        "which implementation writes: so far, Python does in every session",
+        default="auto",
+    )
 
 
 def parse_write_options(given: Mapping[str, str]) -> WriteOptions:
