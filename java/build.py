@@ -40,7 +40,7 @@ KRYO = "4.0.2"
 DATE = (1980, 1, 1, 0, 0, 0)
 """The date of every entry, the first that the format can express."""
 
-WARNINGS = "+unusedImport,unusedLocal,unusedPrivate,raw,unchecked,fallthrough,finally,resource,static-method"
+WARNINGS = "+unusedImport,unusedLocal,unusedPrivate,raw,unchecked,fallthrough,finally,resource"
 
 MODULES = (
     Module(organisation="org.eclipse.jdt", name="ecj", version=ECJ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -208,7 +209,7 @@ def test_read_of_a_damaged_file_names_file_position_and_offset(spark: SparkSessi
     message = failure(read(spark, damaged))
     assert os.fspath(log) in message
     assert f"byte {second.position + 17}, base offset {first.next_offset}, field crc" in message
-    assert "CrcError" in message
+    assert "checksum mismatch" in message
     assert "option onCorrupt=skip omits the batch, onCorrupt=report adds a row that describes it" in message
     assert "checkCrc=false reads its records all the same" in message
 
@@ -277,7 +278,7 @@ def test_backfill_changes_one_word_and_a_path(spark: SparkSession, tmp_path: Pat
 @pytest.mark.parametrize(
     ("path", "options", "message"),
     [
-        ("", {"includeHeader": "true"}, "kbat: unknown option includeheader (Spark lower-cased it); did you mean"),
+        ("", {"includeheader": "true"}, "kbat: unknown option includeheader (Spark lower-cased it); did you mean"),
         ("", {"startingOffsets": "latest"}, "kbat: startingOffsets can't be latest in a batch read"),
         ("", {"topic": "orders"}, "kbat: option topic has no effect"),
         ("nowhere", {}, "kbat: nothing is at "),
@@ -291,7 +292,7 @@ def test_error_of_an_option_has_no_frames_of_kbat_before_it(
     lines = str(raised.value).splitlines()
     number = next(number for number, line in enumerate(lines) if message in line)
     assert number <= 3
-    assert lines[number].split(": ", 1)[1].startswith(message)
+    assert re.match(rf"(\w+: )?{re.escape(message)}", lines[number])
 
 
 def test_package_that_spark_imports_at_every_start_imports_nothing_heavy() -> None:

@@ -36,11 +36,15 @@ final class KbatReader implements PartitionReader<ColumnarBatch> {
     }
 
     @Override
-    public boolean next() throws IOException {
+    public boolean next() {
         int rows = 0;
         while (rows == 0 && !isDone) {
             clear(); // the memory is no longer valid, and an error leaves no batch
-            rows = task.next(nodes);
+            try {
+                rows = task.next(nodes);
+            } catch (IOException error) {
+                throw Failures.unchecked(new TaskException(error));
+            }
             isDone = rows < 0;
         }
         if (isDone) {

@@ -29,7 +29,7 @@ final class KbatReaderFactory implements PartitionReaderFactory {
         try {
             return new KbatReader(TaskHandle.open(((KbatTask) partition).bytes()), columns);
         } catch (IOException error) {
-            throw Failures.unchecked(error);
+            throw Failures.unchecked(new TaskException(error));
         }
     }
 
