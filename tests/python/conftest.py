@@ -68,8 +68,9 @@ def jvm(spark: SparkSession) -> Iterator[SparkSession]:
     thread = threads.currentThread()
     before = thread.getContextClassLoader()
     spark.sql(f"ADD JAR '{kbat.spark.jar()}'")
+    # these threads know the jar in a session that has it from the start
     for other in threads.getAllStackTraces().keySet():
-        if other.getName() == "spark-listener-group-appStatus":  # else the UI can't make the metrics
+        if other.getName().startswith(("spark-listener-group", "task-result-getter", "dispatcher-")):
             other.setContextClassLoader(thread.getContextClassLoader())
     yield spark
     # the other tests have the Python data source again

@@ -14,14 +14,16 @@ import org.apache.spark.util.TaskCompletionListener;
 /** Reads a task, one batch after the other into the same vectors. */
 final class KbatReader implements PartitionReader<ColumnarBatch> {
     private final TaskHandle task;
+    private final TaskErrors errors;
     private final NativeVector[] vectors;
     private final long[] nodes;
     private final ColumnarBatch batch;
     private boolean isDone;
 
     /** Reads an open task, which is closed at the end of Spark's task at the latest. */
-    KbatReader(TaskHandle task, StructType columns) {
+    KbatReader(TaskHandle task, StructType columns, TaskErrors errors) {
         this.task = task;
+        this.errors = errors;
         vectors = Arrays.stream(columns.fields())
                 .map(StructField::dataType)
                 .map(NativeVector::of)
@@ -43,7 +45,7 @@ final class KbatReader implements PartitionReader<ColumnarBatch> {
             try {
                 rows = task.next(nodes);
             } catch (IOException error) {
-                throw Failures.unchecked(new TaskException(error));
+                throw errors.of(error);
             }
             isDone = rows < 0;
         }

@@ -13,6 +13,7 @@ final class KbatReaderFactory implements PartitionReaderFactory {
     private static final long serialVersionUID = 1;
 
     private final StructType columns;
+    private final TaskErrors errors = TaskErrors.forDriver();
 
     KbatReaderFactory(StructType columns) {
         this.columns = columns;
@@ -27,9 +28,9 @@ final class KbatReaderFactory implements PartitionReaderFactory {
     public PartitionReader<ColumnarBatch> createColumnarReader(InputPartition partition) {
         Library.load();
         try {
-            return new KbatReader(TaskHandle.open(((KbatTask) partition).bytes()), columns);
+            return new KbatReader(TaskHandle.open(((KbatTask) partition).bytes()), columns, errors);
         } catch (IOException error) {
-            throw Failures.unchecked(new TaskException(error));
+            throw errors.of(error);
         }
     }
 

@@ -15,31 +15,9 @@ final class Metrics {
 
     private Metrics() {}
 
-    /** Returns the metrics, none if Spark's UI can't show them and would log a warning for each instead. */
+    /** Returns the metrics, none if Spark's UI can't make them. */
     static CustomMetric[] all() {
-        return Ui.CAN_SHOW ? Arrays.copyOf(ALL, COUNT, CustomMetric[].class) : new CustomMetric[0];
-    }
-
-    /** What Spark's UI can do, checked when the first read is planned. */
-    private static final class Ui {
-        private static final String THREAD = "spark-listener-group-appStatus";
-        /** The UI makes metrics with the class loader of its session, which lacks a jar that was added later. */
-        static final boolean CAN_SHOW = canShow();
-
-        private Ui() {}
-
-        private static boolean canShow() {
-            for (Thread thread : Thread.getAllStackTraces().keySet()) {
-                if (thread.getName().equals(THREAD) && thread.getContextClassLoader() != null) {
-                    try {
-                        Class.forName(Batches.class.getName(), false, thread.getContextClassLoader());
-                    } catch (ClassNotFoundException error) {
-                        return false;
-                    }
-                }
-            }
-            return true;
-        }
+        return Driver.knowsJar() ? Arrays.copyOf(ALL, COUNT, CustomMetric[].class) : new CustomMetric[0];
     }
 
     /** Returns the counts of a task under the names of the metrics. */

@@ -1,0 +1,21 @@
+package kbat.spark;
+
+import java.io.IOException;
+
+/** How tasks raise errors of files, which depends on what the driver knows. */
+enum TaskErrors {
+    /** As a {@link TaskException}. */
+    SHOWN_AS_THEY_ARE,
+    /** As the exceptions of the library, whose classes are Java's: Spark shows them as causes of an aborted job. */
+    PLAIN;
+
+    /** Returns what suits this driver. */
+    static TaskErrors forDriver() {
+        return Driver.knowsJar() ? SHOWN_AS_THEY_ARE : PLAIN;
+    }
+
+    /** Throws an error; callers write {@code throw} so that the compiler knows. */
+    RuntimeException of(IOException error) {
+        throw Failures.unchecked(this == PLAIN ? error : new TaskException(error));
+    }
+}
