@@ -7,6 +7,9 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.sql.types import StructType
+
+from kbat.spark.source import KbatDataSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,3 +67,17 @@ def message_of(call: Callable[[], object], start: str = "kbat: ") -> str:
     found = re.search(f"{start}.*?(?= SQLSTATE|$)", str(raised.value), re.MULTILINE)
     assert found is not None
     return found[0]
+
+
+def read_in_python(path: Path, *, schema: str | None = None, is_stream: bool = False, **options: object) -> None:
+    """Read with the classes of the Python data source in this process, without Spark's workers."""
+    source = KbatDataSource({"path": os.fspath(path), **{name: str(value) for name, value in options.items()}})
+    columns = source.schema() if schema is None else StructType.fromDDL(schema)
+    assert isinstance(columns, StructType)
+    if is_stream:
+        source.streamReader(columns).initialOffset()
+        return
+    reader = source.reader(columns)
+    for partition in reader.partitions():
+        for _ in reader.read(partition):
+            pass

@@ -8,12 +8,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.errors import AnalysisException
 
 import kbat
 import kbat.spark
 from growing_log import time_of
 from kbat.spark.schema import ERROR_COLUMN, VIEWS
-from spark_faces import ENGINES, both, message_of, plan_of, read, rows_of, run
+from spark_faces import ENGINES, both, message_of, plan_of, read, read_in_python, rows_of, run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -209,10 +210,12 @@ def damaged(tmp_path: Path, log_dir: Path) -> Path:
 
 def test_jvm_corruption_is_reported_with_its_position(jvm: SparkSession, damaged: Path) -> None:
     start = "checksum mismatch: "
-    messages = [message_of(partial(rows_of, jvm, damaged, engine=engine), start) for engine in ENGINES]
-    assert f"({next(damaged.glob('*.log'))}: byte " in messages[0]
-    assert "option onCorrupt=skip omits the batch" in messages[0]
-    assert messages[0] == messages[1]
+    message = message_of(partial(rows_of, jvm, damaged), start)
+    assert f"({next(damaged.glob('*.log'))}: byte " in message
+    assert "option onCorrupt=skip omits the batch" in message
+    with pytest.raises(kbat.CrcError) as raised:
+        read_in_python(damaged)
+    assert message == str(raised.value)
 
 
 def test_jvm_column_error_is_the_same(jvm: SparkSession, damaged: Path) -> None:
@@ -228,7 +231,7 @@ def test_jvm_column_error_is_the_same(jvm: SparkSession, damaged: Path) -> None:
     "given",
     [
         {"nonsense": 1},
-        {"includeheader": "true"},
+        {"includeHeader": "true"},
         {"onCorrupt": "ignore"},
         {"maxRatio": "-1"},
         {"columns": "offset,offsets"},
@@ -244,15 +247,15 @@ def test_jvm_column_error_is_the_same(jvm: SparkSession, damaged: Path) -> None:
 )
 def test_jvm_messages_are_those_of_the_python_source(jvm: SparkSession, log_dir: Path, given: dict[str, Any]) -> None:
     directory = log_dir / "codec-lz4-0"
-    messages = [message_of(partial(rows_of, jvm, directory, engine=engine, **given)) for engine in ENGINES]
-    assert messages[0] == messages[1]
+    message = message_of(partial(rows_of, jvm, directory, **given))
+    assert message == message_of(partial(read_in_python, directory, **given))
 
 
 def test_jvm_path_that_does_not_exist_is_an_analysis_error(jvm: SparkSession, tmp_path: Path) -> None:
     gone = tmp_path / "gone"
-    messages = [message_of(partial(rows_of, jvm, gone, engine=engine)) for engine in ENGINES]
-    assert messages[0] == messages[1]
-    assert f"nothing is at {gone}" in messages[0]
+    with pytest.raises(AnalysisException, match=f"^kbat: nothing is at {gone}") as raised:
+        read(jvm, gone).count()
+    assert str(raised.value) == message_of(partial(read_in_python, gone))
 
 
 def test_jvm_option_engine_with_another_value_is_an_error(jvm: SparkSession, log_dir: Path) -> None:
