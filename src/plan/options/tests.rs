@@ -69,7 +69,7 @@ const GOOD: &[(&str, &str, Check)] = &[
     ("topic", "t", |options| options.topic.as_deref() == Some("t")),
     ("partition", "3", |options| options.partition == Some(3)),
     ("maxBatchLen", "1m", |options| options.limits.batch_len == 1 << 20),
-    ("maxDecompressedLen", "1g", |options| options.limits.decompressed_len == 1 << 30),
+    ("maxDecompressedLen", "2g", |options| options.limits.decompressed_len == 2 << 30),
     ("maxRatio", "2", |options| options.limits.ratio == 2),
     ("ratioFreeLen", "3b", |options| options.limits.ratio_free_len == 3),
     ("maxRecordCount", "4", |options| options.limits.record_count == 4),
