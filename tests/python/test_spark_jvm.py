@@ -42,8 +42,8 @@ def test_jvm_headers_and_missing_values_are_the_same(jvm: SparkSession, log_dir:
 @pytest.mark.parametrize(
     "options",
     [
-        {"maxPartitionBytes": "20k"},
-        {"maxRecordsPerPartition": 7, "subscribe": "codec-lz4,codec-none"},
+        {"maxPartitionBytes": "60k", "includeControl": "true"},
+        {"maxRecordsPerPartition": 50, "subscribe": "codec-lz4"},
         {"isolationLevel": "read_committed", "subscribePattern": "txn.*"},
         {"startingOffsets": '{"codec-lz4": {"0": 17}}', "assign": '{"codec-lz4": [0]}'},
         {"columns": "offset,base_offset", "subscribe": "k0822-java0822-snappy"},

@@ -92,12 +92,9 @@ def stream(
     return finished(writer.trigger(availableNow=True).start())
 
 
-@pytest.mark.parametrize("engines", [("jvm", "python", "jvm"), ("python", "jvm", "jvm")])
-def test_jvm_stream_continues_the_checkpoint_of_the_other(
-    jvm: SparkSession, tmp_path: Path, engines: tuple[str, ...]
-) -> None:
+def test_jvm_stream_continues_the_checkpoint_of_the_other(jvm: SparkSession, tmp_path: Path) -> None:
     log, seen = GrowingLog(tmp_path / "logs" / "a-0"), list[int]()
-    for engine in engines:
+    for engine in ("jvm", "python", "jvm"):
         log.append(3, 4)
         progress = stream(jvm, tmp_path / "logs", engine, seen, tmp_path / "checkpoint")
         assert seen == list(range(log.end_offset))
