@@ -25,7 +25,7 @@ use crate::repair::report::{DroppedRange, RepairReport, RepairedSegment};
 use crate::repair::walk::{Visitor, walk};
 use crate::store::listing::refuse_log_directory;
 use crate::store::names::{LogFile, LogFileKind};
-use crate::store::{foreign_file, refuse_foreign_directory};
+use crate::store::{foreign_file, refuse_archive, refuse_foreign_directory};
 
 /// The file that lists the dropped ranges.
 pub(crate) const HOLES: &str = "holes.jsonl";
@@ -70,6 +70,7 @@ pub fn salvage(
 ) -> Result<RepairReport> {
     let (path, out): (&Location, &Path) = (&path.into(), out.as_ref());
     let limits = &options.limits;
+    refuse_archive(path)?;
     let inventory = if path.is_dir() { Inventory::read(path, limits)? } else { Inventory::default() };
     let sources = sources(path, &inventory, limits)?;
     let staged = StagedDirectory::create(path, out)?;

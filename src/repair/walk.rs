@@ -54,6 +54,7 @@ pub(crate) fn walk(path: &Location, limits: &Limits, visitor: &mut dyn Visitor) 
             }
             // the bytes from here on may be more corruption, so they are read as the next batch
             Next::End(end) if end > position => {
+                let fault = if end < source.len()? { fault } else { fault.with_hidden_batch(&source)? };
                 visitor.damage(fault, end.saturating_sub(position))?;
                 reader.resume(end);
             }

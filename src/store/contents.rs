@@ -31,6 +31,7 @@ const SIGNATURES: [(&[u8], &str); 11] = [
 /// Bytes that a tar archive has after the name and properties of its first file.
 const TAR_SIGNATURE: &[u8] = b"ustar";
 const TAR_POSITION: usize = 257;
+const TAR_ARCHIVE: &str = "a tar archive";
 
 /// Names the format of a file that is clearly not a segment, from its first bytes. Returns `None` for a file that may
 /// be one.
@@ -50,8 +51,19 @@ pub(crate) fn foreign_head(head: &[u8]) -> Option<&'static str> {
     let head = head.get(..HEAD_LEN).unwrap_or(head);
     let signature = SIGNATURES.iter().find(|(signature, _)| head.starts_with(signature));
     let is_tar = head.get(TAR_POSITION..).is_some_and(|rest| rest.starts_with(TAR_SIGNATURE));
-    let archive = signature.map(|(_, what)| *what).or(is_tar.then_some("a tar archive"));
+    let archive = signature.map(|(_, what)| *what).or(is_tar.then_some(TAR_ARCHIVE));
     archive.or_else(|| is_text(head).then_some("a text file"))
+}
+
+/// Refuses a tar archive: it may contain several partitions, whose batches are not one log.
+///
+/// # Errors
+/// [`ErrorKind::InvalidArgument`] for an archive; I/O errors.
+pub(crate) fn refuse_archive(path: &Location) -> Result<()> {
+    match foreign_file(path)? {
+        Some(TAR_ARCHIVE) => refuse_foreign_file(path),
+        _ => Ok(()),
+    }
 }
 
 /// Refuses a file that is clearly not a segment.
@@ -68,6 +80,9 @@ pub(crate) fn refuse_foreign_file(path: &Location) -> Result<()> {
 fn advice_on(what: &str) -> String {
     if what.ends_with("-compressed") || what == "an LZ4 frame" {
         return format!("the file is {what}; decompress it first");
+    }
+    if what == TAR_ARCHIVE {
+        return format!("the file is {what}; unpack it first");
     }
     format!("the file is {what}")
 }

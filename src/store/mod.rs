@@ -6,7 +6,9 @@ pub(crate) mod names;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use contents::{foreign_file, is_tiered_segment, refuse_foreign_directory, refuse_foreign_file};
+pub(crate) use contents::{
+    foreign_file, is_tiered_segment, refuse_archive, refuse_foreign_directory, refuse_foreign_file,
+};
 pub use listing::SegmentFile;
 pub use names::{
     DirectoryState, LogFile, LogFileKind, LogFileState, PartitionDirectory, SnapshotFile, TopicPartition,
