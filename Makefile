@@ -54,8 +54,12 @@ test-python: $(VENV)/.made-kbat ## test the Python package and the Spark data so
 	$(BIN)/python -m pytest
 
 .PHONY: test-long
-test-long: $(VENV)/.made-kbat ## run the tests that take minutes each
+test-long: $(VENV)/.made-kbat test-jvm ## run the tests that take minutes each
 	$(BIN)/python -m pytest -m long
+
+.PHONY: test-jvm
+test-jvm: $(VENV)/.made-kbat ## run all tests of Spark with the data source of the JVM
+	KBAT_TEST_ENGINE=jvm $(BIN)/python -m pytest tests/python/test_spark*.py
 
 .PHONY: matrix
 matrix: ## run the Python tests with other versions of Python and Spark [PAIRS="python3.13:4.2.1"]

@@ -92,12 +92,16 @@ impl Totals {
                         continue;
                     }
                     match header.exact(needs_offsets) {
-                        Some((count, offsets)) => self.add(count, offsets),
+                        Some((count, offsets)) => {
+                            self.add(count, offsets);
+                            self.stats.records = self.stats.records.saturating_add(count);
+                        }
                         None => self.add_decoded(vec![source.clone().within(header.start, header.end)], options)?,
                     }
                 }
             }
-            self.stats = self.stats.plus(&scan.stats());
+            // the rows of this scan are batches
+            self.stats = self.stats.plus(&ScanStats { records: 0, ..scan.stats() });
         }
         Ok(())
     }
