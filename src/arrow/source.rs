@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::arrow::columns::Origin;
 use crate::arrow::decoded::is_internal;
-use crate::arrow::options::ScanOptions;
+use crate::arrow::options::{OnCorrupt, ScanOptions};
 use crate::error::{Error, Result};
 use crate::format::frame::batches;
 use crate::format::header::HEADER_LEN_UP_TO_MAGIC;
@@ -157,13 +157,16 @@ impl ScanSource {
 
     pub(crate) fn open(&self, position: u64, options: &ScanOptions) -> Result<SegmentReader> {
         let limits = &options.limits;
-        Ok(match &self.place {
+        // only checksums tell which batches have bytes that cannot be decoded
+        let is_over_damage = options.check_crc && options.on_corrupt != OnCorrupt::Fail;
+        let reader = match &self.place {
             Place::File(path) if options.leave_page_cache => {
                 SegmentReader::open_with(path, limits)?.leaving_page_cache().starting_at(position)
             }
             Place::File(path) => SegmentReader::open_with(path, limits)?.starting_at(position),
             Place::Memory(bytes) => SegmentReader::from_bytes(Arc::clone(bytes), limits).starting_at(position),
-        })
+        };
+        Ok(if is_over_damage { reader.over_damage() } else { reader })
     }
 
     /// Adds the path to an error. If the error is at the start of a file of another known format, adds the name of the

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{Error as IoError, ErrorKind as IoErrorKind};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, ErrorKind, Result};
@@ -103,6 +104,21 @@ impl PositionedFile {
     pub(crate) fn limit_ahead(&self, end: u64) {
         if let Content::Stored(file) = &self.content {
             file.limit_ahead(end);
+        }
+    }
+
+    /// See [`ReadAt::read_over_damage`](crate::io::ReadAt::read_over_damage).
+    pub(crate) fn read_over_damage(&self) {
+        if let Content::Stored(file) = &self.content {
+            file.read_over_damage();
+        }
+    }
+
+    /// See [`ReadAt::damage_in`](crate::io::ReadAt::damage_in).
+    pub(crate) fn damage_in(&self, range: Range<u64>) -> Option<Error> {
+        match &self.content {
+            Content::Local(_) => None,
+            Content::Stored(file) => file.damage_in(range).map(|error| error.with_path(&self.path)),
         }
     }
 

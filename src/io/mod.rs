@@ -17,5 +17,7 @@ pub(crate) use location::StoredFile;
 #[cfg(any(test, feature = "object-store", feature = "tiered"))]
 pub(crate) use location::{Status, StatusKind, Store};
 pub use progress::Progress;
+#[cfg(feature = "tiered")]
+pub(crate) use read_at::DAMAGED_BYTE;
 pub(crate) use read_at::{ChunkCache, ReadAt, is_zero_to_the_end};
 pub(crate) use source::{ByteSource, SharedBytes};

@@ -1,6 +1,8 @@
 //! [`ReadAt`]: the trait through which kbat reads bytes at a position. [`ChunkCache`]: reads them in chunks.
 
-use crate::error::Result;
+use std::ops::Range;
+
+use crate::error::{Error, Result};
 use crate::format::frame::is_zeros;
 use crate::io::PositionedFile;
 use crate::num::{u64_of, usize_from_u64};
@@ -30,7 +32,20 @@ pub(crate) trait ReadAt {
 
     /// Sets the position after which nothing needs to be read in advance.
     fn limit_ahead(&self, _end: u64) {}
+
+    /// From now on, bytes that are stored but cannot be decoded are read as 0xff instead of an error. Their
+    /// error is kept for [`ReadAt::damage_in`].
+    fn read_over_damage(&self) {}
+
+    /// The error of the first bytes of a range that could not be decoded since [`ReadAt::read_over_damage`].
+    fn damage_in(&self, _range: Range<u64>) -> Option<Error> {
+        None
+    }
 }
+
+#[cfg(feature = "tiered")]
+/// The value of bytes that cannot be decoded: no batch, no magic and no zeros of a preallocated file.
+pub(crate) const DAMAGED_BYTE: u8 = 0xff;
 
 impl ReadAt for &[u8] {
     fn byte_len(&self) -> Result<u64> {
@@ -62,6 +77,14 @@ impl ReadAt for PositionedFile {
 
     fn limit_ahead(&self, end: u64) {
         PositionedFile::limit_ahead(self, end);
+    }
+
+    fn read_over_damage(&self) {
+        PositionedFile::read_over_damage(self);
+    }
+
+    fn damage_in(&self, range: Range<u64>) -> Option<Error> {
+        PositionedFile::damage_in(self, range)
     }
 }
 

@@ -1,5 +1,6 @@
 //! [`ByteSource`]: a file or a buffer, for readers that work with either.
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -67,6 +68,19 @@ impl ReadAt for ByteSource {
     fn limit_ahead(&self, end: u64) {
         if let Self::File(file) = self {
             file.limit_ahead(end);
+        }
+    }
+
+    fn read_over_damage(&self) {
+        if let Self::File(file) = self {
+            file.read_over_damage();
+        }
+    }
+
+    fn damage_in(&self, range: Range<u64>) -> Option<Error> {
+        match self {
+            Self::File(file) => file.damage_in(range),
+            Self::Memory(_) => None,
         }
     }
 }

@@ -171,6 +171,14 @@ impl SegmentReader {
         self
     }
 
+    /// Reads bytes that are stored but cannot be decoded, such as a damaged chunk of tiered storage, as corrupt ones. The
+    /// source keeps their errors.
+    #[must_use]
+    pub(crate) fn over_damage(self) -> Self {
+        self.source.read_over_damage();
+        self
+    }
+
     /// Returns no batch that starts at or after this position. A batch that starts before is returned completely.
     pub fn stop_at(&mut self, position: u64) {
         self.stop = position;

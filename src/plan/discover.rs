@@ -186,7 +186,8 @@ pub fn discover(locations: &[Location], selection: &Selection) -> Result<Discove
         for path in expand(location)? {
             let Listing { segments: found, partitions: named, without_segments } =
                 list_location(&path, &|partition| selection.includes(partition))?;
-            for directory in found.iter().map(|segment| segment.path.directory()).collect::<BTreeSet<_>>() {
+            let directories = found.iter().map(|segment| segment.path.directory()).chain(without_segments.clone());
+            for directory in directories.collect::<BTreeSet<_>>() {
                 discovery.warnings.extend(directory.warnings()?);
             }
             let is_filtered = !named.is_empty() && !named.iter().any(|partition| selection.includes(partition));

@@ -31,6 +31,13 @@ impl Fault {
         Self::new(position, error.kind().name(), error.kind().to_string())
     }
 
+    /// Names the damage of the storage that made these bytes unreadable, if any did.
+    pub(crate) fn or_of_storage(self, sources: &[&dyn ReadAt], length: u64) -> Self {
+        let range = self.position..self.position.saturating_add(length);
+        let error = sources.iter().find_map(|source| source.damage_in(range.clone()));
+        error.map_or(self, |error| Self::of_error(&error, range.start))
+    }
+
     /// Converts a framing error.
     ///
     /// # Errors

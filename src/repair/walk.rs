@@ -27,8 +27,9 @@ pub(crate) trait Visitor {
 /// checksum; errors of the visitor.
 pub(crate) fn walk(path: &Location, limits: &Limits, visitor: &mut dyn Visitor) -> Result<()> {
     let source = path.open()?;
+    source.read_over_damage();
     let mut resync = Resync::new(limits);
-    let mut reader = SegmentReader::open_with(path, limits)?;
+    let mut reader = SegmentReader::open_with(path, limits)?.over_damage();
     loop {
         let fault = match reader.next_batch() {
             Some(Ok(batch)) => match batch.verify_crc() {
@@ -49,13 +50,15 @@ pub(crate) fn walk(path: &Location, limits: &Limits, visitor: &mut dyn Visitor) 
         let position = fault.position;
         match resync.find(&source, position, visitor.next_offset())? {
             Next::Batch(next) => {
-                visitor.damage(fault, next.saturating_sub(position))?;
+                let length = next.saturating_sub(position);
+                visitor.damage(fault.or_of_storage(&[reader.source(), &source], length), length)?;
                 reader.resume(next);
             }
             // the bytes from here on may be more corruption, so they are read as the next batch
             Next::End(end) if end > position => {
                 let fault = if end < source.len()? { fault } else { fault.with_hidden_batch(&source)? };
-                visitor.damage(fault, end.saturating_sub(position))?;
+                let length = end.saturating_sub(position);
+                visitor.damage(fault.or_of_storage(&[reader.source(), &source], length), length)?;
                 reader.resume(end);
             }
             Next::End(end) => {

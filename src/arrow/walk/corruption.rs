@@ -4,6 +4,7 @@ use super::current::Current;
 use crate::arrow::fault::Fault;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::header::BatchHeader;
+use crate::io::ReadAt;
 use crate::log::resync::Next;
 use crate::log::tail::SegmentTail;
 use crate::store::listing::next_segment_base;
@@ -150,6 +151,8 @@ impl Current {
     }
 
     pub(super) fn fault(&self, position: u64, length: u64, offsets: (Option<i64>, Option<i64>), error: Error) -> Fault {
+        let damaged = position..position.saturating_add(length);
+        let error = self.reader.source().damage_in(damaged).unwrap_or(error);
         let (kind, origin) = (error.kind().name(), self.source.origin.clone());
         let message = self.source.locate(error).to_string();
         Fault { kind, message, origin, position, length, offsets, is_cut: false }

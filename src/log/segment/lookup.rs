@@ -265,8 +265,8 @@ impl Segment {
     fn walk_timestamps(&self) -> Result<Times> {
         let none = TimeEntry { timestamp: NO_TIMESTAMP, offset: self.base_offset() };
         let mut reader = self.headers()?;
-        let indexed = match self.time_index()? {
-            Some(index) if index.is_rising()? => index.last_entry()?,
+        let indexed = match usable(self.time_index())? {
+            Ok(index) if index.is_rising()? => index.last_entry()?,
             _ => none,
         };
         let mut times = Times { largest: none, is_v2: true, bytes_left: 0, last: None };
@@ -296,7 +296,10 @@ impl Segment {
 
     /// Returns the start position of a search for an offset.
     pub(super) fn start_at(&self, reader: &mut HeaderReader, offset: i64) -> Result<Start> {
-        let Some(index) = self.offset_index()? else { return Ok(Start { position: 0, index: IndexUse::Missing }) };
+        let index = match usable(self.offset_index())? {
+            Ok(index) => index,
+            Err(index) => return Ok(Start { position: 0, index }),
+        };
         if !index.is_rising()? {
             return Ok(Start { position: 0, index: IndexUse::Broken });
         }
@@ -331,7 +334,10 @@ impl Segment {
         timestamp: i64,
         starting_offset: i64,
     ) -> Result<Start> {
-        let Some(index) = self.time_index()? else { return Ok(Start { position: 0, index: IndexUse::Missing }) };
+        let index = match usable(self.time_index())? {
+            Ok(index) => index,
+            Err(index) => return Ok(Start { position: 0, index }),
+        };
         let entry = index.lookup(timestamp)?;
         let sound = index.is_rising()? && (entry.timestamp == NO_TIMESTAMP || self.is_at(reader, entry)?);
         let (from, time_use) =
@@ -377,6 +383,18 @@ impl Segment {
             }
         }
         Ok(None)
+    }
+}
+
+/// An index that lookups can use, or why they cannot: an index whose stored bytes are damaged is broken.
+///
+/// # Errors
+/// I/O errors.
+pub(super) fn usable<T>(opened: Result<Option<T>>) -> Result<std::result::Result<T, IndexUse>> {
+    match opened {
+        Ok(index) => Ok(index.ok_or(IndexUse::Missing)),
+        Err(error) if error.is_of_reading() => Err(error),
+        Err(_) => Ok(Err(IndexUse::Broken)),
     }
 }
 

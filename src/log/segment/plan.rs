@@ -8,6 +8,7 @@ use crate::limits::Limits;
 use crate::log::headers::HeaderReader;
 use crate::log::index::OffsetIndex;
 use crate::log::segment::Segment;
+use crate::log::segment::lookup::usable;
 use crate::store::names::LogFileState;
 
 #[cfg_attr(not(feature = "arrow"), expect(dead_code, reason = "only scans start in the middle of a segment"))]
@@ -35,7 +36,7 @@ impl Segment {
     /// # Errors
     /// I/O errors.
     pub(crate) fn floor_position(&self, position: u64) -> Result<u64> {
-        let Some(index) = self.offset_index()? else { return Ok(0) };
+        let Ok(index) = usable(self.offset_index())? else { return Ok(0) };
         let mut reader = self.headers()?;
         self.floor_in(&index, &mut reader, position)
     }

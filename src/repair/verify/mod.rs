@@ -60,7 +60,7 @@ pub(crate) fn verify_selected(
         directory::check_directory(path, wanted, limits, progress, &mut report)?;
     }
     progress.finish()?;
-    if report.segment_count == 0 && path.is_dir() {
+    if report.segment_count == 0 && path.is_dir() && !path.is_layout() {
         refuse_foreign_directory(path)?;
     }
     Ok(report)
@@ -86,10 +86,14 @@ fn verify_file(path: &Location, limits: &Limits, progress: &mut Progress<'_>, re
 
 /// Whether a directory is a partition directory rather than a log directory.
 fn is_partition(path: &Location) -> Result<bool> {
+    let is_named_so = parse_partition_directory(path.absolute().name()).is_some();
+    if is_named_so && path.is_layout() {
+        return Ok(true);
+    }
     if files_of(path)?.iter().any(|file| LogFile::parse(&name_of(file)).is_some()) {
         return Ok(true);
     }
-    Ok(parse_partition_directory(path.absolute().name()).is_some() && directory::directories(path)?.is_empty())
+    Ok(is_named_so && directory::directories(path)?.is_empty())
 }
 
 /// Total size in bytes of the `.log` files to read.

@@ -27,7 +27,17 @@ pub(crate) fn check_partition(
     progress: &mut Progress<'_>,
     report: &mut Report,
 ) -> Result<Option<(i64, i64)>> {
-    let inventory = Inventory::live(directory)?;
+    let inventory = match Inventory::live(directory) {
+        // what describes the segments of tiered storage is corrupt
+        Err(error) if directory.is_layout() && !error.is_of_reading() => {
+            report.about(Severity::Error, "unreadable", directory, error.to_string());
+            return Ok(None);
+        }
+        inventory => inventory?,
+    };
+    for omission in directory.warnings()? {
+        report.about(Severity::Warning, "omitted_segment", directory, omission);
+    }
     check_names(&inventory, report);
     let logs: Vec<(i64, Location)> =
         inventory.of_kind(LogFileKind::Log).map(|(base, path)| (base, path.clone())).collect();

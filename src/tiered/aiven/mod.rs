@@ -40,4 +40,5 @@ pub use indexes::{IndexExtents, Indexes};
 pub use key::{Key, ObjectKind};
 pub use keys::EncryptionKeys;
 pub use manifest::{Encryption, Manifest, SegmentMetadata};
+pub(crate) use segment::DamagedChunks;
 pub use segment::Segment;

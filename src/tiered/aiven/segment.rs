@@ -1,5 +1,6 @@
 //! [`Segment`]: the original bytes of a segment, by position, from the chunks of its `.log` object.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -14,12 +15,15 @@ use super::keys::EncryptionKeys;
 use super::manifest::{self, Manifest};
 use crate::compression::{Compression, StreamFault, decompress_bounded};
 use crate::error::{Error, ErrorKind, Result};
-use crate::io::{Location, ReadAt};
+use crate::io::{DAMAGED_BYTE, Location, ReadAt};
 use crate::limits::Limits;
 use crate::num::{u64_of, usize_from_u64};
 
 /// Most bytes of the object to read at once, unless a single chunk has more.
 const MAX_READ_LEN: u64 = 16 << 20;
+
+/// Numbers of the chunks that cannot be decoded.
+pub(crate) type DamagedChunks = BTreeSet<u32>;
 
 /// A segment. Reads by position fetch only the chunks that contain the requested bytes, in as few reads of the object
 /// as possible, and keep the chunks that were decoded last.
@@ -113,6 +117,49 @@ impl Segment {
             self.read_chunks(out, position)?;
         }
         Ok(out.len())
+    }
+
+    /// Like [`Segment::read_at`], but reads chunks that cannot be decoded as [`DAMAGED_BYTE`] and adds them to `damaged`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Limit`] and I/O errors, which say nothing about the stored bytes.
+    pub(crate) fn read_over_damage(&self, out: &mut [u8], position: u64, damaged: &mut DamagedChunks) -> Result<usize> {
+        let wanted = self.original_len().saturating_sub(position).min(u64_of(out.len()));
+        let end = position.saturating_add(wanted);
+        if self.first_damaged(&(position..end), damaged).is_none() {
+            match self.read_at(out, position) {
+                Err(error) if !error.is_of_reading() => {}
+                read => return read,
+            }
+        }
+        let mut at = position;
+        while let Some(chunk) = self.manifest.chunks.chunk_at(at).filter(|_| at < end) {
+            let chunk_end = chunk.original.end.min(end);
+            let range = usize_from_u64(at.saturating_sub(position))..usize_from_u64(chunk_end.saturating_sub(position));
+            let part = out.get_mut(range).unwrap_or_default();
+            let is_damaged = damaged.contains(&chunk.number)
+                || match self.read_at(part, at) {
+                    Ok(_) => false,
+                    Err(error) if error.is_of_reading() => return Err(error),
+                    Err(_) => damaged.insert(chunk.number),
+                };
+            if is_damaged {
+                part.fill(DAMAGED_BYTE);
+            }
+            at = chunk_end;
+        }
+        Ok(usize_from_u64(at.saturating_sub(position)))
+    }
+
+    fn first_damaged(&self, original: &Range<u64>, damaged: &DamagedChunks) -> Option<Chunk> {
+        let mut chunks = damaged.iter().filter_map(|number| self.manifest.chunks.chunk(*number));
+        chunks.find(|chunk| chunk.original.start < original.end && original.start < chunk.original.end)
+    }
+
+    /// The error of the first damaged chunk in a range of original bytes.
+    pub(crate) fn damage_in(&self, original: &Range<u64>, damaged: &DamagedChunks) -> Option<Error> {
+        let chunk = self.first_damaged(original, damaged)?;
+        self.read_at(&mut vec![0; usize_from_u64(chunk.original_len())], chunk.original.start).err()
     }
 
     /// Returns the bytes of the `.log` object that a read of original bytes fetches if no chunk is cached. For readers

@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Location, ReadAt, Status, StatusKind, StoredFile};
 use crate::limits::Limits;
 use crate::num::{u64_of, usize_from_u64};
-use crate::tiered::aiven::{EncryptionKeys, Indexes, Manifest, Segment};
+use crate::tiered::aiven::{DamagedChunks, EncryptionKeys, Indexes, Manifest, Segment};
 
 /// Largest size of an `.indexes` object in bytes: more than the indexes of the largest segment.
 const MAX_INDEXES_LEN: usize = 1 << 28;
@@ -43,7 +43,7 @@ impl File {
         Ok(match self {
             Self::Renamed(location) => Box::new(location.open()?),
             Self::Content(bytes) => Box::new(Bytes(Arc::clone(bytes))),
-            Self::Log(segment) => Box::new(Opened(segment.open()?)),
+            Self::Log(segment) => Box::new(Opened::new(segment.open()?)),
             Self::Index(segment, part) => Box::new(Bytes(Arc::new(part(segment.indexes()?).to_vec()))),
             Self::Part(file, range) => Box::new(Part { file: file.open()?, range: range.clone() }),
         })
@@ -119,19 +119,45 @@ impl ReadAt for Bytes {
 
 /// An open segment.
 #[derive(Debug)]
-struct Opened(Arc<Segment>);
+struct Opened {
+    segment: Arc<Segment>,
+    /// The damaged chunks that were read over; `None` if damage is an error.
+    damaged: Mutex<Option<DamagedChunks>>,
+}
+
+impl Opened {
+    fn new(segment: Arc<Segment>) -> Self {
+        Self { segment, damaged: Mutex::default() }
+    }
+}
 
 impl ReadAt for Opened {
     fn byte_len(&self) -> Result<u64> {
-        self.0.byte_len()
+        self.segment.byte_len()
     }
 
     fn limit_ahead(&self, end: u64) {
-        self.0.limit_ahead(end);
+        self.segment.limit_ahead(end);
     }
 
     fn read_bytes_at(&self, out: &mut [u8], position: u64) -> Result<usize> {
-        self.0.read_bytes_at(out, position)
+        let mut damaged = self.damaged.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut *damaged {
+            Some(damaged) => self.segment.read_over_damage(out, position, damaged),
+            None => {
+                drop(damaged);
+                self.segment.read_bytes_at(out, position)
+            }
+        }
+    }
+
+    fn read_over_damage(&self) {
+        self.damaged.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default();
+    }
+
+    fn damage_in(&self, range: Range<u64>) -> Option<Error> {
+        let damaged = self.damaged.lock().unwrap_or_else(PoisonError::into_inner);
+        damaged.as_ref().and_then(|damaged| self.segment.damage_in(&range, damaged))
     }
 }
 
@@ -150,5 +176,14 @@ impl ReadAt for Part {
     fn read_bytes_at(&self, out: &mut [u8], position: u64) -> Result<usize> {
         let room = usize_from_u64(self.byte_len()?.saturating_sub(position)).min(out.len());
         self.file.read_bytes_at(out.get_mut(..room).unwrap_or_default(), self.range.start.saturating_add(position))
+    }
+
+    fn read_over_damage(&self) {
+        self.file.read_over_damage();
+    }
+
+    fn damage_in(&self, range: Range<u64>) -> Option<Error> {
+        let start = self.range.start;
+        self.file.damage_in(range.start.saturating_add(start)..range.end.saturating_add(start))
     }
 }
