@@ -25,7 +25,8 @@
 //! | any other corruption | an error with file and position; nothing is written |
 //!
 //! `sources` finds the partitions, `plan` describes a restore without reading everything, `partition` writes one
-//! partition, `cut` finds its end, `target` has the ids and checkpoints of the new broker, `offsets` has the committed offsets.
+//! partition, `cut` finds its end, `target` has the ids and checkpoints of the new broker, and `offsets` the committed
+//! offsets.
 
 mod cut;
 mod offsets;
@@ -63,8 +64,8 @@ use target::Target;
 /// # Errors
 /// - [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) if `out` is not empty or inside the source, if
 ///   there is no partition, if a partition is in several directories, and for wrong options.
-/// - Corruption in a segment, with file and position. [`salvage`](crate::repair::salvage) keeps the intact batches of one
-///   partition.
+/// - Corruption in a segment, with file and position. [`salvage`](crate::repair::salvage) keeps the intact batches of
+///   one partition.
 /// - I/O errors.
 pub fn restore(
     source: impl Into<Location>,
