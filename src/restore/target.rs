@@ -17,7 +17,7 @@ const LOG_STARTS: &str = "log-start-offset-checkpoint";
 /// The checkpoint of the offsets up to which logs are on disk: a broker does not recover the batches before them.
 const RECOVERY_POINTS: &str = "recovery-point-offset-checkpoint";
 
-/// What is known of the new broker.
+/// The topic ids and checkpoints of the new broker.
 #[derive(Debug, Default)]
 pub(super) struct Target {
     topic_ids: BTreeMap<String, Uuid>,

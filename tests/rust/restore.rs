@@ -1,4 +1,4 @@
-//! Restores from Rust: the same bytes and offsets, cuts inside batches, gaps, overlaps, transactions, checkpoints.
+//! Restores from Rust: the same bytes and offsets, ends inside batches, gaps, overlaps, transactions, checkpoints.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -126,7 +126,7 @@ fn restore_dry_run_describes_the_same_partitions_and_writes_nothing() {
 }
 
 #[test]
-fn restore_until_an_offset_cuts_inside_batches_of_every_format() {
+fn restore_until_an_offset_splits_batches_of_every_format() {
     let folder = Folder::new("restore-cut");
     let codecs = [Compression::None, Compression::Gzip, Compression::Lz4, Compression::Zstd];
     for (magic, codec) in (0..=2).flat_map(|magic| codecs.map(|codec| (magic, codec))) {
@@ -158,7 +158,7 @@ fn restore_until_an_offset_cuts_inside_batches_of_every_format() {
 }
 
 #[test]
-fn restore_cut_batch_keeps_its_producer_and_sequence() {
+fn restore_split_batch_keeps_its_producer_and_sequence() {
     let folder = Folder::new("restore-cut-producer");
     let bytes = filled(BatchBuilder::new().producer(7, 2, 40).partition_leader_epoch(5), 10, 5);
     let (source, out) = (partition(&folder, "t-0", &[(10, &bytes)]), folder.path().join("out"));
