@@ -70,6 +70,7 @@
 //! - [`log`]: segments, partitions, log directories, their indexes and checkpoints, and a writer.
 //! - [`repair`]: verify, recover, salvage.
 //! - [`rewrite`]: compact, filter, recompress.
+//! - [`restore`](mod@restore): backups and tiered storage to the log directory of a new broker.
 //! - [`format`](mod@format): in-place edits, sizes, [conversion](mod@format::convert),
 //!   [validation](mod@format::validate), [retention](mod@format::retain).
 //! - [`plan`]: selects the segments to read.
@@ -119,6 +120,7 @@ mod plural;
 #[cfg(feature = "python")]
 mod python;
 pub mod repair;
+pub mod restore;
 pub mod rewrite;
 pub mod store;
 #[cfg(feature = "text")]

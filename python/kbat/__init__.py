@@ -82,6 +82,7 @@ from kbat._core.repair import (
     salvage,
     verify,
 )
+from kbat._core.restore import OpenTransaction, RestoredPartition, RestoredSegment, RestoreReport, restore
 from kbat._core.rewrite import (
     CompactReport,
     FilterReport,
@@ -134,6 +135,7 @@ __all__ = [
     "MetaProperties",
     "OffsetIndex",
     "OffsetPlace",
+    "OpenTransaction",
     "ParquetFile",
     "PartitionLog",
     "PartitionOffset",
@@ -145,6 +147,9 @@ __all__ = [
     "RepairReport",
     "RepairedSegment",
     "Report",
+    "RestoreReport",
+    "RestoredPartition",
+    "RestoredSegment",
     "RewriteCounts",
     "RewriteReport",
     "Scan",
@@ -176,6 +181,7 @@ __all__ = [
     "rebuild_indexes",
     "recover",
     "register_duckdb",
+    "restore",
     "retain_records",
     "rewrite",
     "salvage",

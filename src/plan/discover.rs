@@ -99,6 +99,16 @@ impl Selection {
         self.topics.as_ref().is_none_or(|patterns| patterns.iter().any(|pattern| pattern.matches(topic)))
     }
 
+    /// Whether topics are selected by name or pattern.
+    pub(crate) fn names_topics(&self) -> bool {
+        self.topics.is_some()
+    }
+
+    /// Selects everything, and treats replicas in the same way.
+    pub(crate) fn of_same_replicas(&self) -> Self {
+        Self::default().replicas(self.replicas)
+    }
+
     /// Whether neither topics nor partitions are selected.
     #[must_use]
     pub fn is_everything(&self) -> bool {

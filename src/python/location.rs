@@ -55,6 +55,14 @@ impl Stores {
         py.detach(|| location.with_layout(&self.keys)).or_raise(py)
     }
 
+    /// The location of a path in the file system, or of a URL with the same options, as it is: without its layout.
+    pub(crate) fn locate_beside(&self, py: Python<'_>, path: PathBuf) -> PyResult<Location> {
+        match path.to_str().filter(|text| text.contains("://")) {
+            Some(url) => Location::parse(url, &self.options).or_raise(py),
+            None => Ok(Location::local(path)),
+        }
+    }
+
     /// Like [`Stores::locate`]. Warns of segments of tiered storage that are omitted.
     pub(crate) fn locate_all(&self, py: Python<'_>, path: PathBuf) -> PyResult<Location> {
         let location = self.locate(py, path)?;

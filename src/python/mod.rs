@@ -40,6 +40,7 @@ mod read_options;
 mod record;
 mod record_iterator;
 mod repair;
+mod restore;
 mod rewrite;
 mod scan;
 mod scan_class;
@@ -80,6 +81,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     scan::register(module)?;
     log::register(module)?;
     repair::register(module)?;
+    restore::register(module)?;
     rewrite::register(module)?;
     parquet::register(module)?;
     plan::register(module)?;

@@ -268,7 +268,7 @@ impl PyLogWriter {
     }
 }
 
-fn uuid(text: &str) -> PyResult<Uuid> {
+pub(crate) fn uuid(text: &str) -> PyResult<Uuid> {
     let message = || format!("topic_id {text:?} is not 22 characters of base64url");
     Uuid::parse(text).ok_or_else(|| PyValueError::new_err(message()))
 }

@@ -11,7 +11,7 @@
 //! `LogSegment.recover` and `UnifiedLog.rebuildProducerState` of Kafka.
 
 mod fault;
-mod output;
+pub(crate) mod output;
 mod rebuild;
 mod recover;
 mod report;

@@ -19,7 +19,7 @@ mod filter;
 mod latest;
 mod output;
 mod recode;
-mod source;
+pub(crate) mod source;
 mod spill;
 mod survey;
 mod transactions;

@@ -13,21 +13,21 @@ use crate::store::listing::{list_location, refuse_log_directory};
 
 /// The directory of the partition to rewrite.
 #[derive(Debug)]
-pub(super) struct Source {
-    pub(super) directory: Location,
+pub(crate) struct Source {
+    pub(crate) directory: Location,
     /// Segments, ordered by base offset.
-    pub(super) segments: Vec<SourceSegment>,
-    pub(super) limits: Limits,
+    pub(crate) segments: Vec<SourceSegment>,
+    pub(crate) limits: Limits,
     check_crc: bool,
 }
 
 /// A segment of the source.
 #[derive(Debug)]
-pub(super) struct SourceSegment {
-    pub(super) path: Location,
-    pub(super) base_offset: i64,
-    pub(super) size: u64,
-    pub(super) modified: SystemTime,
+pub(crate) struct SourceSegment {
+    pub(crate) path: Location,
+    pub(crate) base_offset: i64,
+    pub(crate) size: u64,
+    pub(crate) modified: SystemTime,
 }
 
 impl Source {
@@ -36,7 +36,7 @@ impl Source {
     /// # Errors
     /// If the directory can't be read; [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) if it has no
     /// segments.
-    pub(super) fn open(directory: &Location, limits: &Limits, check_crc: bool) -> Result<Self> {
+    pub(crate) fn open(directory: &Location, limits: &Limits, check_crc: bool) -> Result<Self> {
         refuse_log_directory(directory)?;
         let mut segments = Vec::new();
         for found in list_location(directory, &|_| true)?.segments {
@@ -53,17 +53,17 @@ impl Source {
         Ok(Self { directory: directory.clone(), segments, limits: limits.clone(), check_crc })
     }
 
-    pub(super) fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.segments.iter().fold(0, |sum, segment| sum.saturating_add(segment.size))
     }
 
     /// The base offset of the next segment, or the end offset of the log for the last one.
-    pub(super) fn next_base(&self, index: usize, end_offset: i64) -> i64 {
+    pub(crate) fn next_base(&self, index: usize, end_offset: i64) -> i64 {
         self.segments.get(index.saturating_add(1)).map_or(end_offset, |next| next.base_offset)
     }
 
     /// The base offset of the segment for an offset, as in Kafka: the last base offset that is not above it.
-    pub(super) fn floor_base(&self, offset: i64) -> Option<i64> {
+    pub(crate) fn floor_base(&self, offset: i64) -> Option<i64> {
         self.segments.iter().rev().map(|segment| segment.base_offset).find(|&base| base <= offset)
     }
 
@@ -73,7 +73,7 @@ impl Source {
     /// # Errors
     /// If reading fails or the visitor returns an error; [`ErrorKind::CutBatch`] if batches follow one that extends
     /// past the end of the file.
-    pub(super) fn each_batch(
+    pub(crate) fn each_batch(
         &self,
         segment: &SourceSegment,
         progress: &mut Progress<'_>,

@@ -36,6 +36,13 @@ pub struct TopicPartition {
     pub partition: i32,
 }
 
+impl TopicPartition {
+    /// The name of the partition's directory.
+    pub(crate) fn directory_name(&self) -> String {
+        format!("{}-{}", self.topic, self.partition)
+    }
+}
+
 /// Parses the name of a partition directory. Returns `None` for any other name, and for directories that are not live,
 /// such as those marked for deletion.
 ///

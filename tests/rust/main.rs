@@ -50,6 +50,7 @@ mod raw;
 mod reader;
 mod rebuild;
 mod recovery;
+mod restore;
 mod retain;
 mod rewrite;
 mod roundtrip;

@@ -11,7 +11,7 @@ use crate::data::{Owned, all_records, data_dir, from_base64, json_lines};
 use crate::folder::Folder;
 
 /// A partition with one segment per buffer, each with its base offset.
-fn partition(folder: &Folder, name: &str, segments: &[(i64, &[u8])]) -> PathBuf {
+pub(crate) fn partition(folder: &Folder, name: &str, segments: &[(i64, &[u8])]) -> PathBuf {
     let directory = folder.path().join(name);
     fs::create_dir_all(&directory).unwrap();
     for (base, bytes) in segments {
@@ -39,7 +39,7 @@ fn offsets_of(directory: &Path) -> Vec<i64> {
     records_of(directory).iter().map(|record| record.offset).collect()
 }
 
-fn names_in(directory: &Path) -> Vec<String> {
+pub(crate) fn names_in(directory: &Path) -> Vec<String> {
     let mut names: Vec<_> =
         fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();

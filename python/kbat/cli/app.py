@@ -44,6 +44,7 @@ COMMANDS = {
     "recover": Command("repair:recover", CHECK),
     "salvage": Command("repair:salvage", CHECK),
     "rebuild-indexes": Command("repair:rebuild_indexes", CHECK),
+    "restore": Command("restoring:restore", WRITE),
     "compact": Command("rewriting:compact", WRITE),
     "rewrite": Command("rewriting:rewrite", WRITE),
     "convert": Command("convert:convert", WRITE),

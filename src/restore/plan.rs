@@ -1,0 +1,122 @@
+//! [`plan`]: describes the restore of a partition from names, indexes and a few batches of each segment.
+
+use crate::error::Result;
+use crate::io::Progress;
+use crate::log::{PartitionLog, Segment};
+use crate::restore::cut::Bounds;
+use crate::restore::partition::known_time;
+use crate::restore::sources::PartitionSource;
+use crate::restore::{RestoreCut, RestoreOptions, RestoredPartition, RestoredSegment};
+
+/// Describes the restore of a partition. Checksums are not verified, and open transactions are not determined.
+///
+/// # Errors
+/// Corruption that is found on the way; I/O errors.
+pub(super) fn plan(
+    one: &PartitionSource,
+    options: &RestoreOptions,
+    progress: &mut Progress<'_>,
+) -> Result<RestoredPartition> {
+    let log = PartitionLog::open_with(&one.directory, &options.limits)?;
+    let bounds = Bounds::of(options, &one.partition, log.start_offset());
+    let mut report = RestoredPartition::new(one.partition.clone(), one.directory.to_path_buf(), log.start_offset());
+    report.warnings = one.directory.warnings()?;
+    report.source_topic_id = log.metadata()?.map(|metadata| metadata.topic_id);
+    let mut end_offset: Option<i64> = None;
+    for segment in log.segments() {
+        progress.advance(0)?;
+        if let Some(cut) = bounds.excludes(segment.base_offset()) {
+            report.cut = Some(cut).filter(|_| segment.size() > 0);
+            break;
+        }
+        let own_end = segment.end_offset()?;
+        if let Some(end) = end_offset {
+            report.add_gap(end, segment.base_offset());
+            report.add_overlap(segment.base_offset(), own_end, end);
+            if own_end <= end && segment.size() > 0 {
+                continue;
+            }
+        }
+        report.cut = cut_in(segment, own_end, &bounds)?;
+        add(&mut report, segment, own_end)?;
+        if let (Some(end), Some(planned)) = (end_offset, report.segments.last_mut()) {
+            planned.base_offset = planned.base_offset.max(end);
+        }
+        end_offset = report.segments.last().map(|planned| planned.end_offset);
+        if report.cut.is_some() {
+            break;
+        }
+    }
+    report.end_offset = end_offset.unwrap_or(report.start_offset).max(report.start_offset);
+    report.leader_epoch = options.leader_epoch.or(latest_epoch(&log, report.end_offset)?);
+    Ok(report)
+}
+
+/// Finds the end of the log in a segment.
+fn cut_in(segment: &Segment, own_end: i64, bounds: &Bounds) -> Result<Option<RestoreCut>> {
+    let by_offset = bounds.offset.filter(|offset| *offset < own_end);
+    let by_offset = by_offset.map(|offset| RestoreCut { offset, timestamp: None });
+    let Some(timestamp) = bounds.timestamp else { return Ok(by_offset) };
+    if segment.is_older(timestamp)? {
+        return Ok(by_offset);
+    }
+    let found = segment.find_timestamp(timestamp, Some(bounds.start_offset()))?;
+    let by_time = found.map(|place| RestoreCut { offset: place.offset, timestamp: Some(place.timestamp) });
+    // of equal offsets, the option with the offset counts
+    Ok(by_offset.into_iter().chain(by_time).min_by_key(|cut| cut.offset))
+}
+
+/// Adds a segment to the plan.
+fn add(report: &mut RestoredPartition, segment: &Segment, own_end: i64) -> Result<()> {
+    let (mut bytes, mut end_offset) = (segment.size(), own_end);
+    if report.segments.is_empty() {
+        let first = segment.headers()?.next_header().transpose()?;
+        let time = first.filter(|header| header.delete_horizon_ms().is_none()).map(|header| header.base_timestamp());
+        report.first_timestamp = time.and_then(known_time);
+    }
+    if let Some(cut) = report.cut {
+        (bytes, end_offset) = head_of(report, segment, cut.offset)?;
+        if end_offset == segment.base_offset() && !report.segments.is_empty() {
+            return Ok(());
+        }
+    } else {
+        report.max_timestamp = report.max_timestamp.max(known_time(segment.largest_timestamp()?.timestamp));
+    }
+    report.segments.push(RestoredSegment {
+        base_offset: segment.base_offset(),
+        end_offset,
+        path: segment.path().to_path_buf(),
+        source_bytes: segment.size(),
+        bytes,
+    });
+    Ok(())
+}
+
+/// Walks the headers of a segment up to the end of the log. Returns the bytes of complete batches before it, and the
+/// offset after them, or the end of the log if that is inside a batch.
+fn head_of(report: &mut RestoredPartition, segment: &Segment, end: i64) -> Result<(u64, i64)> {
+    let mut headers = segment.headers()?;
+    let (mut bytes, mut end_offset) = (0, segment.base_offset());
+    while let Some(header) = headers.next_header() {
+        let header = header?;
+        if header.last_offset() >= end {
+            let is_inside = header.base_offset().is_none_or(|first| first < end);
+            return Ok((bytes, if is_inside { end } else { end_offset }));
+        }
+        report.max_timestamp = report.max_timestamp.max(known_time(header.max_timestamp()));
+        (bytes, end_offset) = (headers.position(), header.next_offset());
+    }
+    Ok((bytes, end_offset))
+}
+
+/// The latest leader epoch before an offset, in the source's checkpoint.
+fn latest_epoch(log: &PartitionLog, end_offset: i64) -> Result<Option<i32>> {
+    match log.leader_epochs() {
+        Ok(mut epochs) => {
+            epochs.truncate_from_end(end_offset);
+            Ok(epochs.latest().map(|latest| latest.epoch))
+        }
+        Err(error) if error.is_of_reading() => Err(error),
+        Err(_) => Ok(None), // the restore reports it, and computes the epochs
+    }
+}

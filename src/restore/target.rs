@@ -1,0 +1,124 @@
+//! [`Target`]: the topic ids and checkpoints of the broker that will get the partitions.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use crate::error::Result;
+use crate::io::Location;
+use crate::log::Uuid;
+use crate::log::checkpoint::{OffsetCheckpoint, PartitionMetadata, PartitionOffset};
+use crate::log::running_broker::refuse_running_broker;
+use crate::restore::{RestoreOptions, RestoreReport, RestoredPartition};
+use crate::store::listing::partition_directories;
+use crate::store::names::PARTITION_METADATA;
+
+/// The checkpoint of log start offsets. A broker uses it for logs with remote storage.
+const LOG_STARTS: &str = "log-start-offset-checkpoint";
+/// The checkpoint of the offsets up to which logs are on disk: a broker does not recover the batches before them.
+const RECOVERY_POINTS: &str = "recovery-point-offset-checkpoint";
+
+/// The topic ids and checkpoints of the new broker.
+#[derive(Debug, Default)]
+pub(super) struct Target {
+    topic_ids: BTreeMap<String, Uuid>,
+    log_starts: OffsetCheckpoint,
+    recovery_points: OffsetCheckpoint,
+    is_running: bool,
+}
+
+impl Target {
+    /// Reads the log directory of the new broker, if the options name it.
+    ///
+    /// # Errors
+    /// Malformed checkpoints and `partition.metadata`; I/O errors.
+    pub(super) fn read(options: &RestoreOptions) -> Result<Self> {
+        let mut target = Self::default();
+        if let Some(directory) = &options.log_directory {
+            let directory = Location::local(directory.clone());
+            for partition in partition_directories(&directory)? {
+                let path = directory.join(partition.directory_name()).join(PARTITION_METADATA);
+                match PartitionMetadata::read(path) {
+                    Ok(metadata) => target.topic_ids.insert(partition.topic, metadata.topic_id),
+                    Err(error) if error.is_not_found() => None,
+                    Err(error) => return Err(error),
+                };
+            }
+            target.log_starts = checkpoint(&directory, LOG_STARTS)?;
+            target.recovery_points = checkpoint(&directory, RECOVERY_POINTS)?;
+            // the lock is beside the partitions
+            target.is_running = refuse_running_broker(&directory.join(RECOVERY_POINTS)).is_err();
+        }
+        target.topic_ids.extend(options.topic_ids.clone());
+        Ok(target)
+    }
+
+    /// What a user should know before moving the partitions.
+    pub(super) fn warnings(&self) -> Vec<String> {
+        let warning = "a broker is running on the log directory: stop it before you move the partitions, and restore \
+                       again if its other partitions have changed, because the new checkpoints contain them";
+        self.is_running.then(|| warning.to_owned()).into_iter().collect()
+    }
+
+    /// Adds the topic ids to a report, and warns of topics without one.
+    pub(super) fn identify(&self, report: &mut RestoreReport) {
+        let mut unknown = BTreeSet::new();
+        for restored in &mut report.partitions {
+            restored.topic_id = self.topic_ids.get(&restored.partition.topic).copied();
+            if restored.topic_id.is_none() {
+                unknown.insert(restored.partition.topic.clone());
+            }
+        }
+        if !unknown.is_empty() {
+            let topics: Vec<String> = unknown.into_iter().collect();
+            report.warnings.push(format!(
+                "the ids of these topics in the new cluster are unknown, so their partitions have no \
+                 {PARTITION_METADATA}, and a KRaft broker would not accept them: {}",
+                topics.join(", ")
+            ));
+        }
+    }
+
+    /// Writes the checkpoints, and the `partition.metadata` of each partition.
+    ///
+    /// # Errors
+    /// I/O errors.
+    pub(super) fn write(&self, directory: &Path, report: &RestoreReport) -> Result<()> {
+        for restored in &report.partitions {
+            if let Some(topic_id) = restored.topic_id {
+                let partition = directory.join(restored.partition.directory_name());
+                PartitionMetadata::new(topic_id).write(partition.join(PARTITION_METADATA))?;
+            }
+        }
+        let starts = merged(&self.log_starts, report, |restored| restored.start_offset);
+        starts.write(directory.join(LOG_STARTS))?;
+        let ends = merged(&self.recovery_points, report, |restored| restored.end_offset);
+        ends.write(directory.join(RECOVERY_POINTS))
+    }
+}
+
+fn checkpoint(directory: &Location, name: &str) -> Result<OffsetCheckpoint> {
+    match OffsetCheckpoint::read(directory.join(name)) {
+        Err(error) if error.is_not_found() => Ok(OffsetCheckpoint::default()),
+        read => read,
+    }
+}
+
+/// The entries of a checkpoint for all other partitions, and those of the restored ones.
+fn merged(
+    existing: &OffsetCheckpoint,
+    report: &RestoreReport,
+    offset: impl Fn(&RestoredPartition) -> i64,
+) -> OffsetCheckpoint {
+    let is_restored = |entry: &PartitionOffset| {
+        let found = report.partitions.iter().map(|restored| &restored.partition);
+        found.into_iter().any(|one| one.topic == entry.topic && one.partition == entry.partition)
+    };
+    let mut entries: Vec<PartitionOffset> =
+        existing.entries.iter().filter(|entry| !is_restored(entry)).cloned().collect();
+    entries.extend(report.partitions.iter().map(|restored| PartitionOffset {
+        topic: restored.partition.topic.clone(),
+        partition: restored.partition.partition,
+        offset: offset(restored),
+    }));
+    OffsetCheckpoint { entries }
+}
