@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import platform
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -35,6 +36,7 @@ ECJ = "3.38.0"
 SCALA = "2.12.18"
 SLF4J = "2.0.7"
 KRYO = "4.0.2"
+JSON4S = "3.7.0-M11"
 """The oldest line of Spark that the jar runs on, and what its signatures mention; this ecj runs on Java 17."""
 
 DATE = (1980, 1, 1, 0, 0, 0)
@@ -51,6 +53,7 @@ MODULES = (
     Module(organisation="org.scala-lang", name="scala-library", version=SCALA),
     Module(organisation="org.slf4j", name="slf4j-api", version=SLF4J),
     Module(organisation="com.esotericsoftware", name="kryo-shaded", version=KRYO),
+    Module(organisation="org.json4s", name="json4s-ast_2.12", version=JSON4S),
 )
 
 LIBRARIES = {"linux": "libkbat_jvm.so", "macos": "libkbat_jvm.dylib"}
@@ -116,8 +119,9 @@ def compile_to(classes: Path) -> None:
 def compile_jars(java: str) -> list[Path]:
     """Return the compiler and the jars that the classes mention, fetched on the first call."""
     home = TARGET / f"spark-{SPARK}-ecj-{ECJ}"
-    if not home.exists():
+    if not all((home / f"{module.name}-{module.version}.jar").exists() for module in MODULES):
         print(f"fetching Spark {SPARK}'s jars and ecj into {home} (once, about 50 MB)", file=sys.stderr)  # noqa: T201
+        shutil.rmtree(home, ignore_errors=True)  # as an earlier version of this script left it
         fetch(java, Request(modules=MODULES, transitive=False), home, cache=TARGET / "ivy")
     return sorted(home.glob("*.jar"))
 

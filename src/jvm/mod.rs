@@ -1,12 +1,15 @@
-//! The native functions of the Java class `kbat.spark.Native` (feature `jvm`). They only translate arguments, results
-//! and errors.
+//! The native functions of the Java classes `kbat.spark.Native` and `kbat.spark.NativeRows` (feature `jvm`). They only
+//! translate arguments, results and errors.
 //!
 //! A handle is a number, never an address: one that is closed, or was never opened, is an error.
 
 #![allow(unsafe_code, reason = "the JVM finds functions by their unmangled names")]
 #![allow(clippy::needless_pass_by_value, reason = "the JVM passes arguments by value")]
 
+mod decode;
+mod functions;
 mod nodes;
+mod unsafe_rows;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -100,7 +103,7 @@ fn class_of(error: &Error) -> &'static str {
 
 fn with_prefix(error: &Error) -> String {
     let text = error.to_string();
-    if text.starts_with("kbat: ") { text } else { format!("kbat: {text}") }
+    if text.starts_with("kbat: ") || text.starts_with("kbat_") { text } else { format!("kbat: {text}") }
 }
 
 /// Runs a native function, whose errors and panics become exceptions.

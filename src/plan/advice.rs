@@ -14,16 +14,6 @@ use crate::plan::rows::{ERROR, segments_at};
 /// arguments of the core as options.
 pub(crate) fn advised(error: Error, options: &ReadOptions) -> Error {
     let skip = "option onCorrupt=skip omits the batch, onCorrupt=report adds a row that describes it";
-    let is_of_format = !matches!(
-        error.kind(),
-        ErrorKind::InvalidArgument(_)
-            | ErrorKind::Io(_)
-            | ErrorKind::Other(_)
-            | ErrorKind::InvalidFile(_)
-            | ErrorKind::UnsupportedMagic(_)
-            | ErrorKind::UnsupportedCodec { .. }
-            | ErrorKind::CompressionBelowMagic { .. }
-    );
     match error.kind() {
         ErrorKind::InvalidArgument(_) => named_as_option(error),
         ErrorKind::Limit { .. } => error.with_note(format!(
@@ -34,12 +24,26 @@ pub(crate) fn advised(error: Error, options: &ReadOptions) -> Error {
             let lost = lost_text(&error, options);
             error.with_note(format!("{lost}{skip}, checkCrc=false reads its records all the same"))
         }
-        _ if is_of_format => {
+        _ if is_of_format(&error) => {
             let lost = lost_text(&error, options);
             error.with_note(format!("{lost}{skip}"))
         }
         _ => error,
     }
+}
+
+/// Whether an error is one of a batch that can be skipped.
+pub(crate) fn is_of_format(error: &Error) -> bool {
+    !matches!(
+        error.kind(),
+        ErrorKind::InvalidArgument(_)
+            | ErrorKind::Io(_)
+            | ErrorKind::Other(_)
+            | ErrorKind::InvalidFile(_)
+            | ErrorKind::UnsupportedMagic(_)
+            | ErrorKind::UnsupportedCodec { .. }
+            | ErrorKind::CompressionBelowMagic { .. }
+    )
 }
 
 fn lost_text(error: &Error, options: &ReadOptions) -> String {

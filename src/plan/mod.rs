@@ -41,6 +41,8 @@ mod topics;
 #[cfg(feature = "plan")]
 mod totals;
 
+#[cfg(feature = "jvm")]
+pub(crate) use advice::is_of_format;
 pub use discover::{Discovery, Replicas, Selection, discover, find_segments};
 
 #[cfg(feature = "plan")]

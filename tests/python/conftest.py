@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 import pytest
@@ -62,6 +62,20 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 @pytest.fixture(scope="module")
 def jvm(spark: SparkSession) -> Iterator[SparkSession]:
     """The session of all tests, with kbat's jar for the tests of one module."""
+    with with_jar(spark):
+        yield spark
+
+
+@pytest.fixture(scope="module", params=["python", "jvm"])
+def face(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[SparkSession]:
+    """The session of all tests, in which kbat runs in Python, and then in the JVM."""
+    with with_jar(spark) if request.param == "jvm" else in_python(spark):
+        yield spark
+
+
+@contextmanager
+def with_jar(spark: SparkSession) -> Iterator[None]:
+    """Add kbat's jar to the session, for this thread."""
     import kbat.spark  # noqa: PLC0415 -- imports Spark
 
     threads = spark._jvm.java.lang.Thread  # type: ignore[union-attr]  # noqa: SLF001
@@ -72,9 +86,17 @@ def jvm(spark: SparkSession) -> Iterator[SparkSession]:
     for other in threads.getAllStackTraces().keySet():
         if other.getName().startswith(("spark-listener-group", "task-result-getter", "dispatcher-")):
             other.setContextClassLoader(thread.getContextClassLoader())
-    yield spark
+    yield
     # the other tests have the Python data source again
     thread.setContextClassLoader(before)
+
+
+@contextmanager
+def in_python(spark: SparkSession) -> Iterator[None]:
+    """Make Python the default of a session that may have the jar."""
+    spark.conf.set("spark.datasource.kbat.engine", "python")
+    yield
+    spark.conf.unset("spark.datasource.kbat.engine")
 
 
 @pytest.fixture(scope="session")

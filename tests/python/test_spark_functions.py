@@ -244,9 +244,9 @@ def values_of(batches: Iterable[bytes]) -> list[Any]:
 
 
 @pytest.fixture(scope="module")
-def registered(spark: SparkSession) -> SparkSession:
-    kbat.spark.register(spark)
-    return spark
+def registered(face: SparkSession) -> SparkSession:
+    kbat.spark.register(face)
+    return face
 
 
 def test_names_in_another_case_are_not_passed_over(registered: SparkSession) -> None:
@@ -373,10 +373,39 @@ def test_decode_of_a_column_object_is_an_error(spark: SparkSession) -> None:
         kbat.spark.decode(spark.range(1), column)
 
 
+def test_decode_of_large_values_goes_by_parts(registered: SparkSession) -> None:
+    value = bytes(100_000)
+    logs = [build([(0, None, value)] * 10, base_offset=base) for base in range(0, 150, 10)]
+    whole, bad = b"".join(logs), bytearray(b"".join(logs))
+    bad[7 * len(logs[0]) - 1] ^= 1
+    assert len(whole) > 3 * SLICE_LEN
+    frame = registered.createDataFrame([(0, whole), (1, bytes(bad)), (2, whole + logs[0][:-1])], "id int, value binary")
+    columns = ["offset", "position"]
+    rows = kbat.spark.decode(frame, "value", keep="id", columns=columns, on_corrupt="skip").collect()
+    expected = [(offset, len(logs[0]) * (offset // 10)) for offset in range(150)]
+    skipped = [row for row in expected if row[0] // 10 != 6]
+    assert [tuple(row) for row in rows] == [
+        *((0, *row) for row in expected),
+        *((1, *row) for row in skipped),
+        *((2, *row) for row in expected),
+    ]
+    reported = kbat.spark.decode(frame, "value", keep="id", columns=columns, on_corrupt="report")
+    faults = [(row.id, row.position, row.error.kind) for row in reported.collect() if row.error]
+    assert faults == [(1, 6 * len(logs[0]), "crc"), (2, len(whole), "truncated")]
+    with pytest.raises(PySparkException, match=f"byte {6 * len(logs[0]) + 17}, base offset 60"):
+        kbat.spark.decode(frame.where("id = 1"), "value", columns="offset").collect()
+
+
+def test_decode_of_no_columns_repeats_the_rows(registered: SparkSession) -> None:
+    frame = registered.createDataFrame([(1, 7, batch_of(2)), (2, 8, None)], "part int, offset int, value binary")
+    rows = kbat.spark.decode(frame, "value", columns=[]).collect()
+    assert [row.asDict() for row in rows] == [{"part": 1, "offset": 7}] * 2
+
+
 def test_decode_of_damage_through_spark_fails(registered: SparkSession) -> None:
     bad = batch_of(1)[:-1] + b"\xff"
     frame = registered.createDataFrame([(bad,)], "value binary")
-    with pytest.raises(PySparkException, match="CrcError") as failed:
+    with pytest.raises(PySparkException, match="checksum mismatch: stored 0x") as failed:
         kbat.spark.decode(frame, "value", columns=["offset"]).collect()
     assert '"report" adds a row that describes it, check_crc=False reads' in str(failed.value)
     with pytest.raises(PySparkException, match="raise the limit with one of the arguments batch_len, decompressed_len"):

@@ -33,14 +33,16 @@ VERSIONS = ("3.5.9", "4.0.5", "4.1.4", "4.2.1")
 CACHE = Path(__file__).parents[2] / "target" / "spark"
 LOG_DIR = DATA / "log-dir"
 
-# Prints, for each view, how many rows there are and a hash of all their columns; then what a stream reads.
+# Prints, for each view, how many rows there are and a hash of all their columns; then what a stream reads; then the
+# rows that the SQL functions decode from a file, and those that they decode from what they have encoded.
 PROGRAM = """
 import json, sys
-from pyspark.sql import SparkSession
+from pyspark.sql import SparkSession, functions
 master, jar, views, path, checkpoint = json.loads(sys.argv[1])
 spark = (
     SparkSession.builder.master(master)
     .config("spark.jars", jar)
+    .config("spark.sql.extensions", "kbat.Extensions")
     .config("spark.ui.enabled", False)
     .config("spark.driver.host", "127.0.0.1")
     .config("spark.executor.memory", "512m")
@@ -58,6 +60,12 @@ query.awaitTermination()
 counts = [json.loads(progress.json) if hasattr(progress, "json") else progress for progress in query.recentProgress]
 counts = [progress["numInputRows"] for progress in counts if progress["numInputRows"]]
 print("rows", sum(counts), int(len(counts) > 1))
+files = spark.read.format("binaryFile").load(path + "/codec-lz4-0/*.log")
+records = files.selectExpr("path", "inline(kbat_decode(content))")
+sorted_records = "array_sort(collect_list(struct(offset, timestamp, key, value, headers)))"
+batches = records.groupBy("path").agg(functions.expr("kbat_encode(" + sorted_records + ", 'zstd') AS batches"))
+for frame in (records, batches.selectExpr("inline(kbat_decode(batches))")):
+    print("rows", *frame.selectExpr("count(*)", "bit_xor(xxhash64(offset, timestamp, key, value, headers))").first())
 """
 COLUMNS = [(view, ",".join(column.name for column in columns)) for view, (columns, _) in VIEWS.items()]
 
@@ -122,7 +130,10 @@ def expected(spark: SparkSession) -> list[tuple[int, ...]]:
         row = frame.drop("segment").selectExpr("count(*)", "bit_xor(xxhash64(*))").first()
         assert row is not None
         found.append(tuple(row))
-    return [*found, (found[0][0], 1)]
+    log = spark.read.format("kbat").options(columns="offset,timestamp,key,value,headers", engine="python")
+    row = log.load(str(LOG_DIR / "codec-lz4-0")).selectExpr("count(*)", "bit_xor(xxhash64(*))").first()
+    assert row is not None
+    return [*found, (found[0][0], 1), tuple(row), tuple(row)]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -138,9 +149,12 @@ def test_versions_of_spark_sql_and_spark_shell_need_nothing_but_the_jar(
 ) -> None:
     home, jar, count = spark_home(version, say), kbat.spark.jar(), expected[0][0]
     view = f"CREATE TEMPORARY VIEW logs USING kbat OPTIONS (path '{LOG_DIR}');"
-    sql = f"{view} SELECT concat('found ', count(*), ' rows') FROM logs; EXPLAIN SELECT offset FROM logs"  # noqa: S608 -- from above
-    output = run(home, tmp_path, str(home / "bin" / "spark-sql"), "--master", "local[2]", "--jars", jar, "-e", sql)
+    sql = f"{view} SELECT concat('found ', count(*), ' rows') FROM logs; EXPLAIN SELECT offset FROM logs;"  # noqa: S608 -- from above
+    sql += "SELECT concat('found ', kbat_decode(kbat_encode(array(struct('a value' AS value))))[0].value)"
+    options = ["--master", "local[2]", "--jars", jar, "--conf", "spark.sql.extensions=kbat.Extensions"]
+    output = run(home, tmp_path, str(home / "bin" / "spark-sql"), *options, "-e", sql)
     assert f"found {count} rows\n" in output
+    assert "found a value\n" in output
     assert f"kbat engine: jvm, path: {LOG_DIR}" in output
     scala = (
         f'val logs = spark.read.format("kbat").load("{LOG_DIR}")\n'

@@ -1,6 +1,7 @@
 package kbat.spark;
 
 import java.io.IOException;
+import org.apache.spark.TaskContext;
 
 /** How tasks raise errors of files, which depends on what the driver knows. */
 enum TaskErrors {
@@ -17,5 +18,10 @@ enum TaskErrors {
     /** Throws an error; callers write {@code throw} so that the compiler knows. */
     RuntimeException of(IOException error) {
         throw Failures.unchecked(this == PLAIN ? error : new TaskException(error));
+    }
+
+    /** Throws an error of a value, which Spark may evaluate on the driver. */
+    RuntimeException ofValue(IOException error) {
+        throw TaskContext.get() == null ? Failures.unchecked(new TaskException(error)) : of(error);
     }
 }

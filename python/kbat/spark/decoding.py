@@ -7,20 +7,29 @@ rows with bytes ──► slices of a few megabytes ──► one scan over a sl
 
 The bytes of adjacent rows are adjacent in an Arrow column, so one scan reads them all without a copy if each row
 contains complete batches. If a row does not, or anything is corrupt, the slice is read row by row.
+
+In a session with kbat's jar, the JVM decodes, and no row passes through Python:
+
+```
+rows with bytes ──► kbat_parts: parts of a few megabytes ──► kbat_decode_part: an array of records ──► inline
+```
 """
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import functions
 from pyspark.sql.types import BinaryType, StructType
 
 import kbat
-from kbat.spark.names import listed, map_in_arrow
+from kbat.spark.jvm import register_in_jvm, runs_in_jvm
+from kbat.spark.names import listed, map_in_arrow, quoted
 from kbat.spark.options import parse_options
 from kbat.spark.rows import null_headers
 from kbat.spark.schema import ERROR_COLUMN, column_named, schema_of
@@ -85,7 +94,8 @@ def decode(
     if not isinstance(column, str):
         message = "kbat: column must be the name of a column, not a Column"
         raise TypeError(message)
-    parsed = _parse(options)
+    given = _given(options)
+    parsed = parse_options(given)
     asked = listed(columns, "columns")
     if ERROR_COLUMN.name in asked:
         message = 'kbat: the column error is added as the last column with on_corrupt="report"; remove it from columns'
@@ -96,6 +106,8 @@ def decode(
     if not names and not kept:
         message = "kbat: columns and keep are both empty; name at least one column; offset is the cheapest"
         raise ValueError(message)
+    if runs_in_jvm(df.sparkSession):
+        return _decode_in_jvm(df, column, kept, names, given)
     fields = tuple((name, column_named(name).field) for name in names)
     schema = StructType([*(df.schema[name] for name in kept), *schema_of(names).fields])
     decoder = Decoder(parsed, column, tuple(kept), fields)
@@ -110,13 +122,31 @@ def _decoding(decoder: Decoder) -> Callable[[Iterable[pa.RecordBatch]], Iterator
     return decode_batches
 
 
-def _parse(options: dict[str, object]) -> ReadOptions:
+def _decode_in_jvm(
+    df: DataFrame, column: str, kept: Sequence[str], names: Sequence[str], given: dict[str, str]
+) -> DataFrame:
+    """Decode the columns `names` with the functions of the jar, which are registered in the session for that."""
+    register_in_jvm(df.sparkSession, is_internal=True)
+    taken = {name.lower() for name in kept}
+    part = next(name for name in ("part" + "_" * count for count in range(len(taken) + 1)) if name not in taken)
+    asked = [name for name in names if name != ERROR_COLUMN.name]
+    # all bytes of a row are scanned together if rows report positions in them
+    is_divided = functions.lit(asked == list(names))
+    settings = functions.lit(json.dumps({"columns": ",".join(asked or ["offset"]), **given}))
+    keys = [functions.col(quoted(name)) for name in kept]
+    parts = functions.explode(functions.call_function("kbat_parts", functions.col(quoted(column)), is_divided))
+    records = functions.inline(functions.call_function("kbat_decode_part", functions.col(part), settings))
+    decoded = df.select(*keys, parts.alias(part)).select(*keys, records.alias(*names if asked else (part, *names)))
+    return decoded if asked else decoded.drop(part)
+
+
+def _given(options: dict[str, object]) -> dict[str, str]:
     names = _OPTIONS | LIMITS
     unknown = [name for name in options if name not in names]
     if unknown:
         message = f"kbat: decode has no option {unknown[0]}; choose among {', '.join(names)}"
         raise ValueError(message)
-    return parse_options({names[name]: str(value) for name, value in options.items() if value is not None})
+    return {names[name]: str(value) for name, value in options.items() if value is not None}
 
 
 def _check(df: DataFrame, column: str, names: Sequence[str], kept: Sequence[str]) -> None:

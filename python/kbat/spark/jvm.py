@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
 
@@ -19,22 +19,29 @@ _JAR = Path(__file__).parent / "jars" / "kbat-spark.jar"
 _CLASS = "kbat.DefaultSource"
 
 _JARS = "spark.jars"
+_EXTENSIONS = "spark.sql.extensions"
+_ENGINE = "spark.datasource.kbat.engine"
 _JAVA_OPTIONS = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
 
 # A session that is built with these settings, `SparkSession.builder.config(map=dict(kbat.spark.SETTINGS))`, has the jar
-# if this installation has it. The other settings make the Python data source, and functions like `decode`, 1.2 to 1.6
-# times as fast (docs/tuning.md): they connect Python and the JVM by a Unix socket, in Spark 4.1 and later, and disable
-# Arrow's check of each access in the JVM.
+# and its SQL functions if this installation has it. The other settings make the Python data source, and functions like
+# `decode` in Python, 1.2 to 1.6 times as fast (docs/tuning.md): they connect Python and the JVM by a Unix socket, in
+# Spark 4.1 and later, and disable Arrow's check of each access in the JVM.
 SETTINGS: Mapping[str, str] = MappingProxyType(
     {
         "spark.python.unix.domain.socket.enabled": "true",
         "spark.driver.extraJavaOptions": _JAVA_OPTIONS,
         "spark.executor.extraJavaOptions": _JAVA_OPTIONS,
-        **({_JARS: str(_JAR)} if _JAR.is_file() else {}),
+        **({_JARS: str(_JAR), _EXTENSIONS: "kbat.Extensions"} if _JAR.is_file() else {}),
     }
 )
 # Between the values of a setting that kbat and the user both set.
-_SEPARATORS = {_JARS: ",", "spark.driver.extraJavaOptions": " ", "spark.executor.extraJavaOptions": " "}
+_SEPARATORS = {
+    _JARS: ",",
+    _EXTENSIONS: ",",
+    "spark.driver.extraJavaOptions": " ",
+    "spark.executor.extraJavaOptions": " ",
+}
 
 
 def jar() -> str:
@@ -92,6 +99,22 @@ def has_jar(spark: SparkSession) -> bool:
     except Py4JJavaError:
         return False
     return True
+
+
+def runs_in_jvm(spark: SparkSession) -> bool:
+    """Return whether functions run in the JVM: the session has the jar, and its default engine is not Python."""
+    return has_jar(spark) and str(spark.conf.get(_ENGINE, "auto")).lower() != "python"
+
+
+def register_in_jvm(spark: SparkSession, *, is_internal: bool = False) -> None:
+    """Register the jar's SQL functions in a session, or those that `decode` uses."""
+    session: Any = spark
+    functions = session._jvm.kbat.spark.Functions  # noqa: SLF001 -- nothing else leads to Java
+    registry = session._jsparkSession.sessionState().functionRegistry()  # noqa: SLF001 -- as above
+    if is_internal:
+        functions.registerInternal(registry)
+    else:
+        functions.register(registry)
 
 
 def check_engine(options: Mapping[str, str]) -> None:

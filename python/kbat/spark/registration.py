@@ -9,6 +9,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql.datasource import DataSourceReader
 
 from kbat.spark.interpreter import check_interpreter
+from kbat.spark.jvm import has_jar
 from kbat.spark.source import FilteringDataSource, KbatDataSource
 from kbat.spark.stores import with_s3a_settings
 
@@ -39,9 +40,11 @@ def register(spark: SparkSession, *, push_filters: bool = False) -> None:
             `spark.sql.python.filterPushdown.enabled=true` in the session, which Spark requires for such a source.
 
     Raises:
-        RuntimeError: Spark's workers run a Python on this machine that can't import kbat.
+        RuntimeError: Spark's workers run a Python on this machine that can't import kbat. Without workers, as in a
+            session with kbat's jar, this is not checked.
     """
-    check_interpreter(spark)
+    if not has_jar(spark):
+        check_interpreter(spark)
     takes_filters = push_filters and hasattr(DataSourceReader, "pushFilters")
     if takes_filters:
         spark.conf.set(_PUSH_FILTERS, "true")

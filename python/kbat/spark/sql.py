@@ -6,8 +6,9 @@ SELECT topic, partition, kbat_encode(array_sort(collect_list(struct(offset, time
 FROM events GROUP BY topic, partition
 ```
 
-They are inverses of each other; records are an array of structs. They process one row at a time: `kbat.spark.decode`
-and `encode` are several times faster.
+They are inverses of each other; records are an array of structs. In a session with kbat's jar, the functions are those
+of the jar, which `spark.sql.extensions=kbat.Extensions` also registers. In any other, they are those of this module,
+which process one row at a time: `kbat.spark.decode` and `encode` are several times faster.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from pyspark.sql.types import ArrayType, BinaryType
 
 import kbat
 from kbat.spark.encoding import ARROW_FIELDS, RECORD_COLUMNS, check_case
+from kbat.spark.jvm import register_in_jvm, runs_in_jvm
 from kbat.spark.rows import null_headers
 from kbat.spark.schema import column_named, schema_of
 
@@ -35,6 +37,9 @@ _FIELDS = [column_named(name).field for name in _COLUMNS]
 
 def register_functions(spark: SparkSession) -> None:
     """Register `kbat_decode(batches)`, an array of records, and `kbat_encode(records[, compression])`, its inverse."""
+    if runs_in_jvm(spark):
+        register_in_jvm(spark)
+        return
     records = ArrayType(schema_of(_COLUMNS))
     if hasattr(functions, "arrow_udf"):
         decode, encode = functions.arrow_udf(_decode, records), functions.arrow_udf(_encode, BinaryType())
