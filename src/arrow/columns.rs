@@ -11,10 +11,11 @@ use arrow_array::{
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 
 use crate::arrow::binary_views::{Blocks, Memory};
+use crate::arrow::column_table::Column;
 use crate::arrow::decoded::{Contents, DecodedColumn};
 use crate::arrow::options::ScanOptions;
 use crate::arrow::runs::Runs;
-use crate::arrow::schema::{Column, TimestampUnit, header_field, header_fields};
+use crate::arrow::schema::{TimestampUnit, header_field, header_fields};
 use crate::arrow::values::{Bytes, Values, take};
 use crate::compression::Compression;
 use crate::error::{Error, ErrorKind, Result};

@@ -284,11 +284,11 @@ fn with_columns(
 ) -> PyResult<(ScanOptions, Rows)> {
     let rows = match view {
         "records" => {
-            options.columns = columns.map_or_else(|| Ok(Column::DEFAULT.to_vec()), parse_columns)?;
+            options.columns = columns.map_or_else(|| Ok(Column::defaults()), parse_columns)?;
             return Ok((options, Rows::Records));
         }
         "internal" => {
-            options.columns = columns.map_or_else(|| Ok(Column::INTERNAL_DEFAULT.to_vec()), internal_columns)?;
+            options.columns = columns.map_or_else(|| Ok(Column::internal_defaults()), internal_columns)?;
             return Ok((options, Rows::Internal));
         }
         "batches" => Rows::Batches(columns.map_or_else(|| Ok(BatchColumn::defaults()), parse_columns)?),
