@@ -5,10 +5,10 @@
 
 use crate::format::builder::put;
 use crate::format::convert::{ConvertOptions, convert_batch};
-use crate::format::crc;
 use crate::format::header::{CRC_POSITION, CRC_START, LEGACY_CRC_POSITION, LEGACY_CRC_START};
 use crate::format::retain::{BatchRetention, RetainOptions, retain_records};
 use crate::format::validate::{Validation, ValidationSettings};
+use crate::wire::crc;
 use crate::{Batch, BatchBuilder, Batches, Compression, Limits, Record, Scratch, TimestampType, batches};
 
 /// Limits that keep a fuzzing run fast.

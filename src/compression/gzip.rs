@@ -124,7 +124,7 @@ fn check_trailer(trailer: &[u8], member: &[u8]) -> Result<(), StreamFault> {
     };
     let crc = u32::from_le_bytes([c0, c1, c2, c3]);
     let len = u32::from_le_bytes([l0, l1, l2, l3]);
-    if crc != crate::format::crc::crc32(member) || len != low_u32(u64_of(member.len())) {
+    if crc != crate::wire::crc::crc32(member) || len != low_u32(u64_of(member.len())) {
         return Err(StreamFault::invalid("corrupt gzip trailer"));
     }
     Ok(())
@@ -151,7 +151,7 @@ fn header_len(input: &[u8]) -> Result<Option<usize>, StreamFault> {
     if flags & HAS_HEADER_CHECKSUM != 0 {
         let (stored, after) = rest.split_first_chunk::<2>().ok_or_else(cut)?;
         let covered = input.get(..input.len().saturating_sub(rest.len())).unwrap_or_default();
-        if u32::from(u16::from_le_bytes(*stored)) != crate::format::crc::crc32(covered) & 0xffff {
+        if u32::from(u16::from_le_bytes(*stored)) != crate::wire::crc::crc32(covered) & 0xffff {
             return Err(StreamFault::invalid("corrupt gzip header"));
         }
         rest = after;

@@ -5,7 +5,6 @@ use std::ops::Deref;
 use crate::compression::{Compression, Payload, Scratch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::ahead::{ask_for, distance_in};
-use crate::format::crc;
 use crate::format::header::{
     BATCH_HEADER_LEN, BatchHeader, CRC_POSITION, CRC_START, LEGACY_CRC_POSITION, LEGACY_CRC_START,
 };
@@ -13,6 +12,7 @@ use crate::format::legacy;
 use crate::format::records::Records;
 use crate::limits::Limits;
 use crate::num::u64_of;
+use crate::wire::crc;
 
 /// A batch, borrowed from the bytes that contain it. Only its header has been parsed.
 ///

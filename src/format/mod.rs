@@ -1,8 +1,8 @@
 //! The bytes of record batches: framing, headers, records, control records, and the builder that writes them.
 //!
-//! Reads no files. Of the crate's other modules it imports only `compression`, which has the codecs, `error`, `limits`
-//! and `num`. The tables are those of the page on the message format in the Kafka documentation, one per file, with the
-//! same names.
+//! Reads no files. Of the crate's other modules it imports only `compression`, which has the codecs, `error`, `limits`,
+//! `num` and `wire`. The tables are those of the page on the message format in the Kafka documentation, one per file,
+//! with the same names.
 
 pub(crate) mod ahead;
 pub(crate) mod attributes;
@@ -10,7 +10,6 @@ pub(crate) mod batch;
 pub(crate) mod builder;
 pub(crate) mod control;
 pub mod convert;
-pub(crate) mod crc;
 pub(crate) mod cursor;
 pub(crate) mod edit;
 pub(crate) mod frame;
@@ -22,7 +21,6 @@ pub(crate) mod records;
 pub mod retain;
 pub(crate) mod size;
 pub mod validate;
-pub(crate) mod varint;
 
 pub use builder::end_transaction_marker;
 pub use control::{Endpoint, KRaftVoter, LeaderChangeVoter};

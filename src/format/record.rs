@@ -18,10 +18,10 @@ use std::iter::FusedIterator;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::attributes::TimestampType;
-use crate::format::crc;
 use crate::format::size::NewHeader;
-use crate::format::varint::{read_varint, read_varlong};
 use crate::num::{u64_of, usize_of};
+use crate::wire::crc;
+use crate::wire::varint::{read_varint, read_varlong};
 
 /// A record, borrowed from the input or from the [`Scratch`](crate::Scratch) its batch was decompressed into.
 #[derive(Debug, Clone, Copy)]

@@ -16,9 +16,9 @@ use crate::format::header::{BATCH_HEADER_LEN, NO_SEQUENCE};
 use crate::format::legacy::{self, LegacyRecords};
 use crate::format::quick::quick_body;
 use crate::format::record::{Body, BodyFault, Extra, Place, Record, parse_body};
-use crate::format::varint::{VarintFault, read_varint};
 use crate::limits::Limits;
 use crate::num::{u64_of, usize_of};
+use crate::wire::varint::{VarintFault, read_varint};
 
 /// A record of seven bytes: length, attributes, two deltas, null key, null value, no headers.
 const MIN_RECORD_LEN: usize = 7;

@@ -3,8 +3,8 @@
 use crate::compression::Compression;
 use crate::format::header::{BATCH_HEADER_LEN, LOG_OVERHEAD};
 use crate::format::legacy;
-use crate::format::varint::{varint_len, varlong_len};
 use crate::num::usize_from_u64;
+use crate::wire::varint::{varint_len, varlong_len};
 
 /// A header to write: key and value.
 pub type NewHeader<'a> = (&'a [u8], Option<&'a [u8]>);

@@ -16,8 +16,8 @@ mod block;
 use snap::raw::Encoder;
 
 use crate::compression::{Output, StreamFault};
-use crate::format::varint::read_unsigned_varint;
 use crate::num::usize_of;
+use crate::wire::varint::read_unsigned_varint;
 
 const MAGIC: [u8; 8] = [0x82, b'S', b'N', b'A', b'P', b'P', b'Y', 0];
 const HEADER_LEN: usize = 16;

@@ -12,9 +12,9 @@ use crate::format::header::{BATCH_HEADER_LEN, NO_PRODUCER_ID, NO_TIMESTAMP};
 use crate::format::record::{Extra, Record};
 use crate::format::validate::outcome::{ErrorCode, RecordErrors, Step, refuse, unreadable};
 use crate::format::validate::settings::ValidationSettings;
-use crate::format::varint::{VarintFault, read_varint, read_varlong};
 use crate::limits::Limits;
 use crate::num::u64_of;
+use crate::wire::varint::{VarintFault, read_varint, read_varlong};
 
 /// Checks the header of a batch.
 pub(super) fn check_header(batch: &Batch<'_>, first: &Batch<'_>, settings: &ValidationSettings) -> Step<()> {
