@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 
-use crate::compression::{Compression, Payload, Scratch};
+use crate::compression::{Payload, Scratch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::ahead::{ask_for, distance_in};
 use crate::format::header::{
@@ -154,7 +154,7 @@ impl<'a> Batch<'a> {
             return Ok(scratch.decompress(compression, self.header.magic, self.stored_records(), limits));
         }
         let base_offset = self.header.base_offset;
-        if compression == Compression::Zstd {
+        if self.header.magic < compression.min_magic() {
             let kind = ErrorKind::CompressionBelowMagic { compression, magic: self.header.magic.cast_signed() };
             return Err(Error::new(kind).at(self.attributes_position()).in_batch(base_offset).in_field("attributes"));
         }

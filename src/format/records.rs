@@ -7,7 +7,7 @@
 use std::iter::FusedIterator;
 
 use crate::compression::{CodecFault, Payload};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, check_limit};
 use crate::format::ahead::{ask_for, distance_in};
 use crate::format::attributes::TimestampType;
 use crate::format::batch::Batch;
@@ -179,7 +179,7 @@ impl<'s> V2Records<'s> {
         };
         // the bytes cannot hold more records than this; a larger declared count is reported when they end
         let possible = usize_of(count).min(payload.bytes.len() / MIN_RECORD_LEN);
-        Limits::check("record_count", limits.record_count, possible)
+        check_limit("record_count", limits.record_count, possible)
             .map_err(|error| error.at(batch.position().saturating_add(57)).in_batch(header.base_offset))?;
         let log_append = header.attributes.timestamp_type() == Some(TimestampType::LogAppendTime);
         Ok(Self {
@@ -332,6 +332,6 @@ impl<'s> V2Records<'s> {
 
     #[cold]
     fn codec_error(&self, fault: CodecFault) -> Error {
-        self.place(self.len).error(fault.into_kind(), "records")
+        self.place(self.len).error(fault.into(), "records")
     }
 }
