@@ -207,7 +207,7 @@ columns! {
     IsTransactional "is_transactional" Boolean [Records Internal] []
         "whether the batch belongs to a transaction"
     Compression "compression" Text [Records Internal] []
-        "codec of the batch: none, gzip, snappy, lz4 or zstd"
+        "codec of the batch, such as zstd; none if it is not compressed"
     Magic "magic" Int8 [Records Internal] []
         "message format of the batch: 0, 1 or 2"
     BatchSize "batch_size" Int32 [Records Internal] []
@@ -239,7 +239,7 @@ columns! {
     Magic "magic" Int8 [Batches] [Batches]
         "message format: 0, 1 or 2"
     Compression "compression" Text [Batches] [Batches]
-        "codec: none, gzip, snappy, lz4 or zstd; unknown for the codec bits 5 to 7"
+        "codec, such as zstd; none if it is not compressed, unknown for the codec bits 5 to 7"
     StoredSize "stored_size" Int32 [Batches] [Batches]
         "bytes after the header: the records as stored, or key and value of a v0 or v1 message"
     TimestampType "timestamp_type" Text [Batches] [Batches]
