@@ -21,8 +21,8 @@ use crate::format::batch::Batch;
 use crate::format::builder::BatchBuilder;
 use crate::format::frame::batches;
 use crate::format::header::{NO_PARTITION_LEADER_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, NO_TIMESTAMP};
+use crate::format::record::NewHeader;
 use crate::format::record::Record;
-use crate::format::size::NewHeader;
 use crate::limits::Limits;
 
 /// Information that a conversion omits because the target format cannot store it.

@@ -7,6 +7,7 @@
 pub(crate) mod ahead;
 pub(crate) mod attributes;
 pub(crate) mod batch;
+pub(crate) mod bookmark;
 pub(crate) mod builder;
 pub(crate) mod control;
 pub mod convert;
@@ -26,4 +27,5 @@ pub use builder::end_transaction_marker;
 pub use control::{Endpoint, KRaftVoter, LeaderChangeVoter};
 pub use edit::{set_base_offset, set_log_append_time, set_partition_leader_epoch};
 pub use header::{NO_PARTITION_LEADER_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, NO_TIMESTAMP};
-pub use size::{NewHeader, batch_len_bound, message_len, record_len};
+pub use record::NewHeader;
+pub use size::{batch_len_bound, message_len, record_len};

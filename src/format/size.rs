@@ -3,11 +3,9 @@
 use crate::compression::Compression;
 use crate::format::header::{BATCH_HEADER_LEN, LOG_OVERHEAD};
 use crate::format::legacy;
+use crate::format::record::NewHeader;
 use crate::num::usize_from_u64;
 use crate::wire::varint::{varint_len, varlong_len};
-
-/// A header to write: key and value.
-pub type NewHeader<'a> = (&'a [u8], Option<&'a [u8]>);
 
 /// Bytes of one uncompressed v2 record, including its length field. Lengths above 2³¹ − 1 saturate.
 ///

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::compression::Compression;
-use crate::format::size::NewHeader;
+use crate::format::record::NewHeader;
 use crate::log::{LogWriter, LogWriterOptions, OffsetPolicy, SyncPolicy, Uuid};
 use crate::python::builder::{OwnedHeader, borrowed, own_headers};
 use crate::python::errors::OrRaise;
