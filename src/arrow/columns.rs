@@ -14,6 +14,7 @@ use crate::arrow::binary_views::{Blocks, Memory};
 use crate::arrow::column_table::Column;
 use crate::arrow::decoded::{Contents, DecodedColumn};
 use crate::arrow::options::ScanOptions;
+use crate::arrow::origin::Origin;
 use crate::arrow::runs::Runs;
 use crate::arrow::schema::{TimestampUnit, header_field, header_fields};
 use crate::arrow::values::{Bytes, Values, take};
@@ -22,14 +23,6 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Batch;
 use crate::format::header::NO_TIMESTAMP;
 use crate::format::record::Record;
-
-/// Topic, partition and path of the records of one file or buffer.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Origin {
-    pub(crate) topic: Option<Arc<str>>,
-    pub(crate) partition: Option<i32>,
-    pub(crate) segment: Option<Arc<str>>,
-}
 
 /// One column under construction.
 enum Builder {

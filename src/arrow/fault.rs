@@ -8,7 +8,7 @@ use arrow_array::{ArrayRef, Int32Array, Int64Array, RecordBatchOptions, StringAr
 use arrow_schema::{ArrowError, SchemaRef};
 
 use crate::arrow::column_table::ERROR_COLUMN;
-use crate::arrow::columns::Origin;
+use crate::arrow::origin::Origin;
 use crate::arrow::schema::error_fields;
 use crate::arrow::source::ScanSource;
 use crate::error::{Error, Result};

@@ -7,6 +7,7 @@ mod decoded;
 mod encode;
 mod fault;
 mod options;
+mod origin;
 mod parallel;
 mod runs;
 mod scan;
@@ -31,8 +32,8 @@ pub use stats::ScanStats;
 pub use views::{BatchScan, SegmentScan};
 #[cfg(feature = "text")]
 pub(crate) use {
-    columns::Origin,
     fault::Fault,
+    origin::Origin,
     walk::{Given, Step, Walk},
     watch::Look,
 };

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use arrow_schema::SchemaRef;
 
 use crate::arrow::column_table::BatchColumn;
-use crate::arrow::columns::Origin;
 use crate::arrow::fault::no_errors;
 use crate::arrow::options::{OnCorrupt, ScanOptions};
+use crate::arrow::origin::Origin;
 use crate::arrow::source::ScanSource;
 use crate::arrow::stats::ScanStats;
 use crate::arrow::views::{Outbox, Values, arrow_batch};
