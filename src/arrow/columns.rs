@@ -20,6 +20,7 @@ use crate::arrow::schema::{TimestampUnit, header_field, header_fields};
 use crate::arrow::values::{Bytes, Values, take};
 use crate::compression::Compression;
 use crate::error::{Error, ErrorKind, Result};
+use crate::format::attributes::TimestampType;
 use crate::format::batch::Batch;
 use crate::format::header::NO_TIMESTAMP;
 use crate::format::record::Record;
@@ -118,7 +119,7 @@ impl Builder {
             }
             Self::BatchInt32(column, values) => {
                 let value = match column {
-                    Column::TimestampType => batch.timestamp_type().map_or(-1, crate::TimestampType::id),
+                    Column::TimestampType => batch.timestamp_type().map_or(-1, TimestampType::id),
                     Column::PartitionLeaderEpoch => batch.partition_leader_epoch(),
                     _ => i32::try_from(batch.size()).unwrap_or(i32::MAX),
                 };

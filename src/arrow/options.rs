@@ -127,7 +127,7 @@ impl Default for ScanOptions {
 
 impl ScanOptions {
     /// Opens a segment with these options.
-    pub(crate) fn open_segment(&self, path: &crate::io::Location) -> crate::Result<Segment> {
+    pub(crate) fn open_segment(&self, path: &crate::io::Location) -> crate::error::Result<Segment> {
         Segment::open_with(path, &self.limits).map(|segment| self.as_asked(segment))
     }
 

@@ -9,7 +9,7 @@ mod shared;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Batch;
 use crate::format::frame::{Frame, frame, is_zeros, limit_error, trusted_len, unbelievable};
 use crate::format::header::{BATCH_HEADER_LEN, BatchHeader, HEADER_LEN_UP_TO_MAGIC, LOG_OVERHEAD};
@@ -353,7 +353,7 @@ impl SegmentReader {
     }
 
     #[cold]
-    fn fail(&mut self, error: crate::Error) -> crate::Error {
+    fn fail(&mut self, error: Error) -> Error {
         let rest = self.window.bytes().get(self.start..self.end).unwrap_or_default();
         let skip = trusted_len(&error, rest, self.remainder_len());
         self.state = State::Failed { skip };

@@ -10,6 +10,7 @@ use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use crate::compression::{Compression, Scratch};
 use crate::error::{Error, Result};
+use crate::format::attributes::TimestampType;
 use crate::format::batch::Batch;
 
 use crate::io::Location;
@@ -332,7 +333,7 @@ impl PyBatch {
     /// ``"CreateTime"``, ``"LogAppendTime"``, or None for magic 0, which has no timestamps.
     #[getter]
     fn timestamp_type(&self, py: Python<'_>) -> PyResult<Option<&'static str>> {
-        self.with(py, |batch| batch.timestamp_type().map(crate::TimestampType::name))
+        self.with(py, |batch| batch.timestamp_type().map(TimestampType::name))
     }
 
     /// The stored base timestamp, milliseconds since the epoch.
@@ -475,7 +476,7 @@ impl PyBatch {
             .row("size", html::size(u64_of(batch.size())))
             .row("position", batch.position())
             .row_if("file", self.path.as_ref().map(|path| path.display()))
-            .row_if("timestamp type", batch.timestamp_type().map(crate::TimestampType::name))
+            .row_if("timestamp type", batch.timestamp_type().map(TimestampType::name))
             .row("max timestamp", html::instant(batch.max_timestamp()))
             .row_if("producer", (batch.producer_id() >= 0).then_some(producer))
             .row("leader epoch", batch.partition_leader_epoch())

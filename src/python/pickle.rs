@@ -8,6 +8,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use crate::format::attributes::TimestampType;
 use crate::format::record::Record;
 use crate::log::SharedBatch;
 use crate::python::batch::{PyBatch, Settings};
@@ -38,7 +39,7 @@ pub(crate) fn record_state<'py>(
     (
         record.offset,
         record.timestamp,
-        record.timestamp_type.map(crate::TimestampType::name),
+        record.timestamp_type.map(TimestampType::name),
         record.sequence,
         record.key.map(|key| PyBytes::new(py, key)),
         record.value.map(|value| PyBytes::new(py, value)),

@@ -167,7 +167,7 @@ fn write_parquet(
 ) -> PyResult<Vec<PyParquetFile>> {
     let options = ParquetOptions {
         compression: compression.parse().or_raise(py)?,
-        partition_by: partition_by.iter().map(|key| key.parse()).collect::<crate::Result<_>>().or_raise(py)?,
+        partition_by: partition_by.iter().map(|key| key.parse()).collect::<crate::error::Result<_>>().or_raise(py)?,
         names: Some(names),
         file_stem,
         ..ParquetOptions::default()
@@ -243,7 +243,11 @@ impl PyTaskReader {
 struct PyStream(Exclusive<Stream>);
 
 impl PyStream {
-    fn call<R: Send>(&self, py: Python<'_>, run: impl FnOnce(&mut Stream) -> crate::Result<R> + Send) -> PyResult<R> {
+    fn call<R: Send>(
+        &self,
+        py: Python<'_>,
+        run: impl FnOnce(&mut Stream) -> crate::error::Result<R> + Send,
+    ) -> PyResult<R> {
         let (result, warnings) = self.0.with(py, |stream| (run(stream), stream.take_warnings()))?;
         warn_all(py, warnings)?;
         result.or_raise(py)

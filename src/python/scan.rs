@@ -10,6 +10,7 @@ use pyo3::types::{PyDict, PyString, PyTuple};
 use crate::arrow::{
     BatchColumn, Column, Decoder, Isolation, OnCorrupt, ScanOptions, ScanSource, SegmentColumn, TimestampUnit,
 };
+use crate::error::Error;
 use crate::python::dump::family_of;
 use crate::python::encode;
 use crate::python::errors::OrRaise;
@@ -320,9 +321,9 @@ fn choice<T: Copy>(argument: &str, name: &str, choices: &[(&str, T)]) -> PyResul
 struct InternalColumn(Column);
 
 impl FromStr for InternalColumn {
-    type Err = crate::Error;
+    type Err = Error;
 
-    fn from_str(name: &str) -> crate::Result<Self> {
+    fn from_str(name: &str) -> crate::error::Result<Self> {
         Column::of_internal(name).map(Self)
     }
 }
@@ -339,7 +340,7 @@ pub(crate) fn internal_columns(columns: &Bound<'_, PyAny>) -> PyResult<Vec<Colum
 
 pub(crate) fn parse_columns<C>(columns: &Bound<'_, PyAny>) -> PyResult<Vec<C>>
 where
-    C: FromStr<Err = crate::Error> + PartialEq + fmt::Display,
+    C: FromStr<Err = Error> + PartialEq + fmt::Display,
 {
     if columns.is_instance_of::<PyString>() {
         return Err(PyValueError::new_err("columns must be a list of names, not one string"));

@@ -90,7 +90,7 @@ impl Pass {
 }
 
 impl Iterator for Pass {
-    type Item = crate::Result<arrow_array::RecordBatch>;
+    type Item = crate::error::Result<arrow_array::RecordBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let next = match &mut self.view {

@@ -258,7 +258,7 @@ impl PyLogWriter {
     fn with<T: Send>(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(&mut LogWriter) -> crate::Result<T> + Send,
+        work: impl FnOnce(&mut LogWriter) -> crate::error::Result<T> + Send,
     ) -> PyResult<T> {
         let done = py.detach(|| self.writer.lock().unwrap_or_else(PoisonError::into_inner).as_mut().map(work));
         match done {

@@ -5,6 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use crate::compression::Scratch;
 use crate::error::{Error, Result};
 use crate::format::header::HEADER_LEN_UP_TO_MAGIC;
 use crate::io::lock::DirectoryLock;
@@ -330,7 +331,7 @@ impl Recovery {
             }
             let mut refusal = self.output.append(segment, &batch);
             if matches!(refusal, Err(Refusal::Overflow)) && self.split {
-                let base_offset = batch.first_offset(&mut crate::Scratch::new(), self.output.limits())?;
+                let base_offset = batch.first_offset(&mut Scratch::new(), self.output.limits())?;
                 if base_offset > segment.base_offset {
                     let next = self.output.begin_segment(base_offset, path)?;
                     self.finish_segment(std::mem::replace(segment, next), path, size)?;
