@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::io::Location;
 use crate::objects::{SCHEMES, StoreOptions};
 use crate::python::errors::OrRaise;
-use crate::python::segments::warn;
+use crate::python::warning::warn;
 use crate::tiered::aiven::EncryptionKeys;
 
 /// The keyword arguments `storage_options`, `store` and `encryption_keys` of a function.

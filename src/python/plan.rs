@@ -10,14 +10,14 @@ use crate::plan::{
     Condition, PlanColumn, PlanView, Read, ReadLimit, ReadTask, RowFilter, Stream, TaskReader, WantedColumn,
     columns_of_schema, error_column as error, option_rows, view_columns,
 };
-use crate::python::capsule::PyArrowBatch;
+use crate::python::arrow_batch::PyArrowBatch;
 use crate::python::errors::OrRaise;
 use crate::python::exclusive::Exclusive;
 use crate::python::log::add_submodule;
 use crate::python::parquet::PyParquetFile;
 use crate::python::read_options::PyReadOptions;
 use crate::python::scan_pass::PyScanStats;
-use crate::python::segments::warn;
+use crate::python::warning::warn;
 
 /// Creates the submodule and everything in it.
 pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
