@@ -28,7 +28,7 @@ fn columns(criterion: &mut Criterion) {
         group.throughput(Throughput::Elements(rows.len() as u64));
         for (what, columns) in [
             ("4 columns", vec![Column::Offset, Column::Timestamp, Column::Key, Column::Value]),
-            ("default columns", Column::DEFAULT.to_vec()),
+            ("default columns", Column::defaults()),
             ("offset only", vec![Column::Offset]),
         ] {
             let options = ScanOptions { columns, ..ScanOptions::default() };

@@ -5,8 +5,10 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
-use crate::compression::Compression;
+use crate::compression::{CodecFault, Compression};
+use crate::num::u64_of;
 
 /// A `Result` with kbat's [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
@@ -367,4 +369,49 @@ impl From<std::io::Error> for Error {
     fn from(error: std::io::Error) -> Self {
         Self::new(ErrorKind::Io(error))
     }
+}
+
+impl From<CodecFault> for ErrorKind {
+    fn from(fault: CodecFault) -> Self {
+        match fault {
+            CodecFault::Refused(compression, message) => Self::Decompression { compression, message },
+            CodecFault::Limit { name, limit } => {
+                let limit = u64_of(limit);
+                Self::Limit { name, limit, actual: limit.saturating_add(1) }
+            }
+            CodecFault::NotBuilt(compression) => Self::UnsupportedCodec { id: compression.id() },
+            CodecFault::NotCompressed(compression, message) => {
+                Self::InvalidArgument(format!("{compression} compression failed: {message}"))
+            }
+        }
+    }
+}
+
+impl From<CodecFault> for Error {
+    fn from(fault: CodecFault) -> Self {
+        Self::new(fault.into())
+    }
+}
+
+// not in `compression`, which knows no errors of kbat
+impl FromStr for Compression {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        Self::ALL.into_iter().find(|codec| codec.name() == name).ok_or_else(|| {
+            let [others @ .., last] = Self::ALL.map(Self::name);
+            Error::argument(format!("unknown compression {name:?}: use {} or {last}", others.join(", ")))
+        })
+    }
+}
+
+/// Compares an amount with the field of [`Limits`](crate::Limits) that bounds it.
+///
+/// # Errors
+/// [`ErrorKind::Limit`].
+pub(crate) fn check_limit(name: &'static str, limit: usize, actual: usize) -> Result<()> {
+    if actual <= limit {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::Limit { name, limit: u64_of(limit), actual: u64_of(actual) }))
 }

@@ -3,13 +3,20 @@
 
 #![expect(clippy::panic, reason = "a property that does not hold is reported by a panic")]
 
-use crate::format::builder::put;
+use crate::compression::{Compression, Scratch};
+use crate::error::Result;
+use crate::format::attributes::TimestampType;
+use crate::format::batch::Batch;
+use crate::format::builder::{BatchBuilder, put};
+use crate::format::control::ControlRecord;
 use crate::format::convert::{ConvertOptions, convert_batch};
-use crate::format::crc;
+use crate::format::frame::{Batches, batches};
 use crate::format::header::{CRC_POSITION, CRC_START, LEGACY_CRC_POSITION, LEGACY_CRC_START};
+use crate::format::record::Record;
 use crate::format::retain::{BatchRetention, RetainOptions, retain_records};
 use crate::format::validate::{Validation, ValidationSettings};
-use crate::{Batch, BatchBuilder, Batches, Compression, Limits, Record, Scratch, TimestampType, batches};
+use crate::limits::Limits;
+use crate::wire::crc;
 
 /// Limits that keep a fuzzing run fast.
 fn limits() -> Limits {
@@ -46,10 +53,10 @@ pub fn read(bytes: &[u8]) {
     assert!(scratch.capacity() <= most, "memory stays within the limits");
 }
 
-fn read_record(record: crate::Result<Record<'_>>, bytes: &[u8]) {
+fn read_record(record: Result<Record<'_>>, bytes: &[u8]) {
     match record {
         Ok(record) => {
-            let _ = (record.verify_crc(), record.headers().verify(), crate::ControlRecord::parse(&record));
+            let _ = (record.verify_crc(), record.headers().verify(), ControlRecord::parse(&record));
         }
         Err(error) => {
             let byte = error.position().byte.unwrap_or_else(|| panic!("{error} has no position"));
@@ -71,7 +78,7 @@ pub fn rewrite(bytes: &[u8]) {
         let mut builder = BatchBuilder::new().base_offset(base_offset);
         let mut written = Vec::new();
         for record in records.map_while(Result::ok) {
-            let Ok(headers) = record.headers().collect::<crate::Result<Vec<_>>>() else { break };
+            let Ok(headers) = record.headers().collect::<Result<Vec<_>>>() else { break };
             let headers: Vec<_> = headers.iter().map(|header| (header.key(), header.value())).collect();
             let (offset, timestamp) = (record.offset(), record.timestamp());
             if builder.append_at(offset, timestamp, record.key(), record.value(), &headers).is_ok() {
@@ -112,7 +119,7 @@ pub fn retain(bytes: &[u8]) {
             count = count.wrapping_add(1);
             // the reader reports no timestamp for a v0 message in a v1 set; the rewritten message is v1 and has the
             // set's timestamp
-            let append_time = batch.timestamp_type() == Some(crate::TimestampType::LogAppendTime);
+            let append_time = batch.timestamp_type() == Some(TimestampType::LogAppendTime);
             kept.extend((count & 1 == 1).then(|| {
                 let (offset, timestamp, key, value) = own(*record);
                 (offset, if append_time { batch.max_timestamp() } else { timestamp }, key, value)

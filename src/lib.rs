@@ -127,6 +127,7 @@ pub mod store;
 pub mod text;
 #[cfg(feature = "tiered")]
 pub mod tiered;
+mod wire;
 // the notebook views do not need Python, and their tests run without it
 #[cfg(all(test, not(feature = "python")))]
 #[allow(dead_code, reason = "not all of it has a test")]

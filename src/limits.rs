@@ -1,7 +1,5 @@
 //! Bounds on the memory and work that untrusted input may cost.
 
-use crate::num::u64_of;
-
 const MIB: usize = 1 << 20;
 
 /// Bounds on untrusted input. The defaults suit brokers with a `message.max.bytes` of up to 100 MB: a batch may have
@@ -48,12 +46,5 @@ impl Limits {
     pub(crate) fn decompressed(&self, compressed: usize) -> (usize, &'static str) {
         let by_ratio = compressed.saturating_mul(self.ratio).max(self.ratio_free_len);
         if by_ratio < self.decompressed_len { (by_ratio, "ratio") } else { (self.decompressed_len, "decompressed_len") }
-    }
-
-    pub(crate) fn check(name: &'static str, limit: usize, actual: usize) -> crate::Result<()> {
-        if actual <= limit {
-            return Ok(());
-        }
-        Err(crate::Error::new(crate::ErrorKind::Limit { name, limit: u64_of(limit), actual: u64_of(actual) }))
     }
 }

@@ -12,7 +12,6 @@ use std::sync::Arc;
 use arrow_array::{BinaryViewArray, builder::make_view};
 use arrow_buffer::{Buffer, NullBufferBuilder, ScalarBuffer};
 
-use crate::arrow::walk::Given;
 use crate::error::{Error, Result};
 use crate::format::batch::Batch;
 use crate::format::record::Record;
@@ -39,8 +38,8 @@ pub(crate) enum Memory<'b> {
 
 impl<'b> Memory<'b> {
     /// The memory that has the records of an uncompressed batch.
-    pub(crate) fn of(batch: &Batch<'_>, given: &Given<'b>) -> Self {
-        match given.lender {
+    pub(crate) fn of(batch: &Batch<'_>, lender: Lender<'b>) -> Self {
+        match lender {
             Lender::Window(window) => Self::Window(window),
             Lender::Buffer(bytes) => Self::Buffer(bytes, batch.size()),
         }

@@ -11,24 +11,19 @@ use arrow_array::{
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 
 use crate::arrow::binary_views::{Blocks, Memory};
+use crate::arrow::column_table::Column;
 use crate::arrow::decoded::{Contents, DecodedColumn};
 use crate::arrow::options::ScanOptions;
+use crate::arrow::origin::Origin;
 use crate::arrow::runs::Runs;
-use crate::arrow::schema::{Column, TimestampUnit, header_field, header_fields};
+use crate::arrow::schema::{TimestampUnit, header_field, header_fields};
 use crate::arrow::values::{Bytes, Values, take};
 use crate::compression::Compression;
 use crate::error::{Error, ErrorKind, Result};
+use crate::format::attributes::TimestampType;
 use crate::format::batch::Batch;
 use crate::format::header::NO_TIMESTAMP;
 use crate::format::record::Record;
-
-/// Topic, partition and path of the records of one file or buffer.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Origin {
-    pub(crate) topic: Option<Arc<str>>,
-    pub(crate) partition: Option<i32>,
-    pub(crate) segment: Option<Arc<str>>,
-}
 
 /// One column under construction.
 enum Builder {
@@ -124,7 +119,7 @@ impl Builder {
             }
             Self::BatchInt32(column, values) => {
                 let value = match column {
-                    Column::TimestampType => batch.timestamp_type().map_or(-1, crate::TimestampType::id),
+                    Column::TimestampType => batch.timestamp_type().map_or(-1, TimestampType::id),
                     Column::PartitionLeaderEpoch => batch.partition_leader_epoch(),
                     _ => i32::try_from(batch.size()).unwrap_or(i32::MAX),
                 };

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, BooleanArray, Int16Array, Int32Array};
 use serde_json::Value as Json;
 
-use crate::arrow::columns::Origin;
+use crate::arrow::column_table::Column;
 use crate::arrow::options::{Decoder, ScanOptions};
-use crate::arrow::schema::Column;
+use crate::arrow::origin::Origin;
 use crate::arrow::values::{Bytes, take};
 use crate::error::Result;
 use crate::format::batch::Batch;

@@ -1,22 +1,15 @@
-//! Corruption as rows: the `error` column of `on_corrupt = Report`.
+//! Corruption as rows: the `error` column of `on_corrupt = Report`. [`ERROR_FIELDS`] describes its fields.
 //!
-//! | field | type | |
-//! |---|---|---|
-//! | `kind` | `string` | [`ErrorKind::name`](crate::ErrorKind::name); `truncated` for an incomplete batch |
-//! | `message` | `string` | the error message, with the position |
-//! | `path` | `string` | the file, null for a buffer |
-//! | `position` | `int64` | first corrupt byte |
-//! | `length` | `int64` | bytes from there to where reading resumed |
-//! | `first_offset` | `int64` | first offset lost, null if none or unknown |
-//! | `last_offset` | `int64` | last offset lost, null if none or unknown |
+//! [`ERROR_FIELDS`]: crate::arrow::column_table::ERROR_FIELDS
 
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int32Array, Int64Array, RecordBatchOptions, StringArray, StructArray, new_null_array};
 use arrow_schema::{ArrowError, SchemaRef};
 
-use crate::arrow::columns::Origin;
-use crate::arrow::schema::{ERROR, error_fields};
+use crate::arrow::column_table::ERROR_COLUMN;
+use crate::arrow::origin::Origin;
+use crate::arrow::schema::error_fields;
 use crate::arrow::source::ScanSource;
 use crate::error::{Error, Result};
 
@@ -64,7 +57,7 @@ impl Fault {
     /// An Arrow batch of one row.
     pub(crate) fn row(&self, schema: &SchemaRef) -> Result<arrow_array::RecordBatch> {
         let columns = schema.fields().iter().map(|field| match field.name().as_str() {
-            ERROR => self.column(),
+            name if name == ERROR_COLUMN.name => self.column(),
             "topic" => Ok(text(self.origin.topic.as_deref())),
             "segment" => Ok(text(self.origin.segment.as_deref())),
             "partition" => {

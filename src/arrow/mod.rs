@@ -1,11 +1,13 @@
 //! Kafka batches to Arrow batches and back (feature `arrow`).
 
 mod binary_views;
+pub(crate) mod column_table;
 mod columns;
 mod decoded;
 mod encode;
 mod fault;
 mod options;
+mod origin;
 mod parallel;
 mod runs;
 mod scan;
@@ -19,18 +21,19 @@ mod walk;
 mod watch;
 mod workers;
 
+pub use column_table::{BatchColumn, Column, ColumnDefinition, ColumnType, SegmentColumn, View};
 pub use encode::{EncodeOptions, EncodedBatch, EncodedBatches};
 pub use options::{Decoder, Isolation, OnCorrupt, ScanOptions};
 pub use parallel::{ParallelScan, Parallelism};
 pub use scan::ArrowScan;
-pub use schema::{Column, TimestampUnit};
+pub use schema::TimestampUnit;
 pub use source::ScanSource;
 pub use stats::ScanStats;
-pub use views::{BatchColumn, BatchScan, SegmentColumn, SegmentScan};
+pub use views::{BatchScan, SegmentScan};
 #[cfg(feature = "text")]
 pub(crate) use {
-    columns::Origin,
     fault::Fault,
+    origin::Origin,
     walk::{Given, Step, Walk},
     watch::Look,
 };

@@ -2,7 +2,8 @@
 
 use arrow_schema::SchemaRef;
 
-use crate::arrow::schema::{Column, TimestampUnit, schema_of, with_error};
+use crate::arrow::column_table::{Column, ColumnDefinition};
+use crate::arrow::schema::{TimestampUnit, schema_of};
 use crate::format::attributes::TimestampType;
 use crate::format::header::{BatchHeader, NO_TIMESTAMP};
 use crate::format::record::Record;
@@ -42,7 +43,7 @@ pub enum Isolation {
     ReadCommitted,
 }
 
-/// How the columns of [`Column::INTERNAL`] decode keys and values.
+/// How the columns of [`Column::internal`] decode keys and values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Decoder {
@@ -61,9 +62,9 @@ pub enum Decoder {
 #[derive(Debug, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "the switches are independent of each other")]
 pub struct ScanOptions {
-    /// Columns to return, in this order. Default [`Column::DEFAULT`].
+    /// Columns to return, in this order. Default [`Column::defaults`].
     pub columns: Vec<Column>,
-    /// How to decode the columns of [`Column::INTERNAL`]. Default by the name of the topic.
+    /// How to decode the columns of [`Column::internal`]. Default by the name of the topic.
     pub decoder: Decoder,
     /// Unit of the timestamp column. Default milliseconds.
     pub timestamp_unit: TimestampUnit,
@@ -103,7 +104,7 @@ pub struct ScanOptions {
 impl Default for ScanOptions {
     fn default() -> Self {
         Self {
-            columns: Column::DEFAULT.to_vec(),
+            columns: Column::defaults(),
             decoder: Decoder::default(),
             timestamp_unit: TimestampUnit::default(),
             binary_view: false,
@@ -126,7 +127,7 @@ impl Default for ScanOptions {
 
 impl ScanOptions {
     /// Opens a segment with these options.
-    pub(crate) fn open_segment(&self, path: &crate::io::Location) -> crate::Result<Segment> {
+    pub(crate) fn open_segment(&self, path: &crate::io::Location) -> crate::error::Result<Segment> {
         Segment::open_with(path, &self.limits).map(|segment| self.as_asked(segment))
     }
 
@@ -137,8 +138,12 @@ impl ScanOptions {
     /// Schema of the Arrow batches.
     #[must_use]
     pub fn schema(&self) -> SchemaRef {
-        let schema = schema_of(&self.columns, self.timestamp_unit, self.binary_view);
-        if self.on_corrupt == OnCorrupt::Report { with_error(&schema) } else { schema }
+        self.schema_of(self.columns.iter().map(|column| column.definition()))
+    }
+
+    /// Schema of Arrow batches with some columns.
+    pub(crate) fn schema_of(&self, columns: impl Iterator<Item = &'static ColumnDefinition>) -> SchemaRef {
+        schema_of(columns, self.timestamp_unit, self.binary_view, self.on_corrupt == OnCorrupt::Report)
     }
 
     pub(crate) fn bounds(&self) -> Bounds {

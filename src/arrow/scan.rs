@@ -175,8 +175,11 @@ fn decode(
     let mut base_offset = batch.base_offset();
     let mut rows = 0_usize;
     let payload = batch.payload(scratch, &options.limits)?;
-    let memory =
-        if batch.attributes().is_compressed() { Memory::Reused(payload.bytes) } else { Memory::of(batch, given) };
+    let memory = if batch.attributes().is_compressed() {
+        Memory::Reused(payload.bytes)
+    } else {
+        Memory::of(batch, given.lender)
+    };
     columns.begin_batch(batch, given.origin);
     let mut records = Records::new(batch, payload, &options.limits)?;
     let mut chunk = Vec::with_capacity(CHUNK);

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::arrow::columns::Origin;
 use crate::arrow::decoded::is_internal;
 use crate::arrow::options::{OnCorrupt, ScanOptions};
+use crate::arrow::origin::Origin;
 use crate::error::{Error, Result};
 use crate::format::frame::batches;
 use crate::format::header::HEADER_LEN_UP_TO_MAGIC;

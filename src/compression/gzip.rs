@@ -10,7 +10,7 @@
 use flate2::{Decompress, FlushDecompress, Status};
 use libdeflater::{CompressionLvl, Compressor, DecompressionError, Decompressor};
 
-use crate::compression::{Output, StreamFault};
+use crate::compression::{Codec, Output, StreamFault};
 use crate::num::{low_u32, u64_of, usize_from_u64};
 
 const MEMBER_START: [u8; 3] = [0x1f, 0x8b, 8];
@@ -25,15 +25,15 @@ const STEP_LEN: usize = 16 << 10;
 /// The JDK's default, which Kafka selects with −1.
 const DEFAULT_LEVEL: i32 = 6;
 
-/// The decoders, created on first use.
+/// The codec, with a decoder that is created on first use.
 #[derive(Default)]
-pub(crate) struct Context {
+pub(crate) struct Gzip {
     fast: Option<Decompressor>,
 }
 
-impl Context {
+impl Codec for Gzip {
     /// Decompresses all members of `input`.
-    pub(crate) fn decompress(&mut self, input: &[u8], output: &mut Output<'_>) -> Result<(), StreamFault> {
+    fn decompress(&mut self, _magic: u8, input: &[u8], output: &mut Output<'_>) -> Result<(), StreamFault> {
         let may_repeat =
             memchr::memmem::find(input.get(FIXED_HEADER_LEN..).unwrap_or_default(), &MEMBER_START).is_some();
         let header_checksum = input.get(3).is_some_and(|flags| flags & HAS_HEADER_CHECKSUM != 0);
@@ -44,6 +44,20 @@ impl Context {
         decompress_stream(input, output)
     }
 
+    /// Appends `input` as one member. Levels 1 to 9; `None` is the JDK's default.
+    fn compress(_magic: u8, level: Option<i32>, input: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+        let level = CompressionLvl::new(level.unwrap_or(DEFAULT_LEVEL)).map_err(|_| "no such level".to_owned())?;
+        let mut compressor = Compressor::new(level);
+        let start = out.len();
+        out.resize(start.saturating_add(compressor.gzip_compress_bound(input.len())), 0);
+        let room = out.get_mut(start..).unwrap_or_default();
+        let len = compressor.gzip_compress(input, room).map_err(|error| error.to_string())?;
+        out.truncate(start.saturating_add(len));
+        Ok(())
+    }
+}
+
+impl Gzip {
     /// Decodes one member from one buffer. Returns `false` if libdeflate rejects it.
     fn decompress_one(&mut self, input: &[u8], output: &mut Output<'_>) -> Result<bool, StreamFault> {
         let decoder = self.fast.get_or_insert_with(Decompressor::new);
@@ -124,7 +138,7 @@ fn check_trailer(trailer: &[u8], member: &[u8]) -> Result<(), StreamFault> {
     };
     let crc = u32::from_le_bytes([c0, c1, c2, c3]);
     let len = u32::from_le_bytes([l0, l1, l2, l3]);
-    if crc != crate::format::crc::crc32(member) || len != low_u32(u64_of(member.len())) {
+    if crc != crate::wire::crc::crc32(member) || len != low_u32(u64_of(member.len())) {
         return Err(StreamFault::invalid("corrupt gzip trailer"));
     }
     Ok(())
@@ -151,22 +165,10 @@ fn header_len(input: &[u8]) -> Result<Option<usize>, StreamFault> {
     if flags & HAS_HEADER_CHECKSUM != 0 {
         let (stored, after) = rest.split_first_chunk::<2>().ok_or_else(cut)?;
         let covered = input.get(..input.len().saturating_sub(rest.len())).unwrap_or_default();
-        if u32::from(u16::from_le_bytes(*stored)) != crate::format::crc::crc32(covered) & 0xffff {
+        if u32::from(u16::from_le_bytes(*stored)) != crate::wire::crc::crc32(covered) & 0xffff {
             return Err(StreamFault::invalid("corrupt gzip header"));
         }
         rest = after;
     }
     Ok(Some(input.len().saturating_sub(rest.len())))
-}
-
-/// Appends `input` as one member. Levels 1 to 9; `None` is the JDK's default.
-pub(crate) fn compress(level: Option<i32>, input: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
-    let level = CompressionLvl::new(level.unwrap_or(DEFAULT_LEVEL)).map_err(|_| "no such level".to_owned())?;
-    let mut compressor = Compressor::new(level);
-    let start = out.len();
-    out.resize(start.saturating_add(compressor.gzip_compress_bound(input.len())), 0);
-    let room = out.get_mut(start..).unwrap_or_default();
-    let len = compressor.gzip_compress(input, room).map_err(|error| error.to_string())?;
-    out.truncate(start.saturating_add(len));
-    Ok(())
 }

@@ -17,7 +17,7 @@
 use lz4_flex::block;
 use xxhash_rust::xxh32::xxh32;
 
-use crate::compression::{Output, StreamFault};
+use crate::compression::{Codec, Output, StreamFault};
 use crate::num::usize_of;
 
 const FRAME_MAGIC: [u8; 4] = [0x04, 0x22, 0x4d, 0x18];
@@ -95,8 +95,22 @@ fn header_checksum(frame_magic: &[u8], descriptor: &[u8]) -> u8 {
     crate::num::low_u8(u64::from(xxh32(&covered, 0) >> 8))
 }
 
+/// The codec. It keeps no memory.
+#[derive(Default)]
+pub(crate) struct Lz4;
+
+impl Codec for Lz4 {
+    fn decompress(&mut self, magic: u8, input: &[u8], output: &mut Output<'_>) -> Result<(), StreamFault> {
+        decompress(magic, input, output)
+    }
+
+    fn compress(magic: u8, level: Option<i32>, input: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+        compress(magic, level, input, out)
+    }
+}
+
 /// Decompresses the first frame of `input`.
-pub(crate) fn decompress(magic: u8, mut input: &[u8], output: &mut Output<'_>) -> Result<(), StreamFault> {
+fn decompress(magic: u8, mut input: &[u8], output: &mut Output<'_>) -> Result<(), StreamFault> {
     let header = parse_header(&mut input, magic)?;
     loop {
         let field = take_u32(&mut input)?;
@@ -158,7 +172,7 @@ fn decompress_block(block: &[u8], header: &FrameHeader, output: &mut Output<'_>)
 /// Appends `input` as Kafka writes it: independent blocks of 64 KiB, no content size, and for magic 0 the header
 /// checksum that old brokers expect. As in Kafka, level 9, the default, is the fast compressor, and every other level
 /// selects the slower high-compression one.
-pub(crate) fn compress(magic: u8, level: Option<i32>, input: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+fn compress(magic: u8, level: Option<i32>, input: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
     let descriptor = [WRITTEN_FLG, WRITTEN_BD];
     let also_hashed: &[u8] = if magic == 0 { &FRAME_MAGIC } else { &[] };
     out.extend_from_slice(&FRAME_MAGIC);

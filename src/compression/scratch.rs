@@ -1,6 +1,6 @@
 //! The caller's buffers for decompression, and the codecs' contexts.
 
-use crate::compression::{CodecFault, Compression, Output, Payload, StreamFault};
+use crate::compression::{CodecFault, Compression, Decoders, Output, Payload, StreamFault};
 use crate::limits::Limits;
 
 /// Buffers and codec contexts, reused for every batch. Use one per thread; it grows to the largest batch it has
@@ -20,10 +20,7 @@ use crate::limits::Limits;
 #[derive(Default)]
 pub struct Scratch {
     buffer: Vec<u8>,
-    #[cfg(feature = "gzip")]
-    gzip: super::gzip::Context,
-    #[cfg(feature = "zstd")]
-    zstd: super::zstd::Context,
+    decoders: Decoders,
 }
 
 impl Scratch {
@@ -69,30 +66,18 @@ impl Scratch {
         input: &'s [u8],
         limits: &Limits,
     ) -> Payload<'s> {
+        if compression == Compression::None {
+            return Payload::borrowed(input);
+        }
+        if !compression.is_built() {
+            return Payload { bytes: &[], fault: Some(CodecFault::NotBuilt(compression)) };
+        }
         let (limit, limit_name) = limits.decompressed(input.len());
         let mut output = Output::new(&mut self.buffer, limit);
-        let result: Result<(), StreamFault> = match compression {
-            Compression::None => return Payload::borrowed(input),
-            #[cfg(feature = "gzip")]
-            Compression::Gzip => self.gzip.decompress(input, &mut output),
-            #[cfg(feature = "snappy")]
-            Compression::Snappy => super::snappy::decompress(input, &mut output),
-            #[cfg(feature = "lz4")]
-            Compression::Lz4 => super::lz4::decompress(magic, input, &mut output),
-            #[cfg(feature = "zstd")]
-            Compression::Zstd => self.zstd.decompress(input, &mut output),
-            #[cfg(not(all(feature = "gzip", feature = "snappy", feature = "lz4", feature = "zstd")))]
-            _ => {
-                let _ = magic;
-                output.truncate(0);
-                Err(StreamFault::NotBuilt)
-            }
-        };
+        let result = self.decoders.decompress(compression, magic, input, &mut output);
         let filled = output.filled();
         let fault = result.err().map(|fault| match fault {
             StreamFault::Invalid(message) => CodecFault::Refused(compression, message),
-            #[cfg(not(all(feature = "gzip", feature = "snappy", feature = "lz4", feature = "zstd")))]
-            StreamFault::NotBuilt => CodecFault::NotBuilt(compression),
             StreamFault::Full => CodecFault::Limit { name: limit_name, limit },
         });
         Payload { bytes: self.buffer.get(..filled).unwrap_or_default(), fault }

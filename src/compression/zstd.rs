@@ -6,7 +6,7 @@
 
 use zstd::zstd_safe::{CCtx, CParameter, DCtx, InBuffer, OutBuffer, find_frame_compressed_size, get_error_name};
 
-use crate::compression::{Output, StreamFault};
+use crate::compression::{Codec, Output, StreamFault};
 
 const FRAME_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// log2 of the largest window that zstd's streaming decoder accepts by default.
@@ -17,15 +17,15 @@ const STEP_LEN: usize = 16 << 10;
 /// Default level of Kafka's configuration.
 const DEFAULT_LEVEL: i32 = 3;
 
-/// The decoder, created on first use.
+/// The codec, with a decoder that is created on first use.
 #[derive(Default)]
-pub(crate) struct Context {
+pub(crate) struct Zstd {
     decoder: Option<DCtx<'static>>,
 }
 
-impl Context {
+impl Codec for Zstd {
     /// Decompresses all frames of `input`.
-    pub(crate) fn decompress(&mut self, input: &[u8], output: &mut Output<'_>) -> Result<(), StreamFault> {
+    fn decompress(&mut self, _magic: u8, input: &[u8], output: &mut Output<'_>) -> Result<(), StreamFault> {
         if self.decoder.is_none() {
             self.decoder = DCtx::try_create();
         }
@@ -35,6 +35,10 @@ impl Context {
         }
         output.truncate(0);
         decompress_stream(decoder, input, output)
+    }
+
+    fn compress(_magic: u8, level: Option<i32>, input: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+        compress(level, input, out)
     }
 }
 
@@ -111,17 +115,19 @@ fn decompress_stream(decoder: &mut DCtx<'_>, input: &[u8], output: &mut Output<'
 pub(crate) fn decompress_bounded(input: &[u8], limit: usize) -> Result<Vec<u8>, StreamFault> {
     /// Most data compresses less than this, and then the buffer need not grow.
     const USUAL_RATIO: usize = 16;
+    /// Zstandard is the same in every message format.
+    const MAGIC: u8 = 2;
 
     let mut buffer = vec![0; input.len().saturating_mul(USUAL_RATIO).min(limit)];
     let mut output = Output::new(&mut buffer, limit);
-    Context::default().decompress(input, &mut output)?;
+    Zstd::default().decompress(MAGIC, input, &mut output)?;
     let filled = output.filled();
     buffer.truncate(filled);
     Ok(buffer)
 }
 
 /// Appends `input` as one frame. `None` is Kafka's default level.
-pub(crate) fn compress(level: Option<i32>, input: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+fn compress(level: Option<i32>, input: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
     thread_local! {
         // a context has a few hundred kilobytes of tables: creating one costs more than compressing a small batch
         static ENCODER: std::cell::RefCell<Option<CCtx<'static>>> = const { std::cell::RefCell::new(None) };

@@ -1,5 +1,6 @@
 //! Keys and values: text, or the JSON and Java text of internal topics.
 
+use crate::dump::frame_fault::framed_fault;
 use crate::dump::sink::{push, push_field};
 use crate::dump::{Decoder, remote};
 use crate::error::{ErrorKind, Result};
@@ -139,18 +140,6 @@ pub(super) fn framed_json(out: &mut Vec<u8>, message: &Message<'_>) {
     push(out, ",\"data\":");
     message.write_json(out);
     out.push(b'}');
-}
-
-/// Kafka's message about a frame that it cannot decode.
-#[cold]
-pub(super) fn framed_fault(fault: &Fault) -> String {
-    match fault {
-        Fault::UnknownType(type_id) => {
-            format!("org.apache.kafka.common.errors.UnsupportedVersionException: Unknown metadata id {type_id}")
-        }
-        Fault::InRecord { type_id, .. } => format!("Failed to deserialize record with type {type_id}"),
-        other => other.java_message().into_owned(),
-    }
 }
 
 /// Appends key and value as members of a JSON object.

@@ -5,9 +5,9 @@ use super::index::read_index;
 use crate::dump::sink::{push, push_field};
 use crate::dump::{Format, jsonl, kafka};
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::crc::crc32c;
 use crate::internal::{Value, single_message};
 use crate::io::Location;
+use crate::wire::crc::crc32c;
 
 /// The only version of a producer snapshot.
 const SNAPSHOT_VERSION: i16 = 1;

@@ -27,6 +27,7 @@
 mod contents;
 mod control;
 mod files;
+mod frame_fault;
 mod index;
 mod jsonl;
 mod kafka;

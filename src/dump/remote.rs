@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::dump::contents::framed_fault;
+use crate::dump::frame_fault::framed_fault;
 use crate::format::record::Record;
 use crate::internal::{Family, Value, framed};
 

@@ -2,17 +2,16 @@
 
 use std::ops::Deref;
 
-use crate::compression::{Compression, Payload, Scratch};
+use crate::compression::{Payload, Scratch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::ahead::{ask_for, distance_in};
-use crate::format::crc;
 use crate::format::header::{
     BATCH_HEADER_LEN, BatchHeader, CRC_POSITION, CRC_START, LEGACY_CRC_POSITION, LEGACY_CRC_START,
 };
 use crate::format::legacy;
-use crate::format::records::Records;
 use crate::limits::Limits;
 use crate::num::u64_of;
+use crate::wire::crc;
 
 /// A batch, borrowed from the bytes that contain it. Only its header has been parsed.
 ///
@@ -57,20 +56,6 @@ impl<'a> Batch<'a> {
         self.bytes
     }
 
-    /// The base offset of any batch. Decompresses the batch if necessary.
-    ///
-    /// # Errors
-    /// The errors of [`Batch::records`].
-    pub fn first_offset(&self, scratch: &mut Scratch, limits: &Limits) -> Result<i64> {
-        if !self.is_legacy_wrapper() {
-            return Ok(self.header.base_offset);
-        }
-        match self.records(scratch, limits)?.next() {
-            Some(record) => Ok(record?.offset()),
-            None => Ok(self.header.base_offset),
-        }
-    }
-
     /// Checks the batch's checksum: CRC-32C for v2, CRC-32 for v0 and v1. Messages inside a compressed set of magic 0
     /// and 1 have their own checksums: [`Record::verify_crc`](crate::Record::verify_crc).
     ///
@@ -112,22 +97,6 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Iterates over the records. The records of a compressed batch are decompressed into `scratch`; uncompressed
-    /// records borrow from the input. The checksum is not verified: see [`Batch::verify_crc`].
-    ///
-    /// # Errors
-    /// A codec that is unknown or not built in, a negative record count, an exceeded limit, and errors of compressed
-    /// sets of magic 0 and 1. If a compressed stream fails in the middle, the iterator yields the records before the
-    /// error first.
-    #[inline]
-    pub fn records<'s>(&self, scratch: &'s mut Scratch, limits: &Limits) -> Result<Records<'s>>
-    where
-        'a: 's,
-    {
-        let payload = self.payload(scratch, limits)?;
-        Records::new(self, payload, limits)
-    }
-
     /// The decompressed bytes of the records. For an uncompressed v0 or v1 message, the message.
     #[inline]
     pub(crate) fn payload<'s>(&self, scratch: &'s mut Scratch, limits: &Limits) -> Result<Payload<'s>>
@@ -154,7 +123,7 @@ impl<'a> Batch<'a> {
             return Ok(scratch.decompress(compression, self.header.magic, self.stored_records(), limits));
         }
         let base_offset = self.header.base_offset;
-        if compression == Compression::Zstd {
+        if self.header.magic < compression.min_magic() {
             let kind = ErrorKind::CompressionBelowMagic { compression, magic: self.header.magic.cast_signed() };
             return Err(Error::new(kind).at(self.attributes_position()).in_batch(base_offset).in_field("attributes"));
         }
@@ -174,13 +143,22 @@ impl<'a> Batch<'a> {
         self.bytes.get(crate::format::header::LOG_OVERHEAD..).unwrap_or_default()
     }
 
+    /// Position of the records: of a v0 or v1 message, or of the compressed value of a wrapper.
+    pub(crate) fn records_position(&self) -> u64 {
+        match self.header.magic {
+            2 => self.position().saturating_add(u64_of(BATCH_HEADER_LEN)),
+            _ if self.is_legacy_wrapper() => self.value_position(),
+            _ => self.message_position(),
+        }
+    }
+
     /// Position of the value of a v0 or v1 message.
-    pub(crate) fn value_position(&self) -> u64 {
+    fn value_position(&self) -> u64 {
         let start = legacy::Message::parse(self.message_bytes(), 0).map_or(0, |message| message.value_start());
         self.message_position().saturating_add(start)
     }
 
-    pub(crate) fn message_position(&self) -> u64 {
+    fn message_position(&self) -> u64 {
         self.position().saturating_add(u64_of(crate::format::header::LOG_OVERHEAD))
     }
 }

@@ -21,7 +21,7 @@ use std::fmt;
 use crate::error::{ErrorKind, Result};
 use crate::format::cursor::Cursor;
 use crate::format::record::Record;
-use crate::format::varint::write_unsigned_varint;
+use crate::wire::varint::write_unsigned_varint;
 
 /// The content of a control record.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

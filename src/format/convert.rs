@@ -21,8 +21,8 @@ use crate::format::batch::Batch;
 use crate::format::builder::BatchBuilder;
 use crate::format::frame::batches;
 use crate::format::header::{NO_PARTITION_LEADER_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, NO_TIMESTAMP};
+use crate::format::record::NewHeader;
 use crate::format::record::Record;
-use crate::format::size::NewHeader;
 use crate::limits::Limits;
 
 /// Information that a conversion omits because the target format cannot store it.
@@ -242,9 +242,11 @@ pub fn convert_batch(
         losses.add(Loss::ControlBatches, true);
         return Ok(losses);
     }
-    let zstd = batch.attributes().codec_id() == Compression::Zstd.id();
-    if magic < 2 && zstd && options.compression.is_none() {
-        return Err(zstd_error(batch, magic));
+    if let Some(codec) = Compression::from_id(batch.attributes().codec_id())
+        && magic < codec.min_magic()
+        && options.compression.is_none()
+    {
+        return Err(codec_error(batch, codec, magic));
     }
     if options.keeps(batch, magic) {
         out.extend_from_slice(batch.bytes());
@@ -256,8 +258,8 @@ pub fn convert_batch(
 }
 
 #[cold]
-fn zstd_error(batch: &Batch<'_>, magic: u8) -> Error {
-    let kind = ErrorKind::CompressionBelowMagic { compression: Compression::Zstd, magic: magic.cast_signed() };
+fn codec_error(batch: &Batch<'_>, compression: Compression, magic: u8) -> Error {
+    let kind = ErrorKind::CompressionBelowMagic { compression, magic: magic.cast_signed() };
     Error::new(kind).at(batch.attributes_position()).in_batch(batch.header().base_offset).in_field("attributes")
 }
 

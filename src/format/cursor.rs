@@ -1,8 +1,8 @@
 //! Checked big-endian reads. Each read names its field and knows its absolute position.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::varint::{self, VarintFault};
 use crate::num::{u64_of, usize_of};
+use crate::wire::varint::{self, VarintFault};
 
 /// A cursor over a slice that knows the position of the slice in the input.
 pub(crate) struct Cursor<'a> {

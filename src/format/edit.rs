@@ -5,13 +5,13 @@ use crate::error::{Error, Result};
 use crate::format::attributes::Attributes;
 use crate::format::batch::Batch;
 use crate::format::builder::put;
-use crate::format::crc;
 use crate::format::frame::batches;
 use crate::format::header::{
     CRC_POSITION, CRC_START, LEGACY_CRC_POSITION, LEGACY_CRC_START, MAX_TIMESTAMP_POSITION,
     PARTITION_LEADER_EPOCH_POSITION,
 };
 use crate::limits::Limits;
+use crate::wire::crc;
 
 /// The batch at the start of `bytes`.
 fn first(bytes: &[u8]) -> Result<Batch<'_>> {

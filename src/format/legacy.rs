@@ -16,11 +16,10 @@
 use crate::compression::Payload;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::attributes::{Attributes, TimestampType};
-use crate::format::batch::Batch;
+use crate::format::bookmark::{Bookmark, LegacySet, Wrapper};
 use crate::format::cursor::Cursor;
-use crate::format::header::{LOG_OVERHEAD, MIN_LENGTH, NO_SEQUENCE, NO_TIMESTAMP};
+use crate::format::header::{BatchHeader, LOG_OVERHEAD, MIN_LENGTH, NO_SEQUENCE, NO_TIMESTAMP};
 use crate::format::record::{Extra, Place, Record};
-use crate::format::records::Bookmark;
 use crate::num::u64_of;
 
 /// The fields of a v0 or v1 message.
@@ -71,46 +70,32 @@ pub(crate) struct LegacyRecords<'s> {
     timestamp_type: Option<TimestampType>,
 }
 
-/// Properties of a wrapper that apply to the messages in it.
-#[derive(Debug, Clone, Copy)]
-struct Wrapper {
-    /// The difference between record offsets and inner offsets.
-    shift: i64,
-    log_append_time: Option<i64>,
-}
-
-/// The state of a compressed set after its first pass: the length of its whole messages, and the wrapper.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct WholeSet {
-    len: usize,
-    wrapper: Wrapper,
-}
-
 impl<'s> LegacyRecords<'s> {
-    /// The state before the wrapper is decoded.
+    /// The state before the wrapper is decoded. `position` is that of the message in the input; for a wrapper, of its
+    /// compressed value.
     #[inline]
-    fn unopened(batch: &Batch<'_>, payload: &Payload<'s>) -> Self {
+    fn unopened(header: &BatchHeader, position: u64, payload: &Payload<'s>) -> Self {
         Self {
             rest: payload.bytes,
             len: payload.bytes.len(),
             index: 0,
             wrapper: None,
-            base_offset: batch.header().base_offset,
-            position: if batch.is_legacy_wrapper() { batch.value_position() } else { batch.message_position() },
-            timestamp_type: batch.timestamp_type(),
+            base_offset: header.base_offset,
+            position,
+            timestamp_type: header.timestamp_type(),
         }
     }
 
     #[inline]
-    pub(crate) fn new(batch: &Batch<'_>, payload: Payload<'s>) -> Result<Self> {
-        let mut records = Self::unopened(batch, &payload);
-        if batch.is_legacy_wrapper() {
+    pub(crate) fn new(header: &BatchHeader, position: u64, payload: Payload<'s>) -> Result<Self> {
+        let mut records = Self::unopened(header, position, &payload);
+        if header.is_legacy_wrapper() {
             let fault = payload.fault;
             let last_inner = records.find_last_inner()?;
             if let Some(fault) = fault {
-                return Err(records.place().error(fault.into_kind(), "value"));
+                return Err(records.place().error(fault.into(), "value"));
             }
-            records.wrapper = Some(records.unwrap_offsets(batch, last_inner)?);
+            records.wrapper = Some(records.unwrap_offsets(header, last_inner)?);
         }
         Ok(records)
     }
@@ -137,21 +122,21 @@ impl<'s> LegacyRecords<'s> {
         Ok(last)
     }
 
-    fn unwrap_offsets(&self, batch: &Batch<'_>, last_inner: Option<i64>) -> Result<Wrapper> {
+    fn unwrap_offsets(&self, header: &BatchHeader, last_inner: Option<i64>) -> Result<Wrapper> {
         let Some(last_inner) = last_inner else {
             return Err(self.wrapper_error("it contains no messages", "value"));
         };
         let offset = self.base_offset;
-        let shift = match (batch.magic(), offset) {
+        let shift = match (header.magic(), offset) {
             (0, _) | (_, 0) => 0,
             _ if offset < last_inner => {
                 let error = self.wrapper_error("its offset is less than its last message's relative offset", "offset");
-                return Err(error.moved_to(batch.position()));
+                return Err(error.moved_to(header.position()));
             }
             _ => offset.wrapping_sub(last_inner),
         };
         let log_append = self.timestamp_type == Some(TimestampType::LogAppendTime);
-        Ok(Wrapper { shift, log_append_time: log_append.then_some(batch.max_timestamp()) })
+        Ok(Wrapper { shift, log_append_time: log_append.then_some(header.max_timestamp()) })
     }
 
     #[cold]
@@ -172,13 +157,13 @@ impl<'s> LegacyRecords<'s> {
     }
 
     pub(crate) fn bookmark(&self) -> Bookmark {
-        let set = self.wrapper.map(|wrapper| WholeSet { len: self.len, wrapper });
+        let set = self.wrapper.map(|wrapper| LegacySet { len: self.len, wrapper });
         Bookmark { consumed: self.len.wrapping_sub(self.rest.len()), index: self.index, done: false, set }
     }
 
-    pub(crate) fn resumed(batch: &Batch<'_>, payload: &Payload<'s>, bookmark: &Bookmark) -> Self {
-        let mut records = Self::unopened(batch, payload);
-        if let Some(WholeSet { len, wrapper }) = bookmark.set {
+    pub(crate) fn resumed(header: &BatchHeader, position: u64, payload: &Payload<'s>, bookmark: &Bookmark) -> Self {
+        let mut records = Self::unopened(header, position, payload);
+        if let Some(LegacySet { len, wrapper }) = bookmark.set {
             records.len = len;
             records.wrapper = Some(wrapper);
         }

@@ -1,16 +1,16 @@
 //! The bytes of record batches: framing, headers, records, control records, and the builder that writes them.
 //!
-//! Reads no files. Of the crate's other modules it imports only `compression`, which has the codecs, `error`, `limits`
-//! and `num`. The tables are those of the page on the message format in the Kafka documentation, one per file, with the
-//! same names.
+//! Reads no files. Of the crate's other modules it imports only `compression`, which has the codecs, `error`, `limits`,
+//! `num` and `wire`. The tables are those of the page on the message format in the Kafka documentation, one per file,
+//! with the same names.
 
 pub(crate) mod ahead;
 pub(crate) mod attributes;
 pub(crate) mod batch;
+pub(crate) mod bookmark;
 pub(crate) mod builder;
 pub(crate) mod control;
 pub mod convert;
-pub(crate) mod crc;
 pub(crate) mod cursor;
 pub(crate) mod edit;
 pub(crate) mod frame;
@@ -22,10 +22,10 @@ pub(crate) mod records;
 pub mod retain;
 pub(crate) mod size;
 pub mod validate;
-pub(crate) mod varint;
 
 pub use builder::end_transaction_marker;
 pub use control::{Endpoint, KRaftVoter, LeaderChangeVoter};
 pub use edit::{set_base_offset, set_log_append_time, set_partition_leader_epoch};
 pub use header::{NO_PARTITION_LEADER_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, NO_TIMESTAMP};
-pub use size::{NewHeader, batch_len_bound, message_len, record_len};
+pub use record::NewHeader;
+pub use size::{batch_len_bound, message_len, record_len};

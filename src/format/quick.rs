@@ -4,7 +4,7 @@
 //! the error. Both parsers return the same result for records that this one accepts.
 
 use crate::format::record::Body;
-use crate::format::varint::{read_varint, unzigzag32};
+use crate::wire::varint::{read_varint, unzigzag32};
 
 /// Maximum bytes of the numbers before the key: two windows.
 const HEAD_LEN: usize = 16;
@@ -99,7 +99,7 @@ mod tests {
 
     use super::quick_body;
     use crate::format::record::parse_body;
-    use crate::format::varint::read_varint;
+    use crate::wire::varint::read_varint;
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(20_000))]

@@ -18,10 +18,12 @@ use std::iter::FusedIterator;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::attributes::TimestampType;
-use crate::format::crc;
-use crate::format::size::NewHeader;
-use crate::format::varint::{read_varint, read_varlong};
 use crate::num::{u64_of, usize_of};
+use crate::wire::crc;
+use crate::wire::varint::{read_varint, read_varlong};
+
+/// A header to write: key and value.
+pub type NewHeader<'a> = (&'a [u8], Option<&'a [u8]>);
 
 /// A record, borrowed from the input or from the [`Scratch`](crate::Scratch) its batch was decompressed into.
 #[derive(Debug, Clone, Copy)]

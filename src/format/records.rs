@@ -6,22 +6,55 @@
 
 use std::iter::FusedIterator;
 
-use crate::compression::{CodecFault, Payload};
-use crate::error::{Error, ErrorKind, Result};
+use crate::compression::{CodecFault, Payload, Scratch};
+use crate::error::{Error, ErrorKind, Result, check_limit};
 use crate::format::ahead::{ask_for, distance_in};
 use crate::format::attributes::TimestampType;
 use crate::format::batch::Batch;
+use crate::format::bookmark::Bookmark;
 use crate::format::header::increment_sequence;
 use crate::format::header::{BATCH_HEADER_LEN, NO_SEQUENCE};
-use crate::format::legacy::{self, LegacyRecords};
+use crate::format::legacy::LegacyRecords;
 use crate::format::quick::quick_body;
 use crate::format::record::{Body, BodyFault, Extra, Place, Record, parse_body};
-use crate::format::varint::{VarintFault, read_varint};
 use crate::limits::Limits;
 use crate::num::{u64_of, usize_of};
+use crate::wire::varint::{VarintFault, read_varint};
 
 /// A record of seven bytes: length, attributes, two deltas, null key, null value, no headers.
 const MIN_RECORD_LEN: usize = 7;
+
+impl<'a> Batch<'a> {
+    /// Iterates over the records. The records of a compressed batch are decompressed into `scratch`; uncompressed
+    /// records borrow from the input. The checksum is not verified: see [`Batch::verify_crc`].
+    ///
+    /// # Errors
+    /// A codec that is unknown or not built in, a negative record count, an exceeded limit, and errors of compressed
+    /// sets of magic 0 and 1. If a compressed stream fails in the middle, the iterator yields the records before the
+    /// error first.
+    #[inline]
+    pub fn records<'s>(&self, scratch: &'s mut Scratch, limits: &Limits) -> Result<Records<'s>>
+    where
+        'a: 's,
+    {
+        let payload = self.payload(scratch, limits)?;
+        Records::new(self, payload, limits)
+    }
+
+    /// The base offset of any batch. Decompresses the batch if necessary.
+    ///
+    /// # Errors
+    /// The errors of [`Batch::records`].
+    pub fn first_offset(&self, scratch: &mut Scratch, limits: &Limits) -> Result<i64> {
+        if !self.is_legacy_wrapper() {
+            return Ok(self.header().base_offset);
+        }
+        match self.records(scratch, limits)?.next() {
+            Some(record) => Ok(record?.offset()),
+            None => Ok(self.header().base_offset),
+        }
+    }
+}
 
 /// An iterator over the records of a batch; see [`Batch::records`]. It ends after its first error.
 #[derive(Debug)]
@@ -40,7 +73,8 @@ impl<'s> Records<'s> {
         if batch.magic() == 2 {
             V2Records::new(batch, payload, limits).map(|records| Self(Inner::V2(records)))
         } else {
-            LegacyRecords::new(batch, payload).map(|records| Self(Inner::Legacy(records)))
+            LegacyRecords::new(batch.header(), batch.records_position(), payload)
+                .map(|records| Self(Inner::Legacy(records)))
         }
     }
 
@@ -90,7 +124,8 @@ impl<'s> Records<'s> {
             return Ok(Self(Inner::Done));
         }
         if batch.magic() < 2 {
-            return Ok(Self(Inner::Legacy(LegacyRecords::resumed(batch, &payload, bookmark))));
+            let position = batch.records_position();
+            return Ok(Self(Inner::Legacy(LegacyRecords::resumed(batch.header(), position, &payload, bookmark))));
         }
         let mut records = V2Records::new(batch, payload, limits)?;
         records.rest = records.rest.get(bookmark.consumed..).unwrap_or_default();
@@ -114,16 +149,6 @@ fn fill<'s>(
         }
     }
     Ok(true)
-}
-
-/// The state of an iteration.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Bookmark {
-    pub(crate) consumed: usize,
-    pub(crate) index: u32,
-    pub(crate) done: bool,
-    /// For a v0 or v1 set, the result of its first pass.
-    pub(crate) set: Option<legacy::WholeSet>,
 }
 
 impl<'s> Iterator for Records<'s> {
@@ -179,7 +204,7 @@ impl<'s> V2Records<'s> {
         };
         // the bytes cannot hold more records than this; a larger declared count is reported when they end
         let possible = usize_of(count).min(payload.bytes.len() / MIN_RECORD_LEN);
-        Limits::check("record_count", limits.record_count, possible)
+        check_limit("record_count", limits.record_count, possible)
             .map_err(|error| error.at(batch.position().saturating_add(57)).in_batch(header.base_offset))?;
         let log_append = header.attributes.timestamp_type() == Some(TimestampType::LogAppendTime);
         Ok(Self {
@@ -332,6 +357,6 @@ impl<'s> V2Records<'s> {
 
     #[cold]
     fn codec_error(&self, fault: CodecFault) -> Error {
-        self.place(self.len).error(fault.into_kind(), "records")
+        self.place(self.len).error(fault.into(), "records")
     }
 }

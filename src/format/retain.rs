@@ -16,9 +16,9 @@ use crate::error::Result;
 use crate::format::attributes::TimestampType;
 use crate::format::batch::Batch;
 use crate::format::builder::BatchBuilder;
+use crate::format::record::NewHeader;
 use crate::format::record::Record;
 use crate::format::records::Records;
-use crate::format::size::NewHeader;
 use crate::limits::Limits;
 
 /// What to do with a batch that keeps no records.

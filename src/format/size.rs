@@ -3,11 +3,9 @@
 use crate::compression::Compression;
 use crate::format::header::{BATCH_HEADER_LEN, LOG_OVERHEAD};
 use crate::format::legacy;
-use crate::format::varint::{varint_len, varlong_len};
+use crate::format::record::NewHeader;
 use crate::num::usize_from_u64;
-
-/// A header to write: key and value.
-pub type NewHeader<'a> = (&'a [u8], Option<&'a [u8]>);
+use crate::wire::varint::{varint_len, varlong_len};
 
 /// Bytes of one uncompressed v2 record, including its length field. Lengths above 2³¹ − 1 saturate.
 ///
@@ -83,22 +81,5 @@ pub fn batch_len_bound(magic: u8, compression: Compression, records_len: usize) 
         (_, Compression::None) => 0,
         _ => message_len(magic, None, None),
     };
-    compressed_len_bound(compression, records_len).saturating_add(overhead)
-}
-
-/// The maximum compressed size of `len` bytes: `len` and the codec's overhead for incompressible data.
-fn compressed_len_bound(compression: Compression, len: usize) -> usize {
-    let per = |units: usize, cost: usize| units.saturating_add(1).saturating_mul(cost);
-    let extra = match compression {
-        Compression::None => 0,
-        // header and trailer; 5 bytes per stored block of at least 5000
-        Compression::Gzip => per(len / 5000, 5).saturating_add(32),
-        // header; per chunk of 32 KiB a length and snappy's own bound of 32 + n / 6
-        Compression::Snappy => per(len / (32 << 10), 36).saturating_add(len / 6).saturating_add(16),
-        // header and end mark; a length per block of 64 KiB, which is stored uncompressed if that is smaller
-        Compression::Lz4 => per(len / (64 << 10), 4).saturating_add(11),
-        // ZSTD_COMPRESSBOUND
-        Compression::Zstd => (len >> 8).saturating_add((128_usize << 10).saturating_sub(len) >> 11).saturating_add(64),
-    };
-    len.saturating_add(extra)
+    records_len.saturating_add(compression.overhead(records_len)).saturating_add(overhead)
 }

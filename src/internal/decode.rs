@@ -12,21 +12,12 @@
 
 use crate::format::record::decode_as_java;
 use crate::internal::reader::Reader;
-use crate::internal::schema::{Field, Kind};
+use crate::internal::schema::{Context, Field, Kind};
 use crate::internal::{Fault, Value};
 use crate::log::Uuid;
 
 /// Arrays reserve memory for at most this many elements before they are read.
 const RESERVED: usize = 64;
-
-/// What all fields of a message have in common.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Context {
-    pub(crate) version: i16,
-    pub(crate) is_flexible: bool,
-    /// The last known version of the message.
-    pub(crate) highest: i16,
-}
 
 /// Reads the fields of a message or struct.
 pub(crate) fn fields<'a>(

@@ -1,8 +1,8 @@
 //! [`Reader`]: the primitive types of Kafka's messages, with the messages of Kafka's `ByteBufferAccessor`.
 
-use crate::format::varint::{VarintFault, read_unsigned_varint};
 use crate::internal::Fault;
 use crate::num::usize_of;
+use crate::wire::varint::{VarintFault, read_unsigned_varint};
 
 /// Reads from the front of some bytes.
 pub(crate) struct Reader<'a> {

@@ -7,8 +7,6 @@ use std::iter::Peekable;
 use std::str::{Lines, SplitWhitespace};
 use std::sync::OnceLock;
 
-use crate::internal::decode::Context;
-
 static TABLE: OnceLock<Table> = OnceLock::new();
 const TEXT: &str = include_str!("schemas.txt");
 
@@ -55,6 +53,15 @@ pub(crate) struct Schema {
     pub(crate) highest: i16,
     flexible: Versions,
     pub(crate) fields: Vec<Field>,
+}
+
+/// What all fields of a message have in common.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Context {
+    pub(crate) version: i16,
+    pub(crate) is_flexible: bool,
+    /// The last known version of the message.
+    pub(crate) highest: i16,
 }
 
 impl Schema {

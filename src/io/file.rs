@@ -6,7 +6,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::io::{StoredFile, page_cache};
+use crate::io::page_cache::{self, read_some};
+use crate::io::read_at::{ReadAt, StoredFile};
 use crate::num::u64_of;
 
 /// An open file and its path. Errors name the path.
@@ -140,6 +141,32 @@ impl PositionedFile {
     }
 }
 
+impl ReadAt for PositionedFile {
+    fn byte_len(&self) -> Result<u64> {
+        self.len()
+    }
+
+    fn read_bytes_at(&self, out: &mut [u8], position: u64) -> Result<usize> {
+        self.read_at(out, position)
+    }
+
+    fn next_data(&self, position: u64) -> Result<u64> {
+        PositionedFile::next_data(self, position)
+    }
+
+    fn limit_ahead(&self, end: u64) {
+        PositionedFile::limit_ahead(self, end);
+    }
+
+    fn read_over_damage(&self) {
+        PositionedFile::read_over_damage(self);
+    }
+
+    fn damage_in(&self, range: Range<u64>) -> Option<Error> {
+        PositionedFile::damage_in(self, range)
+    }
+}
+
 impl Local {
     fn read_at(&self, out: &mut [u8], position: u64) -> std::io::Result<usize> {
         let mut done = 0_usize;
@@ -187,14 +214,4 @@ fn next_data(file: &File, position: u64) -> Data {
 #[cfg(not(target_os = "linux"))]
 fn next_data(_file: &File, _position: u64) -> Data {
     Data::Unknown
-}
-
-#[cfg(unix)]
-pub(super) fn read_some(file: &File, out: &mut [u8], position: u64) -> std::io::Result<usize> {
-    std::os::unix::fs::FileExt::read_at(file, out, position)
-}
-
-#[cfg(windows)]
-pub(super) fn read_some(file: &File, out: &mut [u8], position: u64) -> std::io::Result<usize> {
-    std::os::windows::fs::FileExt::seek_read(file, out, position)
 }

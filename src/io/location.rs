@@ -12,7 +12,8 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::io::{PositionedFile, ReadAt};
+use crate::io::file::PositionedFile;
+use crate::io::read_at::StoredFile;
 use crate::num::{u64_of, usize_from_u64};
 
 /// A path, and the store that it is in: the file system, or objects with the names of files, such as a bucket or the
@@ -59,11 +60,6 @@ pub(crate) trait Store: fmt::Debug + Send + Sync {
         Ok(Vec::new())
     }
 }
-
-/// An open file of a [`Store`].
-pub(crate) trait StoredFile: ReadAt + fmt::Debug + Send + Sync {}
-
-impl<T: ReadAt + fmt::Debug + Send + Sync> StoredFile for T {}
 
 /// What is at a location.
 #[derive(Debug, Clone, Copy)]

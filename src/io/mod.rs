@@ -13,11 +13,12 @@ pub(crate) mod staged;
 
 pub(crate) use file::PositionedFile;
 pub use location::Location;
-pub(crate) use location::StoredFile;
 #[cfg(any(test, feature = "object-store", feature = "tiered"))]
 pub(crate) use location::{Status, StatusKind, Store};
 pub use progress::Progress;
 #[cfg(feature = "tiered")]
 pub(crate) use read_at::DAMAGED_BYTE;
+#[cfg(any(test, feature = "object-store", feature = "tiered"))]
+pub(crate) use read_at::StoredFile;
 pub(crate) use read_at::{ChunkCache, ReadAt, is_zero_to_the_end};
 pub(crate) use source::{ByteSource, SharedBytes};

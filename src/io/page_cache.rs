@@ -13,7 +13,6 @@
 use std::fs::File;
 use std::io::Result;
 
-use super::file::read_some;
 #[cfg(target_os = "linux")]
 use crate::num::{u64_of, usize_from_u64};
 
@@ -30,6 +29,16 @@ const SECTOR_LEN: u64 = 512;
 /// Reads of fewer bytes than this bypass the page cache.
 #[cfg(target_os = "linux")]
 const SMALL_LEN: usize = 4096;
+
+#[cfg(unix)]
+pub(super) fn read_some(file: &File, out: &mut [u8], position: u64) -> std::io::Result<usize> {
+    std::os::unix::fs::FileExt::read_at(file, out, position)
+}
+
+#[cfg(windows)]
+pub(super) fn read_some(file: &File, out: &mut [u8], position: u64) -> std::io::Result<usize> {
+    std::os::windows::fs::FileExt::seek_read(file, out, position)
+}
 
 /// A file opened to bypass the page cache.
 #[derive(Debug)]

@@ -4,7 +4,6 @@ use std::ops::Range;
 
 use crate::error::{Error, Result};
 use crate::format::frame::is_zeros;
-use crate::io::PositionedFile;
 use crate::num::{u64_of, usize_from_u64};
 
 /// A buffer or file that is read by position.
@@ -62,31 +61,10 @@ impl ReadAt for &[u8] {
     }
 }
 
-impl ReadAt for PositionedFile {
-    fn byte_len(&self) -> Result<u64> {
-        self.len()
-    }
+/// An open file of a `Store`.
+pub(crate) trait StoredFile: ReadAt + std::fmt::Debug + Send + Sync {}
 
-    fn read_bytes_at(&self, out: &mut [u8], position: u64) -> Result<usize> {
-        self.read_at(out, position)
-    }
-
-    fn next_data(&self, position: u64) -> Result<u64> {
-        PositionedFile::next_data(self, position)
-    }
-
-    fn limit_ahead(&self, end: u64) {
-        PositionedFile::limit_ahead(self, end);
-    }
-
-    fn read_over_damage(&self) {
-        PositionedFile::read_over_damage(self);
-    }
-
-    fn damage_in(&self, range: Range<u64>) -> Option<Error> {
-        PositionedFile::damage_in(self, range)
-    }
-}
+impl<T: ReadAt + std::fmt::Debug + Send + Sync> StoredFile for T {}
 
 /// Number of bytes to check for zeros per read.
 const ZERO_CHUNK_LEN: usize = 1 << 18;

@@ -24,6 +24,7 @@ use crate::error::{ErrorKind, Result};
 use crate::format::header::{BatchHeader, NO_PRODUCER_ID};
 use crate::limits::Limits;
 use crate::log::SegmentReader;
+use crate::log::headers::HeaderReader;
 use crate::log::index::AbortedTransaction;
 use crate::log::producer::{ProducerSnapshot, ProducerStates};
 use crate::log::resync::{Floor, Resync};
@@ -162,7 +163,7 @@ fn unbounded(limits: &Limits) -> Limits {
 /// transactions. A batch over the limit counts if the file ends or another batch starts directly after it: without it,
 /// the log would seem to end earlier. After corruption, continues at the next batch.
 fn pass_over(reader: SegmentReader, limits: &Limits, states: &mut ProducerStates) -> Result<Vec<AbortedTransaction>> {
-    let mut reader = reader.into_headers();
+    let mut reader = HeaderReader::of(reader);
     let (mut aborted, mut bytes, mut scratch) = (Vec::new(), Vec::new(), Scratch::new());
     let mut resync = Resync::new(limits);
     let mut floor = Floor::default();

@@ -7,7 +7,7 @@ use crate::format::batch::Batch;
 use crate::format::header::BatchHeader;
 use crate::io::{ByteSource, Location, ReadAt};
 use crate::limits::Limits;
-use crate::log::SegmentReader;
+use crate::log::reader::SegmentReader;
 use crate::num::u64_of;
 
 /// Iterates over the batch headers of a file with small positioned reads. Payloads are not read: for a segment of 16
@@ -27,11 +27,12 @@ impl HeaderReader {
     /// # Errors
     /// I/O errors.
     pub fn open(path: impl Into<Location>, limits: &Limits) -> Result<Self> {
-        Ok(SegmentReader::open_with(path, limits)?.into_headers())
+        Ok(Self::of(SegmentReader::open_with(path, limits)?))
     }
 
+    /// Reads the headers of a file or buffer that is open already.
     pub(crate) fn of(reader: SegmentReader) -> Self {
-        Self { reader, batch_bytes_read: 0 }
+        Self { reader: reader.reading_headers(), batch_bytes_read: 0 }
     }
 
     /// Starts at the batch at this byte position.

@@ -9,13 +9,12 @@ mod shared;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Batch;
 use crate::format::frame::{Frame, frame, is_zeros, limit_error, trusted_len, unbelievable};
 use crate::format::header::{BATCH_HEADER_LEN, BatchHeader, HEADER_LEN_UP_TO_MAGIC, LOG_OVERHEAD};
 use crate::io::{ByteSource, Location, PositionedFile, ReadAt, is_zero_to_the_end};
 use crate::limits::Limits;
-use crate::log::headers::HeaderReader;
 #[cfg(feature = "arrow")]
 use crate::log::tail::SegmentTail;
 #[cfg(feature = "arrow")]
@@ -148,10 +147,10 @@ impl SegmentReader {
         }
     }
 
-    /// Reads only headers.
-    pub(crate) fn into_headers(mut self) -> HeaderReader {
+    /// Reads few bytes at a time, for callers that need only headers.
+    pub(crate) fn reading_headers(mut self) -> Self {
         self.read_len = HEADER_WINDOW_LEN;
-        HeaderReader::of(self)
+        self
     }
 
     /// Starts at the batch at this byte position.
@@ -362,7 +361,7 @@ impl SegmentReader {
     }
 
     #[cold]
-    fn fail(&mut self, error: crate::Error) -> crate::Error {
+    fn fail(&mut self, error: Error) -> Error {
         let rest = self.window.bytes().get(self.start..self.end).unwrap_or_default();
         let skip = trusted_len(&error, rest, self.remainder_len());
         self.state = State::Failed { skip };

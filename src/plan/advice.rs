@@ -4,11 +4,12 @@ use arrow_array::Array;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 
+use crate::arrow::column_table::ERROR_COLUMN;
 use crate::arrow::{ArrowScan, OnCorrupt, ScanOptions, ScanSource};
 use crate::error::{Error, ErrorKind};
+use crate::plan::discover::segments_at;
 use crate::plan::logs::{Stores, named_as_option};
 use crate::plan::options::{LIMIT_OPTIONS, ReadOptions};
-use crate::plan::rows::{ERROR, segments_at};
 
 /// Adds the options that let a job continue after an error of a read, and the offsets that corruption affects. Names
 /// arguments of the core as options.
@@ -70,7 +71,7 @@ fn lost_offsets(error: &Error, options: &ReadOptions) -> Option<(i64, i64)> {
     };
     for rows in ArrowScan::new(vec![ScanSource::file(&file)], scan_options) {
         let rows = rows.ok()?;
-        let errors = rows.column_by_name(ERROR)?.as_struct();
+        let errors = rows.column_by_name(ERROR_COLUMN.name)?.as_struct();
         let number = |name: &str| errors.column_by_name(name).map(AsArray::as_primitive::<Int64Type>);
         let (firsts, lasts) = (number("first_offset")?, number("last_offset")?);
         let complete = |row: &usize| errors.is_valid(*row) && firsts.is_valid(*row) && lasts.is_valid(*row);

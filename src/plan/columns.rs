@@ -6,12 +6,13 @@
 //! `baseOffset` and `base_offset` name the same column, and the result keeps the requested spelling.
 
 use std::str::FromStr;
+use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
-use crate::arrow::OnCorrupt;
+use crate::arrow::column_table::ERROR_COLUMN;
+use crate::arrow::{BatchColumn, Column, ColumnDefinition, SegmentColumn};
 use crate::error::{Error, Result};
-use crate::plan::options::ReadOptions;
 
 /// What a row describes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -74,97 +75,22 @@ impl PlanColumn {
     }
 }
 
-const fn column(field: &'static str, data_type: &'static str, text: &'static str) -> PlanColumn {
-    PlanColumn { field, data_type, text }
+impl From<&ColumnDefinition> for PlanColumn {
+    fn from(column: &ColumnDefinition) -> Self {
+        Self { field: column.name, data_type: column.data_type.sql(), text: column.text }
+    }
 }
 
-const HEADERS: &str = "array<struct<key:string,value:binary>>";
+static RECORDS: LazyLock<Vec<PlanColumn>> =
+    LazyLock::new(|| Column::all().into_iter().map(|column| column.definition().into()).collect());
 
-static RECORDS: &[PlanColumn] = &[
-    column("key", "binary", "key of the record"),
-    column("value", "binary", "value of the record"),
-    column("topic", "string", "topic, from the directory's name or the option topic; else null"),
-    column("partition", "int", "partition, from the directory's name or the option partition; else null"),
-    column("offset", "bigint", "offset of the record"),
-    column(
-        "timestamp",
-        "timestamp",
-        "timestamp of the record; -1 ms, as in Spark's Kafka source, for records without one (format v0)",
-    ),
-    column("timestamp_type", "int", "0 CreateTime, 1 LogAppendTime, -1 none (format v0)"),
-    column(
-        "headers",
-        HEADERS,
-        "record headers, in their order; null for a record without headers, as in Spark's Kafka source",
-    ),
-    column(
-        "base_offset",
-        "bigint",
-        "base offset of the record's batch; for compressed sets of format v0 and v1, offset of the first message",
-    ),
-    column("position", "bigint", "byte position of the record's batch in its file"),
-    column("partition_leader_epoch", "int", "leader epoch of the batch; -1 for none"),
-    column("producer_id", "bigint", "producer id of the batch; -1 for none"),
-    column("producer_epoch", "smallint", "producer epoch of the batch; -1 for none"),
-    column("sequence", "int", "sequence of the record; -1 for none"),
-    column("is_transactional", "boolean", "whether the batch belongs to a transaction"),
-    column("compression", "string", "codec of the batch: none, gzip, snappy, lz4 or zstd"),
-    column("magic", "tinyint", "message format of the batch: 0, 1 or 2"),
-    column("batch_size", "int", "bytes of the record's batch as stored, its 12 bytes of log overhead included"),
-    column("segment", "string", "path of the file"),
-];
+static BATCHES: LazyLock<Vec<PlanColumn>> =
+    LazyLock::new(|| BatchColumn::all().into_iter().map(|column| column.definition().into()).collect());
 
-static BATCHES: &[PlanColumn] = &[
-    column("topic", "string", "topic, from the directory's name or the option topic; else null"),
-    column("partition", "int", "partition, from the directory's name or the option partition; else null"),
-    column("segment", "string", "path of the file"),
-    column("position", "bigint", "byte position in the file"),
-    column("size", "int", "bytes as stored, the 12 bytes of log overhead included"),
-    column("base_offset", "bigint", "base offset; null for compressed sets of format v0 and v1"),
-    column("last_offset", "bigint", "last offset"),
-    column("record_count", "int", "number of records in the header; null for compressed v0 and v1 sets"),
-    column("magic", "tinyint", "message format: 0, 1 or 2"),
-    column("compression", "string", "codec: none, gzip, snappy, lz4 or zstd; unknown for the codec bits 5 to 7"),
-    column("stored_size", "int", "bytes after the header: the records as stored"),
-    column("timestamp_type", "string", "CreateTime or LogAppendTime; null in format v0"),
-    column("base_timestamp", "timestamp", "base timestamp; null for none"),
-    column("max_timestamp", "timestamp", "largest timestamp of the records; null for none"),
-    column("delete_horizon", "timestamp", "when compaction may drop its tombstones or markers; null if not set"),
-    column("partition_leader_epoch", "int", "leader epoch; -1 for none"),
-    column("producer_id", "bigint", "producer id; -1 for none"),
-    column("producer_epoch", "smallint", "producer epoch; -1 for none"),
-    column("base_sequence", "int", "sequence of the first record; -1 for none"),
-    column("last_sequence", "int", "sequence of the last record; -1 for none"),
-    column("is_transactional", "boolean", "whether it belongs to a transaction"),
-    column("is_control", "boolean", "whether it holds control records"),
-    column("crc", "bigint", "the stored checksum"),
-    column("crc_ok", "boolean", "whether the checksum is correct; reads the complete batch"),
-    column("uncompressed_size", "bigint", "bytes of the records after decompression; decompresses the batch"),
-    column("ratio", "double", "uncompressedSize divided by storedSize; decompresses the batch"),
-];
+static SEGMENTS: LazyLock<Vec<PlanColumn>> =
+    LazyLock::new(|| SegmentColumn::all().into_iter().map(|column| column.definition().into()).collect());
 
-static SEGMENTS: &[PlanColumn] = &[
-    column("topic", "string", "topic, from the directory's name or the option topic; else null"),
-    column("partition", "int", "partition, from the directory's name or the option partition; else null"),
-    column("segment", "string", "path of the file"),
-    column("state", "string", "live, deleted, cleaned or swap; null for a file not named like a segment"),
-    column("base_offset", "bigint", "base offset, from the name"),
-    column("end_offset", "bigint", "the offset after the last batch"),
-    column("size", "bigint", "bytes of the .log file"),
-    column("first_timestamp", "timestamp", "base timestamp of the first batch; null for none"),
-    column("largest_timestamp", "timestamp", "largest timestamp; null for none"),
-    column("index_size", "bigint", "bytes of the .index file; null if there is none"),
-    column("time_index_size", "bigint", "bytes of the .timeindex file; null if there is none"),
-    column("txn_index_size", "bigint", "bytes of the .txnindex file; null if there is none"),
-    column("has_snapshot", "boolean", "whether there is a producer snapshot for the base offset"),
-    column("batch_count", "bigint", "number of batches; reads every header"),
-];
-
-static ERROR: PlanColumn = column(
-    "error",
-    "struct<kind:string,message:string,path:string,position:bigint,length:bigint,first_offset:bigint,last_offset:bigint>",
-    "with onCorrupt=report: the corruption, and the bytes and offsets that it affects; null in other rows",
-);
+static ERROR: LazyLock<PlanColumn> = LazyLock::new(|| PlanColumn::from(&ERROR_COLUMN));
 
 /// The column that describes corruption, with `onCorrupt=report`.
 #[must_use]
@@ -172,13 +98,17 @@ pub fn error_column() -> &'static PlanColumn {
     &ERROR
 }
 
-/// The columns of a view, and how many of them are read by default: those that are cheap.
+/// The columns of a view, and how many of them are read by default: those that are cheap. The option `includeHeaders`
+/// adds `headers`.
 #[must_use]
 pub fn view_columns(view: PlanView) -> (&'static [PlanColumn], usize) {
     match view {
-        PlanView::Records => (RECORDS, 7),
-        PlanView::Batches => (BATCHES, 23),
-        PlanView::Segments => (SEGMENTS, 13),
+        PlanView::Records => {
+            let defaults = Column::defaults().into_iter().filter(|column| *column != Column::Headers);
+            (RECORDS.as_slice(), defaults.count())
+        }
+        PlanView::Batches => (BATCHES.as_slice(), BatchColumn::defaults().len()),
+        PlanView::Segments => (SEGMENTS.as_slice(), SegmentColumn::defaults().len()),
     }
 }
 
@@ -198,70 +128,9 @@ fn plain(name: &str) -> String {
 /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument), which names every column, if there is none.
 pub(crate) fn column_named(name: &str, view: PlanView) -> Result<&'static PlanColumn> {
     let (columns, _) = view_columns(view);
-    let found = columns.iter().chain([&ERROR]).find(|column| plain(column.field) == plain(name));
+    let found = columns.iter().chain([error_column()]).find(|column| plain(column.field) == plain(name));
     found.ok_or_else(|| {
         let names: Vec<String> = columns.iter().map(PlanColumn::name).collect();
         Error::argument(format!("kbat: there is no column '{name}'; choose among {}", names.join(", ")))
     })
-}
-
-/// A column of a schema that the caller wants.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WantedColumn {
-    /// Its name, in any spelling.
-    pub name: String,
-    /// Its type in SQL.
-    pub data_type: String,
-    /// Whether it may be null.
-    pub is_nullable: bool,
-}
-
-/// Returns the columns of a schema, which may be the user's.
-///
-/// # Errors
-/// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for a schema without columns, and for a column that
-/// does not exist, is repeated, or has another type in the source.
-pub fn columns_of_schema(schema: &[WantedColumn], options: &ReadOptions) -> Result<Vec<&'static PlanColumn>> {
-    let mut columns = Vec::new();
-    for wanted in schema {
-        let found = column_of(wanted, options.view)?;
-        if columns.contains(&found) {
-            let message = format!("kbat: the schema names the column {} twice", found.name());
-            return Err(Error::argument(message));
-        }
-        columns.push(found);
-    }
-    if columns.is_empty() {
-        let message = "kbat: the schema has no column; the cheapest column for counting rows is offset";
-        return Err(Error::argument(message));
-    }
-    let has_error = columns.contains(&&ERROR);
-    if options.on_corrupt == OnCorrupt::Report && !has_error {
-        return Err(Error::argument(format!(
-            "kbat: the schema has no column error, which onCorrupt=report fills: add error {}",
-            ERROR.data_type
-        )));
-    }
-    if options.on_corrupt != OnCorrupt::Report && has_error {
-        return Err(Error::argument("kbat: the column error requires onCorrupt=report"));
-    }
-    Ok(columns)
-}
-
-fn column_of(wanted: &WantedColumn, view: PlanView) -> Result<&'static PlanColumn> {
-    let found = column_named(&wanted.name, view)?;
-    let (name, right, given) = (&wanted.name, found.data_type, &wanted.data_type);
-    if right != given {
-        return Err(Error::argument(format!(
-            "kbat: column {name} has type {right}, but the schema declares {given}; declare it as {right} and convert \
-             afterwards: CAST({name} AS {})",
-            given.to_uppercase()
-        )));
-    }
-    if !wanted.is_nullable {
-        return Err(Error::argument(format!(
-            "kbat: the schema declares column {name} NOT NULL, but every column is nullable: remove NOT NULL"
-        )));
-    }
-    Ok(found)
 }

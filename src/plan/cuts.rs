@@ -12,8 +12,8 @@
 use crate::error::Result;
 use crate::num::u64_of;
 use crate::plan::interval::Interval;
+use crate::plan::pieces::Piece;
 use crate::plan::places::SegmentPlaces;
-use crate::plan::tasks::Piece;
 
 /// The end of one window and the start of the next: at a byte, or at an offset inside the batch there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

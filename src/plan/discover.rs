@@ -380,3 +380,14 @@ fn extent(segments: &[&SegmentFile]) -> (i64, i64, u64) {
     let bytes = segments.iter().map(|segment| segment.size).fold(0, u64::saturating_add);
     (end.saturating_sub(start), end, bytes)
 }
+
+/// The segments at a location; none if it does not exist.
+#[cfg(feature = "plan")]
+pub(crate) fn segments_at(location: &Location) -> Result<Vec<SegmentFile>> {
+    let selection = Selection::default().replicas(Replicas::Longest);
+    match discover(std::slice::from_ref(location), &selection) {
+        Ok(discovery) => Ok(discovery.into_segments()),
+        Err(error) if error.is_not_found() => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}

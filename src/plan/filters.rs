@@ -6,8 +6,8 @@
 use crate::plan::columns::column_named;
 use crate::plan::interval::Interval;
 use crate::plan::options::ReadOptions;
-use crate::plan::options::values::LEAST_MILLISECONDS;
 use crate::plan::topics::PartitionName;
+use crate::plan::values::LEAST_MILLISECONDS;
 
 /// A literal in a filter.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -13,6 +13,8 @@ mod discover;
 #[cfg(feature = "plan")]
 mod advice;
 #[cfg(feature = "plan")]
+mod arrow_error;
+#[cfg(feature = "plan")]
 mod bounds;
 #[cfg(feature = "plan")]
 mod columns;
@@ -27,6 +29,10 @@ mod logs;
 #[cfg(feature = "plan")]
 mod options;
 #[cfg(feature = "plan")]
+mod paths;
+#[cfg(feature = "plan")]
+mod pieces;
+#[cfg(feature = "plan")]
 mod places;
 #[cfg(feature = "plan")]
 mod ranges;
@@ -40,6 +46,10 @@ mod tasks;
 mod topics;
 #[cfg(feature = "plan")]
 mod totals;
+#[cfg(feature = "plan")]
+mod values;
+#[cfg(feature = "plan")]
+mod wanted;
 
 #[cfg(feature = "jvm")]
 pub(crate) use advice::is_of_format;
@@ -47,13 +57,15 @@ pub use discover::{Discovery, Replicas, Selection, discover, find_segments};
 
 #[cfg(feature = "plan")]
 pub use self::{
-    columns::{PlanColumn, PlanView, WantedColumn, columns_of_schema, error_column, view_columns},
+    columns::{PlanColumn, PlanView, error_column, view_columns},
     filters::{Condition, Literal, Operator, RowFilter},
     interval::Interval,
     options::{OptionRow, Pairs, ReadOptions, option_rows},
+    pieces::Piece,
     rows::TaskReader,
     stream::{ReadLimit, Stream},
-    tasks::{Piece, Read, ReadTask},
+    tasks::{Read, ReadTask},
     topics::PartitionName,
     totals::Total,
+    wanted::{WantedColumn, columns_of_schema},
 };

@@ -17,8 +17,10 @@ use crate::plan::columns::PlanView;
 use crate::plan::cuts::Counter;
 use crate::plan::filters::RowFilter;
 use crate::plan::interval::Interval;
-use crate::plan::logs::{Log, list_logs, text_of};
+use crate::plan::logs::{Log, list_logs};
 use crate::plan::options::{Pairs, ReadOptions};
+use crate::plan::paths::text_of;
+use crate::plan::pieces::Piece;
 use crate::plan::places::SegmentPlaces;
 use crate::plan::ranges::{LogRange, resolve};
 use crate::plan::totals::Total;
@@ -34,50 +36,6 @@ const FILES_IN_A_TASK: usize = 500;
 const MIN_CUT_LEN: u64 = 32 << 20;
 /// A segment up to a tenth larger than a core's share is not split, as in Hadoop's splits.
 const SLOP: u64 = 10;
-
-/// A window of a segment, in bytes, and the offsets to read of it; `None` if there is no bound.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Piece {
-    /// The file.
-    pub path: String,
-    /// The first byte.
-    pub start: u64,
-    /// The byte after the last one.
-    pub end: u64,
-    /// The topic.
-    pub topic: Option<String>,
-    /// The partition.
-    pub partition: Option<i32>,
-    /// Whether topic and partition are those of options, not of the directory's name.
-    pub is_labelled: bool,
-    /// Whether the complete file is read, however long it is then.
-    pub is_whole: bool,
-    /// The first offset to read.
-    pub start_offset: Option<i64>,
-    /// The offset after the last one to read.
-    pub end_offset: Option<i64>,
-    /// Batches and corruption from here on belong to the next window; `None` if everything is in this one.
-    pub own_end: Option<u64>,
-    /// Limits a window of one batch to some of its records; other pieces read the rest. The piece with the last part
-    /// reports the corruption of the window.
-    pub part: Interval,
-    /// Approximate number of offsets, to fill tasks by; 0 if unknown.
-    #[serde(skip)]
-    pub offset_count: i64,
-}
-
-impl Piece {
-    /// Bytes of the window.
-    #[must_use]
-    pub fn size(&self) -> u64 {
-        self.end.saturating_sub(self.start)
-    }
-
-    /// Whether there is nothing to read of it.
-    fn is_idle(&self) -> bool {
-        self.end_offset.is_some_and(|end| self.start_offset.unwrap_or(0) >= end)
-    }
-}
 
 /// What one task reads: pieces in order, and everything that is needed to read them.
 #[derive(Clone, Serialize, Deserialize)]

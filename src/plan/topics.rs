@@ -11,7 +11,7 @@ use fancy_regex::Regex;
 use serde_json::Value;
 
 use crate::error::{Error, Result};
-use crate::plan::options::values::{Parsed, parse_names};
+use crate::plan::values::{Parsed, parse_names};
 
 /// Kafka's own topics, which a pattern never matches; to read them, name them.
 const INTERNAL_TOPICS: [&str; 4] =

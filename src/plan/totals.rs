@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::arrow::{ArrowScan, BatchColumn, BatchScan, Column, ScanOptions, ScanSource, ScanStats};
 use crate::error::Result;
-use crate::plan::rows::shape::arrow_error;
+use crate::plan::arrow_error::arrow_error;
 
 /// A value that a task computes of all its rows instead of returning them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

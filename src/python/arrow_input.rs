@@ -6,12 +6,13 @@
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi};
 use arrow_array::ffi_stream::{ArrowArrayStreamReader, FFI_ArrowArrayStream};
 use arrow_array::{RecordBatch, RecordBatchReader, StructArray};
-use arrow_schema::{ArrowError, DataType, Schema, SchemaRef};
+use arrow_schema::{ArrowError, DataType, SchemaRef};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyCapsuleMethods};
 
 use crate::python::capsule::Reader;
+use crate::python::requested_schema::{arrow_error, check_not_consumed};
 use crate::python::scan_class::PyScan;
 
 /// Arrow batches from a Python object.
@@ -59,11 +60,6 @@ pub(crate) fn arrow_input(object: &Bound<'_, PyAny>) -> PyResult<ArrowInput> {
     )))
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "the signature that map_err requires")]
-fn arrow_error(error: ArrowError) -> PyErr {
-    PyValueError::new_err(format!("cannot read the Arrow data: {error}"))
-}
-
 #[expect(unsafe_code, reason = "takes ownership of a C structure")]
 fn stream(capsule: &Bound<'_, PyCapsule>) -> PyResult<ArrowInput> {
     let pointer = capsule.pointer_checked(Some(c"arrow_array_stream"))?.cast::<FFI_ArrowArrayStream>();
@@ -72,25 +68,6 @@ fn stream(capsule: &Bound<'_, PyCapsule>) -> PyResult<ArrowInput> {
     let stream = unsafe { FFI_ArrowArrayStream::from_raw(pointer.as_ptr()) };
     let reader = ArrowArrayStreamReader::try_new(stream).map_err(arrow_error)?;
     Ok(ArrowInput { schema: reader.schema(), batches: Batches::Stream(reader) })
-}
-
-/// The schema of a `requested_schema` argument. The caller keeps ownership.
-#[expect(unsafe_code, reason = "reads a C structure")]
-pub(crate) fn requested(capsule: &Bound<'_, PyAny>) -> PyResult<SchemaRef> {
-    let pointer = capsule.cast::<PyCapsule>()?.pointer_checked(Some(c"arrow_schema"))?.cast::<FFI_ArrowSchema>();
-    // SAFETY: a capsule of this name holds such a structure as long as the capsule lives, and no other thread
-    // changes it; the next call checks whether its pointers may be dereferenced
-    let schema = unsafe { pointer.as_ref() };
-    check_not_consumed(schema)?;
-    Schema::try_from(schema).map(SchemaRef::new).map_err(arrow_error)
-}
-
-/// Checks the release callback: a consumed schema has dangling pointers and shows this only by being released.
-fn check_not_consumed(schema: &FFI_ArrowSchema) -> PyResult<()> {
-    if schema.release.is_none() {
-        return Err(PyValueError::new_err("the Arrow schema was already consumed; pass a new one"));
-    }
-    Ok(())
 }
 
 #[expect(unsafe_code, reason = "takes ownership of C structures")]

@@ -10,7 +10,7 @@ use crate::compression::Compression;
 use crate::format::attributes::TimestampType;
 use crate::format::builder::BatchBuilder;
 use crate::format::header::NO_TIMESTAMP;
-use crate::format::size::NewHeader;
+use crate::format::record::NewHeader;
 use crate::io::SharedBytes;
 use crate::python::errors::OrRaise;
 use crate::python::source::shared_bytes;

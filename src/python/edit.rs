@@ -9,7 +9,11 @@ use crate::python::errors::OrRaise;
 
 /// Edits a `bytearray` from `position` on. Works on a copy and writes it back, so that other threads cannot change
 /// it during the edit.
-fn edit(data: &Bound<'_, PyAny>, position: usize, work: impl FnOnce(&mut [u8]) -> crate::Result<()>) -> PyResult<()> {
+fn edit(
+    data: &Bound<'_, PyAny>,
+    position: usize,
+    work: impl FnOnce(&mut [u8]) -> crate::error::Result<()>,
+) -> PyResult<()> {
     let Ok(array) = data.cast::<PyByteArray>() else {
         let name = data.get_type().name()?;
         return Err(PyTypeError::new_err(format!(

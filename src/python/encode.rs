@@ -61,7 +61,7 @@ pub(crate) fn encode<'py>(
     };
     let batches = encoded(arrow_input(data)?, options).or_raise(py)?;
     let batches: Vec<Vec<u8>> =
-        py.detach(|| batches.map(|batch| Ok(batch?.bytes)).collect::<crate::Result<_>>()).or_raise(py)?;
+        py.detach(|| batches.map(|batch| Ok(batch?.bytes)).collect::<crate::error::Result<_>>()).or_raise(py)?;
     joined(py, &batches)
 }
 
@@ -157,7 +157,7 @@ pub(crate) fn encode_batches(
     Ok(PyEncodedBatchIterator(Exclusive::new(batches)))
 }
 
-fn encoded(input: ArrowInput, options: EncodeOptions) -> crate::Result<EncodedBatches<Batches>> {
+fn encoded(input: ArrowInput, options: EncodeOptions) -> crate::error::Result<EncodedBatches<Batches>> {
     EncodedBatches::new(&input.schema, input.batches, options)
 }
 

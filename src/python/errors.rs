@@ -85,7 +85,7 @@ pub(crate) trait OrRaise<T> {
     fn or_raise(self, py: Python<'_>) -> PyResult<T>;
 }
 
-impl<T> OrRaise<T> for crate::Result<T> {
+impl<T> OrRaise<T> for crate::error::Result<T> {
     fn or_raise(self, py: Python<'_>) -> PyResult<T> {
         self.map_err(|error| raise(py, &error))
     }

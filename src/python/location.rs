@@ -8,10 +8,11 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyString};
 
+use crate::error::Error;
 use crate::io::Location;
 use crate::objects::{SCHEMES, StoreOptions};
 use crate::python::errors::OrRaise;
-use crate::python::segments::warn;
+use crate::python::warning::warn;
 use crate::tiered::aiven::EncryptionKeys;
 
 /// The keyword arguments `storage_options`, `store` and `encryption_keys` of a function.
@@ -67,7 +68,7 @@ impl Stores {
     pub(crate) fn locate_all(&self, py: Python<'_>, path: PathBuf) -> PyResult<Location> {
         let location = self.locate(py, path)?;
         if location.is_layout() {
-            let omitted = || -> crate::Result<Vec<String>> {
+            let omitted = || -> crate::error::Result<Vec<String>> {
                 let mut warnings = location.warnings()?;
                 for entry in location.entries()? {
                     warnings.extend(entry.warnings()?);
@@ -134,7 +135,7 @@ fn keys_of(value: &Bound<'_, PyAny>) -> PyResult<EncryptionKeys> {
     if value.is_callable() {
         let load = value.clone().unbind();
         keys.set_callback(move |id| {
-            Python::attach(|py| load.call1(py, (id,))?.extract::<Option<String>>(py)).map_err(crate::Error::other)
+            Python::attach(|py| load.call1(py, (id,))?.extract::<Option<String>>(py)).map_err(Error::other)
         });
         return Ok(keys);
     }

@@ -7,7 +7,9 @@
 #![allow(clippy::needless_pass_by_value, reason = "pyo3 passes arguments by value")]
 
 mod allocator;
+mod arrow_batch;
 mod arrow_input;
+mod arrow_module;
 mod batch;
 mod build;
 mod builder;
@@ -38,12 +40,13 @@ mod plan;
 mod progress;
 mod read_options;
 mod record;
-mod record_iterator;
 mod repair;
+mod requested_schema;
 mod restore;
 mod rewrite;
 mod scan;
 mod scan_class;
+mod scan_columns;
 mod scan_pass;
 mod scan_progress;
 mod scan_source;
@@ -53,6 +56,7 @@ mod source;
 mod text;
 mod time;
 mod validate;
+mod warning;
 mod writer;
 
 use pyo3::prelude::*;
@@ -68,9 +72,9 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<control::PyControlRecord>()?;
     module.add_class::<limits::PyLimits>()?;
     module.add_class::<record::PyRecord>()?;
-    module.add_class::<record_iterator::PyRecordIterator>()?;
+    module.add_class::<batch::PyRecordIterator>()?;
     module.add_class::<segments::PySegmentFile>()?;
-    module.add_function(wrap_pyfunction!(batch::read_batches, module)?)?;
+    module.add_function(wrap_pyfunction!(batch::read::read_batches, module)?)?;
     module.add_function(wrap_pyfunction!(segments::find_segments, module)?)?;
     // not add_function, which would make them public
     module.setattr("_record", wrap_pyfunction!(pickle::record, module)?)?;
@@ -78,7 +82,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     build::register(module)?;
     dump::register(module)?;
     files::register(module)?;
-    scan::register(module)?;
+    arrow_module::register(module)?;
     log::register(module)?;
     repair::register(module)?;
     restore::register(module)?;

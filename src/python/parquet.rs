@@ -95,7 +95,11 @@ pub(crate) fn write_parquet(
     let keys: Vec<String> = partition_by.unwrap_or_default();
     let options = ParquetOptions {
         compression: compression.parse().or_raise(py)?,
-        partition_by: keys.iter().map(|key| key.parse::<PartitionBy>()).collect::<crate::Result<_>>().or_raise(py)?,
+        partition_by: keys
+            .iter()
+            .map(|key| key.parse::<PartitionBy>())
+            .collect::<crate::error::Result<_>>()
+            .or_raise(py)?,
         names,
         file_stem: file_stem.to_owned(),
         row_group_len: row_group_bytes,

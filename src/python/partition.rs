@@ -240,7 +240,7 @@ impl PyPartitionLog {
 
 impl PyPartitionLog {
     /// The result for the start or end of the log, with the leader epoch at that offset.
-    fn bound(&self, offset: i64) -> crate::Result<TimestampPlace> {
+    fn bound(&self, offset: i64) -> crate::error::Result<TimestampPlace> {
         let leader_epoch = self.0.leader_epochs()?.epoch_for_offset(offset);
         Ok(TimestampPlace { timestamp: -1, offset, leader_epoch, index: IndexUse::Used })
     }

@@ -6,47 +6,11 @@ use std::sync::Arc;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
 
-use crate::format::record::Record;
 use crate::log::SharedBatch;
 use crate::python::batch::{PyBatch, Settings};
 use crate::python::limits::{PyLimits, or_default};
 use crate::python::record::{PyRecord, RecordParts};
-
-/// The data of a record, in the order of [`record`]'s arguments.
-pub(crate) type RecordState<'py> = (
-    i64,
-    i64,
-    Option<&'static str>,
-    i32,
-    Option<Bound<'py, PyBytes>>,
-    Option<Bound<'py, PyBytes>>,
-    Bound<'py, PyBytes>,
-    u32,
-    bool,
-);
-
-/// The state of a record that `pickle` stores.
-pub(crate) fn record_state<'py>(
-    py: Python<'py>,
-    record: &Record<'_>,
-    headers: &[u8],
-    count: u32,
-    is_control: bool,
-) -> RecordState<'py> {
-    (
-        record.offset,
-        record.timestamp,
-        record.timestamp_type.map(crate::TimestampType::name),
-        record.sequence,
-        record.key.map(|key| PyBytes::new(py, key)),
-        record.value.map(|value| PyBytes::new(py, value)),
-        PyBytes::new(py, headers),
-        count,
-        is_control,
-    )
-}
 
 /// Restores a record from the state that `pickle` stored.
 #[pyfunction(name = "_record")]

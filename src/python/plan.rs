@@ -10,14 +10,14 @@ use crate::plan::{
     Condition, PlanColumn, PlanView, Read, ReadLimit, ReadTask, RowFilter, Stream, TaskReader, WantedColumn,
     columns_of_schema, error_column as error, option_rows, view_columns,
 };
-use crate::python::capsule::PyArrowBatch;
+use crate::python::arrow_batch::PyArrowBatch;
 use crate::python::errors::OrRaise;
 use crate::python::exclusive::Exclusive;
 use crate::python::log::add_submodule;
 use crate::python::parquet::PyParquetFile;
 use crate::python::read_options::PyReadOptions;
 use crate::python::scan_pass::PyScanStats;
-use crate::python::segments::warn;
+use crate::python::warning::warn;
 
 /// Creates the submodule and everything in it.
 pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -167,7 +167,7 @@ fn write_parquet(
 ) -> PyResult<Vec<PyParquetFile>> {
     let options = ParquetOptions {
         compression: compression.parse().or_raise(py)?,
-        partition_by: partition_by.iter().map(|key| key.parse()).collect::<crate::Result<_>>().or_raise(py)?,
+        partition_by: partition_by.iter().map(|key| key.parse()).collect::<crate::error::Result<_>>().or_raise(py)?,
         names: Some(names),
         file_stem,
         ..ParquetOptions::default()
@@ -243,7 +243,11 @@ impl PyTaskReader {
 struct PyStream(Exclusive<Stream>);
 
 impl PyStream {
-    fn call<R: Send>(&self, py: Python<'_>, run: impl FnOnce(&mut Stream) -> crate::Result<R> + Send) -> PyResult<R> {
+    fn call<R: Send>(
+        &self,
+        py: Python<'_>,
+        run: impl FnOnce(&mut Stream) -> crate::error::Result<R> + Send,
+    ) -> PyResult<R> {
         let (result, warnings) = self.0.with(py, |stream| (run(stream), stream.take_warnings()))?;
         warn_all(py, warnings)?;
         result.or_raise(py)

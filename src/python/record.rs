@@ -10,16 +10,12 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
-use crate::compression::Scratch;
-use crate::error::Result;
 use crate::format::attributes::TimestampType;
 use crate::format::control::ControlRecord;
 use crate::format::record::{Extra, Place, Record};
 use crate::io::SharedBytes;
-use crate::python::batch::PyBatch;
 use crate::python::control::PyControlRecord;
 use crate::python::errors::OrRaise;
-use crate::python::pickle::{RecordState, record_state};
 
 /// Maximum bytes of a batch for which parsing takes less time than releasing the GIL and acquiring it again.
 pub(super) const SMALL_BATCH_LEN: usize = 1024;
@@ -98,6 +94,40 @@ pub(crate) struct RecordParts<'r> {
     pub(crate) is_control: bool,
 }
 
+/// The data of a record, in the order of `pickle::record`'s arguments.
+type RecordState<'py> = (
+    i64,
+    i64,
+    Option<&'static str>,
+    i32,
+    Option<Bound<'py, PyBytes>>,
+    Option<Bound<'py, PyBytes>>,
+    Bound<'py, PyBytes>,
+    u32,
+    bool,
+);
+
+/// The state of a record that `pickle` stores.
+fn record_state<'py>(
+    py: Python<'py>,
+    record: &Record<'_>,
+    headers: &[u8],
+    count: u32,
+    is_control: bool,
+) -> RecordState<'py> {
+    (
+        record.offset,
+        record.timestamp,
+        record.timestamp_type.map(TimestampType::name),
+        record.sequence,
+        record.key.map(|key| PyBytes::new(py, key)),
+        record.value.map(|value| PyBytes::new(py, value)),
+        PyBytes::new(py, headers),
+        count,
+        is_control,
+    )
+}
+
 /// A record. Its key, value and headers are copied out of the batch on access.
 ///
 /// Records are equal if all their fields are. They can be hashed and pickled.
@@ -120,24 +150,6 @@ impl Hash for PyRecord {
 }
 
 impl PyRecord {
-    /// The record of a small v0 or v1 message, which is a batch of one record and needs no iterator; `None` for
-    /// every other batch.
-    pub(crate) fn of_message(batch: &PyBatch) -> Result<Option<Self>> {
-        let core = batch.core()?;
-        if core.magic() >= 2 || core.attributes().is_compressed() || batch.len() > SMALL_BATCH_LEN {
-            return Ok(None);
-        }
-        let settings = batch.settings();
-        if settings.check_crc {
-            core.verify_crc()?;
-        }
-        let mut scratch = Scratch::new();
-        let Some(record) = core.records(&mut scratch, &settings.limits)?.next().transpose()? else { return Ok(None) };
-        let bytes = batch.shared();
-        let spans = vec![Spans::of(&record, (*bytes).as_ref())];
-        Ok(Some(Self { chunk: Arc::new(Chunk { bytes, spans, is_control: false, path: None }), index: 0 }))
-    }
-
     /// A record that copies its bytes and can outlive its batch.
     pub(crate) fn copied(record: &Record<'_>) -> Self {
         let (headers, header_count) = match record.extra {

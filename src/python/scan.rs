@@ -1,42 +1,19 @@
-//! The submodule `kbat._core.arrow`: reads records, batches and segments as Arrow columns, and encodes Arrow data.
-
-use std::fmt;
-use std::str::FromStr;
+//! `kbat.scan`.
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString, PyTuple};
+use pyo3::types::{PyDict, PyTuple};
 
-use crate::arrow::{
-    BatchColumn, Column, Decoder, Isolation, OnCorrupt, ScanOptions, ScanSource, SegmentColumn, TimestampUnit,
-};
+use crate::arrow::{Decoder, Isolation, OnCorrupt, ScanOptions, ScanSource, TimestampUnit};
 use crate::python::dump::family_of;
-use crate::python::encode;
 use crate::python::errors::OrRaise;
 use crate::python::limits::{PyLimits, or_default};
 use crate::python::location::Stores;
-use crate::python::log::add_submodule;
 use crate::python::scan_class::PyScan;
-use crate::python::scan_pass::{PyArrowBatchIterator, PyScanStats};
-use crate::python::scan_source::{self, sources};
+use crate::python::scan_columns::{Rows, with_columns};
+use crate::python::scan_source::sources;
 use crate::python::segments::selection;
 use crate::python::time::bound;
-
-/// Creates the submodule and everything in it.
-pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
-    let module =
-        add_submodule(parent, "arrow", "Read records, batches and segments as Arrow columns, and encode Arrow data.")?;
-    module.add_class::<PyScan>()?;
-    module.add_class::<PyArrowBatchIterator>()?;
-    module.add_class::<PyScanStats>()?;
-    module.add_class::<encode::PyEncodedBatch>()?;
-    module.add_class::<encode::PyEncodedBatchIterator>()?;
-    module.add_function(wrap_pyfunction!(scan, &module)?)?;
-    module.add_function(wrap_pyfunction!(scan_source::split, &module)?)?;
-    module.add_function(wrap_pyfunction!(encode::encode, &module)?)?;
-    module.add_function(wrap_pyfunction!(encode::encode_batches, &module)?)?;
-    Ok(())
-}
 
 /// Read records, batches or segments of buffers, files and directories as Arrow columns.
 ///
@@ -267,45 +244,6 @@ fn check_names(sources: &[ScanSource], topic: Option<&str>, partition: Option<i3
     Ok(())
 }
 
-/// The rows of a scan and their columns. The columns of records are in the options.
-#[derive(Clone)]
-pub(crate) enum Rows {
-    Records,
-    /// Records of internal topics.
-    Internal,
-    Batches(Vec<BatchColumn>),
-    Segments(Vec<SegmentColumn>),
-}
-
-fn with_columns(
-    mut options: ScanOptions,
-    view: &str,
-    columns: Option<&Bound<'_, PyAny>>,
-) -> PyResult<(ScanOptions, Rows)> {
-    let rows = match view {
-        "records" => {
-            options.columns = columns.map_or_else(|| Ok(Column::DEFAULT.to_vec()), parse_columns)?;
-            return Ok((options, Rows::Records));
-        }
-        "internal" => {
-            options.columns = columns.map_or_else(|| Ok(Column::INTERNAL_DEFAULT.to_vec()), internal_columns)?;
-            return Ok((options, Rows::Internal));
-        }
-        "batches" => Rows::Batches(columns.map_or_else(|| Ok(BatchColumn::defaults()), parse_columns)?),
-        "segments" => Rows::Segments(columns.map_or_else(|| Ok(SegmentColumn::defaults()), parse_columns)?),
-        _ => {
-            let message = format!("view must be \"records\", \"batches\", \"segments\" or \"internal\", not {view:?}");
-            return Err(PyValueError::new_err(message));
-        }
-    };
-    if options.isolation == Isolation::ReadCommitted {
-        return Err(PyValueError::new_err(
-            "isolation=\"read_committed\" applies to records only; use view=\"records\"",
-        ));
-    }
-    Ok((options, rows))
-}
-
 /// Parses the value of an argument by its name.
 fn choice<T: Copy>(argument: &str, name: &str, choices: &[(&str, T)]) -> PyResult<T> {
     if let Some((_, value)) = choices.iter().find(|(known, _)| *known == name) {
@@ -313,44 +251,4 @@ fn choice<T: Copy>(argument: &str, name: &str, choices: &[(&str, T)]) -> PyResul
     }
     let names: Vec<String> = choices.iter().map(|(known, _)| format!("{known:?}")).collect();
     Err(PyValueError::new_err(format!("{argument} must be {}, not {name:?}", names.join(" or "))))
-}
-
-/// A column of the view `internal`.
-#[derive(PartialEq)]
-struct InternalColumn(Column);
-
-impl FromStr for InternalColumn {
-    type Err = crate::Error;
-
-    fn from_str(name: &str) -> crate::Result<Self> {
-        Column::of_internal(name).map(Self)
-    }
-}
-
-impl fmt::Display for InternalColumn {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0.name())
-    }
-}
-
-pub(crate) fn internal_columns(columns: &Bound<'_, PyAny>) -> PyResult<Vec<Column>> {
-    Ok(parse_columns::<InternalColumn>(columns)?.into_iter().map(|column| column.0).collect())
-}
-
-pub(crate) fn parse_columns<C>(columns: &Bound<'_, PyAny>) -> PyResult<Vec<C>>
-where
-    C: FromStr<Err = crate::Error> + PartialEq + fmt::Display,
-{
-    if columns.is_instance_of::<PyString>() {
-        return Err(PyValueError::new_err("columns must be a list of names, not one string"));
-    }
-    let mut parsed = Vec::new();
-    for name in columns.try_iter()? {
-        let column = name?.extract::<String>()?.parse::<C>().or_raise(columns.py())?;
-        if parsed.contains(&column) {
-            return Err(PyValueError::new_err(format!("column {column} is listed twice")));
-        }
-        parsed.push(column);
-    }
-    Ok(parsed)
 }

@@ -10,10 +10,11 @@ use pyo3::types::{PyCapsule, PyDict};
 use crate::arrow::{
     ArrowScan, BatchScan, Column, OnCorrupt, ParallelScan, Parallelism, ScanOptions, ScanSource, ScanStats, SegmentScan,
 };
-use crate::python::arrow_input::requested;
-use crate::python::capsule::{self, PyArrowBatches};
+use crate::python::arrow_batch::{self, PyArrowBatches};
+use crate::python::capsule;
 use crate::python::html::Table;
-use crate::python::scan::{Rows, internal_columns, parse_columns};
+use crate::python::requested_schema::requested;
+use crate::python::scan_columns::{Rows, internal_columns, parse_columns};
 use crate::python::scan_pass::{Pass, PyArrowBatchIterator, PyScanStats, SharedStats, View};
 use crate::python::scan_progress::{Progress, Waiting};
 use crate::python::time::instant;
@@ -288,7 +289,7 @@ impl PyScan {
 
     /// The schema for the Arrow PyCapsule interface.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        capsule::schema(py, &self.arrow_schema())
+        arrow_batch::schema(py, &self.arrow_schema())
     }
 
     /// A new pass for the Arrow PyCapsule interface, on one thread.

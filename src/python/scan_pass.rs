@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::arrow::{ArrowScan, BatchScan, ParallelScan, ScanStats, SegmentScan};
-use crate::python::capsule::PyArrowBatch;
+use crate::python::arrow_batch::PyArrowBatch;
 use crate::python::errors::OrRaise;
 use crate::python::exclusive::Exclusive;
 use crate::python::scan_progress::Waiting;
@@ -90,7 +90,7 @@ impl Pass {
 }
 
 impl Iterator for Pass {
-    type Item = crate::Result<arrow_array::RecordBatch>;
+    type Item = crate::error::Result<arrow_array::RecordBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let next = match &mut self.view {

@@ -15,8 +15,9 @@ use crate::python::limits::{PyLimits, or_default};
 use crate::python::location::Stores;
 use crate::python::partition::PyPartitionLog;
 use crate::python::segment::PySegment;
-use crate::python::segments::{PySegmentFile, discovered, warn};
+use crate::python::segments::{PySegmentFile, discovered};
 use crate::python::source::{Source, source};
+use crate::python::warning::warn;
 
 /// Sources of a `source` argument, in their order. All paths of a list are searched together, so that no segment is
 /// read twice.

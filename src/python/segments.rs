@@ -1,9 +1,9 @@
 //! `kbat.find_segments` and `kbat.SegmentFile`.
 
-use std::ffi::{CString, OsString};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use pyo3::exceptions::{PyTypeError, PyUserWarning};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
@@ -11,6 +11,7 @@ use crate::io::Location;
 use crate::plan::{Discovery, Selection};
 use crate::python::errors::OrRaise;
 use crate::python::location::Stores;
+use crate::python::warning::warn;
 use crate::store::SegmentFile;
 
 /// A segment's ``.log`` file, as found by :func:`find_segments`.
@@ -146,15 +147,6 @@ fn paths(object: &Bound<'_, PyAny>, stores: &Stores) -> PyResult<Vec<Location>> 
 /// The segments of some paths, found with the GIL released.
 pub(crate) fn discovered(py: Python<'_>, paths: &[Location], selection: &Selection) -> PyResult<Discovery> {
     py.detach(|| crate::plan::discover(paths, selection)).or_raise(py)
-}
-
-/// Emits texts as Python warnings.
-pub(crate) fn warn(py: Python<'_>, texts: &[String]) -> PyResult<()> {
-    for text in texts {
-        let text = CString::new(format!("kbat: {text}"))?;
-        PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)?;
-    }
-    Ok(())
 }
 
 /// Parses the arguments that select partitions. A single topic or number is treated as a list of one.

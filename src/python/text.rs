@@ -4,6 +4,7 @@ use std::str::FromStr;
 
 use pyo3::prelude::*;
 
+use crate::error::Error;
 use crate::python::errors::OrRaise;
 use crate::python::log::add_submodule;
 use crate::python::output::Callback;
@@ -100,6 +101,6 @@ fn write_records(
     Ok((written.stats.records, written.next_offset))
 }
 
-fn parsed<T: FromStr<Err = crate::Error>>(py: Python<'_>, name: &str) -> PyResult<T> {
+fn parsed<T: FromStr<Err = Error>>(py: Python<'_>, name: &str) -> PyResult<T> {
     name.parse::<T>().or_raise(py)
 }

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::compression::Compression;
-use crate::format::size::NewHeader;
+use crate::format::record::NewHeader;
 use crate::log::{LogWriter, LogWriterOptions, OffsetPolicy, SyncPolicy, Uuid};
 use crate::python::builder::{OwnedHeader, borrowed, own_headers};
 use crate::python::errors::OrRaise;
@@ -258,7 +258,7 @@ impl PyLogWriter {
     fn with<T: Send>(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(&mut LogWriter) -> crate::Result<T> + Send,
+        work: impl FnOnce(&mut LogWriter) -> crate::error::Result<T> + Send,
     ) -> PyResult<T> {
         let done = py.detach(|| self.writer.lock().unwrap_or_else(PoisonError::into_inner).as_mut().map(work));
         match done {

@@ -2,13 +2,13 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Batch;
-use crate::format::crc::Digest;
 use crate::format::header::{BATCH_HEADER_LEN, BatchHeader, CRC_START, LEGACY_CRC_START, LOG_OVERHEAD};
 use crate::io::{Location, ReadAt};
 use crate::log::reader::SegmentReader;
 use crate::log::tail::SegmentTail;
 use crate::num::{u64_of, usize_from_u64, usize_of};
 use crate::repair::output::Refusal;
+use crate::wire::crc::Digest;
 
 /// Number of bytes per read.
 const CHUNK_LEN: usize = 1 << 18;

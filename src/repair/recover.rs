@@ -5,6 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use crate::compression::Scratch;
 use crate::error::{Error, Result};
 use crate::format::header::HEADER_LEN_UP_TO_MAGIC;
 use crate::io::lock::DirectoryLock;
@@ -23,8 +24,7 @@ use crate::num::u64_of;
 use crate::repair::fault::Fault;
 use crate::repair::output::{OutputSettings, PartitionOutput, Refusal, SegmentOutput};
 use crate::repair::rebuild::states_at;
-use crate::repair::report::{DroppedRange, RepairReport, RepairedSegment};
-use crate::repair::salvage::refuse_nothing_kept;
+use crate::repair::report::{DroppedRange, RepairReport, RepairedSegment, refuse_nothing_kept};
 use crate::store::listing::refuse_log_directory;
 use crate::store::names::{LEADER_EPOCHS, LogFile, LogFileKind, MAX_SEGMENT_LEN, stops_a_broker};
 use crate::store::refuse_foreign_directory;
@@ -331,7 +331,7 @@ impl Recovery {
             }
             let mut refusal = self.output.append(segment, &batch);
             if matches!(refusal, Err(Refusal::Overflow)) && self.split {
-                let base_offset = batch.first_offset(&mut crate::Scratch::new(), self.output.limits())?;
+                let base_offset = batch.first_offset(&mut Scratch::new(), self.output.limits())?;
                 if base_offset > segment.base_offset {
                     let next = self.output.begin_segment(base_offset, path)?;
                     self.finish_segment(std::mem::replace(segment, next), path, size)?;

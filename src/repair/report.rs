@@ -3,9 +3,12 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::log::inventory::FileChange;
+use crate::error::{Error, ErrorKind, Result};
+use crate::io::Location;
+use crate::log::inventory::{FileChange, name_of};
 use crate::num::u64_of;
 use crate::plural::{count_of, offsets_are};
+use crate::store::foreign_file;
 
 /// The result of [`recover`](crate::repair::recover), [`salvage`](crate::repair::salvage) or
 /// [`rebuild_indexes`](crate::repair::rebuild_indexes).
@@ -121,4 +124,17 @@ impl fmt::Display for DroppedRange {
             _ => Ok(()),
         }
     }
+}
+
+/// Refuses a result without batches, unless only zeros were dropped: the input is not a log, or no batch of it is
+/// readable.
+pub(crate) fn refuse_nothing_kept(source: &Location, report: &RepairReport) -> Result<()> {
+    let lost = report.dropped.iter().find(|dropped| dropped.reason != "zero_tail");
+    let Some(lost) = lost.filter(|_| report.segments.iter().all(|segment| segment.batch_count == 0)) else {
+        return Ok(());
+    };
+    let file = if source.is_dir() { source.join(name_of(&lost.path)) } else { source.clone() };
+    let what = foreign_file(&file)?.map_or_else(String::new, |what| format!("; the file is {what}"));
+    let message = format!("no complete batch was found, so there is nothing to keep: {}{what}", lost.message);
+    Err(Error::new(ErrorKind::InvalidFile(message)).at(lost.position).with_path(&lost.path))
 }

@@ -14,18 +14,18 @@ use crate::io::{Location, Progress};
 use crate::limits::Limits;
 use crate::log::checkpoint::LeaderEpochs;
 use crate::log::index::DEFAULT_INDEX_INTERVAL_BYTES;
-use crate::log::inventory::{Inventory, name_of};
+use crate::log::inventory::Inventory;
 use crate::log::reader::SegmentReader;
 use crate::num::u64_of;
 use crate::repair::fault::Fault;
 use crate::repair::output::{OutputSettings, PartitionOutput, Refusal, SegmentOutput};
 use crate::repair::rebuild::states_at;
 use crate::repair::recover::{copy_others, read_epochs};
-use crate::repair::report::{DroppedRange, RepairReport, RepairedSegment};
+use crate::repair::report::{DroppedRange, RepairReport, RepairedSegment, refuse_nothing_kept};
 use crate::repair::walk::{Visitor, walk};
 use crate::store::listing::refuse_log_directory;
 use crate::store::names::{LogFile, LogFileKind};
-use crate::store::{foreign_file, refuse_archive, refuse_foreign_directory};
+use crate::store::{refuse_archive, refuse_foreign_directory};
 
 /// The file that lists the dropped ranges.
 pub(crate) const HOLES: &str = "holes.jsonl";
@@ -106,19 +106,6 @@ pub fn salvage(
     progress.finish()?;
     staged.commit()?;
     Ok(report)
-}
-
-/// Refuses a result without batches, unless only zeros were dropped: the input is not a log, or no batch of it is
-/// readable.
-pub(crate) fn refuse_nothing_kept(source: &Location, report: &RepairReport) -> Result<()> {
-    let lost = report.dropped.iter().find(|dropped| dropped.reason != "zero_tail");
-    let Some(lost) = lost.filter(|_| report.segments.iter().all(|segment| segment.batch_count == 0)) else {
-        return Ok(());
-    };
-    let file = if source.is_dir() { source.join(name_of(&lost.path)) } else { source.clone() };
-    let what = foreign_file(&file)?.map_or_else(String::new, |what| format!("; the file is {what}"));
-    let message = format!("no complete batch was found, so there is nothing to keep: {}{what}", lost.message);
-    Err(Error::new(ErrorKind::InvalidFile(message)).at(lost.position).with_path(&lost.path))
 }
 
 /// A source file.

@@ -21,7 +21,8 @@ use std::ops::Range;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::latest::{KeyedRecord, LatestKeys, Sink};
+use super::keys::{KeyedRecord, Sink};
+use super::latest::LatestKeys;
 use super::output::Output;
 use super::source::{Source, SourceSegment};
 use super::survey::{LastBatches, Survey};

@@ -16,6 +16,7 @@
 
 mod compact;
 mod filter;
+mod keys;
 mod latest;
 mod output;
 mod recode;

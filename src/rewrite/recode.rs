@@ -29,9 +29,10 @@ use crate::format::builder::BatchBuilder;
 use crate::format::convert::{ConvertOptions, Losses, convert_batch};
 use crate::format::frame::batches;
 use crate::format::header::{NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE};
+use crate::format::record::NewHeader;
 use crate::format::record::Record;
 use crate::format::retain::append_record;
-use crate::format::size::{NewHeader, message_len, record_len};
+use crate::format::size::{message_len, record_len};
 use crate::io::{Location, Progress};
 use crate::limits::Limits;
 

@@ -14,7 +14,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::io::{BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
-use super::latest::{KeyMap, KeyedRecord, Walk};
+use super::keys::{KeyMap, KeyedRecord, Walk};
 use crate::error::{Error, Result};
 use crate::num::{low_u32, u64_of, usize_from_u64, usize_of};
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::source::Source;
 use crate::compression::Scratch;
 use crate::error::Result;
-use crate::format::header::NO_TIMESTAMP;
+use crate::format::header::{BatchHeader, NO_TIMESTAMP};
 use crate::io::Progress;
 use crate::log::index::{AbortedTransaction, TransactionIndex};
 use crate::log::producer::{ProducerEntry, ProducerSnapshot, ProducerStates};
@@ -115,7 +115,7 @@ impl LastBatches {
 
     /// Whether a batch has the last data of its producer. For a producer without data, whether it is a marker with its
     /// epoch.
-    pub(super) fn is_last(&self, batch: &crate::BatchHeader) -> bool {
+    pub(super) fn is_last(&self, batch: &BatchHeader) -> bool {
         match self.0.get(&batch.producer_id()) {
             Some(entry) if entry.last_offset >= 0 => batch.last_offset() == entry.last_offset,
             Some(entry) => batch.is_control() && batch.producer_epoch() == entry.producer_epoch,

@@ -3,6 +3,7 @@
 use crate::arrow::Origin;
 use crate::dump::sink::{push, push_int};
 use crate::error::Result;
+use crate::format::attributes::TimestampType;
 use crate::format::header::NO_TIMESTAMP;
 use crate::format::record::Record;
 use crate::text::options::TextOptions;
@@ -34,7 +35,7 @@ pub(super) fn record(out: &mut Vec<u8>, cell: &mut Vec<u8>, record: &Record<'_>,
         push_int(out, record.timestamp());
     }
     out.push(b',');
-    push(out, record.timestamp_type().map_or("", crate::TimestampType::name));
+    push(out, record.timestamp_type().map_or("", TimestampType::name));
     for (bytes, rendering) in [(record.key(), text.key), (record.value(), text.value)] {
         out.push(b',');
         cell.clear();

@@ -3,10 +3,9 @@
 use crate::dump::sink::push;
 use crate::format::record::decode_as_java;
 use crate::internal::write_base64;
+use crate::text::hex::hex;
 use crate::text::options::{Rendering, TextOptions};
 use crate::text::{json, printable};
-
-const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
 /// Appends bytes unchanged, or escaped for a terminal.
 pub(super) fn raw(out: &mut Vec<u8>, bytes: &[u8], text: &TextOptions) {
@@ -34,10 +33,4 @@ pub(super) fn as_text(out: &mut Vec<u8>, bytes: Option<&[u8]>, rendering: Render
         }
         _ => as_bytes(out, bytes, rendering, text),
     }
-}
-
-/// Appends two hexadecimal digits per byte.
-pub(super) fn hex(out: &mut Vec<u8>, bytes: &[u8]) {
-    let digit = |value: u8| DIGITS.get(usize::from(value)).copied().unwrap_or(b'0');
-    out.extend(bytes.iter().flat_map(|byte| [digit(byte.wrapping_shr(4)), digit(byte & 0xf)]));
 }

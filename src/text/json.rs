@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::format::header::NO_TIMESTAMP;
 use crate::format::record::{Record, decode_as_java};
 use crate::internal::write_base64;
-use crate::text::fields;
+use crate::text::hex::hex;
 use crate::text::options::{Rendering, TextOptions};
 use crate::text::printable::{is_printable, write};
 
@@ -96,7 +96,7 @@ pub(super) fn value(out: &mut Vec<u8>, bytes: Option<&[u8]>, rendering: Renderin
         (Rendering::Text, _) => string(out, &decode_as_java(bytes), is_terminal),
         (Rendering::Hex, _) => {
             out.push(b'"');
-            fields::hex(out, bytes);
+            hex(out, bytes);
             out.push(b'"');
         }
         (Rendering::Base64, _) => {

@@ -22,6 +22,8 @@
 
 mod csv;
 mod fields;
+mod filling;
+mod hex;
 mod json;
 mod options;
 mod pattern;

@@ -8,9 +8,10 @@ use crate::error::Result;
 use crate::format::header::NO_TIMESTAMP;
 use crate::format::record::{Record, decode_as_java};
 use crate::internal::write_base64;
+use crate::text::hex::hex;
+use crate::text::json;
 use crate::text::options::{Rendering, TextOptions};
 use crate::text::printable::{one_line, write};
-use crate::text::{fields, json};
 
 /// The last second of the year 9999: later times are numbers.
 const LAST_SECOND: i64 = 253_402_300_799;
@@ -69,7 +70,7 @@ fn value(out: &mut Vec<u8>, bytes: Option<&[u8]>, rendering: Rendering) {
         out.push(b'"');
     } else {
         push(out, "0x");
-        fields::hex(out, bytes);
+        hex(out, bytes);
     }
 }
 

@@ -12,20 +12,16 @@
 
 use std::str::{Chars, FromStr};
 
-use crate::arrow::Origin;
-use crate::dump::sink::{push, push_int};
 use crate::error::{Error, Result};
-use crate::format::record::Record;
 use crate::num::low_u8;
-use crate::text::fields;
-use crate::text::options::TextOptions;
 
 /// A format string that was parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template(Vec<Part>);
 
+/// A part of a format string.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Part {
+pub(super) enum Part {
     Literal(Vec<u8>),
     Topic,
     Partition,
@@ -66,6 +62,12 @@ impl FromStr for Template {
             parts.push(Part::Literal(literal));
         }
         Ok(Self(parts))
+    }
+}
+
+impl Template {
+    pub(super) fn parts(&self) -> &[Part] {
+        &self.0
     }
 }
 
@@ -114,54 +116,6 @@ fn escape(chars: &mut Chars<'_>, text: &str) -> Result<u8> {
         let message = format!("the format {text:?} has \\{found}: use \\n, \\r, \\t, \\\\ or \\xNN with two digits");
         Error::argument(message)
     })
-}
-
-impl Template {
-    pub(super) fn record(
-        &self,
-        out: &mut Vec<u8>,
-        origin: &Origin,
-        record: &Record<'_>,
-        text: &TextOptions,
-    ) -> Result<()> {
-        for part in &self.0 {
-            match part {
-                Part::Literal(bytes) => out.extend_from_slice(bytes),
-                Part::Topic => fields::raw(out, origin.topic.as_deref().unwrap_or_default().as_bytes(), text),
-                Part::Partition => push_int(out, origin.partition.unwrap_or(-1).into()),
-                Part::Offset => push_int(out, record.offset()),
-                Part::Timestamp => push_int(out, record.timestamp()),
-                Part::Key => fields::as_bytes(out, record.key(), text.key, text),
-                Part::Value => fields::as_bytes(out, record.value(), text.value, text),
-                Part::KeyLen => push_int(out, len(record.key()).into()),
-                Part::ValueLen => push_int(out, len(record.value()).into()),
-                Part::ValueLenBytes => out.extend_from_slice(&len(record.value()).to_be_bytes()),
-                Part::Headers => headers(out, record, text)?,
-            }
-        }
-        Ok(())
-    }
-}
-
-/// A length; −1 for null, as Kafka stores it.
-fn len(bytes: Option<&[u8]>) -> i32 {
-    bytes.map_or(-1, |bytes| i32::try_from(bytes.len()).unwrap_or(i32::MAX))
-}
-
-fn headers(out: &mut Vec<u8>, record: &Record<'_>, text: &TextOptions) -> Result<()> {
-    for (place, header) in record.headers().enumerate() {
-        let header = header?;
-        if place > 0 {
-            out.push(b',');
-        }
-        fields::raw(out, header.key(), text);
-        out.push(b'=');
-        match header.value() {
-            Some(value) => fields::raw(out, value, text),
-            None => push(out, "NULL"),
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -144,7 +144,7 @@ fn patterns_and_limits_choose_records() {
 fn a_corrupt_batch_is_not_written_in_part() {
     let mut bytes = log();
     // the second batch
-    let second = usize::try_from(crate::batches(&bytes).nth(1).unwrap().unwrap().position()).unwrap();
+    let second = usize::try_from(crate::format::frame::batches(&bytes).nth(1).unwrap().unwrap().position()).unwrap();
     bytes[second + 65] ^= 1;
     let mut out = Vec::new();
     let failed = write_records(source(bytes.clone()), &ScanOptions::default(), &options("%o "), &mut out);

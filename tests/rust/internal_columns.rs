@@ -22,7 +22,7 @@ fn scanned(records: &[KeyValue<'_>], topic: &str, decoder: Decoder) -> RecordBat
     let mut bytes = Vec::new();
     builder.finish_into(&mut bytes).unwrap();
     let source = ScanSource::memory(Arc::new(bytes)).or_topic_partition(Some(topic), Some(0));
-    let options = ScanOptions { columns: Column::INTERNAL.to_vec(), decoder, ..ScanOptions::default() };
+    let options = ScanOptions { columns: Column::internal(), decoder, ..ScanOptions::default() };
     let mut batches: Vec<_> = ArrowScan::new(vec![source], options).map(Result::unwrap).collect();
     assert_eq!(batches.len(), 1);
     batches.remove(0)

@@ -48,7 +48,7 @@ fn same_rows(one: &[RecordBatch], other: &[RecordBatch]) -> bool {
 }
 
 fn all_columns() -> ScanOptions {
-    ScanOptions { columns: Column::ALL.to_vec(), include_control: true, max_rows: 100, ..ScanOptions::default() }
+    ScanOptions { columns: Column::all(), include_control: true, max_rows: 100, ..ScanOptions::default() }
 }
 
 fn assert_same(name: &str, sources: &[ScanSource], options: &ScanOptions, parts: &[u64]) {

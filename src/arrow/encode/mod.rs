@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::format::builder::BatchBuilder;
 use crate::format::header::increment_sequence;
 use crate::format::header::{BATCH_HEADER_LEN, NO_SEQUENCE};
-use crate::format::size::NewHeader;
+use crate::format::record::NewHeader;
 
 /// Maximum bytes of a record besides its key, value and headers: length, attributes, deltas, lengths and count in v2,
 /// the fields of the message in v0 and v1.

@@ -21,7 +21,7 @@ use crate::arrow::encode::bytes::{Bytes, wrong_type};
 use crate::arrow::encode::options::EncodeOptions;
 use crate::error::{Error, Result};
 use crate::format::header::NO_TIMESTAMP;
-use crate::format::size::NewHeader;
+use crate::format::record::NewHeader;
 
 /// Indexes of the columns in a schema.
 #[derive(Debug, Clone, Copy)]

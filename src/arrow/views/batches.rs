@@ -1,158 +1,32 @@
 //! [`BatchScan`]: one row per batch, from its header.
 
-use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 
-use arrow_schema::{DataType, Field, SchemaRef};
+use arrow_schema::SchemaRef;
 
-use crate::arrow::columns::Origin;
+use crate::arrow::column_table::BatchColumn;
 use crate::arrow::fault::no_errors;
 use crate::arrow::options::{OnCorrupt, ScanOptions};
+use crate::arrow::origin::Origin;
 use crate::arrow::source::ScanSource;
 use crate::arrow::stats::ScanStats;
-use crate::arrow::views::{Outbox, Values, arrow_batch, schema, time_type};
+use crate::arrow::views::{Outbox, Values, arrow_batch};
 use crate::arrow::walk::{Step, Walk};
 use crate::arrow::watch::Look;
 use crate::compression::{Compression, Scratch};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::format::attributes::TimestampType;
 use crate::format::batch::Batch;
 use crate::format::header::{BATCH_HEADER_LEN, BatchHeader};
 use crate::limits::Limits;
 
-/// A column of a scan with one row per batch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum BatchColumn {
-    /// `string`: the topic, null if unknown.
-    Topic,
-    /// `int32`: the partition, null if unknown.
-    Partition,
-    /// `string`: path of the file, null for a buffer.
-    Segment,
-    /// `int64`: byte position of the batch in its file or buffer.
-    Position,
-    /// `int32`: bytes of the batch as stored, with its 12 bytes of log overhead.
-    Size,
-    /// `int64`: base offset; null for compressed message sets of magic 0 and 1, as it is only known after
-    /// decompression.
-    BaseOffset,
-    /// `int64`: last offset.
-    LastOffset,
-    /// `int32`: number of records according to the header; null for compressed message sets of magic 0 and 1.
-    RecordCount,
-    /// `int8`: message format, 0 to 2.
-    Magic,
-    /// `string`: none, gzip, snappy, lz4, zstd; `unknown` for the codec bits 5 to 7.
-    Compression,
-    /// `int32`: bytes after the header: the stored records, or key and value of a v0 or v1 message.
-    StoredSize,
-    /// `string`: `CreateTime` or `LogAppendTime`, null in v0.
-    TimestampType,
-    /// `timestamp`: base timestamp as stored; null if there is none or the field holds a delete horizon.
-    BaseTimestamp,
-    /// `timestamp`: largest timestamp of the records, null for none.
-    MaxTimestamp,
-    /// `timestamp`: when compaction may drop tombstones or markers, null if not set.
-    DeleteHorizon,
-    /// `int32`: leader epoch, −1 for none.
-    PartitionLeaderEpoch,
-    /// `int64`: producer id, −1 for none.
-    ProducerId,
-    /// `int16`: producer epoch, −1 for none.
-    ProducerEpoch,
-    /// `int32`: sequence of the first record, −1 for none.
-    BaseSequence,
-    /// `int32`: sequence of the last record, −1 for none.
-    LastSequence,
-    /// `bool`: whether the batch belongs to a transaction.
-    IsTransactional,
-    /// `bool`: whether it holds control records.
-    IsControl,
-    /// `int64`: the stored checksum, unsigned.
-    Crc,
-    /// `bool`: whether the stored checksum is correct. Reads the complete batch.
-    CrcOk,
-    /// `int64`: bytes of the records after decompression, null if that fails. Reads and decompresses the complete
-    /// batch.
-    UncompressedSize,
-    /// `double`: `uncompressed_size` divided by `stored_size`. Reads and decompresses the complete batch.
-    Ratio,
-}
-
-/// Name and type of each column, in the order of the enum. The last three read payloads.
-const COLUMNS: [(BatchColumn, &str, DataType); 26] = [
-    (BatchColumn::Topic, "topic", DataType::Utf8),
-    (BatchColumn::Partition, "partition", DataType::Int32),
-    (BatchColumn::Segment, "segment", DataType::Utf8),
-    (BatchColumn::Position, "position", DataType::Int64),
-    (BatchColumn::Size, "size", DataType::Int32),
-    (BatchColumn::BaseOffset, "base_offset", DataType::Int64),
-    (BatchColumn::LastOffset, "last_offset", DataType::Int64),
-    (BatchColumn::RecordCount, "record_count", DataType::Int32),
-    (BatchColumn::Magic, "magic", DataType::Int8),
-    (BatchColumn::Compression, "compression", DataType::Utf8),
-    (BatchColumn::StoredSize, "stored_size", DataType::Int32),
-    (BatchColumn::TimestampType, "timestamp_type", DataType::Utf8),
-    (BatchColumn::BaseTimestamp, "base_timestamp", DataType::Null),
-    (BatchColumn::MaxTimestamp, "max_timestamp", DataType::Null),
-    (BatchColumn::DeleteHorizon, "delete_horizon", DataType::Null),
-    (BatchColumn::PartitionLeaderEpoch, "partition_leader_epoch", DataType::Int32),
-    (BatchColumn::ProducerId, "producer_id", DataType::Int64),
-    (BatchColumn::ProducerEpoch, "producer_epoch", DataType::Int16),
-    (BatchColumn::BaseSequence, "base_sequence", DataType::Int32),
-    (BatchColumn::LastSequence, "last_sequence", DataType::Int32),
-    (BatchColumn::IsTransactional, "is_transactional", DataType::Boolean),
-    (BatchColumn::IsControl, "is_control", DataType::Boolean),
-    (BatchColumn::Crc, "crc", DataType::Int64),
-    (BatchColumn::CrcOk, "crc_ok", DataType::Boolean),
-    (BatchColumn::UncompressedSize, "uncompressed_size", DataType::Int64),
-    (BatchColumn::Ratio, "ratio", DataType::Float64),
-];
-
 impl BatchColumn {
-    /// The default columns: all that need only the header.
-    #[must_use]
-    pub fn defaults() -> Vec<Self> {
-        COLUMNS.iter().map(|(column, ..)| *column).filter(|column| !column.reads_payload()).collect()
-    }
-
-    /// Name in the schema.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        COLUMNS.iter().find(|(column, ..)| *column == self).map_or("", |(_, name, _)| name)
-    }
-
     fn reads_payload(self) -> bool {
         matches!(self, Self::CrcOk) || self.decompresses()
     }
 
     fn decompresses(self) -> bool {
         matches!(self, Self::UncompressedSize | Self::Ratio)
-    }
-
-    fn field(self, options: &ScanOptions) -> Field {
-        let data_type = COLUMNS.iter().find(|(column, ..)| *column == self).map(|(.., data_type)| data_type.clone());
-        let data_type = data_type.filter(|data_type| *data_type != DataType::Null);
-        Field::new(self.name(), data_type.unwrap_or_else(|| time_type(options.timestamp_unit)), true)
-    }
-}
-
-impl fmt::Display for BatchColumn {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for BatchColumn {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self> {
-        COLUMNS.iter().find(|(_, known, _)| *known == name).map(|(column, ..)| *column).ok_or_else(|| {
-            let names = COLUMNS.map(|(_, name, _)| name).join(", ");
-            Error::argument(format!("there is no column {name:?} in the view batches; choose among {names}"))
-        })
     }
 }
 
@@ -235,7 +109,7 @@ impl BatchScan {
     /// Schema of the Arrow batches.
     #[must_use]
     pub fn schema_of(columns: &[BatchColumn], options: &ScanOptions) -> SchemaRef {
-        schema(columns.iter().map(|column| column.field(options)).collect(), options.on_corrupt)
+        options.schema_of(columns.iter().map(|column| column.definition()))
     }
 
     /// Schema of the Arrow batches.

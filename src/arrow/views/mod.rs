@@ -3,8 +3,8 @@
 mod batches;
 mod segments;
 
-pub use batches::{BatchColumn, BatchScan};
-pub use segments::{SegmentColumn, SegmentScan};
+pub use batches::BatchScan;
+pub use segments::SegmentScan;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,10 +13,9 @@ use arrow_array::{
     ArrayRef, BooleanArray, Float64Array, Int8Array, Int16Array, Int32Array, Int64Array, RecordBatchOptions,
     StringArray, TimestampMicrosecondArray, TimestampMillisecondArray,
 };
-use arrow_schema::{DataType, Field, SchemaRef, TimeUnit};
+use arrow_schema::SchemaRef;
 
-use crate::arrow::options::OnCorrupt;
-use crate::arrow::schema::{TimestampUnit, with_error};
+use crate::arrow::schema::TimestampUnit;
 use crate::error::{Error, Result};
 use crate::format::header::NO_TIMESTAMP;
 
@@ -85,16 +84,6 @@ fn time_array(values: Vec<Option<i64>>, unit: TimestampUnit) -> ArrayRef {
             Arc::new(micros.collect::<TimestampMicrosecondArray>().with_timezone("UTC"))
         }
     }
-}
-
-fn time_type(unit: TimestampUnit) -> DataType {
-    DataType::Timestamp(TimeUnit::from(unit), Some("UTC".into()))
-}
-
-/// A schema of nullable columns, with the `error` column if corruption is reported as rows.
-fn schema(fields: Vec<Field>, on_corrupt: OnCorrupt) -> SchemaRef {
-    let schema = arrow_schema::Schema::new(fields);
-    if on_corrupt == OnCorrupt::Report { with_error(&schema) } else { Arc::new(schema) }
 }
 
 fn arrow_batch(schema: &SchemaRef, columns: Vec<ArrayRef>, rows: usize) -> Result<arrow_array::RecordBatch> {

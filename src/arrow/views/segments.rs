@@ -1,110 +1,20 @@
 //! [`SegmentScan`]: one row per segment, from its name, its indexes and a few headers.
 
-use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 
 use arrow_array::ArrayRef;
-use arrow_schema::{DataType, Field, SchemaRef};
+use arrow_schema::SchemaRef;
 
+use crate::arrow::column_table::SegmentColumn;
 use crate::arrow::fault::{Fault, no_errors};
 use crate::arrow::options::{OnCorrupt, ScanOptions};
 use crate::arrow::source::ScanSource;
 use crate::arrow::stats::ScanStats;
-use crate::arrow::views::{Outbox, Values, arrow_batch, schema, time_type};
-use crate::error::{Error, ErrorKind, Result};
+use crate::arrow::views::{Outbox, Values, arrow_batch};
+use crate::error::{ErrorKind, Result};
 use crate::io::Location;
 use crate::log::{HeaderReader, Segment};
 use crate::store::LogFileKind;
-
-/// A column of a scan with one row per segment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum SegmentColumn {
-    /// `string`: the topic, null if unknown.
-    Topic,
-    /// `int32`: the partition, null if unknown.
-    Partition,
-    /// `string`: path of the file.
-    Segment,
-    /// `string`: live, deleted, cleaned, swap; null for a file that is not named like a segment.
-    State,
-    /// `int64`: base offset, from the name.
-    BaseOffset,
-    /// `int64`: the offset after the last batch.
-    EndOffset,
-    /// `int64`: bytes of the `.log` file.
-    Size,
-    /// `timestamp`: base timestamp of the first batch, null for none.
-    FirstTimestamp,
-    /// `timestamp`: the largest timestamp, null for none.
-    LargestTimestamp,
-    /// `int64`: bytes of the `.index` file, null if it does not exist.
-    IndexSize,
-    /// `int64`: bytes of the `.timeindex` file, null if it does not exist.
-    TimeIndexSize,
-    /// `int64`: bytes of the `.txnindex` file, null if it does not exist.
-    TxnIndexSize,
-    /// `bool`: whether a producer snapshot exists for the base offset.
-    HasSnapshot,
-    /// `int64`: number of batches. Reads every header.
-    BatchCount,
-}
-
-/// Name and type of each column, in the order of the enum.
-const COLUMNS: [(SegmentColumn, &str, DataType); 14] = [
-    (SegmentColumn::Topic, "topic", DataType::Utf8),
-    (SegmentColumn::Partition, "partition", DataType::Int32),
-    (SegmentColumn::Segment, "segment", DataType::Utf8),
-    (SegmentColumn::State, "state", DataType::Utf8),
-    (SegmentColumn::BaseOffset, "base_offset", DataType::Int64),
-    (SegmentColumn::EndOffset, "end_offset", DataType::Int64),
-    (SegmentColumn::Size, "size", DataType::Int64),
-    (SegmentColumn::FirstTimestamp, "first_timestamp", DataType::Null),
-    (SegmentColumn::LargestTimestamp, "largest_timestamp", DataType::Null),
-    (SegmentColumn::IndexSize, "index_size", DataType::Int64),
-    (SegmentColumn::TimeIndexSize, "time_index_size", DataType::Int64),
-    (SegmentColumn::TxnIndexSize, "txn_index_size", DataType::Int64),
-    (SegmentColumn::HasSnapshot, "has_snapshot", DataType::Boolean),
-    (SegmentColumn::BatchCount, "batch_count", DataType::Int64),
-];
-
-impl SegmentColumn {
-    /// The default columns: all except [`SegmentColumn::BatchCount`].
-    #[must_use]
-    pub fn defaults() -> Vec<Self> {
-        COLUMNS.iter().map(|(column, ..)| *column).filter(|column| *column != Self::BatchCount).collect()
-    }
-
-    /// Name in the schema.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        COLUMNS.iter().find(|(column, ..)| *column == self).map_or("", |(_, name, _)| name)
-    }
-
-    fn field(self, options: &ScanOptions) -> Field {
-        let data_type = COLUMNS.iter().find(|(column, ..)| *column == self).map(|(.., data_type)| data_type.clone());
-        let data_type = data_type.filter(|data_type| *data_type != DataType::Null);
-        Field::new(self.name(), data_type.unwrap_or_else(|| time_type(options.timestamp_unit)), true)
-    }
-}
-
-impl fmt::Display for SegmentColumn {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for SegmentColumn {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self> {
-        COLUMNS.iter().find(|(_, known, _)| *known == name).map(|(column, ..)| *column).ok_or_else(|| {
-            let names = COLUMNS.map(|(_, name, _)| name).join(", ");
-            Error::argument(format!("there is no column {name:?} in the view segments; choose among {names}"))
-        })
-    }
-}
 
 /// Maximum number of rows of an Arrow batch. Each row opens a file, so a larger Arrow batch would take long.
 const ROWS: usize = 1024;
@@ -148,7 +58,7 @@ impl SegmentScan {
     /// Schema of the Arrow batches.
     #[must_use]
     pub fn schema_of(columns: &[SegmentColumn], options: &ScanOptions) -> SchemaRef {
-        schema(columns.iter().map(|column| column.field(options)).collect(), options.on_corrupt)
+        options.schema_of(columns.iter().map(|column| column.definition()))
     }
 
     /// Schema of the Arrow batches.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::Given;
-use crate::arrow::columns::Origin;
 use crate::arrow::options::{Bounds, OnCorrupt, ScanOptions};
+use crate::arrow::origin::Origin;
 use crate::arrow::source::ScanSource;
 use crate::arrow::watch::Watch;
 use crate::error::{Error, ErrorKind, Result};

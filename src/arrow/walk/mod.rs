@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use current::{Current, Found};
 
-use crate::arrow::columns::Origin;
 use crate::arrow::fault::Fault;
 use crate::arrow::options::{Bounds, Isolation, OnCorrupt, ScanOptions};
+use crate::arrow::origin::Origin;
 use crate::arrow::source::ScanSource;
 use crate::arrow::stats::ScanStats;
 use crate::arrow::transactions::Transactions;

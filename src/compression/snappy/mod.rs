@@ -15,9 +15,9 @@ mod block;
 
 use snap::raw::Encoder;
 
-use crate::compression::{Output, StreamFault};
-use crate::format::varint::read_unsigned_varint;
+use crate::compression::{Codec, Output, StreamFault};
 use crate::num::usize_of;
+use crate::wire::varint::read_unsigned_varint;
 
 const MAGIC: [u8; 8] = [0x82, b'S', b'N', b'A', b'P', b'P', b'Y', 0];
 const HEADER_LEN: usize = 16;
@@ -30,8 +30,22 @@ const FURTHER_HEADER: i32 = i32::from_be_bytes([0x82, b'S', b'N', b'A']);
 /// A copy element of three bytes produces at most 64 bytes.
 const MAX_RATIO: usize = 22;
 
+/// The codec. It keeps no memory.
+#[derive(Default)]
+pub(crate) struct Snappy;
+
+impl Codec for Snappy {
+    fn decompress(&mut self, _magic: u8, input: &[u8], output: &mut Output<'_>) -> Result<(), StreamFault> {
+        decompress(input, output)
+    }
+
+    fn compress(_magic: u8, _level: Option<i32>, input: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+        compress(input, out)
+    }
+}
+
 /// Decompresses either form.
-pub(crate) fn decompress(input: &[u8], output: &mut Output<'_>) -> Result<(), StreamFault> {
+fn decompress(input: &[u8], output: &mut Output<'_>) -> Result<(), StreamFault> {
     if input.is_empty() {
         return Err(StreamFault::invalid("empty input"));
     }
@@ -123,7 +137,7 @@ fn decompress_block(block: &[u8], output: &mut Output<'_>) -> Result<(), StreamF
 }
 
 /// Appends `input` as the Java client does: xerial framing, chunks of 32 KiB.
-pub(crate) fn compress(input: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+fn compress(input: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
     out.extend_from_slice(&WRITTEN_HEADER);
     let mut encoder = Encoder::new();
     for chunk in input.chunks(WRITTEN_CHUNK_LEN) {

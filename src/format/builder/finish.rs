@@ -5,10 +5,10 @@ use crate::error::{Error, Result};
 use crate::format::attributes::{Attributes, TimestampType};
 use crate::format::builder::{BatchBuilder, too_large};
 use crate::format::control::ControlRecord;
-use crate::format::crc;
 use crate::format::header::{BATCH_HEADER_LEN, CRC_START, LOG_OVERHEAD, NO_SEQUENCE, NO_TIMESTAMP};
 use crate::format::legacy;
 use crate::num::u64_of;
+use crate::wire::crc;
 
 impl BatchBuilder {
     /// Appends the batch to `out`. Like Kafka, appends nothing if the batch has no records.

@@ -18,8 +18,9 @@ use crate::format::control::ControlRecord;
 use crate::format::header::{
     BATCH_HEADER_LEN, NO_PARTITION_LEADER_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, NO_TIMESTAMP,
 };
-use crate::format::size::{NewHeader, batch_len_bound, body_len, message_len};
-use crate::format::varint::{write_varint, write_varlong};
+use crate::format::record::NewHeader;
+use crate::format::size::{batch_len_bound, body_len, message_len};
+use crate::wire::varint::{write_varint, write_varlong};
 
 /// An uncompressed batch of common size fits without reallocation.
 const INITIAL_CAPACITY: usize = 16 << 10;

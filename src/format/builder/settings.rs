@@ -121,8 +121,8 @@ impl BatchBuilder {
             if self.control {
                 return refuse(&format!("control records are not supported for magic {magic}"));
             }
-            if self.compression == Compression::Zstd {
-                return refuse(&format!("zstd compression is not supported for magic {magic}"));
+            if magic < self.compression.min_magic() {
+                return refuse(&format!("{} compression is not supported for magic {magic}", self.compression));
             }
             if self.delete_horizon_ms.is_some() {
                 return refuse(&format!("a delete horizon is not supported for magic {magic}"));

@@ -12,7 +12,7 @@ use crate::format::builder::{BatchBuilder, put};
 use crate::format::edit;
 use crate::format::frame::batches;
 use crate::format::header::{NO_TIMESTAMP, PARTITION_LEADER_EPOCH_POSITION};
-use crate::format::size::NewHeader;
+use crate::format::record::NewHeader;
 use crate::format::validate::outcome::{Accepted, ErrorCode, Step, refuse, unreadable};
 use crate::format::validate::records::{Findings, Look, check_header, check_records};
 use crate::format::validate::request::Request;

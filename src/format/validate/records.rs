@@ -5,16 +5,16 @@
 //! lengths are not checked. A broker stores a batch whose record lengths are wrong, and consumers then fail to read it.
 
 use crate::compression::{Compression, Payload, Scratch};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, check_limit};
 use crate::format::attributes::TimestampType;
 use crate::format::batch::Batch;
 use crate::format::header::{BATCH_HEADER_LEN, NO_PRODUCER_ID, NO_TIMESTAMP};
 use crate::format::record::{Extra, Record};
 use crate::format::validate::outcome::{ErrorCode, RecordErrors, Step, refuse, unreadable};
 use crate::format::validate::settings::ValidationSettings;
-use crate::format::varint::{VarintFault, read_varint, read_varlong};
 use crate::limits::Limits;
 use crate::num::u64_of;
+use crate::wire::varint::{VarintFault, read_varint, read_varlong};
 
 /// Checks the header of a batch.
 pub(super) fn check_header(batch: &Batch<'_>, first: &Batch<'_>, settings: &ValidationSettings) -> Step<()> {
@@ -177,7 +177,7 @@ impl<'a, 'b> Checks<'a, 'b> {
                 Err(fault) => return Err(self.short_error(fault.into(), payload)),
             };
             let limit = limits.record_count;
-            Limits::check("record_count", limit, usize::try_from(self.findings.record_count).unwrap_or(limit))?;
+            check_limit("record_count", limit, usize::try_from(self.findings.record_count).unwrap_or(limit))?;
             self.see(&Seen {
                 offset: header.base_offset.wrapping_add(i64::from(short.offset_delta)),
                 timestamp: log_append_time.unwrap_or(header.base_timestamp.wrapping_add(short.timestamp_delta)),
@@ -199,7 +199,7 @@ impl<'a, 'b> Checks<'a, 'b> {
     #[cold]
     fn short_error(&self, kind: ErrorKind, payload: Payload<'_>) -> Error {
         let kind = match (kind, payload.fault) {
-            (ErrorKind::Truncated, Some(fault)) => fault.into_kind(),
+            (ErrorKind::Truncated, Some(fault)) => fault.into(),
             (kind, _) => kind,
         };
         let position = self.batch.position().saturating_add(u64_of(BATCH_HEADER_LEN));

@@ -101,8 +101,10 @@ fn check_version(bytes: &[u8], version: i16) -> Step<()> {
         let message = format!("{start} are only allowed to contain record batches with magic version 2");
         return refuse(ErrorCode::InvalidRecord, message, &batch);
     }
-    if version < 7 && batch.attributes().codec_id() == Compression::Zstd.id() {
-        let message = format!("{start} are not allowed to use ZStandard compression");
+    if let Some(codec) = Compression::from_id(batch.attributes().codec_id())
+        && version < codec.min_produce_version()
+    {
+        let message = format!("{start} are not allowed to use {} compression", codec.title());
         return refuse(ErrorCode::UnsupportedCompressionType, message, &batch);
     }
     if walk.next()?.is_some() {

@@ -12,7 +12,7 @@
 use std::path::Path;
 
 use super::{encode_entries, parse_entries, read_text};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::format::header::BatchHeader;
 use crate::io::Location;
 use crate::io::atomic::write_atomically;
@@ -84,7 +84,7 @@ impl LeaderEpochs {
             Ok(epochs) => Ok(Some(epochs)),
             Err(error) if error.is_not_found() => Ok(None),
             Err(error) => {
-                let is_malformed = matches!(error.kind(), crate::ErrorKind::InvalidFile(_));
+                let is_malformed = matches!(error.kind(), ErrorKind::InvalidFile(_));
                 Err(if is_malformed { error.with_note("recover writes a new file") } else { error })
             }
         }

@@ -23,11 +23,11 @@
 use std::path::Path;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::crc::crc32c;
 use crate::format::cursor::Cursor;
 use crate::io::Location;
 use crate::io::atomic::write_atomically;
 use crate::num::u64_of;
+use crate::wire::crc::crc32c;
 
 const VERSION: i16 = 1;
 /// Position of the first byte that the checksum covers.

@@ -1,13 +1,13 @@
 //! Checksums over ranges of a [`ReadAt`].
 
 use crate::error::Result;
-use crate::format::crc::Digest;
 use crate::format::header::{CRC_POSITION, LEGACY_CRC_POSITION};
 use crate::io::ReadAt;
 use crate::log::resync::candidate::{HEAD_LEN, crc_start};
 use crate::log::resync::payload::len_between;
 use crate::log::resync::{SEARCH_LEN, SMALLEST_BATCH_LEN};
 use crate::num::{u64_of, usize_from_u64};
+use crate::wire::crc::Digest;
 
 /// The checksum of the damaged batch over a growing range. If it is correct for a range, the batch ends there (rule
 /// R2).

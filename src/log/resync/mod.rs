@@ -79,12 +79,12 @@ mod floor;
 mod payload;
 
 use crate::error::Result;
-use crate::format::crc::Digest;
 use crate::format::frame::is_zeros;
 use crate::format::header::{BatchHeader, HEADER_LEN_UP_TO_MAGIC, LOG_OVERHEAD};
 use crate::io::{ChunkCache, ReadAt, is_zero_to_the_end};
 use crate::limits::Limits;
 use crate::num::u64_of;
+use crate::wire::crc::Digest;
 
 use candidate::{Bounds, HEAD_LEN, candidate, crc_start, offset_after_message};
 use chain::{Chain, ChainEnd, Held, choose};

@@ -2,9 +2,9 @@
 
 use crate::error::Result;
 use crate::format::header::{BATCH_HEADER_LEN, HEADER_LEN_UP_TO_MAGIC, MAGIC_POSITION};
-use crate::format::varint::{MAX_VARINT_LEN, read_varint, read_varlong, write_unsigned_varint, write_varint};
 use crate::io::{ChunkCache, ReadAt};
 use crate::num::{u64_of, usize_from_u64};
+use crate::wire::varint::{MAX_VARINT_LEN, read_varint, read_varlong, write_unsigned_varint, write_varint};
 
 /// Number of bytes that contain the lengths at the start of a record.
 const RECORD_HEAD_LEN: usize = 32;

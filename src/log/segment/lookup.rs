@@ -375,7 +375,7 @@ impl Segment {
         starting_offset: i64,
         scratch: &mut Scratch,
     ) -> Result<Option<(i64, i64)>> {
-        let locate = |error: crate::Error| error.with_path(self.path());
+        let locate = |error: Error| error.with_path(self.path());
         for record in batch.records(scratch, self.limits()).map_err(locate)? {
             let record = record.map_err(locate)?;
             if record.timestamp() >= timestamp && record.offset() >= starting_offset {

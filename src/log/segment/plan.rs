@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::io::Location;
 use crate::limits::Limits;
 use crate::log::headers::HeaderReader;
@@ -110,7 +110,7 @@ fn next_point(reader: &mut HeaderReader, start: u64, target: u64) -> Result<Opti
     while let Some(header) = reader.next_header() {
         let position = match header {
             Ok(header) => header.position(),
-            Err(error) if matches!(error.kind(), crate::ErrorKind::Io(_)) => return Err(error),
+            Err(error) if matches!(error.kind(), ErrorKind::Io(_)) => return Err(error),
             Err(_) => break,
         };
         if position > start && (position <= target || point.is_none()) {

@@ -6,7 +6,6 @@
 mod table;
 #[cfg(test)]
 mod tests;
-pub(crate) mod values;
 
 use crate::arrow::{Isolation, OnCorrupt};
 use crate::error::{Error, Result};
@@ -15,7 +14,7 @@ use crate::plan::bounds::{Bound, check_batch_bounds};
 use crate::plan::columns::{PlanColumn, PlanView, column_named, default_columns};
 use crate::plan::discover::Replicas;
 use crate::plan::interval::Interval;
-use crate::plan::logs::{absolute, store_options};
+use crate::plan::paths::absolute;
 use crate::plan::topics::Subscription;
 
 pub(crate) use table::LIMIT_OPTIONS;
@@ -217,14 +216,6 @@ impl ReadOptions {
             ));
         }
         self.paths.iter().map(|path| absolute(path)).collect()
-    }
-
-    /// The options of the store of the paths, and the files of private keys by their ids.
-    ///
-    /// # Errors
-    /// Options that have no effect on the paths.
-    pub fn storage(&self) -> Result<(Pairs, Pairs)> {
-        Ok((store_options(self, &self.absolute_paths()?)?, self.encryption_keys.clone()))
     }
 
     pub(crate) fn fails(&self) -> bool {

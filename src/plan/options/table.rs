@@ -4,12 +4,12 @@ use crate::arrow::{Isolation, OnCorrupt};
 use crate::error::{Error, Result};
 use crate::plan::bounds::{parse_offsets, parse_timestamps};
 use crate::plan::discover::Replicas;
-use crate::plan::options::values::{
+use crate::plan::options::{ReadOptions, TimestampStrategy};
+use crate::plan::topics::{Subscription, TopicPattern, parse_assign, parse_topics};
+use crate::plan::values::{
     Parsed, one_of, parse_bool, parse_count, parse_directory, parse_duration, parse_len, parse_names, parse_pairs,
     parse_paths, parse_positive_count, parse_positive_len, parse_text, parse_timestamp,
 };
-use crate::plan::options::{ReadOptions, TimestampStrategy};
-use crate::plan::topics::{Subscription, TopicPattern, parse_assign, parse_topics};
 
 type Set = fn(&mut ReadOptions, &str) -> Parsed<()>;
 

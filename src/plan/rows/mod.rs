@@ -11,6 +11,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use sha3::{Digest, Sha3_256};
 
+use crate::arrow::column_table::ERROR_COLUMN;
 use crate::arrow::{
     ArrowScan, BatchColumn, BatchScan, Column, ScanOptions, ScanSource, ScanStats, SegmentColumn, SegmentScan,
     TimestampUnit,
@@ -19,18 +20,19 @@ use crate::error::{Error, Result};
 use crate::io::Location;
 use crate::io::location::split_scheme;
 use crate::plan::advice::advised;
+use crate::plan::arrow_error::arrow_error;
 use crate::plan::columns::PlanView;
-use crate::plan::discover::{Replicas, Selection, discover};
+use crate::plan::discover::segments_at;
 use crate::plan::interval::Interval;
 use crate::plan::logs::Stores;
 use crate::plan::options::ReadOptions;
+use crate::plan::pieces::Piece;
 use crate::plan::ranges::report_data_loss;
-use crate::plan::rows::shape::{arrow_error, in_order, own_rows};
-use crate::plan::tasks::{Piece, ReadTask};
+use crate::plan::rows::shape::{in_order, own_rows};
+use crate::plan::tasks::ReadTask;
 use crate::plan::totals::{self, Totals};
 use crate::store::SegmentFile;
 
-pub(crate) const ERROR: &str = "error";
 const OFFSET: &str = "offset";
 /// Spark's Kafka source has -1 ms for records without a timestamp.
 const MISSING_TIMESTAMP: i64 = -1;
@@ -244,7 +246,7 @@ impl TaskReader {
     fn scan_options(&self, first: Option<&Piece>) -> (Vec<&str>, ScanOptions) {
         let (start_offset, end_offset, part) = first
             .map_or((None, None, Interval::EVERYTHING), |first| (first.start_offset, first.end_offset, first.part));
-        let names = self.task.columns.iter().filter(|name| *name != ERROR).map(String::as_str);
+        let names = self.task.columns.iter().filter(|name| *name != ERROR_COLUMN.name).map(String::as_str);
         let mut names: Vec<&str> = names.collect();
         if part != Interval::EVERYTHING && !names.contains(&OFFSET) {
             names.push(OFFSET);
@@ -363,16 +365,6 @@ fn is_alike(one: &Piece, other: &Piece) -> bool {
         (piece.topic.clone(), piece.partition, piece.is_labelled, piece.start_offset, piece.end_offset, piece.part)
     };
     key(one) == key(other)
-}
-
-/// The segments at a location; none if it does not exist.
-pub(crate) fn segments_at(location: &Location) -> Result<Vec<SegmentFile>> {
-    let selection = Selection::default().replicas(Replicas::Longest);
-    match discover(std::slice::from_ref(location), &selection) {
-        Ok(discovery) => Ok(discovery.into_segments()),
-        Err(error) if error.is_not_found() => Ok(Vec::new()),
-        Err(error) => Err(error),
-    }
 }
 
 /// The sizes of the files that exist. Objects of a store do not change while they are read: that is an error.

@@ -7,18 +7,15 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{Array, ArrayRef, BooleanArray, ListArray, RecordBatch, RecordBatchOptions};
 use arrow_buffer::NullBuffer;
-use arrow_schema::ArrowError;
 use arrow_select::filter::filter_record_batch;
 
 use crate::arrow::OnCorrupt;
-use crate::error::{Error, Result};
+use crate::arrow::column_table::ERROR_COLUMN;
+use crate::error::Result;
+use crate::plan::arrow_error::arrow_error;
 use crate::plan::interval::Interval;
-use crate::plan::rows::{ERROR, OFFSET};
-use crate::plan::tasks::Piece;
-
-pub(in crate::plan) fn arrow_error(error: &ArrowError) -> Error {
-    Error::other(error.to_string())
-}
+use crate::plan::pieces::Piece;
+use crate::plan::rows::OFFSET;
 
 /// Omits the rows that other pieces return: corruption that another window reports, and the rest of a split batch.
 pub(super) fn own_rows(batch: &RecordBatch, pieces: &[Piece], on_corrupt: OnCorrupt) -> Result<RecordBatch> {
@@ -27,7 +24,7 @@ pub(super) fn own_rows(batch: &RecordBatch, pieces: &[Piece], on_corrupt: OnCorr
     if part == Interval::EVERYTHING && !has_foreign_faults {
         return Ok(batch.clone());
     }
-    let faults = batch.column_by_name(ERROR).filter(|_| has_foreign_faults).map(AsArray::as_struct);
+    let faults = batch.column_by_name(ERROR_COLUMN.name).filter(|_| has_foreign_faults).map(AsArray::as_struct);
     let offsets = batch.column_by_name(OFFSET).map(AsArray::as_primitive::<Int64Type>);
     let mut kept = BooleanBuilder::with_capacity(batch.num_rows());
     for row in 0..batch.num_rows() {

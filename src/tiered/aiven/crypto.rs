@@ -13,12 +13,14 @@
 //! Source: `AesEncryptionProvider` and `RsaEncryptionProvider` of the plugin.
 
 use aes_gcm::{AeadInOut, Aes256Gcm, KeyInit};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use rsa::Oaep;
 use sha3::Sha3_512;
 use zeroize::Zeroizing;
 
+use super::json::{Object, invalid};
 use super::keys::EncryptionKeys;
-use super::manifest::Encryption;
 use crate::error::{Error, Result};
 
 const IV_LEN: usize = 12;
@@ -35,6 +37,35 @@ pub(super) struct Cipher {
 impl std::fmt::Debug for Cipher {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Cipher").finish_non_exhaustive()
+    }
+}
+
+/// The encryption of a segment. Nothing in it is secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Encryption {
+    /// Id of the RSA key pair.
+    pub key_id: String,
+    /// The AES key of the segment, encrypted with the RSA key.
+    pub wrapped_key: Vec<u8>,
+    /// Additional authenticated data of every chunk and index.
+    pub aad: Vec<u8>,
+}
+
+impl Encryption {
+    pub(super) fn parse(encryption: &Object<'_>) -> Result<Self> {
+        let data_key = encryption.text("dataKey")?;
+        let parts = data_key.split_once(':').filter(|(id, key)| !id.is_empty() && !key.contains(':'));
+        let Some((key_id, key)) = parts else {
+            return Err(invalid("encryption.dataKey is malformed: expected <key id>:<base64>"));
+        };
+        let decode = |name: &str, text: &str| {
+            STANDARD.decode(text).map_err(|error| invalid(format!("encryption.{name} is not base64: {error}")))
+        };
+        Ok(Self {
+            key_id: key_id.to_owned(),
+            wrapped_key: decode("dataKey", key)?,
+            aad: decode("aad", encryption.text("aad")?)?,
+        })
     }
 }
 

@@ -15,11 +15,10 @@
 //!
 //! Source: `SegmentManifestV1`, `KafkaTypeSerdeModule` and `DataKeyDeserializer` of the plugin.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use super::chunk_index::ChunkIndex;
+use super::crypto::{Encryption, OVERHEAD_LEN};
 use super::indexes::IndexExtents;
 use super::json::{Object, invalid};
 use crate::error::{Error, Result};
@@ -46,17 +45,6 @@ pub struct Manifest {
     pub encryption: Option<Encryption>,
     /// Kafka's description of the segment, if the manifest has one.
     pub segment: Option<SegmentMetadata>,
-}
-
-/// The encryption of a segment. Nothing in it is secret.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Encryption {
-    /// Id of the RSA key pair.
-    pub key_id: String,
-    /// The AES key of the segment, encrypted with the RSA key.
-    pub wrapped_key: Vec<u8>,
-    /// Additional authenticated data of every chunk and index.
-    pub aad: Vec<u8>,
 }
 
 /// Kafka's description of a segment.
@@ -126,7 +114,7 @@ impl Manifest {
 
     /// Bytes that encryption adds to a chunk or index.
     pub(super) fn overhead(&self) -> u32 {
-        if self.encryption.is_some() { super::crypto::OVERHEAD_LEN } else { 0 }
+        if self.encryption.is_some() { OVERHEAD_LEN } else { 0 }
     }
 
     /// Fails if the manifest describes an object of fewer bytes than it has. That manifest belongs to another object.
@@ -136,24 +124,6 @@ impl Manifest {
             return Ok(());
         }
         Err(invalid(format!("the object has {len} bytes, but its manifest describes {expected}")))
-    }
-}
-
-impl Encryption {
-    fn parse(encryption: &Object<'_>) -> Result<Self> {
-        let data_key = encryption.text("dataKey")?;
-        let parts = data_key.split_once(':').filter(|(id, key)| !id.is_empty() && !key.contains(':'));
-        let Some((key_id, key)) = parts else {
-            return Err(invalid("encryption.dataKey is malformed: expected <key id>:<base64>"));
-        };
-        let decode = |name: &str, text: &str| {
-            STANDARD.decode(text).map_err(|error| invalid(format!("encryption.{name} is not base64: {error}")))
-        };
-        Ok(Self {
-            key_id: key_id.to_owned(),
-            wrapped_key: decode("dataKey", key)?,
-            aad: decode("aad", encryption.text("aad")?)?,
-        })
     }
 }
 

@@ -36,9 +36,10 @@ mod manifest;
 mod segment;
 
 pub use chunk_index::{Chunk, ChunkIndex};
+pub use crypto::Encryption;
 pub use indexes::{IndexExtents, Indexes};
 pub use key::{Key, ObjectKind};
 pub use keys::EncryptionKeys;
-pub use manifest::{Encryption, Manifest, SegmentMetadata};
+pub use manifest::{Manifest, SegmentMetadata};
 pub(crate) use segment::DamagedChunks;
 pub use segment::Segment;

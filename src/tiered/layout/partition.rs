@@ -8,8 +8,8 @@ use super::file::{Chunked, File};
 use crate::error::Result;
 use crate::io::{Location, PositionedFile};
 use crate::limits::Limits;
-use crate::log::SegmentReader;
 use crate::log::checkpoint::{EpochEntry, LeaderEpochs};
+use crate::log::{HeaderReader, SegmentReader};
 use crate::store::names::{LEADER_EPOCHS, LogFile, LogFileKind};
 use crate::tiered::aiven::{EncryptionKeys, Indexes, Manifest, ObjectKind};
 use crate::tiered::local::FileKind;
@@ -184,7 +184,7 @@ impl Stored {
         };
         let (Some(file), Some(whole)) = (log(), log()) else { return Ok(()) };
         let opened = PositionedFile::stored(file.open()?, &self.log);
-        let mut reader = SegmentReader::of_file(opened, &Limits::default())?.into_headers();
+        let mut reader = HeaderReader::of(SegmentReader::of_file(opened, &Limits::default())?);
         let (mut start, mut end) = (None, 0);
         while let Some(header) = reader.next_header() {
             let Ok(header) = header else { break };

@@ -13,7 +13,7 @@
 
 use super::flexible::Flexible;
 use crate::error::{Error, Result};
-use crate::format::varint::read_varlong;
+use crate::wire::varint::read_varlong;
 
 const REMOTE_SIZE: u32 = 0;
 const OBJECT_PREFIX: u32 = 1;

@@ -1,7 +1,7 @@
 //! [`Flexible`]: Kafka's flexible message format, in which lengths are varints plus 1, and every structure ends with
 //! tagged fields (KIP-482).
 
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::format::cursor::Cursor;
 use crate::log::Uuid;
 
@@ -97,7 +97,7 @@ impl<'a> Flexible<'a> {
     }
 
     /// The error for an enum's number that Kafka does not define.
-    pub(super) fn unknown_number(&self, value: i8, expected: &'static str, field: &'static str) -> crate::Error {
+    pub(super) fn unknown_number(&self, value: i8, expected: &'static str, field: &'static str) -> Error {
         self.cursor.fault(ErrorKind::InvalidValue { value: i64::from(value), expected }, field)
     }
 }

@@ -1,158 +1,36 @@
-//! `kbat.read_batches`, `kbat.Batch` and the iterator between them.
+//! `kbat.Batch`.
+
+pub(crate) mod read;
+mod records;
 
 use std::ffi::OsString;
 use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
+pub(crate) use read::PyBatchIterator;
+pub(crate) use records::PyRecordIterator;
+
 use crate::compression::{Compression, Scratch};
 use crate::error::{Error, Result};
+use crate::format::attributes::TimestampType;
 use crate::format::batch::Batch;
-
-use crate::io::Location;
 use crate::io::SharedBytes;
 use crate::limits::Limits;
-use crate::log::{SegmentReader, SharedBatch};
+use crate::log::SharedBatch;
 use crate::num::u64_of;
-
-use crate::python::errors::{OrRaise, raise};
+use crate::python::errors::raise;
 use crate::python::html::{self, Table};
-use crate::python::limits::{PyLimits, or_default};
-use crate::python::location::Stores;
-use crate::python::record::PyRecord;
-use crate::python::record_iterator::PyRecordIterator;
-use crate::python::source::{Source, source};
-
-/// Iterate over the batches of a buffer or a file, of any message format and in any order.
-///
-/// Only headers are parsed, although the whole file is read into memory; ``scan(view="batches")`` reads only the
-/// headers of a file. Iterating a batch decompresses its records; accessing a field of a record copies its bytes.
-/// Invalid records or checksums do not end this iteration: the error is raised when the batch is iterated.
-///
-/// Args:
-///     source: A bytes-like object (``bytes`` are used in place, others copied) or the path of a ``.log`` file.
-///     check_crc: Whether iterating a batch checks its checksum and those of the v0 and v1 messages in it.
-///     limits: Bounds on untrusted input.
-///     storage_options: How to open the store of a URL, with the names of object_store, such as
-///         ``{"access_key_id": ..., "region": ..., "endpoint": ...}``. Default: the environment, such as
-///         ``AWS_ACCESS_KEY_ID``, or the role of the machine.
-///     store: A store of obstore; paths are relative to it.
-///     encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
-///         function that returns the PEM text of an id.
-///
-/// Raises:
-///     CorruptError: While iterating, if the bytes at the current position are not a valid batch. ``skip_batch()``
-///         resumes after it if possible.
-///     UnsupportedError: While iterating, if the magic is not 0, 1 or 2.
-///     OSError: The file can't be read.
-///
-/// Example:
-///     >>> for batch in kbat.read_batches("topic-0/00000000000000000000.log"):
-///     ...     for record in batch:
-///     ...         print(record.offset, record.key, record.value)
-#[pyfunction]
-#[pyo3(
-    signature = (source, *, check_crc=true, limits=None, **stores),
-    text_signature = "(source, *, check_crc=True, limits=None, storage_options=None, store=None, encryption_keys=None)"
-)]
-pub(crate) fn read_batches(
-    source: &Bound<'_, PyAny>,
-    check_crc: bool,
-    limits: Option<PyLimits>,
-    stores: Option<&Bound<'_, PyDict>>,
-) -> PyResult<PyBatchIterator> {
-    let limits = or_default(limits);
-    let reader = match self::source(source)? {
-        Source::Bytes(bytes) => SegmentReader::from_bytes(bytes, &limits),
-        Source::Path(path) => {
-            let path = Stores::new("read_batches", stores)?.locate(source.py(), path)?;
-            source.py().detach(|| SegmentReader::open_with(&path, &limits)).or_raise(source.py())?
-        }
-    };
-    let settings = Arc::new(Settings { check_crc, limits });
-    Ok(PyBatchIterator { settings, reader: Mutex::new(reader) })
-}
+use crate::python::limits::PyLimits;
+use crate::python::record::{Chunk, PyRecord, SMALL_BATCH_LEN, Spans};
 
 /// The settings that all batches of one call share.
 pub(crate) struct Settings {
     pub(crate) check_crc: bool,
     pub(crate) limits: Limits,
-}
-
-/// The iterator returned by :func:`read_batches`.
-#[pyclass(frozen, name = "BatchIterator", module = "kbat")]
-pub(crate) struct PyBatchIterator {
-    settings: Arc<Settings>,
-    reader: Mutex<SegmentReader>,
-}
-
-impl PyBatchIterator {
-    /// Iterates over a file, starting at a byte.
-    pub(crate) fn open_at(
-        py: Python<'_>,
-        path: &Location,
-        position: u64,
-        check_crc: bool,
-        limits: &Limits,
-    ) -> PyResult<Self> {
-        let reader = py.detach(|| SegmentReader::open_with(path, limits)).or_raise(py)?;
-        let settings = Arc::new(Settings { check_crc, limits: limits.clone() });
-        Ok(Self { settings, reader: Mutex::new(reader.starting_at(position)) })
-    }
-
-    fn with_reader<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut SegmentReader) -> T + Send) -> T {
-        // reading a file or waiting for another thread may block: neither may hold the GIL
-        if let Ok(mut reader) = self.reader.try_lock()
-            && reader.is_memory()
-        {
-            return work(&mut reader);
-        }
-        py.detach(|| work(&mut self.reader.lock().unwrap_or_else(PoisonError::into_inner)))
-    }
-}
-
-#[pymethods]
-impl PyBatchIterator {
-    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
-    fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyBatch>> {
-        let next = self.with_reader(py, |reader| {
-            let path = reader.path().map(Path::to_path_buf);
-            Some(reader.next_shared()?.map(|batch| PyBatch::new(batch, &self.settings, path)))
-        });
-        next.transpose().or_raise(py)
-    }
-
-    /// After an error, skip the batch that caused it.
-    ///
-    /// Returns:
-    ///     Whether the iteration can continue: False if the size of the batch can't be trusted, or if no batch
-    ///     failed.
-    fn skip_batch(&self, py: Python<'_>) -> PyResult<bool> {
-        self.with_reader(py, SegmentReader::skip_batch).or_raise(py)
-    }
-
-    /// Position of the next batch in bytes from the start.
-    #[getter]
-    fn position(&self, py: Python<'_>) -> u64 {
-        self.with_reader(py, |reader| reader.position())
-    }
-
-    /// The bytes after the last batch: after the iteration a partial batch, zeros, or nothing.
-    #[getter]
-    fn remainder<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let rest = self.with_reader(py, |reader| reader.remainder()).or_raise(py)?;
-        Ok(PyBytes::new(py, &rest))
-    }
-
-    fn __repr__(&self, py: Python<'_>) -> String {
-        format!("BatchIterator(position={})", self.position(py))
-    }
 }
 
 /// A batch of records. Only its header is parsed up front. Iterate it to get its records, any number of times.
@@ -227,6 +105,24 @@ impl PyBatch {
         }
     }
 
+    /// The record of a small v0 or v1 message, which is a batch of one record and needs no iterator; `None` for
+    /// every other batch.
+    fn only_record(&self) -> Result<Option<PyRecord>> {
+        let core = self.core()?;
+        if core.magic() >= 2 || core.attributes().is_compressed() || self.len() > SMALL_BATCH_LEN {
+            return Ok(None);
+        }
+        let settings = self.settings();
+        if settings.check_crc {
+            core.verify_crc()?;
+        }
+        let mut scratch = Scratch::new();
+        let Some(record) = core.records(&mut scratch, &settings.limits)?.next().transpose()? else { return Ok(None) };
+        let bytes = self.shared();
+        let spans = vec![Spans::of(&record, (*bytes).as_ref())];
+        Ok(Some(PyRecord { chunk: Arc::new(Chunk { bytes, spans, is_control: false, path: None }), index: 0 }))
+    }
+
     fn with<T>(&self, py: Python<'_>, read: impl FnOnce(Batch<'_>) -> T) -> PyResult<T> {
         self.core().map(read).map_err(|error| self.raise(py, error))
     }
@@ -237,7 +133,7 @@ impl PyBatch {
     /// Iterates over the records.
     fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
-        match PyRecord::of_message(slf.get()) {
+        match slf.get().only_record() {
             Ok(Some(record)) => Ok(PyTuple::new(py, [record])?.try_iter()?.into_any()),
             Ok(None) => Ok(Bound::new(py, PyRecordIterator::new(slf)?)?.into_any()),
             Err(error) => Err(slf.get().raise(py, error)),
@@ -332,7 +228,7 @@ impl PyBatch {
     /// ``"CreateTime"``, ``"LogAppendTime"``, or None for magic 0, which has no timestamps.
     #[getter]
     fn timestamp_type(&self, py: Python<'_>) -> PyResult<Option<&'static str>> {
-        self.with(py, |batch| batch.timestamp_type().map(crate::TimestampType::name))
+        self.with(py, |batch| batch.timestamp_type().map(TimestampType::name))
     }
 
     /// The stored base timestamp, milliseconds since the epoch.
@@ -475,7 +371,7 @@ impl PyBatch {
             .row("size", html::size(u64_of(batch.size())))
             .row("position", batch.position())
             .row_if("file", self.path.as_ref().map(|path| path.display()))
-            .row_if("timestamp type", batch.timestamp_type().map(crate::TimestampType::name))
+            .row_if("timestamp type", batch.timestamp_type().map(TimestampType::name))
             .row("max timestamp", html::instant(batch.max_timestamp()))
             .row_if("producer", (batch.producer_id() >= 0).then_some(producer))
             .row("leader epoch", batch.partition_leader_epoch())

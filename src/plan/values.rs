@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 
-use crate::plan::logs::local_path;
+use crate::plan::paths::local_path;
 
 pub(crate) type Parsed<T> = Result<T, String>;
 
@@ -28,7 +28,7 @@ fn time_form() -> String {
     format!("must be milliseconds since 1970, UTC, like 1700000000000, or text with a zone, like {EXAMPLE}")
 }
 
-pub(super) fn parse_bool(text: &str) -> Parsed<bool> {
+pub(crate) fn parse_bool(text: &str) -> Parsed<bool> {
     match text.trim().to_lowercase().as_str() {
         "true" => Ok(true),
         "false" => Ok(false),
@@ -44,11 +44,11 @@ fn whole(text: &str) -> Option<u64> {
     number.map(i64::unsigned_abs)
 }
 
-pub(super) fn parse_count(text: &str) -> Parsed<u64> {
+pub(crate) fn parse_count(text: &str) -> Parsed<u64> {
     whole(text).ok_or_else(|| "must be a whole number, 0 or more".to_owned())
 }
 
-pub(super) fn parse_positive_count(text: &str) -> Parsed<u64> {
+pub(crate) fn parse_positive_count(text: &str) -> Parsed<u64> {
     whole(text).filter(|number| *number > 0).ok_or_else(|| "must be a whole number, 1 or more".to_owned())
 }
 
@@ -62,12 +62,12 @@ fn with_unit(text: &str, units: &[(&str, u64)]) -> Option<u64> {
 }
 
 /// Parses a number of bytes, perhaps with a unit.
-pub(super) fn parse_len(text: &str) -> Parsed<u64> {
+pub(crate) fn parse_len(text: &str) -> Parsed<u64> {
     with_unit(text, &SIZES)
         .ok_or_else(|| "must be a number of bytes, or a number with a unit, like 256m or 1g".to_owned())
 }
 
-pub(super) fn parse_positive_len(text: &str) -> Parsed<u64> {
+pub(crate) fn parse_positive_len(text: &str) -> Parsed<u64> {
     match parse_len(text)? {
         0 => Err("must be at least 1 byte".to_owned()),
         number => Ok(number),
@@ -75,7 +75,7 @@ pub(super) fn parse_positive_len(text: &str) -> Parsed<u64> {
 }
 
 /// Parses a duration into milliseconds, as Spark writes them: `15m`, `10s`, `500ms`.
-pub(super) fn parse_duration(text: &str) -> Parsed<u64> {
+pub(crate) fn parse_duration(text: &str) -> Parsed<u64> {
     with_unit(text, &TIMES).ok_or_else(|| {
         "must be a duration with a unit: 500ms, 10s, 15m, 2h or 1d; a bare number is milliseconds".to_owned()
     })
@@ -116,17 +116,17 @@ pub(crate) fn checked_milliseconds(number: i64) -> Parsed<i64> {
 }
 
 /// Parses text that is not empty.
-pub(super) fn parse_text(text: &str) -> Parsed<String> {
+pub(crate) fn parse_text(text: &str) -> Parsed<String> {
     if text.trim().is_empty() { Err("must not be empty".to_owned()) } else { Ok(text.to_owned()) }
 }
 
 /// Parses a directory of a file system into its absolute path.
-pub(super) fn parse_directory(text: &str) -> Parsed<String> {
+pub(crate) fn parse_directory(text: &str) -> Parsed<String> {
     local_path(&parse_text(text)?).map_err(|error| error.to_string().trim_start_matches("kbat: ").to_owned())
 }
 
 /// Parses a JSON list of paths.
-pub(super) fn parse_paths(text: &str) -> Parsed<Vec<String>> {
+pub(crate) fn parse_paths(text: &str) -> Parsed<Vec<String>> {
     serde_json::from_str::<Vec<String>>(text)
         .ok()
         .filter(|paths| paths.iter().all(|path| !path.is_empty()))
@@ -134,7 +134,7 @@ pub(super) fn parse_paths(text: &str) -> Parsed<Vec<String>> {
 }
 
 /// Parses a JSON object of texts.
-pub(super) fn parse_pairs(text: &str) -> Parsed<Vec<(String, String)>> {
+pub(crate) fn parse_pairs(text: &str) -> Parsed<Vec<(String, String)>> {
     serde_json::from_str::<std::collections::BTreeMap<String, String>>(text)
         .ok()
         .filter(|pairs| pairs.values().all(|value| !value.is_empty()))
@@ -150,7 +150,7 @@ pub(crate) fn parse_names(text: &str) -> Parsed<Vec<String>> {
 }
 
 /// Parses one of some words, in any case.
-pub(super) fn one_of(choices: &[&'static str], text: &str) -> Parsed<&'static str> {
+pub(crate) fn one_of(choices: &[&'static str], text: &str) -> Parsed<&'static str> {
     let word = text.trim().to_lowercase();
     choices.iter().find(|choice| **choice == word).copied().ok_or_else(|| match choices {
         [others @ .., last] => format!("must be {} or {last}", others.join(", ")),

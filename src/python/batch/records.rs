@@ -8,7 +8,8 @@ use pyo3::prelude::*;
 
 use crate::compression::{Payload, Scratch};
 use crate::error::{Error, Result};
-use crate::format::records::{Bookmark, Records};
+use crate::format::bookmark::Bookmark;
+use crate::format::records::Records;
 use crate::io::SharedBytes;
 use crate::python::batch::PyBatch;
 use crate::python::record::{Chunk, PyRecord, SMALL_BATCH_LEN, Span, Spans};

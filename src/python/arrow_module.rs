@@ -1,0 +1,26 @@
+//! The submodule `kbat._core.arrow`: reads records, batches and segments as Arrow columns, and encodes Arrow data.
+
+use pyo3::prelude::*;
+
+use crate::python::encode;
+use crate::python::log::add_submodule;
+use crate::python::scan;
+use crate::python::scan_class::PyScan;
+use crate::python::scan_pass::{PyArrowBatchIterator, PyScanStats};
+use crate::python::scan_source;
+
+/// Creates the submodule and everything in it.
+pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
+    let module =
+        add_submodule(parent, "arrow", "Read records, batches and segments as Arrow columns, and encode Arrow data.")?;
+    module.add_class::<PyScan>()?;
+    module.add_class::<PyArrowBatchIterator>()?;
+    module.add_class::<PyScanStats>()?;
+    module.add_class::<encode::PyEncodedBatch>()?;
+    module.add_class::<encode::PyEncodedBatchIterator>()?;
+    module.add_function(wrap_pyfunction!(scan::scan, &module)?)?;
+    module.add_function(wrap_pyfunction!(scan_source::split, &module)?)?;
+    module.add_function(wrap_pyfunction!(encode::encode, &module)?)?;
+    module.add_function(wrap_pyfunction!(encode::encode_batches, &module)?)?;
+    Ok(())
+}
