@@ -6,7 +6,6 @@ use pyo3::types::{PyDict, PyTuple};
 
 use crate::arrow::{Decoder, Isolation, OnCorrupt, ScanOptions, ScanSource, TimestampUnit};
 use crate::python::dump::family_of;
-use crate::python::errors::OrRaise;
 use crate::python::limits::{PyLimits, or_default};
 use crate::python::location::Stores;
 use crate::python::scan_class::PyScan;
