@@ -47,6 +47,8 @@ pub(super) fn plan(
             break;
         }
     }
+    let end = end_offset.unwrap_or(report.start_offset);
+    report.gaps.retain(|(first, _)| *first < end);
     report.end_offset = end_offset.unwrap_or(report.start_offset).max(report.start_offset);
     report.leader_epoch = options.leader_epoch.or(latest_epoch(&log, report.end_offset)?);
     Ok(report)
