@@ -263,7 +263,17 @@ def _batches(rows: pa.RecordBatch) -> Iterator[tuple[int, Sampled]]:
                 compression=first["compression"],
                 stored_len=first["batch_size"],
                 rows=records,
-                data=kbat.encode(records, batch_bytes=ONE_BATCH),
+                data=_encoded(records),
                 first_timestamp=records.column("timestamp").cast(pa.int64())[0].as_py(),
             ),
         )
+
+
+def _encoded(records: pa.RecordBatch) -> bytes:
+    """Encode the records of a batch. Offsets that fall, as in old message sets, and negative times are left out."""
+    for missing in ([], ["offset"]):
+        try:
+            return kbat.encode(records.drop_columns(missing), batch_bytes=ONE_BATCH)
+        except ValueError:
+            continue
+    return kbat.encode(records.select(["key", "value", "headers"]), batch_bytes=ONE_BATCH)

@@ -119,7 +119,7 @@ def _what_next(error: BaseException, arguments: dict[str, Any], at_damage: str) 
     path = paths[0]
     place = getattr(error, "path", None)
     damaged = path if place is None else path.at(place)
-    if len(paths) > 1:
+    if len(paths) > 1 or (path.is_file and path.suffix != ".log"):
         path = repairable(damaged)
     advice = ""
     match error:

@@ -3,7 +3,7 @@
 import re
 import shlex
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from tempfile import NamedTemporaryFile
 from typing import Any, NamedTuple
@@ -43,10 +43,15 @@ class Located(NamedTuple):
     warnings: list[str]
 
 
-def locate(paths: Sequence[Location], **chosen: Any) -> Located:  # noqa: ANN401 - those of kbat.scan
+def locate(paths: Sequence[Location], *, is_judged: bool = True, **chosen: Any) -> Located:  # noqa: ANN401 - as below
     """Find the segments under some paths. A note on the standard error names partitions that contain something else.
 
     All paths have the same options.
+
+    Args:
+        paths: The paths.
+        is_judged: Whether segments that are all text files, compressed copies or the like are an error.
+        chosen: Which partitions, as for `kbat.scan`.
 
     Raises:
         ValueError: A path that contains files but no segments; a topic, partition or URL that does not exist.
@@ -63,6 +68,10 @@ def locate(paths: Sequence[Location], **chosen: Any) -> Located:  # noqa: ANN401
     messages = list(dict.fromkeys(warned))
     if not segments:
         raise NothingToReadError("; ".join(messages) or f"no segment under {', '.join(map(str, paths))}")
+    # objects are judged when they are read, because this would be another request
+    logs = (paths[0].at(segment.path) for segment in segments if segment.size)
+    if is_judged and paths[0].at(segments[0].path).is_local and (reason := _all_foreign(logs)):
+        raise ValueError(reason)
     for message in (*messages, *filter(None, map(_emptiness, paths))):
         output.note(f"kbat: warning: {message}")
     return Located(segments, messages)
@@ -118,11 +127,15 @@ def check_partition(path: Location) -> None:
 
 def foreign_directory(path: Location) -> str:
     """Return why the first segment of a directory is plainly not a log, if none of them is; nothing for others."""
-    first = ""
     try:
-        logs = [one for one in path.files if one.suffix == ".log"]
+        return _all_foreign(one for one in path.files if one.suffix == ".log")
     except OSError:
         return ""
+
+
+def _all_foreign(logs: Iterable[Location]) -> str:
+    """Return why the first of some files is plainly not a log, if none of them is; nothing for others."""
+    first = ""
     for log in logs:
         reason = foreign(log)
         if not reason:
