@@ -26,7 +26,11 @@ pub use scan::ArrowScan;
 pub use schema::{Column, TimestampUnit};
 pub use source::ScanSource;
 pub use stats::ScanStats;
-pub use views::{BatchColumn, BatchScan, SegmentColumn, SegmentScan};
+#[cfg(feature = "python")]
+pub(crate) use views::sum_watched;
+pub use views::{
+    BatchColumn, BatchGroup, BatchKey, BatchScan, BatchSums, SegmentColumn, SegmentScan, sum_batches,
+};
 #[cfg(feature = "text")]
 pub(crate) use {
     columns::Origin,

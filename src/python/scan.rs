@@ -20,6 +20,7 @@ use crate::python::scan_class::PyScan;
 use crate::python::scan_pass::{PyArrowBatchIterator, PyScanStats};
 use crate::python::scan_source::{self, sources};
 use crate::python::segments::selection;
+use crate::python::sums;
 use crate::python::time::bound;
 
 /// Creates the submodule and everything in it.
@@ -33,6 +34,7 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<encode::PyEncodedBatchIterator>()?;
     module.add_function(wrap_pyfunction!(scan, &module)?)?;
     module.add_function(wrap_pyfunction!(scan_source::split, &module)?)?;
+    module.add_function(wrap_pyfunction!(sums::sum_batches, &module)?)?;
     module.add_function(wrap_pyfunction!(encode::encode, &module)?)?;
     module.add_function(wrap_pyfunction!(encode::encode_batches, &module)?)?;
     Ok(())
