@@ -2,7 +2,7 @@
 //!
 //! The first seven columns of records are those of Spark's own Kafka source, with its names and types; `includeHeaders`
 //! adds `headers`, as in that source. The option `columns` or a schema can name any others. The option `view` selects
-//! one row per batch or segment, with different columns. A name matches in any case and with or without underscores:
+//! one row per batch, segment or record of an internal topic, with different columns. A name matches in any case and with or without underscores:
 //! `baseOffset` and `base_offset` name the same column, and the result keeps the requested spelling.
 
 use std::str::FromStr;
@@ -24,6 +24,8 @@ pub enum PlanView {
     Batches,
     /// A segment file.
     Segments,
+    /// A record of one of Kafka's internal topics, with key and value as JSON.
+    Internal,
 }
 
 impl PlanView {
@@ -34,7 +36,13 @@ impl PlanView {
             Self::Records => "records",
             Self::Batches => "batches",
             Self::Segments => "segments",
+            Self::Internal => "internal",
         }
+    }
+
+    /// Whether a row is a record, so that offsets, timestamps and transactions decide which rows there are.
+    pub(crate) fn has_records(self) -> bool {
+        matches!(self, Self::Records | Self::Internal)
     }
 }
 
@@ -42,9 +50,9 @@ impl FromStr for PlanView {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self> {
-        let all = [Self::Records, Self::Batches, Self::Segments];
+        let all = [Self::Records, Self::Batches, Self::Segments, Self::Internal];
         let found = all.into_iter().find(|view| view.name() == name);
-        found.ok_or_else(|| Error::argument("must be records, batches or segments"))
+        found.ok_or_else(|| Error::argument("must be records, batches, segments or internal"))
     }
 }
 
@@ -160,6 +168,39 @@ static SEGMENTS: &[PlanColumn] = &[
     column("batch_count", "bigint", "number of batches; reads every header"),
 ];
 
+static INTERNAL: &[PlanColumn] = &[
+    column("topic", "string", "topic; null for a .checkpoint file outside a directory named after its topic"),
+    column("partition", "int", "partition, from the directory's name or the option partition; else null"),
+    column("offset", "bigint", "offset of the record"),
+    column("timestamp", "timestamp", "timestamp of the record; null for none"),
+    column("record_type", "string", "name of the record type; null for one that is not known"),
+    column("type_id", "smallint", "number of the record type"),
+    column("version", "smallint", "version of the value; null for a tombstone"),
+    column("key", "string", "key as JSON; null if there is none, or if it cannot be decoded"),
+    column("value", "string", "value as JSON; null for a tombstone, or if it cannot be decoded"),
+    column("is_tombstone", "boolean", "whether the value is null, so that the record deletes its key"),
+    column("reason", "string", "why the key or the value cannot be decoded, such as a newer version; else null"),
+    column("is_control", "boolean", "whether it is a control record, which includeControl=true adds"),
+    column("schema_id", "int", "id of the value's schema, if the value is in Confluent's wire format; else null"),
+    column("timestamp_type", "int", "0 CreateTime, 1 LogAppendTime, -1 none (format v0)"),
+    column("headers", HEADERS, "record headers, in their order"),
+    column(
+        "base_offset",
+        "bigint",
+        "base offset of the record's batch; for compressed sets of format v0 and v1, offset of the first message",
+    ),
+    column("position", "bigint", "byte position of the record's batch in its file"),
+    column("partition_leader_epoch", "int", "leader epoch of the batch; -1 for none"),
+    column("producer_id", "bigint", "producer id of the batch; -1 for none"),
+    column("producer_epoch", "smallint", "producer epoch of the batch; -1 for none"),
+    column("sequence", "int", "sequence of the record; -1 for none"),
+    column("is_transactional", "boolean", "whether the batch belongs to a transaction"),
+    column("compression", "string", "codec of the batch: none, gzip, snappy, lz4 or zstd"),
+    column("magic", "tinyint", "message format of the batch: 0, 1 or 2"),
+    column("batch_size", "int", "bytes of the record's batch as stored, its 12 bytes of log overhead included"),
+    column("segment", "string", "path of the file"),
+];
+
 static ERROR: PlanColumn = column(
     "error",
     "struct<kind:string,message:string,path:string,position:bigint,length:bigint,first_offset:bigint,last_offset:bigint>",
@@ -179,6 +220,7 @@ pub fn view_columns(view: PlanView) -> (&'static [PlanColumn], usize) {
         PlanView::Records => (RECORDS, 7),
         PlanView::Batches => (BATCHES, 23),
         PlanView::Segments => (SEGMENTS, 13),
+        PlanView::Internal => (INTERNAL, 11),
     }
 }
 
@@ -264,4 +306,18 @@ fn column_of(wanted: &WantedColumn, view: PlanView) -> Result<&'static PlanColum
         )));
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arrow::Column;
+
+    #[test]
+    fn the_columns_of_internal_topics_are_those_of_a_scan() {
+        let (columns, default_count) = view_columns(PlanView::Internal);
+        let names = |columns: &[Column]| columns.iter().map(|column| column.name()).collect::<Vec<_>>();
+        assert_eq!(columns.iter().map(|column| column.field).collect::<Vec<_>>(), names(&Column::INTERNAL));
+        assert_eq!(columns[..default_count].len(), Column::INTERNAL_DEFAULT.len());
+    }
 }
