@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.errors import PySparkException
@@ -60,13 +60,14 @@ def test_view_internal_has_the_records_of_internal_topics(spark: SparkSession, t
     assert frame.columns == [column.name for column in columns[:count]]
     assert frame.where("topic = '__transaction_state'").count() > 10
     names = ",".join(column.name for column in columns)
-    for options in ({}, {"include_control": True}, {"isolation": "read_committed"}):
+    chosen: list[dict[str, Any]] = [{}, {"include_control": True}, {"isolation": "read_committed"}]
+    for options in chosen:
         spelled = {"include_control": "includeControl", "isolation": "isolationLevel"}
         given = {spelled[name]: value for name, value in options.items()}
         found = read(spark, tmp_path, view="internal", columns=names, **given).toArrow()
         fields = [column.field for column in columns]
-        scan = kbat.scan(tmp_path, view="internal", columns=fields, timestamp_unit="us", **options)  # type: ignore[arg-type]  # parameters
-        order = [("topic", "ascending"), ("partition", "ascending"), ("offset", "ascending")]
+        scan = kbat.scan(tmp_path, view="internal", columns=fields, timestamp_unit="us", **options)
+        order: Any = [("topic", "ascending"), ("partition", "ascending"), ("offset", "ascending")]
         expected = scan.to_pyarrow().rename_columns(found.column_names).sort_by(order)
         assert found.sort_by(order).to_pydict() == expected.to_pydict()
 

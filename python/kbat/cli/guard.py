@@ -149,7 +149,9 @@ def _without_secrets(message: str, arguments: dict[str, Any]) -> str:
 
 def _locations(arguments: dict[str, Any]) -> list[Location]:
     """Return the locations that a command reads, with its options."""
-    found = arguments.get("paths") or [arguments.get("path")]
+    # the option of `dump`
+    files = [name for names in arguments.get("files") or () for name in names.split(",")]
+    found = arguments.get("paths") or files or [arguments.get("path")]
     options = (arguments.get("storage_option"), arguments.get("encryption_key"))
     locations = (one if isinstance(one, Location) else Location(str(one)) for one in found)
     return [one.opened_with(*options) for one in locations]

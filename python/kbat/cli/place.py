@@ -5,11 +5,11 @@ import shlex
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from tempfile import NamedTemporaryFile
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import kbat
-from kbat._core.files import discover
+from kbat._core.files import discover, refuse_foreign
 from kbat.cli import output
 from kbat.cli.location import Location
 
@@ -17,6 +17,7 @@ _SUFFIXES = {".log", ".index", ".timeindex", ".txnindex", ".snapshot"}
 CHECKPOINT = "leader-epoch-checkpoint"
 # Bytes in which other formats are recognized.
 _HEAD_LEN = 512
+_FOREIGN = "not a Kafka log segment: "
 _LOG_FILE = re.compile(r"\d{20}\.log(\.deleted|\.cleaned|\.swap)?")
 
 
@@ -68,9 +69,8 @@ def locate(paths: Sequence[Location], *, is_judged: bool = True, **chosen: Any) 
     messages = list(dict.fromkeys(warned))
     if not segments:
         raise NothingToReadError("; ".join(messages) or f"no segment under {', '.join(map(str, paths))}")
-    # objects are judged when they are read, because this would be another request
     logs = (paths[0].at(segment.path) for segment in segments if segment.size)
-    if is_judged and paths[0].at(segments[0].path).is_local and (reason := _all_foreign(logs)):
+    if is_judged and (reason := _all_foreign(logs)):
         raise ValueError(reason)
     for message in (*messages, *filter(None, map(_emptiness, paths))):
         output.note(f"kbat: warning: {message}")
@@ -81,7 +81,8 @@ def _emptiness(path: Location) -> str:
     """Return that a file has no batch, if its first bytes show it; nothing for others and for directories."""
     if not (path.is_local and path.is_file):
         return ""
-    head = path.head(_HEAD_LEN)
+    with Path(str(path)).open("rb") as file:
+        head = file.read(_HEAD_LEN)
     if any(head):
         return ""
     what = "begins with zeros, as a preallocated segment without a batch does" if head else "is an empty file"
@@ -91,22 +92,21 @@ def _emptiness(path: Location) -> str:
 def foreign(path: Location) -> str:
     """Return why a file is plainly not a log, such as a text file or a compressed copy; nothing for others."""
     try:
-        return foreign_bytes(path.head(_HEAD_LEN), str(path))
-    except (OSError, ValueError, kbat.KbatError):
-        return ""
+        refuse_foreign(str(path), **path.options)
+    except (OSError, ValueError, kbat.KbatError) as error:
+        # the reader of the file reports other errors
+        return str(error) if str(error).startswith(_FOREIGN) else ""
+    return ""
 
 
 def foreign_bytes(data: bytes, name: str) -> str:
     """Return why bytes are plainly not those of a log; nothing for others."""
-    # with another suffix, because a file named like a segment is always read as one
-    with NamedTemporaryFile(suffix=".bin") as file:
+    from tempfile import NamedTemporaryFile  # noqa: PLC0415 - slow, and only the standard input needs it
+
+    with NamedTemporaryFile() as file:
         file.write(data[:_HEAD_LEN])
         file.flush()
-        try:
-            discover([file.name])
-        except ValueError as error:
-            return str(error).replace(file.name, name)
-    return ""
+        return foreign(Location(file.name)).replace(file.name, name)
 
 
 def check_partition(path: Location) -> None:
