@@ -59,8 +59,6 @@ class JsonLines:
             ValueError: It is not a record. The message has the number of the line.
         """
         self.number += 1
-        if self.number == 1 and line.startswith(_GZIP_MAGIC):
-            raise self.refused("it is gzip-compressed; decompress it first")
         try:
             fields = _parsed(line)
             if fields is None:
@@ -97,6 +95,9 @@ def _parsed(line: bytes) -> dict[str, Any] | None:
     """Return the JSON object of a line, None for an empty line."""
     if len(line) > _MAX_LINE_LEN:
         message = f"the line is longer than {output.size_text(_MAX_LINE_LEN)}"
+        raise ValueError(message)
+    if line.startswith(_GZIP_MAGIC):
+        message = "it is gzip-compressed; decompress it first"
         raise ValueError(message)
     if not line.strip():
         return None
