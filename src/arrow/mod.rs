@@ -28,9 +28,7 @@ pub use source::ScanSource;
 pub use stats::ScanStats;
 #[cfg(feature = "python")]
 pub(crate) use views::sum_watched;
-pub use views::{
-    BatchColumn, BatchGroup, BatchKey, BatchScan, BatchSums, SegmentColumn, SegmentScan, sum_batches,
-};
+pub use views::{BatchColumn, BatchGroup, BatchKey, BatchScan, BatchSums, SegmentColumn, SegmentScan, sum_batches};
 #[cfg(feature = "text")]
 pub(crate) use {
     columns::Origin,

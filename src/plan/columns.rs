@@ -88,7 +88,31 @@ const fn column(field: &'static str, data_type: &'static str, text: &'static str
 
 const HEADERS: &str = "array<struct<key:string,value:binary>>";
 
-static RECORDS: &[PlanColumn] = &[
+/// The columns of a view of records: its own, and those of the record's batch and file.
+macro_rules! with_batch_columns {
+    [$($own:expr,)*] => {
+        &[
+            $($own,)*
+            column(
+                "base_offset",
+                "bigint",
+                "base offset of the record's batch; for compressed v0 and v1 sets, offset of the first message",
+            ),
+            column("position", "bigint", "byte position of the record's batch in its file"),
+            column("partition_leader_epoch", "int", "leader epoch of the batch; -1 for none"),
+            column("producer_id", "bigint", "producer id of the batch; -1 for none"),
+            column("producer_epoch", "smallint", "producer epoch of the batch; -1 for none"),
+            column("sequence", "int", "sequence of the record; -1 for none"),
+            column("is_transactional", "boolean", "whether the batch belongs to a transaction"),
+            column("compression", "string", "codec of the batch: none, gzip, snappy, lz4 or zstd"),
+            column("magic", "tinyint", "message format of the batch: 0, 1 or 2"),
+            column("batch_size", "int", "bytes of the record's batch as stored, its 12 bytes of log overhead included"),
+            column("segment", "string", "path of the file"),
+        ]
+    };
+}
+
+static RECORDS: &[PlanColumn] = with_batch_columns![
     column("key", "binary", "key of the record"),
     column("value", "binary", "value of the record"),
     column("topic", "string", "topic, from the directory's name or the option topic; else null"),
@@ -105,21 +129,6 @@ static RECORDS: &[PlanColumn] = &[
         HEADERS,
         "record headers, in their order; null for a record without headers, as in Spark's Kafka source",
     ),
-    column(
-        "base_offset",
-        "bigint",
-        "base offset of the record's batch; for compressed sets of format v0 and v1, offset of the first message",
-    ),
-    column("position", "bigint", "byte position of the record's batch in its file"),
-    column("partition_leader_epoch", "int", "leader epoch of the batch; -1 for none"),
-    column("producer_id", "bigint", "producer id of the batch; -1 for none"),
-    column("producer_epoch", "smallint", "producer epoch of the batch; -1 for none"),
-    column("sequence", "int", "sequence of the record; -1 for none"),
-    column("is_transactional", "boolean", "whether the batch belongs to a transaction"),
-    column("compression", "string", "codec of the batch: none, gzip, snappy, lz4 or zstd"),
-    column("magic", "tinyint", "message format of the batch: 0, 1 or 2"),
-    column("batch_size", "int", "bytes of the record's batch as stored, its 12 bytes of log overhead included"),
-    column("segment", "string", "path of the file"),
 ];
 
 static BATCHES: &[PlanColumn] = &[
@@ -168,7 +177,7 @@ static SEGMENTS: &[PlanColumn] = &[
     column("batch_count", "bigint", "number of batches; reads every header"),
 ];
 
-static INTERNAL: &[PlanColumn] = &[
+static INTERNAL: &[PlanColumn] = with_batch_columns![
     column("topic", "string", "topic; null for a .checkpoint file outside a directory named after its topic"),
     column("partition", "int", "partition, from the directory's name or the option partition; else null"),
     column("offset", "bigint", "offset of the record"),
@@ -184,21 +193,6 @@ static INTERNAL: &[PlanColumn] = &[
     column("schema_id", "int", "id of the value's schema, if the value is in Confluent's wire format; else null"),
     column("timestamp_type", "int", "0 CreateTime, 1 LogAppendTime, -1 none (format v0)"),
     column("headers", HEADERS, "record headers, in their order"),
-    column(
-        "base_offset",
-        "bigint",
-        "base offset of the record's batch; for compressed sets of format v0 and v1, offset of the first message",
-    ),
-    column("position", "bigint", "byte position of the record's batch in its file"),
-    column("partition_leader_epoch", "int", "leader epoch of the batch; -1 for none"),
-    column("producer_id", "bigint", "producer id of the batch; -1 for none"),
-    column("producer_epoch", "smallint", "producer epoch of the batch; -1 for none"),
-    column("sequence", "int", "sequence of the record; -1 for none"),
-    column("is_transactional", "boolean", "whether the batch belongs to a transaction"),
-    column("compression", "string", "codec of the batch: none, gzip, snappy, lz4 or zstd"),
-    column("magic", "tinyint", "message format of the batch: 0, 1 or 2"),
-    column("batch_size", "int", "bytes of the record's batch as stored, its 12 bytes of log overhead included"),
-    column("segment", "string", "path of the file"),
 ];
 
 static ERROR: PlanColumn = column(

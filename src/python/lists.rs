@@ -11,7 +11,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
-/// The columns of an Arrow batch by their names. Times are numbers, structs dictionaries, and null is None.
+/// The columns of an Arrow batch by their names. Times are numbers, structs dictionaries, and nulls `None`.
 pub(crate) fn columns<'py>(py: Python<'py>, batch: &arrow_array::RecordBatch) -> PyResult<Bound<'py, PyDict>> {
     let columns = PyDict::new(py);
     for (field, array) in batch.schema_ref().fields().iter().zip(batch.columns()) {

@@ -1,8 +1,8 @@
 //! [`append_json_lines`]: JSON lines, as [`write_records`](crate::text::write_records) writes them, back into a
 //! partition.
 //!
-//! Only lines of the usual form are parsed here: an object on one line, with the fields of a record. Whoever calls it
-//! handles the line at which it stops, and can say what is wrong with it.
+//! Only lines of the usual form are parsed here: an object on one line, with the fields of a record. The caller handles
+//! the line at which it stops, and reports what is wrong with it.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -270,7 +270,7 @@ def _batches(rows: pa.RecordBatch) -> Iterator[tuple[int, Sampled]]:
 
 
 def _encoded(records: pa.RecordBatch) -> bytes:
-    """Encode the records of a batch. Offsets that fall, as in old message sets, and negative times are left out."""
+    """Encode the records of a batch. Offsets that fall, as in old message sets, and negative times are omitted."""
     for missing in ([], ["offset"]):
         try:
             return kbat.encode(records.drop_columns(missing), batch_bytes=ONE_BATCH)

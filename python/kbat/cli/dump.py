@@ -140,13 +140,13 @@ def dump(  # noqa: PLR0913 - the options of kafka-dump-log
         **chosen[0].options,
     )
     for one in chosen:
-        # its bytes are no batches, which the output does not say
+        # the output shows only that the bytes are invalid
         if one.suffix == ".log" and (reason := foreign(one)):
             output.note(f"kbat: warning: {reason}")
 
 
 def _check(chosen: Sequence[Location]) -> None:
-    """Refuse what is not a file."""
+    """Refuse directories and paths that do not exist."""
     if not chosen:
         message = "name at least one file, as --files FILE,FILE or as arguments"
         raise ValueError(message)
