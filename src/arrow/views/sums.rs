@@ -304,7 +304,7 @@ impl Groups<'_> {
     }
 }
 
-/// Whether two files belong to one log: files outside a partition directory have no topic, and each is a log of its own.
+/// Whether two files belong to one log. Each file outside a partition directory, which has no topic, is a log of its own.
 fn is_same_log(one: &Origin, other: &Origin) -> bool {
     if one.topic.is_some() && other.topic.is_some() {
         return one.topic == other.topic && one.partition == other.partition;
