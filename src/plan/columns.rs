@@ -3,7 +3,8 @@
 //! The first seven columns of records are those of Spark's own Kafka source, with its names and types; `includeHeaders`
 //! adds `headers`, as in that source. The option `columns` or a schema can name any others. The option `view` selects
 //! one row per batch, segment or record of an internal topic, with different columns. A name matches in any case and
-//! with or without underscores: `baseOffset` and `base_offset` name the same column, and the result keeps the requested spelling.
+//! with or without underscores: `baseOffset` and `base_offset` name the same column, and the result keeps the requested
+//! spelling.
 
 use std::str::FromStr;
 

@@ -196,10 +196,14 @@ class _Reader:
             yield from (parts[index] for index in spread(len(parts)))
             return
         ends = list(accumulate(segment.size for segment in stratum.segments))
-        for point in points(ends[-1]):
+        for count, point in enumerate(points(ends[-1])):
             index = bisect_right(ends, point)
             segment = stratum.segments[index]
-            yield self._start(segment, point - (ends[index] - segment.size) - window_len // 2)
+            if count >= _WINDOWS and not stratum.windows:
+                # preallocated segments end in zeros, and may have nothing else in most places
+                yield _Start(segment, 0)
+            else:
+                yield self._start(segment, point - (ends[index] - segment.size) - window_len // 2)
 
     def _parts(self, segment: kbat.SegmentFile, window_len: int) -> list[int]:
         if segment.size <= window_len:
