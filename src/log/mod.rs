@@ -27,4 +27,4 @@ pub use segment::{IndexUse, OffsetPlace, Segment, TimestampPlace, split_points};
 pub use uuid::Uuid;
 #[cfg(feature = "arrow")]
 pub(crate) use window::Lender;
-pub use writer::{LogWriter, LogWriterOptions, OffsetPolicy, SyncPolicy};
+pub use writer::{LogWriter, LogWriterOptions, OffsetPolicy, PlacedRecord, RecordWriter, SyncPolicy};

@@ -92,10 +92,17 @@ impl Source {
             if end > segment.size {
                 break;
             }
+            let is_misplaced = is_misplaced(&batch, segment.base_offset, next_offset);
             (visited, next_offset) = (end, Some(batch.next_offset()));
             progress.advance(u64_of(batch.size()))?;
             let checked = if self.check_crc { batch.verify_crc() } else { Ok(()) };
-            if !checked.and_then(|()| visit(&batch)).map_err(|error| error.with_path(&segment.path))? {
+            let goes_on = checked.and_then(|()| visit(&batch)).map_err(|error| {
+                // the target refuses what the source contains: the caller can't choose other offsets
+                let is_of_source = is_misplaced || error.position().record.is_some();
+                let error = if is_of_source { error.of_file() } else { error };
+                error.with_path(&segment.path)
+            });
+            if !goes_on? {
                 break;
             }
         }
@@ -124,4 +131,10 @@ impl Source {
             None => error,
         })
     }
+}
+
+/// Whether the offsets of a batch do not follow those before it, or are too far from those of its segment.
+fn is_misplaced(batch: &Batch<'_>, segment_base: i64, next_offset: Option<i64>) -> bool {
+    let (last, least) = (batch.last_offset(), next_offset.unwrap_or(segment_base).max(segment_base));
+    last < least || last.saturating_sub(segment_base) > i64::from(i32::MAX)
 }
