@@ -98,7 +98,7 @@ def main(directory: Path) -> None:
     """Print a table of starts and one of rates."""
     for words, arguments in STARTS.items():
         command, *options = words.split()
-        print(f"start  {words:20} {1000 * cpu_of(command, *arguments, *options):6.0f} ms")  # noqa: T201 - the result
+        print(f"start  {words:20} {1000 * cpu_of(command, *arguments, *options):6.0f} ms")
     batches, lines = write_batches(directory), write_lines(directory)
     rates: dict[str, tuple[int, tuple[object, ...]]] = {
         "stat, batches": (BATCH_COUNT, ("stat", batches)),
@@ -112,7 +112,7 @@ def main(directory: Path) -> None:
     }
     for name, (count, arguments) in rates.items():
         seconds = cpu_of(*arguments, repeats=3)
-        print(f"rate   {name:40} {seconds:6.2f} s {count / seconds / 1e6:6.2f} M/s")  # noqa: T201 - the result
+        print(f"rate   {name:40} {seconds:6.2f} s {count / seconds / 1e6:6.2f} M/s")
 
 
 if __name__ == "__main__":
