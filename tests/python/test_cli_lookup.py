@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import kbat
-from command_line import CORPUS, LOG, LOG_DIR, copy_of, json_of, on_terminal, run
+from command_line import CORPUS, LOG, LOG_DIR, copy_of, json_of, lines_of, on_terminal, run
 from partitions import Log
 
 if TYPE_CHECKING:
@@ -157,3 +157,13 @@ def test_corruption_on_the_way_is_named(tmp_path: Path) -> None:
     assert (done.exit_code, done.stdout) == (1, "")
     assert "checksum mismatch" in done.stderr
     assert f"'kbat verify {place}' lists all corruption" in done.stderr
+
+
+def test_time_that_an_empty_segment_hides_from_a_broker_is_found_by_cat() -> None:
+    place = CORPUS / "compacted"
+    done = run("lookup", place, "--time", 0)
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert kbat.PartitionLog(place).find_timestamp(0) is None
+    assert "no record at or after 1970-01-01 00:00:00.000Z" in done.stderr
+    command = done.stderr.split("'")[1].replace("PATH", str(place)).split()
+    assert [line["offset"] for line in lines_of(*command[2:])] == [347]

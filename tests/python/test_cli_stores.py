@@ -39,6 +39,10 @@ class Stores:
         shutil.copytree(LOG_DIR, root / "logs")
         for case in (*CRASHES, "crash-index"):
             copy_of(case, root / "crashes" / f"{case}-0")
+        controller = copy_of("cluster-metadata", root / "controller" / "__cluster_metadata-0")
+        for path in (DATA / "corpus" / "cluster-metadata").glob("*.checkpoint"):
+            shutil.copy(path, controller)
+        copy_of("consumer-offsets", root / "controller" / "__consumer_offsets-0")
         _texts(root / "texts-0")
         shutil.copytree(AIVEN / "aes", root / "aes")
         self.url = server.upload(root, "cli", sorted(path for path in root.rglob("*") if path.is_file()))
@@ -160,6 +164,21 @@ def test_lookup_with_options_of_a_store_shows_the_same_steps(stores: Stores) -> 
         assert found[name].pop("path").rpartition("/")[2] == expected[name].pop("path").rpartition("/")[2]
     same = ("scan", "time_index", "offset_index", "index", "batch", "record")
     assert [found[name] for name in same] == [expected[name] for name in same]
+
+
+@pytest.mark.parametrize("command", ["topics", "groups"])
+@pytest.mark.parametrize("place", ["controller", "controller/{topic}-0"])
+def test_tables_of_internal_topics_of_a_url_are_those_of_its_directory(
+    command: str, place: str, stores: Stores
+) -> None:
+    topic = {"topics": "__cluster_metadata", "groups": "__consumer_offsets"}[command]
+    name = place.format(topic=topic)
+    local, stored = stores.both(command, f"{{}}/{name}", "--json")
+    assert (local.exit_code, stored.exit_code) == (0, 0), stored.stderr
+    assert len(json.loads(stored.stdout)[command]) > 1
+    assert stores.neutral(stored.stdout) == stores.neutral(local.stdout)
+    option = f"endpoint={stores.server.endpoint}"
+    assert run(command, f"{stores.url}/{name}", "--json", "--storage-option", option).stdout == stored.stdout
 
 
 def test_dump_prints_the_records_of_a_url(stores: Stores) -> None:

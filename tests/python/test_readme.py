@@ -46,6 +46,12 @@ def pages_with(language: str) -> list[Path]:
     return [page for page in PAGES if blocks(page, language)]
 
 
+def files_of(page: Path) -> dict[str, str]:
+    """The files that a page shows, by name. Its commands may use them."""
+    text = page.read_text(encoding="utf-8")
+    return dict(re.findall(r'^```python title="(\w+\.py)"\n(.*?)^```$', text, flags=re.DOTALL | re.MULTILINE))
+
+
 def run_examples(page: Path, spark: SparkSession, out: Path) -> int:
     """Run a page's examples one after the other and compare what they print. Returns their number.
 
@@ -79,11 +85,14 @@ def commands(block: str) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("page", pages_with("console"), ids=name_of)
 def test_commands_print_what_the_page_shows(page: Path, tmp_path: Path) -> None:
     (tmp_path / "tests").symlink_to(ROOT / "tests")
+    files = files_of(page)
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     for block in blocks(page, "console"):
         assert commands(block), block
         for command, shown in commands(block):
-            assert command.startswith("kbat "), command
+            assert command.startswith("kbat ") or command in {f"python {name}" for name in files}, command
             done = subprocess.run(  # noqa: S602 - the commands of our own pages, pipes among them
                 command,
                 shell=True,
@@ -100,7 +109,9 @@ def test_commands_print_what_the_page_shows(page: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_block_has_a_language_that_something_checks(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
-    languages = {fence for fence in re.findall(r"^ *```(\w*)", text, flags=re.MULTILINE) if fence}
+    # those with a title are files, which commands of the page run
+    fences = re.findall(r"^ *```(\w+)( title)?", text, flags=re.MULTILINE)
+    languages = {language for language, title in fences if not title}
     assert languages - LANGUAGES - NOT_RUN.get(name_of(page), set()) == set()
 
 

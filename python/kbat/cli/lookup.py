@@ -161,7 +161,7 @@ def _answer(log: _Log, wanted: _Wanted, *, is_alone: bool) -> tuple[dict[str, An
     found, reason, is_corrupt = None, None, False
     try:
         found = _find(log, wanted)
-        reason = None if found else _reason(log, wanted.offset)
+        reason = None if found else _reason(log, wanted)
     except (kbat.KbatError, OSError) as error:
         if is_alone:
             raise
@@ -170,15 +170,21 @@ def _answer(log: _Log, wanted: _Wanted, *, is_alone: bool) -> tuple[dict[str, An
     return {**about, **(asdict(found) if found else {})}, found
 
 
-def _reason(log: _Log, offset: int | None) -> str:
+def _reason(log: _Log, wanted: _Wanted) -> str:
     """Return why an offset or a time is not in a log."""
+    offset = wanted.offset
     start, end = log.start_offset if isinstance(log, kbat.PartitionLog) else log.base_offset, log.end_offset
     if start >= end:
         return f"it has no records, and starts at offset {start}"
     if offset is not None:
         return f"it has offsets {start} to {end - 1}{', and no record from there on' if start <= offset < end else ''}"
     largest = max(segment.largest_timestamp for segment in _segments(log))
-    return f"its largest timestamp is {output.time_text(largest)}"
+    if wanted.timestamp is None or largest < wanted.timestamp:
+        return f"its largest timestamp is {output.time_text(largest)}"
+    return (
+        "a broker searches only the first segment that is new enough, and compaction has left no such record in it; "
+        f"'kbat cat PATH --start-time {wanted.timestamp} -n 1' searches all segments"
+    )
 
 
 def _segments(log: _Log) -> Sequence[kbat.Segment]:

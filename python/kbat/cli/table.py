@@ -75,14 +75,14 @@ def _write(
         write_line(styled(_line(head, columns, indexes, widths), "bold"))
     write_line("─" * min(_width(widths), limit))
     is_left = [columns[index].left for index in indexes]
-    names = [(place, width) for place, width in enumerate(widths) if is_left[place]]
+    lefts = [(place, width) for place, width in enumerate(widths) if is_left[place]]
     padded = _GAP.join(f"%{'-' if left else ''}{width}s" for left, width in zip(is_left, widths, strict=True))
     for row in rows:
         if isinstance(row, str):
             write_line(row)
             continue
         cells = [row[index] for index in indexes]
-        for place, width in names:
+        for place, width in lefts:
             cells[place] = _shortened(cells[place], width)
         # most rows; a table of a log may have millions
         line = padded % tuple(cells)
