@@ -325,6 +325,6 @@ def test_decoder_classes_are_refused_by_name() -> None:
     assert done.stdout == dumped(log, contents=True)[0]
 
 
-def test_missing_files_are_errors() -> None:
+def test_missing_files_are_named() -> None:
     done = run("dump", "/nowhere/00000000000000000000.log")
-    assert (done.exit_code, "No such file" in done.stderr) == (1, True)
+    assert (done.exit_code, done.stderr) == (2, "kbat: path '/nowhere/00000000000000000000.log' does not exist\n")
