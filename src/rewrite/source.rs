@@ -120,6 +120,6 @@ impl Source {
 
 /// Whether the offsets of a batch do not follow those before it, or are too far from those of its segment.
 fn is_misplaced(batch: &Batch<'_>, segment_base: i64, next_offset: Option<i64>) -> bool {
-    let (last, least) = (batch.last_offset(), next_offset.unwrap_or(segment_base).max(segment_base));
-    last < least || last.saturating_sub(segment_base) > i64::from(i32::MAX)
+    let (last, floor) = (batch.last_offset(), next_offset.unwrap_or(segment_base).max(segment_base));
+    last < floor || last.saturating_sub(segment_base) > i64::from(i32::MAX)
 }
