@@ -92,6 +92,7 @@ pub fn restore(
             report.partitions.push(plan::plan(one, options, progress)?);
         }
         target.identify(&mut report);
+        target.warn_of_epochs(&mut report, options);
         committed.add_to(&mut report);
         return Ok(report);
     }
@@ -100,6 +101,7 @@ pub fn restore(
     let csv = csv.transpose()?;
     report.partitions = partitions(&sources.partitions, staged.directory(), options, progress)?;
     target.identify(&mut report);
+    target.warn_of_epochs(&mut report, options);
     target.write(staged.directory(), &report)?;
     committed.add_to(&mut report);
     if let Some(csv) = &csv {

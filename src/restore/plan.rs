@@ -1,6 +1,7 @@
 //! [`plan`]: describes the restore of a partition from names, indexes and a few batches of each segment.
 
 use crate::error::Result;
+use crate::format::header::{BatchHeader, NO_PARTITION_LEADER_EPOCH};
 use crate::io::Progress;
 use crate::log::{PartitionLog, Segment};
 use crate::restore::cut::Bounds;
@@ -48,8 +49,33 @@ pub(super) fn plan(
         }
     }
     report.end_offset = end_offset.unwrap_or(report.start_offset).max(report.start_offset);
-    report.leader_epoch = options.leader_epoch.or(latest_epoch(&log, report.end_offset)?);
+    leave_tail(&mut report, &log)?;
+    let of_batches = report.leader_epoch.map_or_else(|| epoch_of_last(&report, &log), |epoch| Ok(Some(epoch)))?;
+    report.leader_epoch = options.leader_epoch.or(latest_epoch(&log, report.end_offset)?).or(of_batches);
     Ok(report)
+}
+
+/// Subtracts the bytes after the last batch of the log, which are not restored.
+fn leave_tail(report: &mut RestoredPartition, log: &PartitionLog) -> Result<()> {
+    let Some(last) = log.segments().last().filter(|_| report.cut.is_none()) else { return Ok(()) };
+    (_, report.tail_bytes) = last.last_header()?;
+    if let Some(planned) = report.segments.last_mut().filter(|planned| planned.path == last.path()) {
+        planned.bytes = planned.bytes.saturating_sub(report.tail_bytes);
+    }
+    Ok(())
+}
+
+/// The leader epoch of the last batch of the planned segments.
+fn epoch_of_last(report: &RestoredPartition, log: &PartitionLog) -> Result<Option<i32>> {
+    let Some(planned) = report.segments.iter().rev().find(|planned| planned.bytes > 0) else { return Ok(None) };
+    let Some(segment) = log.segments().iter().find(|segment| segment.path() == planned.path) else { return Ok(None) };
+    let (header, _) = segment.last_header()?;
+    Ok(header.as_ref().and_then(known_epoch))
+}
+
+/// The leader epoch of a batch, if it has one.
+fn known_epoch(header: &BatchHeader) -> Option<i32> {
+    Some(header.partition_leader_epoch()).filter(|epoch| *epoch > NO_PARTITION_LEADER_EPOCH)
 }
 
 /// Finds the end of the log in a segment.
@@ -69,7 +95,7 @@ fn cut_in(segment: &Segment, own_end: i64, bounds: &Bounds) -> Result<Option<Res
 /// Adds a segment to the plan.
 fn add(report: &mut RestoredPartition, segment: &Segment, own_end: i64) -> Result<()> {
     let (mut bytes, mut end_offset) = (segment.size(), own_end);
-    if report.segments.is_empty() {
+    if report.segments.iter().all(|planned| planned.end_offset <= planned.base_offset) {
         let first = segment.headers()?.next_header().transpose()?;
         let time = first.filter(|header| header.delete_horizon_ms().is_none()).map(|header| header.base_timestamp());
         report.first_timestamp = time.and_then(known_time);
@@ -101,9 +127,13 @@ fn head_of(report: &mut RestoredPartition, segment: &Segment, end: i64) -> Resul
         let header = header?;
         if header.last_offset() >= end {
             let is_inside = header.base_offset().is_none_or(|first| first < end);
+            if is_inside {
+                report.leader_epoch = report.leader_epoch.max(known_epoch(&header));
+            }
             return Ok((bytes, if is_inside { end } else { end_offset }));
         }
         report.max_timestamp = report.max_timestamp.max(known_time(header.max_timestamp()));
+        report.leader_epoch = report.leader_epoch.max(known_epoch(&header));
         (bytes, end_offset) = (headers.position(), header.next_offset());
     }
     Ok((bytes, end_offset))

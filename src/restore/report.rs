@@ -110,10 +110,16 @@ impl RestoredPartition {
         self.segments.iter().fold(0, |sum, segment| sum.saturating_add(segment.bytes))
     }
 
-    /// Adds the gap between an offset and the next segment, if there is one.
+    /// Adds the gap between an offset and the next segment, if there is one. It continues the last gap if the segment
+    /// between them is empty.
     pub(super) fn add_gap(&mut self, end_offset: i64, next_base: i64) {
-        if next_base > end_offset {
-            self.gaps.push((end_offset, next_base.saturating_sub(1)));
+        if next_base <= end_offset {
+            return;
+        }
+        let last = next_base.saturating_sub(1);
+        match self.gaps.last_mut() {
+            Some(gap) if gap.1.saturating_add(1) == end_offset => gap.1 = last,
+            _ => self.gaps.push((end_offset, last)),
         }
     }
 
