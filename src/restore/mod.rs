@@ -21,6 +21,7 @@
 //! | offsets between two segments are missing | restored with the gap, reported |
 //! | a segment repeats offsets of the one before it | read once, reported |
 //! | an object of tiered storage is incomplete or of a deposed leader | omitted, reported |
+//! | the new cluster may not serve the partition, or may have lower leader epochs | restored, reported |
 //! | the last segment ends inside a batch or in zeros | restored without these bytes, reported |
 //! | any other corruption | an error with file and position; nothing is written |
 //!
