@@ -1,10 +1,13 @@
 //! [`plan`]: describes the restore of a partition from names, indexes and a few batches of each segment.
 
+use crate::compression::Scratch;
 use crate::error::Result;
+use crate::format::frame::batches;
 use crate::format::header::{BatchHeader, NO_PARTITION_LEADER_EPOCH};
 use crate::io::Progress;
 use crate::log::{PartitionLog, Segment};
-use crate::restore::cut::Bounds;
+use crate::num::u64_of;
+use crate::restore::cut::{Bounds, head};
 use crate::restore::partition::known_time;
 use crate::restore::sources::PartitionSource;
 use crate::restore::{RestoreCut, RestoreOptions, RestoredPartition, RestoredSegment};
@@ -24,22 +27,26 @@ pub(super) fn plan(
     report.warnings = one.directory.warnings()?;
     report.source_topic_id = log.metadata()?.map(|metadata| metadata.topic_id);
     let mut end_offset: Option<i64> = None;
+    let mut current = log.segments().first();
     for segment in log.segments() {
         progress.advance(0)?;
         if let Some(cut) = bounds.excludes(segment.base_offset()) {
             report.cut = Some(cut).filter(|_| segment.size() > 0);
             break;
         }
+        current = Some(segment);
         let own_end = segment.end_offset()?;
         if let Some(end) = end_offset {
             report.add_gap(end, segment.base_offset());
             report.add_overlap(segment.base_offset(), own_end, end);
-            if own_end <= end && segment.size() > 0 {
+            if own_end <= end && segment.base_offset() < end {
                 continue;
             }
         }
         report.cut = cut_in(segment, own_end, &bounds)?;
-        add(&mut report, segment, own_end)?;
+        let repeated = end_offset.filter(|end| *end > segment.base_offset());
+        let repeated = repeated.map_or(Ok(0), |end| repeated_bytes(segment, end))?;
+        add(&mut report, segment, own_end, repeated)?;
         if let (Some(end), Some(planned)) = (end_offset, report.segments.last_mut()) {
             planned.base_offset = planned.base_offset.max(end);
         }
@@ -48,11 +55,25 @@ pub(super) fn plan(
             break;
         }
     }
+    if end_offset.is_none_or(|end| end < report.start_offset) {
+        report.segments.extend(current.map(|segment| empty(segment, report.start_offset)));
+    }
     report.end_offset = end_offset.unwrap_or(report.start_offset).max(report.start_offset);
     leave_tail(&mut report, &log)?;
     let of_batches = report.leader_epoch.map_or_else(|| epoch_of_last(&report, &log), |epoch| Ok(Some(epoch)))?;
     report.leader_epoch = options.leader_epoch.or(latest_epoch(&log, report.end_offset)?).or(of_batches);
     Ok(report)
+}
+
+/// The segment of a log without batches, which has the start of the log in its name.
+fn empty(source: &Segment, start_offset: i64) -> RestoredSegment {
+    RestoredSegment {
+        base_offset: start_offset,
+        end_offset: start_offset,
+        path: source.path().to_path_buf(),
+        source_bytes: source.size(),
+        bytes: 0,
+    }
 }
 
 /// Subtracts the bytes after the last batch of the log, which are not restored.
@@ -92,51 +113,76 @@ fn cut_in(segment: &Segment, own_end: i64, bounds: &Bounds) -> Result<Option<Res
     Ok(by_offset.into_iter().chain(by_time).min_by_key(|cut| cut.offset))
 }
 
-/// Adds a segment to the plan.
-fn add(report: &mut RestoredPartition, segment: &Segment, own_end: i64) -> Result<()> {
+/// Adds a segment to the plan, without the bytes that the segments before it repeat.
+fn add(report: &mut RestoredPartition, segment: &Segment, own_end: i64, repeated: u64) -> Result<()> {
+    let is_first = report.segments.iter().all(|planned| planned.end_offset <= planned.base_offset);
     let (mut bytes, mut end_offset) = (segment.size(), own_end);
-    if report.segments.iter().all(|planned| planned.end_offset <= planned.base_offset) {
-        let first = segment.headers()?.next_header().transpose()?;
-        let time = first.filter(|header| header.delete_horizon_ms().is_none()).map(|header| header.base_timestamp());
-        report.first_timestamp = time.and_then(known_time);
-    }
     if let Some(cut) = report.cut {
         (bytes, end_offset) = head_of(report, segment, cut.offset)?;
-        if end_offset == segment.base_offset() && !report.segments.is_empty() {
+        if end_offset == segment.base_offset() {
             return Ok(());
         }
     } else {
         report.max_timestamp = report.max_timestamp.max(known_time(segment.largest_timestamp()?.timestamp));
+    }
+    if is_first && end_offset > segment.base_offset() {
+        let first = segment.headers()?.next_header().transpose()?;
+        let time = first.filter(|header| header.delete_horizon_ms().is_none()).map(|header| header.base_timestamp());
+        report.first_timestamp = time.and_then(known_time);
     }
     report.segments.push(RestoredSegment {
         base_offset: segment.base_offset(),
         end_offset,
         path: segment.path().to_path_buf(),
         source_bytes: segment.size(),
-        bytes,
+        bytes: bytes.saturating_sub(repeated),
     });
     Ok(())
 }
 
-/// Walks the headers of a segment up to the end of the log. Returns the bytes of complete batches before it, and the
-/// offset after them, or the end of the log if that is inside a batch.
+/// Bytes of the batches of a segment that are before an offset.
+fn repeated_bytes(segment: &Segment, end: i64) -> Result<u64> {
+    let mut headers = segment.headers()?;
+    let mut bytes = 0;
+    while let Some(header) = headers.next_header() {
+        if header?.last_offset() >= end {
+            break;
+        }
+        bytes = headers.position();
+    }
+    Ok(bytes)
+}
+
+/// Walks the headers of a segment up to the end of the log, and builds the batch that will be written again. Returns
+/// the bytes of all batches before the end, and the offset after them.
 fn head_of(report: &mut RestoredPartition, segment: &Segment, end: i64) -> Result<(u64, i64)> {
     let mut headers = segment.headers()?;
     let (mut bytes, mut end_offset) = (0, segment.base_offset());
     while let Some(header) = headers.next_header() {
         let header = header?;
-        if header.last_offset() >= end {
-            let is_inside = header.base_offset().is_none_or(|first| first < end);
-            if is_inside {
-                report.leader_epoch = report.leader_epoch.max(known_epoch(&header));
-            }
-            return Ok((bytes, if is_inside { end } else { end_offset }));
+        if header.last_offset() < end {
+            count(report, &header);
+            (bytes, end_offset) = (headers.position(), header.next_offset());
+            continue;
         }
-        report.max_timestamp = report.max_timestamp.max(known_time(header.max_timestamp()));
-        report.leader_epoch = report.leader_epoch.max(known_epoch(&header));
-        (bytes, end_offset) = (headers.position(), header.next_offset());
+        let (mut whole, mut part) = (Vec::new(), Vec::new());
+        let batch = headers.read_batch(&header, &mut whole)?;
+        head(&batch, end, &mut Scratch::new(), segment.limits(), &mut part)
+            .map_err(|error| error.with_path(segment.path()))?;
+        for batch in batches(&part) {
+            let batch = batch?;
+            count(report, batch.header());
+            (bytes, end_offset) = (bytes.saturating_add(u64_of(batch.size())), batch.next_offset());
+        }
+        break;
     }
     Ok((bytes, end_offset))
+}
+
+/// Adds the times and the leader epoch of a batch.
+fn count(report: &mut RestoredPartition, header: &BatchHeader) {
+    report.max_timestamp = report.max_timestamp.max(known_time(header.max_timestamp()));
+    report.leader_epoch = report.leader_epoch.max(known_epoch(header));
 }
 
 /// The latest leader epoch before an offset, in the source's checkpoint.

@@ -65,7 +65,7 @@ pub struct RestoredPartition {
     pub first_timestamp: Option<i64>,
     /// Largest timestamp, in milliseconds since the epoch. `None` if no record has a timestamp.
     pub max_timestamp: Option<i64>,
-    /// The latest leader epoch. `None` if unknown, as in a dry run if there is no `leader-epoch-checkpoint`.
+    /// The latest leader epoch. `None` if unknown.
     pub leader_epoch: Option<i32>,
     /// Where the log ends because of the options; `None` if it is complete.
     pub cut: Option<RestoreCut>,
@@ -145,7 +145,7 @@ pub struct RestoredSegment {
     pub path: PathBuf,
     /// Size of the source file in bytes.
     pub source_bytes: u64,
-    /// Size of the batches in the result in bytes. In a dry run without a batch that is written again.
+    /// Size of the batches in the result in bytes.
     pub bytes: u64,
 }
 

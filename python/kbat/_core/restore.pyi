@@ -117,7 +117,7 @@ class RestoredSegment:
 
     @property
     def bytes(self) -> int:
-        """Bytes of batches in the result; in a dry run without a batch that would be written again."""
+        """Bytes of batches in the result."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as a dictionary."""
