@@ -37,7 +37,6 @@ pub(super) fn plan(
         current = Some(segment);
         let own_end = segment.end_offset()?;
         if let Some(end) = end_offset {
-            report.add_gap(end, segment.base_offset());
             report.add_overlap(segment.base_offset(), own_end, end);
             if own_end <= end && segment.base_offset() < end {
                 continue;
@@ -46,11 +45,14 @@ pub(super) fn plan(
         report.cut = cut_in(segment, own_end, &bounds)?;
         let repeated = end_offset.filter(|end| *end > segment.base_offset());
         let repeated = repeated.map_or(Ok(0), |end| repeated_bytes(segment, end))?;
-        add(&mut report, segment, own_end, repeated)?;
-        if let (Some(end), Some(planned)) = (end_offset, report.segments.last_mut()) {
-            planned.base_offset = planned.base_offset.max(end);
+        if let Some(mut next) = planned(&mut report, segment, own_end, repeated)? {
+            if let Some(end) = end_offset {
+                report.add_gap(end, segment.base_offset());
+                next.base_offset = next.base_offset.max(end);
+            }
+            end_offset = Some(next.end_offset);
+            report.segments.push(next);
         }
-        end_offset = report.segments.last().map(|planned| planned.end_offset);
         if report.cut.is_some() {
             break;
         }
@@ -113,14 +115,20 @@ fn cut_in(segment: &Segment, own_end: i64, bounds: &Bounds) -> Result<Option<Res
     Ok(by_offset.into_iter().chain(by_time).min_by_key(|cut| cut.offset))
 }
 
-/// Adds a segment to the plan, without the bytes that the segments before it repeat.
-fn add(report: &mut RestoredPartition, segment: &Segment, own_end: i64, repeated: u64) -> Result<()> {
+/// Plans a segment, without the bytes that the segments before it repeat. Returns `None` if no batch of it is before the
+/// end of the log.
+fn planned(
+    report: &mut RestoredPartition,
+    segment: &Segment,
+    own_end: i64,
+    repeated: u64,
+) -> Result<Option<RestoredSegment>> {
     let is_first = report.segments.iter().all(|planned| planned.end_offset <= planned.base_offset);
     let (mut bytes, mut end_offset) = (segment.size(), own_end);
     if let Some(cut) = report.cut {
         (bytes, end_offset) = head_of(report, segment, cut.offset)?;
         if end_offset == segment.base_offset() {
-            return Ok(());
+            return Ok(None);
         }
     } else {
         report.max_timestamp = report.max_timestamp.max(known_time(segment.largest_timestamp()?.timestamp));
@@ -130,14 +138,13 @@ fn add(report: &mut RestoredPartition, segment: &Segment, own_end: i64, repeated
         let time = first.filter(|header| header.delete_horizon_ms().is_none()).map(|header| header.base_timestamp());
         report.first_timestamp = time.and_then(known_time);
     }
-    report.segments.push(RestoredSegment {
+    Ok(Some(RestoredSegment {
         base_offset: segment.base_offset(),
         end_offset,
         path: segment.path().to_path_buf(),
         source_bytes: segment.size(),
         bytes: bytes.saturating_sub(repeated),
-    });
-    Ok(())
+    }))
 }
 
 /// Bytes of the batches of a segment that are before an offset.
