@@ -9,7 +9,8 @@
 //! ```
 //!
 //! Batches are copied byte for byte. Everything else is computed from them, except the snapshots of producers, which
-//! contain producers whose batches the log has lost: those of the source are used if they can be read.
+//! contain producers whose batches the log has lost: those of the source are used if they can be read, and have the same
+//! open transactions as the log.
 //!
 //! A restored log is a prefix of the source. It may end at an offset, or before the first record that is as new as a
 //! point in time, even if later records are older. If that is inside a batch, the batch is written again in its own
