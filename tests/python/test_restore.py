@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import warnings
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -99,9 +100,8 @@ def test_objects_of_kafkas_tiered_storage_become_the_files_that_the_broker_delet
     found = content(tmp_path / "out" / "orders-0")
     # a snapshot is uploaded with the segment before it
     assert found.keys() - deleted.keys() == {"00000000000000006678.snapshot", "leader-epoch-checkpoint"}
-    assert {hashlib.sha256(found[name]).hexdigest() == deleted[name] for name in found.keys() & deleted.keys()} == {
-        True
-    }
+    same = {name: hashlib.sha256(data).hexdigest() for name, data in found.items() if name in deleted}
+    assert same.items() <= deleted.items()
     assert sum(name.endswith(".log") for name in found) == len(partition.segments) == 6
     assert (partition.start_offset, partition.end_offset) == (200, 6678)
     (unfinished,) = partition.open_transactions
@@ -198,9 +198,7 @@ def test_until_offset_of_single_partitions(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("offset", [0, 0.5, 1, 6, 6.5, 7, 20.5, 21, 62, 62.5, 99])
 @pytest.mark.parametrize("form", [int, "datetime", "text"])
-def test_until_timestamp_ends_the_log_before_the_first_record_as_new(
-    offset: float, form: object, tmp_path: Path
-) -> None:
+def test_until_timestamp_ends_the_log_before_a_record(offset: float, form: object, tmp_path: Path) -> None:
     log = grown(tmp_path)
     time: Any = time_of(offset)
     if form is not int:
@@ -282,8 +280,11 @@ def test_a_missing_manifest_is_reported(tmp_path: Path) -> None:
     objects = copied("zstd", "txn-lz4", tmp_path / "source")
     (manifest,) = objects.glob("00000000000000000126-*.rsm-manifest")
     manifest.unlink()
-    with pytest.warns(UserWarning, match="it is incomplete"):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         partition = single(tmp_path / "source", tmp_path / "out")
+    texts = {str(one.message).removeprefix("kbat: ") for one in caught}
+    assert texts == set(partition.warnings)
     assert partition.gaps == [(126, 230)]
     assert offsets_of(tmp_path / "out") == [
         offset for offset in offsets_of(AIVEN / "zstd" / "txn-lz4-0") if not 126 <= offset <= 230

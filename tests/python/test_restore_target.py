@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import fcntl
+import json
 import shutil
-import subprocess
-import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import kbat
-from command_line import environment
+from command_line import json_of, process
 from data import DATA
 from growing_log import GrowingLog
-from test_restore import LOG_DIR, TOPIC_ID, content, offsets_of, restored, single
+from test_restore import LOG_DIR, TOPIC_ID, batches_of, content, offsets_of, restored, single
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -58,7 +58,7 @@ def test_ids_and_checkpoints_are_those_of_the_new_broker(tmp_path: Path) -> None
     assert checkpoint(out / CHECKPOINTS[0]) == [("other", 3, 55), ("t", 0, 4), ("t", 1, 4)]
     assert checkpoint(out / CHECKPOINTS[1]) == [("other", 3, 55), ("t", 0, 14), ("t", 1, 14)]
     for name in ("t-0", "t-1"):
-        assert (out / name / "partition.metadata").read_text() == f"version: 0\ntopic_id: {TOPIC_ID}\n"
+        assert (out / name / "partition.metadata").read_text() == f"version: 0\ntopic_id: {TOPIC_ID}"
     assert content(broker) == before
 
 
@@ -104,9 +104,7 @@ def test_the_names_in_a_warning_are_limited(tmp_path: Path) -> None:
 def test_leader_epoch_changes_nothing_else(tmp_path: Path) -> None:
     single(LOG_DIR, tmp_path / "out", topics="leader-epochs", leader_epoch=0)
     name = "leader-epochs-0"
-    found, source = (
-        list(kbat.PartitionLog(directory / name).segments[0].batches()) for directory in (tmp_path / "out", LOG_DIR)
-    )
+    found, source = (batches_of(directory / name) for directory in (tmp_path / "out", LOG_DIR))
     assert {batch.partition_leader_epoch for batch in found} == {0}
     assert len({batch.partition_leader_epoch for batch in source}) > 1
     for new, old in zip(found, source, strict=True):
@@ -175,7 +173,7 @@ def test_committed_offsets_are_read_from_another_location(with_offsets: Path, tm
 def test_committed_offsets_are_those_that_brokers_wrote(tmp_path: Path) -> None:
     source = tmp_path / "logs"
     shutil.copytree(DATA / "corpus" / "consumer-offsets", source / "__consumer_offsets-0")
-    table = kbat.consumer_offsets(source, isolation="read_committed").to_pyarrow().to_pylist()
+    table: list[dict[str, Any]] = kbat.consumer_offsets(source, isolation="read_committed").to_pylist()
     expected = {(one["group"], one["topic"], one["partition"]): one["offset"] for one in table}
     assert expected
     for topic, partition in {key[1:] for key in expected}:
@@ -205,13 +203,13 @@ def test_the_metadata_of_a_cluster_is_never_restored(tmp_path: Path) -> None:
 
 
 def test_a_running_broker_is_a_warning(tmp_path: Path) -> None:
-    fcntl = pytest.importorskip("fcntl")
     broker = new_broker(tmp_path / "broker", {"t-0": 0, "t-1": 0})
+    source = source_of(tmp_path / "logs")
+    arguments = ("restore", source, tmp_path / "out", "--dry-run", "--json", "--log-directory", broker)
+    assert json_of(*arguments)["warnings"] == []
     with (broker / ".lock").open("w") as lock:
         fcntl.lockf(lock, fcntl.LOCK_EX)
-        # locks of this process do not stop it, so another one restores
-        program = f"import kbat; print(*kbat.restore({str(source_of(tmp_path / 'logs'))!r}, 'x', dry_run=True, log_directory={str(broker)!r}).warnings)"
-        done = subprocess.run(
-            [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment()
-        )
-    assert "a broker is running on the log directory" in done.stdout
+        # a lock of this process would not stop it
+        with process(*arguments) as other:
+            (warning,) = json.loads(other.communicate()[0])["warnings"]
+    assert warning.startswith("a broker is running on the log directory")
