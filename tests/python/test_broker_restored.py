@@ -41,7 +41,8 @@ class Source:
 def rows(partition: int) -> list[ProducerRecord]:
     """A batch of records from now on, in which each of them is a millisecond newer than the one before."""
     first = int(time.time() * 1000)
-    return [ProducerRecord(b"key", random.Random(n).randbytes(300), (), first + n, partition) for n in range(40)]
+    values = [random.Random(n).randbytes(300) for n in range(40)]  # noqa: S311 - they only must not compress
+    return [ProducerRecord(b"key", one, (), first + n, partition) for n, one in enumerate(values)]
 
 
 @pytest.fixture(scope="module")
