@@ -6,7 +6,7 @@ import random
 import shutil
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.long
 
 GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 TRANSACTIONS = "org.apache.kafka.tools.TransactionsCommand"
-ISOLATIONS = ("read_uncommitted", "read_committed")
+ISOLATIONS: tuple[Literal["read_uncommitted", "read_committed"], ...] = ("read_uncommitted", "read_committed")
 PARTITIONS = (("orders", 0), ("orders", 1), ("clicks", 0))
 SETTINGS = {"internal.segment.bytes": 20_000, "index.interval.bytes": 300}
 
@@ -53,9 +53,9 @@ def source(kafka_server: KafkaServer, tmp_path_factory: pytest.TempPathFactory) 
     broker.create_topic("clicks", **SETTINGS)
     for codec in ("none", "lz4", "zstd", "gzip"):
         for topic, partition in PARTITIONS:
-            broker.produce(topic, rows(partition), compression=codec)  # type: ignore[arg-type]  # of a tuple
+            broker.produce(topic, rows(partition), compression=codec)
         for end in ("commit", "abort"):
-            broker.produce("orders", rows(1), transactional_id=end, end=end)  # type: ignore[arg-type]  # as above
+            broker.produce("orders", rows(1), transactional_id=end, end=end)
         # each start has another leader epoch
         broker.stop()
     broker.produce("clicks", rows(0), transactional_id="open", end=None)
@@ -205,7 +205,9 @@ def test_a_broker_serves_a_restore_to_a_point_in_time(
         assert same(broker.consume(topic, isolation, partition), expected)
     (unfinished,) = restored["orders", 1].open_transactions
     assert unfinished.aborted == (ends == "abort")
-    assert unfinished.first_offset < restored["orders", 1].cut_offset
+    cut = restored["orders", 1].cut_offset
+    assert cut is not None
+    assert unfinished.first_offset < cut
     assert restored["clicks", 0].cut_offset is not None
     clamped = {tuple(row[:3]): row[3:] for row in report.committed_offsets}
     committed, offset = clamped["audit", "orders", 1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -91,7 +91,7 @@ def test_an_option_per_argument(tmp_path: Path) -> None:
     assert (done.exit_code, done.stderr) == (0, "")
     assert f"1 committed offset of 1 group: {csv}\n" in done.stdout
     assert (csv / "billing.csv").read_text() == "t,0,70\n"
-    options = {"leader_epoch": 0, "log_directory": broker, "index_interval_bytes": 300}
+    options: dict[str, Any] = {"leader_epoch": 0, "log_directory": broker, "index_interval_bytes": 300}
     kbat.restore(source, tmp_path / "expected", **options)
     assert content(out) == content(tmp_path / "expected")
     done = run("restore", source, tmp_path / "kept", "--log-directory", broker, "--dry-run")

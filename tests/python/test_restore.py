@@ -7,7 +7,7 @@ import os
 import shutil
 import warnings
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
@@ -37,9 +37,10 @@ def logs_of(directory: Path) -> dict[str, bytes]:
     return {name: data for name, data in content(directory).items() if name.endswith(".log")}
 
 
-def offsets_of(directory: Path) -> list[int]:
-    found: list[int] = kbat.scan(directory, columns=["offset"]).to_pyarrow()["offset"].to_pylist()
-    return found
+def offsets_of(
+    directory: Path, isolation: Literal["read_uncommitted", "read_committed"] = "read_uncommitted"
+) -> list[Any]:
+    return kbat.scan(directory, isolation=isolation, columns=["offset"]).to_pyarrow()["offset"].to_pylist()
 
 
 def without_difference(report: kbat.RestoreReport) -> dict[str, Any]:
@@ -216,8 +217,7 @@ def test_until_timestamp_ends_the_log_before_a_record(offset: float, form: objec
 def test_until_timestamp_ends_before_older_records_after_a_newer_one(tmp_path: Path) -> None:
     source = DATA / "corpus" / "out-of-order"
     shutil.copytree(source, tmp_path / "logs" / "out-of-order-0")
-    table = kbat.scan(source, columns=["offset", "timestamp"]).to_pyarrow()
-    rows = list(zip(table["offset"].to_pylist(), table["timestamp"].cast("int64").to_pylist(), strict=True))
+    rows = [(record.offset, record.timestamp) for batch in batches_of(source) for record in batch]
     times = sorted(time for _, time in rows)
     for place, time in enumerate((times[1], times[len(times) // 2], times[-1])):
         end = next(offset for offset, found in rows if found >= time)
@@ -228,7 +228,7 @@ def test_until_timestamp_ends_before_older_records_after_a_newer_one(tmp_path: P
 
 
 def test_open_transactions_at_the_end_are_named_or_aborted(tmp_path: Path) -> None:
-    options = {"topics": "txn-lz4", "until_offset": 200}
+    options: dict[str, Any] = {"topics": "txn-lz4", "until_offset": 200}
     kept = single(LOG_DIR, tmp_path / "kept", **options)
     opened = [(one.producer_id, one.first_offset) for one in kept.open_transactions]
     assert opened == [(1010, 157), (1008, 183), (1007, 187), (1009, 190)]
@@ -242,10 +242,7 @@ def test_open_transactions_at_the_end_are_named_or_aborted(tmp_path: Path) -> No
     assert log.end_offset == log.last_stable_offset == aborted.end_offset == 204
     # consumers of committed records get those whose transactions were committed before the end
     directories = (tmp_path / name / "txn-lz4-0" for name in ("kept", "aborted"))
-    kept_rows, aborted_rows = (
-        kbat.scan(one, isolation="read_committed", columns=["offset"]).to_pyarrow()["offset"].to_pylist()
-        for one in directories
-    )
+    kept_rows, aborted_rows = (offsets_of(one, "read_committed") for one in directories)
     assert kept_rows == [offset for offset in aborted_rows if offset < 157]
     assert {offset for offset in aborted_rows if offset >= 157} < set(range(157, 200))
 

@@ -194,7 +194,8 @@ def test_internal_topics_are_restored_if_they_are_named(with_offsets: Path, tmp_
 def test_the_metadata_of_a_cluster_is_never_restored(tmp_path: Path) -> None:
     source = source_of(tmp_path / "logs")
     shutil.copytree(DATA / "corpus" / "cluster-metadata", source / "__cluster_metadata-0")
-    for options in ({}, {"topics": ["t", "__cluster_metadata"]}):
+    choices: list[dict[str, Any]] = [{}, {"topics": ["t", "__cluster_metadata"]}]
+    for options in choices:
         report = kbat.restore(source, tmp_path / "out", dry_run=True, **options)
         assert [one.topic for one in report.partitions] == ["t", "t"]
         assert [(topic, reason) for topic, _, _, reason in report.skipped] == [
