@@ -107,7 +107,7 @@ impl Target {
 
     /// Warns of leader epochs that may be above those of the new cluster, unless the options replace them. Consumers
     /// commit the epoch of a batch with its offset, and wait for a leader with at least that epoch when they start
-    /// again; replicas drop records of later epochs.
+    /// again.
     pub(super) fn warn_of_epochs(&self, report: &mut RestoreReport, options: &RestoreOptions) {
         let is_above = |restored: &&RestoredPartition| {
             let known = self.partitions.get(&restored.partition).copied().flatten();

@@ -25,7 +25,8 @@ pytestmark = pytest.mark.long
 
 GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 TRANSACTIONS = "org.apache.kafka.tools.TransactionsCommand"
-ISOLATIONS: tuple[Literal["read_uncommitted", "read_committed"], ...] = ("read_uncommitted", "read_committed")
+Isolation = Literal["read_uncommitted", "read_committed"]
+ISOLATIONS: tuple[Isolation, ...] = ("read_uncommitted", "read_committed")
 PARTITIONS = (("orders", 0), ("orders", 1), ("clicks", 0))
 SETTINGS = {"internal.segment.bytes": 20_000, "index.interval.bytes": 300}
 
@@ -35,7 +36,7 @@ class Source:
     """The log directory of a broker that was shut down, and what its consumers received."""
 
     logs: Path
-    records: dict[tuple[str, int, str], list[ConsumedRecord]]
+    records: dict[tuple[str, int, Isolation], list[ConsumedRecord]]
 
 
 def rows(partition: int) -> list[ProducerRecord]:
