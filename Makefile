@@ -47,7 +47,7 @@ test: tools-test clippy check-python test-rust test-python ## check and test eve
 
 .PHONY: test-rust
 test-rust: $(LOCK) ## test the Rust crate
-	cargo test --features parquet,plan,text
+	cargo test --features parquet,plan,text,jvm
 
 .PHONY: test-python
 test-python: $(VENV)/.made-kbat ## test the Python package and the Spark data source

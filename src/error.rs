@@ -91,7 +91,7 @@ pub enum ErrorKind {
         /// The amount that the input requires, or a lower bound if the exact amount is unknown.
         actual: u64,
     },
-    /// An index, snapshot or checkpoint file is malformed; the string describes how.
+    /// An index, snapshot or checkpoint file is malformed, or the offsets of a log are; the string describes how.
     InvalidFile(String),
     /// The caller's request breaks one of Kafka's rules; nothing was written.
     InvalidArgument(String),
@@ -300,6 +300,15 @@ impl Error {
     #[must_use]
     pub fn with_path(mut self, path: &Path) -> Self {
         self.0.path.get_or_insert_with(|| path.to_path_buf());
+        self
+    }
+
+    /// Turns a refused argument into a malformed file, because the argument came from the file.
+    #[must_use]
+    pub(crate) fn of_file(mut self) -> Self {
+        if let ErrorKind::InvalidArgument(what) = &mut self.0.kind {
+            self.0.kind = ErrorKind::InvalidFile(std::mem::take(what));
+        }
         self
     }
 

@@ -13,6 +13,9 @@ kbat.scan("/var/lib/kafka/data").to_polars()
 `offset` is a Kafka offset, `position` a byte position; timestamps are milliseconds since the epoch, UTC.
 """
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from kbat._core import (
     Batch,
     BatchIterator,
@@ -103,9 +106,25 @@ from kbat.errors import (
     TruncatedError,
     UnsupportedError,
 )
-from kbat.frames import dataset, register_duckdb, scan_polars
-from kbat.internal import consumer_groups, consumer_offsets, schemas, topics, transactional_ids
-from kbat.producers import Producer, producers
+
+if TYPE_CHECKING:
+    from kbat.frames import dataset, register_duckdb, scan_polars
+    from kbat.internal import consumer_groups, consumer_offsets, schemas, topics, transactional_ids
+    from kbat.producer_states import Producer, producers
+
+# Written in Python, and imported when they are used: they take as long as the rest of the package.
+_LATER = {
+    "Producer": "kbat.producer_states",
+    "consumer_groups": "kbat.internal",
+    "consumer_offsets": "kbat.internal",
+    "dataset": "kbat.frames",
+    "producers": "kbat.producer_states",
+    "register_duckdb": "kbat.frames",
+    "scan_polars": "kbat.frames",
+    "schemas": "kbat.internal",
+    "topics": "kbat.internal",
+    "transactional_ids": "kbat.internal",
+}
 
 __all__ = [
     "EARLIEST",
@@ -198,3 +217,15 @@ __all__ = [
     "verify",
     "write_parquet",
 ]
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - a function or a class
+    if name not in _LATER:
+        message = f"module 'kbat' has no attribute {name!r}"
+        raise AttributeError(message)
+    found = globals()[name] = getattr(importlib.import_module(_LATER[name]), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -29,7 +29,9 @@ pub use scan::ArrowScan;
 pub use schema::TimestampUnit;
 pub use source::ScanSource;
 pub use stats::ScanStats;
-pub use views::{BatchScan, SegmentScan};
+#[cfg(feature = "python")]
+pub(crate) use views::sum_watched;
+pub use views::{BatchGroup, BatchKey, BatchScan, BatchSums, SegmentScan, sum_batches};
 #[cfg(feature = "text")]
 pub(crate) use {
     fault::Fault,

@@ -47,6 +47,15 @@ pub(crate) trait Store: fmt::Debug + Send + Sync {
     /// As for [`Store::status`].
     fn open(&self, path: &Path) -> Result<Box<dyn StoredFile>>;
 
+    /// Writes a file with the content of a file of the file system, and replaces one of the same name.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`] if files cannot be written; I/O errors.
+    #[cfg(feature = "python")]
+    fn put(&self, path: &Path, _from: &Path) -> Result<()> {
+        Err(Error::argument("files in this layout cannot be written").with_path(path))
+    }
+
     /// Whether the directories are made of objects in another layout, so that a broker never wrote them.
     fn is_layout(&self) -> bool {
         false
@@ -265,6 +274,18 @@ impl Location {
     /// I/O errors.
     pub(crate) fn warnings(&self) -> Result<Vec<String>> {
         self.store.as_ref().map_or_else(|| Ok(Vec::new()), |store| store.warnings(&self.path))
+    }
+
+    /// Writes a file of a store with the content of a file of the file system.
+    ///
+    /// # Errors
+    /// The errors of [`Store::put`].
+    #[cfg(feature = "python")]
+    pub(crate) fn put(&self, from: &Path) -> Result<()> {
+        match &self.store {
+            Some(store) => store.put(&self.path, from).map_err(|error| error.with_path(&self.path)),
+            None => fs::copy(from, &self.path).map(drop).map_err(|error| self.io_error(error)),
+        }
     }
 
     /// Opens a file for reading by position.

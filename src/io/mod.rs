@@ -10,6 +10,8 @@ pub(crate) mod progress;
 mod read_at;
 mod source;
 pub(crate) mod staged;
+#[cfg(feature = "python")]
+mod target;
 
 pub(crate) use file::PositionedFile;
 pub use location::Location;
@@ -22,3 +24,5 @@ pub(crate) use read_at::DAMAGED_BYTE;
 pub(crate) use read_at::StoredFile;
 pub(crate) use read_at::{ChunkCache, ReadAt, is_zero_to_the_end};
 pub(crate) use source::{ByteSource, SharedBytes};
+#[cfg(feature = "python")]
+pub(crate) use target::Target;

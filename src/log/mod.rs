@@ -14,6 +14,7 @@ pub(crate) mod running_broker;
 pub(crate) mod segment;
 pub(crate) mod tail;
 mod uuid;
+pub(crate) mod walk;
 mod window;
 mod writer;
 
@@ -27,4 +28,4 @@ pub use segment::{IndexUse, OffsetPlace, Segment, TimestampPlace, split_points};
 pub use uuid::Uuid;
 #[cfg(feature = "arrow")]
 pub(crate) use window::Lender;
-pub use writer::{LogWriter, LogWriterOptions, OffsetPolicy, SyncPolicy};
+pub use writer::{LogWriter, LogWriterOptions, OffsetPolicy, PlacedRecord, RecordWriter, SyncPolicy};

@@ -16,7 +16,8 @@ use crate::log::producer::ProducerStates;
 use crate::log::segment::{OffsetPlace, Segment, TimestampPlace};
 use crate::store::listing::refuse_log_directory;
 use crate::store::names::{
-    LEADER_EPOCHS, LogFile, LogFileKind, LogFileState, PARTITION_METADATA, TopicPartition, parse_partition_directory,
+    LEADER_EPOCHS, LogFile, LogFileKind, LogFileState, PARTITION_METADATA, SnapshotFile, TopicPartition,
+    parse_partition_directory,
 };
 use crate::store::refuse_foreign_directory;
 
@@ -29,6 +30,7 @@ pub struct PartitionLog {
     partition: Option<TopicPartition>,
     segments: Vec<Segment>,
     snapshots: Vec<(i64, Location)>,
+    metadata_snapshots: Vec<(SnapshotFile, Location)>,
     leftovers: Vec<Location>,
     checkpointed_start: Option<i64>,
     limits: Limits,
@@ -67,10 +69,15 @@ impl PartitionLog {
             partition,
             segments: Vec::new(),
             snapshots: Vec::new(),
+            metadata_snapshots: Vec::new(),
             leftovers: Vec::new(),
             limits: limits.clone(),
         };
         for entry in directory.entries()? {
+            if let Some(file) = SnapshotFile::parse(entry.name()).filter(|file| !file.deleted) {
+                log.metadata_snapshots.push((file, entry));
+                continue;
+            }
             let Some(file) = LogFile::parse(entry.name()) else { continue };
             match (file.kind, file.state) {
                 (LogFileKind::Log, LogFileState::Live) => match Segment::open_with(&entry, limits) {
@@ -91,6 +98,7 @@ impl PartitionLog {
         }
         log.segments.sort_by_key(Segment::base_offset);
         log.snapshots.sort();
+        log.metadata_snapshots.sort();
         log.leftovers.sort();
         Ok(log)
     }
@@ -128,6 +136,12 @@ impl PartitionLog {
     #[must_use]
     pub fn snapshots(&self) -> &[(i64, Location)] {
         &self.snapshots
+    }
+
+    /// KRaft snapshots, which the partition of the cluster's metadata has, sorted by end offset and epoch.
+    #[must_use]
+    pub fn metadata_snapshots(&self) -> &[(SnapshotFile, Location)] {
+        &self.metadata_snapshots
     }
 
     /// Files that a broker was about to delete or to rename: `.deleted`, `.cleaned`, `.swap`.

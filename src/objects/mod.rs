@@ -1,13 +1,16 @@
 //! Objects of S3, Google Cloud Storage, Azure and HTTP servers as files in directories.
 //!
 //! `settings` opens a store for a URL and its options, `files` lists and opens objects, `ahead` reads ahead, and
-//! `runtime` waits for requests. HTTP, signatures, retries and listing are those of the crate `object_store`.
+//! `upload` writes objects, and `runtime`
+//! waits for requests. HTTP, signatures, retries and listing are those of the crate `object_store`.
 
 mod ahead;
 mod error;
 mod files;
 mod runtime;
 mod settings;
+#[cfg(feature = "python")]
+mod upload;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

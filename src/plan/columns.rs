@@ -2,8 +2,9 @@
 //!
 //! The first seven columns of records are those of Spark's own Kafka source, with its names and types; `includeHeaders`
 //! adds `headers`, as in that source. The option `columns` or a schema can name any others. The option `view` selects
-//! one row per batch or segment, with different columns. A name matches in any case and with or without underscores:
-//! `baseOffset` and `base_offset` name the same column, and the result keeps the requested spelling.
+//! one row per batch, segment or record of an internal topic, with different columns. A name matches in any case and
+//! with or without underscores: `baseOffset` and `base_offset` name the same column, and the result keeps the requested
+//! spelling.
 
 use std::str::FromStr;
 use std::sync::LazyLock;
@@ -25,6 +26,8 @@ pub enum PlanView {
     Batches,
     /// A segment file.
     Segments,
+    /// A record of one of Kafka's internal topics, with key and value as JSON.
+    Internal,
 }
 
 impl PlanView {
@@ -35,7 +38,13 @@ impl PlanView {
             Self::Records => "records",
             Self::Batches => "batches",
             Self::Segments => "segments",
+            Self::Internal => "internal",
         }
+    }
+
+    /// Whether a row is a record, so that offsets, timestamps and transactions decide which rows there are.
+    pub(crate) fn has_records(self) -> bool {
+        matches!(self, Self::Records | Self::Internal)
     }
 }
 
@@ -43,9 +52,9 @@ impl FromStr for PlanView {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self> {
-        let all = [Self::Records, Self::Batches, Self::Segments];
+        let all = [Self::Records, Self::Batches, Self::Segments, Self::Internal];
         let found = all.into_iter().find(|view| view.name() == name);
-        found.ok_or_else(|| Error::argument("must be records, batches or segments"))
+        found.ok_or_else(|| Error::argument("must be records, batches, segments or internal"))
     }
 }
 
@@ -90,6 +99,9 @@ static BATCHES: LazyLock<Vec<PlanColumn>> =
 static SEGMENTS: LazyLock<Vec<PlanColumn>> =
     LazyLock::new(|| SegmentColumn::all().into_iter().map(|column| column.definition().into()).collect());
 
+static INTERNAL: LazyLock<Vec<PlanColumn>> =
+    LazyLock::new(|| Column::internal().into_iter().map(|column| column.definition().into()).collect());
+
 static ERROR: LazyLock<PlanColumn> = LazyLock::new(|| PlanColumn::from(&ERROR_COLUMN));
 
 /// The column that describes corruption, with `onCorrupt=report`.
@@ -109,6 +121,7 @@ pub fn view_columns(view: PlanView) -> (&'static [PlanColumn], usize) {
         }
         PlanView::Batches => (BATCHES.as_slice(), BatchColumn::defaults().len()),
         PlanView::Segments => (SEGMENTS.as_slice(), SegmentColumn::defaults().len()),
+        PlanView::Internal => (INTERNAL.as_slice(), Column::internal_defaults().len()),
     }
 }
 

@@ -11,9 +11,10 @@ use crate::io::location::split_scheme;
 use crate::limits::Limits;
 use crate::log::{PartitionLog, Segment};
 use crate::objects::StoreOptions;
+use crate::plan::columns::PlanView;
 use crate::plan::discover::{Discovery, Replicas, Selection, discover};
 use crate::plan::options::{Pairs, ReadOptions};
-use crate::plan::topics::PartitionName;
+use crate::plan::topics::{PartitionName, some_of};
 use crate::store::SegmentFile;
 use crate::tiered::aiven::EncryptionKeys;
 
@@ -130,6 +131,14 @@ impl Log {
         self.segments.iter().all(|segment| segment.base_offset.is_some())
     }
 
+    /// Whether its topic, or the kind of its files, is internal.
+    fn is_internal(&self) -> bool {
+        let PartitionName { topic, partition } = &self.partition;
+        self.segments
+            .first()
+            .is_some_and(|first| ScanSource::file(first).or_topic_partition(topic.as_deref(), *partition).is_internal())
+    }
+
     /// The directory, opened for searches.
     pub(crate) fn on_disk(&self) -> Result<&PartitionLog> {
         if let Some(log) = self.on_disk.get() {
@@ -209,7 +218,20 @@ pub(crate) fn list_logs(
     for log in &mut logs {
         log.segments.sort_by_key(|segment| (segment.base_offset.is_none(), segment.base_offset));
     }
-    Ok(logs)
+    if options.view == PlanView::Internal { internal_logs(logs, is_stream) } else { Ok(logs) }
+}
+
+/// The logs of internal topics. It is an error if there are only others, unless a stream waits for later ones.
+fn internal_logs(logs: Vec<Log>, is_stream: bool) -> Result<Vec<Log>> {
+    let (internal, others): (Vec<Log>, Vec<Log>) = logs.into_iter().partition(Log::is_internal);
+    if internal.is_empty() && !others.is_empty() && !is_stream {
+        let names: BTreeSet<String> = others.iter().map(|log| log.partition.to_string()).collect();
+        return Err(Error::argument(format!(
+            "kbat: view=internal reads internal topics such as __consumer_offsets, and none is there; found {}",
+            some_of(&names.into_iter().collect::<Vec<_>>())
+        )));
+    }
+    Ok(internal)
 }
 
 /// The files of the partitions that are read, and warnings.

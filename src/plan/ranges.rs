@@ -19,7 +19,6 @@ use arrow_array::types::Int64Type;
 use crate::arrow::{ArrowScan, Column, OnCorrupt, ScanOptions};
 use crate::error::{Error, Result};
 use crate::plan::bounds::{Bound, EARLIEST, LATEST, check_names_all};
-use crate::plan::columns::PlanView;
 use crate::plan::logs::Log;
 use crate::plan::options::{ReadOptions, TimestampStrategy};
 use crate::plan::places::SegmentPlaces;
@@ -61,7 +60,7 @@ pub(crate) fn resolve<'l>(
     }
     let has_bounds =
         (start != Bound::Earliest && start != Bound::Latest) || (end != Bound::Earliest && end != Bound::Latest);
-    if options.view != PlanView::Records && !has_bounds {
+    if !options.view.has_records() && !has_bounds {
         return Ok(logs.iter().map(LogRange::all).collect()); // everything on disk
     }
     let partitions: Vec<&PartitionName> = logs.iter().map(|log| &log.partition).collect();

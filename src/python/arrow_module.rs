@@ -8,6 +8,7 @@ use crate::python::scan;
 use crate::python::scan_class::PyScan;
 use crate::python::scan_pass::{PyArrowBatchIterator, PyScanStats};
 use crate::python::scan_source;
+use crate::python::sums;
 
 /// Creates the submodule and everything in it.
 pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -20,6 +21,7 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<encode::PyEncodedBatchIterator>()?;
     module.add_function(wrap_pyfunction!(scan::scan, &module)?)?;
     module.add_function(wrap_pyfunction!(scan_source::split, &module)?)?;
+    module.add_function(wrap_pyfunction!(sums::sum_batches, &module)?)?;
     module.add_function(wrap_pyfunction!(encode::encode, &module)?)?;
     module.add_function(wrap_pyfunction!(encode::encode_batches, &module)?)?;
     Ok(())

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use crate::dump::{Decoder, Format, Options, dump as dump_files};
 use crate::internal::Family;
@@ -36,13 +37,22 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
 ///         ``remote_log_metadata``.
 ///     output_format: ``kafka`` for the lines of ``kafka-dump-log``, ``table`` or ``jsonl``.
 ///     limits: Bounds on untrusted input.
+///     storage_options: How to open the store of a URL, with the names of object_store, such as
+///         ``{"access_key_id": ..., "region": ..., "endpoint": ...}``. Default: the environment, such as
+///         ``AWS_ACCESS_KEY_ID``, or the role of the machine.
+///     store: A store of obstore; paths are relative to it.
+///     encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
+///         function that returns the PEM text of an id.
 ///
 /// Raises:
 ///     KbatError: Bytes that Kafka cannot decode either. The output up to them was written.
 ///     OSError: A file can't be read.
 ///     ValueError: An unknown decoder or format, or the name of an index without a base offset.
 #[pyfunction]
-#[pyo3(signature = (paths, write, note, *, contents=false, deep=false, skip_record_metadata=false, verify_index_only=false, index_sanity_check=false, max_message_size=5_242_880, max_bytes=None, decoder="text", output_format="kafka", limits=None))]
+#[pyo3(
+    signature = (paths, write, note, *, contents=false, deep=false, skip_record_metadata=false, verify_index_only=false, index_sanity_check=false, max_message_size=5_242_880, max_bytes=None, decoder="text", output_format="kafka", limits=None, **stores),
+    text_signature = "(paths, write, note, *, contents=False, deep=False, skip_record_metadata=False, verify_index_only=False, index_sanity_check=False, max_message_size=5242880, max_bytes=None, decoder='text', output_format='kafka', limits=None, storage_options=None, store=None, encryption_keys=None)"
+)]
 #[expect(
     clippy::too_many_arguments,
     clippy::fn_params_excessive_bools,
@@ -63,6 +73,7 @@ fn dump(
     decoder: &str,
     output_format: &str,
     limits: Option<PyLimits>,
+    stores: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<()> {
     let options = Options {
         contents,
@@ -76,7 +87,7 @@ fn dump(
         format: format_of(output_format)?,
         limits: or_default(limits),
     };
-    let stores = Stores::default();
+    let stores = Stores::new("dump", stores)?;
     let paths = paths.into_iter().map(|path| stores.locate(py, path)).collect::<PyResult<Vec<_>>>()?;
     run(py, None, |caught, _| {
         let (mut out, mut notes) = (Callback::new(write, caught), Callback::new(note, caught));

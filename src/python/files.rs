@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use crate::python::checkpoints::{PyCheckpoint, PyEpochEntry, PyPartitionOffset, PyProducerEntry, PyProducerSnapshot};
 use crate::python::indexes::{PyAbortedTransaction, PyOffsetIndex, PyTimeIndex, PyTransactionIndex};
 use crate::python::log::add_submodule;
-use crate::python::segments::{discover, foreign_file};
+use crate::python::segments::{discover, refuse_foreign};
 
 /// Creates the submodule and everything in it.
 pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -21,6 +21,6 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyTimeIndex>()?;
     module.add_class::<PyTransactionIndex>()?;
     module.add_function(wrap_pyfunction!(discover, &module)?)?;
-    module.add_function(wrap_pyfunction!(foreign_file, &module)?)?;
+    module.add_function(wrap_pyfunction!(refuse_foreign, &module)?)?;
     Ok(())
 }

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use crate::log::index::{AbortedTransaction, OffsetIndex, TimeIndex, TransactionIndex};
 use crate::num::usize_from_u64;
@@ -18,6 +19,12 @@ use crate::python::location::Stores;
 /// Args:
 ///     path: The ``.index`` file.
 ///     base_offset: Base offset of the segment. Default: the one in the file's name.
+///     storage_options: How to open the store of a URL, with the names of object_store, such as
+///         ``{"access_key_id": ..., "region": ..., "endpoint": ...}``. Default: the environment, such as
+///         ``AWS_ACCESS_KEY_ID``, or the role of the machine.
+///     store: A store of obstore; paths are relative to it.
+///     encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
+///         function that returns the PEM text of an id.
 ///
 /// Raises:
 ///     OSError: The file can't be read.
@@ -32,9 +39,17 @@ pub(crate) struct PyOffsetIndex(OffsetIndex);
 #[pymethods]
 impl PyOffsetIndex {
     #[new]
-    #[pyo3(signature = (path, base_offset=None))]
-    fn new(py: Python<'_>, path: PathBuf, base_offset: Option<i64>) -> PyResult<Self> {
-        let path = Stores::default().locate(py, path)?;
+    #[pyo3(
+        signature = (path, base_offset=None, **stores),
+        text_signature = "(path, base_offset=None, *, storage_options=None, store=None, encryption_keys=None)"
+    )]
+    fn new(
+        py: Python<'_>,
+        path: PathBuf,
+        base_offset: Option<i64>,
+        stores: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        let path = Stores::new("OffsetIndex", stores)?.locate(py, path)?;
         py.detach(|| OffsetIndex::open(&path, base_offset)).map(Self).or_raise(py)
     }
 
@@ -92,6 +107,12 @@ impl PyOffsetIndex {
 /// Args:
 ///     path: The ``.timeindex`` file.
 ///     base_offset: Base offset of the segment. Default: the one in the file's name.
+///     storage_options: How to open the store of a URL, with the names of object_store, such as
+///         ``{"access_key_id": ..., "region": ..., "endpoint": ...}``. Default: the environment, such as
+///         ``AWS_ACCESS_KEY_ID``, or the role of the machine.
+///     store: A store of obstore; paths are relative to it.
+///     encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
+///         function that returns the PEM text of an id.
 ///
 /// Raises:
 ///     OSError: The file can't be read.
@@ -102,9 +123,17 @@ pub(crate) struct PyTimeIndex(TimeIndex);
 #[pymethods]
 impl PyTimeIndex {
     #[new]
-    #[pyo3(signature = (path, base_offset=None))]
-    fn new(py: Python<'_>, path: PathBuf, base_offset: Option<i64>) -> PyResult<Self> {
-        let path = Stores::default().locate(py, path)?;
+    #[pyo3(
+        signature = (path, base_offset=None, **stores),
+        text_signature = "(path, base_offset=None, *, storage_options=None, store=None, encryption_keys=None)"
+    )]
+    fn new(
+        py: Python<'_>,
+        path: PathBuf,
+        base_offset: Option<i64>,
+        stores: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        let path = Stores::new("TimeIndex", stores)?.locate(py, path)?;
         py.detach(|| TimeIndex::open(&path, base_offset)).map(Self).or_raise(py)
     }
 
@@ -199,6 +228,12 @@ impl PyAbortedTransaction {
 ///
 /// Args:
 ///     path: The ``.txnindex`` file. Segments without aborted transactions do not have one.
+///     storage_options: How to open the store of a URL, with the names of object_store, such as
+///         ``{"access_key_id": ..., "region": ..., "endpoint": ...}``. Default: the environment, such as
+///         ``AWS_ACCESS_KEY_ID``, or the role of the machine.
+///     store: A store of obstore; paths are relative to it.
+///     encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
+///         function that returns the PEM text of an id.
 ///
 /// Raises:
 ///     OSError: The file can't be read.
@@ -208,8 +243,12 @@ pub(crate) struct PyTransactionIndex(TransactionIndex);
 #[pymethods]
 impl PyTransactionIndex {
     #[new]
-    fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        let path = Stores::default().locate(py, path)?;
+    #[pyo3(
+        signature = (path, **stores),
+        text_signature = "(path, *, storage_options=None, store=None, encryption_keys=None)"
+    )]
+    fn new(py: Python<'_>, path: PathBuf, stores: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let path = Stores::new("TransactionIndex", stores)?.locate(py, path)?;
         py.detach(|| TransactionIndex::open(&path)).map(Self).or_raise(py)
     }
 

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyString};
 
 use crate::error::Error;
-use crate::io::Location;
+use crate::io::{Location, Target};
 use crate::objects::{SCHEMES, StoreOptions};
 use crate::python::errors::OrRaise;
 use crate::python::warning::warn;
@@ -59,9 +59,30 @@ impl Stores {
     /// The location of a path in the file system, or of a URL with the same options, as it is: without its layout.
     pub(crate) fn locate_beside(&self, py: Python<'_>, path: PathBuf) -> PyResult<Location> {
         match path.to_str().filter(|text| text.contains("://")) {
+            Some(url) if url.starts_with("file:") => Location::parse(url, &StoreOptions::default()).or_raise(py),
             Some(url) => Location::parse(url, &self.options).or_raise(py),
             None => Ok(Location::local(path)),
         }
+    }
+
+    /// A file or directory to write.
+    pub(crate) fn locate_target(&self, py: Python<'_>, target: PathBuf) -> PyResult<Target> {
+        let target = self.locate_beside(py, target)?;
+        py.detach(|| Target::new(target)).or_raise(py)
+    }
+
+    /// The source of a function and the directory that it writes. The options are those of the one that is a URL, or
+    /// of both.
+    pub(crate) fn locate_both(&self, py: Python<'_>, source: PathBuf, out: PathBuf) -> PyResult<(Location, Target)> {
+        let is_url = |path: &PathBuf| path.to_str().is_some_and(|text| text.contains("://"));
+        let is_of_target = self.opened.is_none() && is_url(&out) && !is_url(&source);
+        let source = if is_of_target {
+            Self { keys: self.keys.clone(), ..Self::default() }.locate_all(py, source)?
+        } else {
+            self.locate_all(py, source)?
+        };
+        let out = self.locate_beside(py, out)?;
+        Ok((source, py.detach(|| Target::empty(out)).or_raise(py)?))
     }
 
     /// Like [`Stores::locate`]. Warns of segments of tiered storage that are omitted.

@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use crate::parquet::{ParquetFile, ParquetOptions, ParquetWriter, PartitionBy};
 use crate::python::errors::OrRaise;
+use crate::python::location::Stores;
 use crate::python::log::add_submodule;
 use crate::python::scan_class::PyScan;
 
@@ -54,7 +56,8 @@ impl PyParquetFile {
 ///
 /// Args:
 ///     scan: A scan from :func:`kbat.scan`.
-///     target: The file, or the directory if ``partition_by`` names columns.
+///     target: The file, or the directory if ``partition_by`` names columns. For a URL, the files are uploaded when all
+///         of them are complete; until then they take room in the system's temporary directory.
 ///     partition_by: Columns that become directories, outermost first: ``topic``, ``partition`` and similar, also
 ///         ``"date"`` and ``"hour"`` of the timestamp in UTC.
 ///     compression: ``none``, ``snappy``, ``lz4``, ``gzip``, ``zstd``; the last two also with a level: ``"zstd:3"``.
@@ -65,6 +68,10 @@ impl PyParquetFile {
 ///     threads: Number of threads that read. With more than one, another thread writes at the same time.
 ///     progress: Called periodically with the number of bytes processed and the bytes of all sources; True for a
 ///         progress bar, if ``rich`` is installed.
+///     storage_options: How to open the store of a target that is a URL, with the names of object_store, such as
+///         ``{"access_key_id": ..., "region": ..., "endpoint": ...}``. Default: the environment, such as
+///         ``AWS_ACCESS_KEY_ID``, or the role of the machine.
+///     store: A store of obstore; a target without a scheme stays a path in the file system.
 ///
 /// Returns:
 ///     The files written.
@@ -77,7 +84,10 @@ impl PyParquetFile {
 /// Example:
 ///     >>> kbat.write_parquet(kbat.scan("/var/lib/kafka/data"), "out", partition_by=["topic", "date"])
 #[pyfunction]
-#[pyo3(signature = (scan, target, *, partition_by=None, compression="snappy", names=None, file_stem="part", row_group_bytes=134_217_728, max_memory_bytes=268_435_456, threads=1, progress=None))]
+#[pyo3(
+    signature = (scan, target, *, partition_by=None, compression="snappy", names=None, file_stem="part", row_group_bytes=134_217_728, max_memory_bytes=268_435_456, threads=1, progress=None, **stores),
+    text_signature = "(scan, target, *, partition_by=None, compression='snappy', names=None, file_stem='part', row_group_bytes=134217728, max_memory_bytes=268435456, threads=1, progress=None, storage_options=None, store=None)"
+)]
 #[expect(clippy::too_many_arguments, reason = "the keyword arguments of the Python signature")]
 pub(crate) fn write_parquet(
     py: Python<'_>,
@@ -91,7 +101,9 @@ pub(crate) fn write_parquet(
     max_memory_bytes: usize,
     threads: usize,
     progress: Option<&Bound<'_, PyAny>>,
+    stores: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Vec<PyParquetFile>> {
+    let target = Stores::new("write_parquet", stores)?.locate_target(py, target)?;
     let keys: Vec<String> = partition_by.unwrap_or_default();
     let options = ParquetOptions {
         compression: compression.parse().or_raise(py)?,
@@ -106,11 +118,12 @@ pub(crate) fn write_parquet(
         memory_len: max_memory_bytes,
     };
     let scan = scan.get();
-    let mut writer = ParquetWriter::new(&target, &scan.arrow_schema(), options).or_raise(py)?;
+    let mut writer = ParquetWriter::new(target.path(), &scan.arrow_schema(), options).or_raise(py)?;
     let mut pass = scan.watched(py, threads, None, progress)?;
     while let Some(arrow_batch) = pass.advance(py)? {
         py.detach(|| writer.write(&arrow_batch)).or_raise(py)?;
     }
-    let files = py.detach(|| writer.finish()).or_raise(py)?;
-    Ok(files.into_iter().map(PyParquetFile).collect())
+    let files = py.detach(|| writer.finish().and_then(|files| target.publish().map(|()| files))).or_raise(py)?;
+    let placed = |file: ParquetFile| PyParquetFile(ParquetFile { path: target.final_path(&file.path), ..file });
+    Ok(files.into_iter().map(placed).collect())
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::io::Location;
 use crate::log::{IndexUse, PartitionLog, TimestampPlace};
 use crate::python::errors::OrRaise;
 use crate::python::html::{self, Table};
@@ -15,6 +16,7 @@ use crate::python::location::{Stores, refuse_stored};
 use crate::python::places::{PyOffsetPlace, PyTimestampPlace};
 use crate::python::segment::{PySegment, scan_of};
 use crate::python::time::milliseconds;
+use crate::store::SnapshotFile;
 
 /// Timestamp of a `ListOffsets` request for the end of the log.
 pub(crate) const LATEST: i64 = -1;
@@ -100,6 +102,14 @@ impl PyPartitionLog {
     #[getter]
     fn snapshots(&self) -> Vec<(i64, OsString)> {
         self.0.snapshots().iter().map(|(offset, path)| (*offset, path.as_os_str().to_owned())).collect()
+    }
+
+    /// KRaft snapshots of ``__cluster_metadata`` as ``(end_offset, epoch, path)``, the newest last.
+    #[getter]
+    fn metadata_snapshots(&self) -> Vec<(i64, i32, OsString)> {
+        let named =
+            |(file, path): &(SnapshotFile, Location)| (file.end_offset, file.epoch, path.as_os_str().to_owned());
+        self.0.metadata_snapshots().iter().map(named).collect()
     }
 
     /// Files of an interrupted deletion or compaction: ``.deleted``, ``.cleaned`` and ``.swap`` files.

@@ -53,6 +53,14 @@ impl PyScan {
         }
     }
 
+    /// The sources and options of a scan of batches.
+    pub(crate) fn batches(&self) -> PyResult<(Vec<ScanSource>, ScanOptions)> {
+        match self.view {
+            Rows::Batches(_) => Ok((self.sources.clone(), self.options.clone())),
+            _ => Err(PyValueError::new_err("only batches are summed up: use a scan with view=\"batches\"")),
+        }
+    }
+
     /// Sets the counters of the most recent pass.
     pub(crate) fn share(&self, stats: ScanStats) {
         *self.stats.lock().unwrap_or_else(PoisonError::into_inner) = Some(stats);

@@ -10,6 +10,7 @@ use crate::arrow::{ArrowScan, BatchScan, ParallelScan, ScanStats, SegmentScan};
 use crate::python::arrow_batch::PyArrowBatch;
 use crate::python::errors::OrRaise;
 use crate::python::exclusive::Exclusive;
+use crate::python::lists;
 use crate::python::scan_progress::Waiting;
 
 /// The view that a pass reads.
@@ -211,6 +212,14 @@ impl PyArrowBatchIterator {
         // attached inside the closure: `advance` releases the GIL except while it calls Python
         let next = self.pass.with(py, |pass| Python::attach(|py| pass.advance(py)))?;
         Ok(next?.map(PyArrowBatch))
+    }
+
+    /// The columns of the next Arrow batch by their names, as lists, for programs without pyarrow; None at the end.
+    /// Times are whole numbers.
+    #[pyo3(name = "_next_columns")]
+    fn next_columns<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let next = self.pass.with(py, |pass| Python::attach(|py| pass.advance(py)))?;
+        next?.map(|batch| lists::columns(py, &batch)).transpose()
     }
 
     /// What this pass has read and lost so far.

@@ -120,19 +120,28 @@ pub(crate) fn discover(
     Ok((discovery.into_segments().into_iter().map(PySegmentFile).collect(), warnings))
 }
 
-/// Detect a file that is clearly not a log segment, by its first bytes.
+/// Refuse a file that is clearly not a log segment, such as a text file, by its first bytes.
 ///
 /// Args:
 ///     path: The file.
-///
-/// Returns:
-///     A description such as ``"gzip-compressed"``; None for a file that may be a segment.
+///     storage_options: How to open the store of a URL, with the names of object_store, such as
+///         ``{"access_key_id": ..., "region": ..., "endpoint": ...}``. Default: the environment, such as
+///         ``AWS_ACCESS_KEY_ID``, or the role of the machine.
+///     store: A store of obstore; paths are relative to it.
+///     encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
+///         function that returns the PEM text of an id.
 ///
 /// Raises:
+///     ValueError: It is not a log segment. The message describes what it is instead.
 ///     OSError: The file can't be read.
 #[pyfunction]
-pub(crate) fn foreign_file(py: Python<'_>, path: PathBuf) -> PyResult<Option<&'static str>> {
-    crate::store::foreign_file(&path.into()).or_raise(py)
+#[pyo3(
+    signature = (path, **stores),
+    text_signature = "(path, *, storage_options=None, store=None, encryption_keys=None)"
+)]
+pub(crate) fn refuse_foreign(py: Python<'_>, path: PathBuf, stores: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+    let path = Stores::new("refuse_foreign", stores)?.locate(py, path)?;
+    py.detach(|| crate::store::refuse_foreign_file(&path)).or_raise(py)
 }
 
 /// A path or a list of paths.

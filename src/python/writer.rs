@@ -15,11 +15,14 @@ use crate::python::builder::{OwnedHeader, borrowed, own_headers};
 use crate::python::errors::OrRaise;
 use crate::python::limits::{PyLimits, or_default};
 use crate::python::log::add_submodule;
+use crate::python::record_writer::PyRecordWriter;
 use crate::python::time::milliseconds;
 
 /// Creates the submodule `kbat._core.writer`.
 pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
-    add_submodule(parent, "writer", "Write partitions.")?.add_class::<PyLogWriter>()
+    let module = add_submodule(parent, "writer", "Write partitions.")?;
+    module.add_class::<PyLogWriter>()?;
+    module.add_class::<PyRecordWriter>()
 }
 
 /// Writes records and batches into a partition directory.

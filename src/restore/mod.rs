@@ -78,7 +78,7 @@ pub fn restore(
     let (source, out): (&Location, &Path) = (&source.into(), out.as_ref());
     options.check(out)?;
     let sources = Sources::find(source, &options.selection)?;
-    options.check_partitions(sources.partitions.iter().map(|one| &one.partition))?;
+    options.check_partitions(&sources.partitions.iter().map(|one| &one.partition))?;
     let target = Target::read(options)?;
     let committed = Committed::read(&sources.offsets, options)?;
     let mut report = RestoreReport {

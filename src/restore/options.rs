@@ -122,7 +122,10 @@ impl RestoreOptions {
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument).
-    pub(super) fn check_partitions<'p>(&self, found: impl Iterator<Item = &'p TopicPartition> + Clone) -> Result<()> {
+    pub(super) fn check_partitions<'p>(
+        &self,
+        found: &(impl Iterator<Item = &'p TopicPartition> + Clone),
+    ) -> Result<()> {
         match self.until_offsets.keys().find(|named| !found.clone().any(|partition| partition == *named)) {
             Some(missing) => {
                 let name = missing.directory_name();

@@ -2,7 +2,7 @@
 //! a format string like that of `kcat`.
 //!
 //! Records are formatted as soon as they are decoded, into one buffer of bytes. A batch is written completely or not at
-//! all.
+//! all. [`append_json_lines`] makes records of JSON lines again.
 //!
 //! ```
 //! # fn main() -> kbat::Result<()> {
@@ -20,6 +20,7 @@
 //! # Ok(()) }
 //! ```
 
+mod append;
 mod csv;
 mod fields;
 mod filling;
@@ -38,6 +39,7 @@ mod tests;
 
 use std::io::Write;
 
+pub use append::{JsonLines, append_json_lines};
 pub use options::{Format, Rendering, TextOptions};
 pub use pattern::Pattern;
 pub use template::Template;

@@ -14,7 +14,7 @@ from kbat.cli.manual import pages
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kbat.cli.manual import Option, Page
+    from kbat.cli.pages import Option, Page
 
 DOCS = DATA.parents[1] / "docs"
 REFERENCE = DOCS / "command-reference.md"

@@ -71,7 +71,7 @@ def _flat(tree: str) -> Iterator[str]:
     """Yield the paths of a tree such as `a::{b, c::{self, d}}`."""
     found = _TREE.fullmatch(tree.strip())
     if found is None:
-        yield tree.split(" as ")[0].strip()
+        yield tree.split(" as ", maxsplit=1)[0].strip()
         return
     depth, start, inner = 0, 0, found[2] + ","
     for place, char in enumerate(inner):
@@ -192,6 +192,7 @@ def cycles_of(folder: Name) -> list[str]:
 
 if __name__ == "__main__":
     if sys.argv[1:]:
-        print("\n".join(map(show, edges(tuple(sys.argv[1].split("::"))))))
+        lines = [show(edge) for edge in edges(tuple(sys.argv[1].split("::")))]
     else:
-        print("\n".join(text for folder in folders() for text in cycles_of(folder)))
+        lines = [text for folder in folders() for text in cycles_of(folder)]
+    sys.stdout.writelines(f"{line}\n" for line in lines)

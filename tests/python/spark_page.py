@@ -88,7 +88,7 @@ def _shown(default: object) -> str:
 
 
 def _columns() -> Iterator[str]:
-    for view in ("records", "batches", "segments"):
+    for view in ("records", "batches", "segments", "internal"):
         columns, default_count = core.columns(view)
         yield f'\n### view="{view}"\n\n| column | type | default | content |\n|---|---|---|---|\n'
         for place, (name, _, data_type, text) in enumerate([*columns, core.error_column()]):

@@ -7,8 +7,9 @@ import sys
 
 import pytest
 
-from command_line import LOG_DIR, environment, run
+from command_line import LOG_DIR, bytes_on_terminal, environment, on_terminal, run
 from kbat.cli.app import COMMANDS
+from kbat.cli.pages import summary_of
 
 # Their imports take longer than the rest of a short command.
 SLOW = {"rich", "pydantic", "pyarrow", "numpy", "pandas", "polars", "pygments"}
@@ -32,6 +33,8 @@ def imported(*arguments: object) -> set[str]:
     "arguments",
     [
         ("--version",),
+        ("--help",),
+        ("advise", "--help"),
         ("ls", LOG_DIR),
         ("ls", LOG_DIR, "--json"),
         ("verify", LOG_DIR / "codec-lz4-0"),
@@ -74,6 +77,21 @@ def test_a_command_imports_no_other_command() -> None:
 
 def test_help_lists_every_command_under_its_heading() -> None:
     text = run("--help").stdout
+    panels = {part.split("\n", 1)[0].rstrip(":"): part for part in text.split("\n\n")}
     for name, command in COMMANDS.items():
-        assert (f" {name} " in text) != command.hidden
-        assert f"─ {command.panel} ─" in text
+        assert (f"\n  {name} " in panels[command.panel]) != command.hidden
+        # from the module, which help does not import
+        assert command.summary() == summary_of(command.load(name).help) != ""
+        words = " ".join(panels[command.panel].split())
+        assert f"{name} {command.summary().replace('`', '')}." in words
+
+
+def test_help_fits_the_terminal() -> None:
+    for arguments in (("--help",), ("stat", "-h"), ("cat", "--help")):
+        for columns in (60, 80, 200):
+            shown = on_terminal(columns, *arguments)
+            examples = shown.split("Example")[1].split("\n\n")[0].splitlines()
+            assert max(len(line) for line in shown.splitlines() if line not in examples) <= min(columns, 100)
+    assert b"\x1b[1mOptions:\x1b[0m" in bytes_on_terminal(80, "ls", "--help")
+    assert "\x1b" not in run("ls", "--help").stdout
+    assert "`" not in run("ls", "--help").stdout

@@ -179,7 +179,7 @@ def test_options_wrong_ones_are_refused_with_what_to_do(name: str, text: str, me
     ("given", "message"),
     [
         ({"onCorrupt": "ignore"}, "option onCorrupt='ignore': must be fail, skip or report"),
-        ({"view": "rows"}, "option view='rows': must be records, batches or segments"),
+        ({"view": "rows"}, "option view='rows': must be records, batches, segments or internal"),
         ({"view": "batches", "columns": "offset"}, "there is no column 'offset'; choose among topic, partition"),
         ({"view": "segments", "includeHeaders": "true"}, "view=segments has no record headers; remove it"),
         ({"columns": "offset,error"}, "the column error requires onCorrupt=report"),

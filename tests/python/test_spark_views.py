@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.errors import PySparkException
 
 import kbat
+from command_line import CORPUS, LOG
 from growing_log import GrowingLog
 from kbat.spark import metrics
 from kbat.spark.schema import VIEWS
@@ -43,6 +44,37 @@ def test_view_unasked_has_what_costs_little(spark: SparkSession, log_dir: Path, 
     default = kbat.scan(log_dir, view=view).schema.names  # type: ignore[arg-type]  # a parameter
     assert [column.field for column in columns[:count]] == default
     assert frame.count() > 20
+
+
+def test_view_internal_has_the_records_of_internal_topics(spark: SparkSession, tmp_path: Path) -> None:
+    for case, name in (
+        ("consumer-offsets", "__consumer_offsets-0"),
+        ("cluster-metadata", "__cluster_metadata-0"),
+        ("transaction-state", "__transaction_state-0"),
+        ("codec-lz4", "orders-0"),
+    ):
+        (tmp_path / name).mkdir()
+        shutil.copy(CORPUS / case / LOG, tmp_path / name)
+    columns, count = VIEWS["internal"]
+    frame = read(spark, tmp_path, view="internal")
+    assert frame.columns == [column.name for column in columns[:count]]
+    assert frame.where("topic = '__transaction_state'").count() > 10
+    names = ",".join(column.name for column in columns)
+    chosen: list[dict[str, Any]] = [{}, {"include_control": True}, {"isolation": "read_committed"}]
+    for options in chosen:
+        spelled = {"include_control": "includeControl", "isolation": "isolationLevel"}
+        given = {spelled[name]: value for name, value in options.items()}
+        found = read(spark, tmp_path, view="internal", columns=names, **given).toArrow()
+        fields = [column.field for column in columns]
+        scan = kbat.scan(tmp_path, view="internal", columns=fields, timestamp_unit="us", **options)
+        order: Any = [("topic", "ascending"), ("partition", "ascending"), ("offset", "ascending")]
+        expected = scan.to_pyarrow().rename_columns(found.column_names).sort_by(order)
+        assert found.sort_by(order).to_pydict() == expected.to_pydict()
+
+
+def test_view_internal_needs_an_internal_topic(spark: SparkSession, log_dir: Path) -> None:
+    with pytest.raises(PySparkException, match="view=internal reads internal topics such as __consumer_offsets"):
+        read(spark, log_dir, view="internal").collect()
 
 
 def test_view_batches_answers_an_audit_by_codec_and_producer(spark: SparkSession, log_dir: Path) -> None:

@@ -30,6 +30,7 @@ __all__ = [
     "encode_batches",
     "scan",
     "split",
+    "sum_batches",
 ]
 
 def scan(
@@ -136,6 +137,35 @@ def scan(
 
     Example:
         >>> kbat.scan("topic-0/", columns=["offset", "timestamp", "value"]).to_polars()
+    """
+
+def sum_batches(
+    scan: Scan,
+    by: Sequence[str],
+    *,
+    progress: Callable[[int, int], object] | bool | None = None,
+) -> list[tuple[tuple[Any, ...], dict[str, Any], dict[int, int]]]:
+    """Sum up the batches of a scan by groups, from their headers. Needs no PyArrow.
+
+    Args:
+        scan: A scan with ``view="batches"``. Its columns have no effect.
+        by: What to group by: ``topic``, ``partition``, ``compression``, ``producer_id``, ``magic``, and ``day``, the
+            number of days from the epoch to the largest timestamp.
+        progress: Called periodically with the number of bytes processed and the bytes of all sources; True for a
+            progress bar, if ``rich`` is installed.
+
+    Returns:
+        The groups in the order of their first batches, each a tuple of the values of ``by``, a dictionary of figures,
+        and a dictionary of the number of batches by class of size, which is the smallest size with the same 7 leading
+        bits. The figures: ``batches``, ``bytes``, ``records``, ``uncounted_batches`` and ``uncounted_bytes`` (of
+        batches without a record count), ``batch_header_bytes``, ``control_batches``, ``transactional_batches``,
+        ``gaps`` between batches, ``missing_offsets``, ``first_timestamp`` and ``last_timestamp`` of the headers,
+        ``smallest_batch`` and ``largest_batch``.
+
+    Raises:
+        ValueError: An unknown group, or a scan of another view.
+        KbatError: Corruption.
+        OSError: A file can't be read.
     """
 
 def split(
@@ -372,6 +402,7 @@ class ArrowBatchIterator:
     def __iter__(self) -> Self: ...
     def __next__(self) -> pa.RecordBatch: ...
     def _next(self) -> _ArrowArray | None: ...
+    def _next_columns(self) -> dict[str, list[Any]] | None: ...
     @property
     def stats(self) -> ScanStats:
         """What this pass has read and lost so far."""

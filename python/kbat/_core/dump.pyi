@@ -2,10 +2,10 @@
 """Print the files of a partition as ``kafka-dump-log`` does."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
-from kbat._core import Limits
+from kbat._core import Limits, _EncryptionKeys
 
 __all__ = ["dump"]
 
@@ -26,6 +26,9 @@ def dump(
     ] = "text",
     output_format: Literal["kafka", "table", "jsonl"] = "kafka",
     limits: Limits | None = None,
+    storage_options: Mapping[str, object] | None = None,
+    store: object | None = None,
+    encryption_keys: _EncryptionKeys | None = None,
 ) -> None:
     """Print files as ``kafka-dump-log`` does, line for line.
 
@@ -44,6 +47,12 @@ def dump(
             ``remote_log_metadata``.
         output_format: ``kafka`` for the lines of ``kafka-dump-log``, ``table`` or ``jsonl``.
         limits: Bounds on untrusted input.
+        storage_options: How to open the store of a URL, with the names of object_store, such as
+            ``{"access_key_id": ..., "region": ..., "endpoint": ...}``. Default: the environment, such as
+            ``AWS_ACCESS_KEY_ID``, or the role of the machine.
+        store: A store of obstore; paths are relative to it.
+        encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
+            function that returns the PEM text of an id.
 
     Raises:
         KbatError: Bytes that Kafka cannot decode either. The output up to them was written.

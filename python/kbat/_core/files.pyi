@@ -20,7 +20,7 @@ __all__ = [
     "TimeIndex",
     "TransactionIndex",
     "discover",
-    "foreign_file",
+    "refuse_foreign",
 ]
 
 @final
@@ -33,6 +33,12 @@ class OffsetIndex:
     Args:
         path: The ``.index`` file.
         base_offset: Base offset of the segment. Default: the one in the file's name.
+        storage_options: How to open the store of a URL, with the names of object_store, such as
+            ``{"access_key_id": ..., "region": ..., "endpoint": ...}``. Default: the environment, such as
+            ``AWS_ACCESS_KEY_ID``, or the role of the machine.
+        store: A store of obstore; paths are relative to it.
+        encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
+            function that returns the PEM text of an id.
 
     Raises:
         OSError: The file can't be read.
@@ -43,7 +49,15 @@ class OffsetIndex:
         (4987, 81920)
     """
 
-    def __new__(cls, path: str | os.PathLike[str], base_offset: int | None = None) -> Self: ...
+    def __new__(
+        cls,
+        path: str | os.PathLike[str],
+        base_offset: int | None = None,
+        *,
+        storage_options: Mapping[str, object] | None = None,
+        store: object | None = None,
+        encryption_keys: _EncryptionKeys | None = None,
+    ) -> Self: ...
     @property
     def path(self) -> str:
         """Path of the file."""
@@ -82,13 +96,27 @@ class TimeIndex:
     Args:
         path: The ``.timeindex`` file.
         base_offset: Base offset of the segment. Default: the one in the file's name.
+        storage_options: How to open the store of a URL, with the names of object_store, such as
+            ``{"access_key_id": ..., "region": ..., "endpoint": ...}``. Default: the environment, such as
+            ``AWS_ACCESS_KEY_ID``, or the role of the machine.
+        store: A store of obstore; paths are relative to it.
+        encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
+            function that returns the PEM text of an id.
 
     Raises:
         OSError: The file can't be read.
         ValueError: ``base_offset`` is not set and the file's name does not contain one.
     """
 
-    def __new__(cls, path: str | os.PathLike[str], base_offset: int | None = None) -> Self: ...
+    def __new__(
+        cls,
+        path: str | os.PathLike[str],
+        base_offset: int | None = None,
+        *,
+        storage_options: Mapping[str, object] | None = None,
+        store: object | None = None,
+        encryption_keys: _EncryptionKeys | None = None,
+    ) -> Self: ...
     @property
     def path(self) -> str:
         """Path of the file."""
@@ -154,12 +182,25 @@ class TransactionIndex:
 
     Args:
         path: The ``.txnindex`` file. Segments without aborted transactions do not have one.
+        storage_options: How to open the store of a URL, with the names of object_store, such as
+            ``{"access_key_id": ..., "region": ..., "endpoint": ...}``. Default: the environment, such as
+            ``AWS_ACCESS_KEY_ID``, or the role of the machine.
+        store: A store of obstore; paths are relative to it.
+        encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
+            function that returns the PEM text of an id.
 
     Raises:
         OSError: The file can't be read.
     """
 
-    def __new__(cls, path: str | os.PathLike[str]) -> Self: ...
+    def __new__(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        storage_options: Mapping[str, object] | None = None,
+        store: object | None = None,
+        encryption_keys: _EncryptionKeys | None = None,
+    ) -> Self: ...
     @property
     def path(self) -> str:
         """Path of the file."""
@@ -362,15 +403,25 @@ def discover(
 ) -> tuple[list[SegmentFile], list[str]]:
     """Like ``kbat.find_segments``, but returns the warnings as a list of texts."""
 
-def foreign_file(path: _Path) -> str | None:
-    """Detect a file that is clearly not a log segment, by its first bytes.
+def refuse_foreign(
+    path: _Path,
+    *,
+    storage_options: Mapping[str, object] | None = None,
+    store: object | None = None,
+    encryption_keys: _EncryptionKeys | None = None,
+) -> None:
+    """Refuse a file that is clearly not a log segment, such as a text file, by its first bytes.
 
     Args:
         path: The file.
-
-    Returns:
-        A description such as ``"gzip-compressed"``; None for a file that may be a segment.
+        storage_options: How to open the store of a URL, with the names of object_store, such as
+            ``{"access_key_id": ..., "region": ..., "endpoint": ...}``. Default: the environment, such as
+            ``AWS_ACCESS_KEY_ID``, or the role of the machine.
+        store: A store of obstore; paths are relative to it.
+        encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
+            function that returns the PEM text of an id.
 
     Raises:
+        ValueError: It is not a log segment. The message describes what it is instead.
         OSError: The file can't be read.
     """

@@ -266,6 +266,10 @@ class PartitionLog:
         """Producer snapshots as ``(offset, path)``: each holds the state before its offset."""
 
     @property
+    def metadata_snapshots(self) -> list[tuple[int, int, str]]:
+        """KRaft snapshots of ``__cluster_metadata`` as ``(end_offset, epoch, path)``, the newest last."""
+
+    @property
     def leftovers(self) -> list[str]:
         """Files of an interrupted deletion or compaction: ``.deleted``, ``.cleaned`` and ``.swap`` files."""
 

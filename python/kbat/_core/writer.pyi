@@ -7,9 +7,9 @@ from typing import Literal, Self, final
 
 from typing_extensions import Buffer
 
-from kbat._core import Limits, _Headers, _Time
+from kbat._core import Limits, _Compression, _Headers, _Time, _TimestampType
 
-__all__ = ["LogWriter"]
+__all__ = ["LogWriter", "RecordWriter"]
 
 @final
 class LogWriter:
@@ -172,3 +172,102 @@ class LogWriter:
         traceback: TracebackType | None,
         /,
     ) -> None: ...
+
+@final
+class RecordWriter:
+    """Writes a partition whose records keep their offsets and timestamps.
+
+    Records with consecutive offsets and ``CreateTime`` become the batches that :class:`kbat.LogWriter` makes of them.
+    Others are in batches with gaps, with the time of an append, or of message format 0.
+
+    Args:
+        directory: The partition directory.
+        start_offset: First offset of a new partition.
+        compression: Codec of the batches.
+        level: Compression level, numbered as in Kafka.
+        batch_size: Bytes of records, before compression, at which a batch is full.
+        segment_bytes: Maximum bytes of a segment.
+
+    Raises:
+        ValueError: An argument is invalid, or the directory has another writer.
+        OSError: Reading or writing failed.
+    """
+
+    def __new__(
+        cls,
+        directory: str | os.PathLike[str],
+        *,
+        start_offset: int = 0,
+        compression: _Compression = "none",
+        level: int | None = None,
+        batch_size: int = 16384,
+        segment_bytes: int = 1073741824,
+    ) -> Self: ...
+    @property
+    def end_offset(self) -> int:
+        """The offset after the last record.
+
+        Raises:
+            ValueError: The writer is closed.
+        """
+
+    def append(
+        self,
+        key: Buffer | None,
+        value: Buffer | None,
+        *,
+        timestamp: int,
+        offset: int | None = None,
+        timestamp_type: _TimestampType | None = "CreateTime",
+        headers: _Headers | None = None,
+    ) -> None:
+        """Append a record.
+
+        Args:
+            key: Bytes-like, or None for null.
+            value: Bytes-like, or None for null.
+            offset: An offset above the last one; None for the next one.
+            timestamp: Milliseconds since the epoch, -1 for none.
+            timestamp_type: ``"CreateTime"`` or ``"LogAppendTime"``; None for a record of message format 0.
+            headers: Pairs of key and value, as for :meth:`kbat.LogWriter.append`.
+
+        Raises:
+            ValueError: An offset that does not rise, or Kafka's rules forbid the record, which is then not appended.
+            OSError: A full batch can't be written.
+        """
+
+    def append_batches(self, data: Buffer) -> None:
+        """Append complete batches, which keep their offsets.
+
+        Args:
+            data: Bytes-like: one batch or several.
+
+        Raises:
+            CorruptError: A batch is damaged.
+            ValueError: The bytes are not whole batches, or offsets do not rise.
+            OSError: Writing failed.
+        """
+
+    def append_json_lines(self, data: bytes, start: int, topic: str | None, partition: int | None) -> tuple[int, int]:
+        """Append the records of JSON lines of one topic and partition, as ``kbat cat`` prints them.
+
+        Args:
+            data: The lines.
+            start: Byte at which the first line begins.
+            topic: The topic that the lines must have.
+            partition: The partition that they must have.
+
+        Returns:
+            The byte at which the first line begins that was not appended, and the number of records. That line has
+            another form, topic or partition, or :meth:`append` would refuse its record.
+
+        Raises:
+            OSError: A full batch can't be written.
+        """
+
+    def close(self) -> None:
+        """Write everything, and close the files. A second call has no effect.
+
+        Raises:
+            OSError: Writing failed.
+        """

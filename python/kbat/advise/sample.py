@@ -196,10 +196,14 @@ class _Reader:
             yield from (parts[index] for index in spread(len(parts)))
             return
         ends = list(accumulate(segment.size for segment in stratum.segments))
-        for point in points(ends[-1]):
+        for count, point in enumerate(points(ends[-1])):
             index = bisect_right(ends, point)
             segment = stratum.segments[index]
-            yield self._start(segment, point - (ends[index] - segment.size) - window_len // 2)
+            if count >= _WINDOWS and not stratum.windows:
+                # preallocated segments end in zeros, and may have nothing else in most places
+                yield _Start(segment, 0)
+            else:
+                yield self._start(segment, point - (ends[index] - segment.size) - window_len // 2)
 
     def _parts(self, segment: kbat.SegmentFile, window_len: int) -> list[int]:
         if segment.size <= window_len:
@@ -263,7 +267,17 @@ def _batches(rows: pa.RecordBatch) -> Iterator[tuple[int, Sampled]]:
                 compression=first["compression"],
                 stored_len=first["batch_size"],
                 rows=records,
-                data=kbat.encode(records, batch_bytes=ONE_BATCH),
+                data=_encoded(records),
                 first_timestamp=records.column("timestamp").cast(pa.int64())[0].as_py(),
             ),
         )
+
+
+def _encoded(records: pa.RecordBatch) -> bytes:
+    """Encode the records of a batch. Offsets that fall, as in old message sets, and negative times are omitted."""
+    for missing in ([], ["offset"]):
+        try:
+            return kbat.encode(records.drop_columns(missing), batch_bytes=ONE_BATCH)
+        except ValueError:
+            continue
+    return kbat.encode(records.select(["key", "value", "headers"]), batch_bytes=ONE_BATCH)

@@ -26,7 +26,7 @@ from kbat.cli.place import locate, quiet
 from kbat.cli.progress import progress
 from kbat.cli.sums import BatchSums
 from kbat.cli.table import Column, write_table
-from kbat.cli.tally import Key, columns_of_batches, tally_batches
+from kbat.cli.tally import Key, tally_batches
 
 _ALWAYS = ("topic", "codec")
 _FIGURES = (
@@ -85,14 +85,13 @@ def audit(  # noqa: PLR0913 - options
         scan = kbat.scan(
             list(map(str, paths)),
             view="batches",
-            columns=columns_of_batches(keys),
             on_corrupt="skip",
             leave_page_cache=leave_page_cache and not use_page_cache,
             **chosen,
             **paths[0].options,
         )
     with progress("reading headers") as callback:
-        groups = tally_batches(scan, keys, callback, sum(segment.size for segment in segments))
+        groups = tally_batches(scan, keys, callback)
     lost = lost_in(scan.stats)
     total = grouping.sum_of(list(groups.values()))
     ordered = sorted(groups.items(), key=lambda group: (-group[1].bytes, *map(str, group[0])))

@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from json import JSONEncoder
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 import kbat
-from kbat.cli import arrow, output
+from kbat.cli import output
 from kbat.cli.location import Location
 from kbat.cli.losses import note_losses
 from kbat.cli.options import (
@@ -37,9 +37,6 @@ from kbat.cli.place import locate, quiet
 from kbat.cli.progress import ProgressCallback, progress
 from kbat.cli.table import Column, stream_table
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 _Row = dict[str, Any]
 
 # Rows that are read before they are written: few, so that the first ones appear at once.
@@ -47,7 +44,6 @@ _MAX_ROWS = 1024
 # What a header has instead of a producer, an epoch or a sequence.
 _NONE = -1
 _FLAGS = {"txn": "is_transactional", "control": "is_control"}
-_TIMES = ("base_timestamp", "max_timestamp", "delete_horizon")
 _FIELDS = (
     "topic",
     "partition",
@@ -154,25 +150,17 @@ def batches(  # noqa: PLR0913 - options
 def _rows(scan: kbat.Scan, limit: int | None, callback: ProgressCallback | None) -> Iterator[_Row]:
     """Yield the batches, up to a limit, and the errors before the last one."""
     remaining = sys.maxsize if limit is None else limit
-    with arrow.without_pandas():
-        for batch in scan.to_batches(progress=callback) if remaining else ():
-            for row in _dicts(batch):
-                remaining -= row.get("error") is None
-                yield row
-                if not remaining:
-                    return
-            # whoever reads a pipe sees what was read so far
-            sys.stdout.flush()
-
-
-def _dicts(batch: "pa.RecordBatch") -> Iterator[_Row]:
-    import pyarrow as pa  # noqa: PLC0415 - slow
-
-    names = batch.schema.names
-    # as numbers, because times may be outside the range of Python's datetime; a cast would import PyArrow's functions
-    columns = [batch.column(name).view(pa.int64()) if name in _TIMES else batch.column(name) for name in names]
-    for values in zip(*(column.to_pylist() for column in columns), strict=True):
-        yield dict(zip(names, values, strict=True))
+    batches = scan.to_batches(progress=callback)
+    # as lists, because PyArrow takes longer to import than a short command
+    while remaining and (columns := batches._next_columns()) is not None:  # noqa: SLF001 - of the same package
+        for values in zip(*columns.values(), strict=True):
+            row = dict(zip(columns, values, strict=True))
+            remaining -= row.get("error") is None
+            yield row
+            if not remaining:
+                return
+        # whoever reads a pipe sees what was read so far
+        sys.stdout.flush()
 
 
 def _json_lines(rows: Iterable[_Row]) -> Iterator[str]:

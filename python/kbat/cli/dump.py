@@ -1,14 +1,17 @@
 """`kbat dump`: the output of `kafka-dump-log`."""
 
 import sys
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
 import typer
 
 from kbat._core.dump import dump as dump_files
-from kbat.cli.location import Location
-from kbat.cli.options import choice_option, number_option
+from kbat.cli import output
+from kbat.cli.location import Location, is_presented
+from kbat.cli.options import EncryptionKeys, StorageOptions, choice_option, number_option
+from kbat.cli.place import foreign
 
 # The largest `int` of Java, which `kafka-dump-log` has as the default of --max-bytes.
 _MAX_INT = (1 << 31) - 1
@@ -85,11 +88,14 @@ def dump(  # noqa: PLR0913 - the options of kafka-dump-log
         Format, choice_option(Format, "--format", help="Kafka's lines, a table, or one JSON object per line.")
     ] = Format.KAFKA,
     json: Annotated[bool, _flag("--json", "The same as --format jsonl.")] = False,
+    storage_option: StorageOptions = None,
+    encryption_key: EncryptionKeys = None,
 ) -> None:
     """Print files as `kafka-dump-log` does, line for line and with the same options, without Java.
 
-    FILE is a `.log`, `.checkpoint`, `.index`, `.timeindex`, `.txnindex` or `.snapshot` file. Indexes are compared with
-    the `.log` file beside them. Differences from the log are reported on the standard error after all files.
+    FILE is a `.log`, `.checkpoint`, `.index`, `.timeindex`, `.txnindex` or `.snapshot` file, or its URL. Indexes are
+    compared with the `.log` file beside them. Differences from the log are reported on the standard error after all
+    files. Other files are ignored with a note, as by `kafka-dump-log`.
 
     Examples: `kbat dump --files 00000000000000000000.log --print-data-log`, `kbat dump *.index --verify-index-only`,
     `kbat dump 00000000000000000000.log --offsets-decoder --format jsonl`
@@ -102,14 +108,15 @@ def dump(  # noqa: PLR0913 - the options of kafka-dump-log
     (`verdict`). Bytes are a string if they are UTF-8, else `{"base64": "…"}`.
 
     Exit codes: 0, also for differences and corrupt checksums, which the output shows; 1 for bytes that cannot be
-    decoded, after everything before them was printed, and for files that can't be read; 2 for wrong arguments; 141 if
-    the reader of a pipe has closed it.
+    decoded, after everything before them was printed, and for files that can't be read; 2 for wrong arguments, for a
+    directory, and for a file that does not exist; 141 if the reader of a pipe has closed it.
     """
     named = [name for group in files or () for name in group.split(",") if name]
-    chosen = [*named, *(str(Location.parse(path)) for path in paths or ())]
-    if not chosen:
-        message = "name at least one file, as --files FILE,FILE or as arguments"
-        raise ValueError(message)
+    # the output has the names of --files unchanged
+    located = [Location.parse(name) if "://" in name else Location(name) for name in named]
+    located += map(Location.parse, paths or ())
+    chosen = [one.opened_with(storage_option, encryption_key) for one in located]
+    _check(chosen)
     decoder = _decoder(
         offsets=offsets_decoder,
         transaction_log=transaction_log_decoder,
@@ -118,7 +125,7 @@ def dump(  # noqa: PLR0913 - the options of kafka-dump-log
         share_group_state=share_group_state_decoder,
     )
     dump_files(
-        chosen,
+        [str(one) for one in chosen],
         sys.stdout.buffer.write,
         _note,
         contents=print_data_log or decoder != "text" or bool(key_decoder_class or value_decoder_class),
@@ -130,7 +137,27 @@ def dump(  # noqa: PLR0913 - the options of kafka-dump-log
         max_bytes=None if max_bytes >= _MAX_INT else max_bytes,
         decoder=decoder,
         output_format=(Format.JSONL if json else output_format).value,
+        **chosen[0].options,
     )
+    for one in chosen:
+        # the output shows only that the bytes are invalid
+        if one.suffix == ".log" and (reason := foreign(one)):
+            output.note(f"kbat: warning: {reason}")
+
+
+def _check(chosen: Sequence[Location]) -> None:
+    """Refuse directories and paths that do not exist."""
+    if not chosen:
+        message = "name at least one file, as --files FILE,FILE or as arguments"
+        raise ValueError(message)
+    for one in chosen:
+        if one.is_local and one.is_dir:
+            message = f"{one} is a directory: name its files, such as {one}/*.log"
+            raise ValueError(message)
+        # files of tiered storage exist only as the core presents them
+        if not (one.is_local or one.is_url or is_presented(one.parent)):
+            message = f"path {str(one)!r} does not exist"
+            raise ValueError(message)
 
 
 def _decoder(**flags: bool) -> _Decoder:

@@ -119,7 +119,7 @@ def _what_next(error: BaseException, arguments: dict[str, Any], at_damage: str) 
     path = paths[0]
     place = getattr(error, "path", None)
     damaged = path if place is None else path.at(place)
-    if len(paths) > 1:
+    if len(paths) > 1 or (path.is_file and path.suffix != ".log"):
         path = repairable(damaged)
     advice = ""
     match error:
@@ -149,7 +149,9 @@ def _without_secrets(message: str, arguments: dict[str, Any]) -> str:
 
 def _locations(arguments: dict[str, Any]) -> list[Location]:
     """Return the locations that a command reads, with its options."""
-    found = arguments.get("paths") or [arguments.get("path")]
+    # the option of `dump`
+    files = [name for names in arguments.get("files") or () for name in names.split(",")]
+    found = arguments.get("paths") or files or [arguments.get("path")]
     options = (arguments.get("storage_option"), arguments.get("encryption_key"))
     locations = (one if isinstance(one, Location) else Location(str(one)) for one in found)
     return [one.opened_with(*options) for one in locations]

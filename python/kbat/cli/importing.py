@@ -1,5 +1,6 @@
 """`kbat import`: records of JSON lines or Parquet files into partition directories."""
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,9 +12,9 @@ import typer
 
 from kbat.cli import output
 from kbat.cli.copies import refuse_existing, staged
-from kbat.cli.json_records import json_rows
+from kbat.cli.json_records import JsonLines
 from kbat.cli.options import Json, OutArgument, Partitions, choice_option, number_option, size
-from kbat.cli.partition_writer import PartitionWriters, Place
+from kbat.cli.partition_writer import PartitionWriter, PartitionWriters, Place
 from kbat.cli.place import NothingToReadError
 from kbat.cli.progress import ProgressCallback, progress
 from kbat.cli.rewriting import Codec
@@ -21,8 +22,8 @@ from kbat.cli.table import Column, write_table
 
 _PARQUET_MAGIC = b"PAR1"
 _STDIN = "-"
-# Lines between two reports of progress.
-_LINES = 1000
+# The partition of no line.
+_NOWHERE: Place = ("", -1)
 _COLUMNS = [
     Column("partition", left=True),
     Column("start offset", rank=2),
@@ -155,17 +156,38 @@ def _import_json(
 ) -> None:
     with _opened(path) as file:
         size = 0 if path == _STDIN else Path(path).stat().st_size
-        for number, row in json_rows(file, _name(path)):
-            place = (row.topic, row.partition)
-            if not is_wanted(place):
-                continue
-            try:
-                writers.of(place, row.offset).append(row)
-            except (ValueError, TypeError) as error:
-                message = f"{_name(path)}, line {number}: {error}"
-                raise ValueError(message) from error
-            if callback is not None and size and number % _LINES == 0:
+        lines = JsonLines(file, _name(path))
+        writer, place = None, _NOWHERE
+        for piece in lines.pieces():
+            start = 0
+            while start < len(piece):
+                if writer is not None:
+                    start, count = writer.append_json_lines(piece, start, place)
+                    lines.number += count
+                if start < len(piece):
+                    # the first line of a partition, or one that the core does not take
+                    end = piece.find(b"\n", start) + 1 or len(piece)
+                    writer, place = _import_line(lines, piece[start:end], writers, is_wanted) or (writer, place)
+                    start = end
+            if callback is not None and size:
                 callback(file.tell(), size)
+        lines.note_faults()
+
+
+def _import_line(
+    lines: JsonLines, line: bytes, writers: PartitionWriters, is_wanted: Callable[[Place], bool]
+) -> tuple[PartitionWriter, Place] | None:
+    """Write the record of a line. Return the writer of its partition; None if the line is not written."""
+    row = lines.row(line)
+    if row is None or not is_wanted((row.topic, row.partition)):
+        return None
+    place = (row.topic, row.partition)
+    try:
+        writer = writers.of(place, row.offset)
+        writer.append(row)
+    except (ValueError, TypeError) as error:
+        raise lines.refused(str(error)) from error
+    return writer, place
 
 
 @contextmanager
@@ -184,7 +206,11 @@ def _import_parquet(
 
     files = parquet.parquet_files(path)
     if not files:
-        message = f"{path} contains no Parquet file"
+        # those of a directory that can't be read look as if there were none
+        os.scandir(path).close()
+        logs = next(path.rglob("*.log"), None)
+        hint = "" if logs is None else "; 'kbat copy' copies a log"
+        message = f"{path} contains no Parquet file{hint}"
         raise ValueError(message)
     for number, file in enumerate(files):
         for piece in parquet.parquet_pieces(file, path):

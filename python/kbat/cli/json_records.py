@@ -11,6 +11,8 @@ from kbat.cli.options import MAX, MAX_PARTITION
 
 # Longer lines are refused. A record of 100 MB in base64 is shorter.
 _MAX_LINE_LEN = 512 << 20
+_PIECE_LEN = 1 << 20
+_GZIP_MAGIC = b"\x1f\x8b"
 _TIMESTAMP_TYPES = (None, "CreateTime", "LogAppendTime")
 _CREATE_TIME = "CreateTime"
 # `json.loads` takes twice as long, to detect UTF-16.
@@ -30,31 +32,55 @@ class Row(NamedTuple):
     headers: list[tuple[str, bytes | None]]
 
 
-def json_rows(file: BinaryIO, name: str) -> Iterator[tuple[int, Row]]:
-    """Yield the records of JSON lines with the numbers of the lines. A note counts lines about corruption.
+class JsonLines:
+    """Reads JSON lines in pieces of whole lines.
 
-    Raises:
-        ValueError: A line that is not a record, with its number.
+    Args:
+        file: The lines.
+        name: What messages call them.
     """
-    faults = 0
-    number = 0
-    while line := file.readline(_MAX_LINE_LEN + 1):
-        number += 1
+
+    def __init__(self, file: BinaryIO, name: str) -> None:
+        self._file = file
+        self._name = name
+        self._faults = 0
+        #: Number of the last line that was read, from 1.
+        self.number = 0
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield the lines, many at once."""
+        while piece := self._file.read(_PIECE_LEN):
+            yield piece if piece.endswith(b"\n") else piece + self._file.readline(_MAX_LINE_LEN + 1)
+
+    def row(self, line: bytes) -> Row | None:
+        """Return the record of the next line; None for an empty line, and for one about corruption, which is counted.
+
+        Raises:
+            ValueError: It is not a record. The message has the number of the line.
+        """
+        self.number += 1
         try:
             fields = _parsed(line)
             if fields is None:
-                continue
+                return None
             if fields.keys() == {"error"}:
-                faults += 1
-                continue
-            row = _row(fields)
+                self._faults += 1
+                return None
+            return _row(fields)
         except (ValueError, RecursionError) as error:
-            message = f"{name}, line {number}: {_reason(error)}"
-            raise ValueError(message) from error
-        yield number, row
-    if faults:
-        what = output.count_text(faults, "line")
-        output.note(f"kbat: {what} of {name} about corruption: the records there were not exported, and are missing")
+            raise self.refused(_reason(error)) from error
+
+    def refused(self, reason: str) -> ValueError:
+        """Return the error about the last line."""
+        return ValueError(f"{self._name}, line {self.number}: {reason}")
+
+    def note_faults(self) -> None:
+        """Report the lines about corruption, if there were any."""
+        if self._faults:
+            what = output.count_text(self._faults, "line")
+            output.note(
+                f"kbat: {what} of {self._name} about corruption: the records there were not exported, and are missing"
+            )
 
 
 def _reason(error: Exception) -> str:
@@ -69,6 +95,9 @@ def _parsed(line: bytes) -> dict[str, Any] | None:
     """Return the JSON object of a line, None for an empty line."""
     if len(line) > _MAX_LINE_LEN:
         message = f"the line is longer than {output.size_text(_MAX_LINE_LEN)}"
+        raise ValueError(message)
+    if line.startswith(_GZIP_MAGIC):
+        message = "it is gzip-compressed; decompress it first"
         raise ValueError(message)
     if not line.strip():
         return None

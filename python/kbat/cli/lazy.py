@@ -1,7 +1,7 @@
 """The group of all commands: imports the module of a command only when the command is invoked or its help is shown."""
 
 import functools
-import importlib
+import importlib.util
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -55,7 +55,12 @@ class _Quick:
 
 
 class _QuickCommand(_Quick, TyperCommand):
-    pass
+    def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - typer does not export the classes
+        """Write the help of the command."""
+        from kbat.cli.help import help_text  # noqa: PLC0415 - only needed here
+        from kbat.cli.pages import page_of  # noqa: PLC0415
+
+        formatter.write(help_text(page_of(ctx.command_path, self, {})))
 
 
 @dataclass(frozen=True)
@@ -75,6 +80,18 @@ class Command:
     failed: int = FAILED
     at_damage: str = ""
     hidden: bool = False
+
+    def summary(self) -> str:
+        """Return the first sentence of its help, from the compiled module. Importing all modules takes too long."""
+        from kbat.cli.pages import summary_of  # noqa: PLC0415 - only needed for help
+
+        module, _, function = self.function.partition(":")
+        name = f"kbat.cli.{module}"
+        spec = importlib.util.find_spec(name)
+        code = getattr(spec.loader, "get_code", lambda _: None)(name) if spec is not None else None
+        found = [one for one in getattr(code, "co_consts", ()) if getattr(one, "co_name", None) == function]
+        # the first constant of a function is its docstring
+        return summary_of(found[0].co_consts[0]) if found else ""
 
     def load(self, name: str) -> Any:  # noqa: ANN401 - typer does not export the class
         """Import the function and return it as a command."""
@@ -117,6 +134,18 @@ class LazyGroup(_Quick, TyperGroup):
         super().__init__(**attributes)
         commands: Any = _Commands(self.table)
         self.commands = commands
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - typer does not export the classes
+        """Write the help with the list of commands, none of which is imported."""
+        from kbat.cli.help import help_text  # noqa: PLC0415 - only needed here
+        from kbat.cli.pages import page_of  # noqa: PLC0415
+
+        listed = {name: command for name, command in self.table.items() if not command.hidden}
+        panels: dict[str, list[str]] = {}
+        for name, command in listed.items():
+            panels.setdefault(command.panel, []).append(name)
+        summaries = {name: command.summary() for name, command in listed.items()}
+        formatter.write(help_text(page_of(ctx.command_path, self, summaries), panels))
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401 - typer does not export the class
         """Return the names of all commands without importing them."""

@@ -160,24 +160,6 @@ class Location:
         except _ERRORS:
             return []
 
-    def head(self, max_len: int) -> bytes:
-        """Return the first bytes of a file; of an object, nothing if they are a batch.
-
-        Raises:
-            OSError: The file can't be read.
-        """
-        if self.is_local:
-            with Path(self.text).open("rb") as file:
-                return file.read(max_len)
-        with suppress(*_ERRORS):
-            first = kbat.scan(self.text, view="batches", columns=["size"], max_rows=1, **self.options)
-            next(iter(first.to_batches()), None)
-            return b""
-        batches = kbat.read_batches(self.text, **self.options)
-        with suppress(*_ERRORS):
-            next(batches, None)
-        return batches.remainder[:max_len]
-
     @property
     def again(self) -> str:
         """The options as the end of a command to type, without values that may be secrets."""

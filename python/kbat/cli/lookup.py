@@ -36,14 +36,11 @@ _Log = kbat.PartitionLog | kbat.Segment
 
 @dataclass(frozen=True)
 class _Wanted:
-    """What is searched: an offset or a timestamp.
-
-    Indexes on their own can't be opened with the options of a store. The core uses them nevertheless.
-    """
+    """What is searched: an offset or a timestamp, in a store that is opened with some options."""
 
     offset: int | None
     timestamp: int | None
-    reads_indexes: bool
+    options: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -102,8 +99,7 @@ def lookup(  # noqa: PLR0913 - options
     read, `batches` and `bytes` up to the end of the batch), `batch` (`position`, `size`, `base_offset`, `last_offset`,
     `record_count`, `magic`, `compression`, `max_timestamp`, `producer_id`, `is_control`), `record` (`number` in the
     batch from 0, `offset`, `timestamp`, `key_bytes` and `value_bytes`, null for null, `headers`), `is_exact` (whether
-    the record has the requested offset or timestamp). The indexes are null if they are not used. They and `scan` are
-    null for a URL with --storage-option.
+    the record has the requested offset or timestamp). The indexes are null if they are not used.
 
     Exit codes: 0; 1 if nothing was found, for corruption and for files that can't be read; 2 for wrong arguments and
     for a PATH that is not a log.
@@ -114,7 +110,7 @@ def lookup(  # noqa: PLR0913 - options
     path = path.opened_with(storage_option, encryption_key)
     chosen = selection(topic, partition)
     logs = _logs(path, chosen)
-    wanted = _Wanted(offset, at, reads_indexes=not path.options)
+    wanted = _Wanted(offset, at, path.options)
     answers = []
     with progress("searching", unit="partitions") as callback:
         for log in logs:
@@ -203,9 +199,9 @@ def _find(log: _Log, wanted: _Wanted) -> _Found | None:
     segments = _segments(log)
     first = next(number for number, one in enumerate(segments) if one.path == place.segment)
     time_entry = offset_entry = None
-    if wanted.reads_indexes and index == "used":
-        time_entry = None if wanted.timestamp is None else _time_entry(segments[first], wanted.timestamp)
-        offset_entry = _offset_entry(segments[first], offset if time_entry is None else time_entry.offset)
+    if index == "used":
+        time_entry = None if wanted.timestamp is None else _time_entry(segments[first], wanted.timestamp, wanted)
+        offset_entry = _offset_entry(segments[first], offset if time_entry is None else time_entry.offset, wanted)
     is_shown = offset_entry is not None or index != "used"
     position = 0 if is_shown else place.position
     if offset_entry is not None:
@@ -257,25 +253,25 @@ def _walk(segments: Sequence[kbat.Segment], position: int, offset: int) -> _Walk
     return None
 
 
-def _time_entry(segment: kbat.Segment, timestamp: int) -> _Entry | None:
+def _time_entry(segment: kbat.Segment, timestamp: int, wanted: _Wanted) -> _Entry | None:
     """Return the last entry of the time index that is not after a timestamp."""
     path = segment.files.get("timeindex")
     if path is None:
         return None
     with suppress(OSError):
-        index = kbat.TimeIndex(path, segment.base_offset)
+        index = kbat.TimeIndex(path, segment.base_offset, **wanted.options)
         at, offset = index.lookup(timestamp)
         return _Entry(path, len(index), offset, at, None)
     return None
 
 
-def _offset_entry(segment: kbat.Segment, offset: int) -> _Entry | None:
+def _offset_entry(segment: kbat.Segment, offset: int, wanted: _Wanted) -> _Entry | None:
     """Return the last entry of the offset index that is not after an offset."""
     path = segment.files.get("index")
     if path is None:
         return None
     with suppress(OSError):
-        index = kbat.OffsetIndex(path, segment.base_offset)
+        index = kbat.OffsetIndex(path, segment.base_offset, **wanted.options)
         found, position = index.lookup(offset)
         return _Entry(path, len(index), found, None, position)
     return None

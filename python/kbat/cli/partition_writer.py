@@ -6,17 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import kbat
+from kbat._core.writer import RecordWriter
 from kbat.cli import output
 from kbat.cli.json_records import Row
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Bytes of a record besides its key, value and headers, and of a header besides its name and value; at most.
-_RECORD_LEN = 36
-_HEADER_LEN = 10
-_MAX_DELTA = (1 << 31) - 1
-_CREATE_TIME = "CreateTime"
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 # Partitions whose files are open at the same time.
 _MAX_OPEN = 100
@@ -25,32 +21,18 @@ Place = tuple[str | None, int | None]
 
 
 class PartitionWriter:
-    """Writes records with rising offsets.
-
-    Records with consecutive offsets become the batches that `kbat.LogWriter` makes of them, so that a log written by it
-    is the same again. Others need batches with gaps, with the time of an append, or of message format 0.
+    """Writes records with rising offsets, and counts them.
 
     Args:
         directory: The directory to write.
         start_offset: Offset of the first record.
-        options: Those of `kbat.LogWriter`: `compression`, `level`, `batch_size`, `segment_bytes`, `topic_id`.
+        options: Those of `RecordWriter`: `compression`, `level`, `batch_size`, `segment_bytes`.
     """
 
     def __init__(self, directory: Path, start_offset: int, **options: Any) -> None:  # noqa: ANN401 - as described
-        self._writer = kbat.LogWriter(directory, start_offset=start_offset, **options)
-        self._codec: Any = options["compression"]
-        self._level: int | None = options["level"]
-        self._batch_size: int = options["batch_size"]
-        self._builder: kbat.BatchBuilder | None = None
-        self._shared: tuple[str | None, int] = (_CREATE_TIME, 0)
-        self._base_offset = 0
-        self._next_offset = start_offset
+        self._writer = RecordWriter(directory, start_offset=start_offset, **options)
+        self._options = options
         self.count = 0
-
-    @property
-    def end_offset(self) -> int:
-        """The offset after the last record."""
-        return self._next_offset
 
     def append(self, row: Row) -> None:
         """Write a record.
@@ -58,75 +40,34 @@ class PartitionWriter:
         Raises:
             ValueError: Its offset is not above the last one, or it does not fit its message format.
         """
-        offset = self._next_offset if row.offset is None else row.offset
-        self._check(offset)
-        if self._builder is not None and not self._fits(row, offset):
-            self.flush()
-        if self._builder is None and offset == self._next_offset and row.timestamp_type == _CREATE_TIME:
-            self._writer.append(row.key, row.value, timestamp=row.timestamp, headers=row.headers)
-        else:
-            if self._builder is None:
-                self._builder = self._new_builder(row, offset)
-            self._builder.append(row.key, row.value, timestamp=row.timestamp, headers=row.headers, offset=offset)
-        self._next_offset = offset + 1
+        kind: Any = row.timestamp_type
+        self._writer.append(
+            row.key, row.value, timestamp=row.timestamp, offset=row.offset, timestamp_type=kind, headers=row.headers
+        )
         self.count += 1
+
+    def append_json_lines(self, data: bytes, start: int, place: Place) -> tuple[int, int]:
+        """Write the records of JSON lines of this partition. Return where the first other line begins, and a count."""
+        end, count = self._writer.append_json_lines(data, start, *place)
+        self.count += count
+        return end, count
 
     def append_arrow(self, batch: "pa.RecordBatch") -> None:
         """Write records of the timestamp type CreateTime: the columns of `kbat.encode_batches`."""
-        self.flush()
-        options: dict[str, Any] = {"compression": self._codec, "level": self._level, "batch_bytes": self._batch_size}
+        names = {"compression": "compression", "level": "level", "batch_bytes": "batch_size"}
+        options = {name: self._options[own] for name, own in names.items()}
         if batch.schema.get_field_index("offset") < 0:
-            options["base_offset"] = self._next_offset
+            options["base_offset"] = self._writer.end_offset
         for one in kbat.encode_batches(batch, partition_leader_epoch=0, **options):
-            self._check(one.base_offset)
-            self._writer.append_batch(one.bytes, keep_offsets=True)
-            self._next_offset = one.last_offset + 1
+            if one.base_offset < self._writer.end_offset:
+                message = f"offset {one.base_offset} is not above the one before it, {self._writer.end_offset - 1}"
+                raise ValueError(message)
+            self._writer.append_batches(one.bytes)
         self.count += batch.num_rows
-
-    def flush(self) -> None:
-        """Write the batch that is being built, if any."""
-        if self._builder is not None:
-            self._writer.append_batch(self._builder.finish(), keep_offsets=True)
-            self._builder = None
 
     def close(self) -> None:
         """Write everything, and close the files."""
-        self.flush()
         self._writer.close()
-
-    def _check(self, offset: int) -> None:
-        if offset < self._next_offset:
-            message = f"offset {offset} is not above the one before it, {self._next_offset - 1}"
-            raise ValueError(message)
-
-    def _fits(self, row: Row, offset: int) -> bool:
-        """Return whether a record belongs to the batch that is being built."""
-        builder = self._builder
-        if builder is None or self._shared != _shared(row) or offset - self._base_offset > _MAX_DELTA:
-            return False
-        headers = sum(len(name) * 4 + len(value or b"") + _HEADER_LEN for name, value in row.headers)
-        size = len(row.key or b"") + len(row.value or b"") + headers + _RECORD_LEN
-        return builder.size + size <= self._batch_size
-
-    def _new_builder(self, row: Row, offset: int) -> kbat.BatchBuilder:
-        self._shared, self._base_offset = _shared(row), offset
-        if row.timestamp_type is None:
-            return kbat.BatchBuilder(0, self._codec, self._level, base_offset=offset)
-        is_appended = row.timestamp_type != _CREATE_TIME
-        return kbat.BatchBuilder(
-            2,
-            self._codec,
-            self._level,
-            base_offset=offset,
-            timestamp_type="LogAppendTime" if is_appended else "CreateTime",
-            log_append_time=row.timestamp if is_appended else None,
-            partition_leader_epoch=0,
-        )
-
-
-def _shared(row: Row) -> tuple[str | None, int]:
-    """Return what all records of a batch have in common: the type of timestamps, and the time of an append."""
-    return row.timestamp_type, row.timestamp if row.timestamp_type == "LogAppendTime" else 0
 
 
 class PartitionWriters:

@@ -3,13 +3,13 @@
 import re
 import shlex
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from tempfile import NamedTemporaryFile
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import kbat
-from kbat._core.files import discover
+from kbat._core.files import discover, refuse_foreign
 from kbat.cli import output
 from kbat.cli.location import Location
 
@@ -17,6 +17,7 @@ _SUFFIXES = {".log", ".index", ".timeindex", ".txnindex", ".snapshot"}
 CHECKPOINT = "leader-epoch-checkpoint"
 # Bytes in which other formats are recognized.
 _HEAD_LEN = 512
+_FOREIGN = "not a Kafka log segment: "
 _LOG_FILE = re.compile(r"\d{20}\.log(\.deleted|\.cleaned|\.swap)?")
 
 
@@ -43,10 +44,15 @@ class Located(NamedTuple):
     warnings: list[str]
 
 
-def locate(paths: Sequence[Location], **chosen: Any) -> Located:  # noqa: ANN401 - those of kbat.scan
+def locate(paths: Sequence[Location], *, is_judged: bool = True, **chosen: Any) -> Located:  # noqa: ANN401 - as below
     """Find the segments under some paths. A note on the standard error names partitions that contain something else.
 
     All paths have the same options.
+
+    Args:
+        paths: The paths.
+        is_judged: Whether segments that are all text files, compressed copies or the like are an error.
+        chosen: Which partitions, as for `kbat.scan`.
 
     Raises:
         ValueError: A path that contains files but no segments; a topic, partition or URL that does not exist.
@@ -63,6 +69,9 @@ def locate(paths: Sequence[Location], **chosen: Any) -> Located:  # noqa: ANN401
     messages = list(dict.fromkeys(warned))
     if not segments:
         raise NothingToReadError("; ".join(messages) or f"no segment under {', '.join(map(str, paths))}")
+    logs = (paths[0].at(segment.path) for segment in segments if segment.size)
+    if is_judged and (reason := _all_foreign(logs)):
+        raise ValueError(reason)
     for message in (*messages, *filter(None, map(_emptiness, paths))):
         output.note(f"kbat: warning: {message}")
     return Located(segments, messages)
@@ -72,7 +81,8 @@ def _emptiness(path: Location) -> str:
     """Return that a file has no batch, if its first bytes show it; nothing for others and for directories."""
     if not (path.is_local and path.is_file):
         return ""
-    head = path.head(_HEAD_LEN)
+    with Path(str(path)).open("rb") as file:
+        head = file.read(_HEAD_LEN)
     if any(head):
         return ""
     what = "begins with zeros, as a preallocated segment without a batch does" if head else "is an empty file"
@@ -82,22 +92,21 @@ def _emptiness(path: Location) -> str:
 def foreign(path: Location) -> str:
     """Return why a file is plainly not a log, such as a text file or a compressed copy; nothing for others."""
     try:
-        return foreign_bytes(path.head(_HEAD_LEN), str(path))
-    except (OSError, ValueError, kbat.KbatError):
-        return ""
+        refuse_foreign(str(path), **path.options)
+    except (OSError, ValueError, kbat.KbatError) as error:
+        # the reader of the file reports other errors
+        return str(error) if str(error).startswith(_FOREIGN) else ""
+    return ""
 
 
 def foreign_bytes(data: bytes, name: str) -> str:
     """Return why bytes are plainly not those of a log; nothing for others."""
-    # with another suffix, because a file named like a segment is always read as one
-    with NamedTemporaryFile(suffix=".bin") as file:
+    from tempfile import NamedTemporaryFile  # noqa: PLC0415 - slow, and only the standard input needs it
+
+    with NamedTemporaryFile() as file:
         file.write(data[:_HEAD_LEN])
         file.flush()
-        try:
-            discover([file.name])
-        except ValueError as error:
-            return str(error).replace(file.name, name)
-    return ""
+        return foreign(Location(file.name)).replace(file.name, name)
 
 
 def check_partition(path: Location) -> None:
@@ -118,11 +127,15 @@ def check_partition(path: Location) -> None:
 
 def foreign_directory(path: Location) -> str:
     """Return why the first segment of a directory is plainly not a log, if none of them is; nothing for others."""
-    first = ""
     try:
-        logs = [one for one in path.files if one.suffix == ".log"]
+        return _all_foreign(one for one in path.files if one.suffix == ".log")
     except OSError:
         return ""
+
+
+def _all_foreign(logs: Iterable[Location]) -> str:
+    """Return why the first of some files is plainly not a log, if none of them is; nothing for others."""
+    first = ""
     for log in logs:
         reason = foreign(log)
         if not reason:

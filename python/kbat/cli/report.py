@@ -117,7 +117,7 @@ def report(  # noqa: PLR0913 - options
         show=progress,
         **paths[0].options,
     )
-    if found.headers.corruption_count and not found.headers.partitions:
+    if found.headers.batches_skipped and not found.headers.partitions:
         raise FailedError(nothing_counted(paths, segments))
     out_bytes = file(page(found))
     total, names = found.total, [str(path) for path in paths]

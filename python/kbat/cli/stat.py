@@ -32,7 +32,7 @@ from kbat.cli.place import locate, quiet
 from kbat.cli.progress import progress
 from kbat.cli.sums import BatchSums, RecordSums, Sizes
 from kbat.cli.table import Column, write_table
-from kbat.cli.tally import Key, columns_of_batches, columns_of_records, tally_batches, tally_records
+from kbat.cli.tally import Key, columns_of_records, tally_batches, tally_records
 
 _MAX_THREADS = 8
 _BATCH_FIGURES = (
@@ -129,10 +129,10 @@ def stat(  # noqa: PLR0913 - options
     }
     places = list(map(str, paths))
     with quiet():
-        headers = kbat.scan(places, view="batches", columns=columns_of_batches(keys), **options)
+        headers = kbat.scan(places, view="batches", **options)
         payloads = kbat.scan(places, columns=columns_of_records(keys), **options)
     with progress("reading headers") as callback:
-        batches = tally_batches(headers, keys, callback, sum(segment.size for segment in segments))
+        batches = tally_batches(headers, keys, callback)
     contents: dict[Key, RecordSums] = {}
     if records:
         with progress("reading records") as callback:

@@ -1,9 +1,14 @@
-"""Sums over the batches and records of a scan by groups, computed by Arrow. Memory use does not depend on the log."""
+"""Sums over the batches and records of a scan by groups. Memory use does not depend on the log.
 
+The core sums up headers. Records are summed up by PyArrow, whose import takes longer than a short command.
+"""
+
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import kbat
+from kbat._core.arrow import sum_batches
 from kbat.cli import arrow
 from kbat.cli.progress import ProgressCallback
 from kbat.cli.sums import CLASS_BITS, BatchSums, RecordSums, Sizes
@@ -27,32 +32,7 @@ Key = tuple[Any, ...]
 _MERGED_ROWS = 16_384
 _MERGED_BYTES = 8 << 20
 
-_BATCH_COLUMNS = (
-    "topic",
-    "partition",
-    "segment",
-    "size",
-    "stored_size",
-    "record_count",
-    "base_offset",
-    "last_offset",
-    "base_timestamp",
-    "max_timestamp",
-    "is_transactional",
-    "is_control",
-)
 _RECORD_COLUMNS = ("timestamp", "key", "value", "headers")
-_BATCH_SUMS = {
-    "size": "bytes",
-    "records": "records",
-    "uncounted": "uncounted_batches",
-    "uncounted_size": "uncounted_bytes",
-    "header_size": "batch_header_bytes",
-    "control": "control_batches",
-    "transactional": "transactional_batches",
-    "gaps": "gaps",
-    "missing": "missing_offsets",
-}
 _RECORD_SUMS = {
     "key_size": "key_bytes",
     "value_size": "value_bytes",
@@ -63,38 +43,17 @@ _RECORD_SUMS = {
 }
 
 
-def columns_of_batches(keys: Sequence[str]) -> list[str]:
-    """Return the columns that `tally_batches` needs of a scan with `view="batches"`."""
-    return list(dict.fromkeys([*(key for key in keys if key != "day"), *_BATCH_COLUMNS]))
-
-
 def columns_of_records(keys: Sequence[str]) -> list[str]:
     """Return the columns that `tally_records` needs of a scan."""
     return list(dict.fromkeys([*(key for key in keys if key != "day"), *_RECORD_COLUMNS]))
 
 
-def tally_batches(
-    scan: kbat.Scan, keys: Sequence[str], callback: ProgressCallback | None, all_bytes: int
-) -> dict[Key, BatchSums]:
+def tally_batches(scan: kbat.Scan, keys: Sequence[str], callback: ProgressCallback | None) -> dict[Key, BatchSums]:
     """Sum up batches by the values of some columns. The day of a batch is that of its largest timestamp."""
     groups: dict[Key, BatchSums] = {}
-    done = 0
-    previous: pa.RecordBatch | None = None
-    with arrow.without_pandas():
-        for batch in scan.to_batches():
-            for key, row, sizes in _grouped(_batch_table(batch, previous, keys), keys, _BATCH_SUMS):
-                sums = BatchSums(
-                    **{name: row[f"{column}_sum"] or 0 for column, name in _BATCH_SUMS.items()},
-                    batches=row["size_count"],
-                    first_timestamp=row["first_min"],
-                    last_timestamp=row["last_max"],
-                    sizes=sizes,
-                )
-                groups.setdefault(key, BatchSums()).add(sums)
-                done += sums.bytes
-            previous = batch.slice(batch.num_rows - 1) if batch.num_rows else previous
-            if callback:
-                callback(done, all_bytes)
+    for key, figures, classes in sum_batches(scan, keys, progress=callback):
+        sizes = Sizes(Counter(classes), figures.pop("smallest_batch"), figures.pop("largest_batch"))
+        groups[key] = BatchSums(**figures, sizes=sizes)
     return groups
 
 
@@ -136,8 +95,6 @@ def _grouped(
     """Yield the values, the sums and the distribution of sizes of each group of rows."""
     wanted: list[Any] = [(name, "sum") for name in sums]
     wanted += [("size", "count"), ("size", "min"), ("size", "max")]
-    if "first" in table.column_names:
-        wanted += [("first", "min"), ("last", "max")]
     distributions: dict[Key, Sizes] = {}
     for row in table.group_by([*keys, "class"]).aggregate([("size", "count")]).to_pylist():
         sizes = distributions.setdefault(tuple(row[key] for key in keys), Sizes())
@@ -147,30 +104,6 @@ def _grouped(
         sizes = distributions[key]
         sizes.smallest, sizes.largest = row["size_min"], row["size_max"]
         yield key, row, sizes
-
-
-def _batch_table(batch: "pa.RecordBatch", previous: "pa.RecordBatch | None", keys: Sequence[str]) -> Any:  # noqa: ANN401
-    """Return what is summed up for each batch."""
-    pa, pc = _arrow()
-    sizes = _numbers(batch, "size")
-    uncounted = pc.is_null(batch.column("record_count"))
-    last = _numbers(batch, "max_timestamp")
-    gaps, missing = _holes(batch, previous)
-    values = {
-        "size": sizes,
-        "records": _numbers(batch, "record_count"),
-        "uncounted": uncounted.cast(pa.int64()),
-        "uncounted_size": pc.if_else(uncounted, sizes, 0),
-        "header_size": pc.subtract(sizes, _numbers(batch, "stored_size")),
-        "control": batch.column("is_control").cast(pa.int64()),
-        "transactional": batch.column("is_transactional").cast(pa.int64()),
-        "gaps": gaps,
-        "missing": missing,
-        "first": pc.coalesce(_numbers(batch, "base_timestamp"), last),
-        "last": last,
-        "class": _classes(sizes),
-    }
-    return pa.table({**_key_columns(batch, keys, last), **values})
 
 
 def _record_table(batch: "pa.RecordBatch", keys: Sequence[str]) -> Any:  # noqa: ANN401
@@ -223,27 +156,6 @@ def _classes(sizes: Any) -> Any:  # noqa: ANN401 - an array of PyArrow
     bits = pc.floor(pc.log2(pc.max_element_wise(sizes, 1).cast(pa.float64()))).cast(pa.int64())
     shift = pc.max_element_wise(pc.subtract(bits, CLASS_BITS - 1), 0)
     return pc.shift_left(pc.shift_right(sizes, shift), shift)
-
-
-def _holes(batch: "pa.RecordBatch", previous: "pa.RecordBatch | None") -> tuple[Any, Any]:
-    """Return for each batch whether offsets are missing before it, and how many are missing there and inside it."""
-    pa, pc = _arrow()
-    base, last = _numbers(batch, "base_offset"), _numbers(batch, "last_offset")
-    inside = pc.subtract(pc.add(pc.subtract(last, base), 1), _numbers(batch, "record_count"))
-    # the first row is its own predecessor if there is no other
-    start = batch.slice(0, 1) if previous is None else previous
-    before = pa.Table.from_batches([start, batch.slice(0, max(0, batch.num_rows - 1))]).combine_chunks()
-    is_same = pc.equal(before.column("partition"), batch.column("partition"))
-    for name in ("topic", "segment"):
-        is_equal = pc.equal(before.column(name), batch.column(name))
-        # files outside of a partition directory have no topic, and each is a log of its own
-        is_same = pc.and_(is_same, is_equal) if name == "topic" else pc.coalesce(is_same, is_equal)
-    between = pc.subtract(pc.subtract(base, before.column("last_offset")), 1)
-    is_gap = pc.and_(is_same, pc.greater(between, 0))
-    is_gap = pc.fill_null(is_gap, fill_value=False)
-    between = pc.if_else(is_gap, between, 0)
-    inside = pc.fill_null(pc.max_element_wise(inside, 0, skip_nulls=False), 0)
-    return is_gap.cast(pa.int64()), pc.add(between, inside)
 
 
 def _lengths(column: Any) -> Any:  # noqa: ANN401 - an array of PyArrow

@@ -72,7 +72,7 @@ def verify(  # noqa: PLR0913 - options
     path = path.opened_with(storage_option, encryption_key)
     nothing, warnings = None, []
     try:
-        warnings = locate([path], **chosen).warnings
+        warnings = locate([path], is_judged=False, **chosen).warnings
     except NothingToReadError as error:
         nothing = error
     except OSError as error:

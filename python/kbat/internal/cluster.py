@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
-from pathlib import Path
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from kbat._core.log import PartitionLog
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _TOPIC = "__cluster_metadata"
-_SNAPSHOT = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 _TOPIC_RESOURCE = 2
 _NO_LEADER_CHANGE = -2
 # Name in the records, name in the table.
@@ -178,24 +176,33 @@ def _records(path: str, options: dict[str, Any]) -> Iterator[tuple[str, Fields]]
 
 def _sources(path: str, options: dict[str, Any]) -> Iterator[tuple[str, int | None]]:
     """Yield the snapshot and the log, each with its first offset to read."""
-    inside = Path(path, f"{_TOPIC}-0")
-    directory = str(inside) if inside.is_dir() else path
-    if "://" not in directory and not Path(directory).is_dir():
-        yield directory, None
+    stores: dict[str, Any] = {
+        name: options[name] for name in ("storage_options", "store", "encryption_keys") if name in options
+    }
+    log = _log(path, stores)
+    if log is None:
+        yield path, None
         return
-    files = () if "://" in directory else Path(directory).iterdir()
-    names = [one for file in files if (one := _SNAPSHOT.fullmatch(file.name))]
-    newest = max(names, key=lambda one: (int(one[1]), int(one[2])), default=None)
-    end = 0 if newest is None else int(newest[1])
-    if newest is not None:
-        yield str(Path(directory, newest[0])), None
-    stores = {name: options[name] for name in ("storage_options", "store", "encryption_keys") if name in options}
-    segments = PartitionLog(directory, **stores).segments if inside.is_dir() or newest else []
-    if segments and segments[0].base_offset > end:
+    end = None
+    if log.metadata_snapshots:
+        end, _, snapshot = log.metadata_snapshots[-1]
+        yield snapshot, None
+    if log.segments and log.segments[0].base_offset > (end or 0):
         message = (
-            f"the log of {directory} begins at offset {segments[0].base_offset}, after the newest snapshot: copy the "
-            "*.checkpoint files of the directory too"
+            f"the log of {log.directory} begins at offset {log.segments[0].base_offset}, after the newest snapshot: "
+            "copy the *.checkpoint files of the directory too"
         )
         raise ValueError(message)
-    if segments or newest is None:
-        yield directory, end or None
+    if log.segments or end is None:
+        yield log.directory, end
+
+
+def _log(path: str, stores: dict[str, Any]) -> PartitionLog | None:
+    """Return the partition in a log directory, or the partition that the path is; None for a file."""
+    for directory in (f"{path.rstrip('/')}/{_TOPIC}-0", path):
+        # a name in a bucket may be missing, and a file has no entries
+        with suppress(FileNotFoundError, NotADirectoryError, ValueError):
+            log = PartitionLog(directory, **stores)
+            if log.segments or log.metadata_snapshots:
+                return log
+    return None

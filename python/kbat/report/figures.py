@@ -16,6 +16,7 @@ from kbat.report.plots import (
     bar,
     durations,
     figure,
+    log_number_axis,
     log_size_axis,
     name_of,
     partition_text,
@@ -68,25 +69,28 @@ def sizes_over_time(report: Report) -> Figure | None:
 
 
 def sizes(report: Report) -> Figure | None:
-    """Plot the largest partitions as rectangles inside their topics."""
-    shown = [one for one in report.partitions[:_RECTANGLES] if one.size]
+    """Plot the largest topics as rectangles, with their partitions inside them if these are not too many."""
+    shown = [one for one in report.topics[:_RECTANGLES] if one.size]
     if not shown:
         return None
-    by_topic: dict[str, list[PartitionRow]] = {}
-    for one in shown:
-        by_topic.setdefault(name_of(one.topic), []).append(one)
+    by_topic: dict[str | None, list[PartitionRow]] = {}
+    if sum(one.size > 0 for one in report.partitions) <= _RECTANGLES:
+        for one in report.partitions:
+            if one.size:
+                by_topic.setdefault(one.topic, []).append(one)
     # id, label, parent, color and bytes of each rectangle
     nodes = [("all", "all topics", "", OTHER, report.size)]
-    for number, (name, rows) in enumerate(by_topic.items()):
+    for number, topic in enumerate(shown):
         color = COLORS[number % len(COLORS)]
-        nodes.append((f"{number}", name, "all", color, sum(one.size for one in rows)))
+        nodes.append((f"{number}", name_of(topic.topic), "all", color, topic.size))
+        rows = by_topic.get(topic.topic, [])
         if len(rows) > 1:
             inner = zip(map(partition_text, rows), rows, strict=True)
             nodes += [(f"{number}.{one.partition}", label, f"{number}", color, one.size) for label, one in inner]
     rest = report.size - sum(one.size for one in shown)
     if rest:
-        count = len(report.partitions) - len(shown)
-        nodes.append(("rest", f"{count:,} smaller partitions", "all", OTHER, rest))
+        count = len(report.topics) - len(shown)
+        nodes.append(("rest", f"{count:,} smaller topics", "all", OTHER, rest))
     ids, labels, parents, colors, values = (list(column) for column in zip(*nodes, strict=True))
     data = {
         "type": "treemap",
@@ -224,7 +228,7 @@ def settings(report: Report) -> Figure | None:
     today = {"xref": "paper", "x0": 0, "x1": 1, "y0": report.size, "y1": report.size}
     label = {"xref": "paper", "x": 0, "xanchor": "left", "y": report.size, "yanchor": "bottom", "showarrow": False}
     layout: dict[str, Any] = {
-        "xaxis": {"type": "log", "title": {"text": "compression by one core, MiB/s"}, "dtick": "D2"},
+        "xaxis": log_number_axis("compression by one core, MiB/s"),
         "yaxis": size_axis("size of the log", largest),
         "hovermode": "closest",
         "shapes": [{"type": "line", **today, "line": {"dash": "dot", "width": 1.5, "color": OTHER}}],

@@ -97,7 +97,8 @@ class Headers:
         lateness: Batches by how much older they are than an earlier one; classes of `DURATIONS`.
         spans: Batches by the time from their first to their newest record; classes of `DURATIONS`.
         corruptions: The first corrupt ranges.
-        corruption_count: Number of corrupt ranges.
+        corruption_count: Number of corrupt ranges, with incomplete last batches.
+        batches_skipped: Number of corrupt ranges, without incomplete last batches.
         bytes_lost: Bytes of all corrupt ranges, and of incomplete batches.
     """
 
@@ -112,13 +113,14 @@ class Headers:
     spans: Histogram = field(default_factory=Histogram)
     corruptions: list[dict[str, Any]] = field(default_factory=list)
     corruption_count: int = 0
+    batches_skipped: int = 0
     bytes_lost: int = 0
 
     @property
     def survey(self) -> Survey:
         """The same figures as `kbat.advise` needs them."""
         found = Survey({writer: sent.sums for writer, sent in self.writers.items()})
-        found.batches_skipped, found.bytes_lost = self.corruption_count, self.bytes_lost
+        found.batches_skipped, found.bytes_lost = self.batches_skipped, self.bytes_lost
         return found
 
 
@@ -142,7 +144,7 @@ def read(
         if callback:
             callback(done, total)
     if scan.stats is not None:
-        found.bytes_lost = scan.stats.bytes_lost
+        found.batches_skipped, found.bytes_lost = scan.stats.batches_skipped, scan.stats.bytes_lost
     return found
 
 

@@ -57,7 +57,7 @@
     text: value => value,
     word: value => value,
     count: value => typeof value === "number" ? value.toLocaleString("en-US") : value,
-    number: value => value.toLocaleString("en-US", { maximumFractionDigits: 1 }),
+    number: value => value.toLocaleString("en-US", { minimumFractionDigits: 1, maximumFractionDigits: 1 }),
     size,
     duration,
     ratio: value => value.toFixed(2),

@@ -5,6 +5,7 @@ few tags of HTML in text.
 """
 
 import html
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
@@ -27,6 +28,8 @@ _DURATION_NAMES = {
 }  # fmt: skip
 _NAME_LEN = 28
 _TICKS = 5
+# Powers of ten between the outermost tick of a logarithmic axis and the edge of the plot.
+_EDGE = 0.03
 
 
 def name_of(topic: str | None) -> str:
@@ -158,9 +161,20 @@ def size_axis(title: str, largest: float) -> Figure:
 def log_size_axis(title: str, values: Sequence[float]) -> Figure:
     """Return a logarithmic axis of bytes, with labels at powers of two."""
     powers_of_two = [max(0, int(value).bit_length() - 1) for value in values]
-    step = 1 + (max(powers_of_two) - min(powers_of_two)) // _TICKS
-    ticks = [1 << power for power in range(0, 61, step)]
-    return {"title": {"text": title}, "type": "log", "tickvals": ticks, "ticktext": list(map(tick_text, ticks))}
+    first, last = min(powers_of_two), max(powers_of_two) + 1
+    step = 1 + (last - first) // _TICKS
+    ticks = [1 << power for power in range(first, last + step, step)]
+    # a little more than the ticks, so that no point is on the edge
+    span = [math.log10(ticks[0]) - _EDGE, math.log10(ticks[-1]) + _EDGE]
+    texts = list(map(tick_text, ticks))
+    return {"title": {"text": title}, "type": "log", "tickvals": ticks, "ticktext": texts, "range": span}
+
+
+def log_number_axis(title: str) -> Figure:
+    """Return a logarithmic axis with labels at 1, 2 and 5 times the powers of ten. Plotly's own repeat only 2 and 5."""
+    ticks = [digit * 10**power for power in range(-1, 6) for digit in (1, 2, 5)]
+    texts = [f"{tick:,g}" if tick < 1 else f"{tick:,.0f}" for tick in ticks]
+    return {"title": {"text": title}, "type": "log", "tickvals": ticks, "ticktext": texts}
 
 
 def tick_text(size: int) -> str:

@@ -108,7 +108,7 @@ SECTIONS = (
         "topics",
         "Topics",
         (
-            ("sizes", "What fills the log", "The largest partitions. Click a topic to enlarge it."),
+            ("sizes", "What fills the log", "Topics and their partitions. Click a topic to enlarge it."),
             ("codecs", "Codecs", "Bytes of the largest topics by codec."),
         ),
         ("topics-table",),

@@ -42,7 +42,7 @@ def topics(report: Report) -> Table:
     )  # fmt: skip
     columns = (
         "topic text", "size size", "share share", "partitions count", "segments count", "batches count",
-        "mean batch size", "records per batch number", "codecs text", "from time", "to time",
+        "mean batch size", "records per batch number", "codecs word", "from time", "to time",
     )  # fmt: skip
     return _table(columns, rows, len(report.topics))
 
@@ -59,7 +59,7 @@ def partitions(report: Report) -> Table:
     )  # fmt: skip
     columns = (
         "topic text", "partition count", "size size", "segments count", "first offset count", "end offset count",
-        "batches count", "mean batch size", "records per batch number", "codecs text", "newest record time",
+        "batches count", "mean batch size", "records per batch number", "codecs word", "newest record time",
     )  # fmt: skip
     return _table(columns, rows, len(report.partitions))
 
@@ -93,7 +93,7 @@ def producers(report: Report) -> Table:
     rows.sort(key=lambda row: (-row[3], row[0], row[1]))
     columns = (
         "topic text", "producer id word", "epoch word", "size size", "batches count", "mean batch size",
-        "records per batch number", "codecs text", "remark word", "size with the advice size", "newest record time",
+        "records per batch number", "codecs word", "remark word", "size with the advice size", "newest record time",
     )  # fmt: skip
     return _table(columns, rows, len(rows))
 

@@ -2,8 +2,8 @@
 
 The first seven columns of records are those of Spark's own Kafka source, with its names and types; `includeHeaders`
 adds `headers`, as in that source. The option `columns` or a schema can name any others. The option `view` selects one
-row per batch or segment, with different columns. A name matches in any case and with or without underscores:
-`baseOffset` and `base_offset` name the same column, and the result keeps the requested spelling.
+row per batch, segment or record of an internal topic, with different columns. A name matches in any case and with or
+without underscores: `baseOffset` and `base_offset` name the same column, and the result keeps the requested spelling.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _columns(view: str) -> tuple[tuple[Column, ...], int]:
 
 
 # The columns of each view, and how many of them are read by default: those that are cheap.
-VIEWS = {view: _columns(view) for view in ("records", "batches", "segments")}
+VIEWS = {view: _columns(view) for view in ("records", "batches", "segments", "internal")}
 COLUMNS = VIEWS["records"][0]
 ERROR_COLUMN = Column("error", "error", _ERROR, core.error_column()[3])
 

@@ -40,12 +40,7 @@ struct Row {
 
 impl Row {
     fn stored_size(&self) -> i32 {
-        let overhead = match self.header.magic() {
-            0 => 26,
-            1 => 34,
-            _ => BATCH_HEADER_LEN,
-        };
-        i32::try_from(self.header.size().saturating_sub(overhead)).unwrap_or(i32::MAX)
+        i32::try_from(stored_len(&self.header)).unwrap_or(i32::MAX)
     }
 
     fn ratio(&self) -> Option<f64> {
@@ -53,6 +48,16 @@ impl Row {
         let stored = self.stored_size();
         (stored > 0).then(|| f64::from(size) / f64::from(stored))
     }
+}
+
+/// Bytes of a batch after its header.
+pub(super) fn stored_len(header: &BatchHeader) -> usize {
+    let overhead = match header.magic() {
+        0 => 26,
+        1 => 34,
+        _ => BATCH_HEADER_LEN,
+    };
+    header.size().saturating_sub(overhead)
 }
 
 /// Iterates over Arrow batches with one row per Kafka batch, including control batches. Reads only headers unless a

@@ -1,10 +1,14 @@
-//! Scans with one row per batch ([`BatchScan`]) or segment ([`SegmentScan`]).
+//! Scans with one row per batch ([`BatchScan`]) or segment ([`SegmentScan`]), and sums over batches ([`sum_batches`]).
 
 mod batches;
 mod segments;
+mod sums;
 
 pub use batches::BatchScan;
 pub use segments::SegmentScan;
+#[cfg(feature = "python")]
+pub(crate) use sums::sum_watched;
+pub use sums::{BatchGroup, BatchKey, BatchSums, sum_batches};
 
 use std::collections::VecDeque;
 use std::sync::Arc;

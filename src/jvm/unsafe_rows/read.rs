@@ -267,7 +267,9 @@ impl Column {
             Self::Text(column) => column.append_null(),
             Self::List(_, _, lists) | Self::Map(_, _, _, lists) => lists.push_null(),
             Self::Struct(columns, valid) => {
-                columns.iter_mut().for_each(|(_, column)| column.push_null());
+                for (_, column) in columns.iter_mut() {
+                    column.push_null();
+                }
                 valid.append_null();
             }
         }

@@ -60,7 +60,7 @@ fn array_of_a_row_has_sparks_bytes() {
     ];
     let bytes = array_of_rows(&[RecordBatch::try_from_iter(columns).unwrap()]).unwrap();
     let words: Vec<u64> = bytes.chunks(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap())).collect();
-    let row = (24 << 32) | 48; // after the count, the null bits and one field; five words and the padded value
+    let row = (24_u64 << 32) + 48; // after the count, the null bits and one field; five words and the padded value
     assert_eq!(words[..8], [1, 0, row, 0b10, 7, 0, u64::from_ne_bytes([1, 0, 0, 0, 0, 0, 0, 0]), (40 << 32) | 2]);
     assert_eq!(&bytes[64..], b"ab\0\0\0\0\0\0");
 }
@@ -99,7 +99,8 @@ fn records_written_are_read_again() {
 #[test]
 fn many_rows_have_several_words_of_null_bits() {
     let offsets: Int64Array = (0..200).map(|number| (number % 3 > 0).then_some(number)).collect();
-    let bytes = array_of_rows(&[RecordBatch::try_from_iter([("offset", Arc::new(offsets) as ArrayRef)]).unwrap()]);
+    let column: ArrayRef = Arc::new(offsets);
+    let bytes = array_of_rows(&[RecordBatch::try_from_iter([("offset", column)]).unwrap()]);
     let found = batch_of_array(&bytes.unwrap(), &record_type(&[("offset", "long")]).unwrap()).unwrap();
     let found = found.column(0).as_primitive::<Int64Type>().clone();
     assert!((0..200_i64).zip(&found).all(|(number, value)| value == (number % 3 > 0).then_some(number)));

@@ -16,11 +16,13 @@
 mod active;
 mod open;
 mod options;
+mod placed;
 mod state;
 
 use std::path::{Path, PathBuf};
 
 pub use options::{LogWriterOptions, SyncPolicy};
+pub use placed::{PlacedRecord, RecordWriter};
 
 use self::active::ActiveSegment;
 use self::state::PartitionState;

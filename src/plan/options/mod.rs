@@ -300,7 +300,7 @@ impl ReadOptions {
 
     /// Refuses options about records for the other views.
     fn check_view(&self) -> Result<()> {
-        if self.view == PlanView::Records || !(self.is_committed() || self.include_control) {
+        if self.view.has_records() || !(self.is_committed() || self.include_control) {
             return Ok(());
         }
         let name = if self.include_control { "includeControl" } else { "isolationLevel=read_committed" };
@@ -328,7 +328,7 @@ impl ReadOptions {
         if seen.contains(&"error") && self.on_corrupt != OnCorrupt::Report {
             return Err(Error::argument("kbat: option columns: the column error requires onCorrupt=report"));
         }
-        if self.include_headers && self.view != PlanView::Records {
+        if self.include_headers && !self.view.has_records() {
             return Err(Error::argument(format!(
                 "kbat: option includeHeaders: view={} has no record headers; remove it",
                 self.view.name()

@@ -261,7 +261,8 @@ static ROWS: &[OptionRow] = &[
             options.view = word.parse().map_err(|error: Error| error.to_string())?;
             Ok(())
         },
-        "records; batches: one row per batch, from its header; segments: one row per segment file",
+        "records; batches: one row per batch, from its header; segments: one row per segment file; internal: one row per \
+         record of an internal topic, with key and value as JSON",
     ),
     row(
         "columns",

@@ -210,6 +210,10 @@ impl TaskReader {
                 let columns = parsed::<Column>(&names)?;
                 Rows::Records(Box::new(ArrowScan::new(sources, ScanOptions { columns, ..options })))
             }
+            PlanView::Internal => {
+                let columns = internal_columns(&names)?;
+                Rows::Records(Box::new(ArrowScan::new(sources, ScanOptions { columns, ..options })))
+            }
             PlanView::Batches => {
                 Rows::Batches(Box::new(BatchScan::new(sources, parsed::<BatchColumn>(&names)?, options)))
             }
@@ -284,6 +288,7 @@ impl TaskReader {
         let (names, options) = self.scan_options(None);
         let schema = match self.options.view {
             PlanView::Records => ScanOptions { columns: parsed::<Column>(&names)?, ..options }.schema(),
+            PlanView::Internal => ScanOptions { columns: internal_columns(&names)?, ..options }.schema(),
             PlanView::Batches => BatchScan::schema_of(&parsed::<BatchColumn>(&names)?, &options),
             PlanView::Segments => SegmentScan::schema_of(&parsed::<SegmentColumn>(&names)?, &options),
         };
@@ -395,6 +400,11 @@ fn check_sizes<'p>(pieces: &'p [Piece], size_of: impl Fn(&'p str) -> Option<u64>
         }
     }
     Ok(())
+}
+
+/// Parses names of columns of internal topics.
+fn internal_columns(names: &[&str]) -> Result<Vec<Column>> {
+    names.iter().map(|name| Column::of_internal(name)).collect()
 }
 
 /// Parses names of columns.

@@ -145,9 +145,22 @@ fn recover(
         let message = "pass out, a directory for the recovered copy, or in_place=True to change the directory itself";
         return Err(PyValueError::new_err(message));
     }
-    let path = Stores::new("recover", stores)?.locate_all(py, path)?;
+    let stores = Stores::new("recover", stores)?;
+    let (path, target) = match out {
+        Some(out) if !in_place => stores.locate_both(py, path, out).map(|(path, target)| (path, Some(target)))?,
+        _ => (stores.locate_all(py, path)?, None),
+    };
+    let out = target.as_ref().map(|target| target.path().to_path_buf());
     let options = RecoverOptions { out, in_place, dry_run, index_interval_bytes, limits: or_default(limits) };
-    run(py, progress, |_, progress| recover_partition(&path, &options, progress)).map(PyRepairReport)
+    let mut report = run(py, progress, |_, progress| {
+        let report = recover_partition(&path, &options, progress)?;
+        match &target {
+            Some(target) if !dry_run => target.publish().map(|()| report),
+            _ => Ok(report),
+        }
+    })?;
+    report.out = report.out.zip(target).map(|(out, target)| target.final_path(&out));
+    Ok(PyRepairReport(report))
 }
 
 /// Keep every whole batch of a file or partition directory, including those that ``recover`` would drop.
@@ -193,9 +206,14 @@ fn salvage(
     progress: Option<Py<PyAny>>,
     stores: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<PyRepairReport> {
-    let path = Stores::new("salvage", stores)?.locate_all(py, path)?;
+    let (path, target) = Stores::new("salvage", stores)?.locate_both(py, path, out)?;
     let options = SalvageOptions { index_interval_bytes, limits: or_default(limits) };
-    run(py, progress, |_, progress| salvage_partition(&path, &out, &options, progress)).map(PyRepairReport)
+    let mut report = run(py, progress, |_, progress| {
+        let report = salvage_partition(&path, target.path(), &options, progress)?;
+        target.publish().map(|()| report)
+    })?;
+    report.out = Some(target.final_path(target.path()));
+    Ok(PyRepairReport(report))
 }
 
 /// Rebuild ``.index``, ``.timeindex``, ``.txnindex`` and producer snapshots of a partition or one segment.

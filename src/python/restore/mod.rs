@@ -135,8 +135,13 @@ fn restore(
         index_interval_bytes,
         limits: or_default(limits),
     };
-    let source = stores.locate_all(py, source)?;
-    run(py, progress, |_, progress| restore_partitions(&source, &out, &options, progress)).map(PyRestoreReport)
+    let (source, target) = stores.locate_both(py, source, out)?;
+    let mut report = run(py, progress, |_, progress| {
+        let report = restore_partitions(&source, target.path(), &options, progress)?;
+        if dry_run { Ok(report) } else { target.publish().map(|()| report) }
+    })?;
+    report.out = target.final_path(target.path());
+    Ok(PyRestoreReport(report))
 }
 
 /// The argument `until_offset`: a number, or a mapping of partitions to numbers.

@@ -109,7 +109,7 @@ fn compact(
     progress: Option<Py<PyAny>>,
     stores: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<PyCompactReport> {
-    let path = Stores::new("compact", stores)?.locate_all(py, path)?;
+    let (path, target) = Stores::new("compact", stores)?.locate_both(py, path, out)?;
     let options = CompactOptions {
         delete_retention_ms,
         now_ms,
@@ -123,7 +123,11 @@ fn compact(
         check_crc,
         limits: or_default(limits),
     };
-    run(py, progress, |_, progress| compact_partition(&path, &out, &options, progress)).map(PyCompactReport)
+    run(py, progress, |_, progress| {
+        let report = compact_partition(&path, target.path(), &options, progress)?;
+        target.publish().map(|()| report)
+    })
+    .map(PyCompactReport)
 }
 
 /// Write a partition without some of its records into a new directory, for example to delete one user's data.
@@ -177,7 +181,7 @@ fn filter(
     progress: Option<Py<PyAny>>,
     stores: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<PyFilterReport> {
-    let path = Stores::new("filter", stores)?.locate_all(py, path)?;
+    let (path, target) = Stores::new("filter", stores)?.locate_both(py, path, out)?;
     if predicate.is_none() && drop_keys.is_none() {
         return Err(PyValueError::new_err("pass predicate, drop_keys or both"));
     }
@@ -191,7 +195,8 @@ fn filter(
             }
             predicate.as_ref().map_or(Ok(true), |predicate| caught.catch(|py| ask(py, predicate, record)))
         };
-        filter_partition(&path, &out, &options, &mut keep, progress)
+        let report = filter_partition(&path, target.path(), &options, &mut keep, progress)?;
+        target.publish().map(|()| report)
     })
     .map(PyFilterReport)
 }
@@ -271,7 +276,7 @@ fn rewrite(
     progress: Option<Py<PyAny>>,
     stores: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<PyRewriteReport> {
-    let path = Stores::new("rewrite", stores)?.locate_all(py, path)?;
+    let (path, target) = Stores::new("rewrite", stores)?.locate_both(py, path, out)?;
     let magic = magic
         .map(|magic| {
             u8::try_from(magic)
@@ -288,7 +293,11 @@ fn rewrite(
         check_crc,
         limits: or_default(limits),
     };
-    run(py, progress, |_, progress| rewrite_partition(&path, &out, &options, progress)).map(PyRewriteReport)
+    run(py, progress, |_, progress| {
+        let report = rewrite_partition(&path, target.path(), &options, progress)?;
+        target.publish().map(|()| report)
+    })
+    .map(PyRewriteReport)
 }
 
 /// Remove some records from batches, as Kafka's ``MemoryRecords.filterTo`` does.

@@ -142,13 +142,11 @@ impl ReadAt for Opened {
 
     fn read_bytes_at(&self, out: &mut [u8], position: u64) -> Result<usize> {
         let mut damaged = self.damaged.lock().unwrap_or_else(PoisonError::into_inner);
-        match &mut *damaged {
-            Some(damaged) => self.segment.read_over_damage(out, position, damaged),
-            None => {
-                drop(damaged);
-                self.segment.read_bytes_at(out, position)
-            }
+        if let Some(damaged) = &mut *damaged {
+            return self.segment.read_over_damage(out, position, damaged);
         }
+        drop(damaged);
+        self.segment.read_bytes_at(out, position)
     }
 
     fn read_over_damage(&self) {

@@ -1,0 +1,123 @@
+//! [`Target`]: where a result goes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::error::{Error, Result};
+use crate::io::Location;
+
+/// Distinguishes the directories of one process.
+static COUNTER: AtomicU64 = AtomicU64::new(0);
+
+/// A file or directory that is written. One in a store is written to a temporary directory first, and uploaded when it
+/// is complete: stores cannot rename what is complete, and files are patched while they are written.
+#[derive(Debug)]
+pub(crate) struct Target {
+    location: Location,
+    /// The directory that contains the result until it is uploaded.
+    temporary: Option<TemporaryDirectory>,
+    path: PathBuf,
+}
+
+impl Target {
+    /// A target whose files replace existing ones of the same names.
+    ///
+    /// # Errors
+    /// I/O errors.
+    pub(crate) fn new(location: Location) -> Result<Self> {
+        if location.is_local() {
+            let path = location.path().to_path_buf();
+            return Ok(Self { location, temporary: None, path });
+        }
+        let temporary = TemporaryDirectory::create()?;
+        let name = Some(location.name()).filter(|name| !name.is_empty()).unwrap_or("result");
+        let path = temporary.0.join(name);
+        Ok(Self { location, temporary: Some(temporary), path })
+    }
+
+    /// A directory that must not exist, or be empty.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) if there is something in a store; the other
+    /// cases are checked when a directory is written. I/O errors.
+    pub(crate) fn empty(location: Location) -> Result<Self> {
+        if !location.is_local() && location.status_if_there()?.is_some() {
+            let message = "the output directory is not empty: name one that does not exist yet";
+            return Err(Error::argument(message).with_path(&location));
+        }
+        Self::new(location)
+    }
+
+    /// The path in the file system to write to.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The final path of something at or below [`Target::path`].
+    pub(crate) fn final_path(&self, written: &Path) -> PathBuf {
+        match written.strip_prefix(&self.path) {
+            Ok(rest) if rest.as_os_str().is_empty() => self.location.path().to_path_buf(),
+            Ok(rest) => self.location.path().join(rest),
+            Err(_) => written.to_path_buf(),
+        }
+    }
+
+    /// Uploads a result for a store. Segments come last, so that no reader sees one without its indexes.
+    ///
+    /// # Errors
+    /// I/O errors and errors of the store. What was uploaded before the error stays.
+    pub(crate) fn publish(&self) -> Result<()> {
+        if self.temporary.is_none() {
+            return Ok(());
+        }
+        let mut files = Vec::new();
+        collect(&self.path, &mut files)?;
+        files.sort_by_key(|file| (file.extension().is_some_and(|extension| extension == "log"), file.clone()));
+        for file in files {
+            let to = self.location.sibling(&self.final_path(&file));
+            to.put(&file)?;
+        }
+        Ok(())
+    }
+}
+
+/// Collects the files in a directory, or the file itself.
+fn collect(path: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+    let in_path = |error: std::io::Error| Error::from(error).with_path(path);
+    match fs::metadata(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()), // nothing was written
+        Err(error) => return Err(in_path(error)),
+        Ok(metadata) if !metadata.is_dir() => {
+            files.push(path.to_path_buf());
+            return Ok(());
+        }
+        Ok(_) => {}
+    }
+    for entry in fs::read_dir(path).map_err(in_path)? {
+        collect(&entry.map_err(in_path)?.path(), files)?;
+    }
+    Ok(())
+}
+
+/// A directory that is removed when it is dropped.
+#[derive(Debug)]
+struct TemporaryDirectory(PathBuf);
+
+impl TemporaryDirectory {
+    fn create() -> Result<Self> {
+        let number = COUNTER.fetch_add(1, Ordering::Relaxed);
+        let since = std::time::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_nanos());
+        let name = format!("kbat-{}-{number}-{since}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir(&path).map_err(|error| Error::from(error).with_path(&path))?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for TemporaryDirectory {
+    fn drop(&mut self) {
+        // a directory that cannot be removed is one in the system's temporary directory
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
