@@ -188,6 +188,17 @@ impl Segment {
         Ok(end.max(self.base_offset()))
     }
 
+    /// The header of the last batch, if there is one, and the number of bytes after it: those of an incomplete batch, or
+    /// zeros. [`Segment::end_offset`] checks whether this is a valid end.
+    ///
+    /// # Errors
+    /// I/O errors.
+    pub(crate) fn last_header(&self) -> Result<(Option<BatchHeader>, u64)> {
+        let mut last = None;
+        let bytes_left = self.walk_tail(|header| last = Some(*header))?;
+        Ok((last, bytes_left))
+    }
+
     /// Whether the checksum of a batch is correct.
     fn is_intact(&self, header: &BatchHeader) -> Result<bool> {
         let mut bytes = Vec::new();
