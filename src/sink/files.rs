@@ -15,7 +15,7 @@ pub(super) use crate::sink::tests::hooks::{has_locks, step};
 
 /// Called before each step that changes files, so that tests can end a commit anywhere.
 #[cfg(not(test))]
-#[expect(clippy::unnecessary_wraps, reason = "it fails in tests")]
+#[allow(clippy::unnecessary_wraps, reason = "it fails in tests")]
 pub(super) fn step(_: &str) -> io::Result<()> {
     Ok(())
 }

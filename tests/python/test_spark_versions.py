@@ -34,8 +34,8 @@ CACHE = Path(__file__).parents[2] / "target" / "spark"
 LOG_DIR = DATA / "log-dir"
 
 # Prints, for each view, how many rows there are and a hash of all their columns; then what a stream reads; then the
-# rows that the SQL functions decode from a file, those that they decode from what they have encoded, and the rows of two
-# logs that a batch query and a stream wrote.
+# rows that the SQL functions decode from a file, those that they decode from what they have encoded, and the rows of
+# two logs that a batch query and a stream wrote.
 PROGRAM = """
 import json, sys
 from pyspark.sql import SparkSession, functions
