@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.errors import AnalysisException
+from pyspark.sql import functions
 
 import kbat
 import kbat.spark
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 
@@ -297,12 +299,33 @@ def test_jvm_function_read_uses_it(jvm: SparkSession, log_dir: Path, tmp_path: P
         kbat.spark.read(jvm, tmp_path / "gone")
 
 
-def test_jvm_writing_runs_in_python(jvm: SparkSession, tmp_path: Path) -> None:
-    rows = jvm.range(100).selectExpr("CAST(id AS STRING) AS value", "0 AS partition")
-    rows.write.format("kbat").option("topic", "t").mode("append").save(os.fspath(tmp_path))
-    assert sorted(int(row.value) for row in read(jvm, tmp_path).collect()) == list(range(100))
-    with pytest.raises(Exception, match="only the Python data source writes: remove the option engine=jvm"):
-        rows.write.format("kbat").option("engine", "jvm").option("topic", "t").mode("append").save(os.fspath(tmp_path))
+def test_jvm_writes_the_rows_that_python_writes(jvm: SparkSession, log_dir: Path, tmp_path: Path) -> None:
+    names = ["topic", "partition", "offset", "key", "value", "headers", "timestamp"]
+
+    def all_rows(path: Path) -> pa.Table:
+        frame = read(jvm, path, subscribePattern="^codec-", includeHeaders=True).select(names)
+        return frame.sort(*names[:3]).toArrow()
+
+    large = "if(offset = 7, CAST(repeat('x', 3000000) AS BINARY), value)"  # more than is passed to Rust at once
+    rows = read(jvm, log_dir, subscribePattern="^codec-", includeHeaders=True).sort(*names[:3]).coalesce(1)
+    rows = rows.select(*names).withColumn("value", functions.expr(large))
+    for engine in ENGINES:
+        writer = rows.write.format("kbat").option("engine", engine).option("compression", "zstd").mode("append")
+        writer.save(os.fspath(tmp_path / engine))
+    written = all_rows(tmp_path / "jvm")
+    assert written == all_rows(tmp_path / "python")
+    assert written.drop(["value", "offset"]) == all_rows(log_dir).drop(["value", "offset"])
+    assert max(len(value or b"") for value in written["value"].to_pylist()) == 3_000_000
+
+
+def test_jvm_write_shows_errors_of_rows_and_options(jvm: SparkSession, tmp_path: Path) -> None:
+    rows = jvm.range(3).selectExpr("CAST(id AS STRING) AS value", "'t' AS topic", "-1 AS partition")
+    save = rows.write.format("kbat").mode("append").save
+    assert message_of(lambda: save(os.fspath(tmp_path))).startswith("kbat: -1 is not a valid partition")
+    wrong = rows.withColumn("value", functions.lit(1))
+    message = message_of(lambda: wrong.write.format("kbat").mode("append").save(os.fspath(tmp_path)))
+    assert message == "kbat: column value has type int, but must be binary or string"
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_jvm_counts_and_extremes_of_offsets_come_from_headers(jvm: SparkSession, log_dir: Path) -> None:

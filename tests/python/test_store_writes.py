@@ -39,7 +39,7 @@ def uploaded(server: S3Server, key: str, names: list[str]) -> dict[str, bytes]:
         ("recover", kbat.recover, TXN),
         ("rewrite", kbat.rewrite, TXN),
         ("compact", kbat.compact, COMPACTED),
-        ("filter", lambda *given, **options: kbat.filter(*given, lambda record: True, **options), TXN),
+        ("filter", lambda *given, **options: kbat.filter(*given, lambda _record: True, **options), TXN),
         ("restore", kbat.restore, DATA / "log-dir"),
     ],
 )
