@@ -9,6 +9,7 @@ use crate::log::Uuid;
 use crate::log::checkpoint::{LeaderEpochs, OffsetCheckpoint, PartitionMetadata, PartitionOffset};
 use crate::log::running_broker::refuse_running_broker;
 use crate::restore::{RestoreOptions, RestoreReport, RestoredPartition};
+use crate::store::TopicPartition;
 use crate::store::listing::partition_directories;
 use crate::store::names::{LEADER_EPOCHS, PARTITION_METADATA};
 
