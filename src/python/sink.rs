@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use crate::error::Error;
 use crate::plan::Pairs;
 use crate::python::arrow_input::arrow_input;
 use crate::python::errors::OrRaise;
@@ -177,6 +178,6 @@ fn open(writer: &mut Option<TaskWriter>) -> crate::error::Result<&mut TaskWriter
     writer.as_mut().ok_or_else(finished)
 }
 
-fn finished() -> crate::Error {
-    crate::Error::argument("the writer is finished")
+fn finished() -> Error {
+    Error::argument("the writer is finished")
 }

@@ -26,9 +26,10 @@ use crate::num::u64_of;
 use crate::plan::is_of_format;
 use crate::sink::existing::Existing;
 use crate::sink::files::{TargetLock, at, file_names, names_taken, rename, step};
-use crate::sink::job::{Fragment, new_topic_id};
+use crate::sink::ids::new_topic_id;
 use crate::sink::options::WriteOptions;
 use crate::sink::plan::{Epoch, MADE, Plan, carry_out, finish_dead};
+use crate::sink::written::Fragment;
 use crate::store::names::PARTITION_METADATA;
 use crate::store::{LogFile, LogFileKind, LogFileState, TopicPartition};
 

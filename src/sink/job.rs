@@ -1,70 +1,22 @@
-//! [`WriteJob`]: one write, and what its tasks wrote; data that can be sent anywhere as bytes.
+//! [`WriteJob`]: one write; data that can be sent anywhere as bytes.
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::io::Location;
-use crate::log::{LogDirectory, Uuid};
+use crate::log::LogDirectory;
 use crate::plan::Pairs;
 use crate::plan::paths::text_of;
 use crate::sink::commit::Commit;
 use crate::sink::files::{at, remove_job, rename};
+use crate::sink::ids::random;
 use crate::sink::options::{WriteOptions, check_columns};
 use crate::sink::plan::{Epoch, finish_commits, is_committed};
-use crate::store::TopicPartition;
-
-/// The log, from offset 0, that one task wrote for a partition.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Fragment {
-    pub(super) topic: String,
-    pub(super) partition: i32,
-    pub(super) directory: String,
-    pub(super) record_count: i64,
-}
-
-impl Fragment {
-    pub(super) fn name(&self) -> TopicPartition {
-        TopicPartition { topic: self.topic.clone(), partition: self.partition }
-    }
-}
-
-/// What a task wrote.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Written {
-    /// The number of the task.
-    pub(super) number: u32,
-    pub(super) fragments: Vec<Fragment>,
-}
-
-impl Written {
-    /// The value as bytes for [`from_bytes`](Self::from_bytes).
-    ///
-    /// # Errors
-    /// None that occurs.
-    pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        serde_json::to_vec(self).map_err(Error::other)
-    }
-
-    /// The value that [`to_bytes`](Self::to_bytes) wrote.
-    ///
-    /// # Errors
-    /// Other bytes.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        parsed(bytes, "what a task of a write has written")
-    }
-}
-
-fn parsed<T: DeserializeOwned>(bytes: &[u8], what: &str) -> Result<T> {
-    serde_json::from_slice(bytes)
-        .map_err(|error| Error::argument(format!("kbat: these bytes are not {what}, of this version: {error}")))
-}
+use crate::sink::written::{Fragment, Written, parsed};
 
 /// A write, from the check of its options to its commit. The driver of a cluster starts and ends it, and its tasks
 /// write.
@@ -219,32 +171,4 @@ fn partition_counts(path: &Path) -> Result<BTreeMap<String, u32>> {
         }
     }
     Ok(counts)
-}
-
-/// 128 bits that no other job has.
-fn random() -> u128 {
-    let half = || {
-        let mut hasher = RandomState::new().build_hasher();
-        // a forked process has the keys of its parent
-        hasher.write_u32(std::process::id());
-        hasher.write_u128(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos());
-        u128::from(hasher.finish())
-    };
-    (half() << 64) | half()
-}
-
-/// A new id of a topic: a random UUID without a leading dash, as Kafka makes them.
-pub(super) fn new_topic_id() -> Uuid {
-    loop {
-        let mut bytes = random().to_be_bytes();
-        for (place, kept, set) in [(6, 0x0f, 0x40), (8, 0x3f, 0x80)] {
-            if let Some(byte) = bytes.get_mut(place) {
-                *byte = (*byte & kept) | set;
-            }
-        }
-        let id = Uuid(bytes);
-        if !id.to_string().starts_with('-') {
-            return id;
-        }
-    }
 }

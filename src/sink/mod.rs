@@ -15,6 +15,7 @@
 mod commit;
 mod existing;
 mod files;
+mod ids;
 mod job;
 mod open_logs;
 mod options;
@@ -23,7 +24,9 @@ mod rows;
 mod task;
 #[cfg(test)]
 mod tests;
+mod written;
 
-pub use job::{Fragment, WriteJob, Written};
+pub use job::WriteJob;
 pub use options::{WriteOptions, write_option_rows};
 pub use task::TaskWriter;
+pub use written::{Fragment, Written};

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::log::LogWriter;
 
 /// Most logs that a task keeps open; others are opened again.
@@ -66,7 +66,7 @@ impl OpenLogs {
         }
         self.use_count = self.use_count.saturating_add(1);
         self.uses.insert(self.use_count, partition);
-        let entry = self.logs.get_mut(&partition).ok_or_else(|| crate::Error::other("an open log is missing"))?;
+        let entry = self.logs.get_mut(&partition).ok_or_else(|| Error::other("an open log is missing"))?;
         entry.0 = self.use_count;
         Ok(&mut entry.1)
     }

@@ -16,10 +16,11 @@ use crate::error::{Error, Result};
 use crate::log::{LogWriter, LogWriterOptions, OffsetPolicy};
 use crate::partitioner::partition_for_key;
 use crate::plan::paths::text_of;
-use crate::sink::job::{Fragment, WriteJob, Written};
+use crate::sink::job::WriteJob;
 use crate::sink::open_logs::OpenLogs;
 use crate::sink::options::{WriteOptions, check_topic};
 use crate::sink::rows::RowColumns;
+use crate::sink::written::{Fragment, Written};
 use crate::store::TopicPartition;
 
 /// Bytes of a partition's records that are encoded together, about.

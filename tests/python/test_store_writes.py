@@ -7,7 +7,6 @@ import random
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -100,7 +99,7 @@ def test_a_file_of_several_parts_arrives_whole(s3_server: S3Server, tmp_path: Pa
     noise = random.Random(1)  # noqa: S311 - not for cryptography
     with kbat.LogWriter(directory) as writer:
         for _ in range(20):
-            writer.append(kbat.encode(pa.table({"value": [noise.randbytes(1 << 20)]}), timestamp=0))
+            writer.append(None, noise.randbytes(1 << 20), timestamp=0)
     expected = kbat.scan(directory).to_pyarrow()["value"].to_pylist()
     target = s3_server.url("writes/big-0")
     kbat.rewrite(directory, target, storage_options=s3_server.options)

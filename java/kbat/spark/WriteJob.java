@@ -37,8 +37,8 @@ final class WriteJob {
     void commit(WriterCommitMessage[] messages, String query, long epoch) {
         List<byte[]> written = new ArrayList<>();
         for (WriterCommitMessage message : messages) {
-            if (message instanceof KbatWritten) {
-                written.add(((KbatWritten) message).bytes());
+            if (message != null) { // as for the tasks of a micro-batch that had no data
+                written.add(KbatWritten.bytesOf(message));
             }
         }
         Native.call(() -> {

@@ -47,7 +47,8 @@ def write_parquet(
 
     Args:
         scan: A scan from :func:`kbat.scan`.
-        target: The file, or the directory if ``partition_by`` names columns.
+        target: The file, or the directory if ``partition_by`` names columns. For a URL, the files are uploaded when all
+            of them are complete; until then they take room in the system's temporary directory.
         partition_by: Columns that become directories, outermost first: ``topic``, ``partition`` and similar, also
             ``"date"`` and ``"hour"`` of the timestamp in UTC.
         compression: ``none``, ``snappy``, ``lz4``, ``gzip``, ``zstd``; the last two also with a level: ``"zstd:3"``.
@@ -58,6 +59,10 @@ def write_parquet(
         threads: Number of threads that read. With more than one, another thread writes at the same time.
         progress: Called periodically with the number of bytes processed and the bytes of all sources; True for a
             progress bar, if ``rich`` is installed.
+        storage_options: How to open the store of a target that is a URL, with the names of object_store, such as
+            ``{"access_key_id": ..., "region": ..., "endpoint": ...}``. Default: the environment, such as
+            ``AWS_ACCESS_KEY_ID``, or the role of the machine.
+        store: A store of obstore; a target without a scheme stays a path in the file system.
 
     Returns:
         The files written.
