@@ -195,7 +195,6 @@ def test_audit_reads_headers_through_the_page_cache_by_default(monkeypatch: pyte
     assert json_of("audit", LOG_DIR, "--use-page-cache") == first
     assert [options["leave_page_cache"] for options in asked] == [False, True, False]
     assert all(options["view"] == "batches" for options in asked)
-    assert all("uncompressed_size" not in options["columns"] for options in asked)
 
 
 def test_audit_reports_corrupt_batches_it_does_not_count(tmp_path: Path) -> None:

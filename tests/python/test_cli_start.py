@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from command_line import LOG_DIR, bytes_on_terminal, environment, on_terminal, run
+from command_line import CORPUS, LOG_DIR, bytes_on_terminal, environment, on_terminal, run
 from kbat.cli.app import COMMANDS
 from kbat.cli.pages import summary_of
 
@@ -37,6 +37,14 @@ def imported(*arguments: object) -> set[str]:
         ("advise", "--help"),
         ("ls", LOG_DIR),
         ("ls", LOG_DIR, "--json"),
+        ("batches", LOG_DIR),
+        ("stat", LOG_DIR, "--by", "topic,day"),
+        ("audit", LOG_DIR),
+        ("producers", LOG_DIR),
+        ("transactions", LOG_DIR),
+        ("groups", CORPUS / "consumer-offsets"),
+        ("topics", CORPUS / "cluster-metadata"),
+        ("lookup", LOG_DIR, "--offset", "0"),
         ("verify", LOG_DIR / "codec-lz4-0"),
         ("recover", LOG_DIR / "codec-lz4-0", "--dry-run"),
         ("cat", LOG_DIR, "-n", "3"),

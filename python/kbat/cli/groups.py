@@ -84,7 +84,7 @@ def groups(  # noqa: PLR0913 - options
 
 
 def _read(path: Location, groups: list[str] | None, topics: list[str] | None) -> list[dict[str, Any]]:
-    from kbat.internal.groups import Groups  # noqa: PLC0415 - imports PyArrow
+    from kbat.internal.groups import Groups  # noqa: PLC0415 - slow, and only needed here
 
     segments = locate([path]).segments
     with warnings_as_notes(), progress("reading") as callback:

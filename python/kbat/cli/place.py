@@ -125,6 +125,13 @@ def check_partition(path: Location) -> None:
         raise ValueError(message)
 
 
+def check_not_foreign(path: Location, **chosen: Any) -> None:  # noqa: ANN401 - as for `locate`
+    """Refuse a path whose segments are all text files, compressed copies or the like. Shows nothing else."""
+    segments, _ = discover([str(path)], **chosen, **path.options)
+    if reason := _all_foreign(path.at(segment.path) for segment in segments if segment.size):
+        raise ValueError(reason)
+
+
 def foreign_directory(path: Location) -> str:
     """Return why the first segment of a directory is plainly not a log, if none of them is; nothing for others."""
     try:

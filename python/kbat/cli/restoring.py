@@ -31,7 +31,7 @@ from kbat.cli.options import (
     time,
     whole,
 )
-from kbat.cli.place import quiet
+from kbat.cli.place import check_not_foreign, quiet
 from kbat.cli.progress import progress
 from kbat.cli.table import Column, stream_table
 
@@ -193,17 +193,19 @@ def restore(  # noqa: PLR0913 - the options of kbat.restore
     `partition`, `path`, `reason`; `committed_offsets`: `group`, `topic`, `partition`, `committed`, `offset`.
 
     Exit codes: 0, also with gaps and omitted objects; 1 for a corrupt log, and for files that can't be read or written;
-    2 for wrong arguments and for a SOURCE without partitions.
+    2 for wrong arguments, and for a SOURCE without partitions or that is not a log.
     """
     path = path.opened_with(storage_option, encryption_key)
+    chosen = selection(topic, partition, replicas)
     with quiet(), progress("restoring") as callback:
+        check_not_foreign(path, **chosen)
         # omitted objects are in the report
         report = kbat.restore(
             str(path),
             out,
             until_timestamp=until_time,
             until_offset=_offsets(until_offset),
-            **selection(topic, partition, replicas),
+            **chosen,
             topic_ids={one.topic: one.id for one in topic_ids or ()},
             log_directory=log_directory,
             open_transactions=open_transactions.value,

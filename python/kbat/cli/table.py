@@ -1,5 +1,6 @@
 """Tables that fit a narrow terminal: less important columns are hidden first, then long names are shortened."""
 
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,6 +11,8 @@ from kbat.cli.output import output_width, styled, text, write_line
 # Between the columns of a table.
 _GAP = "  "
 _ELLIPSIS = "…"
+# Characters as wide as those of ASCII: Latin letters, signs and blocks. rich, which knows all, takes long to import.
+_NARROW = re.compile(r"[\x00-\u02ff\u2010-\u2027\u2190-\u22ff\u2500-\u259f]*")
 # A name is shortened to this width before a column is hidden, and never below the second one.
 _SHORT = 20
 _SHORTEST = 8
@@ -71,15 +74,19 @@ def _write(
     for head in heads:
         write_line(styled(_line(head, columns, indexes, widths), "bold"))
     write_line("─" * min(_width(widths), limit))
+    is_left = [columns[index].left for index in indexes]
+    names = [(place, width) for place, width in enumerate(widths) if is_left[place]]
+    padded = _GAP.join(f"%{'-' if left else ''}{width}s" for left, width in zip(is_left, widths, strict=True))
     for row in rows:
         if isinstance(row, str):
             write_line(row)
             continue
-        cells = [
-            _shortened(row[index], width) if columns[index].left else row[index]
-            for index, width in zip(indexes, widths, strict=True)
-        ]
-        write_line(_line(cells, columns, indexes, widths))
+        cells = [row[index] for index in indexes]
+        for place, width in names:
+            cells[place] = _shortened(cells[place], width)
+        # most rows; a table of a log may have millions
+        line = padded % tuple(cells)
+        write_line(line.rstrip() if line.isascii() else _line(cells, columns, indexes, widths))
     write_line("")
     if hidden := [column.name for index, column in enumerate(columns) if index not in indexes]:
         names = ", ".join(hidden) if len(hidden) <= _NAMED else f"{len(hidden)} columns"
@@ -153,7 +160,7 @@ def _line(cells: Sequence[str], columns: Sequence[Column], indexes: list[int], w
 
 def _shortened(cell: str, width: int) -> str:
     """Take characters from the middle of a cell that is too long."""
-    if _cell_len(cell) <= width:
+    if (cell.isascii() and len(cell) <= width) or _cell_len(cell) <= width:
         return cell
     start, end = cell[: len(cell) // 2], cell[len(cell) // 2 :]
     while _cell_len(start) + _cell_len(end) + len(_ELLIPSIS) > width:
@@ -166,7 +173,7 @@ def _shortened(cell: str, width: int) -> str:
 
 def _cell_len(text: str) -> int:
     """Return the columns of a terminal that some text takes."""
-    if text.isascii():
+    if text.isascii() or _NARROW.fullmatch(text):
         return len(text)
     from rich.cells import cell_len  # noqa: PLC0415 - few names need it
 

@@ -44,7 +44,7 @@ def topics(  # noqa: PLR0913 - options
     Exit codes: 0; 1 for corruption, and for an empty directory; 2 for wrong arguments, and for a PATH without
     `__cluster_metadata-0`.
     """
-    from kbat.internal.cluster import described  # noqa: PLC0415 - imports PyArrow
+    from kbat.internal.cluster import described  # noqa: PLC0415 - slow, and only needed here
 
     path = path.opened_with(storage_option, encryption_key)
     locate([path])

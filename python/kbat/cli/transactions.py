@@ -111,7 +111,7 @@ def _transactional_ids(path: Location, logs: list[Log]) -> list[dict[str, Any]] 
     sources = [path_of(log) for log in logs if isinstance(log, kbat.PartitionLog) and log.topic == _STATE_TOPIC]
     if not sources:
         return None
-    from kbat.internal.transactions import identified  # noqa: PLC0415 - imports PyArrow
+    from kbat.internal.transactions import identified  # noqa: PLC0415 - few directories need it
 
     with warnings_as_notes():
         return identified(sources, **path.options)

@@ -50,9 +50,10 @@ def find(source: Any, topic: str, **options: Any) -> Scan:  # noqa: ANN401 - tho
 
 def rows(found: Scan, progress: Progress | None = None) -> Iterator[Row]:
     """Yield the records of a scan made by :func:`find`."""
-    for batch in found.to_batches(progress=progress):
-        columns = (batch.column(name).to_pylist() for name in _COLUMNS)
-        yield from map(Row, *columns)
+    batches = found.to_batches(progress=progress)
+    # as lists, because PyArrow takes longer to import than to read a small topic
+    while (columns := batches._next_columns()) is not None:  # noqa: SLF001 - of the same package
+        yield from map(Row, *(columns[name] for name in _COLUMNS))
 
 
 class Undecoded:
