@@ -90,7 +90,8 @@ pub(super) fn move_partition(made: &Path, directory: &Path) -> Result<()> {
     }
     let taken = names_taken(made, directory)?;
     let mut names = file_names(made)?;
-    names.sort_by_cached_key(|name| (name != LEADER_EPOCHS, stem(name).to_owned(), name.ends_with(".log")));
+    names
+        .sort_by_cached_key(|name| (name != LEADER_EPOCHS, stem(name).to_owned(), name.strip_suffix(".log").is_some()));
     for name in names {
         let (file, target) = (made.join(&name), directory.join(&name));
         if taken.contains(&name) {

@@ -112,7 +112,8 @@ impl Drop for OpenLogs {
 
 /// Most logs that may be open in this process: they use at most half of its open files.
 fn max_of_process() -> usize {
-    let logs = max_open_files().map_or(u64::MAX, |files| files / FILES_OF_A_LOG.saturating_mul(2));
+    let logs =
+        max_open_files().map_or(u64::MAX, |files| files.checked_div(FILES_OF_A_LOG.saturating_mul(2)).unwrap_or(0));
     usize::try_from(logs).unwrap_or(usize::MAX).max(1)
 }
 

@@ -53,14 +53,11 @@ impl Epoch {
     pub(super) fn is_there(&self, path: &Path) -> Result<bool> {
         let file = self.file(path);
         match fs::read_to_string(&file) {
-            Ok(text) => match text.trim().parse::<i64>() {
-                Ok(last) => Ok(last >= self.epoch),
-                Err(_) => {
-                    let message =
-                        "this is not the number of a micro-batch: to write the next one all the same, remove the file";
-                    Err(Error::argument(message).with_path(&file))
-                }
-            },
+            Ok(text) => text.trim().parse::<i64>().map(|last| last >= self.epoch).map_err(|_| {
+                let message =
+                    "this is not the number of a micro-batch: to write the next one all the same, remove the file";
+                Error::argument(message).with_path(&file)
+            }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(error) => Err(Error::from(error).with_path(&file)),
         }

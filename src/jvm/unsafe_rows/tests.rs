@@ -99,7 +99,7 @@ fn records_written_are_read_again() {
 #[test]
 fn rows_after_their_lengths_are_read() {
     let records = records();
-    let array = array_of_rows(&[records.clone()]).unwrap();
+    let array = array_of_rows(std::slice::from_ref(&records)).unwrap();
     let fields = record_type(&[("offset", "long"), ("timestamp", "timestamp"), ("timestampType", "integer")]).unwrap();
     let mut bytes = Vec::new();
     let mut ends = vec![0];
