@@ -16,7 +16,7 @@ from kbat.cli.options import (
     EncryptionKeys,
     IndexInterval,
     Json,
-    OutArgument,
+    OutOrUrl,
     Partitions,
     Replicas,
     ReplicasOption,
@@ -93,7 +93,7 @@ def restore(  # noqa: PLR0913 - the options of kbat.restore
             help="A log directory, a partition directory, or a directory that contains log directories, or its URL.",
         ),
     ],
-    out: OutArgument,
+    out: OutOrUrl,
     *,
     until_time: Annotated[
         int | None,
