@@ -319,6 +319,11 @@ impl Error {
         self
     }
 
+    /// The explanation that the message ends with.
+    pub(crate) fn note(&self) -> Option<&str> {
+        self.0.note.as_deref()
+    }
+
     /// The kind of the error.
     #[must_use]
     pub fn kind(&self) -> &ErrorKind {
@@ -360,7 +365,7 @@ impl fmt::Display for Error {
             (None, true) => write!(f, " ({})", self.0.position)?,
             (None, false) => {}
         }
-        self.0.note.as_ref().map_or(Ok(()), |note| write!(f, "; {note}"))
+        self.note().map_or(Ok(()), |note| write!(f, "; {note}"))
     }
 }
 

@@ -74,6 +74,7 @@
 //! - [`format`](mod@format): in-place edits, sizes, [conversion](mod@format::convert),
 //!   [validation](mod@format::validate), [retention](mod@format::retain).
 //! - [`plan`]: selects the segments to read.
+//! - `sink`: rows to partition directories, written by tasks and one commit (feature `plan`).
 //! - [`internal`]: the records of Kafka's internal topics.
 //! - [`dump`](mod@dump): what `kafka-dump-log` prints.
 //! - [`store`]: names of files and directories.
@@ -122,6 +123,8 @@ mod python;
 pub mod repair;
 pub mod restore;
 pub mod rewrite;
+#[cfg(feature = "plan")]
+pub mod sink;
 pub mod store;
 #[cfg(feature = "text")]
 pub mod text;

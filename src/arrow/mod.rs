@@ -22,6 +22,8 @@ mod watch;
 mod workers;
 
 pub use column_table::{BatchColumn, Column, ColumnDefinition, ColumnType, SegmentColumn, View};
+#[cfg(feature = "plan")]
+pub(crate) use encode::Bytes;
 pub use encode::{EncodeOptions, EncodedBatch, EncodedBatches};
 pub use options::{Decoder, Isolation, OnCorrupt, ScanOptions};
 pub use parallel::{ParallelScan, Parallelism};

@@ -51,6 +51,7 @@ pub(crate) trait Store: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`] if files cannot be written; I/O errors.
+    #[cfg(feature = "python")]
     fn put(&self, path: &Path, _from: &Path) -> Result<()> {
         Err(Error::argument("files in this layout cannot be written").with_path(path))
     }
@@ -279,6 +280,7 @@ impl Location {
     ///
     /// # Errors
     /// The errors of [`Store::put`].
+    #[cfg(feature = "python")]
     pub(crate) fn put(&self, from: &Path) -> Result<()> {
         match &self.store {
             Some(store) => store.put(&self.path, from).map_err(|error| error.with_path(&self.path)),

@@ -1,4 +1,4 @@
-//! The native functions of the Java classes `kbat.spark.Native` and `kbat.spark.NativeRows` (feature `jvm`). They only
+//! The native functions of the Java classes `kbat.spark.Native`, `NativeRows` and `NativeSink` (feature `jvm`). They only
 //! translate arguments, results and errors.
 //!
 //! A handle is a number, never an address: one that is closed, or was never opened, is an error.
@@ -9,6 +9,7 @@
 mod decode;
 mod functions;
 mod nodes;
+mod sink;
 mod unsafe_rows;
 
 use std::cell::RefCell;

@@ -24,12 +24,12 @@ use crate::error::{ErrorKind, Result};
 use crate::format::header::{BatchHeader, NO_PRODUCER_ID};
 use crate::limits::Limits;
 use crate::log::SegmentReader;
-use crate::log::headers::HeaderReader;
 use crate::log::index::AbortedTransaction;
 use crate::log::producer::{ProducerSnapshot, ProducerStates};
-use crate::log::resync::{Floor, Resync};
+use crate::log::resync::Floor;
 use crate::log::segment::Segment;
 use crate::log::tail::SegmentTail;
+use crate::log::walk::{BatchWalk, WalkEvent};
 use crate::store::names::LogFileKind;
 
 /// Returns the aborted transactions that matter to a reader of offsets from `start_offset` up to but excluding
@@ -163,21 +163,21 @@ fn unbounded(limits: &Limits) -> Limits {
 /// transactions. A batch over the limit counts if the file ends or another batch starts directly after it: without it,
 /// the log would seem to end earlier. After corruption, continues at the next batch.
 fn pass_over(reader: SegmentReader, limits: &Limits, states: &mut ProducerStates) -> Result<Vec<AbortedTransaction>> {
-    let mut reader = HeaderReader::of(reader);
+    let mut walk = BatchWalk::new(reader.reading_headers(), limits);
     let (mut aborted, mut bytes, mut scratch) = (Vec::new(), Vec::new(), Scratch::new());
-    let mut resync = Resync::new(limits);
     let mut floor = Floor::default();
     loop {
-        let header = match reader.next_header() {
-            Some(Ok(header)) if header.size() <= limits.batch_len || reader.is_followed() => header,
-            Some(Err(error)) if matches!(error.kind(), ErrorKind::Io(_)) => return Err(error),
-            None if SegmentTail::at(reader.source(), reader.position())? != SegmentTail::Partial => break,
+        let header = match walk.next_header()? {
+            WalkEvent::Batch(header) if header.size() <= limits.batch_len || walk.is_followed() => header,
+            WalkEvent::End if walk.reader.tail()? != SegmentTail::Partial => break,
             damaged => {
                 // a corrupt length may lead past the end
-                let header = damaged.and_then(Result::ok);
-                let position = header.map_or_else(|| reader.position(), |header| header.position());
-                let Some(next) = resync.find_batch(reader.source(), position, floor.least())? else { break };
-                reader.seek(next);
+                let position = match damaged {
+                    WalkEvent::Batch(header) => header.position(),
+                    WalkEvent::Corrupt { position, .. } => position,
+                    WalkEvent::End => walk.reader.position(),
+                };
+                walk.skip(position, floor.least())?;
                 continue;
             }
         };
@@ -187,7 +187,7 @@ fn pass_over(reader: SegmentReader, limits: &Limits, states: &mut ProducerStates
             states.update_by_header(&header);
             continue;
         }
-        let batch = reader.read_batch(&header, &mut bytes)?;
+        let batch = walk.reader.read_batch(&header, &mut bytes)?;
         if batch.verify_crc().is_ok()
             && let Ok(found) = states.update(&batch, &mut scratch, limits)
         {

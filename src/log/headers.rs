@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::format::batch::Batch;
 use crate::format::header::BatchHeader;
-use crate::io::{ByteSource, Location, ReadAt};
+use crate::io::Location;
 use crate::limits::Limits;
 use crate::log::reader::SegmentReader;
 use crate::num::u64_of;
@@ -60,11 +60,6 @@ impl HeaderReader {
         self.reader.path().unwrap_or(Path::new(""))
     }
 
-    /// The file or buffer, for reading by position.
-    pub(crate) fn source(&self) -> &ByteSource {
-        self.reader.source()
-    }
-
     /// Position of the next batch in bytes.
     #[must_use]
     pub fn position(&self) -> u64 {
@@ -104,25 +99,13 @@ impl HeaderReader {
         self.reader.skip_batch().unwrap_or(false)
     }
 
-    /// Whether the file ends or another batch starts at the current position, which confirms the size of the last
-    /// batch.
-    pub(crate) fn is_followed(&mut self) -> bool {
-        self.remainder_len() == 0 || self.reader.has_next()
-    }
-
     /// Reads the complete batch of a header that this reader returned.
     ///
     /// # Errors
-    /// I/O errors; [`ErrorKind::Truncated`] if the file has become shorter.
+    /// I/O errors; [`ErrorKind::Truncated`](crate::ErrorKind::Truncated) if the file has become shorter.
     pub fn read_batch<'a>(&mut self, header: &BatchHeader, out: &'a mut Vec<u8>) -> Result<Batch<'a>> {
-        out.clear();
-        out.resize(header.size(), 0);
-        let count = self.source().read_bytes_at(out, header.position())?;
-        self.batch_bytes_read = self.batch_bytes_read.saturating_add(u64_of(count));
-        if count < header.size() {
-            let error = Error::new(ErrorKind::Truncated).at(header.position()).in_batch(header.base_offset);
-            return Err(self.source().locate(error));
-        }
-        Batch::parse(out, header.position()).map_err(|error| self.source().locate(error))
+        let batch = self.reader.read_batch(header, out)?;
+        self.batch_bytes_read = self.batch_bytes_read.saturating_add(u64_of(header.size()));
+        Ok(batch)
     }
 }

@@ -14,6 +14,7 @@ pub(crate) mod running_broker;
 pub(crate) mod segment;
 pub(crate) mod tail;
 mod uuid;
+pub(crate) mod walk;
 mod window;
 mod writer;
 

@@ -15,7 +15,6 @@ use crate::format::frame::{Frame, frame, is_zeros, limit_error, trusted_len, unb
 use crate::format::header::{BATCH_HEADER_LEN, BatchHeader, HEADER_LEN_UP_TO_MAGIC, LOG_OVERHEAD};
 use crate::io::{ByteSource, Location, PositionedFile, ReadAt, is_zero_to_the_end};
 use crate::limits::Limits;
-#[cfg(feature = "arrow")]
 use crate::log::tail::SegmentTail;
 #[cfg(feature = "arrow")]
 use crate::log::window::Lender;
@@ -243,7 +242,6 @@ impl SegmentReader {
 
     /// After the end: classifies the bytes after the last batch, up to the stop position. Does not distinguish
     /// corruption from an incomplete batch.
-    #[cfg(feature = "arrow")]
     pub(crate) fn tail(&self) -> Result<SegmentTail> {
         if self.remainder_len() == 0 || self.position >= self.stop {
             return Ok(SegmentTail::Clean);
@@ -449,6 +447,20 @@ impl SegmentReader {
         }
         self.end = have.saturating_add(count);
         Ok(self.end)
+    }
+
+    /// Reads the complete batch of a header that this reader returned, and stays at its position.
+    ///
+    /// # Errors
+    /// I/O errors; [`ErrorKind::Truncated`] if the file has become shorter.
+    pub(crate) fn read_batch<'a>(&self, header: &BatchHeader, out: &'a mut Vec<u8>) -> Result<Batch<'a>> {
+        out.clear();
+        out.resize(header.size(), 0);
+        if self.source.read_bytes_at(out, header.position())? < header.size() {
+            let error = Error::new(ErrorKind::Truncated).at(header.position()).in_batch(header.base_offset);
+            return Err(self.source.locate(error));
+        }
+        Batch::parse(out, header.position()).map_err(|error| self.source.locate(error))
     }
 
     /// Returns the last batch, whose header was returned, and the memory that contains it.

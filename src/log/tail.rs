@@ -1,7 +1,7 @@
 //! [`SegmentTail`]: the bytes after the last batch of a segment. Only this module decides whether a segment ends
 //! cleanly.
 
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::format::frame::is_zeros;
 use crate::format::header::HEADER_LEN_UP_TO_MAGIC;
 use crate::io::{ReadAt, is_zero_to_the_end};
@@ -52,13 +52,27 @@ impl SegmentTail {
     ) -> Result<Self> {
         match Self::at(source, position)? {
             Self::Partial => {
-                let next = match Resync::new(limits).find_batch(source, position, next_offset)? {
-                    None => Self::any_batch(source, position)?,
-                    next => next,
-                };
+                let next = Self::batch_after(source, position, next_offset, limits)?;
                 Ok(next.map_or(Self::Partial, |next| Self::Corrupt { next }))
             }
             tail => Ok(tail),
+        }
+    }
+
+    /// The position of a complete batch after an incomplete or corrupt one at `position`. `next_offset` is the
+    /// smallest offset that it should have; if there is no such batch, one of any offset and size counts.
+    ///
+    /// # Errors
+    /// I/O errors.
+    pub(crate) fn batch_after(
+        source: &dyn ReadAt,
+        position: u64,
+        next_offset: Option<i64>,
+        limits: &Limits,
+    ) -> Result<Option<u64>> {
+        match Resync::new(limits).find_batch(source, position, next_offset)? {
+            None => Self::any_batch(source, position),
+            next => Ok(next),
         }
     }
 
@@ -68,5 +82,27 @@ impl SegmentTail {
     /// I/O errors.
     pub(crate) fn any_batch(source: &dyn ReadAt, position: u64) -> Result<Option<u64>> {
         Resync::new(&Limits { batch_len: usize::MAX, ..Limits::default() }).any_batch(source, position)
+    }
+
+    /// Fails unless a segment may end like this. The last segment of a log may end inside a batch or in zeros, because
+    /// a broker is still writing it or was killed. `position` and `next_offset` are those after the last batch, and
+    /// `next_base` is the base offset of the next segment.
+    ///
+    /// # Errors
+    /// [`ErrorKind::CutBatch`] if a batch extends past the end although batches or another segment follow;
+    /// [`ErrorKind::ZeroTail`] if zeros replace the offsets up to the next segment.
+    pub(crate) fn check(self, position: u64, next_offset: Option<i64>, next_base: Option<i64>) -> Result<()> {
+        let kind = match self {
+            Self::Clean => return Ok(()),
+            Self::Zeros if next_base.is_none() || next_base == next_offset => return Ok(()),
+            Self::Zeros => ErrorKind::ZeroTail,
+            Self::Partial if next_base.is_none() => return Ok(()),
+            Self::Partial | Self::Corrupt { .. } => ErrorKind::CutBatch,
+        };
+        let error = Error::new(kind).at(position).in_field("size");
+        Err(match next_offset {
+            Some(offset) => error.in_batch(offset),
+            None => error,
+        })
     }
 }

@@ -12,6 +12,7 @@ use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 use super::ahead::ObjectFile;
 use super::error::{self, converted};
 use super::runtime::{Process, wait};
+#[cfg(feature = "python")]
 use super::upload::upload;
 use crate::error::{Error, Result};
 use crate::io::{Status, StatusKind, Store, StoredFile};
@@ -165,6 +166,7 @@ impl Store for ObjectFiles {
         Ok(children.into_iter().map(|child| directory.join(child)).collect())
     }
 
+    #[cfg(feature = "python")]
     fn put(&self, path: &Path, from: &Path) -> Result<()> {
         self.process.check()?;
         upload(&self.store, &key(self.key_of(path)?)?, from)

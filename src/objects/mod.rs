@@ -9,6 +9,7 @@ mod error;
 mod files;
 mod runtime;
 mod settings;
+#[cfg(feature = "python")]
 mod upload;
 
 use std::path::{Path, PathBuf};

@@ -29,7 +29,7 @@ mod logs;
 #[cfg(feature = "plan")]
 mod options;
 #[cfg(feature = "plan")]
-mod paths;
+pub(crate) mod paths;
 #[cfg(feature = "plan")]
 mod pieces;
 #[cfg(feature = "plan")]
@@ -47,14 +47,16 @@ mod topics;
 #[cfg(feature = "plan")]
 mod totals;
 #[cfg(feature = "plan")]
-mod values;
+pub(crate) mod values;
 #[cfg(feature = "plan")]
 mod wanted;
 
-#[cfg(feature = "jvm")]
+#[cfg(feature = "plan")]
 pub(crate) use advice::is_of_format;
 pub use discover::{Discovery, Replicas, Selection, discover, find_segments};
 
+#[cfg(feature = "plan")]
+pub(crate) use self::options::{OptionParser, OptionTable, narrowed, row, set, warning_of_ignored};
 #[cfg(feature = "plan")]
 pub use self::{
     columns::{PlanColumn, PlanView, error_column, view_columns},

@@ -337,7 +337,7 @@ impl<'l> SegmentPlaces<'l> {
         let position = last.as_ref().map_or(0, end_of_place);
         let is_whole = position >= self.size
             || matches!(
-                SegmentTail::at(self.segment.headers()?.source(), position)?,
+                SegmentTail::at(&self.segment.location().open()?, position)?,
                 SegmentTail::Clean | SegmentTail::Zeros
             );
         Ok(Some(HeadersEnd { end_offset, position, is_whole }))

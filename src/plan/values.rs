@@ -52,6 +52,11 @@ pub(crate) fn parse_positive_count(text: &str) -> Parsed<u64> {
     whole(text).filter(|number| *number > 0).ok_or_else(|| "must be a whole number, 1 or more".to_owned())
 }
 
+/// Parses a whole number that may be negative.
+pub(crate) fn parse_number(text: &str) -> Parsed<i32> {
+    text.trim().parse().map_err(|_| "must be a whole number".to_owned())
+}
+
 /// A number and its unit, in lower case.
 fn with_unit(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let lower = text.trim().to_lowercase();

@@ -1,7 +1,9 @@
 //! kbat's errors as Python exceptions. The classes are written in Python (`kbat.errors`), so that they can have two
 //! bases and typed attributes.
 
-use pyo3::exceptions::{PyFileNotFoundError, PyOSError, PyPermissionError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{
+    PyFileExistsError, PyFileNotFoundError, PyOSError, PyPermissionError, PyRuntimeError, PyValueError,
+};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
@@ -50,9 +52,14 @@ fn os_error(error: &Error, io: &std::io::Error) -> PyErr {
             if io.kind() == std::io::ErrorKind::IsADirectory {
                 message.push_str("; kbat.scan reads directories");
             }
+            if let Some(note) = error.note() {
+                message.push_str("; ");
+                message.push_str(note);
+            }
             PyOSError::new_err((errno, message, path.as_os_str().to_owned()))
         }
         _ if io.kind() == std::io::ErrorKind::PermissionDenied => PyPermissionError::new_err(error.to_string()),
+        _ if io.kind() == std::io::ErrorKind::AlreadyExists => PyFileExistsError::new_err(error.to_string()),
         _ if io.kind() == std::io::ErrorKind::NotFound => PyFileNotFoundError::new_err(error.to_string()),
         _ => PyOSError::new_err(error.to_string()),
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use object_store::ObjectStore;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyString};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyString};
 
 use crate::error::Error;
 use crate::io::{Location, Target};
@@ -138,7 +138,12 @@ fn options_of(value: &Bound<'_, PyAny>) -> PyResult<StoreOptions> {
     for item in items.try_iter()? {
         let (name, value): (String, Bound<'_, PyAny>) = item?.extract()?;
         let is_scalar = value.is_instance_of::<PyString>() || value.extract::<f64>().is_ok();
-        // the names of fsspec have mappings as values; the error about the name says more than one about the type
+        // the names of fsspec have mappings and lists as values; the error about the name says more than one about the
+        // type
+        if value.is_instance_of::<PyBytes>() {
+            let message = format!("the storage option {name:?} must be a text, a number or a boolean, not bytes");
+            return Err(PyTypeError::new_err(message));
+        }
         options.push((name, if is_scalar { option_text(&value)? } else { String::new() }));
     }
     Ok(StoreOptions::new(options))

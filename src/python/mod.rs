@@ -54,6 +54,7 @@ mod scan_progress;
 mod scan_source;
 mod segment;
 mod segments;
+mod sink;
 mod source;
 mod sums;
 mod text;
@@ -92,6 +93,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     rewrite::register(module)?;
     parquet::register(module)?;
     plan::register(module)?;
+    sink::register(module)?;
     text::register(module)?;
     writer::register(module)?;
     Ok(())

@@ -35,7 +35,7 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
 }
 
 /// Emits warnings that begin with the name of the package.
-fn warn_all(py: Python<'_>, warnings: Vec<String>) -> PyResult<()> {
+pub(crate) fn warn_all(py: Python<'_>, warnings: Vec<String>) -> PyResult<()> {
     let texts = warnings.into_iter().map(|text| text.strip_prefix("kbat: ").unwrap_or(&text).to_owned());
     warn(py, &texts.collect::<Vec<_>>())
 }

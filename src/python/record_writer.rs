@@ -80,7 +80,7 @@ impl PyRecordWriter {
     /// Raises:
     ///     ValueError: An offset that does not rise, or Kafka's rules forbid the record, which is then not appended.
     ///     OSError: A full batch can't be written.
-    #[pyo3(signature = (key, value, *, timestamp, offset=None, timestamp_type=Some("CreateTime"), headers=None), text_signature = "(key, value, *, timestamp, offset=None, timestamp_type='CreateTime', headers=None)")]
+    #[pyo3(signature = (key, value, *, timestamp, offset=None, timestamp_type=Some("CreateTime"), headers=None), text_signature = "($self, key, value, *, timestamp, offset=None, timestamp_type='CreateTime', headers=None)")]
     #[expect(clippy::too_many_arguments, reason = "the keyword arguments of the Python signature")]
     fn append(
         &self,

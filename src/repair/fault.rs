@@ -3,7 +3,7 @@
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Batch;
 use crate::format::header::{BATCH_HEADER_LEN, BatchHeader, CRC_START, LEGACY_CRC_START, LOG_OVERHEAD};
-use crate::io::{Location, ReadAt};
+use crate::io::ReadAt;
 use crate::log::reader::SegmentReader;
 use crate::log::tail::SegmentTail;
 use crate::num::{u64_of, usize_from_u64, usize_of};
@@ -31,22 +31,13 @@ impl Fault {
         Self::new(position, error.kind().name(), error.kind().to_string())
     }
 
-    /// Names the damage of the storage that made these bytes unreadable, if any did.
-    pub(crate) fn or_of_storage(self, sources: &[&dyn ReadAt], length: u64) -> Self {
-        let range = self.position..self.position.saturating_add(length);
-        let error = sources.iter().find_map(|source| source.damage_in(range.clone()));
-        error.map_or(self, |error| Self::of_error(&error, range.start))
-    }
-
-    /// Converts a framing error.
+    /// Converts the error of the bytes at a position of `source`.
     ///
     /// # Errors
-    /// Returns the error itself if it is an I/O error, or if the batch is only too large for the limits and its
-    /// checksum is correct.
-    pub(crate) fn of_framing(error: Error, path: &Location, position: u64) -> Result<Self> {
+    /// Returns the error itself if the batch is only too large for the limits and its checksum is correct; I/O errors.
+    pub(crate) fn of_error_at(position: u64, error: Error, source: &dyn ReadAt) -> Result<Self> {
         match error.kind() {
-            ErrorKind::Io(_) => Err(error),
-            ErrorKind::Limit { .. } if has_right_crc(path, position)? => Err(error),
+            ErrorKind::Limit { .. } if has_right_crc(source, position)? => Err(error),
             _ => Ok(Self::of_error(&error, position)),
         }
     }
@@ -91,21 +82,13 @@ impl Fault {
         Ok(self)
     }
 
-    /// Describes the bytes after the last batch. Returns `None` if there are none.
+    /// Describes the bytes after the last batch that a reader returned. Returns `None` if there are none.
     ///
     /// # Errors
     /// I/O errors.
     pub(crate) fn of_tail(reader: &SegmentReader) -> Result<Option<Self>> {
-        Self::of_remainder(reader.source(), reader.position())
-    }
-
-    /// Describes why the bytes from a position on, which contain no batch, are not one. Returns `None` if there are
-    /// none.
-    ///
-    /// # Errors
-    /// I/O errors.
-    pub(crate) fn of_remainder(source: &dyn ReadAt, position: u64) -> Result<Option<Self>> {
-        Ok(match SegmentTail::at(source, position)? {
+        let position = reader.position();
+        Ok(match reader.tail()? {
             SegmentTail::Clean => None,
             SegmentTail::Zeros => {
                 Some(Self::new(position, "zero_tail", "zeros up to the end, as in a preallocated file"))
@@ -116,10 +99,9 @@ impl Fault {
 }
 
 /// Whether the batch at a position has the checksum in its header. Reads the batch in chunks.
-fn has_right_crc(path: &Location, position: u64) -> Result<bool> {
-    let file = path.open()?;
+fn has_right_crc(source: &dyn ReadAt, position: u64) -> Result<bool> {
     let mut head = [0; BATCH_HEADER_LEN];
-    file.read_at(&mut head, position)?;
+    source.read_bytes_at(&mut head, position)?;
     let [.., l0, l1, l2, l3] = *head.first_chunk::<LOG_OVERHEAD>().unwrap_or(&[0; LOG_OVERHEAD]);
     let size = usize_of(u32::from_be_bytes([l0, l1, l2, l3])).saturating_add(LOG_OVERHEAD);
     let header = BatchHeader::parse(&head, position, size)?;
@@ -130,7 +112,7 @@ fn has_right_crc(path: &Location, position: u64) -> Result<bool> {
     let mut chunk = vec![0; CHUNK_LEN];
     while at < end {
         let wanted = usize_from_u64(end.saturating_sub(at)).min(CHUNK_LEN);
-        let count = file.read_at(chunk.get_mut(..wanted).unwrap_or_default(), at)?;
+        let count = source.read_bytes_at(chunk.get_mut(..wanted).unwrap_or_default(), at)?;
         if count == 0 {
             return Ok(false);
         }

@@ -16,10 +16,12 @@ use crate::log::inventory::{Inventory, name_of};
 use crate::log::producer::{ProducerSnapshot, ProducerStates};
 use crate::log::reader::SegmentReader;
 use crate::log::running_broker::refuse_running_broker;
+use crate::log::walk::{BatchWalk, WalkEvent};
 use crate::num::u64_of;
 use crate::repair::fault::Fault;
-use crate::repair::output::{OutputSettings, PartitionOutput, SegmentOutput};
+use crate::repair::output::{OutputSettings, PartitionOutput};
 use crate::repair::report::{DroppedRange, RepairReport, RepairedSegment};
+use crate::repair::walk::walk_to_fault;
 use crate::store::names::{LogFile, LogFileKind};
 
 /// Options of [`rebuild_indexes`].
@@ -129,15 +131,12 @@ pub(crate) fn states_at(inventory: &Inventory, offset: i64, limits: &Limits) -> 
     let mut scratch = Scratch::new();
     let known = states.end_offset();
     for (_, path) in inventory.of_kind(LogFileKind::Log).filter(|(base, _)| (known..offset).contains(base)) {
-        let mut reader = SegmentReader::open_with(path, limits)?;
-        while let Some(batch) = reader.next_batch() {
-            let batch = match batch {
-                Ok(batch) => batch,
-                Err(error) if error.is_of_reading() => return Err(error),
-                Err(_) => break, // a broker would truncate the log here
-            };
-            if batch.verify_crc().and_then(|()| states.update(&batch, &mut scratch, limits)).is_err() {
-                break;
+        let mut walk = BatchWalk::new(SegmentReader::open_with(path, limits)?, limits);
+        loop {
+            match walk.next_batch()? {
+                WalkEvent::Batch(batch) if states.update(&batch, &mut scratch, limits).is_ok() => {}
+                WalkEvent::Corrupt { error, .. } if error.is_of_reading() => return Err(error),
+                _ => break, // a broker would truncate the log here
             }
         }
     }
@@ -164,7 +163,15 @@ impl Rebuild<'_> {
             }
             self.report.end_offset = *base_offset;
             let mut segment = self.output.begin_segment(*base_offset, path)?;
-            let fault = self.walk(path, &mut segment, progress)?;
+            let limits = self.output.limits().clone();
+            let fault = walk_to_fault(path, &limits, &mut |batch| {
+                let fault = Fault::of_refusal(self.output.append(&mut segment, batch), batch)?;
+                if fault.is_none() {
+                    self.report.end_offset = batch.next_offset();
+                    progress.advance(u64_of(batch.size()))?;
+                }
+                Ok(fault)
+            })?;
             if let Some(fault) = fault.filter(|fault| fault.position < size) {
                 self.report.dropped.push(DroppedRange {
                     path: path.to_path_buf(),
@@ -201,31 +208,6 @@ impl Rebuild<'_> {
         }
         self.output.states.set_end_offset(offset);
         self.output.write_snapshot(offset)
-    }
-
-    fn walk(
-        &mut self,
-        path: &Location,
-        segment: &mut SegmentOutput,
-        progress: &mut Progress<'_>,
-    ) -> Result<Option<Fault>> {
-        let mut reader = SegmentReader::open_with(path, self.output.limits())?;
-        while let Some(next) = reader.next_batch() {
-            let batch = match next {
-                Ok(batch) => batch,
-                Err(error) => return Fault::of_framing(error, path, reader.position()).map(Some),
-            };
-            if let Err(error) = batch.verify_crc() {
-                return Ok(Some(Fault::of_error(&error, batch.position())));
-            }
-            let outcome = self.output.append(segment, &batch);
-            if let Some(fault) = Fault::of_refusal(outcome, &batch)? {
-                return Ok(Some(fault));
-            }
-            self.report.end_offset = batch.next_offset();
-            progress.advance(u64_of(batch.size()))?;
-        }
-        Fault::of_tail(&reader)
     }
 
     /// Removes transaction indexes that have no entries anymore.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::compression::Scratch;
 use crate::error::{Error, Result};
+use crate::format::batch::Batch;
 use crate::format::header::HEADER_LEN_UP_TO_MAGIC;
 use crate::io::lock::DirectoryLock;
 use crate::io::staged::StagedDirectory;
@@ -17,7 +18,6 @@ use crate::log::headers::HeaderReader;
 use crate::log::index::DEFAULT_INDEX_INTERVAL_BYTES;
 use crate::log::inventory::{FileAction, FileChange};
 use crate::log::inventory::{Inventory, name_of};
-use crate::log::reader::SegmentReader;
 use crate::log::running_broker::refuse_running_broker;
 use crate::log::tail::SegmentTail;
 use crate::num::u64_of;
@@ -25,6 +25,7 @@ use crate::repair::fault::Fault;
 use crate::repair::output::{OutputSettings, PartitionOutput, Refusal, SegmentOutput};
 use crate::repair::rebuild::states_at;
 use crate::repair::report::{DroppedRange, RepairReport, RepairedSegment, refuse_nothing_kept};
+use crate::repair::walk::walk_to_fault;
 use crate::store::listing::refuse_log_directory;
 use crate::store::names::{LEADER_EPOCHS, LogFile, LogFileKind, MAX_SEGMENT_LEN, stops_a_broker};
 use crate::store::refuse_foreign_directory;
@@ -274,8 +275,14 @@ impl Recovery {
             self.output.keep_transaction_index(&mut segment)?;
         }
         self.end_offset = base_offset;
-        let mut reader = SegmentReader::open_with(path, self.output.limits())?;
-        let fault = self.walk(&mut reader, &mut segment, (path, size), progress)?;
+        let limits = self.output.limits().clone();
+        let fault = walk_to_fault(path, &limits, &mut |batch| {
+            let fault = self.append(batch, &mut segment, (path, size))?;
+            if fault.is_none() {
+                progress.advance(u64_of(batch.size()))?;
+            }
+            Ok(fault)
+        })?;
         let mut cut_at = fault.as_ref().map_or(size, |fault| fault.position);
         if fault.as_ref().is_some_and(|fault| fault.reason == "offset_order") {
             // like a broker, keeps no batch of such a segment
@@ -314,41 +321,28 @@ impl Recovery {
         self.output.finish_segment(segment)
     }
 
-    fn walk(
+    /// Appends a batch. Returns why the log ends before or after it, if it does.
+    fn append(
         &mut self,
-        reader: &mut SegmentReader,
+        batch: &Batch<'_>,
         segment: &mut SegmentOutput,
         (path, size): (&Location, u64),
-        progress: &mut Progress<'_>,
     ) -> Result<Option<Fault>> {
-        while let Some(next) = reader.next_batch() {
-            let batch = match next {
-                Ok(batch) => batch,
-                Err(error) => return Fault::of_framing(error, path, reader.position()).map(Some),
-            };
-            if let Err(error) = batch.verify_crc() {
-                return Ok(Some(Fault::of_error(&error, batch.position())));
+        let mut refusal = self.output.append(segment, batch);
+        if matches!(refusal, Err(Refusal::Overflow)) && self.split {
+            let base_offset = batch.first_offset(&mut Scratch::new(), self.output.limits())?;
+            if base_offset > segment.base_offset {
+                let next = self.output.begin_segment(base_offset, path)?;
+                self.finish_segment(std::mem::replace(segment, next), path, size)?;
+                self.snapshot(base_offset)?;
+                refusal = self.output.append(segment, batch);
             }
-            let mut refusal = self.output.append(segment, &batch);
-            if matches!(refusal, Err(Refusal::Overflow)) && self.split {
-                let base_offset = batch.first_offset(&mut Scratch::new(), self.output.limits())?;
-                if base_offset > segment.base_offset {
-                    let next = self.output.begin_segment(base_offset, path)?;
-                    self.finish_segment(std::mem::replace(segment, next), path, size)?;
-                    self.snapshot(base_offset)?;
-                    refusal = self.output.append(segment, &batch);
-                }
-            }
-            if let Some(fault) = Fault::of_refusal(refusal, &batch)? {
-                if fault.reason == "control_record" {
-                    self.end_offset = batch.next_offset();
-                }
-                return Ok(Some(fault));
-            }
-            self.end_offset = batch.next_offset();
-            progress.advance(u64_of(batch.size()))?;
         }
-        Fault::of_tail(reader)
+        let fault = Fault::of_refusal(refusal, batch)?;
+        if fault.as_ref().is_none_or(|fault| fault.reason == "control_record") {
+            self.end_offset = batch.next_offset();
+        }
+        Ok(fault)
     }
 
     /// Drops a segment after the corruption.

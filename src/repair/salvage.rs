@@ -16,6 +16,7 @@ use crate::log::checkpoint::LeaderEpochs;
 use crate::log::index::DEFAULT_INDEX_INTERVAL_BYTES;
 use crate::log::inventory::Inventory;
 use crate::log::reader::SegmentReader;
+use crate::log::walk::{BatchWalk, WalkEvent};
 use crate::num::u64_of;
 use crate::repair::fault::Fault;
 use crate::repair::output::{OutputSettings, PartitionOutput, Refusal, SegmentOutput};
@@ -149,17 +150,13 @@ fn sources(path: &Location, inventory: &Inventory, limits: &Limits) -> Result<Ve
 
 /// Returns the first offsets of a file's first two batches, or of fewer if one is not valid.
 fn first_offsets(path: &Location, limits: &Limits) -> Result<Vec<i64>> {
-    let mut reader = SegmentReader::open_with(path, limits)?;
+    let mut walk = BatchWalk::new(SegmentReader::open_with(path, limits)?, limits);
     let mut firsts = Vec::new();
-    while firsts.len() < 2 {
-        match reader.next_batch() {
-            Some(Ok(batch)) if batch.verify_crc().is_ok() => match batch.first_offset(&mut Scratch::new(), limits) {
-                Ok(first) => firsts.push(first),
-                Err(_) => break,
-            },
-            Some(Err(error)) if matches!(error.kind(), ErrorKind::Io(_)) => return Err(error),
-            _ => break,
-        }
+    while firsts.len() < 2
+        && let WalkEvent::Batch(batch) = walk.next_batch()?
+        && let Ok(first) = batch.first_offset(&mut Scratch::new(), limits)
+    {
+        firsts.push(first);
     }
     Ok(firsts)
 }

@@ -1,11 +1,12 @@
-//! Reads a file to its end, continuing after each corruption.
+//! Reads a file to its end, continuing after each corruption, or to its first corruption.
 
 use crate::error::Result;
 use crate::format::batch::Batch;
 use crate::io::Location;
 use crate::limits::Limits;
 use crate::log::reader::SegmentReader;
-use crate::log::resync::{Floor, Next, Resync};
+use crate::log::resync::Floor;
+use crate::log::walk::{BatchWalk, WalkEvent};
 use crate::repair::fault::Fault;
 
 /// Receives the batches and the corruption of a file, in file order.
@@ -26,46 +27,59 @@ pub(crate) trait Visitor {
 /// I/O errors; [`ErrorKind::Limit`](crate::ErrorKind::Limit) for a batch over [`Limits::batch_len`] with a correct
 /// checksum; errors of the visitor.
 pub(crate) fn walk(path: &Location, limits: &Limits, visitor: &mut dyn Visitor) -> Result<()> {
-    let source = path.open()?;
-    source.read_over_damage();
-    let mut resync = Resync::new(limits);
-    let mut reader = SegmentReader::open_with(path, limits)?.over_damage();
+    let mut walk = BatchWalk::new(SegmentReader::open_with(path, limits)?.over_damage(), limits);
     loop {
-        let fault = match reader.next_batch() {
-            Some(Ok(batch)) => match batch.verify_crc() {
-                Ok(()) => {
-                    visitor.batch(&batch).map_err(|error| error.with_path(path))?;
-                    continue;
-                }
-                Err(error) => Fault::of_error(&error, batch.position()),
-            },
-            Some(Err(error)) => Fault::of_framing(error, path, reader.position())?,
-            None => match Fault::of_tail(&reader)? {
+        let fault = match walk.next_batch()? {
+            WalkEvent::Batch(batch) => {
+                visitor.batch(&batch).map_err(|error| error.with_path(path))?;
+                continue;
+            }
+            WalkEvent::Corrupt { position, error } => Fault::of_error_at(position, error, walk.reader.source())?,
+            WalkEvent::End => match Fault::of_tail(&walk.reader)? {
                 None => return Ok(()),
-                Some(fault) if fault.reason == "zero_tail" => return visitor.damage(fault, reader.remainder_len()),
+                Some(fault) if fault.reason == "zero_tail" => {
+                    return visitor.damage(fault, walk.reader.remainder_len());
+                }
                 // a corrupt size may extend past the end, and batches may follow
                 Some(fault) => fault,
             },
         };
         let position = fault.position;
-        match resync.find(&source, position, visitor.next_offset())? {
-            Next::Batch(next) => {
-                let length = next.saturating_sub(position);
-                visitor.damage(fault.or_of_storage(&[reader.source(), &source], length), length)?;
-                reader.resume(next);
+        let skipped = walk.skip(position, visitor.next_offset())?;
+        if skipped.length == 0 {
+            return Ok(());
+        }
+        let fault = match walk.storage_error(position, skipped.length) {
+            Some(error) => Fault::of_error(&error, position),
+            None if skipped.is_followed => fault,
+            None => fault.with_hidden_batch(walk.reader.source())?,
+        };
+        visitor.damage(fault, skipped.length)?;
+    }
+}
+
+/// Reads a file up to its first corruption, or until `visit` returns one. Returns what ends the log there: also an
+/// incomplete batch, or zeros. Returns `None` if the file ends with a batch.
+///
+/// # Errors
+/// Those of [`walk`].
+pub(crate) fn walk_to_fault(
+    path: &Location,
+    limits: &Limits,
+    visit: &mut dyn FnMut(&Batch<'_>) -> Result<Option<Fault>>,
+) -> Result<Option<Fault>> {
+    let mut walk = BatchWalk::new(SegmentReader::open_with(path, limits)?, limits);
+    loop {
+        match walk.next_batch()? {
+            WalkEvent::Batch(batch) => {
+                if let Some(fault) = visit(&batch)? {
+                    return Ok(Some(fault));
+                }
             }
-            // the bytes from here on may be more corruption, so they are read as the next batch
-            Next::End(end) if end > position => {
-                let fault = if end < source.len()? { fault } else { fault.with_hidden_batch(&source)? };
-                let length = end.saturating_sub(position);
-                visitor.damage(fault.or_of_storage(&[reader.source(), &source], length), length)?;
-                reader.resume(end);
+            WalkEvent::Corrupt { position, error } => {
+                return Fault::of_error_at(position, error, walk.reader.source()).map(Some);
             }
-            Next::End(end) => {
-                let left = source.len()?.saturating_sub(end);
-                let Some(fault) = Fault::of_remainder(&source, end)? else { return Ok(()) };
-                return visitor.damage(fault.with_hidden_batch(&source)?, left);
-            }
+            WalkEvent::End => return Fault::of_tail(&walk.reader),
         }
     }
 }

@@ -9,7 +9,8 @@
 //! ```
 //!
 //! Batches are copied byte for byte. Everything else is computed from them, except the snapshots of producers, which
-//! contain producers whose batches the log has lost: those of the source are used if they can be read.
+//! contain producers whose batches the log has lost: those of the source are used if they can be read, and have the same
+//! open transactions as the log.
 //!
 //! A restored log is a prefix of the source. It may end at an offset, or before the first record that is as new as a
 //! point in time, even if later records are older. If that is inside a batch, the batch is written again in its own
@@ -21,6 +22,7 @@
 //! | offsets between two segments are missing | restored with the gap, reported |
 //! | a segment repeats offsets of the one before it | read once, reported |
 //! | an object of tiered storage is incomplete or of a deposed leader | omitted, reported |
+//! | the new cluster may not serve the partition, or may have lower leader epochs | restored, reported |
 //! | the last segment ends inside a batch or in zeros | restored without these bytes, reported |
 //! | any other corruption | an error with file and position; nothing is written |
 //!
@@ -92,6 +94,7 @@ pub fn restore(
             report.partitions.push(plan::plan(one, options, progress)?);
         }
         target.identify(&mut report);
+        target.warn_of_epochs(&mut report, options);
         committed.add_to(&mut report);
         return Ok(report);
     }
@@ -100,6 +103,7 @@ pub fn restore(
     let csv = csv.transpose()?;
     report.partitions = partitions(&sources.partitions, staged.directory(), options, progress)?;
     target.identify(&mut report);
+    target.warn_of_epochs(&mut report, options);
     target.write(staged.directory(), &report)?;
     committed.add_to(&mut report);
     if let Some(csv) = &csv {

@@ -56,8 +56,8 @@ impl Committed {
         let elsewhere = options.offsets_source.as_ref().map(find_offsets).transpose()?;
         let directories = elsewhere.as_deref().unwrap_or(found);
         if directories.is_empty() {
-            let message = "there is no partition of __consumer_offsets, which has the committed offsets: name a log \
-                           directory with this topic as the source of the offsets";
+            let message = "there is no partition of __consumer_offsets, which has the committed offsets: \
+                           set offsets_source to a log directory with this topic";
             let error = Error::argument(message);
             return Err(match &options.offsets_source {
                 Some(location) => error.with_path(location),

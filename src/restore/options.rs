@@ -50,6 +50,9 @@ pub struct RestoreOptions {
     /// How to treat transactions that are open at the end of a log.
     pub open_transactions: OpenTransactions,
     /// Replaces the leader epoch of every batch of magic 2. Its checksum does not cover the epoch. `None` keeps them.
+    ///
+    /// Epochs above that of the partition in the new cluster must be replaced: consumers commit the epoch of a batch
+    /// with its offset, and wait for a leader of this epoch when they start again. The report warns of such epochs.
     pub leader_epoch: Option<i32>,
     /// Ids of the topics in the new cluster, by name, for `partition.metadata`.
     pub topic_ids: BTreeMap<String, Uuid>,

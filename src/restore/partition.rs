@@ -1,6 +1,6 @@
 //! [`PartitionRestore`]: writes one partition from the batches of its source.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::compression::Scratch;
@@ -224,6 +224,7 @@ impl<'a> PartitionRestore<'a> {
             return Ok(()); // a plugin's placeholder
         }
         match ProducerSnapshot::read(path) {
+            Ok(snapshot) if self.contradicts(&snapshot) => {}
             Ok(snapshot) => self.output.states = ProducerStates::from_snapshot(&snapshot, offset),
             Err(error) if error.is_of_reading() => return Err(error),
             Err(error) => {
@@ -232,6 +233,15 @@ impl<'a> PartitionRestore<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Whether a snapshot has other open transactions than the log before it, as after a gap with their markers. Then the
+    /// log decides, as in `verify` and `rebuild_indexes`.
+    fn contradicts(&self, snapshot: &ProducerSnapshot) -> bool {
+        let open = |entries: &[ProducerEntry]| -> BTreeSet<(i64, i64)> {
+            entries.iter().filter_map(|entry| Some((entry.producer_id, entry.current_txn_first_offset?))).collect()
+        };
+        !self.report.segments.is_empty() && open(&snapshot.entries) != open(&self.output.states.to_snapshot().entries)
     }
 
     fn append(&mut self, batch: &Batch<'_>, first_offset: i64) -> Result<()> {

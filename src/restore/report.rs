@@ -65,7 +65,7 @@ pub struct RestoredPartition {
     pub first_timestamp: Option<i64>,
     /// Largest timestamp, in milliseconds since the epoch. `None` if no record has a timestamp.
     pub max_timestamp: Option<i64>,
-    /// The latest leader epoch. `None` if unknown, as in a dry run if there is no `leader-epoch-checkpoint`.
+    /// The latest leader epoch. `None` if unknown.
     pub leader_epoch: Option<i32>,
     /// Where the log ends because of the options; `None` if it is complete.
     pub cut: Option<RestoreCut>,
@@ -110,10 +110,16 @@ impl RestoredPartition {
         self.segments.iter().fold(0, |sum, segment| sum.saturating_add(segment.bytes))
     }
 
-    /// Adds the gap between an offset and the next segment, if there is one.
+    /// Adds the gap between an offset and the next segment, if there is one. It continues the last gap if the segment
+    /// between them is empty.
     pub(super) fn add_gap(&mut self, end_offset: i64, next_base: i64) {
-        if next_base > end_offset {
-            self.gaps.push((end_offset, next_base.saturating_sub(1)));
+        if next_base <= end_offset {
+            return;
+        }
+        let last = next_base.saturating_sub(1);
+        match self.gaps.last_mut() {
+            Some(gap) if gap.1.saturating_add(1) == end_offset => gap.1 = last,
+            _ => self.gaps.push((end_offset, last)),
         }
     }
 
@@ -139,7 +145,7 @@ pub struct RestoredSegment {
     pub path: PathBuf,
     /// Size of the source file in bytes.
     pub source_bytes: u64,
-    /// Size of the batches in the result in bytes. In a dry run without a batch that is written again.
+    /// Size of the batches in the result in bytes.
     pub bytes: u64,
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::format::batch::Batch;
 use crate::io::{Location, Progress};
 use crate::limits::Limits;
@@ -71,8 +71,7 @@ impl Source {
     /// Returns the number of bytes not visited, such as zeros, or a truncated batch at the end of the log.
     ///
     /// # Errors
-    /// If reading fails or the visitor returns an error; [`ErrorKind::CutBatch`] if batches follow one that extends
-    /// past the end of the file.
+    /// If reading fails or the visitor returns an error; those of [`SegmentTail::check`].
     pub(crate) fn each_batch(
         &self,
         segment: &SourceSegment,
@@ -114,27 +113,13 @@ impl Source {
     fn check_end(&self, segment: &SourceSegment, reader: &SegmentReader, next_offset: Option<i64>) -> Result<()> {
         let position = reader.position();
         let next_base = self.segments.iter().map(|other| other.base_offset).find(|&base| base > segment.base_offset);
-        match SegmentTail::search(reader.source(), position, next_offset, &self.limits)? {
-            SegmentTail::Clean => return Ok(()),
-            SegmentTail::Zeros => {
-                let end_offset = next_offset.unwrap_or(segment.base_offset);
-                let continues = next_base.is_some_and(|base| base != end_offset);
-                let error = Error::new(ErrorKind::ZeroTail).at(position).in_batch(end_offset);
-                return if continues { Err(error) } else { Ok(()) };
-            }
-            SegmentTail::Partial if next_base.is_none() => return Ok(()),
-            SegmentTail::Partial | SegmentTail::Corrupt { .. } => {}
-        }
-        let error = Error::new(ErrorKind::CutBatch).at(position).in_field("size");
-        Err(match next_offset {
-            Some(offset) => error.in_batch(offset),
-            None => error,
-        })
+        let tail = SegmentTail::search(reader.source(), position, next_offset, &self.limits)?;
+        tail.check(position, Some(next_offset.unwrap_or(segment.base_offset)), next_base)
     }
 }
 
 /// Whether the offsets of a batch do not follow those before it, or are too far from those of its segment.
 fn is_misplaced(batch: &Batch<'_>, segment_base: i64, next_offset: Option<i64>) -> bool {
-    let (last, least) = (batch.last_offset(), next_offset.unwrap_or(segment_base).max(segment_base));
-    last < least || last.saturating_sub(segment_base) > i64::from(i32::MAX)
+    let (last, floor) = (batch.last_offset(), next_offset.unwrap_or(segment_base).max(segment_base));
+    last < floor || last.saturating_sub(segment_base) > i64::from(i32::MAX)
 }

@@ -43,6 +43,18 @@ impl TopicPartition {
     }
 }
 
+/// Whether a text has the length and the characters of a topic's name.
+fn is_topic_text(text: &str) -> bool {
+    let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    !text.is_empty() && text.len() <= MAX_TOPIC_LEN && text.chars().all(legal)
+}
+
+/// Whether a broker accepts a topic of this name. Source: `Topic.validate` of Kafka.
+#[cfg(feature = "plan")]
+pub(crate) fn is_topic(name: &str) -> bool {
+    is_topic_text(name) && name != "." && name != ".."
+}
+
 /// Parses the name of a partition directory. Returns `None` for any other name, and for directories that are not live,
 /// such as those marked for deletion.
 ///
@@ -54,8 +66,7 @@ impl TopicPartition {
 #[must_use]
 pub fn parse_partition_directory(name: &str) -> Option<TopicPartition> {
     let (topic, digits) = name.rsplit_once('-')?;
-    let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-    if topic.is_empty() || topic.len() > MAX_TOPIC_LEN || !topic.chars().all(legal) {
+    if !is_topic_text(topic) {
         return None;
     }
     if digits.is_empty() || !digits.chars().all(|c| c.is_ascii_digit()) {

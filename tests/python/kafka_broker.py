@@ -156,14 +156,16 @@ class Broker:
         offsets: list[int] = answer["offsets"]
         return offsets
 
-    def consume(self, topic: str, isolation: str = "read_uncommitted", partition: int = 0) -> list[ConsumedRecord]:
-        """Return all records of a partition.
+    def consume(
+        self, topic: str, isolation: str = "read_uncommitted", partition: int = 0, *, group: str | None = None
+    ) -> list[ConsumedRecord]:
+        """Return all records of a partition; for a group, those after its committed offset, and commit their end.
 
         Raises:
             AssertionError: The consumer fails.
         """
         self.start()
-        (answer,) = self._consume([(topic, partition)], isolation)
+        (answer,) = self._consume([(topic, partition)], isolation, group)
         assert "error" not in answer, answer["error"]
         return consumed(answer)
 
@@ -238,8 +240,10 @@ class Broker:
         topics = [{"name": name, "partitions": partitions, "configs": plain(configs)} for name in names]
         self._call("create_topics", topics=topics)
 
-    def _consume(self, partitions: Sequence[tuple[str, int]], isolation: str) -> list[dict[str, Any]]:
-        answer = self._call("consume", partitions=partitions, isolation=isolation)
+    def _consume(
+        self, partitions: Sequence[tuple[str, int]], isolation: str, group: str | None = None
+    ) -> list[dict[str, Any]]:
+        answer = self._call("consume", partitions=partitions, isolation=isolation, group=group)
         found: list[dict[str, Any]] = answer["partitions"]
         return found
 

@@ -102,6 +102,10 @@ class S3Server:
         self._request("PUT", f"/{BUCKET}/{quote(key)}", data)
         return self.url(key)
 
+    def get(self, key: str) -> bytes:
+        """Read an object."""
+        return self._request("GET", f"/{BUCKET}/{quote(key)}")
+
     def delete(self, key: str) -> None:
         """Delete an object."""
         self._request("DELETE", f"/{BUCKET}/{quote(key)}")
@@ -112,7 +116,7 @@ class S3Server:
             self.put(f"{prefix}/{path.relative_to(directory).as_posix()}", path.read_bytes())
         return self.url(prefix)
 
-    def _request(self, method: str, path: str, body: bytes | None = None) -> None:
+    def _request(self, method: str, path: str, body: bytes | None = None) -> bytes:
         with self._lock:
             try:
                 self._connection.request(method, path, body=body, headers={"Authorization": _AUTHORIZATION})
@@ -124,6 +128,7 @@ class S3Server:
         if response.status >= 300:
             message = f"{method} {path}: {response.status} {text[:200]!r}"
             raise AssertionError(message)
+        return text
 
 
 def options_for(endpoint: str) -> dict[str, Any]:

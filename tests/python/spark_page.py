@@ -5,14 +5,13 @@ python tests/python/spark_page.py
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import TYPE_CHECKING
 
 import kbat
 from data import DATA
 from kbat._core import plan as core
+from kbat._core import sink
 from kbat.spark.decoding import LIMITS
-from kbat.spark.writer import WriteOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,9 +71,9 @@ def _read_options() -> Iterator[str]:
 
 
 def _write_options() -> Iterator[str]:
-    for item in fields(WriteOptions):
-        names = ", ".join(f"`{name}`" for name in (item.metadata["name"], *item.metadata["aliases"]))
-        yield f"| {names} | {_shown(item.default)} | {_escaped(item.metadata['doc'])} |\n"
+    for name, alias, default, text in sink.options():
+        names = f"`{name}`" if alias is None else f"`{name}`, `{alias}`"
+        yield f"| {names} | {_shown(default)} | {_escaped(text)} |\n"
 
 
 def _shown(default: object) -> str:

@@ -34,7 +34,8 @@ CACHE = Path(__file__).parents[2] / "target" / "spark"
 LOG_DIR = DATA / "log-dir"
 
 # Prints, for each view, how many rows there are and a hash of all their columns; then what a stream reads; then the
-# rows that the SQL functions decode from a file, and those that they decode from what they have encoded.
+# rows that the SQL functions decode from a file, those that they decode from what they have encoded, and the rows of
+# two logs that a batch query and a stream wrote.
 PROGRAM = """
 import json, sys
 from pyspark.sql import SparkSession, functions
@@ -64,7 +65,14 @@ files = spark.read.format("binaryFile").load(path + "/codec-lz4-0/*.log")
 records = files.selectExpr("path", "inline(kbat_decode(content))")
 sorted_records = "array_sort(collect_list(struct(offset, timestamp, key, value, headers)))"
 batches = records.groupBy("path").agg(functions.expr("kbat_encode(" + sorted_records + ", 'zstd') AS batches"))
-for frame in (records, batches.selectExpr("inline(kbat_decode(batches))")):
+log, columns = path + "/codec-lz4-0", ["topic", "partition", "key", "value", "headers", "timestamp"]
+written, streamed = checkpoint + "-written", checkpoint + "-streamed"
+read = spark.read.format("kbat").option("includeHeaders", True)
+read.load(log).select(columns).coalesce(1).write.format("kbat").mode("append").save(written)
+sink = stream.option("includeHeaders", True).load(log).select(columns).writeStream.format("kbat")
+query = sink.option("checkpointLocation", checkpoint + "-sink").trigger(availableNow=True).start(streamed)
+query.awaitTermination()
+for frame in (records, batches.selectExpr("inline(kbat_decode(batches))"), read.load(written), read.load(streamed)):
     print("rows", *frame.selectExpr("count(*)", "bit_xor(xxhash64(offset, timestamp, key, value, headers))").first())
 """
 COLUMNS = [(view, ",".join(column.name for column in columns)) for view, (columns, _) in VIEWS.items()]
@@ -133,7 +141,7 @@ def expected(spark: SparkSession) -> list[tuple[int, ...]]:
     log = spark.read.format("kbat").options(columns="offset,timestamp,key,value,headers", engine="python")
     row = log.load(str(LOG_DIR / "codec-lz4-0")).selectExpr("count(*)", "bit_xor(xxhash64(*))").first()
     assert row is not None
-    return [*found, (found[0][0], 1), tuple(row), tuple(row)]
+    return [*found, (found[0][0], 1), *[tuple(row)] * 4]
 
 
 @pytest.mark.parametrize("version", VERSIONS)

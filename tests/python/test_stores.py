@@ -305,7 +305,6 @@ def test_options_of_a_wrong_type_are_a_type_error() -> None:
         kbat.scan("s3://bucket/x", **options)
 
 
-@pytest.mark.xfail(reason="a value that is neither text, number nor boolean becomes an empty text")
 def test_option_values_of_a_wrong_type_are_a_type_error() -> None:
     options: dict[str, Any] = {"storage_options": {"secret_access_key": b"hunter2"}}
     with pytest.raises((TypeError, ValueError), match="secret_access_key"):
@@ -325,13 +324,12 @@ def test_keys_with_spaces_and_signs_are_read(s3_server: S3Server) -> None:
         assert kbat.scan(s3_server.url(f"odd/{name}"), **options).count() == 1, name
 
 
-def test_writing_to_a_bucket_is_refused(prefix: str, s3_server: S3Server, tmp_path: Path) -> None:
+def test_changing_a_bucket_in_place_is_refused(prefix: str, s3_server: S3Server) -> None:
     options: dict[str, Any] = {"storage_options": s3_server.options}
-    with pytest.raises(ValueError, match="writes to the file system only"):
-        kbat.rewrite(prefix, s3_server.url("options/new-0"), **options)
     with pytest.raises(ValueError, match="can only be changed in the file system"):
         kbat.recover(prefix, in_place=True, **options)
-    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(ValueError, match="writes to the file system only"):
+        kbat.LogWriter(s3_server.url("options/new-0"))
 
 
 def test_what_is_in_a_store_is_not_pickled(prefix: str, s3_server: S3Server) -> None:

@@ -51,6 +51,7 @@ mod reader;
 mod rebuild;
 mod recovery;
 mod restore;
+mod restore_report;
 mod retain;
 mod rewrite;
 mod roundtrip;

@@ -16,7 +16,7 @@ use crate::data::data_dir;
 use crate::folder::Folder;
 use crate::rewrite::{names_in, partition};
 
-const TIME: i64 = 1_700_000_000_000;
+pub(crate) const TIME: i64 = 1_700_000_000_000;
 
 /// A builder of a batch whose records have the timestamps `TIME` + offset.
 fn filled(builder: BatchBuilder, base_offset: i64, count: i64) -> Vec<u8> {
@@ -29,11 +29,11 @@ fn filled(builder: BatchBuilder, base_offset: i64, count: i64) -> Vec<u8> {
     bytes
 }
 
-fn batch(base_offset: i64, count: i64) -> Vec<u8> {
+pub(crate) fn batch(base_offset: i64, count: i64) -> Vec<u8> {
     filled(BatchBuilder::new().partition_leader_epoch(3), base_offset, count)
 }
 
-fn restored(source: &Path, out: &Path, options: &RestoreOptions) -> RestoreReport {
+pub(crate) fn restored(source: &Path, out: &Path, options: &RestoreOptions) -> RestoreReport {
     restore(source, out, options, &mut Progress::none()).unwrap()
 }
 
@@ -314,7 +314,8 @@ fn restore_writes_checkpoints_and_topic_ids_for_the_new_broker() {
     };
     let out = folder.path().join("out");
     let report = restored(&source, &out, &options);
-    assert_eq!(report.warnings, Vec::<String>::new());
+    assert_eq!(report.warnings.len(), 1, "{report}");
+    assert!(report.warnings[0].ends_with("leader_epoch=0 to replace them: t-0, u-3"), "{report}");
     let starts = OffsetCheckpoint::read(out.join("log-start-offset-checkpoint")).unwrap();
     assert_eq!(starts.entries, [entry("other", 1, 55), entry("t", 0, 6), entry("u", 3, 0)]);
     let ends = OffsetCheckpoint::read(out.join("recovery-point-offset-checkpoint")).unwrap();

@@ -53,7 +53,7 @@ public final class BatchDecoder implements Serializable {
             UnsafeArrayData array = new UnsafeArrayData();
             array.pointTo(rows, Platform.BYTE_ARRAY_OFFSET, rows.length);
             return array;
-        } catch (IOException error) {
+        } catch (IOException | IllegalArgumentException error) {
             throw errors.ofValue(error);
         }
     }

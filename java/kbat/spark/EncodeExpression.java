@@ -61,7 +61,7 @@ final class EncodeExpression extends FunctionExpression implements CodegenFallba
         String name = codec == null || codec.toString().isEmpty() ? "none" : codec.toString();
         try {
             return encode(array, name);
-        } catch (IOException error) {
+        } catch (IOException | IllegalArgumentException error) {
             throw errors.ofValue(error);
         }
     }

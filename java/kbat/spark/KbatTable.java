@@ -11,7 +11,7 @@ import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** The table of a read or write. Python writes. */
+/** The table of a read or write. */
 final class KbatTable implements SupportsRead, SupportsWrite {
     private final StructType schema;
 
@@ -35,6 +35,7 @@ final class KbatTable implements SupportsRead, SupportsWrite {
                 TableCapability.BATCH_READ,
                 TableCapability.MICRO_BATCH_READ,
                 TableCapability.BATCH_WRITE,
+                TableCapability.STREAMING_WRITE,
                 TableCapability.TRUNCATE);
     }
 
@@ -45,13 +46,6 @@ final class KbatTable implements SupportsRead, SupportsWrite {
 
     @Override
     public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
-        CaseInsensitiveStringMap options = info.options();
-        PythonFace python = PythonFace.ifAvailable();
-        if (python == null || "jvm".equalsIgnoreCase(options.get(Face.OPTION))) {
-            throw new UnsupportedOperationException("kbat: only the Python data source writes: "
-                    + (python == null ? "use Spark 4.0 or later" : "remove the option engine=jvm"));
-        }
-        Object table = python.table(info.schema(), options.asCaseSensitiveMap());
-        return ((SupportsWrite) table).newWriteBuilder(info);
+        return new KbatWriteBuilder(info);
     }
 }

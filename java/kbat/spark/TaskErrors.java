@@ -1,9 +1,8 @@
 package kbat.spark;
 
-import java.io.IOException;
 import org.apache.spark.TaskContext;
 
-/** How tasks raise errors of files, which depends on what the driver knows. */
+/** How tasks raise errors of files and values, which depends on what the driver knows. */
 enum TaskErrors {
     /** As a {@link TaskException}. */
     SHOWN_AS_THEY_ARE,
@@ -16,12 +15,12 @@ enum TaskErrors {
     }
 
     /** Throws an error; callers write {@code throw} so that the compiler knows. */
-    RuntimeException of(IOException error) {
+    RuntimeException of(Exception error) {
         throw Failures.unchecked(this == PLAIN ? error : new TaskException(error));
     }
 
     /** Throws an error of a value, which Spark may evaluate on the driver. */
-    RuntimeException ofValue(IOException error) {
+    RuntimeException ofValue(Exception error) {
         throw TaskContext.get() == null ? Failures.unchecked(new TaskException(error)) : of(error);
     }
 }

@@ -1,11 +1,10 @@
 package kbat.spark;
 
-import java.io.IOException;
 import org.apache.spark.SparkThrowable;
 import org.apache.spark.sql.execution.QueryExecutionException;
 
 /**
- * An error of files while a task reads them: corruption, a limit, or a file that has changed.
+ * An error of a task: corruption, a limit, a file that has changed, or a row that can't be written.
  *
  * <p>It has an error class, so that Spark 4 shows it as it is, and not as the cause of an aborted job; and PySpark knows
  * its superclass, and shows it without Java's part.
@@ -13,7 +12,7 @@ import org.apache.spark.sql.execution.QueryExecutionException;
 public final class TaskException extends QueryExecutionException implements SparkThrowable {
     private static final long serialVersionUID = 1;
 
-    TaskException(IOException cause) {
+    TaskException(Exception cause) {
         super(cause.getMessage(), cause);
     }
 

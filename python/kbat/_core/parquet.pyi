@@ -2,7 +2,7 @@
 """Write columns to Parquet files."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import final
 
 from kbat._core.arrow import Scan
@@ -37,6 +37,8 @@ def write_parquet(
     max_memory_bytes: int = ...,
     threads: int = 1,
     progress: Callable[[int, int], object] | bool | None = None,
+    storage_options: Mapping[str, object] | None = None,
+    store: object | None = None,
 ) -> list[ParquetFile]:
     """Write a scan to Parquet in Rust: one file, or a directory partitioned in Hive's layout.
 

@@ -200,9 +200,16 @@ def existing_or_stdin(value: str) -> Location:
 def target(value: str) -> Path:
     """Return the path of a directory to write."""
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", str(value)):
-        message = "OUT is a URL, but kbat writes only to the file system: name a local directory, then upload it"
+        message = (
+            "OUT is a URL, but this command writes only to the file system: name a local directory, then upload it"
+        )
         raise typer.BadParameter(message)
     return Path(value)
+
+
+def target_or_url(value: str) -> str:
+    """Return the path or URL of a directory to write."""
+    return str(Location.parse(value))
 
 
 def storage_option(value: str) -> Setting:
@@ -287,6 +294,15 @@ OutArgument = Annotated[
         metavar="OUT",
         parser=target,
         help="Directory to write. It must be missing or empty, and appears when it is complete.",
+    ),
+]
+OutOrUrl = Annotated[
+    str,
+    typer.Argument(
+        metavar="OUT",
+        parser=target_or_url,
+        help="Directory to write, or its URL. It must be missing or empty. A directory appears when it is complete; "
+        "for a URL, files are uploaded when all are complete.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text, with the fields above.")]

@@ -37,11 +37,15 @@ _SHELL_WORDS = (
         re.compile(r'the key "([^"]+)": no encryption keys were passed'),
         r'the key "\1": add --encryption-key \1=PATH.pem',
     ),
+    (re.compile(r"\b(until_offset|offsets_source)\b"), lambda match: f"--{match[1].replace('_', '-')}"),
     (re.compile(r"\bstorage_options\b"), "--storage-option"),
     (re.compile(r"\bencryption_keys\b"), "--encryption-key"),
     (re.compile(r"(--(?:storage-option|encryption-key)) have no effect"), r"\1 has no effect"),
     (re.compile(r"(?<=the file system: )remove them, or name a URL"), "remove it, or name a URL"),
-    (re.compile(r"\b(replicas|on_corrupt|compression|magic)=\"?(\w+)\"?"), lambda match: _option(match[1], match[2])),
+    (
+        re.compile(r"\b(replicas|on_corrupt|compression|magic|leader_epoch)=\"?(\w+)\"?"),
+        lambda match: _option(match[1], match[2]),
+    ),
 )
 
 

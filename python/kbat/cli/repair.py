@@ -15,11 +15,12 @@ from kbat.cli.options import (
     EncryptionKeys,
     IndexInterval,
     Json,
-    OutArgument,
+    OutOrUrl,
     StorageOptions,
     existing,
     existing_directory,
     target,
+    target_or_url,
 )
 from kbat.cli.place import check_partition, word
 from kbat.cli.progress import progress
@@ -36,6 +37,15 @@ _Out = Annotated[
         metavar="OUT",
         parser=target,
         help="Directory to write. It must be missing or empty, and appears when it is complete.",
+    ),
+]
+_OutOrUrl = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="OUT",
+        parser=target_or_url,
+        help="Directory to write, or its URL. It must be missing or empty. A directory appears when it is complete; "
+        "for a URL, files are uploaded when all are complete.",
     ),
 ]
 _InPlace = Annotated[bool, typer.Option("--in-place", help="Change PATH itself. Refused while a broker runs on it.")]
@@ -57,7 +67,7 @@ _REPORT = """
 
 def recover(  # noqa: PLR0913 - the options of kbat.recover
     path: _Partition,
-    out: _Out = None,
+    out: _OutOrUrl = None,
     *,
     in_place: _InPlace = False,
     dry_run: _DryRun = False,
@@ -124,7 +134,7 @@ def _nothing_kept() -> Iterator[None]:
 
 def salvage(  # noqa: PLR0913 - the options of kbat.salvage
     path: _SegmentOrPartition,
-    out: OutArgument,
+    out: OutOrUrl,
     *,
     index_interval_bytes: IndexInterval = 4096,
     json: Json = False,

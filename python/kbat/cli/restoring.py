@@ -1,5 +1,6 @@
 """`kbat restore`: backups and tiered storage to the log directory of a new broker."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -15,12 +16,13 @@ from kbat.cli.options import (
     EncryptionKeys,
     IndexInterval,
     Json,
-    OutArgument,
+    OutOrUrl,
     Partitions,
     Replicas,
     ReplicasOption,
     StorageOptions,
     Topics,
+    Wide,
     choice_option,
     existing_directory,
     number_option,
@@ -31,6 +33,17 @@ from kbat.cli.options import (
 )
 from kbat.cli.place import check_not_foreign, quiet
 from kbat.cli.progress import progress
+from kbat.cli.table import Column, stream_table
+
+_COLUMNS = (
+    Column("partition", left=True),
+    Column("segments", rank=2),
+    Column("size"),
+    Column("start", rank=1),
+    Column("end"),
+    Column("from (UTC)", rank=4),
+    Column("to (UTC)", rank=3),
+)
 
 
 class OpenTransactions(StrEnum):
@@ -80,7 +93,7 @@ def restore(  # noqa: PLR0913 - the options of kbat.restore
             help="A log directory, a partition directory, or a directory that contains log directories, or its URL.",
         ),
     ],
-    out: OutArgument,
+    out: OutOrUrl,
     *,
     until_time: Annotated[
         int | None,
@@ -156,6 +169,7 @@ def restore(  # noqa: PLR0913 - the options of kbat.restore
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing; show what would be restored.")] = False,
     index_interval_bytes: IndexInterval = 4096,
     json: Json = False,
+    wide: Wide = False,
     storage_option: StorageOptions = None,
     encryption_key: EncryptionKeys = None,
 ) -> None:
@@ -206,7 +220,7 @@ def restore(  # noqa: PLR0913 - the options of kbat.restore
     if json:
         output.write_json(report.to_dict())
         return
-    _show(report, committed_offsets)
+    _show(report, committed_offsets, wide=wide)
 
 
 def _offsets(given: list[Until] | None) -> int | dict[str, int] | None:
@@ -226,14 +240,13 @@ def _offsets(given: list[Until] | None) -> int | dict[str, int] | None:
     return named
 
 
-def _show(report: kbat.RestoreReport, committed_offsets: Path | None) -> None:
-    end = " (dry run: nothing was written)" if report.dry_run else ""
-    partitions = output.count_text(len(report.partitions), "partition")
-    output.write_line(f"{report.source} to {report.out}: {partitions}, {output.size_text(report.byte_count)}{end}")
-    for one in report.partitions:
-        _show_partition(one)
+def _show(report: kbat.RestoreReport, committed_offsets: Path | None, *, wide: bool) -> None:
+    stream_table(f"{report.source} to {report.out}", _COLUMNS, _rows(report.partitions), wide=wide)
     for _, _, path, reason in report.skipped:
         output.write_line(f"skipped {path}: {output.in_shell(output.text(reason))}")
+    partitions = output.count_text(len(report.partitions), "partition")
+    end = "; dry run: nothing was written" if report.dry_run else ""
+    output.write_line(f"{partitions}, {output.size_text(report.byte_count)}{end}")
     if committed_offsets is not None:
         offsets = output.count_text(len(report.committed_offsets), "committed offset")
         groups = output.count_text(len({group for group, *_ in report.committed_offsets}), "group")
@@ -242,15 +255,21 @@ def _show(report: kbat.RestoreReport, committed_offsets: Path | None) -> None:
         output.note(f"kbat: warning: {warning}")
 
 
-def _show_partition(one: kbat.RestoredPartition) -> None:
-    segments = output.count_text(len(one.segments), "segment")
-    times = ""
-    if one.max_timestamp is not None:
-        times = f", {output.time_text(one.first_timestamp)} to {output.time_text(one.max_timestamp)}"
-    output.write_line(
-        f"{one.topic}-{one.partition}: {segments}, {output.size_text(one.byte_count)}, start offset "
-        f"{one.start_offset}, end offset {one.end_offset}{times}"
-    )
-    # the first line is that of above
-    for line in str(one).splitlines()[1:]:
-        output.write_line(output.text(line))
+def _rows(partitions: Iterable[kbat.RestoredPartition]) -> Iterator[tuple[str, ...] | str]:
+    for one in partitions:
+        yield (
+            f"{one.topic}-{one.partition}",
+            f"{len(one.segments):,}",
+            output.size_text(one.byte_count),
+            str(one.start_offset),
+            str(one.end_offset),
+            output.time_text(one.first_timestamp),
+            output.time_text(one.max_timestamp),
+        )
+        if one.cut_timestamp is not None:
+            yield f"  ends before offset {one.cut_offset}, a record of {output.time_text(one.cut_timestamp)}"
+        elif one.cut_offset is not None:
+            yield f"  ends before offset {one.cut_offset}"
+        # the first line is the row, and the end is above
+        findings = str(one).splitlines()[1:]
+        yield from (output.text(line) for line in findings if not line.startswith("  ends before offset"))

@@ -15,7 +15,7 @@ from kbat.cli.options import (
     EncryptionKeys,
     IndexInterval,
     Json,
-    OutArgument,
+    OutOrUrl,
     PartitionArgument,
     StorageOptions,
     choice_option,
@@ -43,7 +43,7 @@ class Codec(StrEnum):
 
 def compact(  # noqa: PLR0913 - the options of kbat.compact
     path: PartitionArgument,
-    out: OutArgument,
+    out: OutOrUrl,
     *,
     include_active: Annotated[bool, typer.Option("--include-active", help="Compact the last segment too.")] = False,
     delete_retention_ms: Annotated[
@@ -118,7 +118,7 @@ def compact(  # noqa: PLR0913 - the options of kbat.compact
 
 def rewrite(  # noqa: PLR0913 - the options of kbat.rewrite
     path: PartitionArgument,
-    out: OutArgument,
+    out: OutOrUrl,
     *,
     compression: Annotated[
         Codec | None,
@@ -182,7 +182,7 @@ def rewrite(  # noqa: PLR0913 - the options of kbat.rewrite
 
 def rewrite_partition(
     path: Location,
-    out: Path,
+    out: Path | str,
     *,
     magic: int | None,
     compression: Codec | None,

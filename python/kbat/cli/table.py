@@ -89,8 +89,8 @@ def _write(
         write_line(line.rstrip() if line.isascii() else _line(cells, columns, indexes, widths))
     write_line("")
     if hidden := [column.name for index, column in enumerate(columns) if index not in indexes]:
-        names = ", ".join(hidden) if len(hidden) <= _NAMED else f"{len(hidden)} columns"
-        write_line(f"hidden in this narrow terminal: {names}; --wide shows all columns\n")
+        left_out = ", ".join(hidden) if len(hidden) <= _NAMED else f"{len(hidden)} columns"
+        write_line(f"hidden in this narrow terminal: {left_out}; --wide shows all columns\n")
 
 
 def _layout(

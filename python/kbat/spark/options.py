@@ -8,14 +8,13 @@ refused: wrong rows are worse than an error.
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING
 
 from kbat._core import plan as core
 from kbat._core.plan import ReadOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
 
     from kbat.spark.stores import Pairs
 
@@ -30,11 +29,4 @@ def parse_options(given: Mapping[str, str], session_storage: Pairs = ()) -> Read
     return ReadOptions(list(given.items()), list(session_storage))
 
 
-def warn_of_broker_options(names: Collection[str]) -> None:
-    """Warn about options that are ignored because they concern a broker, once for all of them."""
-    if names:
-        shown = ", ".join(names)
-        warnings.warn(f"kbat: these options have no effect, because there is no broker: {shown}", stacklevel=3)
-
-
-__all__ = ["OPTION_NAMES", "ReadOptions", "parse_options", "warn_of_broker_options"]
+__all__ = ["OPTION_NAMES", "ReadOptions", "parse_options"]

@@ -66,9 +66,9 @@ class KbatDataSource(DataSource):
     @shallow
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001 -- Spark's signature
         """Return the writer of rows with a schema's columns."""
-        from kbat.spark.writer import KbatWriter, parse_write_options  # noqa: PLC0415 -- needs numpy and pyarrow
+        from kbat.spark.writer import KbatWriter  # noqa: PLC0415 -- most jobs only read
 
-        return KbatWriter(schema, parse_write_options(self.options), overwrite=overwrite)
+        return KbatWriter(schema, self.options, overwrite=overwrite)
 
     @shallow
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 -- Spark's name

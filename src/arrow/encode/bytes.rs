@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 pub(super) const ACCEPTED: &str = "binary, large_binary, binary_view, fixed_size_binary, string, large_string or string_view, or a dictionary of one of them";
 
 /// A column of bytes or text.
-pub(super) enum Bytes<'a> {
+pub(crate) enum Bytes<'a> {
     Null,
     Dictionary(Box<Dictionary<'a>>),
     Binary(&'a BinaryArray),
@@ -27,7 +27,7 @@ pub(super) enum Bytes<'a> {
 }
 
 /// A dictionary array: a category in pandas, an enum in Polars and DuckDB.
-pub(super) struct Dictionary<'a> {
+pub(crate) struct Dictionary<'a> {
     /// The index of each row's value; `None` for null.
     keys: Vec<Option<usize>>,
     values: Bytes<'a>,
@@ -74,7 +74,7 @@ fn key_numbers(keys: &dyn Array) -> Vec<Option<i128>> {
 }
 
 impl<'a> Bytes<'a> {
-    pub(super) fn of(array: &'a dyn Array, column: &str) -> Result<Self> {
+    pub(crate) fn of(array: &'a dyn Array, column: &str) -> Result<Self> {
         let bytes = match array.data_type() {
             DataType::Null => Some(Self::Null),
             DataType::Dictionary(_, values) if is_bytes(values) => {
@@ -94,7 +94,7 @@ impl<'a> Bytes<'a> {
 
     /// The bytes of a row, `None` for null. The row must exist.
     #[inline]
-    pub(super) fn get(&self, row: usize) -> Option<&'a [u8]> {
+    pub(crate) fn get(&self, row: usize) -> Option<&'a [u8]> {
         match self {
             Self::Null => None,
             Self::Dictionary(dictionary) => dictionary.get(row),

@@ -4,6 +4,8 @@ mod bytes;
 mod options;
 mod rows;
 
+#[cfg(feature = "plan")]
+pub(crate) use self::bytes::Bytes;
 pub use options::EncodeOptions;
 
 use arrow_array::RecordBatch;

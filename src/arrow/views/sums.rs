@@ -130,12 +130,11 @@ impl BatchSums {
         let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
         add(&mut self.batches, 1);
         add(&mut self.bytes, size);
-        match header.record_count() {
-            Some(count) => add(&mut self.records, u64::try_from(count).unwrap_or(0)),
-            None => {
-                add(&mut self.uncounted_batches, 1);
-                add(&mut self.uncounted_bytes, size);
-            }
+        if let Some(count) = header.record_count() {
+            add(&mut self.records, u64::try_from(count).unwrap_or(0));
+        } else {
+            add(&mut self.uncounted_batches, 1);
+            add(&mut self.uncounted_bytes, size);
         }
         add(&mut self.batch_header_bytes, size.saturating_sub(u64_of(stored_len(header))));
         add(&mut self.control_batches, u64::from(header.is_control()));

@@ -4,24 +4,22 @@ use std::sync::Arc;
 
 use super::Given;
 use crate::arrow::options::{Bounds, OnCorrupt, ScanOptions};
-use crate::arrow::origin::Origin;
 use crate::arrow::source::ScanSource;
 use crate::arrow::watch::Watch;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Batch;
 use crate::format::header::BatchHeader;
-use crate::log::SegmentReader;
 use crate::log::committed::Committed;
-use crate::log::resync::{Floor, Resync};
+use crate::log::resync::Floor;
+use crate::log::walk::BatchWalk;
 use crate::num::u64_of;
 
 /// The open source.
 pub(super) struct Current {
     pub(super) source: ScanSource,
-    pub(super) reader: SegmentReader,
+    pub(super) walk: BatchWalk,
     pub(super) bounds: Bounds,
     pub(super) committed: Option<Arc<Committed>>,
-    pub(super) resync: Resync,
     /// The offset after the last batch, and the least offset that can follow it.
     pub(super) floor: Floor,
     /// Bytes of the source; 0 if the scan has no callback.
@@ -32,7 +30,10 @@ pub(super) struct Current {
 
 /// The next item of a source.
 pub(super) enum Found {
-    Given,
+    /// A batch to return.
+    Batch(BatchHeader),
+    /// A batch that was skipped.
+    Skipped,
     /// The callback has ended the walk.
     Stopped,
     /// This batch and all later ones of the source are after the bounds.
@@ -55,7 +56,7 @@ pub(super) enum Found {
 impl Current {
     /// Bytes of the source read so far.
     pub(super) fn walked(&self) -> u64 {
-        self.reader.position().saturating_sub(self.source.window.0)
+        self.walk.reader.position().saturating_sub(self.source.window.0)
     }
 
     /// Whether the batches of the source are ordered by offset. Those of a segment are; other files and buffers need
@@ -70,30 +71,22 @@ impl Current {
         self.floor.least().filter(|_| self.is_sorted())
     }
 
-    pub(super) fn find(
-        &mut self,
-        options: &ScanOptions,
-        returns_bad_payloads: bool,
-        watch: &mut Watch,
-        mut take: impl FnMut(&Batch<'_>, &Given<'_>) -> Result<()>,
-    ) -> Found {
+    /// Finds the next batch within the bounds. [`Current::give`] returns it.
+    pub(super) fn find(&mut self, options: &ScanOptions, returns_bad_payloads: bool, watch: &mut Watch) -> Found {
         // if corruption is skipped, a length is only trusted after the checksum is verified
         let is_trusted = options.on_corrupt == OnCorrupt::Fail;
         let header = match self.next_wanted(is_trusted, watch) {
             Ok(header) => header,
             Err(found) => return found,
         };
+        let position = header.position();
         if returns_bad_payloads && let Err(error) = self.check_length_of_bad(&header) {
-            return Found::Damage { position: header.position(), error };
+            return Found::Damage { position, error };
         }
-        let is_sorted = self.is_sorted();
-        let Self { source, reader, bounds, committed, floor, .. } = self;
-        let (batch, lender) = reader.last(header);
-        let position = batch.position();
-        let is_enough = is_sorted && bounds.end_before(&batch);
+        let is_enough = self.is_sorted() && self.bounds.end_before(&header);
         if options.check_crc
             && !(is_enough && is_trusted)
-            && let Err(error) = batch.verify_crc()
+            && let Err(error) = self.walk.reader.last(header).0.verify_crc()
         {
             return Found::Damage { position, error };
         }
@@ -101,23 +94,35 @@ impl Current {
             return match self.damaged_offset(&header) {
                 Ok(None) => Found::Enough,
                 Ok(Some(bad)) => bad,
-                Err(error) => Found::Damage { position: header.position(), error },
+                Err(error) => Found::Damage { position, error },
             };
         }
-        let is_aborted = !is_trusted && committed.as_ref().is_some_and(|committed| committed.is_aborted(&batch));
-        let is_passed_over = position < source.window.0 || bounds.pass_over(&batch) || is_aborted;
-        let taken =
-            if is_passed_over { Ok(()) } else { take(&batch, &Given { origin: &source.origin, bounds, lender }) };
-        let offsets = (batch.base_offset().or(floor.next()), Some(batch.next_offset()));
+        let is_aborted = !is_trusted && self.committed.as_ref().is_some_and(|committed| committed.is_aborted(&header));
+        if position < self.source.window.0 || self.bounds.pass_over(&header) || is_aborted {
+            self.floor.pass(&header);
+            return Found::Skipped;
+        }
+        Found::Batch(header)
+    }
+
+    /// Passes a batch that was found to `take`. If that fails although the checksum was verified, only this batch is
+    /// damaged.
+    pub(super) fn give(
+        &mut self,
+        header: BatchHeader,
+        is_verified: bool,
+        take: impl FnOnce(&Batch<'_>, &Given<'_>) -> Result<()>,
+    ) -> Found {
+        let (batch, lender) = self.walk.reader.last(header);
+        let (position, size) = (batch.position(), batch.size());
+        let offsets = (batch.base_offset().or(self.floor.next()), Some(batch.next_offset()));
+        let taken = take(&batch, &Given { origin: &self.source.origin, bounds: &self.bounds, lender });
+        if taken.is_ok() || is_verified {
+            self.floor.pass(&header);
+        }
         match taken {
-            Ok(()) => {
-                floor.pass(&header);
-                Found::Given
-            }
-            Err(error) if options.check_crc => {
-                floor.pass(&header);
-                Found::Bad { position, size: batch.size(), offsets, error }
-            }
+            Ok(()) => Found::Batch(header),
+            Err(error) if is_verified => Found::Bad { position, size, offsets, error },
             Err(error) => Found::Damage { position, error },
         }
     }
@@ -127,7 +132,7 @@ impl Current {
     pub(super) fn damaged_offset(&self, header: &BatchHeader) -> Result<Option<Found>> {
         let base_offset = header.base_offset;
         let Some(next) = self.floor.next().filter(|next| base_offset > *next) else { return Ok(None) };
-        let behind = match self.reader.header_at(header.position().saturating_add(u64_of(header.size()))) {
+        let behind = match self.walk.reader.header_at(header.position().saturating_add(u64_of(header.size()))) {
             Ok(behind) => behind,
             Err(error) if matches!(error.kind(), ErrorKind::Io(_)) => return Err(error),
             Err(_) => return Ok(None),
@@ -150,7 +155,7 @@ impl Current {
         watch: &mut Watch,
     ) -> std::result::Result<BatchHeader, Found> {
         let is_sorted = self.is_sorted();
-        let Self { source, reader, bounds, committed, floor, unverified, .. } = self;
+        let Self { source, walk: BatchWalk { reader, .. }, bounds, committed, floor, unverified, .. } = self;
         let from = source.window.0;
         let mut goes_on = true;
         let next = if is_trusted && (bounds.are_any() || committed.is_some() || from > 0) {
@@ -182,10 +187,11 @@ impl Current {
         }
     }
 
-    pub(super) fn find_header(&mut self, mut take: impl FnMut(&BatchHeader, &Origin)) -> Found {
-        let header = match self.reader.next_header() {
+    /// Finds the header of the next batch within the bounds. Payloads are not read.
+    pub(super) fn find_header(&mut self) -> Found {
+        let header = match self.walk.reader.next_header() {
             None => return Found::End,
-            Some(Err(error)) => return Found::Damage { position: self.reader.position(), error },
+            Some(Err(error)) => return Found::Damage { position: self.walk.reader.position(), error },
             Some(Ok(header)) => header,
         };
         if let Err(error) = self.check_length(&header) {
@@ -194,10 +200,10 @@ impl Current {
         if self.is_sorted() && self.bounds.end_before(&header) {
             return Found::Enough;
         }
-        if header.position() >= self.source.window.0 && !self.bounds.pass_over(&header) {
-            take(&header, &self.source.origin);
-        }
         self.floor.pass(&header);
-        Found::Given
+        if header.position() < self.source.window.0 || self.bounds.pass_over(&header) {
+            return Found::Skipped;
+        }
+        Found::Batch(header)
     }
 }

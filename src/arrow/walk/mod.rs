@@ -18,7 +18,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Batch;
 use crate::format::header::BatchHeader;
 use crate::log::Lender;
-use crate::log::resync::{Floor, Resync};
+use crate::log::resync::Floor;
+use crate::log::walk::BatchWalk;
 use crate::num::u64_of;
 
 /// Walks sources in order, with one open at a time.
@@ -70,7 +71,7 @@ impl Walk {
 
     /// Counts of what was read and lost so far, without rows, which the walk does not count.
     pub(crate) fn stats(&self) -> ScanStats {
-        let reading = self.current.as_ref().map_or(0, |current| current.reader.bytes_read());
+        let reading = self.current.as_ref().map_or(0, |current| current.walk.reader.bytes_read());
         ScanStats { bytes_read: self.stats.bytes_read.saturating_add(reading), ..self.stats }
     }
 
@@ -84,24 +85,40 @@ impl Walk {
     pub(crate) fn step(
         &mut self,
         options: &ScanOptions,
-        take: impl FnMut(&Batch<'_>, &Given<'_>) -> Result<()>,
+        take: impl FnOnce(&Batch<'_>, &Given<'_>) -> Result<()>,
     ) -> Result<Step> {
-        let returns_bad_payloads = self.returns_bad_payloads;
-        self.step_by(options, |current, watch| current.find(options, returns_bad_payloads, watch, take))
+        if let Some(step) = self.open_next(options)? {
+            return Ok(step);
+        }
+        let Some(current) = &mut self.current else { return Ok(Step::Batch) };
+        let found = match current.find(options, self.returns_bad_payloads, &mut self.watch) {
+            Found::Batch(header) => current.give(header, options.check_crc, take),
+            found => found,
+        };
+        self.settle(found, options)
     }
 
     /// Passes the header of the next batch to `take` if it is within the bounds. Payloads are not read.
     pub(crate) fn step_header(
         &mut self,
         options: &ScanOptions,
-        take: impl FnMut(&BatchHeader, &Origin),
+        take: impl FnOnce(&BatchHeader, &Origin),
     ) -> Result<Step> {
-        self.step_by(options, |current, _| current.find_header(take))
+        if let Some(step) = self.open_next(options)? {
+            return Ok(step);
+        }
+        let Some(current) = &mut self.current else { return Ok(Step::Batch) };
+        let found = current.find_header();
+        if let Found::Batch(header) = &found {
+            take(header, &current.source.origin);
+        }
+        self.settle(found, options)
     }
 
-    fn step_by(&mut self, options: &ScanOptions, find: impl FnOnce(&mut Current, &mut Watch) -> Found) -> Result<Step> {
+    /// Opens the next source if none is open. Returns the result of the step if there is no batch to find in it.
+    fn open_next(&mut self, options: &ScanOptions) -> Result<Option<Step>> {
         if self.current.is_none() {
-            let Some(source) = self.sources.next() else { return Ok(Step::End) };
+            let Some(source) = self.sources.next() else { return Ok(Some(Step::End)) };
             let len = if self.watch.is_kept() { source.byte_len() } else { 0 };
             self.current = self.open(source, options)?;
             match &mut self.current {
@@ -109,11 +126,17 @@ impl Walk {
                 None => self.watch.walked = self.watch.walked.saturating_add(len),
             }
         }
-        let Some(current) = &mut self.current else { return Ok(Step::Batch) };
+        let Some(current) = &self.current else { return Ok(Some(Step::Batch)) };
         go_on(self.watch.goes_on(current.walked()))?;
-        let fault = match find(current, &mut self.watch) {
+        Ok(None)
+    }
+
+    /// Counts what was found, and skips corruption.
+    fn settle(&mut self, found: Found, options: &ScanOptions) -> Result<Step> {
+        let Some(current) = &mut self.current else { return Ok(Step::Batch) };
+        let fault = match found {
             Found::Stopped => return Err(interrupted()),
-            Found::Given => {
+            Found::Batch(_) | Found::Skipped => {
                 self.stats.batches = self.stats.batches.saturating_add(1);
                 None
             }
@@ -126,10 +149,10 @@ impl Walk {
                     if options.check_crc {
                         current.verify_last()?;
                     }
-                    current.check_end()?;
+                    current.check_end(&options.limits)?;
                     None
                 } else {
-                    current.cut_end()?
+                    current.skip_tail()?
                 };
                 if fault.is_none() {
                     self.close();
@@ -142,7 +165,7 @@ impl Walk {
             Found::Bad { position, size, offsets, error } => {
                 Some(current.fault(position, u64_of(size), offsets, error))
             }
-            Found::Damage { position, error } => Some(current.pass_over(position, error)?),
+            Found::Damage { position, error } => Some(current.skip(position, error, false)?),
         };
         Ok(fault.and_then(|fault| self.count(fault)).map_or(Step::Batch, Step::Fault))
     }
@@ -185,8 +208,8 @@ impl Walk {
         let mut reader = source.open(position, options)?;
         reader.stop_at(source.window.1);
         let floor = Floor::at(source.base_offset.filter(|_| position == 0));
-        let resync = Resync::new(&options.limits);
-        Ok(Some(Current { source, reader, bounds, committed, resync, floor, len: 0, unverified: None }))
+        let walk = BatchWalk::new(reader, &options.limits);
+        Ok(Some(Current { source, walk, bounds, committed, floor, len: 0, unverified: None }))
     }
 }
 

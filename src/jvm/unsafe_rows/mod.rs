@@ -18,7 +18,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-pub(super) use read::batch_of_array;
+pub(super) use read::{batch_of_array, batch_of_rows};
 pub(super) use types::RecordType;
 pub(super) use write::array_of_rows;
 

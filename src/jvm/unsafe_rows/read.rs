@@ -33,6 +33,22 @@ pub(in crate::jvm) fn batch_of_array(bytes: &[u8], rows: &RecordType) -> Result<
     reader.finish()
 }
 
+/// Rows, each after the number of its bytes in 8 bytes, as an Arrow batch of the fields that are read.
+///
+/// # Errors
+/// A column of more than 2 GiB; bytes that are not such rows.
+pub(in crate::jvm) fn batch_of_rows(bytes: &[u8], rows: &RecordType) -> Result<RecordBatch> {
+    let mut reader = RowReader::new(rows);
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let len = count_at(rest, 0)?;
+        let (row, after) = rest.get(WORD..).and_then(|rest| rest.split_at_checked(len)).ok_or_else(malformed)?;
+        reader.push(row)?;
+        rest = after;
+    }
+    reader.finish()
+}
+
 /// Collects rows.
 struct RowReader {
     columns: Vec<(String, Column)>,

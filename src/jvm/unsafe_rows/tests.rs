@@ -97,6 +97,27 @@ fn records_written_are_read_again() {
 }
 
 #[test]
+fn rows_after_their_lengths_are_read() {
+    let records = records();
+    let array = array_of_rows(std::slice::from_ref(&records)).unwrap();
+    let fields = record_type(&[("offset", "long"), ("timestamp", "timestamp"), ("timestampType", "integer")]).unwrap();
+    let mut bytes = Vec::new();
+    let mut ends = vec![0];
+    for number in 0..records.num_rows() {
+        let row = cells::value_at(&array, 16 + 8 * number).unwrap();
+        bytes.extend_from_slice(&u64::try_from(row.len()).unwrap().to_ne_bytes());
+        bytes.extend_from_slice(row);
+        ends.push(bytes.len());
+    }
+    let found = batch_of_rows(&bytes, &fields).unwrap();
+    assert_eq!(found.num_rows(), records.num_rows());
+    assert_eq!(found.column_by_name("offset"), records.column_by_name("offset"));
+    for len in 0..bytes.len() {
+        assert_eq!(batch_of_rows(&bytes[..len], &fields).is_ok(), ends.contains(&len), "{len} bytes");
+    }
+}
+
+#[test]
 fn many_rows_have_several_words_of_null_bits() {
     let offsets: Int64Array = (0..200).map(|number| (number % 3 > 0).then_some(number)).collect();
     let column: ArrayRef = Arc::new(offsets);

@@ -6,7 +6,6 @@ use crate::format::batch::Batch;
 use crate::format::header::{BatchHeader, NO_PARTITION_LEADER_EPOCH, NO_TIMESTAMP};
 use crate::log::headers::HeaderReader;
 use crate::log::index::TimeEntry;
-use crate::log::resync::Resync;
 use crate::log::segment::Segment;
 use crate::log::tail::SegmentTail;
 use crate::num::u64_of;
@@ -189,6 +188,17 @@ impl Segment {
         Ok(end.max(self.base_offset()))
     }
 
+    /// The header of the last batch, if there is one, and the number of bytes after it: those of an incomplete batch, or
+    /// zeros. [`Segment::end_offset`] checks whether this is a valid end.
+    ///
+    /// # Errors
+    /// I/O errors.
+    pub(crate) fn last_header(&self) -> Result<(Option<BatchHeader>, u64)> {
+        let mut last = None;
+        let bytes_left = self.walk_tail(|header| last = Some(*header))?;
+        Ok((last, bytes_left))
+    }
+
     /// Whether the checksum of a batch is correct.
     fn is_intact(&self, header: &BatchHeader) -> Result<bool> {
         let mut bytes = Vec::new();
@@ -200,11 +210,7 @@ impl Segment {
     fn end_before(&self, last: &BatchHeader) -> Result<i64> {
         let file = self.location().open()?;
         let after = last.position().saturating_add(u64_of(last.size()));
-        let found = Resync::new(self.limits()).find_batch(&file, last.position(), Some(last.base_offset))?;
-        let hidden = match found {
-            None => SegmentTail::any_batch(&file, last.position())?,
-            found => found,
-        };
+        let hidden = SegmentTail::batch_after(&file, last.position(), Some(last.base_offset), self.limits())?;
         if hidden.is_none() && SegmentTail::at(&file, after)? == SegmentTail::Zeros {
             return Ok(last.base_offset().unwrap_or_else(|| last.last_offset()));
         }
@@ -219,13 +225,8 @@ impl Segment {
     fn check_end(&self, bytes_left: u64, end_offset: i64) -> Result<()> {
         let file = self.location().open()?;
         let position = file.len()?.saturating_sub(bytes_left);
-        match SegmentTail::search(&file, position, Some(end_offset), self.limits())? {
-            SegmentTail::Corrupt { .. } => {
-                let error = Error::new(ErrorKind::CutBatch).at(position).in_batch(end_offset).in_field("size");
-                Err(error.with_path(self.path()))
-            }
-            _ => Ok(()),
-        }
+        let tail = SegmentTail::search(&file, position, Some(end_offset), self.limits())?;
+        tail.check(position, Some(end_offset), None).map_err(|error| error.with_path(self.path()))
     }
 
     /// The largest timestamp of the segment's records and the last offset of the first batch that has it. −1 and the

@@ -8,12 +8,13 @@ use super::options::LogWriterOptions;
 use super::state::PartitionState;
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::atomic::sync_directory;
-use crate::io::{Location, PositionedFile};
+use crate::io::{Location, ReadAt};
 use crate::log::checkpoint::PartitionMetadata;
 use crate::log::inventory::Inventory;
 use crate::log::reader::SegmentReader;
 use crate::log::running_broker::refuse_running_broker;
 use crate::log::tail::SegmentTail;
+use crate::log::walk::{BatchWalk, WalkEvent};
 use crate::store::listing::refuse_log_directory;
 use crate::store::names::{LogFileKind, PARTITION_METADATA};
 use crate::store::{foreign_file, refuse_foreign_directory};
@@ -50,8 +51,9 @@ pub(super) fn open(directory: &Path, options: &LogWriterOptions) -> Result<Opene
         (ActiveSegment::create(directory, base_offset, options)?, base_offset, 0)
     } else {
         let mut segment = ActiveSegment::reopen(directory, base_offset, options)?;
-        let end_offset = walk(&mut segment, &mut state, options)?;
-        check_tail(&segment, end_offset, options)?;
+        let mut walk = BatchWalk::new(SegmentReader::open_with(segment.path(), &options.limits)?, &options.limits);
+        let end_offset = note_batches(&mut walk, &mut segment, &mut state)?;
+        check_tail(walk.reader.source(), &segment, end_offset, options)?;
         let truncated_bytes = segment.cut()?;
         segment.restart_indexes(options)?;
         (segment, end_offset, truncated_bytes)
@@ -63,18 +65,14 @@ pub(super) fn open(directory: &Path, options: &LogWriterOptions) -> Result<Opene
 }
 
 /// Notes a segment's batches up to the first that is incomplete or corrupt. Returns the offset after them.
-fn walk(segment: &mut ActiveSegment, state: &mut PartitionState, options: &LogWriterOptions) -> Result<i64> {
+fn note_batches(walk: &mut BatchWalk, segment: &mut ActiveSegment, state: &mut PartitionState) -> Result<i64> {
     let mut end_offset = segment.base_offset();
-    let mut reader = SegmentReader::open_with(segment.path(), &options.limits)?;
-    while let Some(batch) = reader.next_batch() {
-        let batch = match batch {
-            Ok(batch) => batch,
-            Err(error) if is_limit_or_io(&error) => return Err(error),
-            Err(_) => break,
+    loop {
+        let batch = match walk.next_batch()? {
+            WalkEvent::Batch(batch) => batch,
+            WalkEvent::Corrupt { error, .. } if error.is_of_reading() => return Err(error),
+            WalkEvent::Corrupt { .. } | WalkEvent::End => return Ok(end_offset),
         };
-        if batch.verify_crc().is_err() {
-            break;
-        }
         if batch.last_offset() < end_offset {
             let message = format!(
                 "the batch ends at offset {}, but the previous one ends at {}; salvage copies the batches that are in \
@@ -89,13 +87,11 @@ fn walk(segment: &mut ActiveSegment, state: &mut PartitionState, options: &LogWr
         segment.note(&batch, aborted)?;
         end_offset = batch.next_offset();
     }
-    Ok(end_offset)
 }
 
 /// Refuses to remove complete batches. They cannot follow an interrupted write, so something else corrupted the log.
-fn check_tail(segment: &ActiveSegment, end_offset: i64, options: &LogWriterOptions) -> Result<()> {
-    let file = PositionedFile::open(segment.path())?;
-    if segment.size() >= file.len()? {
+fn check_tail(log: &dyn ReadAt, segment: &ActiveSegment, end_offset: i64, options: &LogWriterOptions) -> Result<()> {
+    if segment.size() >= log.byte_len()? {
         return Ok(());
     }
     if segment.size() == 0
@@ -104,7 +100,7 @@ fn check_tail(segment: &ActiveSegment, end_offset: i64, options: &LogWriterOptio
         let message = format!("the segment is {what}, not a log, and opening it for writing would empty it");
         return Err(Error::new(ErrorKind::InvalidFile(message)).with_path(segment.path()));
     }
-    let tail = SegmentTail::search(&file, segment.size(), Some(end_offset), &options.limits)?;
+    let tail = SegmentTail::search(log, segment.size(), Some(end_offset), &options.limits)?;
     let SegmentTail::Corrupt { next } = tail else { return Ok(()) };
     let message = format!(
         "corruption is followed by a complete batch at byte {next}, which opening the log for writing would \
@@ -112,11 +108,6 @@ fn check_tail(segment: &ActiveSegment, end_offset: i64, options: &LogWriterOptio
          broker does"
     );
     Err(Error::new(ErrorKind::InvalidFile(message)).at(segment.size()).with_path(segment.path()))
-}
-
-/// Whether an error does not depend on the bytes.
-fn is_limit_or_io(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::Limit { .. } | ErrorKind::Io(_))
 }
 
 /// Writes the topic id, or compares it with the existing one.

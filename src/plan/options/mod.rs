@@ -3,6 +3,7 @@
 //! Options of Spark's own Kafka source have the same meaning here. Options that only concern a broker's connection are
 //! ignored, with a warning. Any other name is refused: wrong rows are worse than an error.
 
+mod rows;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -17,11 +18,19 @@ use crate::plan::interval::Interval;
 use crate::plan::paths::absolute;
 use crate::plan::topics::Subscription;
 
+pub use rows::OptionRow;
+pub(crate) use rows::{OptionParser, OptionTable, narrowed, row, set};
 pub(crate) use table::LIMIT_OPTIONS;
-pub use table::{OptionRow, option_rows};
+pub use table::option_rows;
 
 /// Names and texts, as the user wrote them.
 pub type Pairs = Vec<(String, String)>;
+
+/// A warning about options that have no effect because they concern a broker, for all of them.
+pub(crate) fn warning_of_ignored(names: &[String]) -> Option<String> {
+    let shown = names.join(", ");
+    (!shown.is_empty()).then(|| format!("kbat: these options have no effect, because there is no broker: {shown}"))
+}
 
 /// What to do if a partition has no record since its starting time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -294,8 +303,7 @@ impl ReadOptions {
     /// A warning about the ignored options, for all of them.
     #[must_use]
     pub fn warning(&self) -> Option<String> {
-        let shown = self.ignored.join(", ");
-        (!shown.is_empty()).then(|| format!("kbat: these options have no effect, because there is no broker: {shown}"))
+        warning_of_ignored(&self.ignored)
     }
 
     /// Refuses options about records for the other views.

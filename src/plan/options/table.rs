@@ -4,6 +4,7 @@ use crate::arrow::{Isolation, OnCorrupt};
 use crate::error::{Error, Result};
 use crate::plan::bounds::{parse_offsets, parse_timestamps};
 use crate::plan::discover::Replicas;
+use crate::plan::options::rows::{OptionParser, OptionRow, OptionTable, narrowed, row, set};
 use crate::plan::options::{ReadOptions, TimestampStrategy};
 use crate::plan::topics::{Subscription, TopicPattern, parse_assign, parse_topics};
 use crate::plan::values::{
@@ -11,41 +12,10 @@ use crate::plan::values::{
     parse_paths, parse_positive_count, parse_positive_len, parse_text, parse_timestamp,
 };
 
-type Set = fn(&mut ReadOptions, &str) -> Parsed<()>;
-
-/// One option.
-pub struct OptionRow {
-    /// Its name. A name that ends in `<name>` means all options with that beginning.
-    pub name: &'static str,
-    /// Another name of it.
-    pub alias: Option<&'static str>,
-    /// The default, as the documentation shows it; empty if it has none.
-    pub default: &'static str,
-    /// What it does.
-    pub text: &'static str,
-    /// Whether no message may contain its value.
-    pub is_secret: bool,
-    set: Set,
-}
-
-const fn row(name: &'static str, default: &'static str, set: Set, text: &'static str) -> OptionRow {
-    OptionRow { name, alias: None, default, text, is_secret: false, set }
-}
-
 /// All options, in the order of the documentation.
 #[must_use]
-pub fn option_rows() -> &'static [OptionRow] {
+pub fn option_rows() -> &'static [OptionRow<ReadOptions>] {
     ROWS
-}
-
-/// Stores a parsed value.
-fn set<T>(place: &mut T, value: Parsed<T>) -> Parsed<()> {
-    *place = value?;
-    Ok(())
-}
-
-fn narrowed<T: TryFrom<u64>>(number: u64, most: &str) -> Parsed<T> {
-    T::try_from(number).map_err(|_| format!("must be at most {most}"))
 }
 
 fn length(text: &str) -> Parsed<usize> {
@@ -56,7 +26,7 @@ fn count(text: &str) -> Parsed<usize> {
     parse_count(text).and_then(|number| narrowed(number, "the address space of this machine"))
 }
 
-static ROWS: &[OptionRow] = &[
+static ROWS: &[OptionRow<ReadOptions>] = &[
     row(
         "path",
         "",
@@ -389,9 +359,6 @@ const REFUSED: [(&str, &str); 5] = [
     ("kafka.interceptor.classes", "there is no consumer; change the rows with Spark"),
 ];
 
-/// Options that Spark adds for a table.
-const OF_TABLES: [&str; 3] = ["owner", "location", "provider"];
-
 /// Arguments of `kbat.scan`, and the options that they correspond to.
 const OF_SCANS: [(&str, &str); 4] = [
     ("topics", "subscribe"),
@@ -405,8 +372,7 @@ const EXCLUSIVE: [&str; 3] = ["subscribe", "subscribePattern", "assign"];
 
 /// Parses options, whatever the case of their names.
 pub(super) fn parse(given: &[(String, String)]) -> Result<ReadOptions> {
-    let mut options = ReadOptions::default();
-    let mut seen: Vec<(&'static str, &str)> = Vec::new();
+    let mut parser = OptionParser::new(OptionTable { rows: ROWS, synonyms: &OF_SCANS });
     for (name, text) in given {
         let lower = name.to_lowercase();
         if let Some((_, instead)) = REFUSED.iter().find(|(refused, _)| *refused == lower) {
@@ -415,52 +381,28 @@ pub(super) fn parse(given: &[(String, String)]) -> Result<ReadOptions> {
             )));
         }
         if let Some(ignored) = connection_option(name, &lower) {
-            options.ignored.push(ignored);
+            parser.options.ignored.push(ignored);
             continue;
         }
-        let Some(row) = row_named(&lower) else { return Err(Error::argument(unknown(name))) };
-        let before = options.clone();
-        let is_alias = row.alias.is_some_and(|alias| alias == lower);
-        let is_family = row.name.ends_with("<name>");
-        let shown = if is_alias || is_family { name } else { row.name };
-        let value = if row.is_secret { String::new() } else { format!("='{text}'") };
-        (row.set)(&mut options, text)
-            .map_err(|reason| Error::argument(format!("kbat: option {shown}{value}: {reason}")))?;
-        if is_family {
+        if parser.set(name, text)?.is_family() {
             let member = lower.strip_prefix(STORAGE).unwrap_or(&lower).to_owned();
-            if options.storage.iter().any(|(known, other)| *known == member && other != text) {
+            let storage = &mut parser.options.storage;
+            if storage.iter().any(|(known, other)| *known == member && other != text) {
                 return Err(Error::argument(format!(
                     "kbat: options {lower} and {name} conflict: set only one of them"
                 )));
             }
-            options.storage.push((member, text.clone()));
-        } else if let Some((_, other)) = seen.iter().find(|(known, _)| *known == row.name) {
-            if *other != text.as_str() && options != before {
-                return Err(Error::argument(format!(
-                    "kbat: options {} and {name}{value} conflict: set only one of them",
-                    row.name
-                )));
-            }
-            options = before;
+            storage.push((member, text.clone()));
         }
-        seen.push((row.name, text));
     }
-    let strategies: Vec<&str> =
-        EXCLUSIVE.into_iter().filter(|name| seen.iter().any(|(known, _)| known == name)).collect();
+    let strategies: Vec<&str> = EXCLUSIVE.into_iter().filter(|name| parser.has(name)).collect();
     if strategies.len() > 1 {
         return Err(Error::argument(format!(
             "kbat: options {} exclude each other: use one of subscribe, subscribePattern, assign",
             strategies.join(" and ")
         )));
     }
-    Ok(options)
-}
-
-fn row_named(lower: &str) -> Option<&'static OptionRow> {
-    ROWS.iter().find(|row| match row.name.strip_suffix("<name>") {
-        Some(beginning) => lower.starts_with(beginning),
-        None => row.name.to_lowercase() == lower || row.alias.is_some_and(|alias| alias == lower),
-    })
+    Ok(parser.options)
 }
 
 /// The name to show of an option that only concerns a broker's connection.
@@ -468,29 +410,4 @@ fn connection_option(name: &str, lower: &str) -> Option<String> {
     let known = CONNECTION_OPTIONS.iter().find(|known| known.to_lowercase() == lower);
     let is_of_client = lower.starts_with("kafka.") && lower != "kafka.isolation.level";
     known.map(|known| (*known).to_owned()).or_else(|| is_of_client.then(|| name.to_owned()))
-}
-
-fn unknown(name: &str) -> String {
-    let lower = name.to_lowercase();
-    // Spark passes the names in lower case
-    let note = if lower == name { " (Spark lower-cased it)" } else { "" };
-    let shown = format!("kbat: unknown option {name}{note}");
-    if OF_TABLES.contains(&lower.as_str()) {
-        return format!(
-            "{shown}: Spark sets it for CREATE TABLE, which does not pass options; use CREATE TEMPORARY VIEW"
-        );
-    }
-    let of_scan = OF_SCANS.iter().find(|(argument, _)| *argument == lower).map(|(_, option)| *option);
-    if let Some(near) = of_scan.or_else(|| nearest(&lower)) {
-        return format!("{shown}; did you mean {near}?");
-    }
-    let names: Vec<&str> = ROWS.iter().map(|row| row.name).collect();
-    format!("{shown}; the options are: {}", names.join(", "))
-}
-
-/// The option whose name is most similar, if one is similar.
-fn nearest(lower: &str) -> Option<&'static str> {
-    let names = ROWS.iter().map(|row| row.name);
-    let scored = names.map(|name| (strsim::sorensen_dice(lower, &name.to_lowercase()), name));
-    scored.filter(|(score, _)| *score >= 0.6).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, name)| name)
 }

@@ -146,11 +146,14 @@ fn recover(
         return Err(PyValueError::new_err(message));
     }
     let stores = Stores::new("recover", stores)?;
-    let (path, target) = match out {
-        Some(out) if !in_place => stores.locate_both(py, path, out).map(|(path, target)| (path, Some(target)))?,
+    let (path, target) = match &out {
+        Some(out) if !in_place => {
+            let (path, target) = stores.locate_both(py, path, out.clone())?;
+            (path, Some(target))
+        }
         _ => (stores.locate_all(py, path)?, None),
     };
-    let out = target.as_ref().map(|target| target.path().to_path_buf());
+    let out = target.as_ref().map(|target| target.path().to_path_buf()).or(out);
     let options = RecoverOptions { out, in_place, dry_run, index_interval_bytes, limits: or_default(limits) };
     let mut report = run(py, progress, |_, progress| {
         let report = recover_partition(&path, &options, progress)?;

@@ -60,7 +60,9 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
 ///         contain are read from it, and the checkpoints in ``out`` contain its other partitions too.
 ///     open_transactions: How to treat transactions that are open at the end of a log: ``"keep"`` or ``"abort"``, which
 ///         appends abort markers.
-///     leader_epoch: Replace the leader epoch of every batch, usually by 0. Default: keep them.
+///     leader_epoch: Replace the leader epoch of every batch, usually by 0. This is necessary if batches have epochs
+///         above that of their partition in the new cluster, which is a warning: consumers would wait for a leader
+///         after their first commit. Default: keep them.
 ///     committed_offsets: Directory to write with one file per group, for ``kafka-consumer-groups --reset-offsets
 ///         --from-file``. Offsets are at least the start and at most the end of the restored log.
 ///     offsets_source: Path or URL of a log directory with ``__consumer_offsets``. Default: ``source``.

@@ -40,7 +40,7 @@ impl PyRestoredSegment {
         self.0.source_bytes
     }
 
-    /// Bytes of batches in the result; in a dry run without a batch that would be written again.
+    /// Bytes of batches in the result.
     #[getter]
     fn bytes(&self) -> u64 {
         self.0.bytes

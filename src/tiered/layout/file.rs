@@ -121,7 +121,7 @@ impl ReadAt for Bytes {
 #[derive(Debug)]
 struct Opened {
     segment: Arc<Segment>,
-    /// The damaged chunks that were read over; `None` if damage is an error.
+    /// The damaged chunks that were read over; `None` if a damaged chunk is an error.
     damaged: Mutex<Option<DamagedChunks>>,
 }
 

@@ -20,13 +20,22 @@ final class Consuming {
     private Consuming() {
     }
 
-    /** All that each partition has, in one of the isolation levels. */
+    /**
+     * All that each partition has, in one of the isolation levels. With a group, the records after its committed offset,
+     * and the new offset is committed.
+     */
     static ObjectNode consume(JsonNode request, String bootstrap) {
         Properties settings = new Properties();
         settings.put("bootstrap.servers", bootstrap);
         settings.put("enable.auto.commit", "false");
         settings.put("check.crcs", "true");
         settings.put("isolation.level", request.get("isolation").asText());
+        JsonNode group = request.get("group");
+        boolean hasGroup = group != null && !group.isNull();
+        if (hasGroup) {
+            settings.put("group.id", group.asText());
+            settings.put("auto.offset.reset", "none");
+        }
         settings.put("max.partition.fetch.bytes", "10000000");
         settings.put("fetch.max.wait.ms", "50");
         settings.put("default.api.timeout.ms", Long.toString(PATIENCE_MS));
@@ -37,7 +46,8 @@ final class Consuming {
             for (Iterator each = request.get("partitions").elements(); each.hasNext();) {
                 Iterator wanted = ((JsonNode) each.next()).elements();
                 String topic = ((JsonNode) wanted.next()).asText();
-                partitions.add(partition(consumer, new TopicPartition(topic, ((JsonNode) wanted.next()).asInt())));
+                TopicPartition partition = new TopicPartition(topic, ((JsonNode) wanted.next()).asInt());
+                partitions.add(partition(consumer, partition, hasGroup));
             }
         } finally {
             consumer.close();
@@ -45,7 +55,7 @@ final class Consuming {
         return answer;
     }
 
-    private static ObjectNode partition(KafkaConsumer consumer, TopicPartition partition) {
+    private static ObjectNode partition(KafkaConsumer consumer, TopicPartition partition, boolean hasGroup) {
         List wanted = Collections.singletonList(partition);
         ObjectNode answer = ServerJudge.object();
         ArrayNode records = answer.putArray("records");
@@ -55,8 +65,13 @@ final class Consuming {
             long end = ((Long) consumer.endOffsets(wanted).get(partition)).longValue();
             answer.put("beginning_offset", beginning).put("end_offset", end);
             consumer.assign(wanted);
-            consumer.seek(partition, beginning);
+            if (!hasGroup) {
+                consumer.seek(partition, beginning);
+            }
             poll(consumer, partition, end, records);
+            if (hasGroup) {
+                consumer.commitSync();
+            }
         } catch (KafkaException refusal) {
             answer.put("error", refusal.toString());
         }

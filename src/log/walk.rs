@@ -1,0 +1,245 @@
+//! [`BatchWalk`]: reads a file or buffer and continues after corruption. Only this module decides where to continue.
+//!
+//! ```text
+//! next_batch, next_header ──► Batch              a batch, in file order
+//!                         ├─► Corrupt ──► skip   the next batch, or the truncated one at the end
+//!                         └─► End ──► tail       nothing, zeros, or an incomplete batch, which `skip` searches too
+//! ```
+//!
+//! A caller that stops at the first corruption, as a broker does, does not call [`BatchWalk::skip`]. What the bytes
+//! at the end are, [`SegmentTail`](crate::log::tail::SegmentTail) decides.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::batch::Batch;
+use crate::format::header::BatchHeader;
+use crate::io::ReadAt;
+use crate::limits::Limits;
+use crate::log::reader::SegmentReader;
+use crate::log::resync::{Next, Resync};
+#[cfg(feature = "arrow")]
+use crate::log::tail::SegmentTail;
+
+/// The batches of one file or buffer.
+#[derive(Debug)]
+pub(crate) struct BatchWalk {
+    pub(crate) reader: SegmentReader,
+    resync: Resync,
+}
+
+/// What a walk finds at its position.
+#[derive(Debug)]
+pub(crate) enum WalkEvent<B> {
+    /// A batch. The walk is after it.
+    Batch(B),
+    /// Bytes from `position` on that are not a batch. [`BatchWalk::skip`] continues after them.
+    Corrupt { position: u64, error: Error },
+    /// No batch follows: see [`SegmentReader::tail`].
+    End,
+}
+
+/// The bytes that [`BatchWalk::skip`] skipped.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Skipped {
+    /// Number of bytes. 0 only if the file became shorter while it was read.
+    pub(crate) length: u64,
+    /// Whether a batch with a correct checksum follows. Otherwise, the walk is at the end, at zeros, or at an
+    /// incomplete batch.
+    pub(crate) is_followed: bool,
+}
+
+impl BatchWalk {
+    /// Reads the batches of `reader`, from its position on.
+    pub(crate) fn new(reader: SegmentReader, limits: &Limits) -> Self {
+        Self { reader, resync: Resync::new(limits) }
+    }
+
+    /// Reads the next batch and verifies its checksum.
+    ///
+    /// # Errors
+    /// I/O errors.
+    pub(crate) fn next_batch(&mut self) -> Result<WalkEvent<Batch<'_>>> {
+        let position = self.reader.position();
+        match self.reader.next_batch() {
+            Some(Ok(batch)) => Ok(match batch.verify_crc() {
+                Ok(()) => WalkEvent::Batch(batch),
+                Err(error) => WalkEvent::Corrupt { position, error },
+            }),
+            Some(Err(error)) => corrupt(position, error),
+            None => Ok(WalkEvent::End),
+        }
+    }
+
+    /// Reads the header of the next batch. Does not verify its checksum.
+    ///
+    /// # Errors
+    /// I/O errors.
+    pub(crate) fn next_header(&mut self) -> Result<WalkEvent<BatchHeader>> {
+        let position = self.reader.position();
+        match self.reader.next_header() {
+            Some(Ok(header)) => Ok(WalkEvent::Batch(header)),
+            Some(Err(error)) => corrupt(position, error),
+            None => Ok(WalkEvent::End),
+        }
+    }
+
+    /// Skips corrupt bytes from `position` on: continues at the next batch that is not inside a record. `least_offset`
+    /// is the smallest offset that this batch can have, if the batches before determine it.
+    ///
+    /// # Errors
+    /// I/O errors.
+    pub(crate) fn skip(&mut self, position: u64, least_offset: Option<i64>) -> Result<Skipped> {
+        let next = self.resync.find(self.reader.source(), position, least_offset)?;
+        let (to, is_followed) = match next {
+            Next::Batch(to) => (to, true),
+            // bytes that were appended after the file was opened are not read
+            Next::End(to) => (to.min(self.reader.position().saturating_add(self.reader.remainder_len())), false),
+        };
+        self.reader.resume(to);
+        Ok(Skipped { length: to.saturating_sub(position), is_followed })
+    }
+
+    /// Why the storage could not decode `length` bytes from `position` on, if it could not: see
+    /// [`SegmentReader::over_damage`].
+    pub(crate) fn storage_error(&self, position: u64, length: u64) -> Option<Error> {
+        self.reader.source().damage_in(position..position.saturating_add(length))
+    }
+
+    /// Whether the input ends or another batch starts at the position of the walk, which confirms the length of the
+    /// last batch.
+    pub(crate) fn is_followed(&mut self) -> bool {
+        self.reader.remainder_len() == 0 || self.reader.has_next()
+    }
+
+    /// Fails if the length of the last batch, of which only the header was read, seems corrupt: its checksum is wrong,
+    /// it leads neither to another batch nor to the end, and it leads past a complete batch. `least_offset` is the
+    /// smallest offset that this batch can have.
+    ///
+    /// # Errors
+    /// The wrong checksum; I/O errors.
+    #[cfg(feature = "arrow")]
+    pub(crate) fn check_length(&mut self, header: &BatchHeader, least_offset: Option<i64>) -> Result<()> {
+        if self.reader.has_next() {
+            return Ok(());
+        }
+        let position = self.reader.position();
+        if SegmentTail::at(self.reader.source(), position)? == SegmentTail::Clean {
+            return Ok(());
+        }
+        let Err(error) = self.verify(header) else { return Ok(()) };
+        let next = self.resync.find_batch(self.reader.source(), header.position(), least_offset)?;
+        // otherwise only the payload is corrupt
+        if next.is_some_and(|next| next < position) { Err(error) } else { Ok(()) }
+    }
+
+    /// Verifies the checksum of a batch whose header was read. The walk stays at its position.
+    ///
+    /// # Errors
+    /// A wrong checksum; I/O errors.
+    #[cfg(feature = "arrow")]
+    pub(crate) fn verify(&mut self, header: &BatchHeader) -> Result<()> {
+        let position = self.reader.position();
+        self.reader.seek(header.position());
+        let verified = self.reader.next_batch().map_or(Ok(()), |batch| batch?.verify_crc());
+        self.reader.seek(position);
+        verified
+    }
+}
+
+/// The event of an error at a position.
+fn corrupt<B>(position: u64, error: Error) -> Result<WalkEvent<B>> {
+    match error.kind() {
+        ErrorKind::Io(_) => Err(error),
+        _ => Ok(WalkEvent::Corrupt { position, error }),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::arithmetic_side_effects, reason = "tests")]
+mod tests {
+    use std::sync::Arc;
+
+    use super::{BatchWalk, Skipped, WalkEvent};
+    use crate::format::builder::BatchBuilder;
+    use crate::limits::Limits;
+    use crate::log::reader::SegmentReader;
+    use crate::log::tail::SegmentTail;
+    use crate::num::u64_of;
+
+    /// The bytes of one batch per offset, and the position of each.
+    fn log(offsets: std::ops::Range<i64>) -> (Vec<u8>, Vec<usize>) {
+        let (mut bytes, mut positions) = (Vec::new(), Vec::new());
+        for offset in offsets {
+            positions.push(bytes.len());
+            let mut builder = BatchBuilder::new().base_offset(offset);
+            builder.append(1_700_000_000_000, None, Some(&[b'v'; 100])).unwrap();
+            builder.finish_into(&mut bytes).unwrap();
+        }
+        (bytes, positions)
+    }
+
+    /// The offsets of the batches, and the position and length of each corruption.
+    fn walk(bytes: Vec<u8>) -> (Vec<i64>, Vec<(u64, u64)>) {
+        let limits = Limits::default();
+        let mut walk = BatchWalk::new(SegmentReader::from_bytes(Arc::new(bytes), &limits), &limits);
+        let (mut offsets, mut skipped) = (Vec::new(), Vec::new());
+        loop {
+            let position = match walk.next_batch().unwrap() {
+                WalkEvent::Batch(batch) => {
+                    offsets.push(batch.last_offset());
+                    continue;
+                }
+                WalkEvent::Corrupt { position, .. } => position,
+                WalkEvent::End => match walk.reader.tail().unwrap() {
+                    SegmentTail::Partial => walk.reader.position(),
+                    _ => return (offsets, skipped),
+                },
+            };
+            let Skipped { length, .. } = walk.skip(position, offsets.last().map(|last| last + 1)).unwrap();
+            skipped.push((position, length));
+        }
+    }
+
+    #[test]
+    fn walk_over_a_corrupt_payload_returns_all_other_batches() {
+        let (mut bytes, positions) = log(0..4);
+        bytes[positions[1] + 80] ^= 1;
+        let (start, end) = (u64_of(positions[1]), u64_of(positions[2]));
+        assert_eq!(walk(bytes), (vec![0, 2, 3], vec![(start, end - start)]));
+    }
+
+    #[test]
+    fn walk_over_a_length_past_the_end_returns_all_other_batches() {
+        let (mut bytes, positions) = log(0..4);
+        bytes[positions[1] + 9] = 1;
+        let (start, end) = (u64_of(positions[1]), u64_of(positions[2]));
+        assert_eq!(walk(bytes), (vec![0, 2, 3], vec![(start, end - start)]));
+    }
+
+    #[test]
+    fn walk_skips_an_incomplete_batch_at_the_end() {
+        let (mut bytes, positions) = log(0..3);
+        bytes.pop();
+        let (start, end) = (u64_of(positions[2]), u64_of(bytes.len()));
+        assert_eq!(walk(bytes), (vec![0, 1], vec![(start, end - start)]));
+    }
+
+    #[test]
+    fn walk_does_not_skip_zeros_at_the_end() {
+        let (mut bytes, _) = log(0..3);
+        bytes.extend_from_slice(&[0; 100]);
+        assert_eq!(walk(bytes), (vec![0, 1, 2], vec![]));
+    }
+
+    #[test]
+    fn walk_stays_at_its_position_when_it_verifies_or_reads_a_batch_again() {
+        let (bytes, positions) = log(0..3);
+        let limits = Limits::default();
+        let mut walk = BatchWalk::new(SegmentReader::from_bytes(Arc::new(bytes), &limits), &limits);
+        let WalkEvent::Batch(header) = walk.next_header().unwrap() else { panic!("a batch was expected") };
+        let mut out = Vec::new();
+        assert_eq!(walk.reader.read_batch(&header, &mut out).unwrap().last_offset(), 0);
+        #[cfg(feature = "arrow")]
+        walk.verify(&header).unwrap();
+        assert_eq!(walk.reader.position(), u64_of(positions[1]));
+    }
+}

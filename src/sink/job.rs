@@ -1,0 +1,174 @@
+//! [`WriteJob`]: one write; data that can be sent anywhere as bytes.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::io::Location;
+use crate::log::LogDirectory;
+use crate::plan::Pairs;
+use crate::plan::paths::text_of;
+use crate::sink::commit::Commit;
+use crate::sink::files::{at, remove_job, rename};
+use crate::sink::ids::random;
+use crate::sink::options::{WriteOptions, check_columns};
+use crate::sink::plan::{Epoch, finish_commits, is_committed};
+use crate::sink::written::{Fragment, Written, parsed};
+
+/// A write, from the check of its options to its commit. The driver of a cluster starts and ends it, and its tasks
+/// write.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WriteJob {
+    /// The options, as the user wrote them.
+    options: Pairs,
+    /// The absolute path of the target.
+    path: String,
+    /// The directory of the job, in the target.
+    directory: String,
+    overwrite: bool,
+    /// Whether the job created the target.
+    is_new: bool,
+    /// Number of partitions of each existing topic.
+    pub(super) partition_counts: BTreeMap<String, u32>,
+}
+
+impl WriteJob {
+    /// Checks options and columns, which are name and type in SQL of each. Returns a warning about ignored options.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) that names the option or the column.
+    pub fn check(options: &[(String, String)], columns: &[(String, String)]) -> Result<Option<String>> {
+        let parsed = WriteOptions::parse(options)?;
+        check_columns(columns, &parsed)?;
+        Ok(parsed.warning())
+    }
+
+    /// Starts a write: completes the commits of drivers that died, and creates the directory of the job. With
+    /// `overwrite`, the commit replaces all partitions of the topics of the rows.
+    ///
+    /// # Errors
+    /// Those of [`check`](Self::check), of an interrupted commit, and I/O errors.
+    pub fn start(options: &[(String, String)], columns: &[(String, String)], overwrite: bool) -> Result<Self> {
+        let parsed = WriteOptions::parse(options)?;
+        check_columns(columns, &parsed)?;
+        let path = parsed.directory()?;
+        let target = Path::new(&path);
+        finish_commits(target)?;
+        let partition_counts = partition_counts(target)?;
+        let is_new = !target.exists();
+        let directory = target.join(format!(".kbat-{:032x}", random()));
+        at(&directory, fs::create_dir_all(&directory))?;
+        let directory = text_of(&directory)?;
+        Ok(Self { options: options.to_vec(), path, directory, overwrite, is_new, partition_counts })
+    }
+
+    /// The job as bytes for [`from_bytes`](Self::from_bytes).
+    ///
+    /// # Errors
+    /// None that occurs.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        serde_json::to_vec(self).map_err(Error::other)
+    }
+
+    /// The job that [`to_bytes`](Self::to_bytes) wrote.
+    ///
+    /// # Errors
+    /// Other bytes.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        parsed(bytes, "a write")
+    }
+
+    /// The directory in which the tasks write.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        Path::new(&self.directory)
+    }
+
+    /// Whether the write is committed, although some files may not be moved yet.
+    #[must_use]
+    pub fn is_committed(&self) -> bool {
+        is_committed(self.directory())
+    }
+
+    /// Sets the offsets of all records, and moves them into the partitions, task by task.
+    ///
+    /// # Errors
+    /// An existing partition whose end is corrupt or that has a higher leader epoch; files of a concurrent write, if
+    /// locks have no effect; I/O errors. Before the commit, nothing is visible; after it, the next write to the
+    /// target moves the remaining files.
+    pub fn commit(&self, written: &[Written]) -> Result<()> {
+        self.commit_as(written, None)
+    }
+
+    /// Commits a micro-batch of a streaming query, unless the target has it already: a query that restarts writes its
+    /// last micro-batch again.
+    ///
+    /// # Errors
+    /// Those of [`commit`](Self::commit); an id of a query that can't be part of a file's name.
+    pub fn commit_epoch(&self, written: &[Written], query: &str, epoch: i64) -> Result<()> {
+        self.commit_as(written, Some(Epoch::new(query, epoch)?))
+    }
+
+    fn commit_as(&self, written: &[Written], epoch: Option<Epoch>) -> Result<()> {
+        let mut tasks: Vec<&Written> = written.iter().collect();
+        tasks.sort_by_key(|task| task.number);
+        let fragments: Vec<&Fragment> = tasks.into_iter().flat_map(|task| &task.fragments).collect();
+        let commit = Commit {
+            path: Path::new(&self.path),
+            job: self.directory(),
+            options: &self.options()?,
+            overwrite: self.overwrite,
+        };
+        commit.run(&fragments, epoch)?;
+        self.clear()
+    }
+
+    /// Removes all files of the write, unless it is committed and only moving failed: the next write completes it.
+    ///
+    /// # Errors
+    /// I/O errors.
+    pub fn abort(&self) -> Result<()> {
+        if self.is_committed() {
+            return Ok(());
+        }
+        self.clear()?;
+        if self.is_new {
+            let _ = fs::remove_dir(&self.path); // it may have files of another write
+        }
+        Ok(())
+    }
+
+    /// Removes the directory of the job. Tasks that are still running fail, as they can no longer write.
+    fn clear(&self) -> Result<()> {
+        let gone = PathBuf::from(format!("{}-gone", self.directory));
+        if let Err(error) = rename(self.directory(), &gone)
+            && !error.is_not_found()
+        {
+            return Err(error);
+        }
+        remove_job(&gone);
+        Ok(())
+    }
+
+    pub(super) fn options(&self) -> Result<WriteOptions> {
+        WriteOptions::parse(&self.options)
+    }
+}
+
+/// The number of partitions of each existing topic.
+fn partition_counts(path: &Path) -> Result<BTreeMap<String, u32>> {
+    let mut counts = BTreeMap::new();
+    if !path.exists() {
+        return Ok(counts);
+    }
+    for log in LogDirectory::open(Location::local(path))?.partitions() {
+        if let Some(partition) = log.topic_partition() {
+            let count = counts.entry(partition.topic.clone()).or_insert(0);
+            *count = partition.partition.unsigned_abs().saturating_add(1).max(*count);
+        }
+    }
+    Ok(counts)
+}

@@ -1,0 +1,57 @@
+//! [`Written`]: what a task wrote; data that can be sent anywhere as bytes.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::store::TopicPartition;
+
+/// The log, from offset 0, that one task wrote for a partition.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fragment {
+    pub(super) topic: String,
+    pub(super) partition: i32,
+    pub(super) directory: String,
+    pub(super) record_count: i64,
+}
+
+impl Fragment {
+    pub(super) fn name(&self) -> TopicPartition {
+        TopicPartition { topic: self.topic.clone(), partition: self.partition }
+    }
+}
+
+/// What a task wrote.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Written {
+    /// The number of the task.
+    pub(super) number: u32,
+    pub(super) fragments: Vec<Fragment>,
+}
+
+impl Written {
+    /// The value as bytes for [`from_bytes`](Self::from_bytes).
+    ///
+    /// # Errors
+    /// None that occurs.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        serde_json::to_vec(self).map_err(Error::other)
+    }
+
+    /// The value that [`to_bytes`](Self::to_bytes) wrote.
+    ///
+    /// # Errors
+    /// Other bytes.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        parsed(bytes, "what a task of a write has written")
+    }
+}
+
+/// Parses the bytes of a value.
+///
+/// # Errors
+/// Other bytes, such as those of another version.
+pub(super) fn parsed<T: DeserializeOwned>(bytes: &[u8], what: &str) -> Result<T> {
+    serde_json::from_slice(bytes)
+        .map_err(|error| Error::argument(format!("kbat: these bytes are not {what}, of this version: {error}")))
+}
