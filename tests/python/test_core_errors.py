@@ -221,16 +221,19 @@ def test_errors_of_control_records_are_where_the_record_is(tmp_path: Path) -> No
     assert error.field == "control_type"
 
 
-def test_url_is_no_target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_url_is_no_directory_of_the_file_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No result goes to a directory named s3:."""
     monkeypatch.chdir(tmp_path)
     log = DATA / "corpus" / "codec-lz4"
     target = "s3://bucket/out"
+    options = {"acess_key_id": "x"}
     for write in (
-        lambda: kbat.salvage(log, target),
-        lambda: kbat.rewrite(log, target, compression="none"),
-        lambda: kbat.write_parquet(kbat.scan(log), target),
-        lambda: kbat.LogWriter(target),
+        lambda: kbat.salvage(log, target, storage_options=options),
+        lambda: kbat.rewrite(log, target, compression="none", storage_options=options),
+        lambda: kbat.write_parquet(kbat.scan(log), target, storage_options=options),
     ):
-        with pytest.raises(ValueError, match="writes to the file system only"):
+        with pytest.raises(ValueError, match='no option "acess_key_id" for s3://'):
             write()
+    with pytest.raises(ValueError, match="writes to the file system only"):
+        kbat.LogWriter(target)
     assert list(tmp_path.iterdir()) == []
