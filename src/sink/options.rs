@@ -168,6 +168,10 @@ impl WriteOptions {
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) that names the option and its possible values;
     /// no path, or one that is not in a file system.
     pub fn parse(given: &[(String, String)]) -> Result<Self> {
+        // before the options of the store, which writes do not have
+        if let Some((_, path)) = given.iter().find(|(name, _)| name.eq_ignore_ascii_case("path")) {
+            refuse_store(path)?;
+        }
         let mut parser = OptionParser::new(OptionTable { rows: ROWS, synonyms: &[] });
         for (name, text) in given {
             let lower = name.to_lowercase();
@@ -191,12 +195,7 @@ impl WriteOptions {
         let Some(path) = &self.path else {
             return Err(Error::argument("kbat: no path; write .save(\"/path/to/directory\")"));
         };
-        let scheme = path.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
-        if scheme.is_some_and(|scheme| SCHEMES.contains(&scheme.as_str())) {
-            return Err(Error::argument(format!(
-                "kbat: {path} is in a store, and rows are only written to a file system: save there, then upload it"
-            )));
-        }
+        refuse_store(path)?;
         local_path(path)
     }
 
@@ -219,6 +218,17 @@ impl WriteOptions {
             ..EncodeOptions::default()
         }
     }
+}
+
+/// Refuses the URL of an object.
+fn refuse_store(path: &str) -> Result<()> {
+    let scheme = path.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
+    if scheme.is_some_and(|scheme| SCHEMES.contains(&scheme.as_str())) {
+        return Err(Error::argument(format!(
+            "kbat: {path} is in a store, and rows are only written to a file system: save there, then upload it"
+        )));
+    }
+    Ok(())
 }
 
 /// Columns that can be written, their types in SQL, and the types for messages.
