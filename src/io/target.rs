@@ -36,17 +36,19 @@ impl Target {
         Ok(Self { location, temporary: Some(temporary), path })
     }
 
-    /// A directory that must not exist, or be empty.
+    /// A file or directory that must not exist. A directory in the file system may be empty.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) if there is something in a store; the other
     /// cases are checked when a directory is written. I/O errors.
     pub(crate) fn empty(location: Location) -> Result<Self> {
-        if !location.is_local() && location.status_if_there()?.is_some() {
-            let message = "the output directory is not empty: name one that does not exist yet";
-            return Err(Error::argument(message).with_path(&location));
-        }
-        Self::new(location)
+        let existing = if location.is_local() { None } else { location.status_if_there()? };
+        let message = match existing {
+            None => return Self::new(location),
+            Some(status) if status.is_file() => "the output file exists: name one that does not exist yet",
+            Some(_) => "the output directory is not empty: name one that does not exist yet",
+        };
+        Err(Error::argument(message).with_path(&location))
     }
 
     /// The path in the file system to write to.

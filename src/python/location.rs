@@ -71,6 +71,12 @@ impl Stores {
         py.detach(|| Target::new(target)).or_raise(py)
     }
 
+    /// A file or directory to write, which must not exist in a store.
+    pub(crate) fn locate_empty(&self, py: Python<'_>, target: PathBuf) -> PyResult<Target> {
+        let target = self.locate_beside(py, target)?;
+        py.detach(|| Target::empty(target)).or_raise(py)
+    }
+
     /// The source of a function and the directory that it writes. The options are those of the one that is a URL, or
     /// of both.
     pub(crate) fn locate_both(&self, py: Python<'_>, source: PathBuf, out: PathBuf) -> PyResult<(Location, Target)> {
@@ -81,8 +87,7 @@ impl Stores {
         } else {
             self.locate_all(py, source)?
         };
-        let out = self.locate_beside(py, out)?;
-        Ok((source, py.detach(|| Target::empty(out)).or_raise(py)?))
+        Ok((source, self.locate_empty(py, out)?))
     }
 
     /// Like [`Stores::locate`]. Warns of segments of tiered storage that are omitted.

@@ -15,13 +15,15 @@ from kafka_broker import Broker
 from kafka_judge import KafkaJudge
 from kafka_server import KafkaServer
 from old_kafka import OldKafka
-from s3_server import S3Server
+from store_servers import start_server
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+
+    from s3_server import S3Server
 
 
 @pytest.fixture(scope="session")
@@ -153,6 +155,9 @@ def broker(kafka_server: KafkaServer, tmp_path_factory: pytest.TempPathFactory) 
 
 @pytest.fixture(scope="session")
 def s3_server() -> Iterator[S3Server]:
-    """One S3-compatible server for all tests, with one bucket. Use keys of your own."""
-    with S3Server() as server:
+    """One server of objects for all tests, with one bucket. Use keys of your own.
+
+    It is moto, an S3-compatible server, unless KBAT_TEST_STORE in the environment names another one.
+    """
+    with start_server() as server:
         yield server

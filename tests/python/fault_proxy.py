@@ -38,12 +38,17 @@ class Request:
     @property
     def is_read(self) -> bool:
         """Whether it reads an object, rather than listing a prefix."""
-        return self.method == "GET" and "list-type" not in self.query
+        return self.method == "GET" and not self.is_list
+
+    @property
+    def is_write(self) -> bool:
+        """Whether it writes an object, or begins, completes or cancels an upload in parts."""
+        return self.method in {"PUT", "POST", "DELETE"}
 
     @property
     def is_list(self) -> bool:
         """Whether it lists a prefix."""
-        return "list-type" in self.query
+        return "list-type" in self.query or "comp=list" in self.query
 
 
 # Decides what happens to a request. None: nothing.
@@ -63,6 +68,7 @@ class FaultProxy:
     plan: Plan = no_faults
     requests: list[Request] = field(default_factory=list)
     delay: float = 0.0
+    options_at: Callable[[str], dict[str, Any]] = options_for
 
     def __post_init__(self) -> None:
         """Start the threads."""
@@ -87,7 +93,7 @@ class FaultProxy:
     @property
     def options(self) -> dict[str, Any]:
         """Value of `storage_options` for the server through the proxy."""
-        return options_for(f"http://127.0.0.1:{self._server.server_address[1]}")
+        return self.options_at(f"http://127.0.0.1:{self._server.server_address[1]}")
 
     def clear(self, plan: Plan = no_faults) -> None:
         """Forget the requests, and set another plan."""

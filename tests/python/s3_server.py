@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import re
 import socket
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
+from xml.sax.saxutils import unescape
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -47,20 +49,21 @@ def log_files(directory: Path) -> list[Path]:
 class S3Server:
     """The server with one bucket. Every key of a test begins with a prefix that no other test uses."""
 
+    #: The beginning of URLs.
+    scheme = "s3"
+
     def __init__(self) -> None:
         """Start the server, and wait until it answers."""
         self.port = free_port()
-        self._process = subprocess.Popen(  # noqa: S603 - this interpreter
-            [sys.executable, "-c", _PROGRAM, "-H", "127.0.0.1", "-p", str(self.port)],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+        self._process = subprocess.Popen(  # noqa: S603 - a server of the tests
+            self._command(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         self._lock = threading.Lock()
         self._connection = http.client.HTTPConnection("127.0.0.1", self.port)
         deadline = time.monotonic() + START_SECONDS
         while True:
             try:
-                self._request("PUT", f"/{BUCKET}")
+                self._make_bucket()
             except OSError:
                 if self._process.poll() is not None or time.monotonic() > deadline:
                     self.stop()
@@ -68,6 +71,12 @@ class S3Server:
                 time.sleep(0.1)
             else:
                 return
+
+    def _command(self) -> list[str]:
+        return [sys.executable, "-c", _PROGRAM, "-H", "127.0.0.1", "-p", str(self.port)]
+
+    def _make_bucket(self) -> None:
+        self._request("PUT", f"/{BUCKET}")
 
     def __enter__(self) -> Self:
         """Return the server."""
@@ -91,11 +100,25 @@ class S3Server:
     @property
     def options(self) -> dict[str, Any]:
         """Value of `storage_options`."""
-        return options_for(self.endpoint)
+        return self.options_at(self.endpoint)
+
+    def options_at(self, endpoint: str) -> dict[str, Any]:
+        """Value of `storage_options` for a proxy of the server."""
+        return options_for(endpoint)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Variables of the environment with the same meaning as the options."""
+        return {
+            "AWS_ENDPOINT_URL": self.endpoint,
+            "AWS_ACCESS_KEY_ID": ACCESS_KEY,
+            "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
+            "AWS_REGION": "us-east-1",
+        }
 
     def url(self, key: str) -> str:
         """URL of an object or prefix."""
-        return f"s3://{BUCKET}/{key}"
+        return f"{self.scheme}://{BUCKET}/{key}"
 
     def put(self, key: str, data: bytes) -> str:
         """Write an object; its URL."""
@@ -109,6 +132,11 @@ class S3Server:
     def delete(self, key: str) -> None:
         """Delete an object."""
         self._request("DELETE", f"/{BUCKET}/{quote(key)}")
+
+    def keys(self, prefix: str) -> list[str]:
+        """List the objects below a prefix, of which there are at most 1000."""
+        answer = self._request("GET", f"/{BUCKET}?list-type=2&prefix={quote(prefix, safe='')}%2F")
+        return [unescape(key) for key in re.findall(r"<Key>(.*?)</Key>", answer.decode())]
 
     def upload(self, directory: Path, prefix: str, files: Iterable[Path] | None = None) -> str:
         """Write the files of a directory as objects under a prefix; the prefix's URL."""

@@ -129,7 +129,6 @@ def test_corruption_leaves_no_file_or_is_skipped(form: str, tmp_path: Path) -> N
         ("out.arrow", ("--compression", "gzip"), "--compression gzip is not possible: use none, lz4, zstd"),
         ("out.parquet", ("--compression", "brotli"), "brotli"),
         ("out.parquet", ("--threads", 0), "the smallest value is 1"),
-        ("s3://bucket/out.parquet", (), "OUT is a URL"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(

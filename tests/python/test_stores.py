@@ -380,7 +380,7 @@ def proxy(s3_server: S3Server) -> Iterator[FaultProxy]:
     """A proxy to the server, with a segment of 40 batches of 100 kB, and one of 500 batches of 16 kB."""
     s3_server.put("faults/large-0/00000000000000000000.log", values(40, 100_000))
     s3_server.put("faults/small-0/00000000000000000000.log", values(500, 16_000))
-    with FaultProxy(s3_server.port) as running:
+    with FaultProxy(s3_server.port, options_at=s3_server.options_at) as running:
         yield running
 
 

@@ -17,6 +17,7 @@ __all__ = [
     "PartitionOffset",
     "ProducerEntry",
     "ProducerSnapshot",
+    "StoreTarget",
     "TimeIndex",
     "TransactionIndex",
     "discover",
@@ -314,6 +315,29 @@ class ProducerSnapshot:
         """One entry per producer, in the order of the file."""
 
     def __len__(self) -> int: ...
+
+@final
+class StoreTarget:
+    """A file or directory of a store, which is written to a temporary directory first and uploaded when it is complete.
+
+    As a context manager, it returns the local path to write to. The path has the name of the target, and does not
+    exist yet. At the end of the ``with`` block, everything at that path is uploaded, segments last. After an exception
+    nothing is uploaded. In both cases the temporary directory is removed.
+
+    Args:
+        target: The URL to write. Nothing may exist there.
+        storage_options: How to open the store of a URL, with the names of object_store, such as
+            ``{"access_key_id": ..., "region": ..., "endpoint": ...}``. Default: the environment, such as
+            ``AWS_ACCESS_KEY_ID``, or the role of the machine.
+
+    Raises:
+        ValueError: Something exists at the target.
+        OSError: The store or the temporary directory can't be used. What was uploaded before an error stays.
+    """
+
+    def __new__(cls, target: _Path, *, storage_options: Mapping[str, object] | None = None) -> Self: ...
+    def __enter__(self) -> str: ...
+    def __exit__(self, *args: object) -> None: ...
 
 @final
 class PartitionOffset:

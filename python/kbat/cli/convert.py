@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import kbat
 from kbat.cli import output
 from kbat.cli.copies import Copy, copies, run_each
+from kbat.cli.location import opened_both
 from kbat.cli.options import (
     DirectoryArgument,
     EncryptionKeys,
@@ -76,12 +77,17 @@ def convert(  # noqa: PLR0913 - one per option
         message = "nothing to convert: set --compression or --magic"
         raise ValueError(message)
     check_codec(magic, compression)
-    path = path.opened_with(storage_option, encryption_key)
+    path, out = opened_both(path, out, storage_option, encryption_key)
 
     def work(one: Copy, callback: ProgressCallback | None) -> dict[str, Any]:
         try:
             return rewrite_partition(
-                one.source, one.target, magic=magic, compression=compression, level=level, progress=callback
+                one.source,
+                one.target,
+                magic=magic,
+                compression=compression,
+                level=level,
+                progress=callback,
             )
         except (kbat.UnsupportedError, ValueError) as error:
             if magic is not None or "zstd compression is not supported" not in str(error):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from kbat._core.files import StoreTarget
 from kbat.cli import output
 from kbat.cli.location import Location
 from kbat.cli.place import check_partition, is_partition, locate
@@ -21,10 +22,15 @@ class Copy:
     """A partition directory, and the directory in which it is written."""
 
     source: Location
-    target: Path
+    target: Location
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The keyword arguments of functions of the package that read the one and write the other."""
+        return self.target.options | self.source.options
 
 
-def copies(path: Location, out: Path, **chosen: Any) -> list[Copy]:  # noqa: ANN401 - those of kbat.scan
+def copies(path: Location, out: Location, **chosen: Any) -> list[Copy]:  # noqa: ANN401 - those of kbat.scan
     """Return what to write: a partition as `out` itself, those of a log directory as directories in `out`.
 
     Raises:
@@ -37,7 +43,7 @@ def copies(path: Location, out: Path, **chosen: Any) -> list[Copy]:  # noqa: ANN
         found = [Copy(path, out)]
     else:
         directories = dict.fromkeys(path.at(segment.path).parent for segment in segments)
-        found = [Copy(one, out / one.name) for one in directories]
+        found = [Copy(one, out.child(one.name)) for one in directories]
     for one in found:
         refuse_existing(one.target)
     return found
@@ -58,8 +64,12 @@ def run_each(what: str, found: Sequence[Copy], work: Callable[[Copy, ProgressCal
     return results
 
 
-def refuse_existing(target: Path) -> None:
+def refuse_existing(out: Location) -> None:
     """Refuse to write a file that exists, or a directory that is not empty."""
+    if out.is_url:
+        StoreTarget(str(out), **out.options)
+        return
+    target = Path(str(out))
     if target.is_dir() and not target.is_symlink() and not any(target.iterdir()):
         return
     if target.exists() or target.is_symlink():
@@ -69,9 +79,17 @@ def refuse_existing(target: Path) -> None:
 
 
 @contextmanager
-def staged(target: Path) -> Iterator[Path]:
-    """Yield a path beside the target, which becomes the target when the block ends, and is removed if it fails."""
-    refuse_existing(target)
+def staged(out: Location) -> Iterator[Path]:
+    """Yield a path to write. What is written becomes the target when the block ends, and is removed if it fails.
+
+    It is beside the target, or a temporary one that is uploaded.
+    """
+    if out.is_url:
+        with StoreTarget(str(out), **out.options) as temporary:
+            yield Path(temporary)
+        return
+    refuse_existing(out)
+    target = Path(str(out))
     is_new_parent = not target.parent.exists()
     target.parent.mkdir(parents=True, exist_ok=True)
     # beside the target, so that renaming it is one step

@@ -11,7 +11,7 @@ import kbat
 from kbat.cli import output
 from kbat.cli.copies import Copy, copies, run_each, staged
 from kbat.cli.guard import FailedError
-from kbat.cli.location import Location
+from kbat.cli.location import Location, opened_both
 from kbat.cli.options import (
     DirectoryArgument,
     EncryptionKeys,
@@ -103,7 +103,7 @@ def copy(  # noqa: PLR0913 - one per option
     empty directory; 2 for wrong arguments, for a PATH that is not a log, for a range without records, and if a
     directory to write exists.
     """
-    path = path.opened_with(storage_option, encryption_key)
+    path, out = opened_both(path, out, storage_option, encryption_key)
     if None not in (start_offset, start_time) or None not in (end_offset, end_time):
         message = "a range begins and ends at an offset or a time: set only one of them for each end"
         raise ValueError(message)

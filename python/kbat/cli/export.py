@@ -12,6 +12,7 @@ import typer
 from kbat.cli import output
 from kbat.cli.cat import Isolation
 from kbat.cli.copies import staged
+from kbat.cli.location import Location, opened_both
 from kbat.cli.losses import note_losses
 from kbat.cli.options import (
     EncryptionKeys,
@@ -30,7 +31,7 @@ from kbat.cli.options import (
     number_option,
     one_of,
     selection,
-    target,
+    target_location,
 )
 from kbat.cli.place import locate
 from kbat.cli.progress import ProgressCallback, progress
@@ -91,11 +92,12 @@ def _keys(value: str) -> str:
 def export(  # noqa: PLR0913 - one per option
     paths: PathsArgument,
     out: Annotated[
-        Path,
+        Location,
         typer.Argument(
             metavar="OUT",
-            parser=target,
-            help="File to write, or directory with --partition-by. It must not exist, and appears when it is complete.",
+            parser=target_location,
+            help="File to write, or directory with --partition-by, or its URL. It must not exist, and appears when it "
+            "is complete.",
         ),
     ],
     *,
@@ -162,7 +164,8 @@ def export(  # noqa: PLR0913 - one per option
     keys = [PartitionKey(key) for one in partition_by or () for key in one.split(",")]
     found = _format(output_format, out, keys)
     _check(found, keys, compression)
-    paths = [path.opened_with(storage_option, encryption_key) for path in paths]
+    opened = [opened_both(path, out, storage_option, encryption_key) for path in paths]
+    paths, out = [path for path, _ in opened], opened[0][1]
     chosen = selection(topic, partition, replicas)
     segments = locate(paths, **chosen).segments
     bounds: dict[str, Any] = {
@@ -200,7 +203,7 @@ def export(  # noqa: PLR0913 - one per option
         _show(out, report)
 
 
-def _format(chosen: ExportFormat | None, out: Path, keys: Sequence[PartitionKey]) -> ExportFormat:
+def _format(chosen: ExportFormat | None, out: Location, keys: Sequence[PartitionKey]) -> ExportFormat:
     if chosen is not None:
         return chosen
     if keys:
@@ -255,15 +258,16 @@ def _directory(value: str | int | None) -> str:
     return _NULL_DIRECTORY if value is None else quote(str(value), safe="")
 
 
-def _listed(one: Written, place: Path, out: Path) -> dict[str, Any]:
+def _listed(one: Written, place: Path, out: Location) -> dict[str, Any]:
     """Return the figures of a file, which is moved from one place to another."""
-    return {"path": str(out / one.path.relative_to(place)), "records": one.records, "bytes": one.path.stat().st_size}
+    path = out if one.path == place else out.child(one.path.relative_to(place).as_posix())
+    return {"path": str(path), "records": one.records, "bytes": one.path.stat().st_size}
 
 
-def _show(out: Path, report: dict[str, Any]) -> None:
+def _show(out: Location, report: dict[str, Any]) -> None:
     files = report["files"]
     if len(files) > 1:
-        names = [output.text(str(Path(one["path"]).relative_to(out))) for one in files]
+        names = [output.text(one["path"].removeprefix(f"{out}/")) for one in files]
         figures = [(f"{one['records']:,}", output.size_text(one["bytes"])) for one in files]
         rows = [(name, *figure) for name, figure in zip(names, figures, strict=True)]
         write_table(str(out), _COLUMNS, rows)

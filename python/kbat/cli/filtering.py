@@ -10,6 +10,7 @@ import kbat
 from kbat._core.text import write_records
 from kbat.cli import output
 from kbat.cli.copies import Copy, copies, run_each
+from kbat.cli.location import opened_both
 from kbat.cli.options import (
     DirectoryArgument,
     EncryptionKeys,
@@ -125,14 +126,14 @@ def filter_records(  # noqa: PLR0913 - one per option
     if not header and all(one is None for one in (key, grep, *bounds.values())):
         message = "no condition: set --key, --grep, --header, or a range of offsets or times"
         raise ValueError(message)
-    path = path.opened_with(storage_option, encryption_key)
+    path, out = opened_both(path, out, storage_option, encryption_key)
 
     def work(one: Copy, callback: ProgressCallback | None) -> dict[str, Any]:
         source = str(one.source)
         with quiet():
             scan = kbat.scan(source, **bounds, **one.source.options)
         kept = _Kept(_matching(scan, conditions), keeps_others=invert_match)
-        report = kbat.filter(source, one.target, kept, progress=callback, **one.source.options)
+        report = kbat.filter(source, str(one.target), kept, progress=callback, **one.options)
         return {"path": source, "out": str(one.target), **report.to_dict()}
 
     found = run_each("filtering", copies(path, out, **selection(topic, partition, replicas)), work)

@@ -13,7 +13,7 @@ import typer
 from kbat.cli import output
 from kbat.cli.copies import refuse_existing, staged
 from kbat.cli.json_records import JsonLines
-from kbat.cli.options import Json, OutArgument, Partitions, choice_option, number_option, size
+from kbat.cli.options import Json, OutArgument, Partitions, StorageOptions, choice_option, number_option, size
 from kbat.cli.partition_writer import PartitionWriter, PartitionWriters, Place
 from kbat.cli.place import NothingToReadError
 from kbat.cli.progress import ProgressCallback, progress
@@ -82,6 +82,7 @@ def import_records(  # noqa: PLR0913 - one per option
         int, typer.Option(metavar="SIZE", parser=size, help="Largest size of a segment.")
     ] = 1_073_741_824,
     json: Json = False,
+    storage_option: StorageOptions = None,
 ) -> None:
     """Write the records of `kbat cat` or `kbat export` into a new partition directory, with offsets and timestamps.
 
@@ -100,6 +101,10 @@ def import_records(  # noqa: PLR0913 - one per option
     Exit codes: 0; 1 for files that can't be read or written, and for an input without records; 2 for wrong arguments,
     for a line or file that is not a record, and if OUT exists. Nothing is written unless everything can be written.
     """
+    out = out.opened_with(storage_option, None)
+    if storage_option and not out.is_url:
+        message = "--storage-option has no effect on a path in the file system: remove it, or name a URL as OUT"
+        raise ValueError(message)
     refuse_existing(out)
     if batch_bytes < 1 or segment_bytes < 1:
         message = "--batch-bytes and --segment-bytes must be 1 or more"

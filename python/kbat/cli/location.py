@@ -68,6 +68,10 @@ class Location:
         """Return another location in the same store."""
         return replace(self, text=text)
 
+    def child(self, name: str) -> "Location":
+        """Return the location of a file or directory below this directory."""
+        return self.at(f"{self.text}/{name}" if self.is_url else str(Path(self.text, name)))
+
     def __str__(self) -> str:
         """Return the path or URL."""
         return self.text
@@ -173,6 +177,14 @@ class Location:
             if len(one.value) >= _SHORTEST_VALUE and one.value.lower() not in {"true", "false"}:
                 message = message.replace(one.value, f"<{one.name}>")
         return message
+
+
+def opened_both(
+    source: Location, out: Location, settings: Sequence[Setting] | None, keys: Sequence[Setting] | None
+) -> tuple[Location, Location]:
+    """Return what a command reads and what it writes. The storage options are those of the URL, or of both URLs."""
+    of_source = settings if source.is_url or not out.is_url else None
+    return source.opened_with(of_source, keys), out.opened_with(settings if out.is_url else None, None)
 
 
 def is_presented(location: Location) -> bool:

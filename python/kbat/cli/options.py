@@ -207,9 +207,12 @@ def target(value: str) -> Path:
     return Path(value)
 
 
-def target_or_url(value: str) -> str:
-    """Return the path or URL of a directory to write."""
-    return str(Location.parse(value))
+def target_location(value: str) -> Location:
+    """Return the location of a file or directory to write."""
+    try:
+        return Location.parse(value)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
 
 
 def storage_option(value: str) -> Setting:
@@ -289,18 +292,10 @@ EncryptionKeys = Annotated[
     ),
 ]
 OutArgument = Annotated[
-    Path,
+    Location,
     typer.Argument(
         metavar="OUT",
-        parser=target,
-        help="Directory to write. It must be missing or empty, and appears when it is complete.",
-    ),
-]
-OutOrUrl = Annotated[
-    str,
-    typer.Argument(
-        metavar="OUT",
-        parser=target_or_url,
+        parser=target_location,
         help="Directory to write, or its URL. It must be missing or empty. A directory appears when it is complete; "
         "for a URL, files are uploaded when all are complete.",
     ),

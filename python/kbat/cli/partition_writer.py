@@ -9,6 +9,7 @@ import kbat
 from kbat._core.writer import RecordWriter
 from kbat.cli import output
 from kbat.cli.json_records import Row
+from kbat.cli.location import Location
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -101,7 +102,7 @@ class PartitionWriters:
         self._counts.setdefault(place, 0)
         return writer
 
-    def close(self, out: Path) -> list[dict[str, Any]]:
+    def close(self, out: Location) -> list[dict[str, Any]]:
         """Close all files, and return figures of the partitions, whose directories will be in `out`."""
         while self._open:
             self._end(*self._open.popitem())
@@ -130,13 +131,13 @@ class PartitionWriters:
             raise ValueError(message)
         return self._directory
 
-    def _figures(self, place: Place, out: Path) -> dict[str, Any]:
+    def _figures(self, place: Place, out: Location) -> dict[str, Any]:
         directory = self._directory_of(place)
         log = kbat.PartitionLog(directory)
         return {
             "topic": place[0],
             "partition": place[1],
-            "path": str(out / directory.relative_to(self._directory)),
+            "path": str(out.child(directory.name) if self._is_log_directory else out),
             "records": self._counts[place],
             "start_offset": log.start_offset,
             "end_offset": log.end_offset,

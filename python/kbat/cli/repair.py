@@ -10,17 +10,17 @@ import typer
 
 import kbat
 from kbat.cli import output
-from kbat.cli.location import Location
+from kbat.cli.location import Location, opened_both
 from kbat.cli.options import (
     EncryptionKeys,
     IndexInterval,
     Json,
-    OutOrUrl,
+    OutArgument,
     StorageOptions,
     existing,
     existing_directory,
     target,
-    target_or_url,
+    target_location,
 )
 from kbat.cli.place import check_partition, word
 from kbat.cli.progress import progress
@@ -40,10 +40,10 @@ _Out = Annotated[
     ),
 ]
 _OutOrUrl = Annotated[
-    str | None,
+    Location | None,
     typer.Argument(
         metavar="OUT",
-        parser=target_or_url,
+        parser=target_location,
         help="Directory to write, or its URL. It must be missing or empty. A directory appears when it is complete; "
         "for a URL, files are uploaded when all are complete.",
     ),
@@ -91,7 +91,10 @@ def recover(  # noqa: PLR0913 - the options of kbat.recover
     if (out is not None) == (in_place or dry_run):
         message = "choose one of: OUT for a recovered copy, --in-place, or --dry-run"
         raise ValueError(message)
-    path = path.opened_with(storage_option, encryption_key)
+    if out is None:
+        path = path.opened_with(storage_option, encryption_key)
+    else:
+        path, out = opened_both(path, out, storage_option, encryption_key)
     if in_place and not path.is_local:
         message = f"{path} can't be changed in place: 'kbat recover {word(path)} OUT{path.again}' writes a copy"
         raise ValueError(message)
@@ -99,12 +102,12 @@ def recover(  # noqa: PLR0913 - the options of kbat.recover
     with progress("recovering") as callback, _nothing_kept():
         report = kbat.recover(
             str(path),
-            out,
+            None if out is None else str(out),
             dry_run,
             in_place=in_place,
             index_interval_bytes=index_interval_bytes,
             progress=callback,
-            **path.options,
+            **((out.options if out else {}) | path.options),
         )
     _show(report, as_json=json)
     if dry_run:
@@ -134,7 +137,7 @@ def _nothing_kept() -> Iterator[None]:
 
 def salvage(  # noqa: PLR0913 - the options of kbat.salvage
     path: _SegmentOrPartition,
-    out: OutOrUrl,
+    out: OutArgument,
     *,
     index_interval_bytes: IndexInterval = 4096,
     json: Json = False,
@@ -147,11 +150,12 @@ def salvage(  # noqa: PLR0913 - the options of kbat.salvage
 
     Example: `kbat salvage orders-0 salvaged/orders-0`
     """
-    path = path.opened_with(storage_option, encryption_key)
+    path, out = opened_both(path, out, storage_option, encryption_key)
     check_partition(path)
+    options = out.options | path.options
     with progress("salvaging") as callback, _nothing_kept():
         report = kbat.salvage(
-            str(path), out, index_interval_bytes=index_interval_bytes, progress=callback, **path.options
+            str(path), str(out), index_interval_bytes=index_interval_bytes, progress=callback, **options
         )
     _show(report, as_json=json)
 

@@ -10,13 +10,13 @@ import typer
 
 import kbat
 from kbat.cli import output
-from kbat.cli.location import Location
+from kbat.cli.location import Location, opened_both
 from kbat.cli.options import (
     MAX,
     EncryptionKeys,
     IndexInterval,
     Json,
-    OutOrUrl,
+    OutArgument,
     Partitions,
     Replicas,
     ReplicasOption,
@@ -93,7 +93,7 @@ def restore(  # noqa: PLR0913 - the options of kbat.restore
             help="A log directory, a partition directory, or a directory that contains log directories, or its URL.",
         ),
     ],
-    out: OutOrUrl,
+    out: OutArgument,
     *,
     until_time: Annotated[
         int | None,
@@ -195,14 +195,14 @@ def restore(  # noqa: PLR0913 - the options of kbat.restore
     Exit codes: 0, also with gaps and omitted objects; 1 for a corrupt log, and for files that can't be read or written;
     2 for wrong arguments, and for a SOURCE without partitions or that is not a log.
     """
-    path = path.opened_with(storage_option, encryption_key)
+    path, out = opened_both(path, out, storage_option, encryption_key)
     chosen = selection(topic, partition, replicas)
     with quiet(), progress("restoring") as callback:
         check_not_foreign(path, **chosen)
         # omitted objects are in the report
         report = kbat.restore(
             str(path),
-            out,
+            str(out),
             until_timestamp=until_time,
             until_offset=_offsets(until_offset),
             **chosen,
@@ -215,7 +215,7 @@ def restore(  # noqa: PLR0913 - the options of kbat.restore
             dry_run=dry_run,
             index_interval_bytes=index_interval_bytes,
             progress=callback,
-            **path.options,
+            **(out.options | path.options),
         )
     if json:
         output.write_json(report.to_dict())

@@ -3,19 +3,18 @@
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 import kbat
 from kbat.cli import output
-from kbat.cli.location import Location
+from kbat.cli.location import Location, opened_both
 from kbat.cli.options import (
     EncryptionKeys,
     IndexInterval,
     Json,
-    OutOrUrl,
+    OutArgument,
     PartitionArgument,
     StorageOptions,
     choice_option,
@@ -43,7 +42,7 @@ class Codec(StrEnum):
 
 def compact(  # noqa: PLR0913 - the options of kbat.compact
     path: PartitionArgument,
-    out: OutOrUrl,
+    out: OutArgument,
     *,
     include_active: Annotated[bool, typer.Option("--include-active", help="Compact the last segment too.")] = False,
     delete_retention_ms: Annotated[
@@ -92,12 +91,12 @@ def compact(  # noqa: PLR0913 - the options of kbat.compact
     Exit codes: 0; 1 for a corrupt log, for files that can't be read or written, and for an empty directory; 2 for wrong
     arguments and for a PATH that is not a log.
     """
-    path = path.opened_with(storage_option, encryption_key)
+    path, out = opened_both(path, out, storage_option, encryption_key)
     check_partition(path)
     with progress("compacting") as callback:
         report = kbat.compact(
             str(path),
-            out,
+            str(out),
             include_active=include_active,
             delete_retention_ms=delete_retention_ms,
             min_compaction_lag_ms=min_compaction_lag_ms,
@@ -106,7 +105,7 @@ def compact(  # noqa: PLR0913 - the options of kbat.compact
             max_map_bytes=max_map_bytes,
             index_interval_bytes=index_interval_bytes,
             progress=callback,
-            **path.options,
+            **(out.options | path.options),
         )
     found = {"path": str(path), "out": str(out), **report.to_dict()}
     if json:
@@ -118,7 +117,7 @@ def compact(  # noqa: PLR0913 - the options of kbat.compact
 
 def rewrite(  # noqa: PLR0913 - the options of kbat.rewrite
     path: PartitionArgument,
-    out: OutOrUrl,
+    out: OutArgument,
     *,
     compression: Annotated[
         Codec | None,
@@ -159,7 +158,7 @@ def rewrite(  # noqa: PLR0913 - the options of kbat.rewrite
     arguments and for a PATH that is not a log.
     """
     check_codec(magic, compression)
-    path = path.opened_with(storage_option, encryption_key)
+    path, out = opened_both(path, out, storage_option, encryption_key)
     check_partition(path)
     with progress("rewriting") as callback:
         found = rewrite_partition(
@@ -182,7 +181,7 @@ def rewrite(  # noqa: PLR0913 - the options of kbat.rewrite
 
 def rewrite_partition(
     path: Location,
-    out: Path | str,
+    out: Location,
     *,
     magic: int | None,
     compression: Codec | None,
@@ -191,7 +190,8 @@ def rewrite_partition(
     """Run `kbat.rewrite`, and return its report with both paths."""
     codec: Any = None if compression is None else compression.value
     with _zstd_of_old_magic(magic):
-        report = kbat.rewrite(str(path), out, magic=magic, compression=codec, **options, **path.options)
+        stores = out.options | path.options
+        report = kbat.rewrite(str(path), str(out), magic=magic, compression=codec, **options, **stores)
     return {"path": str(path), "out": str(out), **report.to_dict()}
 
 
