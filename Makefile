@@ -53,6 +53,25 @@ test-rust: $(LOCK) ## test the Rust crate
 test-python: $(VENV)/.made-kbat ## test the Python package and the Spark data source
 	$(BIN)/python -m pytest
 
+# Servers of object stores; Azurite 3.36 and later need Node.js 22.
+SERVERS := target/servers
+VERSITYGW := $(SERVERS)/bin/versitygw
+AZURITE := $(SERVERS)/node_modules/.bin/azurite-blob
+STORE_TESTS := test_stores test_store_writes test_cli_store_writes
+S3_TESTS := $(STORE_TESTS) test_cli_stores test_spark_stores
+
+.PHONY: test-stores
+test-stores: tools-stores $(VENV)/.made-kbat $(VERSITYGW) $(AZURITE) ## test stores with versitygw and Azurite, which it installs
+	KBAT_TEST_STORE=versitygw $(BIN)/python -m pytest $(S3_TESTS:%=tests/python/%.py)
+	KBAT_TEST_STORE=azurite $(BIN)/python -m pytest $(STORE_TESTS:%=tests/python/%.py)
+
+$(VERSITYGW):
+	@echo "compiling versitygw; the first time takes some minutes" >&2
+	@GOBIN=$(CURDIR)/$(@D) go install github.com/versity/versitygw/cmd/versitygw@v1.8.0
+
+$(AZURITE):
+	@npm install --prefix $(SERVERS) --no-audit --no-fund --loglevel error azurite@3.35.0
+
 .PHONY: test-long
 test-long: $(VENV)/.made-kbat test-jvm ## run the tests that take minutes each
 	$(BIN)/python -m pytest -m long
@@ -126,11 +145,13 @@ java-library: $(JVM_LIBRARY)
 clean: ## remove everything that the other commands made
 	rm -rf $(VENV) $(JAR) dist target site demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse
 
-.PHONY: tools-wheel tools-demo tools-test tools-docs
+.PHONY: tools-wheel tools-demo tools-test tools-docs tools-stores
 tools-wheel:
 	@.ci/check-tools cargo cc python java >/dev/null
 tools-demo:
 	@.ci/check-tools cargo cc python java >/dev/null
+tools-stores:
+	@.ci/check-tools cargo cc python java go npm >/dev/null
 tools-docs:
 	@.ci/check-tools cargo cc python >/dev/null
 tools-test:

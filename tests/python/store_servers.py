@@ -26,12 +26,14 @@ PROGRAMS = Path(os.environ.get("KBAT_SERVERS", Path(__file__).parents[2] / "targ
 ACCOUNT = "devstoreaccount1"
 ACCOUNT_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 _API = "2021-08-06"
+NAME = os.environ.get("KBAT_TEST_STORE", "moto")
+#: The beginning of URLs of the tests' server.
+SCHEME = "az" if NAME == "azurite" else "s3"
 
 
 def start_server(name: str | None = None) -> S3Server:
     """Start the server with a name, by default the one in the environment."""
-    chosen = name or os.environ.get("KBAT_TEST_STORE", "moto")
-    return {"moto": S3Server, "versitygw": VersityServer, "azurite": AzuriteServer}[chosen]()
+    return {"moto": S3Server, "versitygw": VersityServer, "azurite": AzuriteServer}[name or NAME]()
 
 
 class _SignedServer(S3Server):

@@ -77,7 +77,7 @@ def unreachable() -> Iterator[subprocess.Popen[str]]:
 @pytest.fixture(scope="module")
 def stores(unreachable: subprocess.Popen[str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stores]:
     del unreachable
-    with S3Server() as server, pytest.MonkeyPatch.context() as patch:
+    with start_server() as server, pytest.MonkeyPatch.context() as patch:
         patch.setenv("AWS_ENDPOINT_URL", server.endpoint)
         patch.setenv("AWS_ACCESS_KEY_ID", ACCESS_KEY)
         patch.setenv("AWS_SECRET_ACCESS_KEY", SECRET_KEY)
