@@ -8,7 +8,7 @@ use crate::arrow::origin::Origin;
 use crate::error::{Error, Result};
 use crate::format::frame::batches;
 use crate::format::header::HEADER_LEN_UP_TO_MAGIC;
-use crate::io::Location;
+use crate::io::{Location, PositionedFile};
 use crate::limits::Limits;
 use crate::log::committed::Committed;
 use crate::log::{SegmentReader, split_points};
@@ -155,7 +155,26 @@ impl ScanSource {
         self.base_offset.and_then(|_| self.path().map(Location::directory))
     }
 
-    pub(crate) fn open(&self, position: u64, options: &ScanOptions) -> Result<SegmentReader> {
+    /// Opens a file in a store before it is read, and requests its beginning. `None` for others, and after an error,
+    /// which opening the file again reports.
+    pub(crate) fn prefetch(&self) -> Option<PositionedFile> {
+        let Place::File(path) = &self.place else { return None };
+        if path.is_local() || !self.begins_with_batch {
+            return None;
+        }
+        let file = path.open().ok()?;
+        file.limit_ahead(self.window.1);
+        file.expect_reads(self.window.0);
+        Some(file)
+    }
+
+    /// Opens the source. `prefetched` is its file, if that is open.
+    pub(crate) fn open(
+        &self,
+        position: u64,
+        options: &ScanOptions,
+        prefetched: Option<PositionedFile>,
+    ) -> Result<SegmentReader> {
         let limits = &options.limits;
         // only checksums tell which batches have bytes that cannot be decoded
         let is_over_damage = options.check_crc && options.on_corrupt != OnCorrupt::Fail;
@@ -163,7 +182,10 @@ impl ScanSource {
             Place::File(path) if options.leave_page_cache => {
                 SegmentReader::open_with(path, limits)?.leaving_page_cache().starting_at(position)
             }
-            Place::File(path) => SegmentReader::open_with(path, limits)?.starting_at(position),
+            Place::File(path) => {
+                let file = prefetched.map_or_else(|| path.open(), Ok)?;
+                SegmentReader::of_file(file, limits)?.starting_at(position)
+            }
             Place::Memory(bytes) => SegmentReader::from_bytes(Arc::clone(bytes), limits).starting_at(position),
         };
         Ok(if is_over_damage { reader.over_damage() } else { reader })

@@ -108,6 +108,21 @@ impl PositionedFile {
         }
     }
 
+    /// See [`ReadAt::expect_reads`](crate::io::ReadAt::expect_reads).
+    pub(crate) fn expect_reads(&self, position: u64) {
+        if let Content::Stored(file) = &self.content {
+            file.expect_reads(position);
+        }
+    }
+
+    /// See [`ReadAt::is_requested`](crate::io::ReadAt::is_requested).
+    pub(crate) fn is_requested(&self) -> bool {
+        match &self.content {
+            Content::Local(_) => false,
+            Content::Stored(file) => file.is_requested(),
+        }
+    }
+
     /// See [`ReadAt::read_over_damage`](crate::io::ReadAt::read_over_damage).
     pub(crate) fn read_over_damage(&self) {
         if let Content::Stored(file) = &self.content {
@@ -156,6 +171,14 @@ impl ReadAt for PositionedFile {
 
     fn limit_ahead(&self, end: u64) {
         PositionedFile::limit_ahead(self, end);
+    }
+
+    fn expect_reads(&self, position: u64) {
+        PositionedFile::expect_reads(self, position);
+    }
+
+    fn is_requested(&self) -> bool {
+        PositionedFile::is_requested(self)
     }
 
     fn read_over_damage(&self) {

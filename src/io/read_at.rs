@@ -32,6 +32,15 @@ pub(crate) trait ReadAt {
     /// Sets the position after which nothing needs to be read in advance.
     fn limit_ahead(&self, _end: u64) {}
 
+    /// Announces that everything from a position up to the limit will be read, so that the first bytes can be requested
+    /// in advance.
+    fn expect_reads(&self, _position: u64) {}
+
+    /// Whether everything up to the limit was requested, so that another file may be read in advance.
+    fn is_requested(&self) -> bool {
+        false
+    }
+
     /// From now on, bytes that are stored but cannot be decoded are read as 0xff instead of an error. Their
     /// error is kept for [`ReadAt::damage_in`].
     fn read_over_damage(&self) {}

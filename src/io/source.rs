@@ -71,6 +71,19 @@ impl ReadAt for ByteSource {
         }
     }
 
+    fn expect_reads(&self, position: u64) {
+        if let Self::File(file) = self {
+            file.expect_reads(position);
+        }
+    }
+
+    fn is_requested(&self) -> bool {
+        match self {
+            Self::File(file) => file.is_requested(),
+            Self::Memory(_) => false,
+        }
+    }
+
     fn read_over_damage(&self) {
         if let Self::File(file) = self {
             file.read_over_damage();

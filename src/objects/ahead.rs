@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
+use futures_util::TryStreamExt;
 use object_store::{GetOptions, GetRange, ObjectMeta, ObjectStore};
 
 use super::error::converted;
@@ -18,6 +19,9 @@ use crate::num::{u64_of, usize_from_u64};
 /// request, and a connection transfers some tens of megabytes per second.
 const FIRST_LEN: u64 = 64 << 10;
 const LARGEST_LEN: u64 = 8 << 20;
+/// Bytes of the first request of a reader that is known to be sequential. The next ones, which are requested at the same
+/// time, are longer.
+const FIRST_EXPECTED_LEN: u64 = 256 << 10;
 /// How much longer each request is than the one before, while a reader is sequential.
 const GROWTH: u64 = 4;
 /// A reader that continues at most this many bytes later is sequential. Batches of this size are read completely even
@@ -54,6 +58,8 @@ struct Ahead {
     last_end: u64,
     /// The position after which nothing is requested in advance.
     limit: Option<u64>,
+    /// The position from which on a sequential reader was announced.
+    expected: Option<u64>,
 }
 
 /// A range of the object.
@@ -64,9 +70,49 @@ struct Requested {
 }
 
 enum Body {
-    Running(Running<object_store::Result<Bytes>>),
-    Here(Bytes),
+    Running(Running<object_store::Result<Vec<Bytes>>>),
+    Here(Pieces),
     Failed,
+}
+
+/// The bytes of a range in the pieces in which they arrived. Joining them would copy each byte once more.
+struct Pieces {
+    /// Each piece and the place in the range where it begins.
+    pieces: Vec<(usize, Bytes)>,
+    len: usize,
+}
+
+impl Pieces {
+    fn new(arrived: Vec<Bytes>) -> Self {
+        let mut len = 0_usize;
+        let mut pieces = Vec::with_capacity(arrived.len());
+        for piece in arrived {
+            let start = len;
+            len = len.saturating_add(piece.len());
+            pieces.push((start, piece));
+        }
+        Self { pieces, len }
+    }
+
+    /// Copies the bytes from a place in the range on, until `out` is full or the range ends. Returns the number of bytes.
+    fn copy_to(&self, from: usize, out: &mut [u8]) -> usize {
+        let first = self.pieces.partition_point(|(start, piece)| start.saturating_add(piece.len()) <= from);
+        let mut done = 0_usize;
+        for (start, piece) in self.pieces.get(first..).unwrap_or_default() {
+            let skipped = from.saturating_add(done).saturating_sub(*start);
+            let bytes = piece.get(skipped..).unwrap_or_default();
+            let room = out.get_mut(done..).unwrap_or_default();
+            let count = bytes.len().min(room.len());
+            if let (Some(to), Some(from)) = (room.get_mut(..count), bytes.get(..count)) {
+                to.copy_from_slice(from);
+            }
+            done = done.saturating_add(count);
+            if done == out.len() {
+                break;
+            }
+        }
+        done
+    }
 }
 
 impl Drop for Requested {
@@ -96,7 +142,10 @@ impl ObjectFile {
             ..GetOptions::default()
         };
         let (store, key) = (Arc::clone(&self.store), self.object.location.clone());
-        let running = Running::start(async move { store.get_opts(&key, options).await?.bytes().await })?;
+        let running = Running::start(async move {
+            let body = store.get_opts(&key, options).await?.into_stream();
+            body.try_collect::<Vec<Bytes>>().await
+        })?;
         HELD.fetch_add(end.saturating_sub(start), Ordering::Relaxed);
         Ok(Requested { start, end, bytes: Body::Running(running) })
     }
@@ -115,10 +164,13 @@ impl ObjectFile {
             }
             next = ahead.ranges.back().map_or(position, |range| range.end);
         } else {
-            ahead.is_sequential = continues && known_end.is_some();
+            let is_expected = ahead.expected.take() == Some(position);
+            ahead.is_sequential = is_expected || continues && known_end.is_some();
             ahead.ranges.clear();
             if self.object.size <= WHOLE_LEN {
                 (next, ahead.next_len) = (0, WHOLE_LEN);
+            } else if is_expected {
+                ahead.next_len = FIRST_EXPECTED_LEN;
             } else if !ahead.is_sequential {
                 ahead.next_len = FIRST_LEN;
             }
@@ -141,20 +193,20 @@ impl ObjectFile {
 
 impl Requested {
     /// The bytes, once they are here.
-    fn bytes(&mut self) -> Result<&Bytes> {
+    fn pieces(&mut self) -> Result<&Pieces> {
         if let Body::Running(_) = self.bytes
             && let Body::Running(running) = std::mem::replace(&mut self.bytes, Body::Failed)
         {
-            let bytes = running.wait()?.map_err(converted)?;
+            let pieces = Pieces::new(running.wait()?.map_err(converted)?);
             let wanted = self.end.saturating_sub(self.start);
-            if u64_of(bytes.len()) != wanted {
-                let message = format!("the store returned {} bytes instead of {wanted}", bytes.len());
+            if u64_of(pieces.len) != wanted {
+                let message = format!("the store returned {} bytes instead of {wanted}", pieces.len);
                 return Err(IoError::new(IoErrorKind::UnexpectedEof, message).into());
             }
-            self.bytes = Body::Here(bytes);
+            self.bytes = Body::Here(pieces);
         }
         match &self.bytes {
-            Body::Here(bytes) => Ok(bytes),
+            Body::Here(pieces) => Ok(pieces),
             _ => Err(Error::from(std::io::Error::other("an earlier request for these bytes failed"))),
         }
     }
@@ -177,13 +229,7 @@ impl ReadAt for ObjectFile {
             let copied = self.prepare(&mut ahead, at, end).and_then(|()| {
                 let Some(range) = ahead.ranges.front_mut() else { return Ok(0) };
                 let from = usize_from_u64(at.saturating_sub(range.start));
-                let bytes = range.bytes()?.get(from..).unwrap_or_default();
-                let room = out.get_mut(done..).unwrap_or_default();
-                let count = bytes.len().min(room.len());
-                if let (Some(to), Some(from)) = (room.get_mut(..count), bytes.get(..count)) {
-                    to.copy_from_slice(from);
-                }
-                Ok(count)
+                Ok(range.pieces()?.copy_to(from, out.get_mut(done..).unwrap_or_default()))
             });
             match copied {
                 Ok(0) => break,
@@ -203,5 +249,22 @@ impl ReadAt for ObjectFile {
 
     fn limit_ahead(&self, end: u64) {
         self.ahead.lock().unwrap_or_else(PoisonError::into_inner).limit = Some(end);
+    }
+
+    fn expect_reads(&self, position: u64) {
+        let mut ahead = self.ahead.lock().unwrap_or_else(PoisonError::into_inner);
+        if !ahead.ranges.is_empty() || position >= self.object.size {
+            return;
+        }
+        ahead.expected = Some(position);
+        if self.prepare(&mut ahead, position, position.saturating_add(1)).is_err() {
+            ahead.ranges.clear(); // the read fails in the same way, and reports it
+        }
+    }
+
+    fn is_requested(&self) -> bool {
+        let ahead = self.ahead.lock().unwrap_or_else(PoisonError::into_inner);
+        let limit = ahead.limit.unwrap_or(u64::MAX).min(self.object.size);
+        ahead.ranges.len() < AHEAD_COUNT && ahead.ranges.back().is_some_and(|range| range.end >= limit)
     }
 }

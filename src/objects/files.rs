@@ -140,7 +140,8 @@ impl Store for ObjectFiles {
         let key = self.key_of(path)?;
         // a name with an extension is probably that of an object
         let is_likely_object = Path::new(key).extension().is_some();
-        if (is_likely_object || self.known(key).is_some())
+        // otherwise the listing answers, so that no request is needed for the name of a directory
+        if (is_likely_object || self.known(parent_of(key)).is_some())
             && let Some(object) = self.head(key, path)?
         {
             return Ok(status_of(&object));

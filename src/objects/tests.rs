@@ -66,6 +66,31 @@ fn every_byte_is_read_whatever_the_positions() {
 }
 
 #[test]
+fn announced_reads_return_the_same_bytes() {
+    let bytes: Vec<u8> = (0..3_000_000_u32).map(|index| (index % 251).to_le_bytes()[0]).collect();
+    let location = Location::of_objects(store(&[("a.log", bytes.clone())]), "s3://bucket", "a.log");
+    for (start, limit) in [(0, u64::MAX), (0, 10), (1_000_000, 2_000_000), (2_999_999, u64::MAX), (3_000_000, u64::MAX)]
+    {
+        let file = location.open().unwrap();
+        file.limit_ahead(limit);
+        assert!(!file.is_requested());
+        file.expect_reads(start);
+        let mut out = vec![0; 10_000];
+        let mut at = usize::try_from(start).unwrap();
+        loop {
+            let count = file.read_at(&mut out, u64::try_from(at).unwrap()).unwrap();
+            if count == 0 {
+                break;
+            }
+            assert_eq!(out[..count], bytes[at..at + count]);
+            at += count;
+        }
+        assert_eq!(at, bytes.len());
+        assert_eq!(file.is_requested(), start < 3_000_000);
+    }
+}
+
+#[test]
 fn urls_and_options_are_checked() {
     let parse = |text: &str, options: &[(&str, &str)]| {
         Location::parse(text, &StoreOptions::new(options.iter().copied())).map_err(|error| error.to_string())

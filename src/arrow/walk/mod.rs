@@ -17,6 +17,7 @@ use crate::arrow::watch::{Look, Watch, go_on, interrupted};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Batch;
 use crate::format::header::BatchHeader;
+use crate::io::PositionedFile;
 use crate::log::Lender;
 use crate::log::resync::Floor;
 use crate::log::walk::BatchWalk;
@@ -26,6 +27,10 @@ use crate::num::u64_of;
 pub(crate) struct Walk {
     sources: std::vec::IntoIter<ScanSource>,
     current: Option<Current>,
+    /// The file of the next source, if it was opened before the current one ends.
+    prefetched: Option<PositionedFile>,
+    /// Whether opening it was tried.
+    is_next_tried: bool,
     transactions: Transactions,
     stats: ScanStats,
     watch: Watch,
@@ -57,6 +62,8 @@ impl Walk {
         Self {
             sources,
             current: None,
+            prefetched: None,
+            is_next_tried: false,
             transactions: Transactions::default(),
             stats: ScanStats::default(),
             watch,
@@ -87,9 +94,10 @@ impl Walk {
         options: &ScanOptions,
         take: impl FnOnce(&Batch<'_>, &Given<'_>) -> Result<()>,
     ) -> Result<Step> {
-        if let Some(step) = self.open_next(options)? {
+        if let Some(step) = self.open_next(options, true)? {
             return Ok(step);
         }
+        self.prefetch(options);
         let Some(current) = &mut self.current else { return Ok(Step::Batch) };
         let found = match current.find(options, self.returns_bad_payloads, &mut self.watch) {
             Found::Batch(header) => current.give(header, options.check_crc, take),
@@ -98,13 +106,22 @@ impl Walk {
         self.settle(found, options)
     }
 
+    /// Requests the beginning of the next source when nothing of the current one remains to be requested.
+    fn prefetch(&mut self, options: &ScanOptions) {
+        let is_due = self.current.as_ref().is_some_and(|current| current.walk.reader.is_requested());
+        if is_due && !self.is_next_tried && !options.bounds().are_any() {
+            self.is_next_tried = true;
+            self.prefetched = self.sources.as_slice().first().and_then(ScanSource::prefetch);
+        }
+    }
+
     /// Passes the header of the next batch to `take` if it is within the bounds. Payloads are not read.
     pub(crate) fn step_header(
         &mut self,
         options: &ScanOptions,
         take: impl FnOnce(&BatchHeader, &Origin),
     ) -> Result<Step> {
-        if let Some(step) = self.open_next(options)? {
+        if let Some(step) = self.open_next(options, false)? {
             return Ok(step);
         }
         let Some(current) = &mut self.current else { return Ok(Step::Batch) };
@@ -115,12 +132,21 @@ impl Walk {
         self.settle(found, options)
     }
 
-    /// Opens the next source if none is open. Returns the result of the step if there is no batch to find in it.
-    fn open_next(&mut self, options: &ScanOptions) -> Result<Option<Step>> {
+    /// Opens the next source if none is open. Returns the result of the step if there is no batch to find in it. Without
+    /// `reads_payloads`, only headers are read.
+    fn open_next(&mut self, options: &ScanOptions, reads_payloads: bool) -> Result<Option<Step>> {
         if self.current.is_none() {
             let Some(source) = self.sources.next() else { return Ok(Some(Step::End)) };
             let len = if self.watch.is_kept() { source.byte_len() } else { 0 };
-            self.current = self.open(source, options)?;
+            let prefetched = self.prefetched.take();
+            self.is_next_tried = false;
+            self.current = self.open(source, options, prefetched)?;
+            if reads_payloads
+                && let Some(current) = &self.current
+                && !options.bounds().are_any()
+            {
+                current.walk.reader.expect_reads();
+            }
             match &mut self.current {
                 Some(current) => current.len = len,
                 None => self.watch.walked = self.watch.walked.saturating_add(len),
@@ -189,7 +215,12 @@ impl Walk {
     }
 
     /// Opens a source at the position of the first batch to read; `None` if nothing in it is within the bounds.
-    fn open(&mut self, source: ScanSource, options: &ScanOptions) -> Result<Option<Current>> {
+    fn open(
+        &mut self,
+        source: ScanSource,
+        options: &ScanOptions,
+        prefetched: Option<PositionedFile>,
+    ) -> Result<Option<Current>> {
         let mut bounds = options.bounds();
         if bounds.pass_over_segment(source.base_offset, source.next_base) {
             return Ok(None);
@@ -205,7 +236,7 @@ impl Walk {
             committed = Some(transactions);
         }
         let Some(position) = start_position(&source, &bounds, options)? else { return Ok(None) };
-        let mut reader = source.open(position, options)?;
+        let mut reader = source.open(position, options, prefetched)?;
         reader.stop_at(source.window.1);
         let floor = Floor::at(source.base_offset.filter(|_| position == 0));
         let walk = BatchWalk::new(reader, &options.limits);

@@ -149,12 +149,13 @@ impl Segment {
         // the last batch, the one before it, and the offset after the batch before that one
         let (mut last, mut before, mut earlier) = (None::<BatchHeader>, None::<BatchHeader>, self.base_offset());
         let mut falls_count = 0_u32;
-        let bytes_left = self.walk_tail(|header| {
+        let mut reader = self.walk_tail(|header| {
             let falls = last.is_some_and(|last| header.last_offset() < last.next_offset());
             falls_count = falls_count.saturating_add(u32::from(falls));
             earlier = before.map_or(earlier, |before| before.next_offset());
             (before, last) = (last, Some(*header));
         })?;
+        let bytes_left = reader.remainder_len();
         let end = last.map_or(self.base_offset(), |last| last.next_offset());
         let falls = |last: &BatchHeader| {
             let offset = last.last_offset();
@@ -177,8 +178,9 @@ impl Segment {
             let error = Error::new(kind).at(last.position()).in_batch(last.base_offset).in_field("base_offset");
             return Err(error.with_path(self.path()));
         }
+        // the same reader: it still has the bytes of the last batches
         if let Some(last) = last
-            && !self.is_intact(&last)?
+            && !is_intact(&mut reader, &last)?
         {
             return self.end_before(&last);
         }
@@ -195,14 +197,13 @@ impl Segment {
     /// I/O errors.
     pub(crate) fn last_header(&self) -> Result<(Option<BatchHeader>, u64)> {
         let mut last = None;
-        let bytes_left = self.walk_tail(|header| last = Some(*header))?;
+        let bytes_left = self.walk_tail(|header| last = Some(*header))?.remainder_len();
         Ok((last, bytes_left))
     }
 
     /// Whether the checksum of a batch is correct.
     fn is_intact(&self, header: &BatchHeader) -> Result<bool> {
-        let mut bytes = Vec::new();
-        Ok(self.headers()?.read_batch(header, &mut bytes)?.verify_crc().is_ok())
+        is_intact(&mut self.headers()?, header)
     }
 
     /// The end of a segment whose last batch is corrupt: an error, unless zeros follow it, as while a broker writes to a preallocated
@@ -273,7 +274,7 @@ impl Segment {
         let mut times = Times { largest: none, is_v2: true, bytes_left: 0, last: None };
         if indexed.timestamp > NO_TIMESTAMP && self.is_at(&mut reader, indexed)? {
             times.largest = indexed;
-            times.bytes_left = self.walk_tail(|header| times.add(header))?;
+            times.bytes_left = self.walk_tail(|header| times.add(header))?.remainder_len();
             return Ok(times);
         }
         reader.seek(0);
@@ -284,15 +285,15 @@ impl Segment {
         Ok(times)
     }
 
-    /// Calls `show` with the headers from the last indexed batch on. Returns the number of bytes after the last batch.
-    fn walk_tail(&self, mut show: impl FnMut(&BatchHeader)) -> Result<u64> {
+    /// Calls `show` with the headers from the last indexed batch on. Returns the reader, which is after the last batch.
+    fn walk_tail(&self, mut show: impl FnMut(&BatchHeader)) -> Result<HeaderReader> {
         let mut reader = self.headers()?;
         let start = self.start_at(&mut reader, i64::MAX)?;
         reader.seek(start.position);
         while let Some(header) = reader.next_header() {
             show(&header?);
         }
-        Ok(reader.remainder_len())
+        Ok(reader)
     }
 
     /// Returns the start position of a search for an offset.
@@ -385,6 +386,12 @@ impl Segment {
         }
         Ok(None)
     }
+}
+
+/// Whether the checksum of a batch is correct.
+fn is_intact(reader: &mut HeaderReader, header: &BatchHeader) -> Result<bool> {
+    let mut bytes = Vec::new();
+    Ok(reader.read_batch(header, &mut bytes)?.verify_crc().is_ok())
 }
 
 /// An index that lookups can use, or why they cannot: an index whose stored bytes are damaged is broken.
