@@ -57,7 +57,7 @@ test-python: $(VENV)/.made-kbat ## test the Python package and the Spark data so
 SERVERS := target/servers
 VERSITYGW := $(SERVERS)/bin/versitygw
 AZURITE := $(SERVERS)/node_modules/.bin/azurite-blob
-STORE_TESTS := test_stores test_store_writes test_cli_store_writes
+STORE_TESTS := test_stores test_store_writes test_store_faults test_cli_store_writes
 S3_TESTS := $(STORE_TESTS) test_cli_stores test_spark_stores
 
 .PHONY: test-stores

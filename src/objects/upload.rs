@@ -18,6 +18,8 @@ use crate::num::{u64_of, usize_from_u64};
 const PART_LEN: u64 = 8 << 20;
 /// S3 accepts 10,000 parts.
 const MAX_PARTS: u64 = 10_000;
+/// How often to begin an upload again whose first answer ended early, which `object_store` does not repeat.
+const BEGIN_TRIES: u32 = 2;
 /// Parts that are on their way at the same time.
 const PARTS_AT_ONCE: usize = 4;
 
@@ -36,14 +38,25 @@ pub(super) fn upload(store: &Arc<dyn ObjectStore>, key: &Key, from: &Path) -> Re
         wait(async move { store.put(&key, PutPayload::from(bytes)).await })?.map_err(converted)?;
         return Ok(());
     }
-    let (of_store, of_key) = (Arc::clone(store), key.clone());
-    let mut upload = wait(async move { of_store.put_multipart(&of_key).await })?.map_err(converted)?;
+    let mut upload = begin(store, key)?;
     let part_len = PART_LEN.max(len.div_ceil(MAX_PARTS));
     let sent = send_parts(&mut *upload, &mut file, part_len).map_err(|error| error.with_path(from));
     let is_sent = sent.is_ok();
     let ended = wait(async move { if is_sent { upload.complete().await.map(drop) } else { upload.abort().await } });
     sent?;
     ended?.map_err(converted)
+}
+
+fn begin(store: &Arc<dyn ObjectStore>, key: &Key) -> Result<Box<dyn MultipartUpload>> {
+    let mut tries = BEGIN_TRIES;
+    loop {
+        let (store, key) = (Arc::clone(store), key.clone());
+        match wait(async move { store.put_multipart(&key).await })? {
+            Ok(upload) => return Ok(upload),
+            Err(object_store::Error::Generic { .. }) if tries > 0 => tries = tries.saturating_sub(1),
+            Err(error) => return Err(converted(error)),
+        }
+    }
 }
 
 fn send_parts(upload: &mut dyn MultipartUpload, file: &mut File, part_len: u64) -> Result<()> {

@@ -16,7 +16,17 @@ from urllib.parse import urlsplit
 from s3_server import options_for
 
 Kind = Literal[
-    "reset", "error", "slow down", "truncate", "drip", "stall", "longer", "shorter", "whole", "other range", "delay"
+    "reset",
+    "reset in body",
+    "error",
+    "slow down",
+    "truncate",
+    "drip",
+    "stall",
+    "longer",
+    "shorter",
+    "whole",
+    "other range",
 ]
 _HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "content-length", "server", "date"}
 _SLOW_DOWN = b"<?xml version='1.0'?><Error><Code>SlowDown</Code><Message>Reduce your request rate.</Message></Error>"
@@ -205,6 +215,11 @@ class _Handler(BaseHTTPRequestHandler):
                 self.wfile.write(body[start : start + step])
                 self.wfile.flush()
                 time.sleep(0.01)
+            return
+        if kind == "reset in body":
+            self._head(status, headers, body_len)
+            self.wfile.write(body[: len(body) // 2])
+            self._reset()
             return
         if kind == "truncate":
             body = body[: len(body) // 2]

@@ -15,6 +15,7 @@ import pytest
 from command_line import LOG, LOG_DIR, content, copy_of, json_of, lines_of, process, run
 from data import DATA
 from s3_server import ACCESS_KEY, SECRET_KEY, S3Server, free_port
+from store_servers import start_server
 
 if TYPE_CHECKING:
     import subprocess
