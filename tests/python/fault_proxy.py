@@ -28,6 +28,7 @@ Kind = Literal[
     "whole",
     "other range",
 ]
+_PACKET_LEN = 256 << 10
 _HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "content-length", "server", "date"}
 _SLOW_DOWN = b"<?xml version='1.0'?><Error><Code>SlowDown</Code><Message>Reduce your request rate.</Message></Error>"
 _INTERNAL = b"<?xml version='1.0'?><Error><Code>InternalError</Code><Message>Try again.</Message></Error>"
@@ -77,12 +78,16 @@ class FaultProxy:
     port: int
     plan: Plan = no_faults
     requests: list[Request] = field(default_factory=list)
+    #: Seconds before each answer.
     delay: float = 0.0
+    #: Bytes per second of all answers together.
+    rate: float | None = None
     options_at: Callable[[str], dict[str, Any]] = options_for
 
     def __post_init__(self) -> None:
         """Start the threads."""
         self._lock = threading.Lock()
+        self._free_at = 0.0
         self.released = threading.Event()
         self._server = _Server(("127.0.0.1", 0), _Handler)
         self._server.proxy = self
@@ -121,6 +126,16 @@ class FaultProxy:
     def body_len(self) -> int:
         """Bytes of objects that were sent."""
         return sum(request.body_len for request in self.reads())
+
+    def pace(self, size: int) -> None:
+        """Wait until the line is free for some bytes."""
+        if self.rate is None:
+            return
+        with self._lock:
+            now = time.monotonic()
+            self._free_at = max(self._free_at, now) + size / self.rate
+            pause = self._free_at - now
+        time.sleep(pause)
 
     def note(self, method: str, path: str, asked: str | None) -> tuple[Request, Kind | None]:
         """Record a request, and decide what happens to it."""
@@ -190,7 +205,14 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send(self, status: int, headers: list[tuple[str, str]], body: bytes, body_len: int) -> None:
         self._head(status, headers, body_len)
-        self.wfile.write(body)
+        if self.server.proxy.rate is None:
+            self.wfile.write(body)
+            return
+        whole = memoryview(body)
+        for start in range(0, len(body), _PACKET_LEN):
+            packet = whole[start : start + _PACKET_LEN]
+            self.server.proxy.pace(len(packet))
+            self.wfile.write(packet)
 
     def _head(self, status: int, headers: list[tuple[str, str]], body_len: int) -> None:
         self.send_response_only(status)

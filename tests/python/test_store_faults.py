@@ -40,7 +40,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def values(source: Path | str, **options: Any) -> list[Any]:  # noqa: ANN401 - those of kbat.scan
-    found: list[bytes] = kbat.scan(source, columns=["value"], **options).to_pyarrow()["value"].to_pylist()
+    found: list[Any] = kbat.scan(source, columns=["value"], **options).to_pyarrow()["value"].to_pylist()
     return found
 
 
