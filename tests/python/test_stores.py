@@ -444,13 +444,17 @@ def test_a_stalled_answer_is_requested_again(proxy: FaultProxy) -> None:
 
 @pytest.mark.parametrize("on_corrupt", ["fail", "skip", "report"])
 def test_an_object_that_is_replaced_is_an_error(on_corrupt: Any, s3_server: S3Server) -> None:  # noqa: ANN401 - a literal
-    url = s3_server.put(f"replaced-{on_corrupt}/x-0/00000000000000000000.log", values(400, 100_000))
+    """The object is longer than everything that a reader requests in advance."""
+    key = f"replaced-{on_corrupt}/x-0/00000000000000000000.log"
+    url = s3_server.put(key, values(600, 100_000))
     options: dict[str, Any] = {"storage_options": s3_server.options, "on_corrupt": on_corrupt}
-    batches = kbat.scan(url, max_bytes=1, **options).to_batches()
+    # a scan with bounds requests less in advance
+    batches = kbat.scan(url, max_bytes=1, end_offset=1_000_000, **options).to_batches()
     assert next(batches)["value"][0].as_py()[:1] == b"a"
-    s3_server.put(f"replaced-{on_corrupt}/x-0/00000000000000000000.log", values(400, 100_000, b"b"))
+    s3_server.put(key, values(600, 100_000, b"b"))
     with pytest.raises(OSError, match="the object was replaced while it was read"):
         assert {batch["value"][0].as_py()[:1] for batch in batches} == {b"a"}
+    s3_server.delete(key)
 
 
 def test_batches_of_an_object_that_is_replaced_are_an_error(s3_server: S3Server) -> None:
