@@ -351,7 +351,8 @@ pub(crate) fn split_scheme(text: &str) -> Option<(&str, &str)> {
 /// [`ErrorKind::InvalidArgument`].
 pub(crate) fn refuse_url(path: &Path) -> Result<()> {
     if path.to_str().and_then(split_scheme).is_some() {
-        let message = "kbat writes to the file system only: name a directory there, and copy it to the store";
+        let message = "this writes to the file system only, because stores can neither append to objects nor rename them: \
+                       name a directory there, and copy it to the store, for example with kbat copy";
         return Err(Error::argument(message).with_path(path));
     }
     Ok(())
