@@ -4,11 +4,11 @@ use std::ops::Deref;
 
 use crate::compression::{Payload, Scratch};
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::ahead::{ask_for, distance_in};
 use crate::format::header::{
     BATCH_HEADER_LEN, BatchHeader, CRC_POSITION, CRC_START, LEGACY_CRC_POSITION, LEGACY_CRC_START,
 };
 use crate::format::legacy;
+use crate::format::prefetch::{prefetch, prefetch_distance};
 use crate::limits::Limits;
 use crate::num::u64_of;
 use crate::wire::crc;
@@ -79,7 +79,7 @@ impl<'a> Batch<'a> {
         let place = if self.header.magic == 2 { CRC_POSITION } else { LEGACY_CRC_POSITION };
         Error::new(ErrorKind::Crc { stored: self.header.crc, computed })
             .at(self.position().saturating_add(u64_of(place)))
-            .in_batch(self.header.base_offset)
+            .in_batch(self.header.stored_base_offset)
             .in_field("crc")
     }
 
@@ -115,14 +115,14 @@ impl<'a> Batch<'a> {
         'a: 's,
     {
         let compression = self.compression()?;
-        ask_for(self.bytes, distance_in(self.bytes.len(), true), self.bytes.len());
+        prefetch(self.bytes, prefetch_distance(self.bytes.len(), true), self.bytes.len());
         if self.header.magic == 2 {
-            if self.header.record_count <= 0 {
+            if self.header.stored_record_count <= 0 {
                 return Ok(Payload::borrowed(&[])); // no record will be read, so skip decompression
             }
             return Ok(scratch.decompress(compression, self.header.magic, self.stored_records(), limits));
         }
-        let base_offset = self.header.base_offset;
+        let base_offset = self.header.stored_base_offset;
         if self.header.magic < compression.min_magic() {
             let kind = ErrorKind::CompressionBelowMagic { compression, magic: self.header.magic.cast_signed() };
             return Err(Error::new(kind).at(self.attributes_position()).in_batch(base_offset).in_field("attributes"));

@@ -260,7 +260,7 @@ pub fn convert_batch(
 #[cold]
 fn codec_error(batch: &Batch<'_>, compression: Compression, magic: u8) -> Error {
     let kind = ErrorKind::CompressionBelowMagic { compression, magic: magic.cast_signed() };
-    Error::new(kind).at(batch.attributes_position()).in_batch(batch.header().base_offset).in_field("attributes")
+    Error::new(kind).at(batch.attributes_position()).in_batch(batch.header().stored_base_offset).in_field("attributes")
 }
 
 fn lost_by_header(batch: &Batch<'_>, magic: u8) -> Losses {
@@ -326,7 +326,7 @@ impl Rebuild<'_, '_> {
 
     /// A conversion from v2 to v2 keeps the offsets that the batch covers; any other begins at its first record.
     fn base_offset(&mut self, first: &Record<'_>, compression: Compression) -> Result<i64> {
-        let stored = self.batch.header().base_offset;
+        let stored = self.batch.header().stored_base_offset;
         if self.batch.magic() == 2 && self.magic == 2 {
             return Ok(stored);
         }
@@ -372,6 +372,6 @@ impl Rebuild<'_, '_> {
 
     #[cold]
     fn locate(&self, error: Error) -> Error {
-        error.at(self.batch.position()).in_batch(self.batch.header().base_offset)
+        error.at(self.batch.position()).in_batch(self.batch.header().stored_base_offset)
     }
 }

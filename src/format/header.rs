@@ -65,7 +65,7 @@ pub const NO_PARTITION_LEADER_EPOCH: i32 = -1;
 /// Fields that these formats lack hold Kafka's value for "none" (−1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchHeader {
-    pub(crate) base_offset: i64,
+    pub(crate) stored_base_offset: i64,
     pub(crate) partition_leader_epoch: i32,
     pub(crate) magic: u8,
     pub(crate) crc: u32,
@@ -76,7 +76,7 @@ pub struct BatchHeader {
     pub(crate) producer_id: i64,
     pub(crate) producer_epoch: i16,
     pub(crate) base_sequence: i32,
-    pub(crate) record_count: i32,
+    pub(crate) stored_record_count: i32,
     pub(crate) position: u64,
     pub(crate) size: usize,
 }
@@ -101,7 +101,7 @@ impl BatchHeader {
         let partition_leader_epoch = cursor.i32("partition_leader_epoch")?;
         let magic = cursor.u8("magic")?;
         Ok(Self {
-            base_offset,
+            stored_base_offset: base_offset,
             partition_leader_epoch,
             magic,
             crc: cursor.u32("crc")?,
@@ -112,7 +112,7 @@ impl BatchHeader {
             producer_id: cursor.i64("producer_id")?,
             producer_epoch: cursor.i16("producer_epoch")?,
             base_sequence: cursor.i32("base_sequence")?,
-            record_count: cursor.i32("record_count")?,
+            stored_record_count: cursor.i32("record_count")?,
             position,
             size,
         })
@@ -132,7 +132,7 @@ impl BatchHeader {
         let attributes = Attributes::new(u16::from(cursor.u8("attributes")?), magic);
         let timestamp = if magic == 0 { NO_TIMESTAMP } else { cursor.i64("timestamp").unwrap_or(NO_TIMESTAMP) };
         Ok(Self {
-            base_offset,
+            stored_base_offset: base_offset,
             partition_leader_epoch: NO_PARTITION_LEADER_EPOCH,
             magic,
             crc,
@@ -143,7 +143,7 @@ impl BatchHeader {
             producer_id: NO_PRODUCER_ID,
             producer_epoch: NO_PRODUCER_EPOCH,
             base_sequence: NO_SEQUENCE,
-            record_count: 1,
+            stored_record_count: 1,
             position,
             size,
         })
@@ -176,13 +176,13 @@ impl BatchHeader {
     /// [`Batch::first_offset`](crate::Batch::first_offset).
     #[must_use]
     pub fn base_offset(&self) -> Option<i64> {
-        if self.is_legacy_wrapper() { None } else { Some(self.base_offset) }
+        if self.is_legacy_wrapper() { None } else { Some(self.stored_base_offset) }
     }
 
     /// Offset of the batch's last record when the batch was written.
     #[must_use]
     pub fn last_offset(&self) -> i64 {
-        self.base_offset.wrapping_add(i64::from(self.last_offset_delta))
+        self.stored_base_offset.wrapping_add(i64::from(self.last_offset_delta))
     }
 
     /// The offset after [`BatchHeader::last_offset`].
@@ -195,7 +195,7 @@ impl BatchHeader {
     /// it.
     #[must_use]
     pub fn record_count(&self) -> Option<i32> {
-        if self.is_legacy_wrapper() { None } else { Some(self.record_count) }
+        if self.is_legacy_wrapper() { None } else { Some(self.stored_record_count) }
     }
 
     /// Leader epoch at the time of append, −1 for none.
@@ -221,7 +221,9 @@ impl BatchHeader {
     /// # Errors
     /// [`ErrorKind::UnsupportedCodec`](crate::ErrorKind::UnsupportedCodec) if the attributes do not name a codec.
     pub fn compression(&self) -> Result<Compression> {
-        self.attributes.compression().map_err(|error| error.at(self.attributes_position()).in_batch(self.base_offset))
+        self.attributes
+            .compression()
+            .map_err(|error| error.at(self.attributes_position()).in_batch(self.stored_base_offset))
     }
 
     pub(crate) fn attributes_position(&self) -> u64 {

@@ -141,7 +141,7 @@ pub fn retain_records(
             Retained::Unchanged
         } else {
             let first_retained = choice.first_retained.unwrap_or_default();
-            let base_offset = if batch.magic() < 2 { first_retained } else { batch.header().base_offset };
+            let base_offset = if batch.magic() < 2 { first_retained } else { batch.header().stored_base_offset };
             let mut builder = BatchBuilder::like(batch, magic, batch.compression()?, base_offset);
             if let Some(horizon) = new_horizon {
                 builder = builder.delete_horizon_ms(horizon);

@@ -158,8 +158,11 @@ pub(super) type Step<T> = std::result::Result<T, Stop>;
 /// Rejects a batch.
 #[cold]
 pub(super) fn refuse<T>(code: ErrorCode, message: impl Into<String>, batch: &Batch<'_>) -> Step<T> {
-    let position =
-        Position { byte: Some(batch.position()), base_offset: Some(batch.header().base_offset), ..Position::default() };
+    let position = Position {
+        byte: Some(batch.position()),
+        base_offset: Some(batch.header().stored_base_offset),
+        ..Position::default()
+    };
     Err(refusal(code, message, position))
 }
 
@@ -233,7 +236,7 @@ impl RecordErrors {
         };
         let position = Position {
             byte: Some(batch.position()),
-            base_offset: Some(batch.header().base_offset),
+            base_offset: Some(batch.header().stored_base_offset),
             record: Some(first.index),
             field: None,
         };

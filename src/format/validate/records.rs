@@ -9,7 +9,7 @@ use crate::error::{Error, ErrorKind, Result, check_limit};
 use crate::format::attributes::TimestampType;
 use crate::format::batch::Batch;
 use crate::format::header::{BATCH_HEADER_LEN, NO_PRODUCER_ID, NO_TIMESTAMP};
-use crate::format::record::{Extra, Record};
+use crate::format::record::{Record, RecordTail};
 use crate::format::validate::outcome::{ErrorCode, RecordErrors, Step, refuse, unreadable};
 use crate::format::validate::settings::ValidationSettings;
 use crate::limits::Limits;
@@ -38,7 +38,8 @@ pub(super) fn check_header(batch: &Batch<'_>, first: &Batch<'_>, settings: &Vali
 }
 
 fn check_client_batch(batch: &Batch<'_>) -> Step<()> {
-    let (base, last, count) = (batch.header().base_offset, batch.last_offset(), batch.header().record_count);
+    let (base, last, count) =
+        (batch.header().stored_base_offset, batch.last_offset(), batch.header().stored_record_count);
     let by_offsets = last.wrapping_sub(base).wrapping_add(1);
     if batch.magic() >= 2 {
         let message = if by_offsets <= 0 {
@@ -81,7 +82,7 @@ pub(super) struct Findings {
 }
 
 /// The parts of a record that the checks need.
-struct Seen {
+struct CheckedRecord {
     offset: i64,
     timestamp: i64,
     has_key: bool,
@@ -90,7 +91,7 @@ struct Seen {
 
 /// How to parse a batch's records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Look {
+pub(super) enum ParseDepth {
     Full,
     Short,
 }
@@ -98,7 +99,7 @@ pub(super) enum Look {
 /// Checks all records of a batch and collects those that break a rule.
 pub(super) fn check_records(
     batch: &Batch<'_>,
-    look: Look,
+    look: ParseDepth,
     settings: &ValidationSettings,
     scratch: &mut Scratch,
     limits: &Limits,
@@ -108,8 +109,8 @@ pub(super) fn check_records(
     }
     let mut checks = Checks::new(batch, settings);
     let walked = match look {
-        Look::Full => checks.walk(scratch, limits),
-        Look::Short => checks.walk_shortly(scratch, limits),
+        ParseDepth::Full => checks.walk(scratch, limits),
+        ParseDepth::Short => checks.walk_shortly(scratch, limits),
     };
     walked.map_err(|error| unreadable(error, batch))?;
     checks.errors.check(batch)?;
@@ -154,7 +155,7 @@ impl<'a, 'b> Checks<'a, 'b> {
                 record.verify_crc()?;
             }
             let (offset, timestamp) = (record.offset(), record.timestamp());
-            self.see(&Seen { offset, timestamp, has_key: record.key().is_some(), magic });
+            self.see(&CheckedRecord { offset, timestamp, has_key: record.key().is_some(), magic });
         }
         Ok(())
     }
@@ -164,9 +165,11 @@ impl<'a, 'b> Checks<'a, 'b> {
         let log_append_time =
             (self.batch.timestamp_type() == Some(TimestampType::LogAppendTime)).then_some(header.max_timestamp);
         let payload = self.batch.payload(scratch, limits)?;
-        let Ok(mut left) = u32::try_from(header.record_count) else {
-            let kind =
-                ErrorKind::InvalidValue { value: header.record_count.into(), expected: "a record count of 0 or more" };
+        let Ok(mut left) = u32::try_from(header.stored_record_count) else {
+            let kind = ErrorKind::InvalidValue {
+                value: header.stored_record_count.into(),
+                expected: "a record count of 0 or more",
+            };
             return Err(self.short_error(kind, payload));
         };
         let mut rest = payload.bytes;
@@ -178,8 +181,8 @@ impl<'a, 'b> Checks<'a, 'b> {
             };
             let limit = limits.record_count;
             check_limit("record_count", limit, usize::try_from(self.findings.record_count).unwrap_or(limit))?;
-            self.see(&Seen {
-                offset: header.base_offset.wrapping_add(i64::from(short.offset_delta)),
+            self.see(&CheckedRecord {
+                offset: header.stored_base_offset.wrapping_add(i64::from(short.offset_delta)),
                 timestamp: log_append_time.unwrap_or(header.base_timestamp.wrapping_add(short.timestamp_delta)),
                 has_key: short.has_key,
                 magic: 2,
@@ -205,12 +208,12 @@ impl<'a, 'b> Checks<'a, 'b> {
         let position = self.batch.position().saturating_add(u64_of(BATCH_HEADER_LEN));
         Error::new(kind)
             .at(position)
-            .in_batch(self.batch.header().base_offset)
+            .in_batch(self.batch.header().stored_base_offset)
             .in_record(u32::try_from(self.findings.record_count).unwrap_or(u32::MAX))
             .in_field("records")
     }
 
-    fn see(&mut self, record: &Seen) {
+    fn see(&mut self, record: &CheckedRecord) {
         let index = self.findings.record_count;
         self.findings.counts_from_zero &= record.offset == index;
         if self.batch.magic() > 0 && record.timestamp > self.findings.max_timestamp {
@@ -223,7 +226,7 @@ impl<'a, 'b> Checks<'a, 'b> {
         }
     }
 
-    fn fault(&self, record: &Seen) -> Option<(ErrorCode, String)> {
+    fn fault(&self, record: &CheckedRecord) -> Option<(ErrorCode, String)> {
         let (batch, settings) = (self.batch, self.settings);
         if record.magic != batch.magic() {
             let message = format!("Record's magic {} does not match outer magic {}", record.magic, batch.magic());
@@ -243,7 +246,7 @@ impl<'a, 'b> Checks<'a, 'b> {
     }
 
     #[cold]
-    fn out_of_range(&self, record: &Seen) -> (ErrorCode, String) {
+    fn out_of_range(&self, record: &CheckedRecord) -> (ErrorCode, String) {
         let settings = self.settings;
         let message = format!(
             "Timestamp {} of message with offset {} is out of range. The timestamp should be within [{}, {}]",
@@ -259,8 +262,8 @@ impl<'a, 'b> Checks<'a, 'b> {
 /// The magic of a message inside a set.
 fn magic_of(record: &Record<'_>, batch_magic: u8) -> u8 {
     match record.extra {
-        Extra::Headers { .. } => batch_magic,
-        Extra::Message(bytes) => bytes.get(4).copied().unwrap_or(batch_magic),
+        RecordTail::Headers { .. } => batch_magic,
+        RecordTail::Message(bytes) => bytes.get(4).copied().unwrap_or(batch_magic),
     }
 }
 
