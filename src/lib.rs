@@ -88,7 +88,7 @@
 //! extension module; needs Python. `jvm`: the library of the Spark source; needs a JVM.
 //!
 //! # Out of scope
-//! kbat has no network code, no broker and no schema registry: keys and values are bytes.
+//! kbat has no client for brokers, no broker and no schema registry: keys and values are bytes.
 
 #![deny(unsafe_code)]
 

@@ -9,7 +9,10 @@ use std::iter::FusedIterator;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Batch;
-use crate::format::header::{HEADER_LEN_UP_TO_MAGIC, LOG_OVERHEAD, MAGIC_POSITION, MIN_LENGTH, MIN_LENGTH_V2};
+use crate::format::header::{
+    BATCH_LENGTH_POSITION, HEADER_LEN_UP_TO_MAGIC, LOG_OVERHEAD, MAGIC_POSITION, MIN_LENGTH, MIN_LENGTH_V2,
+    split_log_overhead,
+};
 use crate::limits::Limits;
 use crate::num::{u64_of, usize_from_u64};
 
@@ -153,31 +156,28 @@ pub(crate) enum Frame {
     Partial,
 }
 
+/// Largest length for which Kafka's size of the batch, an `i32`, is not negative.
+const MAX_LENGTH: i32 = i32::MAX - 12;
+
 /// Checks the size and magic at the start of `bytes`. `available` is the number of bytes left in the input; `bytes` may
 /// be only the first of them, but 17 bytes are always enough.
 #[inline]
 pub(crate) fn frame(bytes: &[u8], position: u64, available: u64) -> Result<Frame> {
-    let Some((head, rest)) = bytes.split_first_chunk::<LOG_OVERHEAD>() else { return Ok(Frame::End) };
-    let [o0, o1, o2, o3, o4, o5, o6, o7, l0, l1, l2, l3] = *head;
-    let length = i32::from_be_bytes([l0, l1, l2, l3]);
-    let total = length.wrapping_add(12);
-    if length < MIN_LENGTH || total < 0 {
-        let base_offset = i64::from_be_bytes([o0, o1, o2, o3, o4, o5, o6, o7]);
+    let Some((base_offset, length, rest)) = split_log_overhead(bytes) else { return Ok(Frame::End) };
+    if !(MIN_LENGTH..=MAX_LENGTH).contains(&length) {
         return Err(length_error(length, MIN_LENGTH, base_offset, position));
     }
     let Some(&magic) = rest.get(MAGIC_POSITION.wrapping_sub(LOG_OVERHEAD)) else { return Ok(Frame::End) };
     if magic > 2 {
-        let base_offset = i64::from_be_bytes([o0, o1, o2, o3, o4, o5, o6, o7]);
         let place = position.saturating_add(u64_of(MAGIC_POSITION));
         let kind = ErrorKind::UnsupportedMagic(magic.cast_signed());
         return Err(Error::new(kind).at(place).in_batch(base_offset).in_field("magic"));
     }
-    let total = u64::from(total.cast_unsigned());
+    let total = u64::from(length.cast_unsigned()).saturating_add(u64_of(LOG_OVERHEAD));
     if total > available {
         return Ok(Frame::Partial);
     }
     if magic == 2 && length < MIN_LENGTH_V2 {
-        let base_offset = i64::from_be_bytes([o0, o1, o2, o3, o4, o5, o6, o7]);
         return Err(length_error(length, MIN_LENGTH_V2, base_offset, position));
     }
     Ok(Frame::Whole(usize_from_u64(total)))
@@ -193,7 +193,7 @@ fn check_len(bytes: &[u8], position: u64, limit: usize) -> Result<()> {
 #[cold]
 pub(crate) fn limit_error(bytes: &[u8], len: usize, position: u64, limit: usize) -> Error {
     let kind = ErrorKind::Limit { name: "batch_len", limit: u64_of(limit), actual: u64_of(len) };
-    let error = Error::new(kind).at(position.saturating_add(8)).in_field("batch_length");
+    let error = Error::new(kind).at(position.saturating_add(u64_of(BATCH_LENGTH_POSITION))).in_field("batch_length");
     match bytes.first_chunk() {
         Some(base_offset) => error.in_batch(i64::from_be_bytes(*base_offset)),
         None => error,
@@ -205,14 +205,17 @@ pub(crate) fn limit_error(bytes: &[u8], len: usize, position: u64, limit: usize)
 #[cold]
 pub(crate) fn implausible_length_error(bytes: &[u8], position: u64) -> Error {
     let base_offset = bytes.first_chunk().map_or(0, |base_offset| i64::from_be_bytes(*base_offset));
-    let length = bytes.get(8..).and_then(|rest| rest.first_chunk()).map_or(0, |length| i32::from_be_bytes(*length));
+    let length = bytes
+        .get(BATCH_LENGTH_POSITION..)
+        .and_then(|rest| rest.first_chunk())
+        .map_or(0, |length| i32::from_be_bytes(*length));
     length_error(length, MIN_LENGTH, base_offset, position)
 }
 
 #[cold]
 fn length_error(length: i32, minimum: i32, base_offset: i64, position: u64) -> Error {
     Error::new(ErrorKind::BatchLength { length, minimum })
-        .at(position.saturating_add(8))
+        .at(position.saturating_add(u64_of(BATCH_LENGTH_POSITION)))
         .in_batch(base_offset)
         .in_field("batch_length")
 }
@@ -232,7 +235,9 @@ pub(crate) fn is_zeros(bytes: &[u8]) -> bool {
 /// `available` bytes. `head` is the start of these bytes.
 pub(crate) fn trusted_len(error: &Error, head: &[u8], available: u64) -> Option<usize> {
     let length = match error.kind() {
-        ErrorKind::UnsupportedMagic(_) | ErrorKind::Limit { .. } => i32::from_be_bytes(*head.get(8..)?.first_chunk()?),
+        ErrorKind::UnsupportedMagic(_) | ErrorKind::Limit { .. } => {
+            i32::from_be_bytes(*head.get(BATCH_LENGTH_POSITION..)?.first_chunk()?)
+        }
         ErrorKind::BatchLength { length, .. } if *length >= MIN_LENGTH => *length,
         _ => return None,
     };

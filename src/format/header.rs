@@ -29,6 +29,8 @@ use crate::format::cursor::Cursor;
 pub(crate) const LOG_OVERHEAD: usize = 12;
 /// Bytes from the start of a batch up to and including the magic.
 pub(crate) const HEADER_LEN_UP_TO_MAGIC: usize = 17;
+/// Position of the batch length, the message size in v0 and v1.
+pub(crate) const BATCH_LENGTH_POSITION: usize = 8;
 /// Position of the magic in every format.
 pub(crate) const MAGIC_POSITION: usize = 16;
 /// Positions of the v0 and v1 checksum and of the first byte that it covers.
@@ -41,12 +43,22 @@ pub(crate) const CRC_POSITION: usize = 17;
 pub(crate) const CRC_START: usize = 21;
 /// Position of `max_timestamp` in v2.
 pub(crate) const MAX_TIMESTAMP_POSITION: usize = 35;
+/// Position of the record count in v2.
+pub(crate) const RECORD_COUNT_POSITION: usize = 57;
 /// Bytes of a v2 batch before its records.
 pub(crate) const BATCH_HEADER_LEN: usize = 61;
 /// Size of the smallest v0 message without its log overhead: the minimum that framing accepts for every magic.
 pub(crate) const MIN_LENGTH: i32 = 14;
 /// Size of an empty v2 batch without its log overhead.
 pub(crate) const MIN_LENGTH_V2: i32 = 49;
+
+/// Splits a batch or message into its offset, its size and the bytes after them.
+#[inline]
+pub(crate) fn split_log_overhead(bytes: &[u8]) -> Option<(i64, i32, &[u8])> {
+    let (offset, rest) = bytes.split_first_chunk()?;
+    let (size, rest) = rest.split_first_chunk()?;
+    Some((i64::from_be_bytes(*offset), i32::from_be_bytes(*size), rest))
+}
 
 /// Kafka's "no timestamp", also used for v0.
 pub const NO_TIMESTAMP: i64 = -1;

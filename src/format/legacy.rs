@@ -18,7 +18,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::format::attributes::{Attributes, TimestampType};
 use crate::format::bookmark::{Bookmark, LegacySet, Wrapper};
 use crate::format::cursor::Cursor;
-use crate::format::header::{BatchHeader, LOG_OVERHEAD, MIN_LENGTH, NO_SEQUENCE, NO_TIMESTAMP};
+use crate::format::header::{BatchHeader, MIN_LENGTH, NO_SEQUENCE, NO_TIMESTAMP, split_log_overhead};
 use crate::format::record::{Record, RecordPosition, RecordTail};
 use crate::num::u64_of;
 
@@ -104,7 +104,7 @@ impl<'s> LegacyRecords<'s> {
     fn find_last_inner(&mut self) -> Result<Option<i64>> {
         let mut rest = self.rest;
         let mut last = None;
-        while let Some((offset, size, after)) = split_entry_header(rest) {
+        while let Some((offset, size, after)) = split_log_overhead(rest) {
             // Java cannot allocate arrays of the two largest sizes: its consumers fail at them, while any other size
             // ends the set
             if !(MIN_LENGTH..=i32::MAX - 2).contains(&size) {
@@ -180,7 +180,7 @@ impl<'s> LegacyRecords<'s> {
         let (offset, message) = match self.wrapper {
             None => (self.base_offset, std::mem::take(&mut self.rest)),
             Some(wrapper) => {
-                let (offset, size, after) = split_entry_header(self.rest)?;
+                let (offset, size, after) = split_log_overhead(self.rest)?;
                 let (message, rest) = after.split_at_checked(usize::try_from(size).ok()?)?;
                 self.rest = rest;
                 (offset.wrapping_add(wrapper.shift), message)
@@ -216,13 +216,6 @@ impl<'s> LegacyRecords<'s> {
             place,
         })
     }
-}
-
-/// Splits an entry into offset, size and the bytes after them.
-fn split_entry_header(bytes: &[u8]) -> Option<(i64, i32, &[u8])> {
-    let (head, rest) = bytes.split_first_chunk::<LOG_OVERHEAD>()?;
-    let [o0, o1, o2, o3, o4, o5, o6, o7, s0, s1, s2, s3] = *head;
-    Some((i64::from_be_bytes([o0, o1, o2, o3, o4, o5, o6, o7]), i32::from_be_bytes([s0, s1, s2, s3]), rest))
 }
 
 /// The length of a field as v0 and v1 store it, −1 for null.

@@ -12,8 +12,7 @@ use crate::format::attributes::TimestampType;
 use crate::format::batch::Batch;
 use crate::format::bookmark::Bookmark;
 use crate::format::fast_path::quick_body;
-use crate::format::header::increment_sequence;
-use crate::format::header::{BATCH_HEADER_LEN, NO_SEQUENCE};
+use crate::format::header::{BATCH_HEADER_LEN, NO_SEQUENCE, RECORD_COUNT_POSITION, increment_sequence};
 use crate::format::legacy::LegacyRecords;
 use crate::format::prefetch::{prefetch, prefetch_distance};
 use crate::format::record::{Body, BodyFault, Record, RecordPosition, RecordTail, parse_body};
@@ -200,14 +199,15 @@ impl<'s> V2Records<'s> {
                 expected: "a record count of 0 or more",
             };
             return Err(Error::new(kind)
-                .at(batch.position().saturating_add(57))
+                .at(batch.position().saturating_add(u64_of(RECORD_COUNT_POSITION)))
                 .in_batch(header.stored_base_offset)
                 .in_field("record_count"));
         };
         // the bytes cannot hold more records than this; a larger declared count is reported when they end
         let possible = usize_of(count).min(payload.bytes.len() / MIN_RECORD_LEN);
-        check_limit("record_count", limits.record_count, possible)
-            .map_err(|error| error.at(batch.position().saturating_add(57)).in_batch(header.stored_base_offset))?;
+        check_limit("record_count", limits.record_count, possible).map_err(|error| {
+            error.at(batch.position().saturating_add(u64_of(RECORD_COUNT_POSITION))).in_batch(header.stored_base_offset)
+        })?;
         let log_append = header.attributes.timestamp_type() == Some(TimestampType::LogAppendTime);
         Ok(Self {
             rest: payload.bytes,

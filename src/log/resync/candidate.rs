@@ -21,7 +21,7 @@ const LEGACY_ATTRIBUTES_POSITION: usize = 17;
 pub(super) fn candidate(bytes: &[u8], position: u64, bounds: &CandidateBounds) -> Option<BatchHeader> {
     let length = u32::from_be_bytes(*bytes.get(8..)?.first_chunk()?);
     let size = usize_of(length).checked_add(LOG_OVERHEAD)?;
-    let magic = *bytes.get(16)?;
+    let magic = *bytes.get(MAGIC_POSITION)?;
     if magic > 2 || length > i32::MAX.cast_unsigned() || size > bounds.batch_len || size < SMALLEST {
         return None;
     }

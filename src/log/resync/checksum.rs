@@ -1,7 +1,7 @@
 //! Checksums over ranges of a [`ReadAt`].
 
 use crate::error::Result;
-use crate::format::header::{CRC_POSITION, LEGACY_CRC_POSITION};
+use crate::format::header::{CRC_POSITION, LEGACY_CRC_POSITION, MAGIC_POSITION};
 use crate::io::ReadAt;
 use crate::log::resync::candidate::{HEAD_LEN, crc_start};
 use crate::log::resync::payload::len_between;
@@ -24,7 +24,7 @@ impl Proof {
         if source.read_bytes_at(&mut head, damaged)? < HEAD_LEN {
             return Ok(None);
         }
-        let magic = head.get(16).copied().unwrap_or(2);
+        let magic = head.get(MAGIC_POSITION).copied().unwrap_or(2);
         let place = if magic < 2 { LEGACY_CRC_POSITION } else { CRC_POSITION };
         let Some(stored) = head.get(place..).and_then(|rest| rest.first_chunk()) else { return Ok(None) };
         Ok(Some(Self {

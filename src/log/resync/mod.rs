@@ -80,7 +80,7 @@ mod payload;
 
 use crate::error::Result;
 use crate::format::frame::is_zeros;
-use crate::format::header::{BatchHeader, HEADER_LEN_UP_TO_MAGIC, LOG_OVERHEAD};
+use crate::format::header::{BatchHeader, HEADER_LEN_UP_TO_MAGIC, LOG_OVERHEAD, MAGIC_POSITION};
 use crate::io::{ChunkCache, ReadAt, is_zero_to_the_end};
 use crate::limits::Limits;
 use crate::num::u64_of;
@@ -465,7 +465,7 @@ fn extent(header: &BatchHeader) -> (u64, u64) {
 fn first_sane(piece: &[u8], starts: usize, position: u64, bounds: &CandidateBounds) -> (Option<BatchHeader>, usize) {
     for start in 0..starts {
         let Some(rest) = piece.get(start..) else { break };
-        if rest.get(16).is_some_and(|magic| *magic <= 2)
+        if rest.get(MAGIC_POSITION).is_some_and(|magic| *magic <= 2)
             && let Some(header) = candidate(rest, position.saturating_add(u64_of(start)), bounds)
         {
             return (Some(header), start);
