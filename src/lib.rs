@@ -71,8 +71,9 @@
 //! - [`repair`]: verify, recover, salvage.
 //! - [`rewrite`]: compact, filter, recompress.
 //! - [`restore`](mod@restore): backups and tiered storage to the log directory of a new broker.
-//! - [`format`](mod@format): in-place edits, sizes, [conversion](mod@format::convert),
-//!   [validation](mod@format::validate), [retention](mod@format::retain).
+//! - [`format`](mod@format): in-place edits, sizes, transaction markers.
+//! - [`broker`]: what a broker does with batches: [conversion](mod@broker::convert),
+//!   [validation](mod@broker::validate), [retention](mod@broker::retain).
 //! - [`plan`]: selects the segments to read.
 //! - `sink`: rows to partition directories, written by tasks and one commit (feature `plan`).
 //! - [`internal`]: the records of Kafka's internal topics.
@@ -98,6 +99,7 @@ struct ReadmeExamples;
 
 #[cfg(feature = "arrow")]
 pub mod arrow;
+pub mod broker;
 mod compression;
 pub mod dump;
 mod error;

@@ -10,7 +10,6 @@ pub(crate) mod batch;
 pub(crate) mod bookmark;
 pub(crate) mod builder;
 pub(crate) mod control;
-pub mod convert;
 pub(crate) mod cursor;
 pub(crate) mod edit;
 pub(crate) mod frame;
@@ -19,9 +18,7 @@ pub(crate) mod legacy;
 pub(crate) mod quick;
 pub(crate) mod record;
 pub(crate) mod records;
-pub mod retain;
 pub(crate) mod size;
-pub mod validate;
 
 pub use builder::end_transaction_marker;
 pub use control::{Endpoint, KRaftVoter, LeaderChangeVoter};

@@ -4,8 +4,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
+use crate::broker::convert::{ConvertOptions, Loss, convert as convert_bytes};
 use crate::compression::Compression;
-use crate::format::convert::{ConvertOptions, Loss, convert as convert_bytes};
 use crate::python::arguments::limits::{PyLimits, or_default};
 use crate::python::arguments::source::required_bytes;
 use crate::python::runtime::errors::OrRaise;

@@ -6,9 +6,10 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use crate::broker::validate::{
+    AppendOrigin, Validation, ValidationSettings, validate as validate_bytes, validate_after,
+};
 use crate::compression::Compression;
-use crate::format::validate::{AppendOrigin, Validation, ValidationSettings, validate as validate_bytes};
-use crate::log::producer::validate_after;
 use crate::python::arguments::limits::{PyLimits, or_default};
 use crate::python::arguments::names::timestamp_type as parse_timestamp_type;
 use crate::python::arguments::source::required_bytes;
@@ -123,14 +124,14 @@ fn now() -> i64 {
 pub(crate) struct PyValidation(Validation);
 
 impl PyValidation {
-    fn accepted<T>(&self, field: impl FnOnce(&crate::format::validate::Accepted) -> T) -> Option<T> {
+    fn accepted<T>(&self, field: impl FnOnce(&crate::broker::validate::Accepted) -> T) -> Option<T> {
         match &self.0 {
             Validation::Accepted(accepted) => Some(field(accepted)),
             Validation::Refused(_) => None,
         }
     }
 
-    fn refused<T>(&self, field: impl FnOnce(&crate::format::validate::Refusal) -> T) -> Option<T> {
+    fn refused<T>(&self, field: impl FnOnce(&crate::broker::validate::Refusal) -> T) -> Option<T> {
         match &self.0 {
             Validation::Accepted(_) => None,
             Validation::Refused(refusal) => Some(field(refusal)),
@@ -167,7 +168,7 @@ impl PyValidation {
     /// Index and message of each invalid record that the broker would report, at most 100,000.
     #[getter]
     fn record_errors(&self) -> Vec<(u32, String)> {
-        let all = |refusal: &crate::format::validate::Refusal| {
+        let all = |refusal: &crate::broker::validate::Refusal| {
             refusal.record_errors.iter().map(|error| (error.index, error.message.clone())).collect()
         };
         self.refused(all).unwrap_or_default()

@@ -9,10 +9,10 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
+use crate::broker::retain::{BatchRetention, RetainOptions, retain_records as retain};
 use crate::compression::{Compression, Scratch};
 use crate::format::frame::batches;
 use crate::format::record::Record;
-use crate::format::retain::{BatchRetention, RetainOptions, retain_records as retain};
 use crate::python::arguments::limits::{PyLimits, or_default};
 use crate::python::arguments::location::Stores;
 use crate::python::arguments::source::required_bytes;

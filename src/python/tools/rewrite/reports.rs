@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::format::convert::Loss;
+use crate::broker::convert::Loss;
 use crate::rewrite::{CompactReport, Counts, FilterReport, RewriteReport};
 
 /// Counts of what was read or written.

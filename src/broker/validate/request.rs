@@ -2,13 +2,13 @@
 //!
 //! Follows `ProduceRequest.validateRecords` and `UnifiedLog.analyzeAndValidateRecords`.
 
+use crate::broker::validate::outcome::{ErrorCode, Step, Stop, refusal, refuse, unreadable};
+use crate::broker::validate::settings::{AppendOrigin, ValidationSettings};
 use crate::compression::Compression;
 use crate::error::{Error, ErrorKind, Position};
 use crate::format::batch::Batch;
 use crate::format::frame::{Batches, batches};
 use crate::format::header::{LOG_OVERHEAD, MIN_LENGTH};
-use crate::format::validate::outcome::{ErrorCode, Step, Stop, refusal, refuse, unreadable};
-use crate::format::validate::settings::{AppendOrigin, ValidationSettings};
 use crate::num::usize_from_u64;
 
 /// A request with valid batches.

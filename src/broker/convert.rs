@@ -189,8 +189,8 @@ impl ConvertOptions {
 /// builder.finish_into(&mut bytes)?;
 ///
 /// let mut old = Vec::new();
-/// let losses = kbat::format::convert::convert(&bytes, 1, &kbat::format::convert::ConvertOptions::default(), &kbat::Limits::default(), &mut old)?;
-/// assert_eq!(losses.iter().collect::<Vec<_>>(), [kbat::format::convert::Loss::Headers]);
+/// let losses = kbat::broker::convert::convert(&bytes, 1, &kbat::broker::convert::ConvertOptions::default(), &kbat::Limits::default(), &mut old)?;
+/// assert_eq!(losses.iter().collect::<Vec<_>>(), [kbat::broker::convert::Loss::Headers]);
 /// assert_eq!(kbat::batches(&old).next().unwrap()?.magic(), 1);
 /// # Ok(()) }
 /// ```

@@ -4,6 +4,10 @@
 //! and rebuilt if they differ. With compression, batches are changed in place unless codec or format differ, the format
 //! is v0, or the offsets do not count from 0.
 
+use crate::broker::validate::outcome::{Accepted, ErrorCode, Step, refuse, unreadable};
+use crate::broker::validate::records::{Findings, Look, check_header, check_records};
+use crate::broker::validate::request::Request;
+use crate::broker::validate::settings::ValidationSettings;
 use crate::compression::{Compression, Scratch};
 use crate::error::Error;
 use crate::format::attributes::{Attributes, TimestampType};
@@ -13,10 +17,6 @@ use crate::format::edit;
 use crate::format::frame::batches;
 use crate::format::header::{NO_TIMESTAMP, PARTITION_LEADER_EPOCH_POSITION};
 use crate::format::record::NewHeader;
-use crate::format::validate::outcome::{Accepted, ErrorCode, Step, refuse, unreadable};
-use crate::format::validate::records::{Findings, Look, check_header, check_records};
-use crate::format::validate::request::Request;
-use crate::format::validate::settings::ValidationSettings;
 use crate::limits::Limits;
 use crate::num::usize_from_u64;
 

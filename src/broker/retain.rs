@@ -92,7 +92,7 @@ pub struct RetainOutcome {
 ///
 /// ```
 /// use kbat::{Limits, Scratch};
-/// use kbat::format::retain::{RetainOptions, retain_records};
+/// use kbat::broker::retain::{RetainOptions, retain_records};
 /// # fn main() -> kbat::Result<()> {
 /// let mut bytes = Vec::new();
 /// let mut builder = kbat::BatchBuilder::new();

@@ -6,16 +6,18 @@
 //! | `records.rs` | offsets against counts, control batches, producers; each record's key and timestamp | `LogValidator` |
 //! | `assign.rs` | sets offsets in place, or rebuilds the batch in the topic's codec and format; sizes again | `LogValidator`, `UnifiedLog` |
 //!
-//! Follows Kafka 4.3.1. Checks that depend on the partition's history are omitted: sequences, duplicates and producer
-//! epochs.
+//! Follows Kafka 4.3.1. [`validate`] omits the checks that depend on the partition's history: sequences, duplicates and
+//! producer epochs. [`validate_after`] (`producers.rs`) has them.
 
 mod assign;
 mod outcome;
+mod producers;
 mod records;
 mod request;
 mod settings;
 
 pub use outcome::{Accepted, ErrorCode, RecordError, Refusal, Validation};
+pub use producers::validate_after;
 pub use settings::{AppendOrigin, ValidationSettings};
 
 use crate::error::Result;
@@ -31,15 +33,15 @@ use outcome::Stop;
 /// builder.append(1_700_000_000_000, None, Some(b"value"))?;
 /// builder.finish_into(&mut bytes)?;
 ///
-/// let settings = kbat::format::validate::ValidationSettings { base_offset: 42, now_ms: 1_700_000_000_000, ..Default::default() };
-/// match kbat::format::validate::validate(&bytes, &settings, &kbat::Limits::default())? {
-///     kbat::format::validate::Validation::Accepted(accepted) => assert_eq!(accepted.next_offset, 43),
-///     kbat::format::validate::Validation::Refused(refusal) => panic!("{refusal}"),
+/// let settings = kbat::broker::validate::ValidationSettings { base_offset: 42, now_ms: 1_700_000_000_000, ..Default::default() };
+/// match kbat::broker::validate::validate(&bytes, &settings, &kbat::Limits::default())? {
+///     kbat::broker::validate::Validation::Accepted(accepted) => assert_eq!(accepted.next_offset, 43),
+///     kbat::broker::validate::Validation::Refused(refusal) => panic!("{refusal}"),
 /// }
-/// let settings = kbat::format::validate::ValidationSettings { compacted: true, ..settings };
-/// match kbat::format::validate::validate(&bytes, &settings, &kbat::Limits::default())? {
-///     kbat::format::validate::Validation::Accepted(_) => panic!("a compacted topic needs keys"),
-///     kbat::format::validate::Validation::Refused(refusal) => assert_eq!(refusal.code.name(), "INVALID_RECORD"),
+/// let settings = kbat::broker::validate::ValidationSettings { compacted: true, ..settings };
+/// match kbat::broker::validate::validate(&bytes, &settings, &kbat::Limits::default())? {
+///     kbat::broker::validate::Validation::Accepted(_) => panic!("a compacted topic needs keys"),
+///     kbat::broker::validate::Validation::Refused(refusal) => assert_eq!(refusal.code.name(), "INVALID_RECORD"),
 /// }
 /// # Ok(()) }
 /// ```

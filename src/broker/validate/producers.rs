@@ -3,11 +3,11 @@
 //! Source: `ProducerAppendInfo.checkProducerEpoch`, `checkSequence` and `UnifiedLog.analyzeAndValidateProducerState`
 //! of Kafka. The transaction verification between broker and coordinator is omitted.
 
+use crate::broker::validate::{ErrorCode, Refusal, Validation, ValidationSettings, validate};
 use crate::error::{Position, Result};
 use crate::format::batch::Batch;
 use crate::format::frame::batches;
 use crate::format::header::{BatchHeader, NO_PRODUCER_EPOCH, NO_PRODUCER_ID};
-use crate::format::validate::{ErrorCode, Refusal, Validation, ValidationSettings, validate};
 use crate::limits::Limits;
 use crate::log::producer::ProducerStates;
 

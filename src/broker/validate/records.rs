@@ -4,14 +4,14 @@
 //! like Kafka's `DefaultRecord.readPartiallyFrom`: fields are skipped one after the other, and the declared record
 //! lengths are not checked. A broker stores a batch whose record lengths are wrong, and consumers then fail to read it.
 
+use crate::broker::validate::outcome::{ErrorCode, RecordErrors, Step, refuse, unreadable};
+use crate::broker::validate::settings::ValidationSettings;
 use crate::compression::{Compression, Payload, Scratch};
 use crate::error::{Error, ErrorKind, Result, check_limit};
 use crate::format::attributes::TimestampType;
 use crate::format::batch::Batch;
 use crate::format::header::{BATCH_HEADER_LEN, NO_PRODUCER_ID, NO_TIMESTAMP};
 use crate::format::record::{Extra, Record};
-use crate::format::validate::outcome::{ErrorCode, RecordErrors, Step, refuse, unreadable};
-use crate::format::validate::settings::ValidationSettings;
 use crate::limits::Limits;
 use crate::num::u64_of;
 use crate::wire::varint::{VarintFault, read_varint, read_varlong};
