@@ -18,11 +18,13 @@
 //! Source: `AbstractIndex`, `OffsetIndex`, `TimeIndex`, `TransactionIndex` of Kafka.
 
 mod offset;
+mod sorted;
 mod sparse;
 mod time;
 mod transaction;
 
 pub use offset::{OffsetEntry, OffsetIndex};
+pub use sorted::{SortedEntry, SortedIndex};
 pub use sparse::{DEFAULT_INDEX_INTERVAL_BYTES, DEFAULT_MAX_INDEX_BYTES, IndexEntries, SegmentIndexer};
 pub use time::{TimeEntry, TimeIndex};
 pub use transaction::{AbortedTransaction, TransactionIndex};

@@ -11,6 +11,52 @@ use crate::num::usize_from_u64;
 use crate::python::arguments::location::Stores;
 use crate::python::runtime::errors::OrRaise;
 
+/// The methods of a sorted index: those that both have, and those of one class.
+macro_rules! sorted_index {
+    ($class:ident($index:ty), $name:literal; $($methods:tt)*) => {
+        #[pymethods]
+        impl $class {
+            #[new]
+            #[pyo3(
+                signature = (path, base_offset=None, **stores),
+                text_signature = "(path, base_offset=None, *, storage_options=None, store=None, encryption_keys=None)"
+            )]
+            fn new(
+                py: Python<'_>,
+                path: PathBuf,
+                base_offset: Option<i64>,
+                stores: Option<&Bound<'_, PyDict>>,
+            ) -> PyResult<Self> {
+                let path = Stores::new($name, stores)?.locate(py, path)?;
+                py.detach(|| <$index>::open(&path, base_offset)).map(Self).or_raise(py)
+            }
+
+            /// Path of the file.
+            #[getter]
+            fn path(&self) -> OsString {
+                self.0.path().as_os_str().to_owned()
+            }
+
+            /// Base offset of the segment.
+            #[getter]
+            fn base_offset(&self) -> i64 {
+                self.0.base_offset()
+            }
+
+            fn __len__(&self) -> usize {
+                usize_from_u64(self.0.entry_count())
+            }
+
+            fn __repr__(&self) -> String {
+                let (path, base_offset) = (self.0.path().display(), self.0.base_offset());
+                format!(concat!($name, "({}, base_offset={}, {} entries)"), path, base_offset, self.0.entry_count())
+            }
+
+            $($methods)*
+        }
+    };
+}
+
 /// The offset index of a segment: the positions of some of its batches.
 ///
 /// Lookups read only a few entries; the file is never loaded whole. Trailing zeros, which a running or killed broker
@@ -36,34 +82,8 @@ use crate::python::runtime::errors::OrRaise;
 #[pyclass(frozen, name = "OffsetIndex", module = "kbat")]
 pub(crate) struct PyOffsetIndex(OffsetIndex);
 
-#[pymethods]
-impl PyOffsetIndex {
-    #[new]
-    #[pyo3(
-        signature = (path, base_offset=None, **stores),
-        text_signature = "(path, base_offset=None, *, storage_options=None, store=None, encryption_keys=None)"
-    )]
-    fn new(
-        py: Python<'_>,
-        path: PathBuf,
-        base_offset: Option<i64>,
-        stores: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<Self> {
-        let path = Stores::new("OffsetIndex", stores)?.locate(py, path)?;
-        py.detach(|| OffsetIndex::open(&path, base_offset)).map(Self).or_raise(py)
-    }
-
-    /// Path of the file.
-    #[getter]
-    fn path(&self) -> OsString {
-        self.0.path().as_os_str().to_owned()
-    }
-
-    /// Base offset of the segment.
-    #[getter]
-    fn base_offset(&self) -> i64 {
-        self.0.base_offset()
-    }
+sorted_index! {
+    PyOffsetIndex(OffsetIndex), "OffsetIndex";
 
     /// All entries as ``(offset, position)``: last offset of a batch, byte at which it begins.
     #[getter]
@@ -88,15 +108,6 @@ impl PyOffsetIndex {
     fn sanity_check(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.0.sanity_check()).or_raise(py)
     }
-
-    fn __len__(&self) -> usize {
-        usize_from_u64(self.0.entry_count())
-    }
-
-    fn __repr__(&self) -> String {
-        let (path, base_offset) = (self.0.path().display(), self.0.base_offset());
-        format!("OffsetIndex({path}, base_offset={base_offset}, {} entries)", self.0.entry_count())
-    }
 }
 
 /// The time index of a segment: the largest timestamp up to some of its offsets.
@@ -120,34 +131,8 @@ impl PyOffsetIndex {
 #[pyclass(frozen, name = "TimeIndex", module = "kbat")]
 pub(crate) struct PyTimeIndex(TimeIndex);
 
-#[pymethods]
-impl PyTimeIndex {
-    #[new]
-    #[pyo3(
-        signature = (path, base_offset=None, **stores),
-        text_signature = "(path, base_offset=None, *, storage_options=None, store=None, encryption_keys=None)"
-    )]
-    fn new(
-        py: Python<'_>,
-        path: PathBuf,
-        base_offset: Option<i64>,
-        stores: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<Self> {
-        let path = Stores::new("TimeIndex", stores)?.locate(py, path)?;
-        py.detach(|| TimeIndex::open(&path, base_offset)).map(Self).or_raise(py)
-    }
-
-    /// Path of the file.
-    #[getter]
-    fn path(&self) -> OsString {
-        self.0.path().as_os_str().to_owned()
-    }
-
-    /// Base offset of the segment.
-    #[getter]
-    fn base_offset(&self) -> i64 {
-        self.0.base_offset()
-    }
+sorted_index! {
+    PyTimeIndex(TimeIndex), "TimeIndex";
 
     /// All entries as ``(timestamp, offset)``.
     ///
@@ -174,15 +159,6 @@ impl PyTimeIndex {
     ///     CorruptError: The check fails. This includes an index that ends in the zeros of a running broker.
     fn sanity_check(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.0.sanity_check()).or_raise(py)
-    }
-
-    fn __len__(&self) -> usize {
-        usize_from_u64(self.0.entry_count())
-    }
-
-    fn __repr__(&self) -> String {
-        let (path, base_offset) = (self.0.path().display(), self.0.base_offset());
-        format!("TimeIndex({path}, base_offset={base_offset}, {} entries)", self.0.entry_count())
     }
 }
 
