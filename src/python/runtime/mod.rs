@@ -4,6 +4,7 @@ pub(crate) mod allocator;
 pub(crate) mod callback;
 pub(crate) mod errors;
 pub(crate) mod exclusive;
+pub(crate) mod fields;
 pub(crate) mod interrupt;
 pub(crate) mod progress;
 pub(crate) mod submodule;

@@ -12,6 +12,7 @@ use crate::python::arrow::lists;
 use crate::python::arrow::scan::progress::Waiting;
 use crate::python::runtime::errors::OrRaise;
 use crate::python::runtime::exclusive::Exclusive;
+use crate::python::runtime::fields::fields;
 
 /// The view that a pass reads.
 pub(crate) enum View {
@@ -109,53 +110,27 @@ impl Iterator for Pass {
 #[pyclass(frozen, name = "ScanStats", module = "kbat")]
 pub(crate) struct PyScanStats(pub(crate) ScanStats);
 
-#[pymethods]
-impl PyScanStats {
-    /// Number of batches whose records were returned.
-    #[getter]
-    fn batches(&self) -> u64 {
-        self.0.batches
-    }
+fields! {
+    PyScanStats {
+        /// Number of batches whose records were returned.
+        batches: u64 = |stats| stats.batches;
 
-    /// Number of rows returned, without rows that describe an error.
-    #[getter]
-    fn records(&self) -> u64 {
-        self.0.records
-    }
+        /// Number of rows returned, without rows that describe an error.
+        records: u64 = |stats| stats.records;
 
-    /// Bytes read from files; for buffers, bytes of the batches processed.
-    #[getter]
-    fn bytes_read(&self) -> u64 {
-        self.0.bytes_read
-    }
+        /// Bytes read from files; for buffers, bytes of the batches processed.
+        bytes_read: u64 = |stats| stats.bytes_read;
 
-    /// Number of corruptions skipped: damaged batches, or ranges of bytes without a valid batch.
-    #[getter]
-    fn batches_skipped(&self) -> u64 {
-        self.0.batches_skipped
-    }
+        /// Number of corruptions skipped: damaged batches, or ranges of bytes without a valid batch.
+        batches_skipped: u64 = |stats| stats.batches_skipped;
 
-    /// Bytes skipped, including truncated batches at the ends of files.
-    #[getter]
-    fn bytes_lost(&self) -> u64 {
-        self.0.bytes_lost
-    }
+        /// Bytes skipped, including truncated batches at the ends of files.
+        bytes_lost: u64 = |stats| stats.bytes_lost;
 
-    /// Number of offsets between the last good batch before and the next one after each corruption.
-    ///
-    /// Includes offsets that compaction had removed.
-    #[getter]
-    fn offsets_lost(&self) -> u64 {
-        self.0.offsets_lost
-    }
-
-    /// Return the counters as a dictionary.
-    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let dict = PyDict::new(py);
-        for (name, value) in self.values() {
-            dict.set_item(name, value)?;
-        }
-        Ok(dict)
+        /// Number of offsets between the last good batch before and the next one after each corruption.
+        ///
+        /// Includes offsets that compaction had removed.
+        offsets_lost: u64 = |stats| stats.offsets_lost;
     }
 
     fn __repr__(&self) -> String {

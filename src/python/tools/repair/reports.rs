@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
 
+use crate::python::runtime::fields::fields;
 use crate::repair::{DroppedRange, RepairReport, RepairedSegment};
 
 /// A segment in the result of a repair.
@@ -12,47 +12,22 @@ use crate::repair::{DroppedRange, RepairReport, RepairedSegment};
 #[derive(PartialEq)]
 pub(super) struct PyRepairedSegment(RepairedSegment);
 
-#[pymethods]
-impl PyRepairedSegment {
-    /// Base offset from the file's name.
-    #[getter]
-    fn base_offset(&self) -> i64 {
-        self.0.base_offset
-    }
+fields! {
+    PyRepairedSegment {
+        /// Base offset from the file's name.
+        base_offset: i64 = |segment| segment.base_offset;
 
-    /// Path of the file that was read.
-    #[getter]
-    fn path(&self) -> OsString {
-        self.0.path.as_os_str().to_owned()
-    }
+        /// Path of the file that was read.
+        path: OsString = |segment| segment.path.as_os_str().to_owned();
 
-    /// Bytes of the file that was read.
-    #[getter]
-    fn bytes_before(&self) -> u64 {
-        self.0.bytes_before
-    }
+        /// Bytes of the file that was read.
+        bytes_before: u64 = |segment| segment.bytes_before;
 
-    /// Bytes of batches in the result.
-    #[getter]
-    fn bytes_after(&self) -> u64 {
-        self.0.bytes_after
-    }
+        /// Bytes of batches in the result.
+        bytes_after: u64 = |segment| segment.bytes_after;
 
-    /// Number of batches in the result.
-    #[getter]
-    fn batch_count(&self) -> u64 {
-        self.0.batch_count
-    }
-
-    /// Return the fields as a dictionary.
-    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let dict = PyDict::new(py);
-        dict.set_item("base_offset", self.base_offset())?;
-        dict.set_item("path", self.path())?;
-        dict.set_item("bytes_before", self.bytes_before())?;
-        dict.set_item("bytes_after", self.bytes_after())?;
-        dict.set_item("batch_count", self.batch_count())?;
-        Ok(dict)
+        /// Number of batches in the result.
+        batch_count: u64 = |segment| segment.batch_count;
     }
 
     fn __repr__(&self) -> String {
@@ -66,61 +41,28 @@ impl PyRepairedSegment {
 #[derive(PartialEq)]
 pub(super) struct PyDroppedRange(DroppedRange);
 
-#[pymethods]
-impl PyDroppedRange {
-    /// Path of the file.
-    #[getter]
-    fn path(&self) -> OsString {
-        self.0.path.as_os_str().to_owned()
-    }
+fields! {
+    PyDroppedRange {
+        /// Path of the file.
+        path: OsString = |range| range.path.as_os_str().to_owned();
 
-    /// Position of the first byte.
-    #[getter]
-    fn position(&self) -> u64 {
-        self.0.position
-    }
+        /// Position of the first byte.
+        position: u64 = |range| range.position;
 
-    /// Number of bytes.
-    #[getter]
-    fn length(&self) -> u64 {
-        self.0.length
-    }
+        /// Number of bytes.
+        length: u64 = |range| range.length;
 
-    /// The first offset that may be lost; None if no offset is.
-    #[getter]
-    fn first_offset(&self) -> Option<i64> {
-        self.0.first_offset
-    }
+        /// The first offset that may be lost; None if no offset is.
+        first_offset: Option<i64> = |range| range.first_offset;
 
-    /// The last offset that may be lost; None if no offset is, or if it is unknown.
-    #[getter]
-    fn last_offset(&self) -> Option<i64> {
-        self.0.last_offset
-    }
+        /// The last offset that may be lost; None if no offset is, or if it is unknown.
+        last_offset: Option<i64> = |range| range.last_offset;
 
-    /// Why the bytes were dropped, a stable name in snake_case.
-    #[getter]
-    fn reason(&self) -> &'static str {
-        self.0.reason
-    }
+        /// Why the bytes were dropped, a stable name in snake_case.
+        reason: &'static str = |range| range.reason;
 
-    /// Why the bytes were dropped, in words.
-    #[getter]
-    fn message(&self) -> &str {
-        &self.0.message
-    }
-
-    /// Return the fields as a dictionary.
-    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let dict = PyDict::new(py);
-        dict.set_item("path", self.path())?;
-        dict.set_item("position", self.position())?;
-        dict.set_item("length", self.length())?;
-        dict.set_item("first_offset", self.first_offset())?;
-        dict.set_item("last_offset", self.last_offset())?;
-        dict.set_item("reason", self.reason())?;
-        dict.set_item("message", self.message())?;
-        Ok(dict)
+        /// Why the bytes were dropped, in words.
+        message: &str = |range| &range.message;
     }
 
     fn __str__(&self) -> String {
@@ -138,86 +80,39 @@ impl PyDroppedRange {
 #[pyclass(frozen, name = "RepairReport", module = "kbat")]
 pub(super) struct PyRepairReport(pub(super) RepairReport);
 
-#[pymethods]
-impl PyRepairReport {
-    /// Path that was read.
-    #[getter]
-    fn path(&self) -> OsString {
-        self.0.path.as_os_str().to_owned()
-    }
+fields! {
+    PyRepairReport {
+        /// Path that was read.
+        path: OsString = |report| report.path.as_os_str().to_owned();
 
-    /// Path of the result; None if the directory was changed in place or nothing was written.
-    #[getter]
-    fn out(&self) -> Option<OsString> {
-        self.0.out.as_ref().map(|out| out.as_os_str().to_owned())
-    }
+        /// Path of the result; None if the directory was changed in place or nothing was written.
+        out: Option<OsString> = |report| report.out.as_ref().map(|out| out.as_os_str().to_owned());
 
-    /// Whether this is a dry run: nothing was written, and the report describes what would be done.
-    #[getter]
-    fn dry_run(&self) -> bool {
-        self.0.dry_run
-    }
+        /// Whether this is a dry run: nothing was written, and the report describes what would be done.
+        dry_run: bool = |report| report.dry_run;
 
-    /// The segments of the result, sorted by base offset.
-    #[getter]
-    fn segments(&self) -> Vec<PyRepairedSegment> {
-        self.0.segments.iter().cloned().map(PyRepairedSegment).collect()
-    }
+        /// The segments of the result, sorted by base offset.
+        segments: Vec<PyRepairedSegment> = |report| report.segments.iter().cloned().map(PyRepairedSegment).collect();
 
-    /// Bytes of the input that are not in any segment of the result.
-    ///
-    /// For :func:`rebuild_indexes`, bytes that no index covers.
-    #[getter]
-    fn dropped(&self) -> Vec<PyDroppedRange> {
-        self.0.dropped.iter().cloned().map(PyDroppedRange).collect()
-    }
+        /// Bytes of the input that are not in any segment of the result.
+        ///
+        /// For :func:`rebuild_indexes`, bytes that no index covers.
+        dropped: Vec<PyDroppedRange> = |report| report.dropped.iter().cloned().map(PyDroppedRange).collect();
 
-    /// Files as ``(name, action)``: ``"written"``, ``"deleted"``, ``"truncated"``, ``"renamed"``.
-    ///
-    /// ``.log`` files of a copy are omitted.
-    #[getter]
-    fn files(&self) -> Vec<(String, &'static str)> {
-        self.0.files.iter().map(|change| (change.name.clone(), change.action.name())).collect()
-    }
+        /// Files as ``(name, action)``: ``"written"``, ``"deleted"``, ``"truncated"``, ``"renamed"``.
+        ///
+        /// ``.log`` files of a copy are omitted.
+        files: Vec<(String, &'static str)> =
+            |report| report.files.iter().map(|change| (change.name.clone(), change.action.name())).collect();
 
-    /// Whether every byte of the input is in the result.
-    #[getter]
-    fn is_complete(&self) -> bool {
-        self.0.is_complete()
-    }
+        /// Whether every byte of the input is in the result.
+        is_complete: bool = |report| report.is_complete();
 
-    /// Base offset of the first segment.
-    #[getter]
-    fn start_offset(&self) -> i64 {
-        self.0.start_offset
-    }
+        /// Base offset of the first segment.
+        start_offset: i64 = |report| report.start_offset;
 
-    /// The offset after the last batch.
-    #[getter]
-    fn end_offset(&self) -> i64 {
-        self.0.end_offset
-    }
-
-    /// Return the fields as a dictionary.
-    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let (segments, dropped) = (PyList::empty(py), PyList::empty(py));
-        for segment in self.segments() {
-            segments.append(segment.to_dict(py)?)?;
-        }
-        for range in self.dropped() {
-            dropped.append(range.to_dict(py)?)?;
-        }
-        let dict = PyDict::new(py);
-        dict.set_item("path", self.path())?;
-        dict.set_item("out", self.out())?;
-        dict.set_item("dry_run", self.dry_run())?;
-        dict.set_item("segments", segments)?;
-        dict.set_item("dropped", dropped)?;
-        dict.set_item("files", self.files())?;
-        dict.set_item("is_complete", self.is_complete())?;
-        dict.set_item("start_offset", self.start_offset())?;
-        dict.set_item("end_offset", self.end_offset())?;
-        Ok(dict)
+        /// The offset after the last batch.
+        end_offset: i64 = |report| report.end_offset;
     }
 
     fn __str__(&self) -> String {

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
+use crate::python::runtime::fields::fields;
 use crate::restore::{
     OpenTransaction, RestoreCut, RestoreReport, RestoredOffset, RestoredPartition, RestoredSegment, SkippedPartition,
 };
@@ -14,47 +15,22 @@ use crate::restore::{
 #[derive(PartialEq)]
 pub(super) struct PyRestoredSegment(RestoredSegment);
 
-#[pymethods]
-impl PyRestoredSegment {
-    /// Base offset in the file's name.
-    #[getter]
-    fn base_offset(&self) -> i64 {
-        self.0.base_offset
-    }
+fields! {
+    PyRestoredSegment {
+        /// Base offset in the file's name.
+        base_offset: i64 = |segment| segment.base_offset;
 
-    /// The offset after the last batch.
-    #[getter]
-    fn end_offset(&self) -> i64 {
-        self.0.end_offset
-    }
+        /// The offset after the last batch.
+        end_offset: i64 = |segment| segment.end_offset;
 
-    /// Path or URL of the file that was read.
-    #[getter]
-    fn path(&self) -> OsString {
-        self.0.path.as_os_str().to_owned()
-    }
+        /// Path or URL of the file that was read.
+        path: OsString = |segment| segment.path.as_os_str().to_owned();
 
-    /// Bytes of the file that was read.
-    #[getter]
-    fn source_bytes(&self) -> u64 {
-        self.0.source_bytes
-    }
+        /// Bytes of the file that was read.
+        source_bytes: u64 = |segment| segment.source_bytes;
 
-    /// Bytes of batches in the result.
-    #[getter]
-    fn bytes(&self) -> u64 {
-        self.0.bytes
-    }
-
-    /// Return the fields as a dictionary.
-    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let dict = PyDict::new(py);
-        dict.set_item("base_offset", self.base_offset())?;
-        dict.set_item("end_offset", self.end_offset())?;
-        dict.set_item("path", self.path())?;
-        dict.set_item("source_bytes", self.source_bytes())?;
-        dict.set_item("bytes", self.bytes())?;
-        Ok(dict)
+        /// Bytes of batches in the result.
+        bytes: u64 = |segment| segment.bytes;
     }
 
     fn __repr__(&self) -> String {
@@ -68,152 +44,65 @@ impl PyRestoredSegment {
 #[derive(PartialEq)]
 pub(super) struct PyRestoredPartition(RestoredPartition);
 
-#[pymethods]
-impl PyRestoredPartition {
-    /// Name of the topic.
-    #[getter]
-    fn topic(&self) -> &str {
-        &self.0.partition.topic
-    }
+fields! {
+    PyRestoredPartition {
+        /// Name of the topic.
+        topic: &str = |log| &log.partition.topic;
 
-    /// Number of the partition.
-    #[getter]
-    fn partition(&self) -> i32 {
-        self.0.partition.partition
-    }
+        /// Number of the partition.
+        partition: i32 = |log| log.partition.partition;
 
-    /// Path or URL of the source directory.
-    #[getter]
-    fn path(&self) -> OsString {
-        self.0.path.as_os_str().to_owned()
-    }
+        /// Path or URL of the source directory.
+        path: OsString = |log| log.path.as_os_str().to_owned();
 
-    /// Id of the topic in the new cluster; None if unknown, so that there is no ``partition.metadata``.
-    #[getter]
-    fn topic_id(&self) -> Option<String> {
-        self.0.topic_id.map(|id| id.to_string())
-    }
+        /// Id of the topic in the new cluster; None if unknown, so that there is no ``partition.metadata``.
+        topic_id: Option<String> = |log| log.topic_id.map(|id| id.to_string());
 
-    /// Id of the topic in the source's ``partition.metadata``, if there is one.
-    #[getter]
-    fn source_topic_id(&self) -> Option<String> {
-        self.0.source_topic_id.map(|id| id.to_string())
-    }
+        /// Id of the topic in the source's ``partition.metadata``, if there is one.
+        source_topic_id: Option<String> = |log| log.source_topic_id.map(|id| id.to_string());
 
-    /// The segments, sorted by base offset.
-    #[getter]
-    fn segments(&self) -> Vec<PyRestoredSegment> {
-        self.0.segments.iter().cloned().map(PyRestoredSegment).collect()
-    }
+        /// The segments, sorted by base offset.
+        segments: Vec<PyRestoredSegment> = |log| log.segments.iter().cloned().map(PyRestoredSegment).collect();
 
-    /// Bytes of batches in the result.
-    #[getter]
-    fn byte_count(&self) -> u64 {
-        self.0.byte_count()
-    }
+        /// Bytes of batches in the result.
+        byte_count: u64 = |log| log.byte_count();
 
-    /// First offset that consumers may read.
-    #[getter]
-    fn start_offset(&self) -> i64 {
-        self.0.start_offset
-    }
+        /// First offset that consumers may read.
+        start_offset: i64 = |log| log.start_offset;
 
-    /// The offset after the last batch.
-    #[getter]
-    fn end_offset(&self) -> i64 {
-        self.0.end_offset
-    }
+        /// The offset after the last batch.
+        end_offset: i64 = |log| log.end_offset;
 
-    /// Timestamp of the first record, milliseconds since the epoch; None if it has none or is unknown.
-    #[getter]
-    fn first_timestamp(&self) -> Option<i64> {
-        self.0.first_timestamp
-    }
+        /// Timestamp of the first record, milliseconds since the epoch; None if it has none or is unknown.
+        first_timestamp: Option<i64> = |log| log.first_timestamp;
 
-    /// Largest timestamp, milliseconds since the epoch; None if no record has one.
-    #[getter]
-    fn max_timestamp(&self) -> Option<i64> {
-        self.0.max_timestamp
-    }
+        /// Largest timestamp, milliseconds since the epoch; None if no record has one.
+        max_timestamp: Option<i64> = |log| log.max_timestamp;
 
-    /// The latest leader epoch; None if unknown.
-    #[getter]
-    fn leader_epoch(&self) -> Option<i32> {
-        self.0.leader_epoch
-    }
+        /// The latest leader epoch; None if unknown.
+        leader_epoch: Option<i32> = |log| log.leader_epoch;
 
-    /// First offset that is not restored because of ``until_timestamp`` or ``until_offset``, if there is one.
-    #[getter]
-    fn cut_offset(&self) -> Option<i64> {
-        self.0.cut.map(|cut| cut.offset)
-    }
+        /// First offset that is not restored because of ``until_timestamp`` or ``until_offset``, if there is one.
+        cut_offset: Option<i64> = |log| log.cut.map(|cut| cut.offset);
 
-    /// Timestamp of the record at ``cut_offset`` if that ended the log, milliseconds since the epoch.
-    #[getter]
-    fn cut_timestamp(&self) -> Option<i64> {
-        self.0.cut.and_then(|RestoreCut { timestamp, .. }| timestamp)
-    }
+        /// Timestamp of the record at ``cut_offset`` if that ended the log, milliseconds since the epoch.
+        cut_timestamp: Option<i64> = |log| log.cut.and_then(|RestoreCut { timestamp, .. }| timestamp);
 
-    /// First and last offsets that are in no segment, between two segments. Compaction leaves such gaps too.
-    #[getter]
-    fn gaps(&self) -> Vec<(i64, i64)> {
-        self.0.gaps.clone()
-    }
+        /// First and last offsets that are in no segment, between two segments. Compaction leaves such gaps too.
+        gaps: Vec<(i64, i64)> = |log| log.gaps.clone();
 
-    /// First and last offsets that a segment repeats from the one before it. They were restored once.
-    #[getter]
-    fn overlaps(&self) -> Vec<(i64, i64)> {
-        self.0.overlaps.clone()
-    }
+        /// First and last offsets that a segment repeats from the one before it. They were restored once.
+        overlaps: Vec<(i64, i64)> = |log| log.overlaps.clone();
 
-    /// Bytes after the last batches of segments, which were not restored: an incomplete batch, or zeros.
-    #[getter]
-    fn tail_bytes(&self) -> u64 {
-        self.0.tail_bytes
-    }
+        /// Bytes after the last batches of segments, which were not restored: an incomplete batch, or zeros.
+        tail_bytes: u64 = |log| log.tail_bytes;
 
-    /// Transactions that are open at the end, sorted by first offset. Empty in a dry run.
-    #[getter]
-    fn open_transactions(&self) -> Vec<PyOpenTransaction> {
-        self.0.open_transactions.iter().copied().map(PyOpenTransaction).collect()
-    }
+        /// Transactions that are open at the end, sorted by first offset. Empty in a dry run.
+        open_transactions: Vec<PyOpenTransaction> =
+            |log| log.open_transactions.iter().copied().map(PyOpenTransaction).collect();
 
-    /// What else is missing or remarkable, such as objects of tiered storage that were omitted.
-    #[getter]
-    fn warnings(&self) -> Vec<String> {
-        self.0.warnings.clone()
-    }
-
-    /// Return the fields as a dictionary.
-    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let (segments, open) = (PyList::empty(py), PyList::empty(py));
-        for segment in self.segments() {
-            segments.append(segment.to_dict(py)?)?;
-        }
-        for transaction in self.open_transactions() {
-            open.append(transaction.to_dict(py)?)?;
-        }
-        let dict = PyDict::new(py);
-        dict.set_item("topic", self.topic())?;
-        dict.set_item("partition", self.partition())?;
-        dict.set_item("path", self.path())?;
-        dict.set_item("topic_id", self.topic_id())?;
-        dict.set_item("source_topic_id", self.source_topic_id())?;
-        dict.set_item("segments", segments)?;
-        dict.set_item("byte_count", self.byte_count())?;
-        dict.set_item("start_offset", self.start_offset())?;
-        dict.set_item("end_offset", self.end_offset())?;
-        dict.set_item("first_timestamp", self.first_timestamp())?;
-        dict.set_item("max_timestamp", self.max_timestamp())?;
-        dict.set_item("leader_epoch", self.leader_epoch())?;
-        dict.set_item("cut_offset", self.cut_offset())?;
-        dict.set_item("cut_timestamp", self.cut_timestamp())?;
-        dict.set_item("gaps", self.gaps())?;
-        dict.set_item("overlaps", self.overlaps())?;
-        dict.set_item("tail_bytes", self.tail_bytes())?;
-        dict.set_item("open_transactions", open)?;
-        dict.set_item("warnings", self.warnings())?;
-        Ok(dict)
+        /// What else is missing or remarkable, such as objects of tiered storage that were omitted.
+        warnings: Vec<String> = |log| log.warnings.clone();
     }
 
     fn __str__(&self) -> String {
@@ -233,40 +122,19 @@ impl PyRestoredPartition {
 #[derive(PartialEq)]
 pub(super) struct PyOpenTransaction(OpenTransaction);
 
-#[pymethods]
-impl PyOpenTransaction {
-    /// Producer id.
-    #[getter]
-    fn producer_id(&self) -> i64 {
-        self.0.producer_id
-    }
+fields! {
+    PyOpenTransaction {
+        /// Producer id.
+        producer_id: i64 = |transaction| transaction.producer_id;
 
-    /// Producer epoch.
-    #[getter]
-    fn producer_epoch(&self) -> i16 {
-        self.0.producer_epoch
-    }
+        /// Producer epoch.
+        producer_epoch: i16 = |transaction| transaction.producer_epoch;
 
-    /// First offset of the transaction.
-    #[getter]
-    fn first_offset(&self) -> i64 {
-        self.0.first_offset
-    }
+        /// First offset of the transaction.
+        first_offset: i64 = |transaction| transaction.first_offset;
 
-    /// Whether an abort marker was appended.
-    #[getter]
-    fn aborted(&self) -> bool {
-        self.0.aborted
-    }
-
-    /// Return the fields as a dictionary.
-    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let dict = PyDict::new(py);
-        dict.set_item("producer_id", self.producer_id())?;
-        dict.set_item("producer_epoch", self.producer_epoch())?;
-        dict.set_item("first_offset", self.first_offset())?;
-        dict.set_item("aborted", self.aborted())?;
-        Ok(dict)
+        /// Whether an abort marker was appended.
+        aborted: bool = |transaction| transaction.aborted;
     }
 
     fn __repr__(&self) -> String {
