@@ -127,6 +127,7 @@ pub mod restore;
 pub mod rewrite;
 #[cfg(feature = "plan")]
 pub mod sink;
+mod slices;
 pub mod store;
 #[cfg(feature = "text")]
 pub mod text;

@@ -129,9 +129,7 @@ pub fn retain_records(
     let bytes = payload.bytes;
     let choice = Choice::make(Records::new(batch, payload, limits)?, keep)?;
     let records = || Records::new(batch, Payload::borrowed(bytes), limits);
-    let written = if choice.retained == 0 {
-        write_nothing(batch, options.retention, &choice, out)?
-    } else {
+    let written = if let Some(first_retained) = choice.first_retained {
         let wants_horizon = choice.has_tombstone || options.is_marker_of_empty_transaction;
         let new_horizon = options.delete_horizon_ms.filter(|_| wants_horizon && batch.delete_horizon_ms().is_none());
         let magic = if options.upgrade { 2 } else { batch.magic() };
@@ -140,7 +138,6 @@ pub fn retain_records(
             out.extend_from_slice(batch.bytes());
             Retained::Unchanged
         } else {
-            let first_retained = choice.first_retained.unwrap_or_default();
             let base_offset = if batch.magic() < 2 { first_retained } else { batch.header().base_offset };
             let mut builder = BatchBuilder::like(batch, magic, batch.compression()?, base_offset);
             if let Some(horizon) = new_horizon {
@@ -149,6 +146,8 @@ pub fn retain_records(
             rebuild(builder, records()?, &choice, out)?;
             Retained::Rebuilt
         }
+    } else {
+        write_nothing(batch, options.retention, &choice, out)?
     };
     Ok(RetainOutcome { batch: written, records_read: choice.read(), records_retained: choice.retained })
 }

@@ -7,6 +7,7 @@
 use zstd::zstd_safe::{CCtx, CParameter, DCtx, InBuffer, OutBuffer, find_frame_compressed_size, get_error_name};
 
 use crate::compression::{Codec, Output, StreamFault};
+use crate::slices::Slices;
 
 const FRAME_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// log2 of the largest window that zstd's streaming decoder accepts by default.
@@ -143,7 +144,7 @@ fn compress(level: Option<i32>, input: &[u8], out: &mut Vec<u8>) -> Result<(), S
         let start = out.len();
         let bound = zstd::zstd_safe::compress_bound(input.len());
         out.resize(start.saturating_add(bound), 0);
-        let room = out.get_mut(start..).unwrap_or_default();
+        let room = out.part_mut(start..);
         let len = encoder.compress2(room, input).map_err(name)?;
         out.truncate(start.saturating_add(len));
         Ok(())

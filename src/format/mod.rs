@@ -1,8 +1,8 @@
 //! The bytes of record batches: framing, headers, records, control records, and the builder that writes them.
 //!
 //! Reads no files. Of the crate's other modules it imports only `compression`, which has the codecs, `error`, `limits`,
-//! `num` and `wire`. The tables are those of the page on the message format in the Kafka documentation, one per file,
-//! with the same names.
+//! `num`, `slices` and `wire`. The tables are those of the page on the message format in the Kafka documentation, one
+//! per file, with the same names.
 
 pub(crate) mod ahead;
 pub(crate) mod attributes;

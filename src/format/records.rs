@@ -19,6 +19,7 @@ use crate::format::quick::quick_body;
 use crate::format::record::{Body, BodyFault, Extra, Place, Record, parse_body};
 use crate::limits::Limits;
 use crate::num::{u64_of, usize_of};
+use crate::slices::Slices;
 use crate::wire::varint::{VarintFault, read_varint};
 
 /// A record of seven bytes: length, attributes, two deltas, null key, null value, no headers.
@@ -128,7 +129,7 @@ impl<'s> Records<'s> {
             return Ok(Self(Inner::Legacy(LegacyRecords::resumed(batch.header(), position, &payload, bookmark))));
         }
         let mut records = V2Records::new(batch, payload, limits)?;
-        records.rest = records.rest.get(bookmark.consumed..).unwrap_or_default();
+        records.rest = records.rest.part(bookmark.consumed..);
         records.index = bookmark.index;
         Ok(Self(Inner::V2(records)))
     }

@@ -244,6 +244,9 @@ impl Committed {
         }
         let Some(ranges) = self.aborted.get(&header.producer_id()) else { return false };
         let before = ranges.partition_point(|(first, _)| *first <= header.last_offset());
-        ranges.get(..before).unwrap_or_default().last().is_some_and(|(_, marker)| header.last_offset() < *marker)
+        before
+            .checked_sub(1)
+            .and_then(|last| ranges.get(last))
+            .is_some_and(|(_, marker)| header.last_offset() < *marker)
     }
 }

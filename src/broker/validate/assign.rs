@@ -19,6 +19,7 @@ use crate::format::header::{NO_TIMESTAMP, PARTITION_LEADER_EPOCH_POSITION};
 use crate::format::record::NewHeader;
 use crate::limits::Limits;
 use crate::num::usize_from_u64;
+use crate::slices::Slices;
 
 /// Checks the records and assigns their offsets.
 pub(super) fn assign(request: &Request<'_>, settings: &ValidationSettings, limits: &Limits) -> Step<Accepted> {
@@ -72,7 +73,7 @@ impl Assign<'_> {
                 let offset = first_offset.wrapping_add(found.index_of_max_timestamp);
                 latest = Latest { timestamp: found.max_timestamp, offset };
             }
-            self.set_fields(&mut bytes, &batch, next_offset.wrapping_sub(1), found.max_timestamp);
+            self.set_fields(&mut bytes, &batch, next_offset.wrapping_sub(1), found.max_timestamp)?;
         }
         Ok(self.accept(bytes, next_offset, latest, false))
     }
@@ -106,14 +107,14 @@ impl Assign<'_> {
         }
         let mut bytes = self.request.bytes.to_vec();
         let next_offset = self.settings.base_offset.wrapping_add(record_count);
-        self.set_fields(&mut bytes, &first, next_offset.wrapping_sub(1), max_timestamp);
+        self.set_fields(&mut bytes, &first, next_offset.wrapping_sub(1), max_timestamp)?;
         Ok(self.accept(bytes, next_offset, Latest { timestamp: max_timestamp, offset: -1 }, false))
     }
 
     /// Sets the last offset, timestamps and leader epoch of a batch in place.
-    fn set_fields(&self, bytes: &mut [u8], batch: &Batch<'_>, last_offset: i64, max_timestamp: i64) {
+    fn set_fields(&self, bytes: &mut [u8], batch: &Batch<'_>, last_offset: i64, max_timestamp: i64) -> Step<()> {
         let start = usize_from_u64(batch.position());
-        let Some(bytes) = bytes.get_mut(start..).and_then(|rest| rest.get_mut(..batch.size())) else { return };
+        let bytes = bytes.part_mut(start..start.saturating_add(batch.size()));
         let base_offset = last_offset.wrapping_sub(i64::from(batch.header().last_offset_delta));
         put(bytes, 0, &base_offset.to_be_bytes());
         if batch.magic() >= 2 {
@@ -123,8 +124,9 @@ impl Assign<'_> {
         let timestamp = self.or_log_append_time(max_timestamp);
         let same = batch.timestamp_type() == Some(timestamp_type) && batch.max_timestamp() == timestamp;
         if batch.magic() > 0 && !same {
-            edit::put_timestamp(bytes, attributes(batch, timestamp_type), timestamp);
+            edit::put_timestamp(bytes, attributes(batch, timestamp_type)?, timestamp);
         }
+        Ok(())
     }
 
     fn or_log_append_time(&self, max_timestamp: i64) -> i64 {
@@ -209,15 +211,15 @@ impl Assign<'_> {
 }
 
 /// The attributes as Kafka recomputes them, without undefined bits.
-fn attributes(batch: &Batch<'_>, timestamp_type: TimestampType) -> Attributes {
-    Attributes::of(
+fn attributes(batch: &Batch<'_>, timestamp_type: TimestampType) -> Step<Attributes> {
+    Ok(Attributes::of(
         batch.magic(),
-        batch.compression().unwrap_or_default(),
+        batch.compression().map_err(|error| unreadable(error, batch))?,
         timestamp_type,
         batch.is_transactional(),
         batch.is_control(),
         batch.attributes().has_delete_horizon(),
-    )
+    ))
 }
 
 /// Appends a batch's records at the next offsets.

@@ -10,6 +10,7 @@ use crate::format::frame::batches;
 use crate::format::header::{BatchHeader, NO_PRODUCER_EPOCH, NO_PRODUCER_ID};
 use crate::limits::Limits;
 use crate::log::producer::ProducerStates;
+use crate::slices::Slices;
 
 /// Like [`validate`], but also checks valid bytes against the state of their producers: epochs, sequences, duplicates,
 /// open transactions.
@@ -27,7 +28,7 @@ pub fn validate_after(
     let validation = validate(bytes, settings, limits)?;
     let Validation::Accepted(mut accepted) = validation else { return Ok(validation) };
     // the first error counts; a request of magic 2 has one batch
-    for batch in batches(bytes.get(..accepted.valid_len).unwrap_or_default()) {
+    for batch in batches(bytes.part(..accepted.valid_len)) {
         let Ok(batch) = batch else { break };
         if let Some(offset) = producers.duplicate_of(&batch) {
             accepted.duplicate_offset = Some(offset);

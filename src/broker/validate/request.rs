@@ -10,6 +10,7 @@ use crate::format::batch::Batch;
 use crate::format::frame::{Batches, batches};
 use crate::format::header::{LOG_OVERHEAD, MIN_LENGTH};
 use crate::num::usize_from_u64;
+use crate::slices::Slices;
 
 /// A request with valid batches.
 pub(super) struct Request<'a> {
@@ -87,7 +88,7 @@ pub(super) fn check<'a>(bytes: &'a [u8], settings: &ValidationSettings) -> Step<
         return refuse(ErrorCode::InvalidRecord, "Compressed outer record has more than one batch", &first);
     }
     let len = usize_from_u64(walk.0.position());
-    Ok(Request { bytes: bytes.get(..len).unwrap_or_default(), first, source })
+    Ok(Request { bytes: bytes.part(..len), first, source })
 }
 
 fn check_version(bytes: &[u8], version: i16) -> Step<()> {

@@ -29,6 +29,7 @@ use crate::python::arguments::limits::PyLimits;
 use crate::python::batch::record::{Chunk, PyRecord, SMALL_BATCH_LEN, Spans};
 use crate::python::html::{self, Table};
 use crate::python::runtime::errors::raise;
+use crate::slices::Slices;
 
 /// Adds what reads batches to the extension module.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -87,7 +88,7 @@ impl PyBatch {
 
     fn bytes(&self) -> &[u8] {
         let SharedBatch { bytes, range, .. } = &self.batch;
-        (**bytes).as_ref().get(range.clone()).unwrap_or_default()
+        (**bytes).as_ref().part(range.clone())
     }
 
     pub(crate) fn settings(&self) -> &Settings {

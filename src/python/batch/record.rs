@@ -16,6 +16,7 @@ use crate::format::record::{Extra, Place, Record};
 use crate::io::SharedBytes;
 use crate::python::batch::control::PyControlRecord;
 use crate::python::runtime::errors::OrRaise;
+use crate::slices::Slices;
 
 /// Maximum bytes of a batch for which parsing takes less time than releasing the GIL and acquiring it again.
 pub(super) const SMALL_BATCH_LEN: usize = 1024;
@@ -28,13 +29,14 @@ pub(super) struct Span {
 }
 
 impl Span {
-    /// Computes the span of `part`, a slice of `whole`.
+    /// Computes the span of `part`, a slice of `whole`. An empty one may be anywhere.
     pub(super) fn of(part: &[u8], whole: &[u8]) -> Self {
-        Self { start: part.as_ptr().addr().wrapping_sub(whole.as_ptr().addr()), len: part.len() }
+        let start = if part.is_empty() { 0 } else { part.as_ptr().addr().wrapping_sub(whole.as_ptr().addr()) };
+        Self { start, len: part.len() }
     }
 
     pub(super) fn get(self, whole: &[u8]) -> &[u8] {
-        whole.get(self.start..self.start.saturating_add(self.len)).unwrap_or_default()
+        whole.part(self.start..self.start.saturating_add(self.len))
     }
 }
 

@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt, PyList, PyTuple};
 
 use crate::arrow::ScanSource;
+use crate::error::Error;
 use crate::io::Location;
 use crate::plan::{Discovery, Selection, find_segments};
 use crate::python::arguments::limits::{PyLimits, or_default};
@@ -37,7 +38,10 @@ pub(crate) fn sources(object: &Bound<'_, PyAny>, selection: &Selection, stores: 
     for part in parts {
         match part {
             Part::Source(source) => all.push(*source),
-            Part::Path(_) => all.extend(ScanSource::files(&locations.next().unwrap_or_default())),
+            Part::Path(_) => {
+                let missing = || Error::bug("a path that was searched has no result");
+                all.extend(ScanSource::files(&locations.next().ok_or_else(missing).or_raise(py)?));
+            }
         }
     }
     refuse_overlaps(&all)?;
