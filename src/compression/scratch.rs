@@ -47,7 +47,6 @@ impl Scratch {
 
     /// The first `len` bytes of the last decompression: the buffer itself if they fill much of it and are more than
     /// `kept` bytes, otherwise a copy. The scratch keeps at most `kept` bytes.
-    #[cfg(feature = "python")]
     pub(crate) fn take(&mut self, len: usize, kept: usize) -> Vec<u8> {
         let bytes = if len > kept && len >= self.buffer.len() / 2 {
             self.buffer.truncate(len);

@@ -112,7 +112,6 @@ fn decompress_stream(decoder: &mut DCtx<'_>, input: &[u8], output: &mut Output<'
 
 /// Decompresses all frames of `input` into a buffer of its own. Returns [`StreamFault::Full`] if the output has more
 /// than `limit` bytes.
-#[cfg(feature = "tiered")]
 pub(crate) fn decompress_bounded(input: &[u8], limit: usize) -> Result<Vec<u8>, StreamFault> {
     /// Most data compresses less than this, and then the buffer need not grow.
     const USUAL_RATIO: usize = 16;

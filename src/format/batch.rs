@@ -40,7 +40,6 @@ impl<'a> Batch<'a> {
     }
 
     /// A batch from these bytes and the header parsed from them.
-    #[cfg(feature = "arrow")]
     pub(crate) fn of(bytes: &'a [u8], header: BatchHeader) -> Self {
         Self { bytes, header }
     }

@@ -81,7 +81,6 @@ impl<'s> Records<'s> {
 
     /// Appends up to `count` records to `out`. Returns `false` when there are no more. Dispatches once per chunk, while
     /// [`Iterator::next`] dispatches once per record and returns it through memory.
-    #[cfg(feature = "arrow")]
     pub(crate) fn read_into(&mut self, out: &mut Vec<Record<'s>>, count: usize) -> Result<bool> {
         let more = match &mut self.0 {
             Inner::V2(records) => fill(|| records.next(), out, count),
@@ -95,10 +94,6 @@ impl<'s> Records<'s> {
     }
 
     /// The state of the iteration, to resume it later over the same bytes.
-    #[cfg_attr(
-        not(feature = "python"),
-        expect(dead_code, reason = "only Python's iterator, which cannot borrow, resumes")
-    )]
     pub(crate) fn bookmark(&self) -> Bookmark {
         match &self.0 {
             Inner::V2(records) => {
@@ -111,10 +106,6 @@ impl<'s> Records<'s> {
     }
 
     /// Resumes at a bookmark of an earlier iteration over the same bytes.
-    #[cfg_attr(
-        not(feature = "python"),
-        expect(dead_code, reason = "only Python's iterator, which cannot borrow, resumes")
-    )]
     pub(crate) fn resumed(
         batch: &Batch<'_>,
         payload: Payload<'s>,
@@ -135,7 +126,6 @@ impl<'s> Records<'s> {
     }
 }
 
-#[cfg(feature = "arrow")]
 #[inline]
 fn fill<'s>(
     mut next: impl FnMut() -> Option<Result<Record<'s>>>,

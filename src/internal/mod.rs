@@ -42,7 +42,6 @@ use crate::error::{Error, ErrorKind};
 use crate::num::u64_of;
 
 pub use fault::Fault;
-#[cfg(feature = "arrow")]
 pub(crate) use json::write_base64;
 pub(crate) use json::{write_bytes, write_string};
 pub(crate) use record::control_message;

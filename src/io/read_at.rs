@@ -43,7 +43,6 @@ pub(crate) trait ReadAt {
     }
 }
 
-#[cfg(feature = "tiered")]
 /// The value of bytes that cannot be decoded: no batch, no magic and no zeros of a preallocated file.
 pub(crate) const DAMAGED_BYTE: u8 = 0xff;
 

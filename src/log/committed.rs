@@ -205,7 +205,6 @@ pub(crate) struct Committed {
     last_stable_offset: i64,
 }
 
-#[cfg_attr(not(feature = "arrow"), expect(dead_code, reason = "only scans use it"))]
 impl Committed {
     /// For offsets from `start_offset` up to but excluding `end_offset` of a partition.
     pub(crate) fn of_segments(segments: &[Segment], start_offset: i64, end_offset: i64) -> Result<Self> {

@@ -116,7 +116,6 @@ impl PartitionLog {
         &self.directory
     }
 
-    #[cfg_attr(not(feature = "python"), expect(dead_code, reason = "for pickling"))]
     pub(crate) fn limits(&self) -> &Limits {
         &self.limits
     }

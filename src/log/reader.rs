@@ -3,7 +3,6 @@
 //! Files are read, not mapped: a broker may truncate a mapped file, which kills the process. Memory use is one window.
 //! It grows to the largest batch that exists within [`Limits::batch_len`].
 
-#[cfg(feature = "python")]
 mod shared;
 
 use std::path::Path;
@@ -16,13 +15,10 @@ use crate::format::header::{BATCH_HEADER_LEN, BatchHeader, HEADER_LEN_UP_TO_MAGI
 use crate::io::{ByteSource, Location, PositionedFile, ReadAt, is_zero_to_the_end};
 use crate::limits::Limits;
 use crate::log::tail::SegmentTail;
-#[cfg(feature = "arrow")]
-use crate::log::window::Lender;
-use crate::log::window::{Window, own_window};
+use crate::log::window::{Lender, Window, own_window};
 use crate::num::{u64_of, usize_from_u64};
 use crate::slices::Slices;
 
-#[cfg(feature = "python")]
 pub(crate) use shared::SharedBatch;
 
 /// Number of bytes per read once a read of many batches is under way: fits in the second-level cache and makes system
@@ -252,7 +248,6 @@ impl SegmentReader {
 
     /// After the end: whether a broker has written a complete batch over the zeros of a preallocated file since they
     /// were read.
-    #[cfg_attr(not(feature = "arrow"), expect(dead_code, reason = "only scans use it"))]
     pub(crate) fn is_written_since(&self) -> Result<bool> {
         if self.is_memory() {
             return Ok(false);
@@ -465,7 +460,6 @@ impl SegmentReader {
     }
 
     /// Returns the last batch, whose header was returned, and the memory that contains it.
-    #[cfg(feature = "arrow")]
     pub(crate) fn last(&self, header: BatchHeader) -> (Batch<'_>, Lender<'_>) {
         // wraps if the bytes are not in the window, so that the range is outside
         let bytes = self.window.bytes().part(self.start.wrapping_sub(header.size())..self.start);
@@ -477,7 +471,6 @@ impl SegmentReader {
     }
 
     /// Reads the header of the batch at a position.
-    #[cfg(feature = "arrow")]
     pub(crate) fn header_at(&self, position: u64) -> Result<BatchHeader> {
         let mut bytes = [0; BATCH_HEADER_LEN];
         let len = self.source.read_bytes_at(&mut bytes, position)?;
@@ -485,13 +478,11 @@ impl SegmentReader {
     }
 
     /// Whether the rest of a file is unchanged. A broker that rolls a preallocated segment fills and truncates it.
-    #[cfg(feature = "arrow")]
     pub(crate) fn is_unchanged(&self) -> Result<bool> {
         Ok(self.source.byte_len()? == self.len && self.tail()? != SegmentTail::Partial)
     }
 
     /// Whether a file is longer than when it was opened.
-    #[cfg(feature = "arrow")]
     pub(crate) fn has_grown(&self) -> Result<bool> {
         Ok(self.source.byte_len()? > self.len)
     }

@@ -30,7 +30,6 @@ impl std::fmt::Debug for Window {
 }
 
 /// The memory that contains a batch.
-#[cfg(feature = "arrow")]
 #[derive(Clone, Copy)]
 pub(crate) enum Lender<'b> {
     /// The window of a file.
