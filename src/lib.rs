@@ -97,7 +97,7 @@
     allow(
         dead_code,
         unused_imports,
-        reason = "modules contain what only some features use; `make lint` finds what no feature uses"
+        reason = "some items are for other features; `make lint` finds unused ones with all features"
     )
 )]
 
