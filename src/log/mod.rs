@@ -25,5 +25,5 @@ pub use reader::SegmentReader;
 pub(crate) use reader::SharedBatch;
 pub use segment::{IndexUse, OffsetPlace, Segment, TimestampPlace, split_points};
 pub use uuid::Uuid;
-pub(crate) use window::Lender;
+pub(crate) use window::BatchMemory;
 pub use writer::{LogWriter, LogWriterOptions, OffsetPolicy, PlacedRecord, RecordWriter, SyncPolicy};

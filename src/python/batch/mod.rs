@@ -26,7 +26,7 @@ use crate::limits::Limits;
 use crate::log::SharedBatch;
 use crate::num::u64_of;
 use crate::python::arguments::limits::PyLimits;
-use crate::python::batch::record::{Chunk, PyRecord, SMALL_BATCH_LEN, Spans};
+use crate::python::batch::record::{Chunk, PyRecord, RecordSpans, SMALL_BATCH_LEN};
 use crate::python::html::{self, Table};
 use crate::python::runtime::errors::raise;
 use crate::slices::Slices;
@@ -136,7 +136,7 @@ impl PyBatch {
         let mut scratch = Scratch::new();
         let Some(record) = core.records(&mut scratch, &settings.limits)?.next().transpose()? else { return Ok(None) };
         let bytes = self.shared();
-        let spans = vec![Spans::of(&record, (*bytes).as_ref())];
+        let spans = vec![RecordSpans::of(&record, (*bytes).as_ref())];
         Ok(Some(PyRecord { chunk: Arc::new(Chunk { bytes, spans, is_control: false, path: None }), index: 0 }))
     }
 
