@@ -78,6 +78,13 @@ impl BlockBase {
     }
 }
 
+/// The block and offset of a value that the block contains.
+fn located(found: BlockBase, value: &[u8]) -> (u32, u32) {
+    let offset = found.offset(value.as_ptr().addr(), value.len());
+    debug_assert!(offset.is_some(), "the block was made for the value");
+    (found.block, offset.unwrap_or_default())
+}
+
 /// The owner of an Arrow buffer's memory.
 struct BufferOwner(SharedBytes);
 
@@ -123,10 +130,15 @@ impl Blocks {
                 self.retained = self.retained.saturating_add(batch_len);
                 self.held((**bytes).as_ref(), value).unwrap_or_else(|| self.hold(value, Arc::clone(bytes)))
             }
+            // views do not reach all values of a larger batch, so each is copied alone, and is not `current`
+            RecordMemory::Reused(bytes) if bytes.len() > BLOCK_LEN => {
+                let found = self.copy(value);
+                return located(found, value);
+            }
             RecordMemory::Reused(bytes) => self.copy(bytes),
         };
         self.current = Some(found);
-        (found.block, found.offset(value.as_ptr().addr(), value.len()).unwrap_or_default())
+        located(found, value)
     }
 
     /// The location of a value in memory that is already a block.

@@ -63,8 +63,7 @@ impl Bytes {
 
     pub(crate) fn truncate(&mut self, rows: usize) {
         self.offsets.truncate(rows.saturating_add(1));
-        let end = self.offsets.last().copied().unwrap_or_default();
-        self.data.truncate(usize::try_from(end).unwrap_or_default());
+        self.data.truncate(last_end(&self.offsets));
         self.nulls.truncate(rows);
     }
 
@@ -83,6 +82,13 @@ impl Bytes {
         let (offsets, data, nulls) = self.take();
         StringArray::try_new(offsets, data, nulls).map_err(|error| Error::argument(error.to_string()))
     }
+}
+
+/// The end of the last value. Offsets begin with 0 and never fall.
+pub(crate) fn last_end(offsets: &[i32]) -> usize {
+    let end = offsets.last().and_then(|end| usize::try_from(*end).ok());
+    debug_assert!(end.is_some(), "no offset, or a negative one");
+    end.unwrap_or_default()
 }
 
 /// Takes a vector and leaves an empty one with its length and a sixteenth more as capacity, as Arrow batches are of

@@ -11,7 +11,7 @@ use arrow_array::{
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 
 use crate::arrow::binary_views::{Blocks, RecordMemory};
-use crate::arrow::byte_columns::{Bytes, Values, take};
+use crate::arrow::byte_columns::{Bytes, Values, last_end, take};
 use crate::arrow::column_table::Column;
 use crate::arrow::decoded::{Contents, DecodedColumn};
 use crate::arrow::options::ScanOptions;
@@ -98,6 +98,7 @@ impl Builder {
                         keys.push(Some(header.key_lossy().as_bytes()));
                         values.push(header.value(), blocks, memory);
                     }
+                    // the scan checks `longest` after each batch, so that an array never contains a saturated offset
                     lists.push(i32::try_from(keys.len()).unwrap_or(i32::MAX));
                 }
             }
@@ -154,17 +155,17 @@ impl Builder {
             Self::Decoded(values) => values.truncate(rows),
             Self::Headers { lists, keys, values } => {
                 lists.truncate(rows.saturating_add(1));
-                let count = usize::try_from(lists.last().copied().unwrap_or_default()).unwrap_or_default();
+                let count = last_end(lists);
                 keys.truncate(count);
                 values.truncate(count);
             }
         }
     }
 
-    /// Length of the longest variable-length buffer, in bytes.
+    /// Length of the longest variable-length buffer in bytes, or of the longest list.
     fn longest(&self) -> usize {
         match self {
-            Self::Headers { keys, values, .. } => keys.data_len().max(values.data_len()),
+            Self::Headers { keys, values, .. } => keys.data_len().max(values.data_len()).max(keys.len()),
             _ => self.data_len(),
         }
     }

@@ -264,7 +264,7 @@ impl Shared {
                     return NextResult::Next(next);
                 }
                 Some((None, true)) => {
-                    let ended = state.lanes.pop_front().unwrap_or_default();
+                    let Some(ended) = state.lanes.pop_front() else { continue };
                     state.stats = state.stats.plus(&ended.stats);
                     state.walked = state.walked.saturating_add(ended.len);
                     state.first = state.first.saturating_add(1);

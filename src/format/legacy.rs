@@ -21,6 +21,7 @@ use crate::format::cursor::Cursor;
 use crate::format::header::{BatchHeader, MIN_LENGTH, NO_SEQUENCE, NO_TIMESTAMP, split_log_overhead};
 use crate::format::record::{Record, RecordPosition, RecordTail};
 use crate::num::u64_of;
+use crate::slices::Slices;
 
 /// The fields of a v0 or v1 message.
 pub(crate) struct Message<'a> {
@@ -117,7 +118,7 @@ impl<'s> LegacyRecords<'s> {
             rest = next;
         }
         let whole = self.rest.len().saturating_sub(rest.len());
-        self.rest = self.rest.get(..whole).unwrap_or_default();
+        self.rest = self.rest.part(..whole);
         self.len = whole;
         Ok(last)
     }
@@ -167,7 +168,7 @@ impl<'s> LegacyRecords<'s> {
             records.len = len;
             records.wrapper = Some(wrapper);
         }
-        records.rest = records.rest.get(bookmark.consumed..records.len).unwrap_or_default();
+        records.rest = records.rest.part(bookmark.consumed..records.len);
         records.index = bookmark.index;
         records
     }

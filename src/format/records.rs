@@ -18,6 +18,7 @@ use crate::format::prefetch::{prefetch, prefetch_distance};
 use crate::format::record::{Body, BodyFault, Record, RecordPosition, RecordTail, parse_body};
 use crate::limits::Limits;
 use crate::num::{u64_of, usize_of};
+use crate::slices::Slices;
 use crate::wire::varint::{VarintFault, read_varint};
 
 /// A record of seven bytes: length, attributes, two deltas, null key, null value, no headers.
@@ -79,7 +80,6 @@ impl<'s> Records<'s> {
 
     /// Appends up to `count` records to `out`. Returns `false` when there are no more. Dispatches once per chunk, while
     /// [`Iterator::next`] dispatches once per record and returns it through memory.
-    #[cfg(feature = "arrow")]
     pub(crate) fn read_into(&mut self, out: &mut Vec<Record<'s>>, count: usize) -> Result<bool> {
         let more = match &mut self.0 {
             Inner::V2(records) => fill(|| records.next(), out, count),
@@ -93,10 +93,6 @@ impl<'s> Records<'s> {
     }
 
     /// The state of the iteration, to resume it later over the same bytes.
-    #[cfg_attr(
-        not(feature = "python"),
-        expect(dead_code, reason = "only Python's iterator, which cannot borrow, resumes")
-    )]
     pub(crate) fn bookmark(&self) -> Bookmark {
         match &self.0 {
             Inner::V2(records) => {
@@ -109,10 +105,6 @@ impl<'s> Records<'s> {
     }
 
     /// Resumes at a bookmark of an earlier iteration over the same bytes.
-    #[cfg_attr(
-        not(feature = "python"),
-        expect(dead_code, reason = "only Python's iterator, which cannot borrow, resumes")
-    )]
     pub(crate) fn resumed(
         batch: &Batch<'_>,
         payload: Payload<'s>,
@@ -127,13 +119,12 @@ impl<'s> Records<'s> {
             return Ok(Self(Inner::Legacy(LegacyRecords::resumed(batch.header(), position, &payload, bookmark))));
         }
         let mut records = V2Records::new(batch, payload, limits)?;
-        records.rest = records.rest.get(bookmark.consumed..).unwrap_or_default();
+        records.rest = records.rest.part(bookmark.consumed..);
         records.index = bookmark.index;
         Ok(Self(Inner::V2(records)))
     }
 }
 
-#[cfg(feature = "arrow")]
 #[inline]
 fn fill<'s>(
     mut next: impl FnMut() -> Option<Result<Record<'s>>>,

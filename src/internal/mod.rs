@@ -42,9 +42,7 @@ use crate::error::{Error, ErrorKind};
 use crate::num::u64_of;
 
 pub use error::MessageError;
-#[cfg(feature = "arrow")]
-pub(crate) use json::write_base64;
-pub(crate) use json::{write_bytes, write_string};
+pub(crate) use json::{write_base64, write_bytes, write_string};
 pub(crate) use record::control_message;
 pub use record::{Decoded, control, record};
 pub(crate) use schema::snake_case;

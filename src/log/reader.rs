@@ -3,7 +3,6 @@
 //! Files are read, not mapped: a broker may truncate a mapped file, which kills the process. Memory use is one window.
 //! It grows to the largest batch that exists within [`Limits::batch_len`].
 
-#[cfg(feature = "python")]
 mod shared;
 
 use std::path::Path;
@@ -16,12 +15,10 @@ use crate::format::header::{BATCH_HEADER_LEN, BatchHeader, HEADER_LEN_UP_TO_MAGI
 use crate::io::{ByteSource, Location, PositionedFile, ReadAt, is_zero_to_the_end};
 use crate::limits::Limits;
 use crate::log::tail::SegmentTail;
-#[cfg(feature = "arrow")]
-use crate::log::window::BatchMemory;
-use crate::log::window::{Window, own_window};
+use crate::log::window::{BatchMemory, Window, own_window};
 use crate::num::{u64_of, usize_from_u64};
+use crate::slices::Slices;
 
-#[cfg(feature = "python")]
 pub(crate) use shared::SharedBatch;
 
 /// Number of bytes per read once a read of many batches is under way: fits in the second-level cache and makes system
@@ -251,7 +248,6 @@ impl SegmentReader {
 
     /// After the end: whether a broker has written a complete batch over the zeros of a preallocated file since they
     /// were read.
-    #[cfg_attr(not(feature = "arrow"), expect(dead_code, reason = "only scans use it"))]
     pub(crate) fn is_written_since(&self) -> Result<bool> {
         if self.is_memory() {
             return Ok(false);
@@ -288,7 +284,7 @@ impl SegmentReader {
             Ok(Framed::Batch(len)) => {
                 let start = self.start;
                 self.consume(len);
-                let bytes = self.window.bytes().get(start..start.saturating_add(len)).unwrap_or_default();
+                let bytes = self.window.bytes().part(start..start.saturating_add(len));
                 Some(Batch::parse(bytes, position).map_err(|error| self.source.locate(error)))
             }
             Ok(Framed::End) => {
@@ -348,10 +344,10 @@ impl SegmentReader {
     /// Returns the header of the next batch, if that is complete and within the limits.
     fn header(&mut self) -> Result<Option<BatchHeader>> {
         self.fill(BATCH_HEADER_LEN)?;
-        let rest = self.window.bytes().get(self.start..self.end).unwrap_or_default();
+        let rest = self.window.bytes().part(self.start..self.end);
         match frame(rest, self.position, self.remainder_len()) {
             Ok(Frame::Whole(len)) if len <= self.batch_len_limit => {
-                let bytes = rest.get(..len.min(rest.len())).unwrap_or_default();
+                let bytes = rest.part(..len.min(rest.len()));
                 BatchHeader::parse(bytes, self.position, len).map(Some)
             }
             _ => Ok(None),
@@ -360,7 +356,7 @@ impl SegmentReader {
 
     #[cold]
     fn fail(&mut self, error: Error) -> Error {
-        let rest = self.window.bytes().get(self.start..self.end).unwrap_or_default();
+        let rest = self.window.bytes().part(self.start..self.end);
         let skip = trusted_len(&error, rest, self.remainder_len());
         self.state = ReadState::Failed { skip };
         self.source.locate(error)
@@ -373,7 +369,7 @@ impl SegmentReader {
         }
         loop {
             let have = self.fill(HEADER_LEN_UP_TO_MAGIC)?;
-            let rest = self.window.bytes().get(self.start..self.end).unwrap_or_default();
+            let rest = self.window.bytes().part(self.start..self.end);
             match frame(rest, self.position, self.remainder_len()) {
                 Ok(Frame::Whole(len)) => {
                     if len > self.batch_len_limit {
@@ -438,7 +434,7 @@ impl SegmentReader {
             window.resize(read_len, 0);
         }
         let end = usize_from_u64(self.len.saturating_sub(self.position)).min(read_len);
-        let room = window.get_mut(have..end).unwrap_or_default();
+        let room = window.part_mut(have..end);
         let count = self.source.read_bytes_at(room, self.position.saturating_add(u64_of(have)))?;
         self.bytes_read = self.bytes_read.saturating_add(u64_of(count));
         if count < room.len() {
@@ -464,9 +460,9 @@ impl SegmentReader {
     }
 
     /// Returns the last batch, whose header was returned, and the memory that contains it.
-    #[cfg(feature = "arrow")]
     pub(crate) fn last(&self, header: BatchHeader) -> (Batch<'_>, BatchMemory<'_>) {
-        let bytes = self.window.bytes().get(self.start.saturating_sub(header.size())..self.start).unwrap_or_default();
+        // wraps if the bytes are not in the window, so that the range is outside
+        let bytes = self.window.bytes().part(self.start.wrapping_sub(header.size())..self.start);
         let lender = match &self.window {
             Window::Read(window) => BatchMemory::Window(window),
             Window::Whole(bytes) => BatchMemory::Buffer(bytes),
@@ -475,21 +471,18 @@ impl SegmentReader {
     }
 
     /// Reads the header of the batch at a position.
-    #[cfg(feature = "arrow")]
     pub(crate) fn header_at(&self, position: u64) -> Result<BatchHeader> {
         let mut bytes = [0; BATCH_HEADER_LEN];
         let len = self.source.read_bytes_at(&mut bytes, position)?;
-        BatchHeader::parse(bytes.get(..len).unwrap_or_default(), position, 0)
+        BatchHeader::parse(bytes.part(..len), position, 0)
     }
 
     /// Whether the rest of a file is unchanged. A broker that rolls a preallocated segment fills and truncates it.
-    #[cfg(feature = "arrow")]
     pub(crate) fn is_unchanged(&self) -> Result<bool> {
         Ok(self.source.byte_len()? == self.len && self.tail()? != SegmentTail::Partial)
     }
 
     /// Whether a file is longer than when it was opened.
-    #[cfg(feature = "arrow")]
     pub(crate) fn has_grown(&self) -> Result<bool> {
         Ok(self.source.byte_len()? > self.len)
     }

@@ -13,6 +13,7 @@ use super::runtime::{Process, Running};
 use crate::error::{Error, Result};
 use crate::io::ReadAt;
 use crate::num::{u64_of, usize_from_u64};
+use crate::slices::Slices;
 
 /// Bytes of the first request at a position, and of the largest one. Stores take some tens of milliseconds for a
 /// request, and a connection transfers some tens of megabytes per second.
@@ -178,7 +179,7 @@ impl ReadAt for ObjectFile {
                 let Some(range) = ahead.ranges.front_mut() else { return Ok(0) };
                 let from = usize_from_u64(at.saturating_sub(range.start));
                 let bytes = range.bytes()?.get(from..).unwrap_or_default();
-                let room = out.get_mut(done..).unwrap_or_default();
+                let room = out.part_mut(done..);
                 let count = bytes.len().min(room.len());
                 if let (Some(to), Some(from)) = (room.get_mut(..count), bytes.get(..count)) {
                     to.copy_from_slice(from);

@@ -8,6 +8,7 @@ use crate::log::reader::SegmentReader;
 use crate::log::tail::SegmentTail;
 use crate::num::{u64_of, usize_from_u64, usize_of};
 use crate::repair::output::Refusal;
+use crate::slices::Slices;
 use crate::wire::crc::Digest;
 
 /// Number of bytes per read.
@@ -112,11 +113,11 @@ fn has_right_crc(source: &dyn ReadAt, position: u64) -> Result<bool> {
     let mut chunk = vec![0; CHUNK_LEN];
     while at < end {
         let wanted = usize_from_u64(end.saturating_sub(at)).min(CHUNK_LEN);
-        let count = source.read_bytes_at(chunk.get_mut(..wanted).unwrap_or_default(), at)?;
+        let count = source.read_bytes_at(chunk.part_mut(..wanted), at)?;
         if count == 0 {
             return Ok(false);
         }
-        digest.update(chunk.get(..count).unwrap_or_default());
+        digest.update(chunk.part(..count));
         at = at.saturating_add(u64_of(count));
     }
     Ok(digest.value() == header.crc())

@@ -25,7 +25,6 @@ pub use recover::{RecoverOptions, recover};
 pub use report::{DroppedRange, RepairReport, RepairedSegment};
 pub(crate) use salvage::read_record;
 pub use salvage::{SalvageOptions, salvage};
-#[cfg(feature = "python")]
 pub(crate) use verify::verify_selected;
 pub use verify::{Finding, Report, Severity, verify};
 

@@ -26,6 +26,7 @@ use crate::repair::output::{OutputSettings, PartitionOutput, Refusal, SegmentOut
 use crate::repair::rebuild::states_at;
 use crate::repair::report::{DroppedRange, RepairReport, RepairedSegment, refuse_nothing_kept};
 use crate::repair::walk::walk_to_fault;
+use crate::slices::Slices;
 use crate::store::listing::refuse_log_directory;
 use crate::store::names::{LEADER_EPOCHS, LogFile, LogFileKind, MAX_SEGMENT_LEN, stops_a_broker};
 use crate::store::refuse_foreign_directory;
@@ -185,7 +186,7 @@ fn copy_file(from: &Location, to: &Path) -> Result<()> {
     let mut chunk = vec![0; COPY_CHUNK_LEN];
     loop {
         let count = from.read_at(&mut chunk, position)?;
-        to.write_all(chunk.get(..count).unwrap_or_default())?;
+        to.write_all(chunk.part(..count))?;
         position = position.saturating_add(u64_of(count));
         if count < chunk.len() {
             return Ok(());

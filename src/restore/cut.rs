@@ -1,11 +1,11 @@
 //! [`CutBounds`]: where a restored log ends.
 
+use crate::broker::retain::append_record;
 use crate::compression::Scratch;
 use crate::error::Result;
 use crate::format::batch::Batch;
 use crate::format::builder::BatchBuilder;
 use crate::format::record::NewHeader;
-use crate::format::retain::append_record;
 use crate::limits::Limits;
 use crate::restore::{RestoreCut, RestoreOptions};
 use crate::store::TopicPartition;

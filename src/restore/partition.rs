@@ -335,7 +335,7 @@ impl<'a> PartitionRestore<'a> {
 
     /// Appends the abort marker of a producer.
     fn abort(&mut self, producer: &ProducerEntry) -> Result<()> {
-        let offset = self.end_offset.unwrap_or_default();
+        let offset = self.end_offset.ok_or_else(|| Error::bug("an open transaction in a log without batches"))?;
         let latest = self.output.epochs.latest().map(|latest| latest.epoch);
         let epoch = self.options.leader_epoch.or(latest).unwrap_or(NO_PARTITION_LEADER_EPOCH);
         let marker = ControlRecord::Abort { coordinator_epoch: producer.coordinator_epoch.max(0) };

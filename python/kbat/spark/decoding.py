@@ -266,10 +266,10 @@ class Decoder:
 
 def _advise(error: kbat.KbatError) -> None:
     """Add the arguments that let a job continue after an error."""
-    if isinstance(error, kbat.LimitError):
+    if isinstance(error, kbat.errors.LimitError):
         error.add_note(f"for bytes you trust, raise the limit with one of the arguments {', '.join(LIMITS)}")
     elif isinstance(error, kbat.CorruptError):
-        read_on = ", check_crc=False reads its records all the same" if isinstance(error, kbat.CrcError) else ""
+        read_on = ", check_crc=False reads its records all the same" if isinstance(error, kbat.errors.CrcError) else ""
         error.add_note(f'on_corrupt="skip" omits the batch, "report" adds a row that describes it{read_on}')
 
 

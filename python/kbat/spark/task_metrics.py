@@ -19,7 +19,7 @@ def metrics(path: str | os.PathLike[str]) -> dict[str, int]:
     """Add up the counts in a directory that was set as the option `metricsPath`.
 
     Returns:
-        `tasks`, and the counts of `kbat.ScanStats`: `batches`, `records`, `bytes_read`, `batches_skipped`,
+        `tasks`, and the counts of `kbat.results.ScanStats`: `batches`, `records`, `bytes_read`, `batches_skipped`,
         `bytes_lost`, `offsets_lost`. A task that ran again counts once. A task that a `LIMIT` stopped early
         counts only the part that it read. A query that runs again with the same files and bounds replaces its
         counts, so use a separate directory for each query.

@@ -8,6 +8,7 @@ use arrow_schema::DataType;
 use crate::error::{Error, Result};
 use crate::jvm::unsafe_rows::cells::{Output, field_of};
 use crate::jvm::unsafe_rows::{WORD, bits_len};
+use crate::slices::Slices;
 
 /// The most bytes that an array of the JVM can have.
 const MAX_LEN: usize = 0x7fff_fff0;
@@ -150,7 +151,7 @@ fn push_cell(output: &mut Output, cells: &Cells<'_>, row: usize, place: FieldPos
     let field = match &cells.values {
         Values::Fixed(values, width) => {
             let start = row.saturating_mul(*width);
-            output.set(place.at, values.get(start..start.saturating_add(*width)).unwrap_or_default());
+            output.set(place.at, values.part(start..start.saturating_add(*width)));
             return;
         }
         Values::Bits(bits) => {

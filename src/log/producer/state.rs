@@ -178,7 +178,7 @@ impl ProducerStates {
         })
     }
 
-    pub(super) fn entry(&self, producer_id: i64) -> ProducerEntry {
+    pub(crate) fn entry(&self, producer_id: i64) -> ProducerEntry {
         self.producers.get(&producer_id).map_or(
             ProducerEntry {
                 producer_id,

@@ -7,6 +7,7 @@ use crate::log::resync::candidate::{HEAD_LEN, candidate, may_be_cut_message};
 use crate::log::resync::payload::{is_counted, len_between};
 use crate::log::resync::{HOP_LEN, HOP_WORK, SMALLEST_BATCH_LEN, Search};
 use crate::num::u64_of;
+use crate::slices::Slices;
 
 /// How the chain of a candidate ends.
 #[derive(Clone, Copy, PartialEq)]
@@ -105,7 +106,7 @@ impl Search<'_> {
     fn is_zero_from(&mut self, position: u64) -> Result<bool> {
         let left = len_between(position, self.end).min(HOP_LEN);
         let bytes = self.hops.bytes_from(self.source, position, left)?;
-        let bytes = bytes.get(..left.min(bytes.len())).unwrap_or_default();
+        let bytes = bytes.part(..left.min(bytes.len()));
         Ok(bytes.len() > HEADER_LEN_UP_TO_MAGIC && is_zeros(bytes))
     }
 }

@@ -12,7 +12,7 @@ use crate::format::bookmark::Bookmark;
 use crate::format::records::Records;
 use crate::io::SharedBytes;
 use crate::python::batch::PyBatch;
-use crate::python::record::{Chunk, PyRecord, RecordSpans, SMALL_BATCH_LEN, Span};
+use crate::python::batch::record::{Chunk, PyRecord, RecordSpans, SMALL_BATCH_LEN, Span};
 
 /// Records parsed at a time: enough to outweigh the cost of releasing the GIL, few enough that keeping one record
 /// keeps little memory.
