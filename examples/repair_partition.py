@@ -5,13 +5,13 @@ python examples/repair_partition.py OUTPUT [PARTITION]
 
 import sys
 
-import kbat
+import kbat.results
 
 output = sys.argv[1]
 partition = sys.argv[2] if len(sys.argv) > 2 else "tests/data/corpus/crash-flip"
 
 
-def lost_offsets(report: kbat.RepairReport) -> int:
+def lost_offsets(report: kbat.results.RepairReport) -> int:
     """Count the offsets in the dropped ranges that are known."""
     ranges = [(lost.first_offset, lost.last_offset) for lost in report.dropped]
     return sum(last - first + 1 for first, last in ranges if first is not None and last is not None)

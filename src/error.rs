@@ -265,6 +265,12 @@ impl Error {
         Self::new(ErrorKind::Other(error.into()))
     }
 
+    /// A state that the code excludes.
+    #[cold]
+    pub(crate) fn bug(what: &'static str) -> Self {
+        Self::other(format!("internal error of kbat, please report it: {what}"))
+    }
+
     #[must_use]
     pub(crate) fn at(mut self, byte: u64) -> Self {
         self.0.position.byte.get_or_insert(byte);
@@ -273,7 +279,7 @@ impl Error {
 
     /// Replaces the byte, which was counted in a copy of the input.
     #[must_use]
-    pub(crate) fn moved_to(mut self, byte: u64) -> Self {
+    pub(crate) fn at_byte(mut self, byte: u64) -> Self {
         self.0.position.byte = Some(byte);
         self
     }

@@ -3,18 +3,18 @@
 
 #![expect(clippy::panic, reason = "a property that does not hold is reported by a panic")]
 
+use crate::broker::convert::{ConvertOptions, convert_batch};
+use crate::broker::retain::{BatchRetention, RetainOptions, retain_records};
+use crate::broker::validate::{Validation, ValidationSettings};
 use crate::compression::{Compression, Scratch};
 use crate::error::Result;
 use crate::format::attributes::TimestampType;
 use crate::format::batch::Batch;
 use crate::format::builder::{BatchBuilder, put};
 use crate::format::control::ControlRecord;
-use crate::format::convert::{ConvertOptions, convert_batch};
 use crate::format::frame::{Batches, batches};
 use crate::format::header::{CRC_POSITION, CRC_START, LEGACY_CRC_POSITION, LEGACY_CRC_START};
 use crate::format::record::Record;
-use crate::format::retain::{BatchRetention, RetainOptions, retain_records};
-use crate::format::validate::{Validation, ValidationSettings};
 use crate::limits::Limits;
 use crate::wire::crc;
 
@@ -217,7 +217,7 @@ pub fn validate(bytes: &[u8]) {
             put(&mut sealed, 0, &[0; 8]);
         }
         for settings in [settings, rebuilding] {
-            let Ok(Validation::Accepted(accepted)) = crate::format::validate::validate(&sealed, &settings, &limits())
+            let Ok(Validation::Accepted(accepted)) = crate::broker::validate::validate(&sealed, &settings, &limits())
             else {
                 continue;
             };

@@ -71,8 +71,9 @@
 //! - [`repair`]: verify, recover, salvage.
 //! - [`rewrite`]: compact, filter, recompress.
 //! - [`restore`](mod@restore): backups and tiered storage to the log directory of a new broker.
-//! - [`format`](mod@format): in-place edits, sizes, [conversion](mod@format::convert),
-//!   [validation](mod@format::validate), [retention](mod@format::retain).
+//! - [`format`](mod@format): in-place edits, sizes, transaction markers.
+//! - [`broker`]: what a broker does with batches: [conversion](mod@broker::convert),
+//!   [validation](mod@broker::validate), [retention](mod@broker::retain).
 //! - [`plan`]: selects the segments to read.
 //! - `sink`: rows to partition directories, written by tasks and one commit (feature `plan`).
 //! - [`internal`]: the records of Kafka's internal topics.
@@ -88,9 +89,17 @@
 //! extension module; needs Python. `jvm`: the library of the Spark source; needs a JVM.
 //!
 //! # Out of scope
-//! kbat has no network code, no broker and no schema registry: keys and values are bytes.
+//! kbat has no client for brokers, no broker and no schema registry: keys and values are bytes.
 
 #![deny(unsafe_code)]
+#![cfg_attr(
+    not(all(feature = "python", feature = "jvm")),
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "some items are for other features; `make lint` finds unused ones with all features"
+    )
+)]
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
@@ -98,6 +107,7 @@ struct ReadmeExamples;
 
 #[cfg(feature = "arrow")]
 pub mod arrow;
+pub mod broker;
 mod compression;
 pub mod dump;
 mod error;
@@ -125,6 +135,7 @@ pub mod restore;
 pub mod rewrite;
 #[cfg(feature = "plan")]
 pub mod sink;
+mod slices;
 pub mod store;
 #[cfg(feature = "text")]
 pub mod text;

@@ -11,110 +11,37 @@ kbat.scan("/var/lib/kafka/data").to_polars()
 ```
 
 `offset` is a Kafka offset, `position` a byte position; timestamps are milliseconds since the epoch, UTC.
+
+The classes of what functions return are in `kbat.results`, functions for the bytes of single batches in `kbat.batches`,
+all exceptions in `kbat.errors`. Their names are attributes of `kbat`, too.
 """
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from kbat._core import (
-    Batch,
-    BatchIterator,
-    ControlRecord,
-    Limits,
-    Record,
-    RecordIterator,
-    SegmentFile,
-    __version__,
-    find_segments,
-    read_batches,
-)
-from kbat._core.arrow import (
-    EncodedBatch,
-    EncodedBatchIterator,
-    Scan,
-    ScanStats,
-    encode,
-    encode_batches,
-    scan,
-    split,
-)
-from kbat._core.build import (
-    BatchBuilder,
-    Validation,
-    batch_size,
-    convert,
-    end_transaction_marker,
-    partition_for_key,
-    set_base_offset,
-    set_log_append_time,
-    set_partition_leader_epoch,
-    validate,
-)
-from kbat._core.files import (
-    AbortedTransaction,
-    Checkpoint,
-    EpochEntry,
-    OffsetIndex,
-    PartitionOffset,
-    ProducerEntry,
-    ProducerSnapshot,
-    TimeIndex,
-    TransactionIndex,
-)
-from kbat._core.log import (
-    EARLIEST,
-    LATEST,
-    MAX_TIMESTAMP,
-    LogDirectory,
-    MetaProperties,
-    OffsetPlace,
-    PartitionLog,
-    Segment,
-    StrayDirectory,
-    TimestampPlace,
-)
-from kbat._core.parquet import ParquetFile, write_parquet
-from kbat._core.repair import (
-    DroppedRange,
-    Finding,
-    RepairedSegment,
-    RepairReport,
-    Report,
-    rebuild_indexes,
-    recover,
-    salvage,
-    verify,
-)
-from kbat._core.restore import OpenTransaction, RestoredPartition, RestoredSegment, RestoreReport, restore
+from kbat._core import Batch, Limits, Record, __version__, find_segments, read_batches
+from kbat._core.arrow import Scan, encode, encode_batches, scan, split
+from kbat._core.build import BatchBuilder, convert, validate
+from kbat._core.files import Checkpoint, OffsetIndex, ProducerSnapshot, TimeIndex, TransactionIndex
+from kbat._core.log import EARLIEST, LATEST, MAX_TIMESTAMP, LogDirectory, PartitionLog, Segment
+from kbat._core.parquet import write_parquet
+from kbat._core.repair import rebuild_indexes, recover, salvage, verify
+from kbat._core.restore import restore
 from kbat._core.rewrite import (
-    CompactReport,
-    FilterReport,
-    RewriteCounts,
-    RewriteReport,
     compact,
     filter,  # noqa: A004 - kbat.filter is not meant to be imported by its name alone
-    retain_records,
     rewrite,
 )
 from kbat._core.writer import LogWriter
-from kbat.errors import (
-    CorruptError,
-    CrcError,
-    DecompressionError,
-    KbatError,
-    LimitError,
-    TruncatedError,
-    UnsupportedError,
-)
+from kbat.errors import CorruptError, KbatError
 
 if TYPE_CHECKING:
     from kbat.frames import dataset, register_duckdb, scan_polars
     from kbat.internal import consumer_groups, consumer_offsets, schemas, topics, transactional_ids
-    from kbat.producer_states import Producer, producers
+    from kbat.producer_states import producers
 
 # Written in Python, and imported when they are used: they take as long as the rest of the package.
 _LATER = {
-    "Producer": "kbat.producer_states",
     "consumer_groups": "kbat.internal",
     "consumer_offsets": "kbat.internal",
     "dataset": "kbat.frames",
@@ -126,64 +53,30 @@ _LATER = {
     "transactional_ids": "kbat.internal",
 }
 
+# Modules whose names are attributes of this one, too, but not in `__all__`.
+_MORE = ("kbat.results", "kbat.batches", "kbat.errors")
+
 __all__ = [
     "EARLIEST",
     "LATEST",
     "MAX_TIMESTAMP",
-    "AbortedTransaction",
     "Batch",
     "BatchBuilder",
-    "BatchIterator",
     "Checkpoint",
-    "CompactReport",
-    "ControlRecord",
     "CorruptError",
-    "CrcError",
-    "DecompressionError",
-    "DroppedRange",
-    "EncodedBatch",
-    "EncodedBatchIterator",
-    "EpochEntry",
-    "FilterReport",
-    "Finding",
     "KbatError",
-    "LimitError",
     "Limits",
     "LogDirectory",
     "LogWriter",
-    "MetaProperties",
     "OffsetIndex",
-    "OffsetPlace",
-    "OpenTransaction",
-    "ParquetFile",
     "PartitionLog",
-    "PartitionOffset",
-    "Producer",
-    "ProducerEntry",
     "ProducerSnapshot",
     "Record",
-    "RecordIterator",
-    "RepairReport",
-    "RepairedSegment",
-    "Report",
-    "RestoreReport",
-    "RestoredPartition",
-    "RestoredSegment",
-    "RewriteCounts",
-    "RewriteReport",
     "Scan",
-    "ScanStats",
     "Segment",
-    "SegmentFile",
-    "StrayDirectory",
     "TimeIndex",
-    "TimestampPlace",
     "TransactionIndex",
-    "TruncatedError",
-    "UnsupportedError",
-    "Validation",
     "__version__",
-    "batch_size",
     "compact",
     "consumer_groups",
     "consumer_offsets",
@@ -191,25 +84,19 @@ __all__ = [
     "dataset",
     "encode",
     "encode_batches",
-    "end_transaction_marker",
     "filter",
     "find_segments",
-    "partition_for_key",
     "producers",
     "read_batches",
     "rebuild_indexes",
     "recover",
     "register_duckdb",
     "restore",
-    "retain_records",
     "rewrite",
     "salvage",
     "scan",
     "scan_polars",
     "schemas",
-    "set_base_offset",
-    "set_log_append_time",
-    "set_partition_leader_epoch",
     "split",
     "topics",
     "transactional_ids",
@@ -220,12 +107,13 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - a function or a class
-    if name not in _LATER:
+    module = _LATER.get(name) or next((more for more in _MORE if name in importlib.import_module(more).__all__), None)
+    if module is None:
         message = f"module 'kbat' has no attribute {name!r}"
         raise AttributeError(message)
-    found = globals()[name] = getattr(importlib.import_module(_LATER[name]), name)
+    found = globals()[name] = getattr(importlib.import_module(module), name)
     return found
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)

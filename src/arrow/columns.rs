@@ -10,14 +10,14 @@ use arrow_array::{
 };
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 
-use crate::arrow::binary_views::{Blocks, Memory};
+use crate::arrow::binary_views::{Blocks, RecordMemory};
+use crate::arrow::byte_columns::{Bytes, Values, last_end, take};
 use crate::arrow::column_table::Column;
 use crate::arrow::decoded::{Contents, DecodedColumn};
 use crate::arrow::options::ScanOptions;
 use crate::arrow::origin::Origin;
 use crate::arrow::runs::Runs;
 use crate::arrow::schema::{TimestampUnit, header_field, header_fields};
-use crate::arrow::values::{Bytes, Values, take};
 use crate::compression::Compression;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::attributes::TimestampType;
@@ -77,7 +77,7 @@ impl Builder {
     }
 
     /// Adds the fields that each record has.
-    fn push_all(&mut self, records: &[Record<'_>], blocks: &mut Blocks, memory: Memory<'_>) -> Result<()> {
+    fn push_all(&mut self, records: &[Record<'_>], blocks: &mut Blocks, memory: RecordMemory<'_>) -> Result<()> {
         match self {
             Self::Key(bytes) => bytes.push_all(records, Record::key, blocks, memory),
             Self::Value(bytes) => bytes.push_all(records, Record::value, blocks, memory),
@@ -98,6 +98,7 @@ impl Builder {
                         keys.push(Some(header.key_lossy().as_bytes()));
                         values.push(header.value(), blocks, memory);
                     }
+                    // the scan checks `longest` after each batch, so that an array never contains a saturated offset
                     lists.push(i32::try_from(keys.len()).unwrap_or(i32::MAX));
                 }
             }
@@ -154,17 +155,17 @@ impl Builder {
             Self::Decoded(values) => values.truncate(rows),
             Self::Headers { lists, keys, values } => {
                 lists.truncate(rows.saturating_add(1));
-                let count = usize::try_from(lists.last().copied().unwrap_or_default()).unwrap_or_default();
+                let count = last_end(lists);
                 keys.truncate(count);
                 values.truncate(count);
             }
         }
     }
 
-    /// Length of the longest variable-length buffer, in bytes.
+    /// Length of the longest variable-length buffer in bytes, or of the longest list.
     fn longest(&self) -> usize {
         match self {
-            Self::Headers { keys, values, .. } => keys.data_len().max(values.data_len()),
+            Self::Headers { keys, values, .. } => keys.data_len().max(values.data_len()).max(keys.len()),
             _ => self.data_len(),
         }
     }
@@ -279,7 +280,7 @@ impl Columns {
     }
 
     /// Adds records column by column, so that the column's type is matched once per chunk instead of once per value.
-    pub(crate) fn push_all(&mut self, records: &[Record<'_>], memory: Memory<'_>) -> Result<()> {
+    pub(crate) fn push_all(&mut self, records: &[Record<'_>], memory: RecordMemory<'_>) -> Result<()> {
         let Self { builders, contents, blocks, .. } = self;
         builders.iter_mut().try_for_each(|builder| builder.push_all(records, blocks, memory))?;
         if let Some(contents) = contents {

@@ -12,6 +12,7 @@ use libdeflater::{CompressionLvl, Compressor, DecompressionError, Decompressor};
 
 use crate::compression::{Codec, Output, StreamFault};
 use crate::num::{low_u32, u64_of, usize_from_u64};
+use crate::slices::Slices;
 
 const MEMBER_START: [u8; 3] = [0x1f, 0x8b, 8];
 const FIXED_HEADER_LEN: usize = 10;
@@ -50,7 +51,7 @@ impl Codec for Gzip {
         let mut compressor = Compressor::new(level);
         let start = out.len();
         out.resize(start.saturating_add(compressor.gzip_compress_bound(input.len())), 0);
-        let room = out.get_mut(start..).unwrap_or_default();
+        let room = out.part_mut(start..);
         let len = compressor.gzip_compress(input, room).map_err(|error| error.to_string())?;
         out.truncate(start.saturating_add(len));
         Ok(())
@@ -80,9 +81,9 @@ fn decompress_stream(mut input: &[u8], output: &mut Output<'_>) -> Result<(), St
     let Some(header_len) = header_len(input)? else { return Err(StreamFault::invalid("not in gzip format")) };
     let mut header_len = header_len;
     loop {
-        input = input.get(header_len..).unwrap_or_default();
+        input = input.part(header_len..);
         let consumed = decompress_member(input, output)?;
-        input = input.get(consumed..).unwrap_or_default();
+        input = input.part(consumed..);
         match header_len_of_next(input) {
             Some(len) => header_len = len,
             None => return Ok(()),
@@ -105,7 +106,7 @@ fn decompress_member(input: &[u8], output: &mut Output<'_>) -> Result<usize, Str
     let start = output.filled();
     let mut beyond = [0];
     loop {
-        let rest = input.get(usize_from_u64(inflate.total_in())..).unwrap_or_default();
+        let rest = input.part(usize_from_u64(inflate.total_in())..);
         let room = output.step(STEP_LEN);
         // at the limit, the end of the stream may still be unread: decode one more byte to see
         let at_bound = room.is_empty();
@@ -128,7 +129,7 @@ fn decompress_member(input: &[u8], output: &mut Output<'_>) -> Result<usize, Str
     }
     let consumed = usize_from_u64(inflate.total_in());
     let (before, _) = output.room(0);
-    check_trailer(input.get(consumed..).unwrap_or_default(), before.get(start..).unwrap_or_default())?;
+    check_trailer(input.part(consumed..), before.part(start..))?;
     Ok(consumed.saturating_add(TRAILER_LEN))
 }
 
@@ -164,7 +165,7 @@ fn header_len(input: &[u8]) -> Result<Option<usize>, StreamFault> {
     }
     if flags & HAS_HEADER_CHECKSUM != 0 {
         let (stored, after) = rest.split_first_chunk::<2>().ok_or_else(cut)?;
-        let covered = input.get(..input.len().saturating_sub(rest.len())).unwrap_or_default();
+        let covered = input.part(..input.len().saturating_sub(rest.len()));
         if u32::from(u16::from_le_bytes(*stored)) != crate::wire::crc::crc32(covered) & 0xffff {
             return Err(StreamFault::invalid("corrupt gzip header"));
         }

@@ -19,6 +19,7 @@ use xxhash_rust::xxh32::xxh32;
 
 use crate::compression::{Codec, Output, StreamFault};
 use crate::num::usize_of;
+use crate::slices::Slices;
 
 const FRAME_MAGIC: [u8; 4] = [0x04, 0x22, 0x4d, 0x18];
 /// Version 01, independent blocks.
@@ -76,7 +77,7 @@ fn parse_header(input: &mut &[u8], magic: u8) -> Result<FrameHeader, StreamFault
     };
     let content_size_len = if flg & 0x08 == 0 { 0 } else { 8 };
     take(input, content_size_len)?;
-    let covered = descriptor.get(..content_size_len.saturating_add(2)).unwrap_or_default();
+    let covered = descriptor.part(..content_size_len.saturating_add(2));
     let stored = take(input, 1)?;
     if magic > 0 && stored != [header_checksum(&[], covered)] {
         return Err(StreamFault::invalid("stream frame descriptor corrupted"));
@@ -152,10 +153,10 @@ fn decompress_block(block: &[u8], header: &FrameHeader, output: &mut Output<'_>)
     let (before, room) = output.room(most);
     let cut_by_limit = room.len() < most;
     let room_len = room.len().min(most);
-    let room = room.get_mut(..room_len).unwrap_or_default();
+    let room = room.part_mut(..room_len);
     let result = if header.linked_blocks {
         let window = before.len().saturating_sub(WINDOW_LEN);
-        block::decompress_into_with_dict(block, room, before.get(window..).unwrap_or_default())
+        block::decompress_into_with_dict(block, room, before.part(window..))
     } else {
         block::decompress_into(block, room)
     };
@@ -186,7 +187,7 @@ fn compress(magic: u8, level: Option<i32>, input: &[u8], out: &mut Vec<u8>) -> R
         out.extend_from_slice(&[0; 4]);
         let body = start.saturating_add(4);
         out.resize(body.saturating_add(block::get_maximum_output_size(block.len())), 0);
-        let room = out.get_mut(body..).unwrap_or_default();
+        let room = out.part_mut(body..);
         let len = match mode {
             None => block::compress_into_with_table(block, room, &mut table).map_err(|error| error.to_string())?,
             Some(mode) => {
@@ -198,7 +199,7 @@ fn compress(magic: u8, level: Option<i32>, input: &[u8], out: &mut Vec<u8>) -> R
         if stored {
             out.extend_from_slice(block);
         }
-        let len = u32::try_from(if stored { block.len() } else { len }).unwrap_or(0);
+        let len = u32::try_from(if stored { block.len() } else { len }).map_err(|error| error.to_string())?;
         let field = if stored { len | STORED_BIT } else { len };
         if let Some(place) = out.get_mut(start..body) {
             place.copy_from_slice(&field.to_le_bytes());

@@ -21,7 +21,7 @@ mod zstd;
 
 use std::fmt;
 
-#[cfg(feature = "tiered")]
+#[cfg(feature = "zstd")]
 pub(crate) use self::zstd::decompress_bounded;
 pub(crate) use output::Output;
 pub use scratch::Scratch;

@@ -1,6 +1,7 @@
 //! The output of codecs: a buffer that is reused for every batch, grows with the decompressed bytes, and has a limit.
 
 use crate::compression::StreamFault;
+use crate::slices::Slices;
 
 /// Initial size of the buffer.
 const INITIAL_LEN: usize = 64 << 10;
@@ -46,14 +47,14 @@ impl<'b> Output<'b> {
         let end = self.buffer.len().min(self.limit);
         let (before, room) = self.buffer.split_at_mut(self.filled.min(end));
         let len = end.saturating_sub(before.len());
-        (before, room.get_mut(..len).unwrap_or_default())
+        (before, room.part_mut(..len))
     }
 
     /// Free space for one step: `len` bytes, or fewer at the limit.
     pub(crate) fn step(&mut self, len: usize) -> &mut [u8] {
         let (_, room) = self.room(len);
         let len = room.len().min(len);
-        room.get_mut(..len).unwrap_or_default()
+        room.part_mut(..len)
     }
 
     /// Bytes left up to the limit.
@@ -68,7 +69,7 @@ impl<'b> Output<'b> {
         if self.buffer.len() < end {
             self.lengthen(end, self.limit.saturating_add(BESIDE_LEN));
         }
-        self.buffer.get_mut(self.filled..end).unwrap_or_default()
+        self.buffer.part_mut(self.filled..end)
     }
 
     /// Doubles the buffer. Returns `Full` at the limit.

@@ -2,6 +2,7 @@
 
 use crate::compression::{CodecFault, Compression, Decoders, Output, Payload, StreamFault};
 use crate::limits::Limits;
+use crate::slices::Slices;
 
 /// Buffers and codec contexts, reused for every batch. Use one per thread; it grows to the largest batch it has
 /// decompressed.
@@ -46,13 +47,12 @@ impl Scratch {
 
     /// The first `len` bytes of the last decompression: the buffer itself if they fill much of it and are more than
     /// `kept` bytes, otherwise a copy. The scratch keeps at most `kept` bytes.
-    #[cfg(feature = "python")]
     pub(crate) fn take(&mut self, len: usize, kept: usize) -> Vec<u8> {
         let bytes = if len > kept && len >= self.buffer.len() / 2 {
             self.buffer.truncate(len);
             std::mem::take(&mut self.buffer)
         } else {
-            self.buffer.get(..len).unwrap_or_default().to_vec()
+            self.buffer.part(..len).to_vec()
         };
         self.shrink_to(kept);
         bytes
@@ -80,7 +80,7 @@ impl Scratch {
             StreamFault::Invalid(message) => CodecFault::Refused(compression, message),
             StreamFault::Full => CodecFault::Limit { name: limit_name, limit },
         });
-        Payload { bytes: self.buffer.get(..filled).unwrap_or_default(), fault }
+        Payload { bytes: self.buffer.part(..filled), fault }
     }
 }
 

@@ -7,6 +7,7 @@
 use zstd::zstd_safe::{CCtx, CParameter, DCtx, InBuffer, OutBuffer, find_frame_compressed_size, get_error_name};
 
 use crate::compression::{Codec, Output, StreamFault};
+use crate::slices::Slices;
 
 const FRAME_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// log2 of the largest window that zstd's streaming decoder accepts by default.
@@ -111,7 +112,6 @@ fn decompress_stream(decoder: &mut DCtx<'_>, input: &[u8], output: &mut Output<'
 
 /// Decompresses all frames of `input` into a buffer of its own. Returns [`StreamFault::Full`] if the output has more
 /// than `limit` bytes.
-#[cfg(feature = "tiered")]
 pub(crate) fn decompress_bounded(input: &[u8], limit: usize) -> Result<Vec<u8>, StreamFault> {
     /// Most data compresses less than this, and then the buffer need not grow.
     const USUAL_RATIO: usize = 16;
@@ -143,7 +143,7 @@ fn compress(level: Option<i32>, input: &[u8], out: &mut Vec<u8>) -> Result<(), S
         let start = out.len();
         let bound = zstd::zstd_safe::compress_bound(input.len());
         out.resize(start.saturating_add(bound), 0);
-        let room = out.get_mut(start..).unwrap_or_default();
+        let room = out.part_mut(start..);
         let len = encoder.compress2(room, input).map_err(name)?;
         out.truncate(start.saturating_add(len));
         Ok(())

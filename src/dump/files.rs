@@ -7,6 +7,7 @@ use crate::dump::{Format, jsonl, kafka};
 use crate::error::{Error, ErrorKind, Result};
 use crate::internal::{Value, single_message};
 use crate::io::Location;
+use crate::slices::Slices;
 use crate::wire::crc::crc32c;
 
 /// The only version of a producer snapshot.
@@ -104,7 +105,7 @@ fn producers(bytes: &[u8]) -> std::result::Result<Value<'_>, String> {
     let message = single_message("ProducerSnapshot", version, body);
     let mut message = message.map_err(|fault| invalid(&fault.java_message()))?;
     let stored = message.value.get("crc").and_then(Value::as_int).unwrap_or_default();
-    let computed = i64::from(crc32c(bytes.get(SNAPSHOT_CRC_START..).unwrap_or_default()));
+    let computed = i64::from(crc32c(bytes.part(SNAPSHOT_CRC_START..)));
     if stored != computed {
         return Err(format!(
             "Snapshot is corrupt (CRC is no longer valid). Stored crc: {stored}. Computed crc: {computed}"

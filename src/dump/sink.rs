@@ -4,6 +4,7 @@ use std::io::Write;
 
 use crate::error::Result;
 use crate::num::low_u8;
+use crate::slices::Slices;
 
 /// Bytes that are written at once.
 const WRITE_LEN: usize = 1 << 18;
@@ -64,7 +65,7 @@ pub(crate) fn push_uint(out: &mut Vec<u8>, value: u64) {
             break;
         }
     }
-    out.extend_from_slice(digits.get(start..).unwrap_or_default());
+    out.extend_from_slice(digits.part(start..));
 }
 
 /// Appends a label and a number.

@@ -4,13 +4,14 @@ use std::ops::Deref;
 
 use crate::compression::{Payload, Scratch};
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::ahead::{ask_for, distance_in};
 use crate::format::header::{
     BATCH_HEADER_LEN, BatchHeader, CRC_POSITION, CRC_START, LEGACY_CRC_POSITION, LEGACY_CRC_START,
 };
 use crate::format::legacy;
+use crate::format::prefetch::{prefetch, prefetch_distance};
 use crate::limits::Limits;
 use crate::num::u64_of;
+use crate::slices::Slices;
 use crate::wire::crc;
 
 /// A batch, borrowed from the bytes that contain it. Only its header has been parsed.
@@ -39,7 +40,6 @@ impl<'a> Batch<'a> {
     }
 
     /// A batch from these bytes and the header parsed from them.
-    #[cfg(feature = "arrow")]
     pub(crate) fn of(bytes: &'a [u8], header: BatchHeader) -> Self {
         Self { bytes, header }
     }
@@ -70,7 +70,7 @@ impl<'a> Batch<'a> {
     /// Computes the checksum of the batch's bytes.
     #[must_use]
     pub fn computed_crc(&self) -> u32 {
-        let covered = |start: usize| self.bytes.get(start..).unwrap_or_default();
+        let covered = |start: usize| self.bytes.part(start..);
         if self.header.magic == 2 { crc::crc32c(covered(CRC_START)) } else { crc::crc32(covered(LEGACY_CRC_START)) }
     }
 
@@ -79,7 +79,7 @@ impl<'a> Batch<'a> {
         let place = if self.header.magic == 2 { CRC_POSITION } else { LEGACY_CRC_POSITION };
         Error::new(ErrorKind::Crc { stored: self.header.crc, computed })
             .at(self.position().saturating_add(u64_of(place)))
-            .in_batch(self.header.base_offset)
+            .in_batch(self.header.stored_base_offset)
             .in_field("crc")
     }
 
@@ -88,7 +88,7 @@ impl<'a> Batch<'a> {
     #[must_use]
     pub fn stored_records(&self) -> &'a [u8] {
         if self.header.magic == 2 {
-            self.bytes.get(BATCH_HEADER_LEN..).unwrap_or_default()
+            self.bytes.part(BATCH_HEADER_LEN..)
         } else {
             legacy::Message::parse(self.message_bytes(), self.message_position())
                 .ok()
@@ -105,7 +105,7 @@ impl<'a> Batch<'a> {
     {
         if !self.header.attributes.is_compressed() {
             let start = if self.header.magic == 2 { BATCH_HEADER_LEN } else { crate::format::header::LOG_OVERHEAD };
-            return Ok(Payload::borrowed(self.bytes.get(start..).unwrap_or_default()));
+            return Ok(Payload::borrowed(self.bytes.part(start..)));
         }
         self.decompress(scratch, limits)
     }
@@ -115,14 +115,14 @@ impl<'a> Batch<'a> {
         'a: 's,
     {
         let compression = self.compression()?;
-        ask_for(self.bytes, distance_in(self.bytes.len(), true), self.bytes.len());
+        prefetch(self.bytes, prefetch_distance(self.bytes.len(), true), self.bytes.len());
         if self.header.magic == 2 {
-            if self.header.record_count <= 0 {
+            if self.header.stored_record_count <= 0 {
                 return Ok(Payload::borrowed(&[])); // no record will be read, so skip decompression
             }
             return Ok(scratch.decompress(compression, self.header.magic, self.stored_records(), limits));
         }
-        let base_offset = self.header.base_offset;
+        let base_offset = self.header.stored_base_offset;
         if self.header.magic < compression.min_magic() {
             let kind = ErrorKind::CompressionBelowMagic { compression, magic: self.header.magic.cast_signed() };
             return Err(Error::new(kind).at(self.attributes_position()).in_batch(base_offset).in_field("attributes"));
@@ -140,7 +140,7 @@ impl<'a> Batch<'a> {
 
     /// A v0 or v1 message, starting at its checksum.
     fn message_bytes(&self) -> &'a [u8] {
-        self.bytes.get(crate::format::header::LOG_OVERHEAD..).unwrap_or_default()
+        self.bytes.part(crate::format::header::LOG_OVERHEAD..)
     }
 
     /// Position of the records: of a v0 or v1 message, or of the compressed value of a wrapper.

@@ -11,6 +11,7 @@ use crate::format::header::{
     PARTITION_LEADER_EPOCH_POSITION,
 };
 use crate::limits::Limits;
+use crate::slices::Slices;
 use crate::wire::crc;
 
 /// The batch at the start of `bytes`.
@@ -76,7 +77,7 @@ pub fn set_log_append_time(bytes: &mut [u8], timestamp: i64) -> Result<()> {
     let batch = first(bytes)?;
     let (magic, size) = (batch.magic(), batch.size());
     let attributes = batch.attributes().with_log_append_time();
-    let batch = bytes.get_mut(..size).unwrap_or_default();
+    let batch = bytes.part_mut(..size);
     match magic {
         0 => Err(Error::argument("magic 0 has no timestamps")),
         1 if size < 26 => Err(Error::argument("the message is too short for a timestamp")),
@@ -94,12 +95,12 @@ pub(crate) fn put_timestamp(batch: &mut [u8], attributes: Attributes, timestamp:
     if attributes.magic() < 2 {
         put(batch, 17, &[crate::num::low_u8(u64::from(bits))]);
         put(batch, 18, &timestamp.to_be_bytes());
-        let crc = crc::crc32(batch.get(LEGACY_CRC_START..).unwrap_or_default());
+        let crc = crc::crc32(batch.part(LEGACY_CRC_START..));
         put(batch, LEGACY_CRC_POSITION, &crc.to_be_bytes());
     } else {
         put(batch, CRC_START, &bits.to_be_bytes());
         put(batch, MAX_TIMESTAMP_POSITION, &timestamp.to_be_bytes());
-        let crc = crc::crc32c(batch.get(CRC_START..).unwrap_or_default());
+        let crc = crc::crc32c(batch.part(CRC_START..));
         put(batch, CRC_POSITION, &crc.to_be_bytes());
     }
 }

@@ -9,7 +9,10 @@ use std::iter::FusedIterator;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Batch;
-use crate::format::header::{HEADER_LEN_UP_TO_MAGIC, LOG_OVERHEAD, MAGIC_POSITION, MIN_LENGTH, MIN_LENGTH_V2};
+use crate::format::header::{
+    BATCH_LENGTH_POSITION, HEADER_LEN_UP_TO_MAGIC, LOG_OVERHEAD, MAGIC_POSITION, MIN_LENGTH, MIN_LENGTH_V2,
+    split_log_overhead,
+};
 use crate::limits::Limits;
 use crate::num::{u64_of, usize_from_u64};
 
@@ -36,7 +39,7 @@ use crate::num::{u64_of, usize_from_u64};
 /// ```
 #[must_use]
 pub fn batches(bytes: &[u8]) -> Batches<'_> {
-    Batches { rest: bytes, position: 0, batch_len_limit: usize::MAX, state: State::Walking }
+    Batches { rest: bytes, position: 0, batch_len_limit: usize::MAX, state: FrameState::Walking }
 }
 
 /// An iterator over the batches of a buffer; see [`batches`].
@@ -45,11 +48,11 @@ pub struct Batches<'a> {
     rest: &'a [u8],
     position: u64,
     batch_len_limit: usize,
-    state: State,
+    state: FrameState,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum FrameState {
     Walking,
     Ended,
     /// The batch at `rest` failed; it is this many bytes long if its size field can be trusted.
@@ -86,9 +89,9 @@ impl<'a> Batches<'a> {
     /// After an error, skips the batch that caused it. Returns `false` if its size can't be trusted, or if no batch
     /// failed.
     pub fn skip_batch(&mut self) -> bool {
-        let State::Failed(Some(len)) = self.state else { return false };
+        let FrameState::Failed(Some(len)) = self.state else { return false };
         self.advance(len).is_some_and(|_| {
-            self.state = State::Walking;
+            self.state = FrameState::Walking;
             true
         })
     }
@@ -106,7 +109,7 @@ impl<'a> Iterator for Batches<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        if self.state != State::Walking {
+        if self.state != FrameState::Walking {
             return None;
         }
         let position = self.position;
@@ -119,21 +122,21 @@ impl<'a> Iterator for Batches<'a> {
                         Some(Ok(batch))
                     }
                     Err(error) => {
-                        self.state = State::Failed(Some(len));
+                        self.state = FrameState::Failed(Some(len));
                         Some(Err(error))
                     }
                 }
             }
             Ok(Frame::End | Frame::Partial) => {
-                self.state = State::Ended;
+                self.state = FrameState::Ended;
                 None
             }
             Err(error) if is_zero_tail(&error, self.rest) => {
-                self.state = State::Ended;
+                self.state = FrameState::Ended;
                 None
             }
             Err(error) => {
-                self.state = State::Failed(trusted_len(&error, self.rest, u64_of(self.rest.len())));
+                self.state = FrameState::Failed(trusted_len(&error, self.rest, u64_of(self.rest.len())));
                 Some(Err(error))
             }
         }
@@ -153,31 +156,28 @@ pub(crate) enum Frame {
     Partial,
 }
 
+/// Largest length for which Kafka's size of the batch, an `i32`, is not negative.
+const MAX_LENGTH: i32 = i32::MAX - 12;
+
 /// Checks the size and magic at the start of `bytes`. `available` is the number of bytes left in the input; `bytes` may
 /// be only the first of them, but 17 bytes are always enough.
 #[inline]
 pub(crate) fn frame(bytes: &[u8], position: u64, available: u64) -> Result<Frame> {
-    let Some((head, rest)) = bytes.split_first_chunk::<LOG_OVERHEAD>() else { return Ok(Frame::End) };
-    let [o0, o1, o2, o3, o4, o5, o6, o7, l0, l1, l2, l3] = *head;
-    let length = i32::from_be_bytes([l0, l1, l2, l3]);
-    let total = length.wrapping_add(12);
-    if length < MIN_LENGTH || total < 0 {
-        let base_offset = i64::from_be_bytes([o0, o1, o2, o3, o4, o5, o6, o7]);
+    let Some((base_offset, length, rest)) = split_log_overhead(bytes) else { return Ok(Frame::End) };
+    if !(MIN_LENGTH..=MAX_LENGTH).contains(&length) {
         return Err(length_error(length, MIN_LENGTH, base_offset, position));
     }
     let Some(&magic) = rest.get(MAGIC_POSITION.wrapping_sub(LOG_OVERHEAD)) else { return Ok(Frame::End) };
     if magic > 2 {
-        let base_offset = i64::from_be_bytes([o0, o1, o2, o3, o4, o5, o6, o7]);
         let place = position.saturating_add(u64_of(MAGIC_POSITION));
         let kind = ErrorKind::UnsupportedMagic(magic.cast_signed());
         return Err(Error::new(kind).at(place).in_batch(base_offset).in_field("magic"));
     }
-    let total = u64::from(total.cast_unsigned());
+    let total = u64::from(length.cast_unsigned()).saturating_add(u64_of(LOG_OVERHEAD));
     if total > available {
         return Ok(Frame::Partial);
     }
     if magic == 2 && length < MIN_LENGTH_V2 {
-        let base_offset = i64::from_be_bytes([o0, o1, o2, o3, o4, o5, o6, o7]);
         return Err(length_error(length, MIN_LENGTH_V2, base_offset, position));
     }
     Ok(Frame::Whole(usize_from_u64(total)))
@@ -193,7 +193,7 @@ fn check_len(bytes: &[u8], position: u64, limit: usize) -> Result<()> {
 #[cold]
 pub(crate) fn limit_error(bytes: &[u8], len: usize, position: u64, limit: usize) -> Error {
     let kind = ErrorKind::Limit { name: "batch_len", limit: u64_of(limit), actual: u64_of(len) };
-    let error = Error::new(kind).at(position.saturating_add(8)).in_field("batch_length");
+    let error = Error::new(kind).at(position.saturating_add(u64_of(BATCH_LENGTH_POSITION))).in_field("batch_length");
     match bytes.first_chunk() {
         Some(base_offset) => error.in_batch(i64::from_be_bytes(*base_offset)),
         None => error,
@@ -203,16 +203,19 @@ pub(crate) fn limit_error(bytes: &[u8], len: usize, position: u64, limit: usize)
 /// The error for a batch whose length is not trusted, after many lengths that led to no batch. `bytes` are its first
 /// bytes.
 #[cold]
-pub(crate) fn unbelievable(bytes: &[u8], position: u64) -> Error {
+pub(crate) fn implausible_length_error(bytes: &[u8], position: u64) -> Error {
     let base_offset = bytes.first_chunk().map_or(0, |base_offset| i64::from_be_bytes(*base_offset));
-    let length = bytes.get(8..).and_then(|rest| rest.first_chunk()).map_or(0, |length| i32::from_be_bytes(*length));
+    let length = bytes
+        .get(BATCH_LENGTH_POSITION..)
+        .and_then(|rest| rest.first_chunk())
+        .map_or(0, |length| i32::from_be_bytes(*length));
     length_error(length, MIN_LENGTH, base_offset, position)
 }
 
 #[cold]
 fn length_error(length: i32, minimum: i32, base_offset: i64, position: u64) -> Error {
     Error::new(ErrorKind::BatchLength { length, minimum })
-        .at(position.saturating_add(8))
+        .at(position.saturating_add(u64_of(BATCH_LENGTH_POSITION)))
         .in_batch(base_offset)
         .in_field("batch_length")
 }
@@ -232,7 +235,9 @@ pub(crate) fn is_zeros(bytes: &[u8]) -> bool {
 /// `available` bytes. `head` is the start of these bytes.
 pub(crate) fn trusted_len(error: &Error, head: &[u8], available: u64) -> Option<usize> {
     let length = match error.kind() {
-        ErrorKind::UnsupportedMagic(_) | ErrorKind::Limit { .. } => i32::from_be_bytes(*head.get(8..)?.first_chunk()?),
+        ErrorKind::UnsupportedMagic(_) | ErrorKind::Limit { .. } => {
+            i32::from_be_bytes(*head.get(BATCH_LENGTH_POSITION..)?.first_chunk()?)
+        }
         ErrorKind::BatchLength { length, .. } if *length >= MIN_LENGTH => *length,
         _ => return None,
     };

@@ -29,6 +29,8 @@ use crate::format::cursor::Cursor;
 pub(crate) const LOG_OVERHEAD: usize = 12;
 /// Bytes from the start of a batch up to and including the magic.
 pub(crate) const HEADER_LEN_UP_TO_MAGIC: usize = 17;
+/// Position of the batch length, the message size in v0 and v1.
+pub(crate) const BATCH_LENGTH_POSITION: usize = 8;
 /// Position of the magic in every format.
 pub(crate) const MAGIC_POSITION: usize = 16;
 /// Positions of the v0 and v1 checksum and of the first byte that it covers.
@@ -41,12 +43,22 @@ pub(crate) const CRC_POSITION: usize = 17;
 pub(crate) const CRC_START: usize = 21;
 /// Position of `max_timestamp` in v2.
 pub(crate) const MAX_TIMESTAMP_POSITION: usize = 35;
+/// Position of the record count in v2.
+pub(crate) const RECORD_COUNT_POSITION: usize = 57;
 /// Bytes of a v2 batch before its records.
 pub(crate) const BATCH_HEADER_LEN: usize = 61;
 /// Size of the smallest v0 message without its log overhead: the minimum that framing accepts for every magic.
 pub(crate) const MIN_LENGTH: i32 = 14;
 /// Size of an empty v2 batch without its log overhead.
 pub(crate) const MIN_LENGTH_V2: i32 = 49;
+
+/// Splits a batch or message into its offset, its size and the bytes after them.
+#[inline]
+pub(crate) fn split_log_overhead(bytes: &[u8]) -> Option<(i64, i32, &[u8])> {
+    let (offset, rest) = bytes.split_first_chunk()?;
+    let (size, rest) = rest.split_first_chunk()?;
+    Some((i64::from_be_bytes(*offset), i32::from_be_bytes(*size), rest))
+}
 
 /// Kafka's "no timestamp", also used for v0.
 pub const NO_TIMESTAMP: i64 = -1;
@@ -65,7 +77,7 @@ pub const NO_PARTITION_LEADER_EPOCH: i32 = -1;
 /// Fields that these formats lack hold Kafka's value for "none" (−1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchHeader {
-    pub(crate) base_offset: i64,
+    pub(crate) stored_base_offset: i64,
     pub(crate) partition_leader_epoch: i32,
     pub(crate) magic: u8,
     pub(crate) crc: u32,
@@ -76,7 +88,7 @@ pub struct BatchHeader {
     pub(crate) producer_id: i64,
     pub(crate) producer_epoch: i16,
     pub(crate) base_sequence: i32,
-    pub(crate) record_count: i32,
+    pub(crate) stored_record_count: i32,
     pub(crate) position: u64,
     pub(crate) size: usize,
 }
@@ -101,7 +113,7 @@ impl BatchHeader {
         let partition_leader_epoch = cursor.i32("partition_leader_epoch")?;
         let magic = cursor.u8("magic")?;
         Ok(Self {
-            base_offset,
+            stored_base_offset: base_offset,
             partition_leader_epoch,
             magic,
             crc: cursor.u32("crc")?,
@@ -112,7 +124,7 @@ impl BatchHeader {
             producer_id: cursor.i64("producer_id")?,
             producer_epoch: cursor.i16("producer_epoch")?,
             base_sequence: cursor.i32("base_sequence")?,
-            record_count: cursor.i32("record_count")?,
+            stored_record_count: cursor.i32("record_count")?,
             position,
             size,
         })
@@ -132,7 +144,7 @@ impl BatchHeader {
         let attributes = Attributes::new(u16::from(cursor.u8("attributes")?), magic);
         let timestamp = if magic == 0 { NO_TIMESTAMP } else { cursor.i64("timestamp").unwrap_or(NO_TIMESTAMP) };
         Ok(Self {
-            base_offset,
+            stored_base_offset: base_offset,
             partition_leader_epoch: NO_PARTITION_LEADER_EPOCH,
             magic,
             crc,
@@ -143,7 +155,7 @@ impl BatchHeader {
             producer_id: NO_PRODUCER_ID,
             producer_epoch: NO_PRODUCER_EPOCH,
             base_sequence: NO_SEQUENCE,
-            record_count: 1,
+            stored_record_count: 1,
             position,
             size,
         })
@@ -176,13 +188,13 @@ impl BatchHeader {
     /// [`Batch::first_offset`](crate::Batch::first_offset).
     #[must_use]
     pub fn base_offset(&self) -> Option<i64> {
-        if self.is_legacy_wrapper() { None } else { Some(self.base_offset) }
+        if self.is_legacy_wrapper() { None } else { Some(self.stored_base_offset) }
     }
 
     /// Offset of the batch's last record when the batch was written.
     #[must_use]
     pub fn last_offset(&self) -> i64 {
-        self.base_offset.wrapping_add(i64::from(self.last_offset_delta))
+        self.stored_base_offset.wrapping_add(i64::from(self.last_offset_delta))
     }
 
     /// The offset after [`BatchHeader::last_offset`].
@@ -195,7 +207,7 @@ impl BatchHeader {
     /// it.
     #[must_use]
     pub fn record_count(&self) -> Option<i32> {
-        if self.is_legacy_wrapper() { None } else { Some(self.record_count) }
+        if self.is_legacy_wrapper() { None } else { Some(self.stored_record_count) }
     }
 
     /// Leader epoch at the time of append, −1 for none.
@@ -221,7 +233,9 @@ impl BatchHeader {
     /// # Errors
     /// [`ErrorKind::UnsupportedCodec`](crate::ErrorKind::UnsupportedCodec) if the attributes do not name a codec.
     pub fn compression(&self) -> Result<Compression> {
-        self.attributes.compression().map_err(|error| error.at(self.attributes_position()).in_batch(self.base_offset))
+        self.attributes
+            .compression()
+            .map_err(|error| error.at(self.attributes_position()).in_batch(self.stored_base_offset))
     }
 
     pub(crate) fn attributes_position(&self) -> u64 {

@@ -18,9 +18,10 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::format::attributes::{Attributes, TimestampType};
 use crate::format::bookmark::{Bookmark, LegacySet, Wrapper};
 use crate::format::cursor::Cursor;
-use crate::format::header::{BatchHeader, LOG_OVERHEAD, MIN_LENGTH, NO_SEQUENCE, NO_TIMESTAMP};
-use crate::format::record::{Extra, Place, Record};
+use crate::format::header::{BatchHeader, MIN_LENGTH, NO_SEQUENCE, NO_TIMESTAMP, split_log_overhead};
+use crate::format::record::{Record, RecordPosition, RecordTail};
 use crate::num::u64_of;
+use crate::slices::Slices;
 
 /// The fields of a v0 or v1 message.
 pub(crate) struct Message<'a> {
@@ -80,7 +81,7 @@ impl<'s> LegacyRecords<'s> {
             len: payload.bytes.len(),
             index: 0,
             wrapper: None,
-            base_offset: header.base_offset,
+            base_offset: header.stored_base_offset,
             position,
             timestamp_type: header.timestamp_type(),
         }
@@ -104,7 +105,7 @@ impl<'s> LegacyRecords<'s> {
     fn find_last_inner(&mut self) -> Result<Option<i64>> {
         let mut rest = self.rest;
         let mut last = None;
-        while let Some((offset, size, after)) = split_entry_header(rest) {
+        while let Some((offset, size, after)) = split_log_overhead(rest) {
             // Java cannot allocate arrays of the two largest sizes: its consumers fail at them, while any other size
             // ends the set
             if !(MIN_LENGTH..=i32::MAX - 2).contains(&size) {
@@ -117,7 +118,7 @@ impl<'s> LegacyRecords<'s> {
             rest = next;
         }
         let whole = self.rest.len().saturating_sub(rest.len());
-        self.rest = self.rest.get(..whole).unwrap_or_default();
+        self.rest = self.rest.part(..whole);
         self.len = whole;
         Ok(last)
     }
@@ -131,7 +132,7 @@ impl<'s> LegacyRecords<'s> {
             (0, _) | (_, 0) => 0,
             _ if offset < last_inner => {
                 let error = self.wrapper_error("its offset is less than its last message's relative offset", "offset");
-                return Err(error.moved_to(header.position()));
+                return Err(error.at_byte(header.position()));
             }
             _ => offset.wrapping_sub(last_inner),
         };
@@ -152,8 +153,8 @@ impl<'s> LegacyRecords<'s> {
         }
     }
 
-    fn place(&self) -> Place {
-        Place { position: self.position, base_offset: self.base_offset, index: self.index }
+    fn place(&self) -> RecordPosition {
+        RecordPosition { position: self.position, base_offset: self.base_offset, index: self.index }
     }
 
     pub(crate) fn bookmark(&self) -> Bookmark {
@@ -167,7 +168,7 @@ impl<'s> LegacyRecords<'s> {
             records.len = len;
             records.wrapper = Some(wrapper);
         }
-        records.rest = records.rest.get(bookmark.consumed..records.len).unwrap_or_default();
+        records.rest = records.rest.part(bookmark.consumed..records.len);
         records.index = bookmark.index;
         records
     }
@@ -180,7 +181,7 @@ impl<'s> LegacyRecords<'s> {
         let (offset, message) = match self.wrapper {
             None => (self.base_offset, std::mem::take(&mut self.rest)),
             Some(wrapper) => {
-                let (offset, size, after) = split_entry_header(self.rest)?;
+                let (offset, size, after) = split_log_overhead(self.rest)?;
                 let (message, rest) = after.split_at_checked(usize::try_from(size).ok()?)?;
                 self.rest = rest;
                 (offset.wrapping_add(wrapper.shift), message)
@@ -212,17 +213,10 @@ impl<'s> LegacyRecords<'s> {
             key: message.key,
             value: message.value,
             sequence: NO_SEQUENCE,
-            extra: Extra::Message(bytes),
+            extra: RecordTail::Message(bytes),
             place,
         })
     }
-}
-
-/// Splits an entry into offset, size and the bytes after them.
-fn split_entry_header(bytes: &[u8]) -> Option<(i64, i32, &[u8])> {
-    let (head, rest) = bytes.split_first_chunk::<LOG_OVERHEAD>()?;
-    let [o0, o1, o2, o3, o4, o5, o6, o7, s0, s1, s2, s3] = *head;
-    Some((i64::from_be_bytes([o0, o1, o2, o3, o4, o5, o6, o7]), i32::from_be_bytes([s0, s1, s2, s3]), rest))
 }
 
 /// The length of a field as v0 and v1 store it, −1 for null.

@@ -1,27 +1,24 @@
 //! The bytes of record batches: framing, headers, records, control records, and the builder that writes them.
 //!
 //! Reads no files. Of the crate's other modules it imports only `compression`, which has the codecs, `error`, `limits`,
-//! `num` and `wire`. The tables are those of the page on the message format in the Kafka documentation, one per file,
-//! with the same names.
+//! `num`, `slices` and `wire`. The tables are those of the page on the message format in the Kafka documentation, one
+//! per file, with the same names.
 
-pub(crate) mod ahead;
 pub(crate) mod attributes;
 pub(crate) mod batch;
 pub(crate) mod bookmark;
 pub(crate) mod builder;
 pub(crate) mod control;
-pub mod convert;
 pub(crate) mod cursor;
 pub(crate) mod edit;
+pub(crate) mod fast_path;
 pub(crate) mod frame;
 pub(crate) mod header;
 pub(crate) mod legacy;
-pub(crate) mod quick;
+pub(crate) mod prefetch;
 pub(crate) mod record;
 pub(crate) mod records;
-pub mod retain;
 pub(crate) mod size;
-pub mod validate;
 
 pub use builder::end_transaction_marker;
 pub use control::{Endpoint, KRaftVoter, LeaderChangeVoter};

@@ -8,17 +8,17 @@ use std::iter::FusedIterator;
 
 use crate::compression::{CodecFault, Payload, Scratch};
 use crate::error::{Error, ErrorKind, Result, check_limit};
-use crate::format::ahead::{ask_for, distance_in};
 use crate::format::attributes::TimestampType;
 use crate::format::batch::Batch;
 use crate::format::bookmark::Bookmark;
-use crate::format::header::increment_sequence;
-use crate::format::header::{BATCH_HEADER_LEN, NO_SEQUENCE};
+use crate::format::fast_path::quick_body;
+use crate::format::header::{BATCH_HEADER_LEN, NO_SEQUENCE, RECORD_COUNT_POSITION, increment_sequence};
 use crate::format::legacy::LegacyRecords;
-use crate::format::quick::quick_body;
-use crate::format::record::{Body, BodyFault, Extra, Place, Record, parse_body};
+use crate::format::prefetch::{prefetch, prefetch_distance};
+use crate::format::record::{Body, BodyFault, Record, RecordPosition, RecordTail, parse_body};
 use crate::limits::Limits;
 use crate::num::{u64_of, usize_of};
+use crate::slices::Slices;
 use crate::wire::varint::{VarintFault, read_varint};
 
 /// A record of seven bytes: length, attributes, two deltas, null key, null value, no headers.
@@ -47,11 +47,11 @@ impl<'a> Batch<'a> {
     /// The errors of [`Batch::records`].
     pub fn first_offset(&self, scratch: &mut Scratch, limits: &Limits) -> Result<i64> {
         if !self.is_legacy_wrapper() {
-            return Ok(self.header().base_offset);
+            return Ok(self.header().stored_base_offset);
         }
         match self.records(scratch, limits)?.next() {
             Some(record) => Ok(record?.offset()),
-            None => Ok(self.header().base_offset),
+            None => Ok(self.header().stored_base_offset),
         }
     }
 }
@@ -80,7 +80,6 @@ impl<'s> Records<'s> {
 
     /// Appends up to `count` records to `out`. Returns `false` when there are no more. Dispatches once per chunk, while
     /// [`Iterator::next`] dispatches once per record and returns it through memory.
-    #[cfg(feature = "arrow")]
     pub(crate) fn read_into(&mut self, out: &mut Vec<Record<'s>>, count: usize) -> Result<bool> {
         let more = match &mut self.0 {
             Inner::V2(records) => fill(|| records.next(), out, count),
@@ -94,10 +93,6 @@ impl<'s> Records<'s> {
     }
 
     /// The state of the iteration, to resume it later over the same bytes.
-    #[cfg_attr(
-        not(feature = "python"),
-        expect(dead_code, reason = "only Python's iterator, which cannot borrow, resumes")
-    )]
     pub(crate) fn bookmark(&self) -> Bookmark {
         match &self.0 {
             Inner::V2(records) => {
@@ -110,10 +105,6 @@ impl<'s> Records<'s> {
     }
 
     /// Resumes at a bookmark of an earlier iteration over the same bytes.
-    #[cfg_attr(
-        not(feature = "python"),
-        expect(dead_code, reason = "only Python's iterator, which cannot borrow, resumes")
-    )]
     pub(crate) fn resumed(
         batch: &Batch<'_>,
         payload: Payload<'s>,
@@ -128,13 +119,12 @@ impl<'s> Records<'s> {
             return Ok(Self(Inner::Legacy(LegacyRecords::resumed(batch.header(), position, &payload, bookmark))));
         }
         let mut records = V2Records::new(batch, payload, limits)?;
-        records.rest = records.rest.get(bookmark.consumed..).unwrap_or_default();
+        records.rest = records.rest.part(bookmark.consumed..);
         records.index = bookmark.index;
         Ok(Self(Inner::V2(records)))
     }
 }
 
-#[cfg(feature = "arrow")]
 #[inline]
 fn fill<'s>(
     mut next: impl FnMut() -> Option<Result<Record<'s>>>,
@@ -194,18 +184,21 @@ impl<'s> V2Records<'s> {
     #[inline]
     fn new(batch: &Batch<'_>, payload: Payload<'s>, limits: &Limits) -> Result<Self> {
         let header = batch.header();
-        let Ok(count) = u32::try_from(header.record_count) else {
-            let kind =
-                ErrorKind::InvalidValue { value: header.record_count.into(), expected: "a record count of 0 or more" };
+        let Ok(count) = u32::try_from(header.stored_record_count) else {
+            let kind = ErrorKind::InvalidValue {
+                value: header.stored_record_count.into(),
+                expected: "a record count of 0 or more",
+            };
             return Err(Error::new(kind)
-                .at(batch.position().saturating_add(57))
-                .in_batch(header.base_offset)
+                .at(batch.position().saturating_add(u64_of(RECORD_COUNT_POSITION)))
+                .in_batch(header.stored_base_offset)
                 .in_field("record_count"));
         };
         // the bytes cannot hold more records than this; a larger declared count is reported when they end
         let possible = usize_of(count).min(payload.bytes.len() / MIN_RECORD_LEN);
-        check_limit("record_count", limits.record_count, possible)
-            .map_err(|error| error.at(batch.position().saturating_add(57)).in_batch(header.base_offset))?;
+        check_limit("record_count", limits.record_count, possible).map_err(|error| {
+            error.at(batch.position().saturating_add(u64_of(RECORD_COUNT_POSITION))).in_batch(header.stored_base_offset)
+        })?;
         let log_append = header.attributes.timestamp_type() == Some(TimestampType::LogAppendTime);
         Ok(Self {
             rest: payload.bytes,
@@ -214,7 +207,7 @@ impl<'s> V2Records<'s> {
             log_append_time: log_append.then_some(header.max_timestamp),
             compressed: header.attributes.is_compressed(),
             header_limit: limits.header_count,
-            ahead: if header.attributes.is_compressed() { 0 } else { distance_in(batch.size(), false) },
+            ahead: if header.attributes.is_compressed() { 0 } else { prefetch_distance(batch.size(), false) },
             fault: payload.fault,
             ..Self::empty(batch)
         })
@@ -228,7 +221,7 @@ impl<'s> V2Records<'s> {
             len: 0,
             index: 0,
             count: 0,
-            base_offset: header.base_offset,
+            base_offset: header.stored_base_offset,
             base_timestamp: header.base_timestamp,
             log_append_time: None,
             base_sequence: header.base_sequence,
@@ -264,7 +257,7 @@ impl<'s> V2Records<'s> {
         if next == self.count && (!after.is_empty() || self.fault.is_some()) {
             return Some(Err(self.remaining_error(after.len())));
         }
-        ask_for(self.rest, self.ahead, self.rest.len().wrapping_sub(after.len()));
+        prefetch(self.rest, self.ahead, self.rest.len().wrapping_sub(after.len()));
         (self.rest, self.index) = (after, next);
         Some(Ok(record))
     }
@@ -298,16 +291,16 @@ impl<'s> V2Records<'s> {
             key: body.key,
             value: body.value,
             sequence,
-            extra: Extra::Headers { bytes: body.headers, count: body.header_count },
+            extra: RecordTail::Headers { bytes: body.headers, count: body.header_count },
             place: self.place(self.rest.len()),
         }
     }
 
     /// The position at which `left` bytes are left; the start of the compressed bytes if they are compressed.
     #[inline]
-    fn place(&self, left: usize) -> Place {
+    fn place(&self, left: usize) -> RecordPosition {
         let into = if self.compressed { 0 } else { u64_of(self.len.wrapping_sub(left)) };
-        Place { position: self.position.wrapping_add(into), base_offset: self.base_offset, index: self.index }
+        RecordPosition { position: self.position.wrapping_add(into), base_offset: self.base_offset, index: self.index }
     }
 
     #[cold]

@@ -51,7 +51,6 @@ pub(crate) trait Store: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`] if files cannot be written; I/O errors.
-    #[cfg(feature = "python")]
     fn put(&self, path: &Path, _from: &Path) -> Result<()> {
         Err(Error::argument("files in this layout cannot be written").with_path(path))
     }
@@ -116,7 +115,6 @@ impl Location {
     }
 
     /// A path in a store.
-    #[cfg(any(test, feature = "object-store", feature = "tiered"))]
     pub(crate) fn in_store(path: impl Into<PathBuf>, store: Arc<dyn Store>) -> Self {
         Self { path: path.into(), store: Some(store) }
     }
@@ -280,7 +278,6 @@ impl Location {
     ///
     /// # Errors
     /// The errors of [`Store::put`].
-    #[cfg(feature = "python")]
     pub(crate) fn put(&self, from: &Path) -> Result<()> {
         match &self.store {
             Some(store) => store.put(&self.path, from).map_err(|error| error.with_path(&self.path)),

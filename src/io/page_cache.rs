@@ -15,6 +15,8 @@ use std::io::Result;
 
 #[cfg(target_os = "linux")]
 use crate::num::{u64_of, usize_from_u64};
+#[cfg(target_os = "linux")]
+use crate::slices::Slices;
 
 /// Number of bytes whose pages are dropped together.
 #[cfg(target_os = "linux")]
@@ -65,11 +67,11 @@ impl Direct {
         let len = usize_from_u64(end.saturating_sub(start));
         let mut memory = vec![0_u8; len.saturating_add(usize_from_u64(SECTOR_LEN))];
         let first = memory.as_ptr().align_offset(usize_from_u64(SECTOR_LEN));
-        let sectors = memory.get_mut(first..first.saturating_add(len)).unwrap_or_default();
+        let sectors = memory.part_mut(first..first.saturating_add(len));
         let count = read_some(&self.0, sectors, start)?;
         let wanted = sectors.get(..count).and_then(|read| read.get(usize_from_u64(position.saturating_sub(start))..));
         let wanted = wanted.unwrap_or_default();
-        let wanted = wanted.get(..wanted.len().min(out.len())).unwrap_or_default();
+        let wanted = wanted.part(..wanted.len().min(out.len()));
         for (to, from) in out.iter_mut().zip(wanted) {
             *to = *from;
         }
@@ -116,7 +118,7 @@ pub(super) fn read_at(file: &File, out: &mut [u8], position: u64) -> Result<usiz
         read => return Ok(read?),
     }
     let piece_len = usize_from_u64(PIECE_LEN.saturating_sub(position % PIECE_LEN)).min(out.len());
-    let piece = out.get_mut(..piece_len).unwrap_or_default();
+    let piece = out.part_mut(..piece_len);
     // an error is EAGAIN if nothing is cached, or means that the file system does not support the flag
     if let Ok(count) = preadv2(file, &mut [IoSliceMut::new(piece)], position, ReadWriteFlags::NOWAIT) {
         return Ok(count);

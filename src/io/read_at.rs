@@ -5,6 +5,7 @@ use std::ops::Range;
 use crate::error::{Error, Result};
 use crate::format::frame::is_zeros;
 use crate::num::{u64_of, usize_from_u64};
+use crate::slices::Slices;
 
 /// A buffer or file that is read by position.
 pub(crate) trait ReadAt {
@@ -51,7 +52,6 @@ pub(crate) trait ReadAt {
     }
 }
 
-#[cfg(feature = "tiered")]
 /// The value of bytes that cannot be decoded: no batch, no magic and no zeros of a preallocated file.
 pub(crate) const DAMAGED_BYTE: u8 = 0xff;
 
@@ -97,7 +97,7 @@ fn first_not_zero(source: &dyn ReadAt, mut position: u64, end: u64) -> Result<Op
         if count == 0 {
             break;
         }
-        if !is_zeros(chunk.get(..count).unwrap_or_default()) {
+        if !is_zeros(chunk.part(..count)) {
             return Ok(Some(position));
         }
         position = position.saturating_add(u64_of(count));
@@ -131,7 +131,7 @@ impl ChunkCache {
             self.position = position;
             return Ok(&self.chunk);
         }
-        Ok(self.chunk.get(self.start_of(position)..).unwrap_or_default())
+        Ok(self.chunk.part(self.start_of(position)..))
     }
 
     /// Whether the chunk holds at least `wanted` bytes from a position on.

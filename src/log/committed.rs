@@ -205,7 +205,6 @@ pub(crate) struct Committed {
     last_stable_offset: i64,
 }
 
-#[cfg_attr(not(feature = "arrow"), expect(dead_code, reason = "only scans use it"))]
 impl Committed {
     /// For offsets from `start_offset` up to but excluding `end_offset` of a partition.
     pub(crate) fn of_segments(segments: &[Segment], start_offset: i64, end_offset: i64) -> Result<Self> {
@@ -244,6 +243,9 @@ impl Committed {
         }
         let Some(ranges) = self.aborted.get(&header.producer_id()) else { return false };
         let before = ranges.partition_point(|(first, _)| *first <= header.last_offset());
-        ranges.get(..before).unwrap_or_default().last().is_some_and(|(_, marker)| header.last_offset() < *marker)
+        before
+            .checked_sub(1)
+            .and_then(|last| ranges.get(last))
+            .is_some_and(|(_, marker)| header.last_offset() < *marker)
     }
 }

@@ -125,7 +125,6 @@ impl LogDirectory {
     }
 
     /// Drops the partitions that the caller does not want.
-    #[cfg_attr(not(feature = "python"), expect(dead_code, reason = "only Python selects partitions"))]
     pub(crate) fn retain(&mut self, wanted: impl Fn(&TopicPartition) -> bool) {
         self.partitions.retain(|log| log.topic_partition().is_some_and(&wanted));
     }

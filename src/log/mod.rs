@@ -22,10 +22,8 @@ pub use headers::HeaderReader;
 pub use log_directory::{LogDirectory, OFFSET_CHECKPOINTS, StrayDirectory};
 pub use partition::PartitionLog;
 pub use reader::SegmentReader;
-#[cfg(feature = "python")]
 pub(crate) use reader::SharedBatch;
 pub use segment::{IndexUse, OffsetPlace, Segment, TimestampPlace, split_points};
 pub use uuid::Uuid;
-#[cfg(feature = "arrow")]
-pub(crate) use window::Lender;
+pub(crate) use window::BatchMemory;
 pub use writer::{LogWriter, LogWriterOptions, OffsetPolicy, PlacedRecord, RecordWriter, SyncPolicy};

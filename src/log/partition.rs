@@ -14,6 +14,7 @@ use crate::log::committed;
 use crate::log::index::AbortedTransaction;
 use crate::log::producer::ProducerStates;
 use crate::log::segment::{OffsetPlace, Segment, TimestampPlace};
+use crate::slices::Slices;
 use crate::store::listing::refuse_log_directory;
 use crate::store::names::{
     LEADER_EPOCHS, LogFile, LogFileKind, LogFileState, PARTITION_METADATA, SnapshotFile, TopicPartition,
@@ -115,7 +116,6 @@ impl PartitionLog {
         &self.directory
     }
 
-    #[cfg_attr(not(feature = "python"), expect(dead_code, reason = "for pickling"))]
     pub(crate) fn limits(&self) -> &Limits {
         &self.limits
     }
@@ -208,7 +208,7 @@ impl PartitionLog {
             return Ok(None);
         }
         let Some(floor) = self.floor(offset) else { return Ok(None) };
-        for segment in self.segments.get(floor..).unwrap_or_default() {
+        for segment in self.segments.part(floor..) {
             if let Some(place) = segment.find_offset(offset)? {
                 return Ok(Some((segment, place)));
             }

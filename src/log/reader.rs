@@ -3,7 +3,6 @@
 //! Files are read, not mapped: a broker may truncate a mapped file, which kills the process. Memory use is one window.
 //! It grows to the largest batch that exists within [`Limits::batch_len`].
 
-#[cfg(feature = "python")]
 mod shared;
 
 use std::path::Path;
@@ -11,17 +10,15 @@ use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Batch;
-use crate::format::frame::{Frame, frame, is_zeros, limit_error, trusted_len, unbelievable};
+use crate::format::frame::{Frame, frame, implausible_length_error, is_zeros, limit_error, trusted_len};
 use crate::format::header::{BATCH_HEADER_LEN, BatchHeader, HEADER_LEN_UP_TO_MAGIC, LOG_OVERHEAD};
 use crate::io::{ByteSource, Location, PositionedFile, ReadAt, is_zero_to_the_end};
 use crate::limits::Limits;
 use crate::log::tail::SegmentTail;
-#[cfg(feature = "arrow")]
-use crate::log::window::Lender;
-use crate::log::window::{Window, own_window};
+use crate::log::window::{BatchMemory, Window, own_window};
 use crate::num::{u64_of, usize_from_u64};
+use crate::slices::Slices;
 
-#[cfg(feature = "python")]
 pub(crate) use shared::SharedBatch;
 
 /// Number of bytes per read once a read of many batches is under way: fits in the second-level cache and makes system
@@ -80,18 +77,18 @@ pub struct SegmentReader {
     /// Start and end of the unread part of the window.
     start: usize,
     end: usize,
-    state: State,
+    state: ReadState,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum ReadState {
     Walking,
     Ended,
     Failed { skip: Option<usize> },
 }
 
 /// Result of [`SegmentReader::frame`].
-enum Found {
+enum Framed {
     Batch(usize),
     End,
 }
@@ -142,7 +139,7 @@ impl SegmentReader {
             again: 0,
             start: 0,
             end: 0,
-            state: State::Walking,
+            state: ReadState::Walking,
         }
     }
 
@@ -215,7 +212,7 @@ impl SegmentReader {
             (self.start, self.end) = (0, 0);
         }
         self.position = position;
-        self.state = State::Walking;
+        self.state = ReadState::Walking;
     }
 
     /// Number of bytes read from the file so far.
@@ -264,7 +261,6 @@ impl SegmentReader {
 
     /// After the end: whether a broker has written a complete batch over the zeros of a preallocated file since they
     /// were read.
-    #[cfg_attr(not(feature = "arrow"), expect(dead_code, reason = "only scans use it"))]
     pub(crate) fn is_written_since(&self) -> Result<bool> {
         if self.is_memory() {
             return Ok(false);
@@ -282,9 +278,9 @@ impl SegmentReader {
     /// # Errors
     /// I/O errors.
     pub fn skip_batch(&mut self) -> Result<bool> {
-        let State::Failed { skip: Some(len) } = self.state else { return Ok(false) };
+        let ReadState::Failed { skip: Some(len) } = self.state else { return Ok(false) };
         self.seek(self.position.saturating_add(u64_of(len)).min(self.len));
-        self.state = State::Walking;
+        self.state = ReadState::Walking;
         Ok(true)
     }
 
@@ -293,19 +289,19 @@ impl SegmentReader {
     /// # Errors
     /// An invalid size or magic, a batch over [`Limits::batch_len`], I/O errors.
     pub fn next_batch(&mut self) -> Option<Result<Batch<'_>>> {
-        if self.state != State::Walking {
+        if self.state != ReadState::Walking {
             return None;
         }
         let position = self.position;
         match self.frame() {
-            Ok(Found::Batch(len)) => {
+            Ok(Framed::Batch(len)) => {
                 let start = self.start;
                 self.consume(len);
-                let bytes = self.window.bytes().get(start..start.saturating_add(len)).unwrap_or_default();
+                let bytes = self.window.bytes().part(start..start.saturating_add(len));
                 Some(Batch::parse(bytes, position).map_err(|error| self.source.locate(error)))
             }
-            Ok(Found::End) => {
-                self.state = State::Ended;
+            Ok(Framed::End) => {
+                self.state = ReadState::Ended;
                 None
             }
             Err(error) => Some(Err(self.fail(error))),
@@ -318,7 +314,7 @@ impl SegmentReader {
     /// # Errors
     /// The errors of [`SegmentReader::next_batch`].
     pub fn next_wanted(&mut self, mut wants: impl FnMut(&BatchHeader) -> bool) -> Option<Result<Batch<'_>>> {
-        while self.state == State::Walking && self.position < self.stop {
+        while self.state == ReadState::Walking && self.position < self.stop {
             match self.header() {
                 Ok(Some(header)) if !wants(&header) => self.pass_over(&header),
                 Ok(_) => break,
@@ -333,7 +329,7 @@ impl SegmentReader {
         if self.bytes_read == 0 {
             self.read_len = HEADER_WINDOW_LEN;
         }
-        if self.state == State::Walking && self.position < self.stop {
+        if self.state == ReadState::Walking && self.position < self.stop {
             match self.header() {
                 Ok(Some(header)) => {
                     self.pass_over(&header);
@@ -361,10 +357,10 @@ impl SegmentReader {
     /// Returns the header of the next batch, if that is complete and within the limits.
     fn header(&mut self) -> Result<Option<BatchHeader>> {
         self.fill(BATCH_HEADER_LEN)?;
-        let rest = self.window.bytes().get(self.start..self.end).unwrap_or_default();
+        let rest = self.window.bytes().part(self.start..self.end);
         match frame(rest, self.position, self.remainder_len()) {
             Ok(Frame::Whole(len)) if len <= self.batch_len_limit => {
-                let bytes = rest.get(..len.min(rest.len())).unwrap_or_default();
+                let bytes = rest.part(..len.min(rest.len()));
                 BatchHeader::parse(bytes, self.position, len).map(Some)
             }
             _ => Ok(None),
@@ -373,30 +369,30 @@ impl SegmentReader {
 
     #[cold]
     fn fail(&mut self, error: Error) -> Error {
-        let rest = self.window.bytes().get(self.start..self.end).unwrap_or_default();
+        let rest = self.window.bytes().part(self.start..self.end);
         let skip = trusted_len(&error, rest, self.remainder_len());
-        self.state = State::Failed { skip };
+        self.state = ReadState::Failed { skip };
         self.source.locate(error)
     }
 
     /// Reads the complete next batch into the window.
-    fn frame(&mut self) -> Result<Found> {
+    fn frame(&mut self) -> Result<Framed> {
         if self.position >= self.stop {
-            return Ok(Found::End);
+            return Ok(Framed::End);
         }
         loop {
             let have = self.fill(HEADER_LEN_UP_TO_MAGIC)?;
-            let rest = self.window.bytes().get(self.start..self.end).unwrap_or_default();
+            let rest = self.window.bytes().part(self.start..self.end);
             match frame(rest, self.position, self.remainder_len()) {
                 Ok(Frame::Whole(len)) => {
                     if len > self.batch_len_limit {
                         return Err(limit_error(rest, len, self.position, self.batch_len_limit));
                     }
-                    if len > BELIEVED_LEN && self.has_walked_too_often() {
-                        return Err(unbelievable(rest, self.position));
+                    if len > BELIEVED_LEN && self.rescan_budget_exceeded() {
+                        return Err(implausible_length_error(rest, self.position));
                     }
                     if len <= have {
-                        return Ok(Found::Batch(len));
+                        return Ok(Framed::Batch(len));
                     }
                     // if the file became shorter, the next round sees a partial batch
                     self.fill(len)?;
@@ -405,13 +401,13 @@ impl SegmentReader {
                     if self.is_shorter {
                         self.check_not_truncated()?;
                     }
-                    return Ok(Found::End);
+                    return Ok(Framed::End);
                 }
                 Err(error) if matches!(error.kind(), ErrorKind::BatchLength { length: 0, .. }) => {
                     // a broker may have written to bytes that were zeros when they were read
                     let read_to = self.position.saturating_add(u64_of(rest.len()));
                     let is_end = is_zeros(rest) && is_zero_to_the_end(&self.source, read_to, self.len)?;
-                    return if is_end { Ok(Found::End) } else { Err(error) };
+                    return if is_end { Ok(Framed::End) } else { Err(error) };
                 }
                 Err(error) => return Err(error),
             }
@@ -425,7 +421,7 @@ impl SegmentReader {
         }
     }
 
-    fn has_walked_too_often(&self) -> bool {
+    fn rescan_budget_exceeded(&self) -> bool {
         self.again > AGAIN_FREE.saturating_add(self.position.saturating_mul(AGAIN_PER_BYTE))
     }
 
@@ -451,7 +447,7 @@ impl SegmentReader {
             window.resize(read_len, 0);
         }
         let end = usize_from_u64(self.len.saturating_sub(self.position)).min(read_len);
-        let room = window.get_mut(have..end).unwrap_or_default();
+        let room = window.part_mut(have..end);
         let count = self.source.read_bytes_at(room, self.position.saturating_add(u64_of(have)))?;
         self.bytes_read = self.bytes_read.saturating_add(u64_of(count));
         if count < room.len() {
@@ -470,39 +466,36 @@ impl SegmentReader {
         out.clear();
         out.resize(header.size(), 0);
         if self.source.read_bytes_at(out, header.position())? < header.size() {
-            let error = Error::new(ErrorKind::Truncated).at(header.position()).in_batch(header.base_offset);
+            let error = Error::new(ErrorKind::Truncated).at(header.position()).in_batch(header.stored_base_offset);
             return Err(self.source.locate(error));
         }
         Batch::parse(out, header.position()).map_err(|error| self.source.locate(error))
     }
 
     /// Returns the last batch, whose header was returned, and the memory that contains it.
-    #[cfg(feature = "arrow")]
-    pub(crate) fn last(&self, header: BatchHeader) -> (Batch<'_>, Lender<'_>) {
-        let bytes = self.window.bytes().get(self.start.saturating_sub(header.size())..self.start).unwrap_or_default();
+    pub(crate) fn last(&self, header: BatchHeader) -> (Batch<'_>, BatchMemory<'_>) {
+        // wraps if the bytes are not in the window, so that the range is outside
+        let bytes = self.window.bytes().part(self.start.wrapping_sub(header.size())..self.start);
         let lender = match &self.window {
-            Window::Read(window) => Lender::Window(window),
-            Window::Whole(bytes) => Lender::Buffer(bytes),
+            Window::Read(window) => BatchMemory::Window(window),
+            Window::Whole(bytes) => BatchMemory::Buffer(bytes),
         };
         (Batch::of(bytes, header), lender)
     }
 
     /// Reads the header of the batch at a position.
-    #[cfg(feature = "arrow")]
     pub(crate) fn header_at(&self, position: u64) -> Result<BatchHeader> {
         let mut bytes = [0; BATCH_HEADER_LEN];
         let len = self.source.read_bytes_at(&mut bytes, position)?;
-        BatchHeader::parse(bytes.get(..len).unwrap_or_default(), position, 0)
+        BatchHeader::parse(bytes.part(..len), position, 0)
     }
 
     /// Whether the rest of a file is unchanged. A broker that rolls a preallocated segment fills and truncates it.
-    #[cfg(feature = "arrow")]
     pub(crate) fn is_unchanged(&self) -> Result<bool> {
         Ok(self.source.byte_len()? == self.len && self.tail()? != SegmentTail::Partial)
     }
 
     /// Whether a file is longer than when it was opened.
-    #[cfg(feature = "arrow")]
     pub(crate) fn has_grown(&self) -> Result<bool> {
         Ok(self.source.byte_len()? > self.len)
     }

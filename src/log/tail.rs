@@ -7,6 +7,7 @@ use crate::format::header::HEADER_LEN_UP_TO_MAGIC;
 use crate::io::{ReadAt, is_zero_to_the_end};
 use crate::limits::Limits;
 use crate::log::resync::Resync;
+use crate::slices::Slices;
 
 /// The bytes after the last batch that a reader returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,8 +32,12 @@ impl SegmentTail {
         let mut head = [0; HEADER_LEN_UP_TO_MAGIC];
         Ok(match source.read_bytes_at(&mut head, position)? {
             0 => Self::Clean,
-            count if is_zeros(head.get(..count).unwrap_or_default()) => {
-                if is_zero_to_the_end(source, position, source.byte_len()?)? { Self::Zeros } else { Self::Partial }
+            count if is_zeros(head.part(..count)) => {
+                if is_zero_to_the_end(source, position, source.byte_len()?)? {
+                    Self::Zeros
+                } else {
+                    Self::Partial
+                }
             }
             _ => Self::Partial,
         })

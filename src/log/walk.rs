@@ -16,7 +16,6 @@ use crate::io::ReadAt;
 use crate::limits::Limits;
 use crate::log::reader::SegmentReader;
 use crate::log::resync::{Next, Resync};
-#[cfg(feature = "arrow")]
 use crate::log::tail::SegmentTail;
 
 /// The batches of one file or buffer.
@@ -116,7 +115,6 @@ impl BatchWalk {
     ///
     /// # Errors
     /// The wrong checksum; I/O errors.
-    #[cfg(feature = "arrow")]
     pub(crate) fn check_length(&mut self, header: &BatchHeader, least_offset: Option<i64>) -> Result<()> {
         if self.reader.has_next() {
             return Ok(());
@@ -135,7 +133,6 @@ impl BatchWalk {
     ///
     /// # Errors
     /// A wrong checksum; I/O errors.
-    #[cfg(feature = "arrow")]
     pub(crate) fn verify(&mut self, header: &BatchHeader) -> Result<()> {
         let position = self.reader.position();
         self.reader.seek(header.position());
@@ -238,7 +235,6 @@ mod tests {
         let WalkEvent::Batch(header) = walk.next_header().unwrap() else { panic!("a batch was expected") };
         let mut out = Vec::new();
         assert_eq!(walk.reader.read_batch(&header, &mut out).unwrap().last_offset(), 0);
-        #[cfg(feature = "arrow")]
         walk.verify(&header).unwrap();
         assert_eq!(walk.reader.position(), u64_of(positions[1]));
     }

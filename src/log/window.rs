@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::io::SharedBytes;
+use crate::slices::Slices;
 
 /// The bytes that a reader has in memory.
 pub(super) enum Window {
@@ -29,9 +30,8 @@ impl std::fmt::Debug for Window {
 }
 
 /// The memory that contains a batch.
-#[cfg(feature = "arrow")]
 #[derive(Clone, Copy)]
-pub(crate) enum Lender<'b> {
+pub(crate) enum BatchMemory<'b> {
     /// The window of a file.
     Window(&'b Arc<Vec<u8>>),
     /// A buffer with shared ownership.
@@ -55,7 +55,7 @@ pub(super) fn own_window<'w>(
     let free = lent.iter_mut().position(|window| Arc::get_mut(window).is_some());
     let other = free.map_or_else(Arc::default, |index| lent.swap_remove(index));
     let held = std::mem::replace(window, other);
-    let (own, bytes) = (Arc::make_mut(window), held.get(unread).unwrap_or_default());
+    let (own, bytes) = (Arc::make_mut(window), held.part(unread));
     if own.len() < bytes.len() {
         own.resize(bytes.len(), 0);
     }

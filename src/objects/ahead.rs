@@ -14,6 +14,7 @@ use super::runtime::{Process, Running};
 use crate::error::{Error, Result};
 use crate::io::ReadAt;
 use crate::num::{u64_of, usize_from_u64};
+use crate::slices::Slices;
 
 /// Bytes of the first request at a position, and of the largest one. Stores take some tens of milliseconds for a
 /// request, and a connection transfers some tens of megabytes per second.
@@ -102,14 +103,11 @@ impl Pieces {
     fn copy_to(&self, from: usize, out: &mut [u8]) -> usize {
         let first = self.pieces.partition_point(|(start, piece)| start.saturating_add(piece.len()) <= from);
         let mut done = 0_usize;
-        for (start, piece) in self.pieces.get(first..).unwrap_or_default() {
-            let skipped = from.saturating_add(done).saturating_sub(*start);
-            let bytes = piece.get(skipped..).unwrap_or_default();
-            let room = out.get_mut(done..).unwrap_or_default();
+        for (start, piece) in self.pieces.part(first..) {
+            let bytes = piece.part(from.saturating_add(done).saturating_sub(*start)..);
+            let room = out.part_mut(done..);
             let count = bytes.len().min(room.len());
-            if let (Some(to), Some(from)) = (room.get_mut(..count), bytes.get(..count)) {
-                to.copy_from_slice(from);
-            }
+            room.part_mut(..count).copy_from_slice(bytes.part(..count));
             done = done.saturating_add(count);
             if done == out.len() {
                 break;
@@ -239,7 +237,7 @@ impl ReadAt for ObjectFile {
             let copied = self.prepare(&mut ahead, at, end).and_then(|()| {
                 let Some(range) = ahead.ranges.front_mut() else { return Ok(0) };
                 let from = usize_from_u64(at.saturating_sub(range.start));
-                Ok(range.pieces()?.copy_to(from, out.get_mut(done..).unwrap_or_default()))
+                Ok(range.pieces()?.copy_to(from, out.part_mut(done..)))
             });
             match copied {
                 Ok(0) => break,

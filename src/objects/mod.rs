@@ -20,6 +20,7 @@ use object_store::ObjectStore;
 use crate::error::{Error, Result};
 use crate::io::Location;
 use crate::io::location::split_scheme;
+use crate::slices::Slices;
 use files::ObjectFiles;
 #[cfg(feature = "python")]
 pub(crate) use runtime::set_interrupt_check;
@@ -84,7 +85,7 @@ fn percent_decoded(text: &str) -> String {
         let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
         let escaped = digits.filter(|_| *first == b'%').and_then(|digits| u8::from_str_radix(digits, 16).ok());
         bytes.push(escaped.unwrap_or(*first));
-        rest = after.get(if escaped.is_some() { 2 } else { 0 }..).unwrap_or_default();
+        rest = after.part(if escaped.is_some() { 2 } else { 0 }..);
     }
     String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
 }

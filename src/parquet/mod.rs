@@ -145,9 +145,9 @@ impl ParquetWriter {
 
     fn write_to(&mut self, directory: &str, rows: &RecordBatch) -> Result<()> {
         if !self.open.contains_key(directory) {
-            if self.open.len() >= MAX_PARTS {
-                let oldest = self.open.iter().min_by_key(|(_, file)| file.used).map(|(name, _)| name.clone());
-                self.close(&oldest.unwrap_or_default())?;
+            let oldest = self.open.iter().min_by_key(|(_, file)| file.used).map(|(name, _)| name.clone());
+            if let Some(oldest) = oldest.filter(|_| self.open.len() >= MAX_PARTS) {
+                self.close(&oldest)?;
             }
             self.open_file(directory)?;
         }

@@ -2,100 +2,46 @@
 //! GIL around calls of the core.
 //!
 //! Every class is frozen and can be shared between threads.
+//!
+//! A module with classes or functions of Python has a `register`, which adds them to the submodule of its name; only
+//! `batch`, and `files` for segments, add to `kbat._core` itself. `_core` calls each of them once.
 
 #![allow(clippy::doc_markdown, clippy::doc_link_with_quotes, reason = "these are Python docstrings")]
 #![allow(clippy::needless_pass_by_value, reason = "pyo3 passes arguments by value")]
 
-mod allocator;
-mod arrow_batch;
-mod arrow_input;
-mod arrow_module;
+mod arguments;
+mod arrow;
 mod batch;
 mod build;
-mod builder;
-mod capsule;
-mod checkpoints;
-mod control;
-mod convert;
-mod dump;
-mod edit;
-mod encode;
-mod errors;
-mod exclusive;
 mod files;
 mod html;
-mod indexes;
-mod interrupt;
-mod limits;
-mod lists;
-mod location;
 mod log;
-mod log_directory;
 mod output;
-mod parquet;
-mod partition;
-mod partitioner;
-mod pickle;
-mod places;
 mod plan;
-mod progress;
-mod read_options;
-mod record;
-mod record_writer;
-mod repair;
-mod requested_schema;
-mod restore;
-mod rewrite;
-mod scan;
-mod scan_class;
-mod scan_columns;
-mod scan_pass;
-mod scan_progress;
-mod scan_source;
-mod segment;
-mod segments;
-mod sink;
-mod source;
-mod store_target;
-mod sums;
-mod text;
-mod time;
-mod validate;
-mod warning;
-mod writer;
+mod runtime;
+mod tools;
 
 use pyo3::prelude::*;
 
 /// Kafka's record format, read and written without a broker: the compiled half of the package `kbat`.
 #[pymodule(gil_used = false)]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    allocator::configure();
-    interrupt::install();
+    runtime::allocator::configure();
+    runtime::interrupt::install();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    module.add_class::<batch::PyBatch>()?;
-    module.add_class::<batch::PyBatchIterator>()?;
-    module.add_class::<control::PyControlRecord>()?;
-    module.add_class::<limits::PyLimits>()?;
-    module.add_class::<record::PyRecord>()?;
-    module.add_class::<batch::PyRecordIterator>()?;
-    module.add_class::<segments::PySegmentFile>()?;
-    module.add_function(wrap_pyfunction!(batch::read::read_batches, module)?)?;
-    module.add_function(wrap_pyfunction!(segments::find_segments, module)?)?;
-    // not add_function, which would make them public
-    module.setattr("_record", wrap_pyfunction!(pickle::record, module)?)?;
-    module.setattr("_batch", wrap_pyfunction!(pickle::batch, module)?)?;
+    module.add_class::<arguments::limits::PyLimits>()?;
+    batch::register(module)?;
+    arrow::register(module)?;
     build::register(module)?;
-    dump::register(module)?;
     files::register(module)?;
-    arrow_module::register(module)?;
     log::register(module)?;
-    repair::register(module)?;
-    restore::register(module)?;
-    rewrite::register(module)?;
-    parquet::register(module)?;
+    log::writer::register(module)?;
+    output::dump::register(module)?;
+    output::parquet::register(module)?;
+    output::text::register(module)?;
     plan::register(module)?;
-    sink::register(module)?;
-    text::register(module)?;
-    writer::register(module)?;
-    Ok(())
+    plan::sink::register(module)?;
+    tools::repair::register(module)?;
+    tools::restore::register(module)?;
+    tools::rewrite::register(module)
 }

@@ -10,7 +10,7 @@
 //! The last three pass batches to a `PartitionOutput`, which writes the files. Source: `LogLoader`,
 //! `LogSegment.recover` and `UnifiedLog.rebuildProducerState` of Kafka.
 
-mod fault;
+mod corruption;
 pub(crate) mod output;
 mod rebuild;
 mod recover;
@@ -25,9 +25,8 @@ pub use recover::{RecoverOptions, recover};
 pub use report::{DroppedRange, RepairReport, RepairedSegment};
 pub(crate) use salvage::read_record;
 pub use salvage::{SalvageOptions, salvage};
-#[cfg(feature = "python")]
 pub(crate) use verify::verify_selected;
 pub use verify::{Finding, Report, Severity, verify};
 
-pub(crate) use fault::Fault;
+pub(crate) use corruption::Corruption;
 pub(crate) use walk::{Visitor, walk};

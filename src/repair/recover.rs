@@ -21,11 +21,12 @@ use crate::log::inventory::{Inventory, name_of};
 use crate::log::running_broker::refuse_running_broker;
 use crate::log::tail::SegmentTail;
 use crate::num::u64_of;
-use crate::repair::fault::Fault;
+use crate::repair::corruption::Corruption;
 use crate::repair::output::{OutputSettings, PartitionOutput, Refusal, SegmentOutput};
 use crate::repair::rebuild::states_at;
 use crate::repair::report::{DroppedRange, RepairReport, RepairedSegment, refuse_nothing_kept};
 use crate::repair::walk::walk_to_fault;
+use crate::slices::Slices;
 use crate::store::listing::refuse_log_directory;
 use crate::store::names::{LEADER_EPOCHS, LogFile, LogFileKind, MAX_SEGMENT_LEN, stops_a_broker};
 use crate::store::refuse_foreign_directory;
@@ -185,7 +186,7 @@ fn copy_file(from: &Location, to: &Path) -> Result<()> {
     let mut chunk = vec![0; COPY_CHUNK_LEN];
     loop {
         let count = from.read_at(&mut chunk, position)?;
-        to.write_all(chunk.get(..count).unwrap_or_default())?;
+        to.write_all(chunk.part(..count))?;
         position = position.saturating_add(u64_of(count));
         if count < chunk.len() {
             return Ok(());
@@ -197,7 +198,7 @@ fn copy_file(from: &Location, to: &Path) -> Result<()> {
 const COPY_CHUNK_LEN: usize = 1 << 20;
 
 /// A segment's base offset, file and length.
-type Place<'a> = (i64, &'a Location, u64);
+type SegmentRef<'a> = (i64, &'a Location, u64);
 
 struct Recovery {
     /// The partition directory.
@@ -267,7 +268,7 @@ impl Recovery {
     }
 
     /// Recovers a segment. Returns whether it was truncated.
-    fn segment(&mut self, place: Place<'_>, has_index: bool, progress: &mut Progress<'_>) -> Result<bool> {
+    fn segment(&mut self, place: SegmentRef<'_>, has_index: bool, progress: &mut Progress<'_>) -> Result<bool> {
         let (base_offset, path, size) = place;
         let before = (self.output.states.clone(), self.output.epochs.clone());
         let mut segment = self.output.begin_segment(base_offset, path)?;
@@ -327,7 +328,7 @@ impl Recovery {
         batch: &Batch<'_>,
         segment: &mut SegmentOutput,
         (path, size): (&Location, u64),
-    ) -> Result<Option<Fault>> {
+    ) -> Result<Option<Corruption>> {
         let mut refusal = self.output.append(segment, batch);
         if matches!(refusal, Err(Refusal::Overflow)) && self.split {
             let base_offset = batch.first_offset(&mut Scratch::new(), self.output.limits())?;
@@ -338,7 +339,7 @@ impl Recovery {
                 refusal = self.output.append(segment, batch);
             }
         }
-        let fault = Fault::of_refusal(refusal, batch)?;
+        let fault = Corruption::of_refusal(refusal, batch)?;
         if fault.as_ref().is_none_or(|fault| fault.reason == "control_record") {
             self.end_offset = batch.next_offset();
         }

@@ -1,18 +1,18 @@
-//! [`Bounds`]: where a restored log ends.
+//! [`CutBounds`]: where a restored log ends.
 
+use crate::broker::retain::append_record;
 use crate::compression::Scratch;
 use crate::error::Result;
 use crate::format::batch::Batch;
 use crate::format::builder::BatchBuilder;
 use crate::format::record::NewHeader;
-use crate::format::retain::append_record;
 use crate::limits::Limits;
 use crate::restore::{RestoreCut, RestoreOptions};
 use crate::store::TopicPartition;
 
 /// Bounds of a partition.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Bounds {
+pub(super) struct CutBounds {
     /// The first offset that is not restored.
     pub(super) offset: Option<i64>,
     /// Records from the first one on with this timestamp or a later one are not restored.
@@ -21,7 +21,7 @@ pub(super) struct Bounds {
     start_offset: i64,
 }
 
-impl Bounds {
+impl CutBounds {
     /// The bounds of a partition that starts at an offset. It never ends before that.
     pub(super) fn of(options: &RestoreOptions, partition: &TopicPartition, start_offset: i64) -> Self {
         Self {
@@ -95,7 +95,7 @@ pub(super) fn head(
             break;
         }
         let builder = builder.get_or_insert_with(|| {
-            let base_offset = if batch.magic() < 2 { record.offset() } else { batch.header().base_offset };
+            let base_offset = if batch.magic() < 2 { record.offset() } else { batch.header().stored_base_offset };
             let builder = BatchBuilder::like(batch, batch.magic(), compression, base_offset);
             if batch.magic() < 2 { builder } else { builder.last_offset(end_offset.saturating_sub(1)) }
         });

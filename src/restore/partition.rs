@@ -15,7 +15,7 @@ use crate::log::PartitionLog;
 use crate::log::checkpoint::LeaderEpochs;
 use crate::log::producer::{ProducerEntry, ProducerSnapshot, ProducerStates};
 use crate::repair::output::{OutputSettings, PartitionOutput, Refusal, SegmentOutput};
-use crate::restore::cut::{Bounds, head};
+use crate::restore::cut::{CutBounds, head};
 use crate::restore::sources::PartitionSource;
 use crate::restore::{OpenTransaction, OpenTransactions, RestoreOptions, RestoredPartition, RestoredSegment};
 use crate::rewrite::source::{Source, SourceSegment};
@@ -24,7 +24,7 @@ use crate::store::names::LEADER_EPOCHS;
 /// A partition that is being written.
 pub(super) struct PartitionRestore<'a> {
     options: &'a RestoreOptions,
-    bounds: Bounds,
+    bounds: CutBounds,
     output: PartitionOutput,
     /// The source's snapshots of producers, by offset.
     snapshots: BTreeMap<i64, Location>,
@@ -99,7 +99,7 @@ impl<'a> PartitionRestore<'a> {
         };
         Ok(Self {
             options,
-            bounds: Bounds::of(options, &one.partition, log.start_offset()),
+            bounds: CutBounds::of(options, &one.partition, log.start_offset()),
             output: PartitionOutput::new(settings, ProducerStates::new(), epochs),
             snapshots: log.snapshots().iter().cloned().collect(),
             report,
@@ -169,7 +169,7 @@ impl<'a> PartitionRestore<'a> {
         }
         let expected = "an offset after those of the batches before";
         let error = Error::new(ErrorKind::InvalidValue { value: first, expected });
-        Err(error.at(batch.position()).in_batch(batch.header().base_offset).in_field("base_offset"))
+        Err(error.at(batch.position()).in_batch(batch.header().stored_base_offset).in_field("base_offset"))
     }
 
     /// Writes a batch, with another leader epoch if the options set one.
@@ -335,7 +335,7 @@ impl<'a> PartitionRestore<'a> {
 
     /// Appends the abort marker of a producer.
     fn abort(&mut self, producer: &ProducerEntry) -> Result<()> {
-        let offset = self.end_offset.unwrap_or_default();
+        let offset = self.end_offset.ok_or_else(|| Error::bug("an open transaction in a log without batches"))?;
         let latest = self.output.epochs.latest().map(|latest| latest.epoch);
         let epoch = self.options.leader_epoch.or(latest).unwrap_or(NO_PARTITION_LEADER_EPOCH);
         let marker = ControlRecord::Abort { coordinator_epoch: producer.coordinator_epoch.max(0) };
@@ -376,6 +376,6 @@ fn refused(refusal: Refusal, batch: &Batch<'_>) -> Error {
     };
     Error::new(ErrorKind::InvalidValue { value: batch.last_offset(), expected })
         .at(batch.position())
-        .in_batch(batch.header().base_offset)
+        .in_batch(batch.header().stored_base_offset)
         .in_field("base_offset")
 }

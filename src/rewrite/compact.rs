@@ -28,15 +28,16 @@ use super::source::{Source, SourceSegment};
 use super::survey::{LastBatches, Survey};
 use super::transactions::{CleanedTransactions, Marker};
 use super::{Counts, IndexOptions, keep_end};
+use crate::broker::retain::{BatchRetention, RetainOptions, Retained, retain_records};
 use crate::compression::Scratch;
 use crate::error::Result;
 use crate::format::batch::Batch;
 use crate::format::frame::batches;
 use crate::format::record::Record;
-use crate::format::retain::{BatchRetention, RetainOptions, Retained, retain_records};
 use crate::io::{Location, Progress};
 use crate::limits::Limits;
 use crate::num::u64_of;
+use crate::slices::Slices;
 
 /// Settings of [`compact`], named like the topic configurations that they correspond to.
 #[derive(Debug, Clone)]
@@ -221,7 +222,7 @@ impl Part {
             |segment: &SourceSegment, extension: &str| segment.path.with_extension(extension).len().unwrap_or(0);
         let mut groups: Vec<Range<usize>> = Vec::new();
         let (mut sizes, mut base) = ([0_u64; 3], 0);
-        let segments = source.segments.get(..self.segment_count).unwrap_or_default();
+        let segments = source.segments.part(..self.segment_count);
         for (index, segment) in segments.iter().enumerate() {
             let own = [segment.size, index_len(segment, "index"), index_len(segment, "timeindex")];
             let limits = [options.segment_bytes, options.index.max_index_bytes, options.index.max_index_bytes];
@@ -270,7 +271,7 @@ fn walk_keys(
     progress: &mut Progress<'_>,
     sink: Sink<'_>,
 ) -> Result<u64> {
-    let segments = source.segments.get(..part.segment_count).unwrap_or_default();
+    let segments = source.segments.part(..part.segment_count);
     let total = segments.iter().fold(0_u64, |sum, segment| sum.saturating_add(segment.size));
     progress.expect_more(total);
     let mut transactions = CleanedTransactions::new(&survey.aborted);
@@ -323,7 +324,7 @@ impl Cleaner<'_> {
         output: &mut Output,
         progress: &mut Progress<'_>,
     ) -> Result<()> {
-        let segments = source.segments.get(group).unwrap_or_default();
+        let segments = source.segments.part(group);
         let (Some(first), Some(last)) = (segments.first(), segments.last()) else { return Ok(()) };
         output.begin_segment(first.base_offset, last.modified)?;
         for segment in segments {

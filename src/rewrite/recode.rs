@@ -3,7 +3,7 @@
 //! | what | how |
 //! |---|---|
 //! | codec, level | of every data batch; control batches are never compressed |
-//! | message format | by the rules of [`convert`](crate::format::convert::convert), which documents the losses |
+//! | message format | by the rules of [`convert`](crate::broker::convert::convert), which documents the losses |
 //! | batch size | adjacent batches that differ only in their records are merged up to that size, larger ones split |
 //! | producers | kept or removed |
 //!
@@ -21,17 +21,17 @@ use super::source::Source;
 use super::survey::Survey;
 use super::transactions::CleanedTransactions;
 use super::{Counts, IndexOptions, keep_end};
+use crate::broker::convert::{ConvertOptions, Losses, convert_batch};
+use crate::broker::retain::append_record;
 use crate::compression::{Compression, Scratch};
 use crate::error::{Error, Result};
 use crate::format::attributes::TimestampType;
 use crate::format::batch::Batch;
 use crate::format::builder::BatchBuilder;
-use crate::format::convert::{ConvertOptions, Losses, convert_batch};
 use crate::format::frame::batches;
 use crate::format::header::{NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE};
 use crate::format::record::NewHeader;
 use crate::format::record::Record;
-use crate::format::retain::append_record;
 use crate::format::size::{message_len, record_len};
 use crate::io::{Location, Progress};
 use crate::limits::Limits;

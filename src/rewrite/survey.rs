@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::source::Source;
+use super::source::{Source, SourceSegment};
 use crate::compression::Scratch;
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::format::header::{BatchHeader, NO_TIMESTAMP};
 use crate::io::Progress;
 use crate::log::index::{AbortedTransaction, TransactionIndex};
@@ -49,8 +49,7 @@ impl Survey {
             })?;
             survey.tail_bytes = survey.tail_bytes.saturating_add(tail);
             survey.largest_timestamps.push(largest);
-            let index = TransactionIndex::open(segment.path.with_extension("txnindex"));
-            for transaction in index.and_then(|index| index.entries()).unwrap_or_default() {
+            for transaction in indexed_in(segment)? {
                 survey.indexed.insert(marker_of(&transaction), transaction);
             }
         }
@@ -82,6 +81,15 @@ impl Survey {
 
 fn marker_of(transaction: &AbortedTransaction) -> (i64, i64) {
     (transaction.producer_id, transaction.last_offset)
+}
+
+/// The entries of a segment's transaction index; none if it is missing or corrupt.
+fn indexed_in(segment: &SourceSegment) -> Result<Vec<AbortedTransaction>> {
+    let index = TransactionIndex::open(segment.path.with_extension("txnindex"));
+    match index.and_then(|index| index.entries()) {
+        Err(error) if matches!(error.kind(), ErrorKind::Io(_)) && !error.is_not_found() => Err(error),
+        found => Ok(found.unwrap_or_default()),
+    }
 }
 
 /// The producers before the start of the log, from the snapshot of the first segment. Like in a broker, there are none

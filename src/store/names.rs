@@ -50,7 +50,6 @@ fn is_topic_text(text: &str) -> bool {
 }
 
 /// Whether a broker accepts a topic of this name. Source: `Topic.validate` of Kafka.
-#[cfg(feature = "plan")]
 pub(crate) fn is_topic(name: &str) -> bool {
     is_topic_text(name) && name != "." && name != ".."
 }

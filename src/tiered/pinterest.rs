@@ -17,6 +17,7 @@
 //! Source: `Utils` and `S3StorageServiceEndpoint` of Pinterest's `tiered-storage`.
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::slices::Slices;
 use crate::store::{LogFile, LogFileState, TopicPartition, parse_partition_directory};
 
 /// Name of the object with the last complete segment.
@@ -93,7 +94,7 @@ pub fn is_bits(name: &str) -> bool {
 /// # Errors
 /// [`ErrorKind::InvalidFile`] if its first line is not an offset.
 pub fn parse_watermark(content: &[u8]) -> Result<i64> {
-    let text = content.get(..content.len().min(MAX_WATERMARK_LEN)).unwrap_or_default();
+    let text = content.part(..content.len().min(MAX_WATERMARK_LEN));
     let text = std::str::from_utf8(text).unwrap_or_default();
     let line = text.lines().next().unwrap_or_default().trim();
     let is_number = !line.is_empty() && line.bytes().all(|byte| byte.is_ascii_digit());

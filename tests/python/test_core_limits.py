@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import kbat
+import kbat.batches
 from data import build, records_of
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def limit_error(data: bytes, limits: kbat.Limits) -> kbat.LimitError:
 
 def stored_len(records: list[tuple[int, None, bytes]]) -> int:
     """Bytes of the records before compression."""
-    return kbat.batch_size(records) - 61
+    return kbat.batches.batch_size(records) - 61
 
 
 def test_defaults_are_those_of_the_documentation() -> None:
@@ -71,7 +71,7 @@ def test_decompressed_len_is_exact(codec: Any, magic: int) -> None:  # noqa: ANN
         return
     records = [(0, None, bytes(200_000))]
     data = build(records, magic=magic, compression=codec)
-    length = stored_len(records) if magic == 2 else kbat.batch_size(records, magic=1)
+    length = stored_len(records) if magic == 2 else kbat.batches.batch_size(records, magic=1)
     assert len(records_of(data, limits=kbat.Limits(decompressed_len=length))) == 1
     error = limit_error(data, kbat.Limits(decompressed_len=length - 1))
     assert f"limit decompressed_len of {length - 1} exceeded" in str(error)

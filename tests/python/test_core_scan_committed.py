@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import kbat
+import kbat.batches
 from data import DATA, build, patched, with_right_crc
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def transaction(producer: int, base_offset: int, *, commit: bool | None) -> byte
     if commit is None:
         return data
     marker = {"producer_id": producer, "producer_epoch": 0, "timestamp": 5, "base_offset": base_offset + 2}
-    return data + kbat.end_transaction_marker(commit=commit, **marker)
+    return data + kbat.batches.end_transaction_marker(commit=commit, **marker)
 
 
 def test_a_buffer_tells_itself() -> None:
@@ -147,7 +147,7 @@ def test_transactions_that_overlap_or_are_empty_are_told_apart() -> None:
         return build(records, base_offset=base_offset, compression="lz4", **fields)
 
     def marker(producer: int, offset: int, *, commit: bool) -> bytes:
-        return kbat.end_transaction_marker(
+        return kbat.batches.end_transaction_marker(
             commit=commit, producer_id=producer, producer_epoch=0, timestamp=5, base_offset=offset
         )
 

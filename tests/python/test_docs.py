@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import kbat
+import kbat.batches
+import kbat.results
 import spark_page
 from data import DATA
 
@@ -99,8 +100,23 @@ def test_what_verify_finds_in_the_corpora_is_named() -> None:
 
 def test_the_api_pages_have_every_public_name_once() -> None:
     pages = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "api").glob("*.md"))
-    names = re.findall(r"^::: kbat\.(\w+)$", pages, flags=re.MULTILINE)
-    assert sorted(names) == sorted(set(kbat.__all__) - {"__version__"})
+    names = re.findall(r"^::: kbat\.([\w.]+)$", pages, flags=re.MULTILINE)
+    top = set(kbat.__all__) - {"__version__"}
+    others = {
+        f"{module.__name__.removeprefix('kbat.')}.{name}"
+        for module in (kbat.results, kbat.batches, kbat.errors)
+        for name in set(module.__all__) - top
+    }
+    assert sorted(name for name in names if not name.startswith("spark.")) == sorted(top | others)
+
+
+def test_names_of_submodules_are_attributes_of_kbat() -> None:
+    assert dir(kbat) == sorted(kbat.__all__)
+    for module in (kbat.results, kbat.batches, kbat.errors):
+        for name in module.__all__:
+            assert getattr(kbat, name) is getattr(module, name), name
+    with pytest.raises(AttributeError, match="module 'kbat' has no attribute 'Findings'"):
+        _ = kbat.Findings
 
 
 def test_the_benchmark_table_has_the_figures_of_the_result_file() -> None:

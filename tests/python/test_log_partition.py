@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import kbat
+import kbat.results
 from data import DATA
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def test_committed_offsets_are_those_of_a_consumer(directory: Path, tmp_path: Pa
     assert visible == answer["offsets"]
 
 
-def is_part(batch: kbat.Batch, transaction: kbat.AbortedTransaction) -> bool:
+def is_part(batch: kbat.Batch, transaction: kbat.results.AbortedTransaction) -> bool:
     """Whether a batch belongs to a transaction."""
     same = batch.producer_id == transaction.producer_id
     return same and transaction.first_offset <= batch.base_offset < transaction.last_offset

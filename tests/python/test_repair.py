@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import data
-import kbat
+import kbat.batches
 
 CORPUS = data.DATA / "corpus"
 LOG = "00000000000000000000.log"
@@ -356,7 +356,7 @@ def test_verify_misses_no_entry_of_a_transaction_whose_data_was_filtered_out(tmp
         return builder.finish()
 
     def end(*, commit: bool) -> bytes:
-        return kbat.end_transaction_marker(producer_id=3, producer_epoch=0, commit=commit, timestamp=1)
+        return kbat.batches.end_transaction_marker(producer_id=3, producer_epoch=0, commit=commit, timestamp=1)
 
     with kbat.LogWriter(source, segment_bytes=400, start_offset=5) as writer:
         writer.append_batch(part(0, b"alice"))

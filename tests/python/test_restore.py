@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
-import kbat
+import kbat.results
 from data import DATA
 from growing_log import GrowingLog, time_of
 from test_tiered import AIVEN, KAFKA, KEYS, MODES, TOPICS, copied, every_mode, keys_for, object_of, topic_directory
@@ -43,7 +43,7 @@ def offsets_of(
     return kbat.scan(directory, isolation=isolation, columns=["offset"]).to_pyarrow()["offset"].to_pylist()
 
 
-def without_difference(report: kbat.RestoreReport) -> dict[str, Any]:
+def without_difference(report: kbat.results.RestoreReport) -> dict[str, Any]:
     """A report without the fields in which a plan differs."""
     fields = report.to_dict()
     del fields["dry_run"]
@@ -52,7 +52,7 @@ def without_difference(report: kbat.RestoreReport) -> dict[str, Any]:
     return fields
 
 
-def restored(source: object, out: Path, **options: Any) -> kbat.RestoreReport:  # noqa: ANN401 - those of kbat.restore
+def restored(source: object, out: Path, **options: Any) -> kbat.results.RestoreReport:  # noqa: ANN401 - those of kbat.restore
     """Plan a restore, and do it. Both must report the same, and the plan must write nothing."""
     before = content(out.parent)
     plan = kbat.restore(str(source), out, dry_run=True, **options)

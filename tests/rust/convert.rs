@@ -1,6 +1,6 @@
 //! Conversion between message formats: down-converted answers of real brokers, Kafka's own tests, and losses.
 
-use kbat::format::convert::{ConvertOptions, Loss, convert, convert_batch};
+use kbat::broker::convert::{ConvertOptions, Loss, convert, convert_batch};
 use kbat::{Batch, BatchBuilder, Compression, ControlRecord, ErrorKind, Limits, Scratch, TimestampType};
 
 use crate::data::{Owned, all_records, data_dir, file, files, first, records};

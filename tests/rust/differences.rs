@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use kbat::format::convert::{ConvertOptions, convert_batch};
+use kbat::broker::convert::{ConvertOptions, convert_batch};
 use kbat::repair::{RecoverOptions, RepairReport, recover};
 use kbat::{BatchBuilder, ErrorKind, Limits, Progress, Scratch};
 

@@ -1,6 +1,6 @@
 //! Removing records from batches, with the results of Kafka's `MemoryRecords.filterTo` (format.md tests 76 to 84).
 
-use kbat::format::retain::{BatchRetention, RetainOptions, RetainOutcome, Retained, retain_records};
+use kbat::broker::retain::{BatchRetention, RetainOptions, RetainOutcome, Retained, retain_records};
 use kbat::{Batch, BatchBuilder, Compression, ControlRecord, Limits, Record, Scratch, TimestampType};
 use proptest::prelude::*;
 

@@ -1,7 +1,7 @@
 //! A broker's answers to produce requests: Kafka's `LogValidatorTest` (format.md test 107) and the checks before it
 //! (format.md 5.3). `tests/python/test_kafka_validate.py` compares the same code with Kafka's own classes.
 
-use kbat::format::validate::{Accepted, AppendOrigin, ErrorCode, Refusal, Validation, ValidationSettings, validate};
+use kbat::broker::validate::{Accepted, AppendOrigin, ErrorCode, Refusal, Validation, ValidationSettings, validate};
 use kbat::{BatchBuilder, Compression, Limits, TimestampType};
 
 use crate::data::{data_dir, file, files, first, records};
@@ -208,9 +208,9 @@ fn records_at_fault_are_listed() {
     builder.finish_into(&mut bytes).unwrap();
     let compacted = ValidationSettings { compacted: true, ..settings() };
     for codec in Compression::ALL {
-        let options = kbat::format::convert::ConvertOptions { compression: Some(codec), ..Default::default() };
+        let options = kbat::broker::convert::ConvertOptions { compression: Some(codec), ..Default::default() };
         let mut compressed = Vec::new();
-        kbat::format::convert::convert(&bytes, 2, &options, &Limits::default(), &mut compressed).unwrap();
+        kbat::broker::convert::convert(&bytes, 2, &options, &Limits::default(), &mut compressed).unwrap();
         let refusal = check_refusal(&compressed, &compacted, ErrorCode::InvalidRecord, "4 record errors in total");
         let indexes: Vec<u32> = refusal.record_errors.iter().map(|error| error.index).collect();
         assert_eq!(indexes, [0, 2, 3, 4]);

@@ -393,7 +393,7 @@ class ScanStats:
         """
 
     def to_dict(self) -> dict[str, int]:
-        """Return the counters as a dictionary."""
+        """Return the fields as a dictionary."""
 
 @final
 class ArrowBatchIterator:

@@ -261,7 +261,7 @@ class Report:
         """Bytes of the ``.log`` files."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields as a dictionary; paths are text."""
+        """Return the fields as a dictionary."""
 
 @final
 class RepairedSegment:

@@ -247,7 +247,7 @@ class RewriteCounts:
         """Bytes of batches."""
 
     def to_dict(self) -> dict[str, int]:
-        """Return the counts as a dictionary."""
+        """Return the fields as a dictionary."""
 
 @final
 class CompactReport:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from pyarrow import compute
 
-import kbat
+import kbat.results
 from kbat.advise.clock import Deadline, spread
 
 #: The producer id of batches without idempotence, and of the producers that did not fit the memory.
@@ -93,7 +93,7 @@ class Survey:
 
 
 def survey(
-    segments: Sequence[kbat.SegmentFile],
+    segments: Sequence[kbat.results.SegmentFile],
     deadline: Deadline,
     callback: Callable[[int, int], object] | None = None,
     **options: Any,  # noqa: ANN401 - those of kbat.scan

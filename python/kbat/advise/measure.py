@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
-import kbat
+import kbat.results
 from kbat.advise.advice import (
     MIN_SPEED,
     SMALL_BATCH,
@@ -96,7 +96,7 @@ def _silent(_what: str, _unit: str) -> AbstractContextManager[Callback | None]:
 
 
 def advise(  # noqa: PLR0913 - options
-    segments: Sequence[kbat.SegmentFile],
+    segments: Sequence[kbat.results.SegmentFile],
     *,
     found: Survey | None = None,
     sample_len: int = SAMPLE_LEN,

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, cast
 import pyarrow as pa
 import pyarrow.compute
 
-import kbat
+import kbat.results
 from kbat.advise.clock import Deadline, points, spread
 
 #: Topics with a sample of their own.
@@ -90,7 +90,7 @@ class Stratum:
     """Segments that are sampled together: a large topic, or all others."""
 
     topics: list[str | None]
-    segments: list[kbat.SegmentFile]
+    segments: list[kbat.results.SegmentFile]
     windows: list[Window] = field(default_factory=list)
     batches_skipped: int = 0
 
@@ -115,9 +115,9 @@ class Stratum:
         return sum(window.stored_len for window in self.windows)
 
 
-def strata(segments: Sequence[kbat.SegmentFile], topics: int = TOPICS) -> list[Stratum]:
+def strata(segments: Sequence[kbat.results.SegmentFile], topics: int = TOPICS) -> list[Stratum]:
     """Return the largest topics, each on its own, and all others together."""
-    by_topic: dict[str | None, list[kbat.SegmentFile]] = {}
+    by_topic: dict[str | None, list[kbat.results.SegmentFile]] = {}
     for segment in segments:
         if segment.size:
             by_topic.setdefault(segment.topic, []).append(segment)
@@ -157,7 +157,7 @@ def fill(
 class _Start(NamedTuple):
     """Where a window begins."""
 
-    segment: kbat.SegmentFile
+    segment: kbat.results.SegmentFile
     position: int
     is_inside: bool = False
 
@@ -205,12 +205,12 @@ class _Reader:
             else:
                 yield self._start(segment, point - (ends[index] - segment.size) - window_len // 2)
 
-    def _parts(self, segment: kbat.SegmentFile, window_len: int) -> list[int]:
+    def _parts(self, segment: kbat.results.SegmentFile, window_len: int) -> list[int]:
         if segment.size <= window_len:
             return [0]
         return [start for _, start, _ in kbat.split(segment.path, window_len, **self._options)]
 
-    def _start(self, segment: kbat.SegmentFile, position: int) -> _Start:
+    def _start(self, segment: kbat.results.SegmentFile, position: int) -> _Start:
         """Return the start of a batch near a position, or the position itself if no index leads to one."""
         if position <= 0:
             return _Start(segment, 0)

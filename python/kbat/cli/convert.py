@@ -89,7 +89,7 @@ def convert(  # noqa: PLR0913 - one per option
                 level=level,
                 progress=callback,
             )
-        except (kbat.UnsupportedError, ValueError) as error:
+        except (kbat.errors.UnsupportedError, ValueError) as error:
             if magic is not None or "zstd compression is not supported" not in str(error):
                 raise
             message = f"{error}: add --magic 2, or choose --compression lz4 or gzip"

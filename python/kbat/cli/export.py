@@ -39,7 +39,7 @@ from kbat.cli.record_files import RecordFiles, Segments, Settings, Written
 from kbat.cli.table import Column, write_table
 
 if TYPE_CHECKING:
-    from kbat import SegmentFile
+    from kbat.results import SegmentFile
 
 _MAX_THREADS = 8
 _NULL_DIRECTORY = "__HIVE_DEFAULT_PARTITION__"

@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-import kbat
+import kbat.results
 from kbat.cli import output
 from kbat.cli.location import Location
 from kbat.cli.place import foreign, repairable, word
@@ -121,7 +121,7 @@ def report_of(paths: Sequence[Location], rest: dict[str, Any], lost: tuple[int, 
     return {**report, "batches_skipped": lost[0], "bytes_lost": lost[1]}
 
 
-def nothing_counted(paths: Sequence[Location], segments: Sequence[kbat.SegmentFile]) -> str:
+def nothing_counted(paths: Sequence[Location], segments: Sequence[kbat.results.SegmentFile]) -> str:
     """Return why no batch of some segments can be read."""
     first = paths[0].at(next(segment.path for segment in segments if segment.size))
     reason = foreign(first) or "no batch can be read"

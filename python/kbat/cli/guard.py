@@ -126,11 +126,11 @@ def _what_next(error: BaseException, arguments: dict[str, Any], at_damage: str) 
         case kbat.KbatError() if place is not None and (reason := foreign(damaged)):
             # errors of scans include it
             advice = "" if _NOT_A_SEGMENT in str(error) else reason
-        case kbat.LimitError():
+        case kbat.errors.LimitError():
             advice = "raise it in Python, with limits=kbat.Limits(...)"
         case kbat.KbatError() if str(damaged) == "-":
             advice = "save the standard input to a file: 'kbat verify FILE' lists all corruption"
-        case kbat.UnsupportedError():
+        case kbat.errors.UnsupportedError():
             advice = f"'kbat verify {word(path)}{path.again}' lists everything that can't be read"
         case kbat.KbatError():
             verify = f"kbat verify {word(path)}{path.again}"

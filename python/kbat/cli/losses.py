@@ -1,10 +1,10 @@
 """The bytes that a command has skipped, on the standard error."""
 
-import kbat
+import kbat.results
 from kbat.cli import output
 
 
-def lost_in(stats: kbat.ScanStats | None) -> tuple[int, int]:
+def lost_in(stats: kbat.results.ScanStats | None) -> tuple[int, int]:
     """Return the number of corruptions that a scan has skipped, and their bytes."""
     return (0, 0) if stats is None else (stats.batches_skipped, stats.bytes_lost)
 
@@ -19,7 +19,7 @@ def note_uncounted(lost: tuple[int, int]) -> None:
     output.note(f"kbat: not counted: {what}; 'kbat verify' lists it")
 
 
-def note_losses(*stats: kbat.ScanStats | None) -> None:
+def note_losses(*stats: kbat.results.ScanStats | None) -> None:
     """Report what scans have skipped, if anything."""
     found = [one for one in stats if one is not None]
     bytes_lost = sum(one.bytes_lost for one in found)

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import kbat
+import kbat.results
 from kbat._core.files import discover, refuse_foreign
 from kbat.cli import output
 from kbat.cli.location import Location
@@ -40,7 +40,7 @@ def repairable(path: Location) -> Location:
 class Located(NamedTuple):
     """The segments under some paths, and what a reader should know about the paths."""
 
-    segments: list[kbat.SegmentFile]
+    segments: list[kbat.results.SegmentFile]
     warnings: list[str]
 
 
@@ -151,7 +151,7 @@ def _all_foreign(logs: Iterable[Location]) -> str:
     return first
 
 
-def is_partition(path: Location, segments: Sequence[kbat.SegmentFile]) -> bool:
+def is_partition(path: Location, segments: Sequence[kbat.results.SegmentFile]) -> bool:
     """Return whether a directory is that of one partition, to which the segments belong."""
     directories = {path.at(segment.path).parent for segment in segments}
     if path in directories or path.is_file:

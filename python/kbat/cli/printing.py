@@ -6,7 +6,7 @@ import sys
 from contextlib import nullcontext
 from typing import Any
 
-import kbat
+import kbat.results
 from kbat._core.text import write_records
 from kbat.cli.losses import note_losses
 from kbat.cli.progress import progress
@@ -29,7 +29,7 @@ class Printer:
         # a bar beside a pipe would disturb the program at its end, such as `less`
         self._shows_progress = _is_to_file() and not is_followed
         self._is_first = True
-        self._lossy: list[kbat.ScanStats] = []
+        self._lossy: list[kbat.results.ScanStats] = []
 
     @property
     def is_done(self) -> bool:

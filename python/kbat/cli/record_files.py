@@ -6,7 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import kbat
+import kbat.results
 from kbat._core.text import write_records
 from kbat.cli.place import quiet
 from kbat.cli.progress import ProgressCallback
@@ -14,7 +14,7 @@ from kbat.cli.progress import ProgressCallback
 # Bytes of a log that a thread formats at once. The text is in memory until it is written, and may be much longer.
 _PART_LEN = 4 << 20
 
-Segments = Sequence[kbat.SegmentFile]
+Segments = Sequence[kbat.results.SegmentFile]
 Part = tuple[str, int, int]
 
 
@@ -46,7 +46,7 @@ class RecordFiles:
         self._settings = settings
         self.output_format = settings.output_format
         #: What the scans have read and lost.
-        self.stats: list[kbat.ScanStats] = []
+        self.stats: list[kbat.results.ScanStats] = []
 
     def write(self, path: Path, segments: Segments, callback: ProgressCallback | None) -> list[Written]:
         """Write the records of some segments to one file."""
@@ -131,7 +131,7 @@ class RecordFiles:
         self._count(scan)
         return text, records
 
-    def _scan(self, sources: Sequence[kbat.SegmentFile | Part]) -> kbat.Scan:
+    def _scan(self, sources: Sequence[kbat.results.SegmentFile | Part]) -> kbat.Scan:
         with quiet():
             return kbat.scan(list(sources), **self._settings.scan, **self._settings.store)
 

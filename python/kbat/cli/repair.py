@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-import kbat
+import kbat.results
 from kbat.cli import output
 from kbat.cli.location import Location, opened_both
 from kbat.cli.options import (
@@ -114,7 +114,7 @@ def recover(  # noqa: PLR0913 - the options of kbat.recover
         _note_split(report)
 
 
-def _note_split(report: kbat.RepairReport) -> None:
+def _note_split(report: kbat.results.RepairReport) -> None:
     for part, rest in pairwise(report.segments):
         if part.path == rest.path:
             output.note(
@@ -192,7 +192,7 @@ for _command in (recover, salvage, rebuild_indexes):
     _command.__doc__ = f"{_command.__doc__}{_REPORT}"
 
 
-def _show(report: kbat.RepairReport, *, as_json: bool, indexes_only: bool = False) -> None:
+def _show(report: kbat.results.RepairReport, *, as_json: bool, indexes_only: bool = False) -> None:
     if as_json:
         output.write_json(report.to_dict())
         return
@@ -212,7 +212,7 @@ def _show(report: kbat.RepairReport, *, as_json: bool, indexes_only: bool = Fals
     output.write_line(_verdict(report, verb))
 
 
-def _hole(hole: kbat.DroppedRange) -> str:
+def _hole(hole: kbat.results.DroppedRange) -> str:
     where = f"{output.count_text(hole.length, 'byte')} of {Path(hole.path).name} at byte {hole.position}"
     offsets = ""
     if hole.first_offset is not None:
@@ -225,7 +225,7 @@ def _hole(hole: kbat.DroppedRange) -> str:
     return f"{where}: {output.in_shell(output.text(hole.message))}{offsets}"
 
 
-def _verdict(report: kbat.RepairReport, verb: str) -> str:
+def _verdict(report: kbat.results.RepairReport, verb: str) -> str:
     if not report.dropped:
         return "nothing would be lost" if report.dry_run else "nothing lost"
     size = output.count_text(sum(hole.length for hole in report.dropped), "byte")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-import kbat
+import kbat.results
 from kbat.cli import output
 from kbat.cli.grouping import nothing_counted
 from kbat.cli.guard import FailedError
@@ -161,7 +161,7 @@ def _verified(paths: Sequence[Location], chosen: dict[str, Any]) -> "Check":
     return check
 
 
-def _commands(path: Location, found: kbat.Report) -> dict[str, str]:
+def _commands(path: Location, found: kbat.results.Report) -> dict[str, str]:
     if len(found.findings) > _MAX_FINDINGS:
         return {f"kbat verify {word(path)}{path.again}": "the commands that help"}
     return next_commands(path, found)

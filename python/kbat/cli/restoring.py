@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-import kbat
+import kbat.results
 from kbat.cli import output
 from kbat.cli.location import Location, opened_both
 from kbat.cli.options import (
@@ -240,7 +240,7 @@ def _offsets(given: list[Until] | None) -> int | dict[str, int] | None:
     return named
 
 
-def _show(report: kbat.RestoreReport, committed_offsets: Path | None, *, wide: bool) -> None:
+def _show(report: kbat.results.RestoreReport, committed_offsets: Path | None, *, wide: bool) -> None:
     stream_table(f"{report.source} to {report.out}", _COLUMNS, _rows(report.partitions), wide=wide)
     for _, _, path, reason in report.skipped:
         output.write_line(f"skipped {path}: {output.in_shell(output.text(reason))}")
@@ -255,7 +255,7 @@ def _show(report: kbat.RestoreReport, committed_offsets: Path | None, *, wide: b
         output.note(f"kbat: warning: {warning}")
 
 
-def _rows(partitions: Iterable[kbat.RestoredPartition]) -> Iterator[tuple[str, ...] | str]:
+def _rows(partitions: Iterable[kbat.results.RestoredPartition]) -> Iterator[tuple[str, ...] | str]:
     for one in partitions:
         yield (
             f"{one.topic}-{one.partition}",

@@ -213,7 +213,7 @@ def _zstd_of_old_magic(magic: int | None) -> Iterator[None]:
     """Name the option that helps if batches with zstd get a message format without it."""
     try:
         yield
-    except kbat.UnsupportedError as error:
+    except kbat.errors.UnsupportedError as error:
         if magic is None or magic >= _ZSTD_MAGIC or "zstd compression is not supported" not in str(error):
             raise
         message = f"message format {magic} does not support the zstd of this log; choose --compression lz4 or gzip"

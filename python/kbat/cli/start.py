@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-import kbat
+import kbat.results
 from kbat._core.text import write_records
 from kbat.cli.options import MAX, time
 
@@ -60,7 +60,7 @@ class Partition:
     """A partition that is read on its own: its segments, or a buffer of batches."""
 
     key: str
-    source: list[kbat.SegmentFile] | bytes
+    source: list[kbat.results.SegmentFile] | bytes
 
     @property
     def size(self) -> int:
@@ -82,9 +82,9 @@ class Partition:
         return end
 
 
-def partitions_of(segments: Iterable[kbat.SegmentFile]) -> list[Partition]:
+def partitions_of(segments: Iterable[kbat.results.SegmentFile]) -> list[Partition]:
     """Return the partitions that segments belong to, in the order of their first segments."""
-    found: dict[str, list[kbat.SegmentFile]] = {}
+    found: dict[str, list[kbat.results.SegmentFile]] = {}
     for one in segments:
         directory = os.fspath(PurePath(one.path).parent)
         found.setdefault(one.path if one.base_offset is None else directory, []).append(one)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-import kbat
+import kbat.results
 from kbat.cli import output
 from kbat.cli.location import Location
 from kbat.cli.options import (
@@ -97,7 +97,7 @@ def verify(  # noqa: PLR0913 - options
     raise typer.Exit(exit_code)
 
 
-def message_of(finding: kbat.Finding, path: Location, report: kbat.Report) -> str:
+def message_of(finding: kbat.results.Finding, path: Location, report: kbat.results.Report) -> str:
     """Return a finding's message in the words of a shell, without salvage for a file that is not a log."""
     message = output.in_shell(finding.message)
     place = path.at(finding.path)
@@ -109,7 +109,7 @@ def message_of(finding: kbat.Finding, path: Location, report: kbat.Report) -> st
     return f"{message}; {reason}" if reason else message
 
 
-def next_commands(path: Location, report: kbat.Report) -> dict[str, str]:
+def next_commands(path: Location, report: kbat.results.Report) -> dict[str, str]:
     """Return the commands that help with the findings, each with its purpose; the first ones change nothing."""
     # dictionaries as ordered sets, in the order of the findings
     found: dict[_Help, dict[Location, None]] = {what: {} for what in _Help}
@@ -151,14 +151,14 @@ def _commands_for_index(place: Location) -> dict[str, str]:
     return {f"kbat salvage {word(place)} {out}{place.again}": "a copy with new indexes"}
 
 
-def _is_lost(place: Location, report: kbat.Report) -> bool:
+def _is_lost(place: Location, report: kbat.results.Report) -> bool:
     """Return whether no command would keep anything: the segments are text files, compressed copies or noise."""
     if place.suffix != ".log":
         return place.name != CHECKPOINT and (report.batch_count == 0 or bool(foreign(place)))
     return report.batch_count == 0 or bool(foreign_directory(place.parent))
 
 
-def _help_for(finding: kbat.Finding, path: Location, report: kbat.Report) -> _Help | None:
+def _help_for(finding: kbat.results.Finding, path: Location, report: kbat.results.Report) -> _Help | None:
     place = path.at(finding.path)
     is_log = place.suffix == ".log" or place.name == CHECKPOINT
     is_index = place.suffix in _INDEXES
@@ -174,7 +174,7 @@ def _help_for(finding: kbat.Finding, path: Location, report: kbat.Report) -> _He
     return _Help.INDEX if is_index else None
 
 
-def _show(path: Location, report: kbat.Report, commands: dict[str, str], *, show_all: bool) -> None:
+def _show(path: Location, report: kbat.results.Report, commands: dict[str, str], *, show_all: bool) -> None:
     seen: Counter[tuple[str, str]] = Counter()
     for finding in sorted(report.findings, key=lambda one: _ORDER.index(one.severity)):
         seen[finding.path, finding.kind] += 1
@@ -202,7 +202,7 @@ def _show(path: Location, report: kbat.Report, commands: dict[str, str], *, show
             output.write_line(f"  {command:{width}}  # {purpose}")
 
 
-def _line(finding: kbat.Finding, message: str) -> str:
+def _line(finding: kbat.results.Finding, message: str) -> str:
     place = output.text(finding.path)
     if finding.position is not None:
         place += f", byte {finding.position}"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import kbat
+import kbat.results
 from kbat.report.headers import Partition
 
 _CHECKPOINT = "cleaner-offset-checkpoint"
@@ -77,10 +77,12 @@ def _beside_partition(path: str) -> dict[tuple[str, int], int]:
     if not checkpoint.is_file():
         return {}
     entries = kbat.Checkpoint(checkpoint).entries
-    return {(one.topic, one.partition): one.offset for one in entries if isinstance(one, kbat.PartitionOffset)}
+    return {(one.topic, one.partition): one.offset for one in entries if isinstance(one, kbat.results.PartitionOffset)}
 
 
-def state(partition: Partition, segments: Sequence[kbat.SegmentFile], first_dirty_offset: int | None) -> Compaction:
+def state(
+    partition: Partition, segments: Sequence[kbat.results.SegmentFile], first_dirty_offset: int | None
+) -> Compaction:
     """Return the state of a partition with segments in the order of their offsets."""
     *older, active = segments
     if first_dirty_offset is None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
-import kbat
+import kbat.results
 from kbat.advise import Advice, advise
 from kbat.advise.headers import Sums
 from kbat.report import compaction, headers
@@ -132,7 +132,7 @@ def _silent(_what: str, _unit: str) -> AbstractContextManager[None]:
 
 def collect(  # noqa: PLR0913 - options
     paths: Sequence[str],
-    segments: Sequence[kbat.SegmentFile],
+    segments: Sequence[kbat.results.SegmentFile],
     check: Check,
     *,
     seconds: float = 5.0,
@@ -188,9 +188,9 @@ def collect(  # noqa: PLR0913 - options
 
 
 def _partitions(
-    found: Headers, segments: Sequence[kbat.SegmentFile], cleaned: Mapping[tuple[str, int], int]
+    found: Headers, segments: Sequence[kbat.results.SegmentFile], cleaned: Mapping[tuple[str, int], int]
 ) -> list[PartitionRow]:
-    by_key: dict[Key, list[kbat.SegmentFile]] = {}
+    by_key: dict[Key, list[kbat.results.SegmentFile]] = {}
     for key, some in groupby(segments, key=lambda one: (one.topic, one.partition)):
         by_key.setdefault(key, []).extend(some)
     rows = [_partition(found, key, some, cleaned) for key, some in by_key.items()]
@@ -198,7 +198,7 @@ def _partitions(
 
 
 def _partition(
-    found: Headers, key: Key, segments: list[kbat.SegmentFile], cleaned: Mapping[tuple[str, int], int]
+    found: Headers, key: Key, segments: list[kbat.results.SegmentFile], cleaned: Mapping[tuple[str, int], int]
 ) -> PartitionRow:
     topic, number = key
     batches = found.partitions.get(key, Partition())

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute
 
-import kbat
+import kbat.results
 from kbat.advise.headers import Sums, Survey, Writer
 from kbat.report.timeline import END_OF_TIME, MONDAY, Timeline
 
@@ -125,7 +125,7 @@ class Headers:
 
 
 def read(
-    segments: Sequence[kbat.SegmentFile],
+    segments: Sequence[kbat.results.SegmentFile],
     topics: list[str | None],
     callback: Callback | None = None,
     **options: Any,  # noqa: ANN401 - those of kbat.scan

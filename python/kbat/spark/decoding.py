@@ -28,8 +28,8 @@ from pyspark.sql import functions
 from pyspark.sql.types import BinaryType, StructType
 
 import kbat
+from kbat.spark.column_names import listed, map_in_arrow, quoted
 from kbat.spark.jvm import register_in_jvm, runs_in_jvm
-from kbat.spark.names import listed, map_in_arrow, quoted
 from kbat.spark.options import parse_options
 from kbat.spark.rows import null_headers
 from kbat.spark.schema import ERROR_COLUMN, column_named, schema_of
@@ -266,10 +266,10 @@ class Decoder:
 
 def _advise(error: kbat.KbatError) -> None:
     """Add the arguments that let a job continue after an error."""
-    if isinstance(error, kbat.LimitError):
+    if isinstance(error, kbat.errors.LimitError):
         error.add_note(f"for bytes you trust, raise the limit with one of the arguments {', '.join(LIMITS)}")
     elif isinstance(error, kbat.CorruptError):
-        read_on = ", check_crc=False reads its records all the same" if isinstance(error, kbat.CrcError) else ""
+        read_on = ", check_crc=False reads its records all the same" if isinstance(error, kbat.errors.CrcError) else ""
         error.add_note(f'on_corrupt="skip" omits the batch, "report" adds a row that describes it{read_on}')
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    import kbat
+    import kbat.results
 
 _COLUMNS = (
     "topic, partition, offset, timestamp, timestampType, key, value, headers, compression, batchSize, segment, position"
@@ -102,7 +102,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _check(log_dir: str, segments: Sequence[kbat.SegmentFile]) -> None:
+def _check(log_dir: str, segments: Sequence[kbat.results.SegmentFile]) -> None:
     """Raise `ValueError` if there are no records to show."""
     if not any(segment.size for segment in segments):
         message = (

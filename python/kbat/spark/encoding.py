@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import types
 
-import kbat
-from kbat.spark.names import listed, map_in_arrow, quoted
+import kbat.results
+from kbat.spark.column_names import listed, map_in_arrow, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -162,8 +162,8 @@ class Encoder:
             reader = pa.RecordBatchReader.from_batches(first.schema, itertools.chain([first], rows))
             yield from self._packed(key, kbat.encode_batches(reader, **dict(self.options)))
 
-    def _packed(self, key: tuple[Any, ...], made: Iterable[kbat.EncodedBatch]) -> Iterator[pa.RecordBatch]:
-        held: list[kbat.EncodedBatch] = []
+    def _packed(self, key: tuple[Any, ...], made: Iterable[kbat.results.EncodedBatch]) -> Iterator[pa.RecordBatch]:
+        held: list[kbat.results.EncodedBatch] = []
         held_len = 0
         for batch in made:
             held.append(batch)
@@ -174,7 +174,7 @@ class Encoder:
         if held:
             yield self._rows(key, held)
 
-    def _rows(self, key: tuple[Any, ...], made: Sequence[kbat.EncodedBatch]) -> pa.RecordBatch:
+    def _rows(self, key: tuple[Any, ...], made: Sequence[kbat.results.EncodedBatch]) -> pa.RecordBatch:
         columns = [pa.array([value.as_py()] * len(made), value.type) for value in key]
         columns += [
             pa.array([batch.base_offset for batch in made], pa.int64()),

@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from kbat._core import plan as core
-from kbat.spark.fast import PackedTasks, planned
 from kbat.spark.job import remove_job
+from kbat.spark.map_in_arrow import PackedTasks, planned
 from kbat.spark.stores import local_path
-from kbat.spark.worker import settle
+from kbat.spark.worker import freeze_gc
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    import kbat
+    import kbat.results
     from kbat.spark.plan import ReadPartition
     from kbat.spark.rows import RowReader
 
@@ -142,11 +142,11 @@ class PartWriter:
         """Check the arguments with a task that reads nothing. Raises `ValueError`."""
         self._write(nothing, self.job / "nothing", "nothing")
 
-    def write(self, number: int, task: ReadPartition) -> Iterator[tuple[str, kbat.ParquetFile]]:
+    def write(self, number: int, task: ReadPartition) -> Iterator[tuple[str, kbat.results.ParquetFile]]:
         """Yield the files of one task, each with the directory of this attempt. Raises what `kbat.scan` raises."""
         from pyspark import TaskContext  # noqa: PLC0415 -- only Spark's workers have tasks
 
-        settle()
+        freeze_gc()
         context = TaskContext.get()
         directory = self.job / f"{number}-{context.taskAttemptId() if context else 0}"
         try:
@@ -161,7 +161,7 @@ class PartWriter:
             if not (self.job / _OPEN).exists():  # the job has failed
                 shutil.rmtree(self.job, ignore_errors=True)
 
-    def _write(self, task: bytes, directory: Path, stem: str) -> list[kbat.ParquetFile]:
+    def _write(self, task: bytes, directory: Path, stem: str) -> list[kbat.results.ParquetFile]:
         directory.mkdir(exist_ok=True)  # fails if the job's directory is gone, as after a failed job
         return core.write_parquet(
             task,

@@ -17,6 +17,7 @@ use snap::raw::Encoder;
 
 use crate::compression::{Codec, Output, StreamFault};
 use crate::num::usize_of;
+use crate::slices::Slices;
 use crate::wire::varint::read_unsigned_varint;
 
 const MAGIC: [u8; 8] = [0x82, b'S', b'N', b'A', b'P', b'P', b'Y', 0];
@@ -144,10 +145,10 @@ fn compress(input: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
         let start = out.len();
         let body = start.saturating_add(4);
         out.resize(body.saturating_add(snap::raw::max_compress_len(chunk.len())), 0);
-        let room = out.get_mut(body..).unwrap_or_default();
+        let room = out.part_mut(body..);
         let len = encoder.compress(chunk, room).map_err(|error| error.to_string())?;
         out.truncate(body.saturating_add(len));
-        let len = u32::try_from(len).unwrap_or(0);
+        let len = u32::try_from(len).map_err(|error| error.to_string())?;
         if let Some(place) = out.get_mut(start..body) {
             place.copy_from_slice(&len.to_be_bytes());
         }

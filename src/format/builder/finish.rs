@@ -8,6 +8,7 @@ use crate::format::control::ControlRecord;
 use crate::format::header::{BATCH_HEADER_LEN, CRC_START, LOG_OVERHEAD, NO_SEQUENCE, NO_TIMESTAMP};
 use crate::format::legacy;
 use crate::num::u64_of;
+use crate::slices::Slices;
 use crate::wire::crc;
 
 impl BatchBuilder {
@@ -64,8 +65,8 @@ impl BatchBuilder {
         debug_assert!(out.len() >= records, "the header was written");
         let length = out.len().saturating_sub(start).saturating_sub(LOG_OVERHEAD);
         let length = i32::try_from(length).map_err(|_| too_large())?;
-        let batch = out.get_mut(start..).unwrap_or_default();
-        let crc = crc::crc32c(batch.get(CRC_START..).unwrap_or_default());
+        let batch = out.part_mut(start..);
+        let crc = crc::crc32c(batch.part(CRC_START..));
         put(batch, 8, &length.to_be_bytes());
         put(batch, 17, &crc.to_be_bytes());
         Ok(())
@@ -170,15 +171,17 @@ pub(super) fn write_message(
         out.extend_from_slice(&legacy::stored_len(bytes).ok_or_else(too_large)?.to_be_bytes());
         out.extend_from_slice(bytes.unwrap_or_default());
     }
-    let message = out.get_mut(crc_place..).unwrap_or_default();
-    let crc = crc::crc32(message.get(4..).unwrap_or_default());
+    let message = out.part_mut(crc_place..);
+    let crc = crc::crc32(message.part(4..));
     put(message, 0, &crc.to_be_bytes());
     Ok(())
 }
 
 /// Overwrites existing bytes.
 pub(crate) fn put(bytes: &mut [u8], at: usize, field: &[u8]) {
-    if let Some(place) = bytes.get_mut(at..).and_then(|rest| rest.get_mut(..field.len())) {
+    let place = bytes.get_mut(at..).and_then(|rest| rest.get_mut(..field.len()));
+    debug_assert!(place.is_some(), "{} bytes at {at}", field.len());
+    if let Some(place) = place {
         place.copy_from_slice(field);
     }
 }

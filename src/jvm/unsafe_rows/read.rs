@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::jvm::unsafe_rows::cells::{count_at, is_null_at, malformed, number_at, value_at};
 use crate::jvm::unsafe_rows::types::{Kind, RecordType};
 use crate::jvm::unsafe_rows::{WORD, bits_len};
+use crate::slices::Slices;
 
 /// The structs in an array, as an Arrow batch of the fields that are read. A map becomes a list of structs.
 ///
@@ -254,7 +255,7 @@ impl Column {
                 let map = value_at(bytes, at)?;
                 let split = count_at(map, 0)?.saturating_add(WORD);
                 let (of_keys, of_values) = map.split_at_checked(split).ok_or_else(malformed)?;
-                let count = push_elements(keys, of_keys.get(WORD..).unwrap_or_default(), *key_width)?;
+                let count = push_elements(keys, of_keys.part(WORD..), *key_width)?;
                 if push_elements(values, of_values, *value_width)? != count {
                     return Err(malformed());
                 }

@@ -8,6 +8,7 @@ use arrow_schema::DataType;
 use crate::error::{Error, Result};
 use crate::jvm::unsafe_rows::cells::{Output, field_of};
 use crate::jvm::unsafe_rows::{WORD, bits_len};
+use crate::slices::Slices;
 
 /// The most bytes that an array of the JVM can have.
 const MAX_LEN: usize = 0x7fff_fff0;
@@ -107,7 +108,7 @@ fn range_of(offsets: &[i32], row: usize) -> std::ops::Range<usize> {
 
 /// Where a field or element is.
 #[derive(Clone, Copy)]
-struct Place {
+struct FieldPosition {
     /// The start of the row or array.
     base: usize,
     /// The null bits.
@@ -122,7 +123,7 @@ fn push_row(output: &mut Output, columns: &[Cells<'_>], row: usize) -> (usize, u
     output.push_zeros(fields.saturating_add(columns.len().saturating_mul(WORD)));
     let mut at = base.saturating_add(fields);
     for (number, column) in columns.iter().enumerate() {
-        push_cell(output, column, row, Place { base, bits: base, number, at });
+        push_cell(output, column, row, FieldPosition { base, bits: base, number, at });
         at = at.saturating_add(WORD);
     }
     (base, output.len().saturating_sub(base))
@@ -136,13 +137,13 @@ fn push_array(output: &mut Output, elements: &Cells<'_>, rows: std::ops::Range<u
     let mut at = output.len();
     output.push_zeros(rows.len().saturating_mul(elements.width()));
     for (number, row) in rows.enumerate() {
-        push_cell(output, elements, row, Place { base, bits, number, at });
+        push_cell(output, elements, row, FieldPosition { base, bits, number, at });
         at = at.saturating_add(elements.width());
     }
     (base, output.len().saturating_sub(base))
 }
 
-fn push_cell(output: &mut Output, cells: &Cells<'_>, row: usize, place: Place) {
+fn push_cell(output: &mut Output, cells: &Cells<'_>, row: usize, place: FieldPosition) {
     if cells.is_null(row) {
         output.set_null(place.bits, place.number);
         return;
@@ -150,7 +151,7 @@ fn push_cell(output: &mut Output, cells: &Cells<'_>, row: usize, place: Place) {
     let field = match &cells.values {
         Values::Fixed(values, width) => {
             let start = row.saturating_mul(*width);
-            output.set(place.at, values.get(start..start.saturating_add(*width)).unwrap_or_default());
+            output.set(place.at, values.part(start..start.saturating_add(*width)));
             return;
         }
         Values::Bits(bits) => {

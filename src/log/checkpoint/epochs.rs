@@ -147,7 +147,7 @@ impl LeaderEpochs {
 
     /// Adds the epoch of the next batch in the log, if it is above the latest.
     pub(crate) fn observe(&mut self, batch: &BatchHeader) -> Result<()> {
-        let (epoch, first_offset) = (batch.partition_leader_epoch(), batch.base_offset);
+        let (epoch, first_offset) = (batch.partition_leader_epoch(), batch.stored_base_offset);
         if first_offset >= 0 && epoch >= 0 && self.latest().is_none_or(|latest| epoch > latest.epoch) {
             self.assign(epoch, first_offset)?;
         }

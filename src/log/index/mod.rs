@@ -18,11 +18,13 @@
 //! Source: `AbstractIndex`, `OffsetIndex`, `TimeIndex`, `TransactionIndex` of Kafka.
 
 mod offset;
+mod sorted;
 mod sparse;
 mod time;
 mod transaction;
 
 pub use offset::{OffsetEntry, OffsetIndex};
+pub use sorted::{SortedEntry, SortedIndex};
 pub use sparse::{DEFAULT_INDEX_INTERVAL_BYTES, DEFAULT_MAX_INDEX_BYTES, IndexEntries, SegmentIndexer};
 pub use time::{TimeEntry, TimeIndex};
 pub use transaction::{AbortedTransaction, TransactionIndex};
@@ -33,6 +35,7 @@ use std::path::Path;
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Location, PositionedFile};
 use crate::num::{u64_of, usize_from_u64};
+use crate::slices::Slices;
 use crate::store::names::base_offset_of_name;
 
 /// Number of entries to read at a time when reading all of them.
@@ -89,8 +92,8 @@ impl<const N: usize> EntryFile<N> {
         while slot < count {
             let wanted = N.saturating_mul(usize_from_u64(count.saturating_sub(slot)));
             let room = wanted.min(chunk.len());
-            let found = self.read(chunk.get_mut(..room).unwrap_or_default(), slot)?;
-            let (entries, _) = chunk.get(..found).unwrap_or_default().as_chunks::<N>();
+            let found = self.read(chunk.part_mut(..room), slot)?;
+            let (entries, _) = chunk.part(..found).as_chunks::<N>();
             for entry in entries {
                 if !visit(slot, *entry)? {
                     return Ok(());

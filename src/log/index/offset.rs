@@ -11,11 +11,9 @@
 //!
 //! Source: `OffsetIndex` of Kafka.
 
-use std::path::Path;
-
-use super::{EntryFile, Fields, base_offset_for, join, relative_offset};
+use super::sorted::{SortedEntry, SortedIndex};
+use super::{Fields, join, relative_offset};
 use crate::error::Result;
-use crate::io::Location;
 
 /// Size of an entry in bytes.
 pub(crate) const ENTRY_LEN: usize = 8;
@@ -29,12 +27,22 @@ pub struct OffsetEntry {
     pub position: i32,
 }
 
-impl OffsetEntry {
+impl SortedEntry<ENTRY_LEN> for OffsetEntry {
     fn parse(entry: [u8; ENTRY_LEN], base_offset: i64) -> Self {
         let mut fields = Fields(&entry);
         Self { offset: base_offset.wrapping_add(i64::from(fields.i32())), position: fields.i32() }
     }
 
+    fn key(&self) -> i64 {
+        self.offset
+    }
+
+    fn offset(&self) -> i64 {
+        self.offset
+    }
+}
+
+impl OffsetEntry {
     /// Encodes the entry for the index of a segment.
     ///
     /// # Errors
@@ -60,84 +68,15 @@ impl OffsetEntry {
 /// println!("a batch with offsets up to {} starts at byte {}", entry.offset, entry.position);
 /// # Ok(()) }
 /// ```
-#[derive(Debug)]
-pub struct OffsetIndex {
-    entries: EntryFile<ENTRY_LEN>,
-    base_offset: i64,
-    entry_count: u64,
-}
+pub type OffsetIndex = SortedIndex<OffsetEntry, ENTRY_LEN>;
 
 impl OffsetIndex {
-    /// Opens an index. If `base_offset` is `None`, it is parsed from the file's name.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) if neither provides the base offset; I/O
-    /// errors.
-    pub fn open(path: impl Into<Location>, base_offset: Option<i64>) -> Result<Self> {
-        let path: &Location = &path.into();
-        let entries = EntryFile::open(path)?;
-        let base_offset = base_offset_for(path, base_offset)?;
-        let entry_count = entries.count_before_zeros(|entry| OffsetEntry::parse(entry, 0).offset == 0)?;
-        Ok(Self { entries, base_offset, entry_count })
-    }
-
-    /// Path of the file.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        self.entries.path()
-    }
-
-    /// Base offset of the segment.
-    #[must_use]
-    pub fn base_offset(&self) -> i64 {
-        self.base_offset
-    }
-
-    /// Number of entries before the zeros at the end.
-    #[must_use]
-    pub fn entry_count(&self) -> u64 {
-        self.entry_count
-    }
-
-    /// Number of entries that fit into the file: its length divided by the entry size, as a broker computes it on
-    /// opening.
-    #[must_use]
-    pub fn slot_count(&self) -> u64 {
-        self.entries.slot_count()
-    }
-
-    /// Reads one entry, counted from 0. Returns `None` past the last.
-    ///
-    /// # Errors
-    /// I/O errors.
-    pub fn entry(&self, slot: u64) -> Result<Option<OffsetEntry>> {
-        if slot >= self.entry_count {
-            return Ok(None);
-        }
-        Ok(self.entries.entry(slot)?.map(|entry| OffsetEntry::parse(entry, self.base_offset)))
-    }
-
     /// Reads the last entry. Returns `None` if the index is empty.
     ///
     /// # Errors
     /// I/O errors.
     pub fn last_entry(&self) -> Result<Option<OffsetEntry>> {
-        self.entry_count.checked_sub(1).map_or(Ok(None), |last| self.entry(last))
-    }
-
-    /// Reads all entries, up to the first that marks the end for `kafka-dump-log`.
-    ///
-    /// # Errors
-    /// I/O errors.
-    pub fn entries(&self) -> Result<Vec<OffsetEntry>> {
-        let mut entries = Vec::new();
-        self.entries.visit(self.entry_count, |slot, entry| {
-            let entry = OffsetEntry::parse(entry, self.base_offset);
-            let is_entry = slot == 0 || entry.offset != self.base_offset;
-            entries.extend(is_entry.then_some(entry));
-            Ok(is_entry)
-        })?;
-        Ok(entries)
+        self.last()
     }
 
     /// Returns the entry with the largest offset that is at most `offset`. Returns the base offset and position 0 if
@@ -146,10 +85,7 @@ impl OffsetIndex {
     /// # Errors
     /// I/O errors.
     pub fn lookup(&self, offset: i64) -> Result<OffsetEntry> {
-        let key = |entry: [u8; ENTRY_LEN]| OffsetEntry::parse(entry, self.base_offset).offset.cmp(&offset);
-        let found = self.entries.floor_slot(self.entry_count, key)?;
-        let start = OffsetEntry { offset: self.base_offset, position: 0 };
-        Ok(found.map_or(start, |(_, entry)| OffsetEntry::parse(entry, self.base_offset)))
+        Ok(self.floor(offset)?.unwrap_or(OffsetEntry { offset: self.base_offset(), position: 0 }))
     }
 
     /// Returns the first entry whose position is at least `size` bytes after that of `from`. A read of `size` bytes
@@ -159,8 +95,8 @@ impl OffsetIndex {
     /// I/O errors.
     pub fn fetch_upper_bound(&self, from: OffsetEntry, size: u32) -> Result<Option<OffsetEntry>> {
         let target = i64::from(from.position).saturating_add(i64::from(size));
-        let position = |entry: [u8; ENTRY_LEN]| i64::from(OffsetEntry::parse(entry, self.base_offset).position);
-        match self.entries.floor_slot(self.entry_count, |entry| position(entry).cmp(&target))? {
+        let position = |entry: [u8; ENTRY_LEN]| i64::from(self.parse(entry).position);
+        match self.file.floor_slot(self.entry_count(), |entry| position(entry).cmp(&target))? {
             None => self.entry(0),
             Some((slot, entry)) if position(entry) == target => self.entry(slot),
             Some((slot, _)) => self.entry(slot.saturating_add(1)),
@@ -173,7 +109,7 @@ impl OffsetIndex {
     /// I/O errors.
     pub(crate) fn is_rising(&self) -> Result<bool> {
         let (Some(first), Some(last)) = (self.entry(0)?, self.last_entry()?) else { return Ok(true) };
-        Ok(self.base_offset <= first.offset && first.offset <= last.offset && first.position <= last.position)
+        Ok(self.base_offset() <= first.offset && first.offset <= last.offset && first.position <= last.position)
     }
 
     /// Performs Kafka's own check: the length is a multiple of the entry size, and the offset of the last entry, even
@@ -183,10 +119,10 @@ impl OffsetIndex {
     /// [`ErrorKind::InvalidFile`](crate::ErrorKind::InvalidFile) if a check fails; I/O errors.
     pub fn sanity_check(&self) -> Result<()> {
         if let Some(last) = self.slot_count().checked_sub(1)
-            && let Some(entry) = self.entries.entry(last)?
+            && let Some(entry) = self.slot(last)?
         {
-            self.entries.check_last_offset(OffsetEntry::parse(entry, self.base_offset).offset, self.base_offset)?;
+            self.file.check_last_offset(entry.offset, self.base_offset())?;
         }
-        self.entries.check_len()
+        self.file.check_len()
     }
 }

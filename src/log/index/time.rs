@@ -11,12 +11,10 @@
 //!
 //! Source: `TimeIndex` of Kafka.
 
-use std::path::Path;
-
-use super::{EntryFile, Fields, base_offset_for, join, relative_offset};
+use super::sorted::{SortedEntry, SortedIndex};
+use super::{Fields, join, relative_offset};
 use crate::error::Result;
 use crate::format::header::NO_TIMESTAMP;
-use crate::io::Location;
 
 /// Size of an entry in bytes.
 pub(crate) const ENTRY_LEN: usize = 12;
@@ -30,12 +28,22 @@ pub struct TimeEntry {
     pub offset: i64,
 }
 
-impl TimeEntry {
+impl SortedEntry<ENTRY_LEN> for TimeEntry {
     fn parse(entry: [u8; ENTRY_LEN], base_offset: i64) -> Self {
         let mut fields = Fields(&entry);
         Self { timestamp: fields.i64(), offset: base_offset.wrapping_add(i64::from(fields.i32())) }
     }
 
+    fn key(&self) -> i64 {
+        self.timestamp
+    }
+
+    fn offset(&self) -> i64 {
+        self.offset
+    }
+}
+
+impl TimeEntry {
     /// Encodes the entry for the index of a segment.
     ///
     /// # Errors
@@ -53,89 +61,19 @@ impl TimeEntry {
 }
 
 /// Reads a time index.
-#[derive(Debug)]
-pub struct TimeIndex {
-    entries: EntryFile<ENTRY_LEN>,
-    base_offset: i64,
-    entry_count: u64,
-}
+pub type TimeIndex = SortedIndex<TimeEntry, ENTRY_LEN>;
 
 impl TimeIndex {
-    /// Opens an index. If `base_offset` is `None`, it is parsed from the file's name.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) if neither provides the base offset; I/O
-    /// errors.
-    pub fn open(path: impl Into<Location>, base_offset: Option<i64>) -> Result<Self> {
-        let path: &Location = &path.into();
-        let entries = EntryFile::open(path)?;
-        let base_offset = base_offset_for(path, base_offset)?;
-        let entry_count = entries.count_before_zeros(|entry| TimeEntry::parse(entry, 0).offset == 0)?;
-        Ok(Self { entries, base_offset, entry_count })
-    }
-
-    /// Path of the file.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        self.entries.path()
-    }
-
-    /// Base offset of the segment.
-    #[must_use]
-    pub fn base_offset(&self) -> i64 {
-        self.base_offset
-    }
-
-    /// Number of entries before the zeros at the end.
-    #[must_use]
-    pub fn entry_count(&self) -> u64 {
-        self.entry_count
-    }
-
-    /// Number of entries that fit into the file: its length divided by the entry size, as a broker computes it on
-    /// opening.
-    #[must_use]
-    pub fn slot_count(&self) -> u64 {
-        self.entries.slot_count()
-    }
-
-    /// Reads one entry, counted from 0. Returns `None` past the last.
-    ///
-    /// # Errors
-    /// I/O errors.
-    pub fn entry(&self, slot: u64) -> Result<Option<TimeEntry>> {
-        if slot >= self.entry_count {
-            return Ok(None);
-        }
-        Ok(self.entries.entry(slot)?.map(|entry| TimeEntry::parse(entry, self.base_offset)))
-    }
-
     /// Reads the last entry. Returns timestamp −1 and the base offset if the index is empty, like Kafka.
     ///
     /// # Errors
     /// I/O errors.
     pub fn last_entry(&self) -> Result<TimeEntry> {
-        let last = self.entry_count.checked_sub(1).map_or(Ok(None), |last| self.entry(last))?;
-        Ok(last.unwrap_or_else(|| self.no_entry()))
+        Ok(self.last()?.unwrap_or_else(|| self.no_entry()))
     }
 
     fn no_entry(&self) -> TimeEntry {
-        TimeEntry { timestamp: NO_TIMESTAMP, offset: self.base_offset }
-    }
-
-    /// Reads all entries, up to the first that marks the end for `kafka-dump-log`.
-    ///
-    /// # Errors
-    /// I/O errors.
-    pub fn entries(&self) -> Result<Vec<TimeEntry>> {
-        let mut entries = Vec::new();
-        self.entries.visit(self.entry_count, |slot, entry| {
-            let entry = TimeEntry::parse(entry, self.base_offset);
-            let is_entry = slot == 0 || entry.offset != self.base_offset;
-            entries.extend(is_entry.then_some(entry));
-            Ok(is_entry)
-        })?;
-        Ok(entries)
+        TimeEntry { timestamp: NO_TIMESTAMP, offset: self.base_offset() }
     }
 
     /// Returns the entry with the largest timestamp that is at most `timestamp`. Returns timestamp −1 and the base
@@ -144,9 +82,7 @@ impl TimeIndex {
     /// # Errors
     /// I/O errors.
     pub fn lookup(&self, timestamp: i64) -> Result<TimeEntry> {
-        let key = |entry: [u8; ENTRY_LEN]| TimeEntry::parse(entry, 0).timestamp.cmp(&timestamp);
-        let found = self.entries.floor_slot(self.entry_count, key)?;
-        Ok(found.map_or_else(|| self.no_entry(), |(_, entry)| TimeEntry::parse(entry, self.base_offset)))
+        Ok(self.floor(timestamp)?.unwrap_or_else(|| self.no_entry()))
     }
 
     /// Whether the last entry before the zero tail has neither a smaller timestamp nor a smaller offset than the
@@ -157,7 +93,7 @@ impl TimeIndex {
     pub(crate) fn is_rising(&self) -> Result<bool> {
         let (first, last) = (self.entry(0)?, self.last_entry()?);
         let rises = |first: TimeEntry| first.timestamp <= last.timestamp && first.offset <= last.offset;
-        Ok(first.is_none_or(|first| self.base_offset <= first.offset && rises(first)))
+        Ok(first.is_none_or(|first| self.base_offset() <= first.offset && rises(first)))
     }
 
     /// Performs Kafka's own check: the length is a multiple of the entry size, and the last entry, even in a zero
@@ -167,16 +103,15 @@ impl TimeIndex {
     /// [`ErrorKind::InvalidFile`](crate::ErrorKind::InvalidFile) if a check fails; I/O errors.
     pub fn sanity_check(&self) -> Result<()> {
         if let Some(last) = self.slot_count().checked_sub(1)
-            && let (Some(first), Some(last)) = (self.entries.entry(0)?, self.entries.entry(last)?)
+            && let (Some(first), Some(last)) = (self.slot(0)?, self.slot(last)?)
         {
-            let (first, last) = (TimeEntry::parse(first, self.base_offset), TimeEntry::parse(last, self.base_offset));
             if last.timestamp < first.timestamp {
                 let (last, first) = (last.timestamp, first.timestamp);
                 let message = format!("the last timestamp {last} is before the first timestamp {first}");
-                return Err(self.entries.fault(message));
+                return Err(self.file.fault(message));
             }
-            self.entries.check_last_offset(last.offset, self.base_offset)?;
+            self.file.check_last_offset(last.offset, self.base_offset())?;
         }
-        self.entries.check_len()
+        self.file.check_len()
     }
 }

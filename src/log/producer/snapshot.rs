@@ -27,6 +27,7 @@ use crate::format::cursor::Cursor;
 use crate::io::Location;
 use crate::io::atomic::write_atomically;
 use crate::num::u64_of;
+use crate::slices::Slices;
 use crate::wire::crc::crc32c;
 
 const VERSION: i16 = 1;
@@ -136,7 +137,7 @@ impl ProducerSnapshot {
             return Err(Error::new(ErrorKind::InvalidFile(message)).at(0).in_field("version"));
         }
         let stored = cursor.u32("crc")?;
-        let computed = crc32c(bytes.get(CRC_START..).unwrap_or_default());
+        let computed = crc32c(bytes.part(CRC_START..));
         if stored != computed {
             return Err(Error::new(ErrorKind::Crc { stored, computed }).at(2).in_field("crc"));
         }

@@ -54,14 +54,14 @@ const JAVA_MAP_CAPACITY: usize = 16;
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct ProducerStates {
-    producers: HashMap<i64, State>,
+    producers: HashMap<i64, RankedProducer>,
     /// Maps the first offset of each open transaction to its producer id.
     ongoing: BTreeMap<i64, i64>,
     end_offset: i64,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct State {
+struct RankedProducer {
     entry: ProducerEntry,
     /// Number of producers that were known before this one.
     rank: usize,
@@ -95,7 +95,7 @@ impl ProducerStates {
         while self.producers.len() > capacity.saturating_sub(capacity >> 2) {
             capacity = capacity.saturating_mul(2);
         }
-        let mut states: Vec<&State> = self.producers.values().collect();
+        let mut states: Vec<&RankedProducer> = self.producers.values().collect();
         states.sort_by_key(|state| (java_bucket(state.entry.producer_id, capacity), state.rank));
         ProducerSnapshot { entries: states.into_iter().map(|state| state.entry).collect() }
     }
@@ -178,7 +178,7 @@ impl ProducerStates {
         })
     }
 
-    pub(super) fn entry(&self, producer_id: i64) -> ProducerEntry {
+    pub(crate) fn entry(&self, producer_id: i64) -> ProducerEntry {
         self.producers.get(&producer_id).map_or(
             ProducerEntry {
                 producer_id,
@@ -196,7 +196,7 @@ impl ProducerStates {
 
     fn set(&mut self, entry: ProducerEntry) {
         let rank = self.producers.len();
-        self.producers.entry(entry.producer_id).or_insert(State { entry, rank }).entry = entry;
+        self.producers.entry(entry.producer_id).or_insert(RankedProducer { entry, rank }).entry = entry;
     }
 
     /// The offset after the last batch.
@@ -253,7 +253,7 @@ fn marker_of(batch: &Batch<'_>, scratch: &mut Scratch, limits: &Limits) -> Resul
                 };
                 return Err(Error::new(kind)
                     .at(batch.position())
-                    .in_batch(batch.header().base_offset)
+                    .in_batch(batch.header().stored_base_offset)
                     .in_field("control_type"));
             }
         };

@@ -8,6 +8,7 @@ use crate::error::Result;
 use crate::io::{ReadAt, SharedBytes};
 use crate::log::window::Window;
 use crate::num::usize_from_u64;
+use crate::slices::Slices;
 
 /// A batch with shared ownership of its bytes, and its position.
 pub(crate) struct SharedBatch {
@@ -29,7 +30,7 @@ impl SegmentReader {
             Window::Whole(bytes) => SharedBatch { bytes: Arc::clone(bytes), range, position },
             // reading may have moved the unread bytes to the front of the window
             Window::Read(window) => {
-                let bytes = window.get(self.start.saturating_sub(copied)..self.start).unwrap_or_default().to_vec();
+                let bytes = window.part(self.start.wrapping_sub(copied)..self.start).to_vec();
                 SharedBatch { range: 0..bytes.len(), bytes: Arc::new(bytes), position }
             }
         }))

@@ -7,6 +7,7 @@ use crate::log::resync::candidate::{HEAD_LEN, candidate, may_be_cut_message};
 use crate::log::resync::payload::{is_counted, len_between};
 use crate::log::resync::{HOP_LEN, HOP_WORK, SMALLEST_BATCH_LEN, Search};
 use crate::num::u64_of;
+use crate::slices::Slices;
 
 /// How the chain of a candidate ends.
 #[derive(Clone, Copy, PartialEq)]
@@ -38,7 +39,7 @@ pub(super) struct Chain {
 }
 
 /// A candidate that R13 holds.
-pub(super) struct Held {
+pub(super) struct HeldCandidate {
     pub(super) header: BatchHeader,
     pub(super) chain: Chain,
 }
@@ -50,14 +51,14 @@ impl Search<'_> {
         let mut position = first.position.saturating_add(u64_of(first.size));
         // offsets are not part of the checksum: a damaged one must not break the chain, so the one before it is a
         // lower bound too
-        let (mut next_offset, mut before) = (first.next_offset(), first.base_offset);
+        let (mut next_offset, mut before) = (first.next_offset(), first.stored_base_offset);
         // the last batch after the first, and the offset before it
         let mut last: Option<(BatchHeader, i64)> = None;
         let end = loop {
             if position == self.end
                 || self.goal == Some(position)
                 || position > furthest
-                || !self.budget.affords(HOP_WORK)
+                || !self.budget.has_budget(HOP_WORK)
             {
                 break ChainEnd::Exact;
             }
@@ -86,13 +87,13 @@ impl Search<'_> {
                 break ChainEnd::Cut;
             }
             last = Some((header, next_offset));
-            before = next_offset.min(header.base_offset);
+            before = next_offset.min(header.stored_base_offset);
             (position, next_offset) = (after, header.next_offset());
         };
         let mut sure = (position, next_offset);
         if let Some((header, offset)) = last
             && end.is_broken()
-            && self.budget.affords(u64_of(header.size))
+            && self.budget.has_budget(u64_of(header.size))
             && !self.is_crc_right(&header)?
         {
             sure = (header.position, offset);
@@ -105,19 +106,19 @@ impl Search<'_> {
     fn is_zero_from(&mut self, position: u64) -> Result<bool> {
         let left = len_between(position, self.end).min(HOP_LEN);
         let bytes = self.hops.bytes_from(self.source, position, left)?;
-        let bytes = bytes.get(..left.min(bytes.len())).unwrap_or_default();
+        let bytes = bytes.part(..left.min(bytes.len()));
         Ok(bytes.len() > HEADER_LEN_UP_TO_MAGIC && is_zeros(bytes))
     }
 }
 
 /// R13: returns the position of the earliest held candidate that agrees with the ones after it. `last` is the accepted
 /// one.
-pub(super) fn choose(held: &[Held], last: Option<&BatchHeader>) -> Option<u64> {
+pub(super) fn choose(held: &[HeldCandidate], last: Option<&BatchHeader>) -> Option<u64> {
     let mut chosen = last.copied();
     for earlier in held.iter().rev() {
         let agrees = chosen.is_none_or(|later| {
             let (position, next_offset) = earlier.chain.sure;
-            later.base_offset > next_offset && later.position.saturating_sub(position) >= SMALLEST_BATCH_LEN
+            later.stored_base_offset > next_offset && later.position.saturating_sub(position) >= SMALLEST_BATCH_LEN
         });
         if agrees {
             chosen = Some(earlier.header);

@@ -1,12 +1,13 @@
 //! Checksums over ranges of a [`ReadAt`].
 
 use crate::error::Result;
-use crate::format::header::{CRC_POSITION, LEGACY_CRC_POSITION};
+use crate::format::header::{CRC_POSITION, LEGACY_CRC_POSITION, MAGIC_POSITION};
 use crate::io::ReadAt;
 use crate::log::resync::candidate::{HEAD_LEN, crc_start};
 use crate::log::resync::payload::len_between;
 use crate::log::resync::{SEARCH_LEN, SMALLEST_BATCH_LEN};
 use crate::num::{u64_of, usize_from_u64};
+use crate::slices::Slices;
 use crate::wire::crc::Digest;
 
 /// The checksum of the damaged batch over a growing range. If it is correct for a range, the batch ends there (rule
@@ -24,7 +25,7 @@ impl Proof {
         if source.read_bytes_at(&mut head, damaged)? < HEAD_LEN {
             return Ok(None);
         }
-        let magic = head.get(16).copied().unwrap_or(2);
+        let magic = head.get(MAGIC_POSITION).copied().unwrap_or(2);
         let place = if magic < 2 { LEGACY_CRC_POSITION } else { CRC_POSITION };
         let Some(stored) = head.get(place..).and_then(|rest| rest.first_chunk()) else { return Ok(None) };
         Ok(Some(Self {
@@ -52,11 +53,11 @@ pub(super) fn update(digest: &mut Digest, source: &dyn ReadAt, mut position: u64
     let mut chunk = vec![0; len_between(position, end).min(SEARCH_LEN)];
     while position < end {
         let wanted = usize_from_u64(end.saturating_sub(position)).min(chunk.len());
-        let count = source.read_bytes_at(chunk.get_mut(..wanted).unwrap_or_default(), position)?;
+        let count = source.read_bytes_at(chunk.part_mut(..wanted), position)?;
         if count == 0 {
             break;
         }
-        digest.update(chunk.get(..count).unwrap_or_default());
+        digest.update(chunk.part(..count));
         position = position.saturating_add(u64_of(count));
     }
     Ok(())

@@ -22,7 +22,7 @@ impl Floor {
     /// Updates the floor for a batch that was read.
     pub(crate) fn pass(&mut self, header: &BatchHeader) {
         let next = header.next_offset();
-        let before_gap = self.next.filter(|expected| header.base_offset > *expected);
+        let before_gap = self.next.filter(|expected| header.stored_base_offset > *expected);
         (self.next, self.least) = (Some(next), Some(before_gap.unwrap_or(next)));
     }
 

@@ -1,6 +1,7 @@
 use std::path::{Path, PathBuf};
 
 use super::*;
+use crate::format::header::BATCH_HEADER_LEN;
 use crate::format::set_base_offset;
 use crate::{BatchBuilder, batches};
 
@@ -450,4 +451,64 @@ fn a_good_message_after_missing_bytes_is_found() {
         let later = [&start[..], &message(magic, 9, b"good")[..], &batch(10, b"torn")[..70]].concat();
         assert!(matches!(find(&later, before.len(), Some(2)), Next::End(_)), "magic {magic}");
     }
+}
+
+/// R1: two damaged batches in a row, and the value of the first contains a batch that would fit between them.
+#[test]
+fn sizes_are_followed_over_a_second_damaged_batch() {
+    let (mut bytes, place, next) = with_a_segment_in_a_value(100, 1);
+    bytes[place + BATCH_HEADER_LEN] ^= 0x20; // the length of its record
+    bytes[next + BATCH_HEADER_LEN + 9] ^= 1;
+    let last = bytes.len() - batch(102, b"last").len();
+    assert_eq!(find(&bytes, place, Some(100)), Next::Batch(u64_of(last)));
+}
+
+/// R3 is for v2 only: a message at the end of a value leads to the next message of the log too.
+#[test]
+fn a_message_at_the_end_of_a_value_is_not_taken() {
+    for magic in [0, 1] {
+        let outer = message(magic, 11, &[b"text", &message(magic, 11, b"inner")[..]].concat());
+        let mut bytes = [&outer[..], &message(magic, 12, b"after")[..]].concat();
+        bytes[12] ^= 1;
+        assert_eq!(find(&bytes, 0, Some(11)), Next::Batch(u64_of(outer.len())), "magic {magic}");
+    }
+}
+
+/// R10 and R3: a batch at the end of the last record leads to the next batch of the log too.
+#[test]
+fn a_batch_at_the_end_of_the_last_header_is_not_taken() {
+    let inner = [b"text", &batch(11, b"inner")[..]].concat();
+    let mut builder = BatchBuilder::new().base_offset(11);
+    builder.append_with_headers(1, Some(b"key"), Some(b"value"), &[(b"name", Some(&inner))]).unwrap();
+    let mut outer = Vec::new();
+    builder.finish_into(&mut outer).unwrap();
+    let key = outer.windows(3).position(|window| window == b"key").unwrap();
+    outer[key] ^= 1;
+    let bytes = [&outer[..], &batch(12, b"after")[..]].concat();
+    assert_eq!(find(&bytes, 0, Some(11)), Next::Batch(u64_of(outer.len())));
+}
+
+/// R13: the last good batch is followed by damage up to the end.
+#[test]
+fn a_good_batch_between_two_holes_is_found() {
+    let bytes = [&[0x33; 100][..], &batch(7, b"good")[..], &[0x77; 100][..]].concat();
+    assert_eq!(find(&bytes, 0, Some(7)), Next::Batch(100));
+}
+
+/// Chains: a batch whose stored offset is too high does not separate the batches before it from those after it.
+#[test]
+fn a_chain_continues_after_an_offset_that_is_too_high() {
+    let mut high = batch(2, b"high");
+    set_base_offset(&mut high, 1_000_000).unwrap();
+    let bytes =
+        [&[0x33; 100][..], &batch(1, b"first")[..], &high[..], &batch(3, b"x")[..], &batch(4, b"y")[..]].concat();
+    assert_eq!(find(&bytes, 0, Some(1)), Next::Batch(100));
+}
+
+/// The offsets of a segment span less than 2³¹.
+#[test]
+fn an_offset_far_above_the_floor_is_not_plausible() {
+    let bytes = [&[0x33; 100][..], &batch(1 << 40, b"far")[..]].concat();
+    assert!(matches!(find(&bytes, 0, Some(7)), Next::End(_)));
+    assert_eq!(find(&bytes, 0, None), Next::Batch(100));
 }

@@ -160,22 +160,24 @@ impl Segment {
         let falls = |last: &BatchHeader| {
             let offset = last.last_offset();
             // unless the previous offset is the corrupt one, and this batch continues the batches before it
-            let continues = |before: BatchHeader| before.base_offset > earlier && offset >= earlier;
+            let continues = |before: BatchHeader| before.stored_base_offset > earlier && offset >= earlier;
             // unless earlier offsets fall too, as in requests of producers
             falls_count == 1 && before.is_some_and(|before| offset < before.next_offset() && !continues(before))
         };
         if let Some(last) = last.filter(falls) {
             let kind = ErrorKind::InvalidValue {
-                value: last.base_offset,
+                value: last.stored_base_offset,
                 expected: "an offset after those of earlier batches",
             };
-            let error = Error::new(kind).at(last.position()).in_batch(last.base_offset).in_field("base_offset");
+            let error = Error::new(kind).at(last.position()).in_batch(last.stored_base_offset).in_field("base_offset");
             return Err(error.with_path(self.path()));
         }
         if let Some(last) = last.filter(|_| end.saturating_sub(self.base_offset()) > 1 << 31) {
-            let kind =
-                ErrorKind::InvalidValue { value: last.base_offset, expected: "an offset within 2^31 of the segment's" };
-            let error = Error::new(kind).at(last.position()).in_batch(last.base_offset).in_field("base_offset");
+            let kind = ErrorKind::InvalidValue {
+                value: last.stored_base_offset,
+                expected: "an offset within 2^31 of the segment's",
+            };
+            let error = Error::new(kind).at(last.position()).in_batch(last.stored_base_offset).in_field("base_offset");
             return Err(error.with_path(self.path()));
         }
         // the same reader: it still has the bytes of the last batches
@@ -211,7 +213,7 @@ impl Segment {
     fn end_before(&self, last: &BatchHeader) -> Result<i64> {
         let file = self.location().open()?;
         let after = last.position().saturating_add(u64_of(last.size()));
-        let hidden = SegmentTail::batch_after(&file, last.position(), Some(last.base_offset), self.limits())?;
+        let hidden = SegmentTail::batch_after(&file, last.position(), Some(last.stored_base_offset), self.limits())?;
         if hidden.is_none() && SegmentTail::at(&file, after)? == SegmentTail::Zeros {
             return Ok(last.base_offset().unwrap_or_else(|| last.last_offset()));
         }
@@ -323,7 +325,7 @@ impl Segment {
         let Some(Ok(header)) = reader.next_header() else { return Ok(false) };
         let mut bytes = Vec::new();
         let batch = reader.read_batch(&header, &mut bytes)?;
-        if batch.verify_crc().is_err() || header.base_offset < self.base_offset() {
+        if batch.verify_crc().is_err() || header.stored_base_offset < self.base_offset() {
             return Ok(false);
         }
         Ok(batch.first_offset(&mut Scratch::new(), self.limits()).is_ok_and(|first| first <= offset))

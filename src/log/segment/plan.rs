@@ -11,7 +11,6 @@ use crate::log::segment::Segment;
 use crate::log::segment::lookup::usable;
 use crate::store::names::LogFileState;
 
-#[cfg_attr(not(feature = "arrow"), expect(dead_code, reason = "only scans start in the middle of a segment"))]
 impl Segment {
     /// Returns the position at which to start reading in order to see every record from an offset and from a timestamp
     /// on: a batch found through the indexes, or 0. The timestamp is ignored if the segment does not start with a v2

@@ -356,7 +356,7 @@ fn check_batch(batch: &Batch<'_>, offsets: OffsetPolicy, scratch: &mut Scratch, 
     if offsets == OffsetPolicy::Keep {
         return Ok(());
     }
-    let base_offset = batch.header().base_offset;
+    let base_offset = batch.header().stored_base_offset;
     let mut next_offset = base_offset;
     for record in batch.records(scratch, limits)? {
         let record = record?;
@@ -394,7 +394,7 @@ fn check_control(batch: &Batch<'_>, scratch: &mut Scratch, limits: &Limits) -> R
         other => {
             let message =
                 format!("a producer's control batch contains {} instead of a transaction marker", other.type_name());
-            Err(Error::argument(message).in_batch(batch.header().base_offset))
+            Err(Error::argument(message).in_batch(batch.header().stored_base_offset))
         }
     }
 }

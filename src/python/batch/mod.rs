@@ -1,6 +1,9 @@
 //! `kbat.Batch`.
 
+pub(crate) mod control;
+pub(crate) mod pickle;
 pub(crate) mod read;
+pub(crate) mod record;
 mod records;
 
 use std::ffi::OsString;
@@ -22,10 +25,24 @@ use crate::io::SharedBytes;
 use crate::limits::Limits;
 use crate::log::SharedBatch;
 use crate::num::u64_of;
-use crate::python::errors::raise;
+use crate::python::arguments::limits::PyLimits;
+use crate::python::batch::record::{Chunk, PyRecord, RecordSpans, SMALL_BATCH_LEN};
 use crate::python::html::{self, Table};
-use crate::python::limits::PyLimits;
-use crate::python::record::{Chunk, PyRecord, SMALL_BATCH_LEN, Spans};
+use crate::python::runtime::errors::raise;
+use crate::slices::Slices;
+
+/// Adds what reads batches to the extension module.
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyBatch>()?;
+    module.add_class::<PyBatchIterator>()?;
+    module.add_class::<control::PyControlRecord>()?;
+    module.add_class::<PyRecord>()?;
+    module.add_class::<PyRecordIterator>()?;
+    module.add_function(wrap_pyfunction!(read::read_batches, module)?)?;
+    // not add_function, which would make them public
+    module.setattr("_record", wrap_pyfunction!(pickle::record, module)?)?;
+    module.setattr("_batch", wrap_pyfunction!(pickle::batch, module)?)
+}
 
 /// The settings that all batches of one call share.
 pub(crate) struct Settings {
@@ -71,7 +88,7 @@ impl PyBatch {
 
     fn bytes(&self) -> &[u8] {
         let SharedBatch { bytes, range, .. } = &self.batch;
-        (**bytes).as_ref().get(range.clone()).unwrap_or_default()
+        (**bytes).as_ref().part(range.clone())
     }
 
     pub(crate) fn settings(&self) -> &Settings {
@@ -119,7 +136,7 @@ impl PyBatch {
         let mut scratch = Scratch::new();
         let Some(record) = core.records(&mut scratch, &settings.limits)?.next().transpose()? else { return Ok(None) };
         let bytes = self.shared();
-        let spans = vec![Spans::of(&record, (*bytes).as_ref())];
+        let spans = vec![RecordSpans::of(&record, (*bytes).as_ref())];
         Ok(Some(PyRecord { chunk: Arc::new(Chunk { bytes, spans, is_control: false, path: None }), index: 0 }))
     }
 

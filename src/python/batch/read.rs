@@ -9,11 +9,11 @@ use pyo3::types::{PyBytes, PyDict};
 use crate::io::Location;
 use crate::limits::Limits;
 use crate::log::SegmentReader;
+use crate::python::arguments::limits::{PyLimits, or_default};
+use crate::python::arguments::location::Stores;
+use crate::python::arguments::source::{Source, source};
 use crate::python::batch::{PyBatch, Settings};
-use crate::python::errors::OrRaise;
-use crate::python::limits::{PyLimits, or_default};
-use crate::python::location::Stores;
-use crate::python::source::{Source, source};
+use crate::python::runtime::errors::OrRaise;
 
 /// Iterate over the batches of a buffer or a file, of any message format and in any order.
 ///

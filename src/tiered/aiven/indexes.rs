@@ -14,6 +14,7 @@ use super::json::{Object, invalid};
 use crate::error::Result;
 use crate::log::checkpoint::LeaderEpochs;
 use crate::num::{u64_of, usize_from_u64};
+use crate::slices::Slices;
 
 /// The position and size of each index in the `.indexes` object, in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,7 +87,7 @@ impl IndexExtents {
         }
         let part = |name: &str, extent: Extent| -> Result<Vec<u8>> {
             let range = usize_from_u64(u64::from(extent.position))..usize_from_u64(extent.end());
-            let mut bytes = object.get(range).unwrap_or_default().to_vec();
+            let mut bytes = object.part(range).to_vec();
             match cipher {
                 Some(cipher) if !bytes.is_empty() => cipher.open(&mut bytes).map(<[u8]>::to_vec).ok_or_else(|| {
                     invalid(format!("the {name} index cannot be decrypted: its bytes differ from the encrypted ones"))

@@ -18,6 +18,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::io::{DAMAGED_BYTE, Location, ReadAt};
 use crate::limits::Limits;
 use crate::num::{u64_of, usize_from_u64};
+use crate::slices::Slices;
 
 /// Most bytes of the object to read at once, unless a single chunk has more.
 const MAX_READ_LEN: u64 = 16 << 20;
@@ -110,7 +111,7 @@ impl Segment {
     /// - I/O errors.
     pub fn read_at(&self, out: &mut [u8], position: u64) -> Result<usize> {
         let wanted = self.original_len().saturating_sub(position).min(u64_of(out.len()));
-        let out = out.get_mut(..usize_from_u64(wanted)).unwrap_or_default();
+        let out = out.part_mut(..usize_from_u64(wanted));
         if self.cipher.is_none() && !self.manifest.is_compressed {
             self.read_plain(out, position)?;
         } else {
@@ -136,7 +137,7 @@ impl Segment {
         while let Some(chunk) = self.manifest.chunks.chunk_at(at).filter(|_| at < end) {
             let chunk_end = chunk.original.end.min(end);
             let range = usize_from_u64(at.saturating_sub(position))..usize_from_u64(chunk_end.saturating_sub(position));
-            let part = out.get_mut(range).unwrap_or_default();
+            let part = out.part_mut(range);
             let is_damaged = damaged.contains(&chunk.number)
                 || match self.read_at(part, at) {
                     Ok(_) => false,
@@ -207,10 +208,10 @@ impl Segment {
             let Some(chunk) = self.manifest.chunks.chunk_at(position) else { break };
             let decoded = self.chunk(&chunk, end, &mut fetched)?;
             let start = usize_from_u64(position.saturating_sub(chunk.original.start));
-            let available = decoded.get(start..).unwrap_or_default();
+            let available = decoded.part(start..);
             let count = available.len().min(out.len());
             let (filled, rest) = std::mem::take(&mut out).split_at_mut(count);
-            filled.copy_from_slice(available.get(..count).unwrap_or_default());
+            filled.copy_from_slice(available.part(..count));
             out = rest;
             position = position.saturating_add(u64_of(count));
             if count == 0 {
@@ -228,7 +229,7 @@ impl Segment {
         if fetched.chunk_mut(chunk).is_none() {
             *fetched = self.fetch(chunk, end)?;
         }
-        let bytes = fetched.chunk_mut(chunk).unwrap_or_default();
+        let bytes = fetched.chunk_mut(chunk).ok_or_else(|| Error::bug("a chunk that was read is not in memory"))?;
         let decoded = Arc::new(self.decode(chunk, bytes)?);
         self.cache.insert(chunk.number, Arc::clone(&decoded));
         Ok(decoded)

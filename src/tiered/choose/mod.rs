@@ -22,6 +22,7 @@ use std::fmt;
 use std::ops::Range;
 
 use crate::log::checkpoint::{EpochEntry, LeaderEpochs};
+use crate::slices::Slices;
 use crate::tiered::metadata::SegmentState;
 use lineage::{Lineage, Valid};
 
@@ -306,7 +307,7 @@ impl Chain {
         let first = log_start_offset.map_or(start, |log_start| log_start.max(start));
         let place = self.links.partition_point(|link| link.offsets.end <= first);
         // `chosen` and `links` have the same order
-        let overlapping = chosen.get(place..).unwrap_or_default();
+        let overlapping = chosen.part(place..);
         if let Some(same) = overlapping.iter().take(2).find(|link| link.span.start == start && link.end == end) {
             return Reason::Duplicate { of: same.span.index };
         }

@@ -8,6 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Location, ReadAt, Status, StatusKind, StoredFile};
 use crate::limits::Limits;
 use crate::num::{u64_of, usize_from_u64};
+use crate::slices::Slices;
 use crate::tiered::aiven::{DamagedChunks, EncryptionKeys, Indexes, Manifest, Segment};
 
 /// Largest size of an `.indexes` object in bytes: more than the indexes of the largest segment.
@@ -173,7 +174,7 @@ impl ReadAt for Part {
 
     fn read_bytes_at(&self, out: &mut [u8], position: u64) -> Result<usize> {
         let room = usize_from_u64(self.byte_len()?.saturating_sub(position)).min(out.len());
-        self.file.read_bytes_at(out.get_mut(..room).unwrap_or_default(), self.range.start.saturating_add(position))
+        self.file.read_bytes_at(out.part_mut(..room), self.range.start.saturating_add(position))
     }
 
     fn read_over_damage(&self) {

@@ -1,0 +1,230 @@
+//! Arguments that name a location: paths and URLs, and the keyword arguments that tell how to open a store.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use object_store::ObjectStore;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyBytes, PyDict, PyString};
+
+use crate::error::Error;
+use crate::io::{Location, Target};
+use crate::objects::{SCHEMES, StoreOptions};
+use crate::python::runtime::errors::OrRaise;
+use crate::python::runtime::warning::warn;
+use crate::tiered::aiven::EncryptionKeys;
+
+/// The keyword arguments `storage_options`, `store` and `encryption_keys` of a function.
+#[derive(Default)]
+pub(crate) struct Stores {
+    options: StoreOptions,
+    /// A store that the caller opened, the beginning of its paths, and the prefix of its keys.
+    opened: Option<(Arc<dyn ObjectStore>, String, String)>,
+    keys: EncryptionKeys,
+}
+
+impl Stores {
+    /// Parses the keyword arguments that a function does not declare.
+    pub(crate) fn new(function: &str, arguments: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let mut stores = Self::default();
+        for (name, value) in arguments.into_iter().flatten() {
+            let name: String = name.extract()?;
+            match name.as_str() {
+                "storage_options" | "store" | "encryption_keys" if value.is_none() => {}
+                "storage_options" => stores.options = options_of(&value)?,
+                "store" => stores.opened = Some(opened(&value)?),
+                "encryption_keys" => stores.keys = keys_of(&value)?,
+                _ => {
+                    let message = format!("{function}() got an unexpected keyword argument '{name}'");
+                    return Err(PyTypeError::new_err(message));
+                }
+            }
+        }
+        if stores.opened.is_some() && !stores.options.is_empty() {
+            return Err(PyValueError::new_err("pass store or storage_options, not both: a store has its own options"));
+        }
+        Ok(stores)
+    }
+
+    /// The location of a path or URL.
+    pub(crate) fn locate(&self, py: Python<'_>, path: PathBuf) -> PyResult<Location> {
+        let location = match path.to_str() {
+            None => Location::local(path),
+            Some(text) => self.parse(py, text)?,
+        };
+        py.detach(|| location.with_layout(&self.keys)).or_raise(py)
+    }
+
+    /// The location of a path in the file system, or of a URL with the same options, as it is: without its layout.
+    pub(crate) fn locate_beside(&self, py: Python<'_>, path: PathBuf) -> PyResult<Location> {
+        match path.to_str().filter(|text| text.contains("://")) {
+            Some(url) if url.starts_with("file:") => Location::parse(url, &StoreOptions::default()).or_raise(py),
+            Some(url) => Location::parse(url, &self.options).or_raise(py),
+            None => Ok(Location::local(path)),
+        }
+    }
+
+    /// A file or directory to write.
+    pub(crate) fn locate_target(&self, py: Python<'_>, target: PathBuf) -> PyResult<Target> {
+        let target = self.locate_beside(py, target)?;
+        py.detach(|| Target::new(target)).or_raise(py)
+    }
+
+    /// A file or directory to write, which must not exist in a store.
+    pub(crate) fn locate_empty(&self, py: Python<'_>, target: PathBuf) -> PyResult<Target> {
+        let target = self.locate_beside(py, target)?;
+        py.detach(|| Target::empty(target)).or_raise(py)
+    }
+
+    /// The source of a function and the directory that it writes. The options are those of the one that is a URL, or
+    /// of both.
+    pub(crate) fn locate_both(&self, py: Python<'_>, source: PathBuf, out: PathBuf) -> PyResult<(Location, Target)> {
+        let is_url = |path: &PathBuf| path.to_str().is_some_and(|text| text.contains("://"));
+        let is_of_target = self.opened.is_none() && is_url(&out) && !is_url(&source);
+        let source = if is_of_target {
+            Self { keys: self.keys.clone(), ..Self::default() }.locate_all(py, source)?
+        } else {
+            self.locate_all(py, source)?
+        };
+        Ok((source, self.locate_empty(py, out)?))
+    }
+
+    /// Like [`Stores::locate`]. Warns of segments of tiered storage that are omitted.
+    pub(crate) fn locate_all(&self, py: Python<'_>, path: PathBuf) -> PyResult<Location> {
+        let location = self.locate(py, path)?;
+        if location.is_layout() {
+            let omitted = || -> crate::error::Result<Vec<String>> {
+                let mut warnings = location.warnings()?;
+                for entry in location.entries()? {
+                    warnings.extend(entry.warnings()?);
+                }
+                Ok(warnings)
+            };
+            warn(py, &py.detach(omitted).or_raise(py)?)?;
+        }
+        Ok(location)
+    }
+
+    fn parse(&self, py: Python<'_>, text: &str) -> PyResult<Location> {
+        if let Some((scheme, _)) = text.split_once(":/").filter(|(_, rest)| !rest.starts_with('/'))
+            && SCHEMES.contains(&scheme)
+        {
+            let message = format!("{text}: pathlib removes a slash from URLs; pass the URL as a str");
+            return Err(PyValueError::new_err(message));
+        }
+        if let Some((store, base, prefix)) = &self.opened {
+            if text.contains("://") {
+                let message = format!("{text}: with store, the path is relative to the store, not a URL");
+                return Err(PyValueError::new_err(message));
+            }
+            let key = [prefix.trim_matches('/'), text.trim_matches('/')].join("/");
+            return Ok(Location::of_objects(Arc::clone(store), base, key.trim_matches('/')));
+        }
+        Location::parse(text, &self.options).or_raise(py)
+    }
+}
+
+/// Refuses to pickle what is in a store: the credentials would be in the pickle.
+pub(crate) fn refuse_stored(location: &Location) -> PyResult<()> {
+    if location.is_local() {
+        return Ok(());
+    }
+    let message = format!("{} is in a store and can't be pickled: open its URL again", location.path().display());
+    Err(PyTypeError::new_err(message))
+}
+
+/// A mapping of names to values. Other than texts, numbers and booleans are accepted.
+fn options_of(value: &Bound<'_, PyAny>) -> PyResult<StoreOptions> {
+    let mut options = Vec::new();
+    let Ok(items) = value.call_method0("items") else {
+        return Err(PyTypeError::new_err("storage_options must be a mapping of names to values"));
+    };
+    for item in items.try_iter()? {
+        let (name, value): (String, Bound<'_, PyAny>) = item?.extract()?;
+        let is_scalar = value.is_instance_of::<PyString>() || value.extract::<f64>().is_ok();
+        // the names of fsspec have mappings and lists as values; the error about the name says more than one about the
+        // type
+        if value.is_instance_of::<PyBytes>() {
+            let message = format!("the storage option {name:?} must be a text, a number or a boolean, not bytes");
+            return Err(PyTypeError::new_err(message));
+        }
+        options.push((name, if is_scalar { option_text(&value)? } else { String::new() }));
+    }
+    Ok(StoreOptions::new(options))
+}
+
+/// The value of an option as `object_store` parses it.
+fn option_text(value: &Bound<'_, PyAny>) -> PyResult<String> {
+    let text = value.str()?.to_string();
+    Ok(if value.is_instance_of::<PyBool>() { text.to_ascii_lowercase() } else { text })
+}
+
+/// Private keys by id: paths of PEM files, or a function that returns the PEM text of an id.
+fn keys_of(value: &Bound<'_, PyAny>) -> PyResult<EncryptionKeys> {
+    let mut keys = EncryptionKeys::new();
+    if value.is_callable() {
+        let load = value.clone().unbind();
+        keys.set_callback(move |id| {
+            Python::attach(|py| load.call1(py, (id,))?.extract::<Option<String>>(py)).map_err(Error::other)
+        });
+        return Ok(keys);
+    }
+    let Ok(items) = value.call_method0("items") else {
+        let message = "encryption_keys must be a mapping of ids to paths of PEM files, or a function";
+        return Err(PyTypeError::new_err(message));
+    };
+    for item in items.try_iter()? {
+        let (id, value): (String, Bound<'_, PyAny>) = item?.extract()?;
+        let py = value.py();
+        // not part of a message: it may be the key itself
+        let Ok(path) = value.extract::<PathBuf>() else {
+            let message = format!("the encryption key {id:?} must be the path of a PEM file, or the PEM text");
+            return Err(PyTypeError::new_err(message));
+        };
+        match path.to_str().filter(|text| text.contains("-----BEGIN")) {
+            Some(pem) => keys.insert_pem(id, pem).or_raise(py)?,
+            None => keys.insert_file(id, path).or_raise(py)?,
+        }
+    }
+    Ok(keys)
+}
+
+/// Opens the store of an obstore object again, from its public attributes.
+fn opened(value: &Bound<'_, PyAny>) -> PyResult<(Arc<dyn ObjectStore>, String, String)> {
+    let class = value.get_type().name()?.to_string();
+    let (scheme, bucket_key) = match class.as_str() {
+        "S3Store" => ("s3", "bucket"),
+        "GCSStore" => ("gs", "bucket"),
+        "AzureStore" => ("az", "container_name"),
+        _ => {
+            let message = format!("store must be an S3Store, GCSStore or AzureStore of obstore, not {class}");
+            return Err(PyTypeError::new_err(message));
+        }
+    };
+    if value.getattr("credential_provider").is_ok_and(|provider| !provider.is_none()) {
+        let message = "a store with a credential_provider can't be opened again: pass storage_options";
+        return Err(PyValueError::new_err(message));
+    }
+    let prefix = value.getattr("prefix").ok().and_then(|prefix| prefix.extract::<String>().ok()).unwrap_or_default();
+    let mut options = Vec::new();
+    let mut bucket = None;
+    for name in ["config", "client_options"] {
+        let Ok(config) = value.getattr(name).and_then(|config| config.call_method0("items")) else { continue };
+        for item in config.try_iter()? {
+            let (name, value): (String, Bound<'_, PyAny>) = item?.extract()?;
+            let text = option_text(&value)?;
+            if name.trim_start_matches("aws_").trim_start_matches("google_") == bucket_key
+                || name == format!("azure_{bucket_key}")
+            {
+                bucket = Some(text);
+            } else {
+                options.push((name, text));
+            }
+        }
+    }
+    let bucket = bucket.ok_or_else(|| PyValueError::new_err(format!("the store has no {bucket_key}")))?;
+    let base = format!("{scheme}://{bucket}");
+    let store = StoreOptions::new(options).open(scheme, &base).or_raise(value.py())?;
+    Ok((store, base, prefix))
+}

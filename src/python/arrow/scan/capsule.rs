@@ -1,0 +1,72 @@
+//! A pass of a scan as a stream in a Python capsule.
+
+use std::sync::OnceLock;
+use std::thread::{self, ThreadId};
+
+use arrow_array::RecordBatchReader;
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_schema::{ArrowError, SchemaRef};
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+
+use crate::error::Error;
+use crate::python::arrow::scan::pass::Pass;
+
+/// A capsule with a stream of Arrow batches.
+pub(crate) fn stream(py: Python<'_>, pass: Pass) -> PyResult<Bound<'_, PyCapsule>> {
+    let stream = FFI_ArrowArrayStream::new(Box::new(Reader::new(py, pass)?));
+    PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
+}
+
+/// A pass as arrow-rs's reader. The C interface carries only the text of an error.
+pub(crate) struct Reader(Pass);
+
+impl Reader {
+    /// Creates a reader of a pass. Called by the thread that requests the stream.
+    pub(crate) fn new(py: Python<'_>, pass: Pass) -> PyResult<Self> {
+        note_main_thread(py)?;
+        Ok(Self(pass))
+    }
+}
+
+impl Iterator for Reader {
+    type Item = Result<arrow_array::RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if let Some(raised) = raised_by_signals() {
+            return Some(Err(ArrowError::ExternalError(Box::new(Error::other(raised)))));
+        }
+        self.0.next().map(|next| next.map_err(|error| ArrowError::ExternalError(Box::new(error))))
+    }
+}
+
+/// Returns the exception that Ctrl-C or another signal raised. Only Python's main thread checks for signals: other
+/// threads must not wait for the GIL, because the thread that waits for them may hold it.
+#[expect(clippy::redundant_closure_for_method_calls, reason = "the method itself has only one lifetime")]
+fn raised_by_signals() -> Option<PyErr> {
+    if MAIN_THREAD.get() != Some(&thread::current().id()) {
+        return None;
+    }
+    Python::attach(|py| py.check_signals()).err()
+}
+
+/// Python's main thread, if it has requested a stream.
+static MAIN_THREAD: OnceLock<ThreadId> = OnceLock::new();
+
+/// Records the current thread if it is Python's main thread. This does not happen on import, because importing
+/// `threading` takes a fifth of the import time of kbat.
+fn note_main_thread(py: Python<'_>) -> PyResult<()> {
+    if MAIN_THREAD.get().is_none() {
+        let threading = py.import("threading")?;
+        if threading.call_method0("current_thread")?.is(&threading.call_method0("main_thread")?) {
+            let _ = MAIN_THREAD.set(thread::current().id()); // another call may have set it, to the same id
+        }
+    }
+    Ok(())
+}
+
+impl RecordBatchReader for Reader {
+    fn schema(&self) -> SchemaRef {
+        self.0.schema()
+    }
+}

@@ -1,0 +1,205 @@
+//! A pass of a scan: its Arrow batches in order, and its counters.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow_schema::SchemaRef;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::arrow::{ArrowScan, BatchScan, ParallelScan, ScanStats, SegmentScan};
+use crate::python::arrow::batch::PyArrowBatch;
+use crate::python::arrow::lists;
+use crate::python::arrow::scan::progress::Waiting;
+use crate::python::runtime::errors::OrRaise;
+use crate::python::runtime::exclusive::Exclusive;
+use crate::python::runtime::fields::fields;
+
+/// The view that a pass reads.
+pub(crate) enum View {
+    Records(Box<ArrowScan>),
+    Parallel(Box<ParallelScan>),
+    Batches(Box<BatchScan>),
+    Segments(Box<SegmentScan>),
+}
+
+/// Counters that a scan shares with its passes.
+pub(crate) type SharedStats = Arc<Mutex<Option<ScanStats>>>;
+
+/// A pass. It updates its own counters and those of its scan.
+pub(crate) struct Pass {
+    view: View,
+    /// Its own counters, which other threads can read while it runs.
+    own: SharedStats,
+    shared: SharedStats,
+    waiting: Waiting,
+}
+
+impl Pass {
+    pub(crate) fn new(view: View, shared: SharedStats, waiting: Waiting) -> Self {
+        let pass = Self { view, own: SharedStats::default(), shared, waiting };
+        pass.share();
+        pass
+    }
+
+    pub(crate) fn schema(&self) -> SchemaRef {
+        match &self.view {
+            View::Records(scan) => scan.schema(),
+            View::Parallel(scan) => scan.schema(),
+            View::Batches(scan) => scan.schema(),
+            View::Segments(scan) => scan.schema(),
+        }
+    }
+
+    fn stats(&self) -> ScanStats {
+        match &self.view {
+            View::Records(scan) => scan.stats(),
+            View::Parallel(scan) => scan.stats(),
+            View::Batches(scan) => scan.stats(),
+            View::Segments(scan) => scan.stats(),
+        }
+    }
+
+    /// Bytes processed so far; 0 for segments, whose bytes are not read.
+    fn walked(&self) -> u64 {
+        match &self.view {
+            View::Records(scan) => scan.walked(),
+            View::Parallel(scan) => scan.walked(),
+            View::Batches(scan) => scan.walked(),
+            View::Segments(_) => 0,
+        }
+    }
+
+    /// The next Arrow batch for a Python caller. Releases the GIL, checks for signals and reports progress.
+    pub(crate) fn advance(&mut self, py: Python<'_>) -> PyResult<Option<arrow_array::RecordBatch>> {
+        let next = py.detach(|| self.next());
+        if let Some(raised) = self.waiting.raised() {
+            return Err(raised);
+        }
+        let next = next.transpose().or_raise(py)?;
+        match &next {
+            Some(_) => self.waiting.look_up(py, self.walked())?,
+            None => self.waiting.end(py)?,
+        }
+        Ok(next)
+    }
+
+    fn share(&self) {
+        let stats = Some(self.stats());
+        for cell in [&self.own, &self.shared] {
+            *cell.lock().unwrap_or_else(PoisonError::into_inner) = stats;
+        }
+    }
+}
+
+impl Iterator for Pass {
+    type Item = crate::error::Result<arrow_array::RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = match &mut self.view {
+            View::Records(scan) => scan.next(),
+            View::Parallel(scan) => scan.next(),
+            View::Batches(scan) => scan.next(),
+            View::Segments(scan) => scan.next(),
+        };
+        self.share();
+        next
+    }
+}
+
+/// What a pass of a :class:`Scan` has read and lost.
+#[pyclass(frozen, name = "ScanStats", module = "kbat")]
+pub(crate) struct PyScanStats(pub(crate) ScanStats);
+
+fields! {
+    PyScanStats {
+        /// Number of batches whose records were returned.
+        batches: u64 = |stats| stats.batches;
+
+        /// Number of rows returned, without rows that describe an error.
+        records: u64 = |stats| stats.records;
+
+        /// Bytes read from files; for buffers, bytes of the batches processed.
+        bytes_read: u64 = |stats| stats.bytes_read;
+
+        /// Number of corruptions skipped: damaged batches, or ranges of bytes without a valid batch.
+        batches_skipped: u64 = |stats| stats.batches_skipped;
+
+        /// Bytes skipped, including truncated batches at the ends of files.
+        bytes_lost: u64 = |stats| stats.bytes_lost;
+
+        /// Number of offsets between the last good batch before and the next one after each corruption.
+        ///
+        /// Includes offsets that compaction had removed.
+        offsets_lost: u64 = |stats| stats.offsets_lost;
+    }
+
+    fn __repr__(&self) -> String {
+        let values = self.values().map(|(name, value)| format!("{name}={value}"));
+        format!("ScanStats({})", values.join(", "))
+    }
+}
+
+impl PyScanStats {
+    fn values(&self) -> [(&'static str, u64); 6] {
+        let stats = &self.0;
+        [
+            ("batches", stats.batches),
+            ("records", stats.records),
+            ("bytes_read", stats.bytes_read),
+            ("batches_skipped", stats.batches_skipped),
+            ("bytes_lost", stats.bytes_lost),
+            ("offsets_lost", stats.offsets_lost),
+        ]
+    }
+}
+
+/// Iterates over Arrow batches as ``pyarrow.RecordBatch``; see :meth:`Scan.to_batches`.
+#[pyclass(frozen, name = "ArrowBatchIterator", module = "kbat")]
+pub(crate) struct PyArrowBatchIterator {
+    pass: Exclusive<Pass>,
+    stats: SharedStats,
+}
+
+impl PyArrowBatchIterator {
+    pub(crate) fn new(pass: Pass) -> Self {
+        let stats = Arc::clone(&pass.own);
+        Self { pass: Exclusive::new(pass), stats }
+    }
+}
+
+#[pymethods]
+impl PyArrowBatchIterator {
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        match self.next_for_anyone(py)? {
+            Some(batch) => py.import("pyarrow")?.call_method1("record_batch", (batch,)).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The next Arrow batch as an object with `__arrow_c_array__`, for consumers that do not use pyarrow; None at
+    /// the end.
+    #[pyo3(name = "_next")]
+    fn next_for_anyone(&self, py: Python<'_>) -> PyResult<Option<PyArrowBatch>> {
+        // attached inside the closure: `advance` releases the GIL except while it calls Python
+        let next = self.pass.with(py, |pass| Python::attach(|py| pass.advance(py)))?;
+        Ok(next?.map(PyArrowBatch))
+    }
+
+    /// The columns of the next Arrow batch by their names, as lists, for programs without pyarrow; None at the end.
+    /// Times are whole numbers.
+    #[pyo3(name = "_next_columns")]
+    fn next_columns<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let next = self.pass.with(py, |pass| Python::attach(|py| pass.advance(py)))?;
+        next?.map(|batch| lists::columns(py, &batch)).transpose()
+    }
+
+    /// What this pass has read and lost so far.
+    #[getter]
+    fn stats(&self) -> PyScanStats {
+        PyScanStats(self.stats.lock().unwrap_or_else(PoisonError::into_inner).unwrap_or_default())
+    }
+}
