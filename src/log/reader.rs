@@ -182,13 +182,11 @@ impl SegmentReader {
 
     /// Announces that all batches up to the stop position will be read, so that the first ones can be requested in
     /// advance.
-    #[cfg_attr(not(feature = "arrow"), expect(dead_code, reason = "only scans use it"))]
     pub(crate) fn expect_reads(&self) {
         self.source.expect_reads(self.position);
     }
 
     /// Whether everything up to the stop position was requested, so that another file may be read in advance.
-    #[cfg_attr(not(feature = "arrow"), expect(dead_code, reason = "only scans use it"))]
     pub(crate) fn is_requested(&self) -> bool {
         self.source.is_requested()
     }
