@@ -281,12 +281,13 @@ extern "system" fn Java_kbat_spark_Native_plan<'l>(
     filters: StringLists<'l>,
     limit: jint,
     totals: Strings<'l>,
+    is_apart: jboolean,
 ) -> JObjectArray<'l, JByteArray<'l>> {
     call(env, |env| {
         let columns = texts(env, &columns)?;
         let totals = texts(env, &totals)?.iter().filter_map(|name| Total::named(name)).collect();
         let read = read_of(env, &options, &session, &columns, &filters)?;
-        let read = read.limit(u64::try_from(limit).ok()).totals(totals)?;
+        let read = read.limit(u64::try_from(limit).ok()).apart(is_apart).totals(totals)?;
         let mut warnings = Vec::new();
         let tasks = read.plan(true, &mut warnings);
         warn(warnings);
@@ -331,6 +332,19 @@ fn longs<'l>(env: &mut Env<'l>, numbers: &[i64]) -> Result<JLongArray<'l>> {
 #[unsafe(no_mangle)]
 extern "system" fn Java_kbat_spark_Native_takeWarnings<'l>(env: EnvUnowned<'l>, _: JClass<'l>) -> Strings<'l> {
     call(env, |env| strings(env, &WARNINGS.take()))
+}
+
+#[unsafe(no_mangle)]
+extern "system" fn Java_kbat_spark_Native_partitionOf<'l>(
+    env: EnvUnowned<'l>,
+    _: JClass<'l>,
+    task: JByteArray<'l>,
+) -> Strings<'l> {
+    call(env, |env| {
+        let task = ReadTask::from_bytes(&env.convert_byte_array(&task)?)?;
+        let names = task.partition().map(|(topic, partition)| vec![topic.to_owned(), partition.to_string()]);
+        strings(env, &names.unwrap_or_default())
+    })
 }
 
 #[unsafe(no_mangle)]

@@ -81,9 +81,9 @@ class KbatDataSource(DataSource):
         del schema, overwrite
         check_engine(self.options)
         message = (
-            "kbat: the Python data source does not write streams, only the one in the JVM (engine=jvm) does: start the "
-            "session with the settings kbat.spark.SETTINGS, or add the file that kbat.spark.jar() returns to spark.jars; "
-            'or write each micro-batch with foreachBatch and batch.write.format("kbat")'
+            "kbat: the Python data source does not write streams, only the one in the JVM (engine=jvm) does: start "
+            "the session with the settings kbat.spark.SETTINGS, or add the file that kbat.spark.jar() returns to "
+            'spark.jars, or write each micro-batch with foreachBatch and batch.write.format("kbat")'
         )
         raise ValueError(message)
 
