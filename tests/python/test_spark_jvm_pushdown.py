@@ -93,11 +93,11 @@ def test_totals_read_headers_only(jvm: SparkSession, tmp_path: Path) -> None:
 @pytest.fixture
 def partitions(tmp_path: Path) -> Path:
     for partition in range(3):
-        log = GrowingLog(tmp_path / f"a-{partition}")
+        log = GrowingLog(tmp_path / "from" / f"a-{partition}")
         for _ in range(2):
             log.append(5, 5)
             log.roll()
-    return tmp_path
+    return tmp_path / "from"
 
 
 def ranked(frame: DataFrame) -> DataFrame:
@@ -157,10 +157,9 @@ def test_metrics_and_plan_of_a_write(jvm: SparkSession, partitions: Path, tmp_pa
     batches = [batch for log in sorted(target.glob("*/*.log")) for batch in kbat.read_batches(log)]
     assert values["batches written"].get() == f"{len(batches)}"
     assert values["records written"].get() == "60"
-    assert (
-        values["bytes written"].get() == f"{sum(log.stat().st_size for log in target.glob('*/*.log')) / 1024:.1f} KiB"
-    )
-    stages = [jvm.sparkContext._jsc.sc().statusStore().lastStageAttempt(stage) for stage in stages_of(jvm, "written")]  # noqa: SLF001
+    size = sum(log.stat().st_size for log in target.glob("*/*.log"))
+    assert values["bytes written"].get() == f"{size / 1024:.1f} KiB"
+    stages = [store_of_jobs(jvm).lastStageAttempt(stage) for stage in stages_of(jvm, "written")]
     assert sum(stage.outputRecords() for stage in stages) == 60
     assert sum(stage.outputBytes() for stage in stages) == size
 
