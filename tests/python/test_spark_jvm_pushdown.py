@@ -149,7 +149,7 @@ def test_metrics_and_plan_of_a_write(jvm: SparkSession, partitions: Path, tmp_pa
     rows = read(jvm, partitions).select("topic", "partition", "key", "value")
     rows.write.format("kbat").option("compression", "lz4").mode("append").save(os.fspath(target))
     jvm.sparkContext.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
-    store = jvm._jsparkSession.sharedState().statusStore()  # type: ignore[attr-defined]  # noqa: SLF001
+    store = jvm._jsparkSession.sharedState().statusStore()  # noqa: SLF001
     execution = store.executionsList().last()
     assert f"kbat engine: jvm, path: {target}, options: [compression=lz4" in execution.physicalPlanDescription()
     shown = store.executionMetrics(execution.executionId())
@@ -170,7 +170,7 @@ def listed(sequence: Any) -> list[Any]:  # noqa: ANN401 -- Java's
 
 
 def store_of_jobs(spark: SparkSession) -> Any:  # noqa: ANN401 -- Java's
-    return spark.sparkContext._jsc.sc().statusStore()  # type: ignore[attr-defined]  # noqa: SLF001
+    return spark.sparkContext._jsc.sc().statusStore()  # noqa: SLF001
 
 
 def stages_of(spark: SparkSession, group: str) -> list[int]:
