@@ -80,6 +80,10 @@ test-long: $(VENV)/.made-kbat test-jvm ## run the tests that take minutes each
 test-jvm: $(VENV)/.made-kbat ## run all tests of Spark with the data source of the JVM
 	KBAT_TEST_ENGINE=jvm $(BIN)/python -m pytest tests/python/test_spark*.py
 
+.PHONY: soak
+soak: $(VENV)/.made-kbat ## run a streaming query for 20 minutes, and kill its processes [SOAK_SECONDS=1200] [ENGINE=jvm]
+	$(BIN)/python tests/python/soak.py --seconds $(or $(SOAK_SECONDS),1200) --engine $(or $(ENGINE),jvm)
+
 .PHONY: matrix
 matrix: ## run the Python tests with other versions of Python and Spark [PAIRS="python3.13:4.2.1"]
 	.ci/matrix $(PAIRS)

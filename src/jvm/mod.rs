@@ -1,5 +1,5 @@
-//! The native functions of the Java classes `kbat.spark.Native`, `NativeRows` and `NativeSink` (feature `jvm`). They only
-//! translate arguments, results and errors.
+//! The native functions of the Java classes `kbat.spark.Native` and its companions (feature `jvm`). They only translate
+//! arguments, results and errors.
 //!
 //! A handle is a number, never an address: one that is closed, or was never opened, is an error.
 
@@ -9,7 +9,9 @@
 mod decode;
 mod functions;
 mod nodes;
+mod parquet;
 mod sink;
+mod stream;
 mod unsafe_rows;
 
 use std::cell::RefCell;
@@ -27,8 +29,7 @@ use crate::arrow::ScanStats;
 use crate::error::{Error, ErrorKind};
 use crate::num::u64_of;
 use crate::plan::{
-    Condition, Pairs, Read, ReadLimit, ReadOptions, ReadTask, RowFilter, Stream, TaskReader, Total, WantedColumn,
-    columns_of_schema,
+    Condition, Pairs, Read, ReadOptions, ReadTask, RowFilter, TaskReader, Total, WantedColumn, columns_of_schema,
 };
 
 type Strings<'l> = JObjectArray<'l, JString<'l>>;
@@ -150,7 +151,6 @@ impl<T> Handles<T> {
 }
 
 static TASKS: Handles<Task> = Handles::new();
-static STREAMS: Handles<Stream> = Handles::new();
 
 /// A task, and the Arrow batch that Java reads.
 struct Task {
@@ -281,12 +281,13 @@ extern "system" fn Java_kbat_spark_Native_plan<'l>(
     filters: StringLists<'l>,
     limit: jint,
     totals: Strings<'l>,
+    is_apart: jboolean,
 ) -> JObjectArray<'l, JByteArray<'l>> {
     call(env, |env| {
         let columns = texts(env, &columns)?;
         let totals = texts(env, &totals)?.iter().filter_map(|name| Total::named(name)).collect();
         let read = read_of(env, &options, &session, &columns, &filters)?;
-        let read = read.limit(u64::try_from(limit).ok()).totals(totals)?;
+        let read = read.limit(u64::try_from(limit).ok()).apart(is_apart).totals(totals)?;
         let mut warnings = Vec::new();
         let tasks = read.plan(true, &mut warnings);
         warn(warnings);
@@ -334,6 +335,19 @@ extern "system" fn Java_kbat_spark_Native_takeWarnings<'l>(env: EnvUnowned<'l>, 
 }
 
 #[unsafe(no_mangle)]
+extern "system" fn Java_kbat_spark_Native_partitionOf<'l>(
+    env: EnvUnowned<'l>,
+    _: JClass<'l>,
+    task: JByteArray<'l>,
+) -> Strings<'l> {
+    call(env, |env| {
+        let task = ReadTask::from_bytes(&env.convert_byte_array(&task)?)?;
+        let names = task.partition().map(|(topic, partition)| vec![topic.to_owned(), partition.to_string()]);
+        strings(env, &names.unwrap_or_default())
+    })
+}
+
+#[unsafe(no_mangle)]
 extern "system" fn Java_kbat_spark_Native_openTask<'l>(
     env: EnvUnowned<'l>,
     _: JClass<'l>,
@@ -373,110 +387,22 @@ extern "system" fn Java_kbat_spark_Native_counts<'l>(
     task: jlong,
 ) -> JLongArray<'l> {
     call(env, |env| {
-        let ScanStats { batches, records, bytes_read, batches_skipped, bytes_lost, offsets_lost } =
-            TASKS.with(task, |task| Ok(task.reader.stats()))?;
-        let counts = [batches, records, bytes_read, batches_skipped, bytes_lost, offsets_lost];
-        longs(env, &counts.map(|count| i64::try_from(count).unwrap_or(i64::MAX)))
+        let stats = TASKS.with(task, |task| Ok(task.reader.stats()))?;
+        longs(env, &counts_of(stats))
     })
+}
+
+/// The counts of a task, in the order of Java's metrics.
+fn counts_of(stats: ScanStats) -> [i64; 6] {
+    let ScanStats { batches, records, bytes_read, batches_skipped, bytes_lost, offsets_lost } = stats;
+    let counts = [batches, records, bytes_read, batches_skipped, bytes_lost, offsets_lost];
+    counts.map(|count| i64::try_from(count).unwrap_or(i64::MAX))
 }
 
 #[unsafe(no_mangle)]
 extern "system" fn Java_kbat_spark_Native_closeTask<'l>(env: EnvUnowned<'l>, _: JClass<'l>, task: jlong) {
     call(env, |_| {
         TASKS.close(task);
-        Ok(())
-    });
-}
-
-#[unsafe(no_mangle)]
-extern "system" fn Java_kbat_spark_Native_openStream<'l>(
-    env: EnvUnowned<'l>,
-    _: JClass<'l>,
-    options: Strings<'l>,
-    session: Strings<'l>,
-    columns: Strings<'l>,
-) -> jlong {
-    call(env, |env| {
-        let columns = texts(env, &columns)?;
-        let read = Read::new(&pairs(env, &options)?, &pairs(env, &session)?, &columns)?;
-        Ok(STREAMS.open(Stream::new(read)?))
-    })
-}
-
-/// Runs a function of a stream, and keeps its warnings.
-fn stream<R>(handle: jlong, run: impl FnOnce(&mut Stream) -> crate::Result<R>) -> Result<R> {
-    STREAMS.with(handle, |stream| {
-        let result = run(stream);
-        warn(stream.take_warnings());
-        Ok(result?)
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "system" fn Java_kbat_spark_Native_initialOffset<'l>(
-    env: EnvUnowned<'l>,
-    _: JClass<'l>,
-    handle: jlong,
-) -> JString<'l> {
-    call(env, |env| Ok(env.new_string(stream(handle, Stream::initial_offset)?)?))
-}
-
-#[unsafe(no_mangle)]
-extern "system" fn Java_kbat_spark_Native_latestOffset<'l>(
-    env: EnvUnowned<'l>,
-    _: JClass<'l>,
-    handle: jlong,
-    start: JString<'l>,
-    is_limited: jboolean,
-) -> JString<'l> {
-    call(env, |env| {
-        let start = if start.is_null() { None } else { Some(start.try_to_string(env)?) };
-        let limit = if is_limited { ReadLimit::OfOptions } else { ReadLimit::AllAvailable };
-        let latest = stream(handle, |stream| stream.latest_offset(start.as_deref(), limit))?;
-        Ok(env.new_string(latest)?)
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "system" fn Java_kbat_spark_Native_reportLatestOffset<'l>(
-    env: EnvUnowned<'l>,
-    _: JClass<'l>,
-    handle: jlong,
-) -> JString<'l> {
-    call(env, |env| match stream(handle, |stream| Ok(stream.report_latest_offset()))? {
-        Some(latest) => Ok(env.new_string(latest)?),
-        None => Ok(JString::null()),
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "system" fn Java_kbat_spark_Native_prepareForTriggerAvailableNow<'l>(
-    env: EnvUnowned<'l>,
-    _: JClass<'l>,
-    handle: jlong,
-) {
-    call(env, |_| stream(handle, Stream::prepare_for_available_now));
-}
-
-#[unsafe(no_mangle)]
-extern "system" fn Java_kbat_spark_Native_planMicroBatch<'l>(
-    env: EnvUnowned<'l>,
-    _: JClass<'l>,
-    handle: jlong,
-    start: JString<'l>,
-    end: JString<'l>,
-) -> JObjectArray<'l, JByteArray<'l>> {
-    call(env, |env| {
-        let (start, end) = (start.try_to_string(env)?, end.try_to_string(env)?);
-        let tasks = stream(handle, |stream| stream.plan(&start, &end))?;
-        tasks_of(env, &tasks)
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "system" fn Java_kbat_spark_Native_closeStream<'l>(env: EnvUnowned<'l>, _: JClass<'l>, handle: jlong) {
-    call(env, |_| {
-        STREAMS.close(handle);
         Ok(())
     });
 }

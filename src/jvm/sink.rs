@@ -1,13 +1,14 @@
 //! The native functions of `kbat.spark.NativeSink`: writes of rows.
 
 use jni::EnvUnowned;
-use jni::objects::{JByteArray, JClass, JObjectArray, JString};
+use jni::objects::{JByteArray, JClass, JLongArray, JObjectArray, JString};
 use jni::sys::{jboolean, jint, jlong};
 
 use super::unsafe_rows::{RecordType, batch_of_rows};
-use super::{Handles, Strings, call, pairs, warn};
+use super::{Handles, Strings, call, longs, pairs, warn};
 use crate::error::Error;
-use crate::sink::{TaskWriter, WriteJob, Written};
+use crate::num::u64_of;
+use crate::sink::{TaskWriter, WriteCounts, WriteJob, Written};
 
 /// The columns that a write reads.
 const FIELDS: [&str; 6] = ["topic", "partition", "key", "value", "headers", "timestamp"];
@@ -111,17 +112,31 @@ extern "system" fn Java_kbat_spark_NativeSink_write<'l>(
     handle: jlong,
     rows: JByteArray<'l>,
     length: jint,
-) {
+) -> jlong {
     call(env, |env| {
         let bytes = env.convert_byte_array(&rows)?;
         let length = usize::try_from(length).unwrap_or_default();
         let bytes = bytes.get(..length).unwrap_or(&bytes);
         WRITERS.with(handle, |writer| {
             let rows = batch_of_rows(bytes, &writer.fields)?;
-            writer.task.as_mut().ok_or_else(finished)?.write(&rows)?;
-            Ok(())
+            let task = writer.task.as_mut().ok_or_else(finished)?;
+            task.write(&rows)?;
+            Ok(i64::try_from(u64_of(task.waiting_len())).unwrap_or(i64::MAX))
         })
-    });
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "system" fn Java_kbat_spark_NativeSink_counts<'l>(
+    env: EnvUnowned<'l>,
+    _: JClass<'l>,
+    written: JByteArray<'l>,
+) -> JLongArray<'l> {
+    call(env, |env| {
+        let written = Written::from_bytes(&env.convert_byte_array(&written)?)?;
+        let WriteCounts { batches, records, bytes } = written.counts();
+        longs(env, &[batches, records, bytes].map(|count| i64::try_from(count).unwrap_or(i64::MAX)))
+    })
 }
 
 #[unsafe(no_mangle)]

@@ -61,6 +61,14 @@ impl ReadTask {
         &self.pieces
     }
 
+    /// The partition of all its rows, if they have only one, with a topic and a number.
+    #[must_use]
+    pub fn partition(&self) -> Option<(&str, i32)> {
+        let first = self.pieces.first()?;
+        let (topic, number) = (first.topic.as_deref()?, first.partition?);
+        self.pieces.iter().all(|piece| is_of_one_log(first, piece)).then_some((topic, number))
+    }
+
     /// The task as bytes that another process can read. They contain the options, which may be secret.
     ///
     /// # Errors
@@ -88,6 +96,7 @@ pub struct Read {
     pub(crate) filter: RowFilter,
     pub(crate) limit: Option<u64>,
     pub(crate) totals: Vec<Total>,
+    is_apart: bool,
 }
 
 impl Read {
@@ -105,7 +114,8 @@ impl Read {
             _ => (name.clone(), text.clone()),
         });
         let given = given.collect();
-        Ok(Self { given, options, columns, filter: RowFilter::default(), limit: None, totals: Vec::new() })
+        let filter = RowFilter::default();
+        Ok(Self { given, options, columns, filter, limit: None, totals: Vec::new(), is_apart: false })
     }
 
     /// The options.
@@ -125,6 +135,13 @@ impl Read {
     #[must_use]
     pub fn limit(mut self, rows: Option<u64>) -> Self {
         self.limit = rows;
+        self
+    }
+
+    /// Plans no task with rows of two partitions, unless partitions are so small that a task would have too few.
+    #[must_use]
+    pub fn apart(mut self, is_apart: bool) -> Self {
+        self.is_apart = is_apart;
         self
     }
 
@@ -249,7 +266,11 @@ impl Read {
         for (range, number, segment) in found {
             cutter.cut(range, number, segment, &mut pieces)?;
         }
-        let groups = pack(pieces, max_len, cores, options.max_records_per_partition);
+        let mut groups = pack(pieces, max_len, cores, options.max_records_per_partition);
+        let mean = total.checked_div(crate::num::u64_of(ranges.len())).unwrap_or(0);
+        if self.is_apart && mean >= MIN_TASK_LEN {
+            groups = apart(&groups);
+        }
         Ok(groups.into_iter().map(|pieces| self.task(pieces, times)).collect())
     }
 }
@@ -300,6 +321,15 @@ fn pack(pieces: Vec<Piece>, max_len: u64, cores: u64, max_offset_count: Option<i
         groups.push(run);
     }
     groups
+}
+
+/// Divides groups where the partition changes.
+fn apart(groups: &[Vec<Piece>]) -> Vec<Vec<Piece>> {
+    groups.iter().flat_map(|group| group.chunk_by(is_of_one_log).map(<[Piece]>::to_vec)).collect()
+}
+
+fn is_of_one_log(one: &Piece, other: &Piece) -> bool {
+    one.topic == other.topic && one.partition == other.partition
 }
 
 /// The segments whose names show that they overlap a range, each with its number in the log.

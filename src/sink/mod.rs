@@ -29,4 +29,4 @@ mod written;
 pub use job::WriteJob;
 pub use options::{WriteOptions, write_option_rows};
 pub use task::TaskWriter;
-pub use written::{Fragment, Written};
+pub use written::{Fragment, WriteCounts, Written};

@@ -20,7 +20,7 @@ use crate::sink::job::WriteJob;
 use crate::sink::open_logs::OpenLogs;
 use crate::sink::options::{WriteOptions, check_topic};
 use crate::sink::rows::RowColumns;
-use crate::sink::written::{Fragment, Written};
+use crate::sink::written::{Fragment, WriteCounts, Written};
 use crate::store::TopicPartition;
 
 /// Bytes of a partition's records that are encoded together, about.
@@ -49,6 +49,7 @@ pub struct TaskWriter {
     logs: OpenLogs,
     waiting_len: usize,
     max_waiting_len: usize,
+    counts: WriteCounts,
 }
 
 /// A partition of some rows.
@@ -80,6 +81,7 @@ impl TaskWriter {
             logs: OpenLogs::new(),
             waiting_len: 0,
             max_waiting_len: MAX_WAITING_LEN,
+            counts: WriteCounts::default(),
         })
     }
 
@@ -108,6 +110,12 @@ impl TaskWriter {
         Ok(())
     }
 
+    /// Bytes of the records that are not encoded yet.
+    #[must_use]
+    pub fn waiting_len(&self) -> usize {
+        self.waiting_len
+    }
+
     /// Writes the remaining rows, closes all logs, and returns what was written, for [`WriteJob::commit`].
     ///
     /// # Errors
@@ -129,7 +137,7 @@ impl TaskWriter {
                 record_count: *record_count,
             });
         }
-        Ok(Written { number: self.number, fragments })
+        Ok(Written { number: self.number, fragments, counts: self.counts })
     }
 
     /// Stores in each partition which rows are its own; returns the numbers of the partitions.
@@ -213,7 +221,9 @@ impl TaskWriter {
         let log = self.logs.log(number, || open_log(directory, name, segment_bytes))?;
         let options = self.options.encoding(log.end_offset(), self.now);
         for batch in EncodedBatches::new(&schema, waiting.into_iter().map(Ok), options)? {
-            log.append_batches(&batch?.bytes, OffsetPolicy::Keep)?;
+            let batch = batch?;
+            log.append_batches(&batch.bytes, OffsetPolicy::Keep)?;
+            self.counts.add(batch.record_count, batch.bytes.len());
         }
         Ok(())
     }

@@ -4,6 +4,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::num::u64_of;
 use crate::store::TopicPartition;
 
 /// The log, from offset 0, that one task wrote for a partition.
@@ -21,15 +22,42 @@ impl Fragment {
     }
 }
 
+/// How much a task wrote.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WriteCounts {
+    /// Record batches.
+    pub batches: u64,
+    /// Records.
+    pub records: u64,
+    /// Bytes of the batches.
+    pub bytes: u64,
+}
+
+impl WriteCounts {
+    /// Adds a batch.
+    pub(super) fn add(&mut self, record_count: u32, bytes: usize) {
+        self.batches = self.batches.saturating_add(1);
+        self.records = self.records.saturating_add(u64::from(record_count));
+        self.bytes = self.bytes.saturating_add(u64_of(bytes));
+    }
+}
+
 /// What a task wrote.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Written {
     /// The number of the task.
     pub(super) number: u32,
     pub(super) fragments: Vec<Fragment>,
+    pub(super) counts: WriteCounts,
 }
 
 impl Written {
+    /// How much it is.
+    #[must_use]
+    pub fn counts(&self) -> WriteCounts {
+        self.counts
+    }
+
     /// The value as bytes for [`from_bytes`](Self::from_bytes).
     ///
     /// # Errors

@@ -325,6 +325,33 @@ def test_jvm_writes_the_rows_that_python_writes(jvm: SparkSession, log_dir: Path
     assert max(len(value or b"") for value in written["value"].to_pylist()) == 3_000_000
 
 
+@pytest.mark.parametrize("partition_by", [(), ("topic", "partition", "date", "hour")])
+def test_jvm_parquet_files_have_the_rows_of_the_python_source(
+    jvm: SparkSession, log_dir: Path, tmp_path: Path, partition_by: tuple[str, ...]
+) -> None:
+    written = [
+        kbat.spark.to_parquet(
+            jvm, log_dir, tmp_path / engine, partition_by=partition_by, engine=engine, maxPartitionBytes="50k"
+        )
+        for engine in ENGINES
+    ]
+    # the JVM may divide the rows between other tasks
+    assert written[0].row_count == written[1].row_count > 1000
+    assert sorted(file.path for file in written[0].files) == sorted(map(str, (tmp_path / "jvm").rglob("*.parquet")))
+    found, expected = [
+        jvm.read.parquet(os.fspath(tmp_path / engine)).sort("topic", "partition", "offset").toArrow()
+        for engine in ENGINES
+    ]
+    assert found == expected
+    assert not list((tmp_path / "jvm").glob(".*"))
+
+
+def test_jvm_parquet_of_corruption_leaves_nothing(jvm: SparkSession, damaged: Path, tmp_path: Path) -> None:
+    message = message_of(lambda: kbat.spark.to_parquet(jvm, damaged, tmp_path / "out"), "checksum mismatch: ")
+    assert f"({next(damaged.glob('*.log'))}: byte " in message
+    assert not (tmp_path / "out").exists()
+
+
 def test_jvm_write_shows_errors_of_rows_and_options(jvm: SparkSession, tmp_path: Path) -> None:
     rows = jvm.range(3).selectExpr("CAST(id AS STRING) AS value", "'t' AS topic", "-1 AS partition")
     save = rows.write.format("kbat").mode("append").save

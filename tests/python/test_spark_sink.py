@@ -5,8 +5,13 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+import pytest
+from pyspark.sql.types import StructType
+
 import kbat
 from growing_log import GrowingLog
+from kbat.spark.source import KbatDataSource
+from spark_faces import message_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,3 +71,16 @@ def test_stream_of_complete_results_replaces_them(jvm: SparkSession, tmp_path: P
     query = writer.option("checkpointLocation", os.fspath(tmp_path / "checkpoint")).start(os.fspath(tmp_path / "to"))
     assert query.awaitTermination(120)
     assert values_of(tmp_path / "to") == [(0, b"8")]
+
+
+def test_stream_of_the_python_source_is_refused_with_the_way_out(spark: SparkSession, tmp_path: Path) -> None:
+    GrowingLog(tmp_path / "from" / "a-0").append(1)
+    reader = spark.readStream.format("kbat").option("engine", "python").option("startingOffsets", "earliest")
+    writer = reader.load(os.fspath(tmp_path / "from")).writeStream.format("kbat").trigger(availableNow=True)
+    writer = writer.option("engine", "python").option("checkpointLocation", os.fspath(tmp_path / "checkpoint"))
+    message = message_of(lambda: writer.start(os.fspath(tmp_path / "to")).awaitTermination(120))
+    assert message.startswith("kbat: the Python data source does not write streams")
+    assert "kbat.spark.SETTINGS" in message
+    assert not (tmp_path / "to").exists()
+    with pytest.raises(ValueError, match="this session has no jar of kbat"):
+        KbatDataSource({"engine": "jvm"}).streamWriter(StructType(), overwrite=False)

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import re
-import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +13,7 @@ import pyspark
 import pytest
 
 import kbat.spark
+import spark_cluster
 from data import DATA
 from kbat.spark.schema import VIEWS
 
@@ -176,29 +173,8 @@ def test_versions_of_spark_sql_and_spark_shell_need_nothing_but_the_jar(
 def cluster(tmp_path: Path) -> Iterator[str]:
     """The URL of a master with two workers, each a process of its own that starts executors as further processes."""
     home = Path(next(iter(pyspark.__path__)))
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    url = f"spark://127.0.0.1:{port}"
-    started = "org.apache.spark.deploy.{}"
-    commands = [[started.format("master.Master"), "--host", "127.0.0.1", "--port", str(port), "--webui-port", "0"]]
-    worker = [started.format("worker.Worker"), "--host", "127.0.0.1", "--webui-port", "0", "--cores", "1"]
-    commands += [[*worker, "--memory", "1g", "--work-dir", str(tmp_path / f"work{n}"), url] for n in range(2)]
-    with contextlib.ExitStack() as stack:
-        log = stack.enter_context((tmp_path / "cluster.log").open("w"))
-        for command in commands:
-            process = subprocess.Popen(  # noqa: S603 -- from above
-                [str(home / "bin" / "spark-class"), *command],
-                env=environment(home, tmp_path),
-                stdout=log,
-                stderr=subprocess.STDOUT,
-            )
-            stack.callback(process.wait, 60)
-            stack.callback(process.terminate)
-        end = time.monotonic() + 120
-        while len(re.findall("Registering worker", (tmp_path / "cluster.log").read_text())) < len(commands) - 1:
-            assert time.monotonic() < end, (tmp_path / "cluster.log").read_text()[-3000:]
-            time.sleep(0.2)
-        yield url
+    with spark_cluster.started(home, tmp_path, environment(home, tmp_path)) as cluster:
+        yield cluster.url
 
 
 def test_versions_of_a_cluster_get_the_jar_from_the_driver(

@@ -14,6 +14,9 @@ final class JvmFace implements Face {
 
     @Override
     public StructType inferSchema(CaseInsensitiveStringMap options) {
+        if (ParquetJob.of(options) != null) {
+            return ParquetJob.SCHEMA;
+        }
         Options given = new Options(options);
         String[] columns = Native.call(() -> Native.columns(given.pairs(), given.session()));
         StructType schema = new StructType();
@@ -26,6 +29,6 @@ final class JvmFace implements Face {
 
     @Override
     public Table table(StructType schema, Map<String, String> options) {
-        return new KbatTable(schema);
+        return new KbatTable(schema, ParquetJob.of(new CaseInsensitiveStringMap(options)));
     }
 }

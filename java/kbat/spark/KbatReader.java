@@ -18,6 +18,7 @@ final class KbatReader implements PartitionReader<ColumnarBatch> {
     private final NativeVector[] vectors;
     private final long[] nodes;
     private final ColumnarBatch batch;
+    private final NativeMemory memory = NativeMemory.ofTask();
     private boolean isDone;
 
     /** Reads an open task, which is closed at the end of Spark's task at the latest. */
@@ -57,6 +58,9 @@ final class KbatReader implements PartitionReader<ColumnarBatch> {
             at = vector.update(rows, nodes, at);
         }
         batch.setNumRows(rows);
+        if (memory != null) {
+            memory.update(Arrays.stream(vectors).mapToLong(NativeVector::size).sum());
+        }
         return true;
     }
 
@@ -75,6 +79,9 @@ final class KbatReader implements PartitionReader<ColumnarBatch> {
     public void close() {
         if (task.close()) {
             clear();
+            if (memory != null) {
+                memory.release();
+            }
         }
     }
 

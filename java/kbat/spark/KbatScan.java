@@ -4,16 +4,19 @@ import java.util.List;
 import java.util.OptionalLong;
 import java.util.stream.Collectors;
 import org.apache.spark.sql.connector.metric.CustomMetric;
+import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.Statistics;
+import org.apache.spark.sql.connector.read.SupportsReportPartitioning;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
+import org.apache.spark.sql.connector.read.partitioning.Partitioning;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /** A read of some columns, for a batch or a stream. */
-final class KbatScan implements SupportsReportStatistics {
+final class KbatScan implements SupportsReportStatistics, SupportsReportPartitioning {
     static final int NO_LIMIT = -1;
 
     private final StructType schema;
@@ -22,7 +25,7 @@ final class KbatScan implements SupportsReportStatistics {
     private final List<Filter> filters;
     private final int limit;
     private final String[] totals;
-    private KbatBatch batch;
+    private volatile KbatBatch batch;
     private Statistics statistics;
 
     /**
@@ -66,11 +69,26 @@ final class KbatScan implements SupportsReportStatistics {
 
     @Override
     public CustomMetric[] supportedCustomMetrics() {
-        return Metrics.all();
+        return Metrics.ofReads();
+    }
+
+    /** Returns the number of tasks, and how long their plan took. */
+    @Override
+    public CustomTaskMetric[] reportDriverMetrics() {
+        return batch == null ? new CustomTaskMetric[0] : batch.driverMetrics();
     }
 
     @Override
     public Batch toBatch() {
+        return batch();
+    }
+
+    @Override
+    public Partitioning outputPartitioning() {
+        return batch().partitioning();
+    }
+
+    private synchronized KbatBatch batch() {
         if (batch == null) {
             check(false);
             batch = new KbatBatch(options, columns, filters, limit, totals);

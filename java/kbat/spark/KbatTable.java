@@ -14,9 +14,12 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 /** The table of a read or write. */
 final class KbatTable implements SupportsRead, SupportsWrite {
     private final StructType schema;
+    /** The job whose files are the rows; null if they are records. */
+    private final ParquetJob job;
 
-    KbatTable(StructType schema) {
+    KbatTable(StructType schema, ParquetJob job) {
         this.schema = schema;
+        this.job = job;
     }
 
     @Override
@@ -41,7 +44,8 @@ final class KbatTable implements SupportsRead, SupportsWrite {
 
     @Override
     public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-        return new KbatScanBuilder(schema, new Options(options));
+        Options given = new Options(options);
+        return job == null ? new KbatScanBuilder(schema, given) : () -> new ParquetScan(given, job);
     }
 
     @Override

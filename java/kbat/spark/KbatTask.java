@@ -4,12 +4,12 @@ import java.util.Arrays;
 import org.apache.spark.sql.connector.read.InputPartition;
 
 /** A task as Rust planned it. It may hold secrets, which {@code toString} does not show. */
-final class KbatTask implements InputPartition {
+class KbatTask implements InputPartition {
     private static final long serialVersionUID = 1;
 
     private final byte[] bytes;
 
-    private KbatTask(byte[] bytes) {
+    KbatTask(byte[] bytes) {
         this.bytes = bytes;
     }
 
@@ -17,12 +17,12 @@ final class KbatTask implements InputPartition {
         return Arrays.stream(tasks).map(KbatTask::new).toArray(InputPartition[]::new);
     }
 
-    byte[] bytes() {
+    final byte[] bytes() {
         return bytes;
     }
 
     @Override
-    public String toString() {
+    public final String toString() {
         return "kbat task of " + bytes.length + " bytes";
     }
 }

@@ -1,11 +1,9 @@
 package kbat.spark;
 
-import org.apache.spark.sql.connector.write.BatchWrite;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.SupportsTruncate;
 import org.apache.spark.sql.connector.write.Write;
 import org.apache.spark.sql.connector.write.WriteBuilder;
-import org.apache.spark.sql.connector.write.streaming.StreamingWrite;
 import org.apache.spark.sql.internal.connector.SupportsStreamingUpdateAsAppend;
 
 /**
@@ -30,22 +28,6 @@ final class KbatWriteBuilder implements SupportsTruncate, SupportsStreamingUpdat
     public Write build() {
         WriteJob job = new WriteJob(new Options(info.options()), info.schema(), overwrite);
         job.check();
-        String query = info.queryId();
-        return new Write() {
-            @Override
-            public String description() {
-                return "kbat";
-            }
-
-            @Override
-            public BatchWrite toBatch() {
-                return new KbatBatchWrite(job);
-            }
-
-            @Override
-            public StreamingWrite toStreaming() {
-                return new KbatStreamingWrite(job, query);
-            }
-        };
+        return new KbatWrite(job, info.queryId());
     }
 }

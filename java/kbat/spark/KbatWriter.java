@@ -23,6 +23,7 @@ final class KbatWriter implements DataWriter<InternalRow> {
     private final TaskErrors errors;
     private final UnsafeProjection projection;
     private final byte[] buffer = new byte[BUFFER_LENGTH];
+    private final NativeMemory memory = NativeMemory.ofTask();
     private int length;
     private long handle;
 
@@ -69,7 +70,10 @@ final class KbatWriter implements DataWriter<InternalRow> {
 
     private void send(byte[] rows, int count) {
         try {
-            NativeSink.write(handle, rows, count);
+            long waiting = NativeSink.write(handle, rows, count);
+            if (memory != null) {
+                memory.update(waiting);
+            }
         } catch (IOException | IllegalArgumentException error) {
             throw errors.of(error);
         }
@@ -79,9 +83,20 @@ final class KbatWriter implements DataWriter<InternalRow> {
     public WriterCommitMessage commit() {
         flush();
         try {
-            return new KbatWritten(NativeSink.finish(handle));
+            byte[] written = NativeSink.finish(handle);
+            report(NativeSink.counts(written));
+            return new KbatWritten(written);
         } catch (IOException | IllegalArgumentException error) {
             throw errors.of(error);
+        }
+    }
+
+    /** Sets the counts of the task's output in Spark's UI. */
+    private static void report(long[] counts) {
+        TaskContext context = TaskContext.get();
+        if (context != null) {
+            context.taskMetrics().outputMetrics().setRecordsWritten(counts[1]);
+            context.taskMetrics().outputMetrics().setBytesWritten(counts[2]);
         }
     }
 
@@ -98,6 +113,9 @@ final class KbatWriter implements DataWriter<InternalRow> {
         handle = 0;
         if (open != 0) {
             NativeSink.close(open);
+            if (memory != null) {
+                memory.release();
+            }
         }
     }
 }

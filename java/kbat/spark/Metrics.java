@@ -2,29 +2,58 @@ package kbat.spark;
 
 import java.util.Arrays;
 import java.util.Locale;
+import java.util.stream.Stream;
 import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 
-/** What tasks count, for Spark's UI. The order is that of {@link Native#counts}. */
+/** What tasks and the driver count, for Spark's UI. */
 final class Metrics {
-    private static final Metric[] ALL = {
+    /** Of a task that reads, in the order of {@link Native#counts}. */
+    private static final Metric[] OF_READER = {
         new Batches(), new Records(), new BytesRead(), new BatchesSkipped(), new BytesLost(), new OffsetsLost()
     };
-    /** How many values a task has. */
-    static final int COUNT = ALL.length;
+    /** Of the plan of a read. */
+    private static final Metric[] OF_PLAN = {new Tasks(), new PlanTime()};
+    /** Of a write, in the order of {@link NativeSink#counts}. */
+    private static final Metric[] OF_WRITE = {new BatchesWritten(), new RecordsWritten(), new BytesWritten()};
+    /** How many values a task that reads has. */
+    static final int COUNT = OF_READER.length;
 
     private Metrics() {}
 
-    /** Returns the metrics, none if Spark's UI can't make them. */
-    static CustomMetric[] all() {
-        return Driver.knowsJar() ? Arrays.copyOf(ALL, COUNT, CustomMetric[].class) : new CustomMetric[0];
+    /** Returns the metrics of reads, none if Spark's UI can't make them. */
+    static CustomMetric[] ofReads() {
+        return known(Stream.of(OF_READER, OF_PLAN).flatMap(Arrays::stream).toArray(CustomMetric[]::new));
     }
 
-    /** Returns the counts of a task under the names of the metrics. */
+    /** Returns the metrics of writes, none if Spark's UI can't make them. */
+    static CustomMetric[] ofWrites() {
+        return known(OF_WRITE);
+    }
+
+    private static CustomMetric[] known(CustomMetric[] metrics) {
+        return Driver.knowsJar() ? metrics.clone() : new CustomMetric[0];
+    }
+
+    /** Returns the counts of a task that reads under the names of the metrics. */
     static CustomTaskMetric[] values(long[] counts) {
-        CustomTaskMetric[] values = new CustomTaskMetric[COUNT];
-        for (int i = 0; i < COUNT; i++) {
-            values[i] = new Value(ALL[i].name(), counts[i]);
+        return values(OF_READER, counts);
+    }
+
+    /** Returns the number of tasks of a plan, and the milliseconds that planning took. */
+    static CustomTaskMetric[] ofPlan(long tasks, long millis) {
+        return values(OF_PLAN, tasks, millis);
+    }
+
+    /** Returns the counts of a write, in the order of {@link NativeSink#counts}. */
+    static CustomTaskMetric[] ofWrite(long[] counts) {
+        return values(OF_WRITE, counts);
+    }
+
+    private static CustomTaskMetric[] values(Metric[] metrics, long... counts) {
+        CustomTaskMetric[] values = new CustomTaskMetric[metrics.length];
+        for (int i = 0; i < metrics.length; i++) {
+            values[i] = new Value(metrics[i].name(), counts[i]);
         }
         return values;
     }
@@ -94,6 +123,36 @@ final class Metrics {
                 size /= 1024;
             }
             return String.format(Locale.ROOT, unit == 0 ? "%.0f %s" : "%.1f %s", size, units[unit]);
+        }
+    }
+
+    public static final class Tasks extends Metric {
+        public Tasks() {
+            super("kbatTasks", "tasks planned");
+        }
+    }
+
+    public static final class PlanTime extends Metric {
+        public PlanTime() {
+            super("kbatPlanTime", "milliseconds to plan the tasks");
+        }
+    }
+
+    public static final class BatchesWritten extends Metric {
+        public BatchesWritten() {
+            super("kbatBatchesWritten", "batches written");
+        }
+    }
+
+    public static final class RecordsWritten extends Metric {
+        public RecordsWritten() {
+            super("kbatRecordsWritten", "records written");
+        }
+    }
+
+    public static final class BytesWritten extends Size {
+        public BytesWritten() {
+            super("kbatBytesWritten", "bytes written");
         }
     }
 

@@ -30,6 +30,7 @@ final class Native {
      * @param filters as {@link Filters} encodes them
      * @param limit each task stops after so many rows; -1 for no limit
      * @param totals what each task computes instead of returning rows, as {@link Totals} names it; may be empty
+     * @param isApart whether no task reads two partitions of a topic, unless partitions are very small
      */
     static native byte[][] plan(
             String[] options,
@@ -37,8 +38,12 @@ final class Native {
             String[] columns,
             String[][] filters,
             int limit,
-            String[] totals)
+            String[] totals,
+            boolean isApart)
             throws IOException;
+
+    /** Returns the topic and the partition of all rows of a task; empty if there are several, or it is unknown. */
+    static native String[] partitionOf(byte[] task);
 
     /** Returns whether a read with these options can have totals. */
     static native boolean hasTotals(String[] options, String[] session) throws IOException;

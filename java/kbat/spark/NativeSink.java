@@ -31,11 +31,17 @@ final class NativeSink {
     /** Opens a task; {@code schema} is Spark's JSON of the rows' type. */
     static native long open(byte[] job, String schema, int number, long attempt) throws IOException;
 
-    /** Writes rows: the first {@code length} bytes hold an {@code UnsafeRow} after each number of its bytes. */
-    static native void write(long task, byte[] rows, int length) throws IOException;
+    /**
+     * Writes rows: the first {@code length} bytes hold an {@code UnsafeRow} after each number of its bytes. Returns how
+     * many bytes of records are not encoded yet.
+     */
+    static native long write(long task, byte[] rows, int length) throws IOException;
 
     /** Writes what remains, closes the files, and returns what the task has written. */
     static native byte[] finish(long task) throws IOException;
+
+    /** Returns the batches, records and bytes in what a task has written. */
+    static native long[] counts(byte[] written);
 
     /** Closes a task. Its files remain until the write ends. */
     static native void close(long task);

@@ -79,6 +79,15 @@ abstract class NativeVector extends ColumnVector {
         return at + NODE_LEN;
     }
 
+    /** Returns about how many bytes of Rust's memory the batch's rows have. */
+    long size() {
+        return (long) rows * type.defaultSize();
+    }
+
+    final int rows() {
+        return rows;
+    }
+
     /** Forgets the batch. Reading a row is an error afterwards. */
     void clear() {
         rows = 0;
@@ -241,6 +250,14 @@ abstract class NativeVector extends ColumnVector {
         }
 
         @Override
+        long size() {
+            // offsets, and the bytes between the first and the last one
+            return rows() == 0
+                    ? 0
+                    : 4L * rows() + Platform.getInt(null, a + 4L * rows()) - Platform.getInt(null, a);
+        }
+
+        @Override
         public UTF8String getUTF8String(int row) {
             if (isNullAt(row)) {
                 return null;
@@ -267,6 +284,11 @@ abstract class NativeVector extends ColumnVector {
         Arrays(ArrayType type) {
             super(type);
             elements = of(type.elementType());
+        }
+
+        @Override
+        long size() {
+            return 4L * rows() + elements.size();
         }
 
         @Override
@@ -305,6 +327,11 @@ abstract class NativeVector extends ColumnVector {
                     .map(StructField::dataType)
                     .map(NativeVector::of)
                     .toArray(NativeVector[]::new);
+        }
+
+        @Override
+        long size() {
+            return java.util.Arrays.stream(fields).mapToLong(NativeVector::size).sum();
         }
 
         @Override

@@ -20,6 +20,7 @@ final class Options {
     /** Takes the options of a read, on the driver. */
     Options(CaseInsensitiveStringMap options) {
         given = new TreeMap<>(options.asCaseSensitiveMap()); // in order, so that equal reads have equal errors
+        given.keySet().removeIf(name -> name.toLowerCase(Locale.ROOT).startsWith(ParquetJob.PREFIX));
         session = S3aSettings.ofSession();
     }
 

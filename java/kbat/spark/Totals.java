@@ -10,12 +10,17 @@ import org.apache.spark.sql.connector.expressions.aggregate.Count;
 import org.apache.spark.sql.connector.expressions.aggregate.CountStar;
 import org.apache.spark.sql.connector.expressions.aggregate.Max;
 import org.apache.spark.sql.connector.expressions.aggregate.Min;
+import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 
-/** Aggregates that Rust computes from batch headers: counts of rows, and the extremes of offsets. */
+/**
+ * Aggregates that Rust computes from batch headers: counts of rows, the extremes of offsets, and the largest timestamp.
+ * The smallest timestamp is not in a header.
+ */
 final class Totals {
     private static final String OFFSET = "offset";
+    private static final String MAX_TIMESTAMP = "max_timestamp";
 
     private Totals() {}
 
@@ -40,7 +45,8 @@ final class Totals {
     static StructType schema(String[] names) {
         StructType schema = new StructType();
         for (int i = 0; i < names.length; i++) {
-            schema = schema.add(names[i] + "_" + i, DataTypes.LongType, true);
+            DataType type = names[i].equals(MAX_TIMESTAMP) ? DataTypes.TimestampType : DataTypes.LongType;
+            schema = schema.add(names[i] + "_" + i, type, true);
         }
         return schema;
     }
@@ -51,22 +57,23 @@ final class Totals {
         }
         if (function instanceof Count) {
             Count count = (Count) function;
-            return !count.isDistinct() && isOffset(count.column()) ? "count" : null; // no offset is null
+            return !count.isDistinct() && is(OFFSET, count.column()) ? "count" : null; // no offset is null
         }
         if (function instanceof Min) {
-            return isOffset(((Min) function).column()) ? "min_offset" : null;
+            return is(OFFSET, ((Min) function).column()) ? "min_offset" : null;
         }
         if (function instanceof Max) {
-            return isOffset(((Max) function).column()) ? "max_offset" : null;
+            Expression column = ((Max) function).column();
+            return is(OFFSET, column) ? "max_offset" : is("timestamp", column) ? MAX_TIMESTAMP : null;
         }
         return null;
     }
 
-    private static boolean isOffset(Expression column) {
+    private static boolean is(String name, Expression column) {
         if (!(column instanceof NamedReference)) {
             return false;
         }
         String[] names = ((NamedReference) column).fieldNames();
-        return names.length == 1 && names[0].equalsIgnoreCase(OFFSET);
+        return names.length == 1 && names[0].equalsIgnoreCase(name);
     }
 }

@@ -1,6 +1,7 @@
 package kbat.spark;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
 import org.apache.spark.sql.types.StructField;
@@ -12,11 +13,22 @@ final class WriteJob {
     private final StructType schema;
     private final boolean overwrite;
     private byte[] job;
+    private long[] counts = new long[3];
 
     WriteJob(Options options, StructType schema, boolean overwrite) {
         this.options = options;
         this.schema = schema;
         this.overwrite = overwrite;
+    }
+
+    /** Returns the write for {@code explain}. */
+    String description() {
+        return "kbat engine: jvm, path: " + options.paths() + ", options: [" + options.others() + "]";
+    }
+
+    /** Returns the batches, records and bytes of the last commit. */
+    long[] counts() {
+        return counts.clone();
     }
 
     /** Checks options and columns. */
@@ -45,6 +57,12 @@ final class WriteJob {
             NativeSink.commit(job, written.toArray(new byte[0][]), query, epoch);
             return null;
         });
+        long[] sum = new long[counts.length];
+        for (byte[] task : written) {
+            long[] own = NativeSink.counts(task);
+            Arrays.setAll(sum, i -> sum[i] + own[i]);
+        }
+        counts = sum;
     }
 
     /** Removes the files of a write that is not committed. */

@@ -101,9 +101,12 @@ def has_jar(spark: SparkSession) -> bool:
     return True
 
 
-def runs_in_jvm(spark: SparkSession) -> bool:
-    """Return whether functions run in the JVM: the session has the jar, and its default engine is not Python."""
-    return has_jar(spark) and str(spark.conf.get(_ENGINE, "auto")).lower() != "python"
+def runs_in_jvm(spark: SparkSession, engine: object = None) -> bool:
+    """Return whether functions run in the JVM: the session has the jar, and the engine is not Python.
+
+    `engine` is that of the call; None means that of the session, which is the JVM's by default.
+    """
+    return has_jar(spark) and str(engine or spark.conf.get(_ENGINE, "auto")).strip().lower() != "python"
 
 
 def register_in_jvm(spark: SparkSession, *, is_internal: bool = False) -> None:

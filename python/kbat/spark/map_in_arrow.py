@@ -88,7 +88,7 @@ def planned(
     """
     from kbat.spark.plan import plan  # noqa: PLC0415 -- needs Spark 4
 
-    given = _given(source, options)
+    given = options_of(source, options)
     check_engine(given)
     parsed = parse_options(given)
     if spark is not None and not parsed.has_storage and any(scheme_of(path) in S3_SCHEMES for path in parsed.all_paths):
@@ -103,7 +103,7 @@ def _read_in_jvm(
     options: Mapping[str, object],
     schema: StructType | str | None,
 ) -> DataFrame:
-    given = _given(source, options)
+    given = options_of(source, options)
     parsed = parse_options(given)
     rows, _ = _checked(parsed, schema)
     if any(not (scheme_of(path) or os.path.lexists(path) or glob.has_magic(path)) for path in parsed.all_paths):
@@ -112,7 +112,7 @@ def _read_in_jvm(
     return (reader if schema is None else reader.schema(schema)).load()
 
 
-def _given(source: _Path | Sequence[_Path], options: Mapping[str, object]) -> dict[str, str]:
+def options_of(source: _Path | Sequence[_Path], options: Mapping[str, object]) -> dict[str, str]:
     """Return the options of a read as text."""
     sources = [source] if isinstance(source, str | os.PathLike) else source
     given = {"paths": json.dumps([os.fspath(path) for path in sources])}

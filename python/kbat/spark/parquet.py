@@ -6,6 +6,9 @@ plan, on the driver ──► range(tasks) ──► mapInArrow: each task write
 driver: moves the files of those rows to <target>/topic=orders/part-….parquet, removes <target>/.kbat-<job>
 ```
 
+In a session with kbat's jar, no Python worker runs: the tasks of a read in the JVM write the files and return the
+rows.
+
 No record goes through Python or the JVM. A task that runs again writes to another directory, and only the files of the
 successful attempt are moved, so no row is duplicated.
 """
@@ -13,6 +16,7 @@ successful attempt are moved, so no row is duplicated.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import uuid
@@ -22,7 +26,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from kbat._core import plan as core
 from kbat.spark.job import remove_job
-from kbat.spark.map_in_arrow import PackedTasks, planned
+from kbat.spark.jvm import runs_in_jvm
+from kbat.spark.map_in_arrow import PackedTasks, options_of, planned
 from kbat.spark.stores import local_path
 from kbat.spark.worker import freeze_gc
 
@@ -30,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     import pyarrow as pa
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     import kbat.results
     from kbat.spark.plan import ReadPartition
@@ -113,7 +118,9 @@ def to_parquet(  # noqa: PLR0913 -- all but three by keyword
         >>> spark.read.parquet("/lake/raw").where("topic = 'orders'")
     """
     _check(partition_by or (), mode)
-    rows, tasks, _ = planned(source, options, splits=False, spark=spark)
+    in_jvm = runs_in_jvm(spark, options.get("engine"))
+    engine = {"engine": "auto"} if in_jvm else {}
+    rows, tasks, _ = planned(source, options | engine, splits=False, spark=spark)
     keys = ("topic",) * ("topic" in rows.fields) if partition_by is None else tuple(partition_by)
     directory = Path(local_path(os.fspath(target)))
     if mode != "append" and directory.is_dir() and any(not path.name.startswith(".") for path in directory.iterdir()):
@@ -124,7 +131,10 @@ def to_parquet(  # noqa: PLR0913 -- all but three by keyword
         writer.check(rows.nothing)
         if not tasks:
             return WrittenFiles(())
-        frame = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(_writing(writer, tasks), _ROW_OF_A_FILE)
+        if in_jvm:
+            frame = _files_in_jvm(spark, options_of(source, options), writer)
+        else:
+            frame = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(_writing(writer, tasks), _ROW_OF_A_FILE)
         found = [(row.directory, WrittenFile(row.name, row.row_count, row.size)) for row in frame.collect()]
         return _move(directory, sorted(found, key=lambda pair: pair[1].path))
 
@@ -168,13 +178,22 @@ class PartWriter:
             directory if self.partition_by else directory / f"{stem}.parquet",
             list(self.partition_by),
             self.compression,
-            [
-                name
-                for name, field in zip(self.rows.names, self.rows.fields, strict=True)
-                if field not in self.partition_by
-            ],
+            self.names,
             stem,
         )
+
+    @property
+    def names(self) -> list[str]:
+        """The columns of the files: those that do not name directories."""
+        pairs = zip(self.rows.names, self.rows.fields, strict=True)
+        return [name for name, field in pairs if field not in self.partition_by]
+
+
+def _files_in_jvm(spark: SparkSession, options: dict[str, str], writer: PartWriter) -> DataFrame:
+    """Return the rows of a read whose tasks write the files; each row describes a file."""
+    settings = {"partition_by": writer.partition_by, "compression": writer.compression, "names": writer.names}
+    job = {"kbat.parquet.directory": str(writer.job.absolute()), "kbat.parquet.settings": json.dumps(settings)}
+    return spark.read.format("kbat").options(**options, **job).load()
 
 
 def _writing(

@@ -8,6 +8,7 @@ from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
     DataSourceStreamReader,
+    DataSourceStreamWriter,
     DataSourceWriter,
     InputPartition,
 )
@@ -74,6 +75,17 @@ class KbatDataSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 -- Spark's name
         """Return the reader of a stream with a schema's columns."""
         return KbatStreamReader(schema, self._parsed())
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: FBT001, N802 -- Spark's signature
+        """Refuse: only the JVM's data source writes streams. Raises `ValueError`."""
+        del schema, overwrite
+        check_engine(self.options)
+        message = (
+            "kbat: the Python data source does not write streams, only the one in the JVM (engine=jvm) does: start "
+            "the session with the settings kbat.spark.SETTINGS, or add the file that kbat.spark.jar() returns to "
+            'spark.jars, or write each micro-batch with foreachBatch and batch.write.format("kbat")'
+        )
+        raise ValueError(message)
 
     def _parsed(self) -> ReadOptions:
         check_engine(self.options)

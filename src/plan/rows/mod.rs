@@ -192,7 +192,7 @@ impl TaskReader {
             if start.is_none() && end.is_none() && self.task.times == Interval::EVERYTHING {
                 totals.add_headers(&sources, &self.task.totals, &options)?;
             } else {
-                totals.add_decoded(sources, &options)?;
+                totals.add_decoded(sources, &self.task.totals, &options)?;
             }
             let sizes = local_sizes(&pieces)?;
             check_sizes(&pieces, |path| sizes.get(path).copied())?;

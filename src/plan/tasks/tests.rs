@@ -49,6 +49,15 @@ fn pack_limits_the_offsets_of_a_task() {
 }
 
 #[test]
+fn groups_apart_have_one_partition_each() {
+    let piece = |partition| Piece { topic: Some("a".to_owned()), partition, ..Piece::default() };
+    let groups = [[0, 0, 1].map(Some).map(piece).to_vec(), [1, 2].map(Some).map(piece).to_vec()];
+    let numbers: Vec<Vec<Option<i32>>> =
+        apart(&groups).iter().map(|pieces| pieces.iter().map(|piece| piece.partition).collect()).collect();
+    assert_eq!(numbers, [vec![Some(0); 2], vec![Some(1)], vec![Some(1)], vec![Some(2)]]);
+}
+
+#[test]
 fn windows_are_no_smaller_for_a_tenth() {
     let options = ReadOptions::default();
     assert!(window_len(197 * MIB, 2, &options) >= 100 * MIB);
