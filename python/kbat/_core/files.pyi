@@ -39,6 +39,12 @@ class OffsetIndex:
         store: A store of obstore; paths are relative to it.
         encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
             function that returns the PEM text of an id.
+        remote: Where the earlier segments of these logs are, in tiered storage or in a backup: a path or a URL. Each
+            offset is read once, from ``path`` if it is there. ``storage_options`` are those of the URLs,
+            and ``store`` is that of ``remote``.
+        remote_log_metadata: The log directory with the topic ``__remote_log_metadata``, or a partition directory or
+            ``.log`` file of it: only segments that it has as finished are read. Default with ``remote``: the
+            partitions in the log directory, if any.
 
     Raises:
         OSError: The file can't be read.
@@ -57,6 +63,8 @@ class OffsetIndex:
         storage_options: Mapping[str, object] | None = None,
         store: object | None = None,
         encryption_keys: _EncryptionKeys | None = None,
+        remote: str | os.PathLike[str] | None = None,
+        remote_log_metadata: str | os.PathLike[str] | None = None,
     ) -> Self: ...
     @property
     def path(self) -> str:
@@ -102,6 +110,12 @@ class TimeIndex:
         store: A store of obstore; paths are relative to it.
         encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
             function that returns the PEM text of an id.
+        remote: Where the earlier segments of these logs are, in tiered storage or in a backup: a path or a URL. Each
+            offset is read once, from ``path`` if it is there. ``storage_options`` are those of the URLs,
+            and ``store`` is that of ``remote``.
+        remote_log_metadata: The log directory with the topic ``__remote_log_metadata``, or a partition directory or
+            ``.log`` file of it: only segments that it has as finished are read. Default with ``remote``: the
+            partitions in the log directory, if any.
 
     Raises:
         OSError: The file can't be read.
@@ -116,6 +130,8 @@ class TimeIndex:
         storage_options: Mapping[str, object] | None = None,
         store: object | None = None,
         encryption_keys: _EncryptionKeys | None = None,
+        remote: str | os.PathLike[str] | None = None,
+        remote_log_metadata: str | os.PathLike[str] | None = None,
     ) -> Self: ...
     @property
     def path(self) -> str:
@@ -188,6 +204,12 @@ class TransactionIndex:
         store: A store of obstore; paths are relative to it.
         encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
             function that returns the PEM text of an id.
+        remote: Where the earlier segments of these logs are, in tiered storage or in a backup: a path or a URL. Each
+            offset is read once, from ``path`` if it is there. ``storage_options`` are those of the URLs,
+            and ``store`` is that of ``remote``.
+        remote_log_metadata: The log directory with the topic ``__remote_log_metadata``, or a partition directory or
+            ``.log`` file of it: only segments that it has as finished are read. Default with ``remote``: the
+            partitions in the log directory, if any.
 
     Raises:
         OSError: The file can't be read.
@@ -200,6 +222,8 @@ class TransactionIndex:
         storage_options: Mapping[str, object] | None = None,
         store: object | None = None,
         encryption_keys: _EncryptionKeys | None = None,
+        remote: str | os.PathLike[str] | None = None,
+        remote_log_metadata: str | os.PathLike[str] | None = None,
     ) -> Self: ...
     @property
     def path(self) -> str:
@@ -400,6 +424,8 @@ def discover(
     storage_options: Mapping[str, object] | None = None,
     store: object | None = None,
     encryption_keys: _EncryptionKeys | None = None,
+    remote: str | os.PathLike[str] | None = None,
+    remote_log_metadata: str | os.PathLike[str] | None = None,
 ) -> tuple[list[SegmentFile], list[str]]:
     """Like ``kbat.find_segments``, but returns the warnings as a list of texts."""
 
@@ -409,6 +435,8 @@ def refuse_foreign(
     storage_options: Mapping[str, object] | None = None,
     store: object | None = None,
     encryption_keys: _EncryptionKeys | None = None,
+    remote: str | os.PathLike[str] | None = None,
+    remote_log_metadata: str | os.PathLike[str] | None = None,
 ) -> None:
     """Refuse a file that is clearly not a log segment, such as a text file, by its first bytes.
 
@@ -420,6 +448,12 @@ def refuse_foreign(
         store: A store of obstore; paths are relative to it.
         encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
             function that returns the PEM text of an id.
+        remote: Where the earlier segments of these logs are, in tiered storage or in a backup: a path or a URL. Each
+            offset is read once, from ``path`` if it is there. ``storage_options`` are those of the URLs,
+            and ``store`` is that of ``remote``.
+        remote_log_metadata: The log directory with the topic ``__remote_log_metadata``, or a partition directory or
+            ``.log`` file of it: only segments that it has as finished are read. Default with ``remote``: the
+            partitions in the log directory, if any.
 
     Raises:
         ValueError: It is not a log segment. The message describes what it is instead.

@@ -96,6 +96,12 @@ class Segment:
         store: A store of obstore; paths are relative to it.
         encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
             function that returns the PEM text of an id.
+        remote: Where the earlier segments of these logs are, in tiered storage or in a backup: a path or a URL. Each
+            offset is read once, from ``path`` if it is there. ``storage_options`` are those of the URLs,
+            and ``store`` is that of ``remote``.
+        remote_log_metadata: The log directory with the topic ``__remote_log_metadata``, or a partition directory or
+            ``.log`` file of it: only segments that it has as finished are read. Default with ``remote``: the
+            partitions in the log directory, if any.
 
     Raises:
         OSError: The file can't be read.
@@ -115,6 +121,8 @@ class Segment:
         storage_options: Mapping[str, object] | None = None,
         store: object | None = None,
         encryption_keys: _EncryptionKeys | None = None,
+        remote: str | os.PathLike[str] | None = None,
+        remote_log_metadata: str | os.PathLike[str] | None = None,
     ) -> Self: ...
     @property
     def path(self) -> str:
@@ -220,6 +228,12 @@ class PartitionLog:
         store: A store of obstore; paths are relative to it.
         encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
             function that returns the PEM text of an id.
+        remote: Where the earlier segments of these logs are, in tiered storage or in a backup: a path or a URL. Each
+            offset is read once, from ``directory`` if it is there. ``storage_options`` are those of the URLs,
+            and ``store`` is that of ``remote``.
+        remote_log_metadata: The log directory with the topic ``__remote_log_metadata``, or a partition directory or
+            ``.log`` file of it: only segments that it has as finished are read. Default with ``remote``: the
+            partitions in the log directory, if any.
 
     Raises:
         OSError: The directory can't be read.
@@ -240,6 +254,8 @@ class PartitionLog:
         storage_options: Mapping[str, object] | None = None,
         store: object | None = None,
         encryption_keys: _EncryptionKeys | None = None,
+        remote: str | os.PathLike[str] | None = None,
+        remote_log_metadata: str | os.PathLike[str] | None = None,
     ) -> Self: ...
     @property
     def directory(self) -> str:
@@ -366,6 +382,12 @@ class LogDirectory:
         store: A store of obstore; paths are relative to it.
         encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
             function that returns the PEM text of an id.
+        remote: Where the earlier segments of these logs are, in tiered storage or in a backup: a path or a URL. Each
+            offset is read once, from ``path`` if it is there. ``storage_options`` are those of the URLs,
+            and ``store`` is that of ``remote``.
+        remote_log_metadata: The log directory with the topic ``__remote_log_metadata``, or a partition directory or
+            ``.log`` file of it: only segments that it has as finished are read. Default with ``remote``: the
+            partitions in the log directory, if any.
 
     Raises:
         OSError: The directory can't be read. Subdirectories that are not live partitions are in ``stray``.
@@ -386,6 +408,8 @@ class LogDirectory:
         storage_options: Mapping[str, object] | None = None,
         store: object | None = None,
         encryption_keys: _EncryptionKeys | None = None,
+        remote: str | os.PathLike[str] | None = None,
+        remote_log_metadata: str | os.PathLike[str] | None = None,
     ) -> Self: ...
     @property
     def path(self) -> str:

@@ -70,6 +70,20 @@ static ROWS: &[OptionRow<ReadOptions>] = &[
         )
     },
     row(
+        "remote",
+        "",
+        |options, text| set(&mut options.remote, parse_text(text).map(Some)),
+        "the location of the earlier segments of these logs in tiered storage or in a backup; each offset is read once: \
+         from path if it is there, else from here; the options storage.<name> are those of the URLs",
+    ),
+    row(
+        "remoteLogMetadata",
+        "",
+        |options, text| set(&mut options.remote_log_metadata, parse_text(text).map(Some)),
+        "the log directory with the topic __remote_log_metadata, a partition directory or a .log file of it: only \
+         segments that it has as finished are read; default with remote: the partitions in the log directory, if any",
+    ),
+    row(
         "subscribe",
         "",
         |options, text| {
@@ -360,11 +374,12 @@ const REFUSED: [(&str, &str); 5] = [
 ];
 
 /// Arguments of `kbat.scan`, and the options that they correspond to.
-const OF_SCANS: [(&str, &str); 4] = [
+const OF_SCANS: [(&str, &str); 5] = [
     ("topics", "subscribe"),
     ("partitions", "assign"),
     ("storage_options", "storage.<name>"),
     ("encryption_keys", "encryptionKeys"),
+    ("remote_log_metadata", "remoteLogMetadata"),
 ];
 
 const STORAGE: &str = "storage.";

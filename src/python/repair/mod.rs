@@ -56,6 +56,12 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
 ///     store: A store of obstore; paths are relative to it.
 ///     encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
 ///         function that returns the PEM text of an id.
+///     remote: Where the earlier segments of these logs are, in tiered storage or in a backup: a path or a URL. Each
+///         offset is read once, from ``path`` if it is there. ``storage_options`` are those of the URLs,
+///         and ``store`` is that of ``remote``.
+///     remote_log_metadata: The log directory with the topic ``__remote_log_metadata``, or a partition directory or
+///         ``.log`` file of it: only segments that it has as finished are read. Default with ``remote``: the
+///         partitions in the log directory, if any.
 ///
 /// Raises:
 ///     LimitError: A batch is longer than ``limits.batch_len``. Other exceeded limits are findings of kind
@@ -70,7 +76,7 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
 #[pyfunction]
 #[pyo3(
     signature = (path, *, topics=None, partitions=None, limits=None, progress=None, **stores),
-    text_signature = "(path, *, topics=None, partitions=None, limits=None, progress=None, storage_options=None, store=None, encryption_keys=None)"
+    text_signature = "(path, *, topics=None, partitions=None, limits=None, progress=None, storage_options=None, store=None, encryption_keys=None, remote=None, remote_log_metadata=None)"
 )]
 fn verify(
     py: Python<'_>,
@@ -114,6 +120,12 @@ fn verify(
 ///     store: A store of obstore; paths are relative to it.
 ///     encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
 ///         function that returns the PEM text of an id.
+///     remote: Where the earlier segments of these logs are, in tiered storage or in a backup: a path or a URL. Each
+///         offset is read once, from ``path`` if it is there. ``storage_options`` are those of the URLs,
+///         and ``store`` is that of ``remote``.
+///     remote_log_metadata: The log directory with the topic ``__remote_log_metadata``, or a partition directory or
+///         ``.log`` file of it: only segments that it has as finished are read. Default with ``remote``: the
+///         partitions in the log directory, if any.
 ///
 /// Raises:
 ///     ValueError: Neither or both of ``out`` and ``in_place`` are set, ``out`` is not empty, there is no segment, a
@@ -127,7 +139,7 @@ fn verify(
 #[pyfunction]
 #[pyo3(
     signature = (path, out=None, dry_run=false, *, in_place=false, index_interval_bytes=4096, limits=None, progress=None, **stores),
-    text_signature = "(path, out=None, dry_run=False, *, in_place=False, index_interval_bytes=4096, limits=None, progress=None, storage_options=None, store=None, encryption_keys=None)"
+    text_signature = "(path, out=None, dry_run=False, *, in_place=False, index_interval_bytes=4096, limits=None, progress=None, storage_options=None, store=None, encryption_keys=None, remote=None, remote_log_metadata=None)"
 )]
 #[expect(clippy::too_many_arguments, reason = "the keyword arguments of the Python signature")]
 fn recover(
@@ -186,6 +198,12 @@ fn recover(
 ///     store: A store of obstore; paths are relative to it.
 ///     encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
 ///         function that returns the PEM text of an id.
+///     remote: Where the earlier segments of these logs are, in tiered storage or in a backup: a path or a URL. Each
+///         offset is read once, from ``path`` if it is there. ``storage_options`` are those of the URLs,
+///         and ``store`` is that of ``remote``.
+///     remote_log_metadata: The log directory with the topic ``__remote_log_metadata``, or a partition directory or
+///         ``.log`` file of it: only segments that it has as finished are read. Default with ``remote``: the
+///         partitions in the log directory, if any.
 ///
 /// Raises:
 ///     ValueError: ``out`` is not empty, or there is no segment.
@@ -198,7 +216,7 @@ fn recover(
 #[pyfunction]
 #[pyo3(
     signature = (path, out, *, index_interval_bytes=4096, limits=None, progress=None, **stores),
-    text_signature = "(path, out, *, index_interval_bytes=4096, limits=None, progress=None, storage_options=None, store=None, encryption_keys=None)"
+    text_signature = "(path, out, *, index_interval_bytes=4096, limits=None, progress=None, storage_options=None, store=None, encryption_keys=None, remote=None, remote_log_metadata=None)"
 )]
 fn salvage(
     py: Python<'_>,

@@ -75,6 +75,12 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
 ///     store: A store of obstore; paths are relative to it.
 ///     encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
 ///         function that returns the PEM text of an id.
+///     remote: Where the earlier segments of these logs are, in tiered storage or in a backup: a path or a URL. Each
+///         offset is read once, from ``path`` if it is there. ``storage_options`` are those of the URLs,
+///         and ``store`` is that of ``remote``.
+///     remote_log_metadata: The log directory with the topic ``__remote_log_metadata``, or a partition directory or
+///         ``.log`` file of it: only segments that it has as finished are read. Default with ``remote``: the
+///         partitions in the log directory, if any.
 ///
 /// Raises:
 ///     ValueError: ``out`` is not empty, ``path`` contains no segment, or the keys need more than 256 times
@@ -87,7 +93,7 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
 #[pyfunction]
 #[pyo3(
     signature = (path, out, *, delete_retention_ms=86_400_000, now_ms=None, first_dirty_offset=None, min_compaction_lag_ms=0, include_active=false, segment_bytes=1_073_741_824, index_interval_bytes=4096, max_index_bytes=10_485_760, producer_expiration_ms=None, max_map_bytes=134_217_728, check_crc=true, limits=None, progress=None, **stores),
-    text_signature = "(path, out, *, delete_retention_ms=86400000, now_ms=None, first_dirty_offset=None, min_compaction_lag_ms=0, include_active=False, segment_bytes=1073741824, index_interval_bytes=4096, max_index_bytes=10485760, producer_expiration_ms=None, max_map_bytes=134217728, check_crc=True, limits=None, progress=None, storage_options=None, store=None, encryption_keys=None)"
+    text_signature = "(path, out, *, delete_retention_ms=86400000, now_ms=None, first_dirty_offset=None, min_compaction_lag_ms=0, include_active=False, segment_bytes=1073741824, index_interval_bytes=4096, max_index_bytes=10485760, producer_expiration_ms=None, max_map_bytes=134217728, check_crc=True, limits=None, progress=None, storage_options=None, store=None, encryption_keys=None, remote=None, remote_log_metadata=None)"
 )]
 #[expect(clippy::too_many_arguments, reason = "the keyword arguments of the Python signature")]
 fn compact(
@@ -153,6 +159,12 @@ fn compact(
 ///     store: A store of obstore; paths are relative to it.
 ///     encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
 ///         function that returns the PEM text of an id.
+///     remote: Where the earlier segments of these logs are, in tiered storage or in a backup: a path or a URL. Each
+///         offset is read once, from ``path`` if it is there. ``storage_options`` are those of the URLs,
+///         and ``store`` is that of ``remote``.
+///     remote_log_metadata: The log directory with the topic ``__remote_log_metadata``, or a partition directory or
+///         ``.log`` file of it: only segments that it has as finished are read. Default with ``remote``: the
+///         partitions in the log directory, if any.
 ///
 /// Raises:
 ///     ValueError: ``predicate`` and ``drop_keys`` are both missing, ``out`` is not empty, or ``path`` contains no
@@ -165,7 +177,7 @@ fn compact(
 #[pyfunction]
 #[pyo3(
     signature = (path, out, predicate=None, *, drop_keys=None, index_interval_bytes=4096, max_index_bytes=10_485_760, check_crc=true, limits=None, progress=None, **stores),
-    text_signature = "(path, out, predicate=None, *, drop_keys=None, index_interval_bytes=4096, max_index_bytes=10485760, check_crc=True, limits=None, progress=None, storage_options=None, store=None, encryption_keys=None)"
+    text_signature = "(path, out, predicate=None, *, drop_keys=None, index_interval_bytes=4096, max_index_bytes=10485760, check_crc=True, limits=None, progress=None, storage_options=None, store=None, encryption_keys=None, remote=None, remote_log_metadata=None)"
 )]
 #[expect(clippy::too_many_arguments, reason = "the keyword arguments of the Python signature")]
 fn filter(
@@ -243,6 +255,12 @@ fn keys_of(keys: &Bound<'_, PyAny>) -> PyResult<HashSet<Vec<u8>>> {
 ///     store: A store of obstore; paths are relative to it.
 ///     encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
 ///         function that returns the PEM text of an id.
+///     remote: Where the earlier segments of these logs are, in tiered storage or in a backup: a path or a URL. Each
+///         offset is read once, from ``path`` if it is there. ``storage_options`` are those of the URLs,
+///         and ``store`` is that of ``remote``.
+///     remote_log_metadata: The log directory with the topic ``__remote_log_metadata``, or a partition directory or
+///         ``.log`` file of it: only segments that it has as finished are read. Default with ``remote``: the
+///         partitions in the log directory, if any.
 ///
 /// Raises:
 ///     ValueError: Options contradict each other, ``out`` is not empty, ``path`` contains no segment, or a
@@ -257,7 +275,7 @@ fn keys_of(keys: &Bound<'_, PyAny>) -> PyResult<HashSet<Vec<u8>>> {
 #[pyfunction]
 #[pyo3(
     signature = (path, out, *, compression=None, level=None, batch_bytes=None, magic=None, keep_producer_state=true, index_interval_bytes=4096, max_index_bytes=10_485_760, check_crc=true, limits=None, progress=None, **stores),
-    text_signature = "(path, out, *, compression=None, level=None, batch_bytes=None, magic=None, keep_producer_state=True, index_interval_bytes=4096, max_index_bytes=10485760, check_crc=True, limits=None, progress=None, storage_options=None, store=None, encryption_keys=None)"
+    text_signature = "(path, out, *, compression=None, level=None, batch_bytes=None, magic=None, keep_producer_state=True, index_interval_bytes=4096, max_index_bytes=10485760, check_crc=True, limits=None, progress=None, storage_options=None, store=None, encryption_keys=None, remote=None, remote_log_metadata=None)"
 )]
 #[expect(clippy::too_many_arguments, reason = "the keyword arguments of the Python signature")]
 fn rewrite(
