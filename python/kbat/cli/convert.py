@@ -13,6 +13,8 @@ from kbat.cli.options import (
     Json,
     OutArgument,
     Partitions,
+    Remote,
+    RemoteLogMetadata,
     Replicas,
     ReplicasOption,
     StorageOptions,
@@ -56,6 +58,8 @@ def convert(  # noqa: PLR0913 - one per option
     json: Json = False,
     storage_option: StorageOptions = None,
     encryption_key: EncryptionKeys = None,
+    remote: Remote = None,
+    remote_log_metadata: RemoteLogMetadata = None,
 ) -> None:
     """Write a partition, or all partitions of a log directory, with another codec or message format.
 
@@ -76,7 +80,7 @@ def convert(  # noqa: PLR0913 - one per option
         message = "nothing to convert: set --compression or --magic"
         raise ValueError(message)
     check_codec(magic, compression)
-    path = path.opened_with(storage_option, encryption_key)
+    path = path.opened_with(storage_option, encryption_key, remote, remote_log_metadata)
 
     def work(one: Copy, callback: ProgressCallback | None) -> dict[str, Any]:
         try:

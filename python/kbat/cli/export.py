@@ -20,6 +20,8 @@ from kbat.cli.options import (
     Json,
     Partitions,
     PathsArgument,
+    Remote,
+    RemoteLogMetadata,
     Replicas,
     ReplicasOption,
     StartOffset,
@@ -142,6 +144,8 @@ def export(  # noqa: PLR0913 - one per option
     json: Json = False,
     storage_option: StorageOptions = None,
     encryption_key: EncryptionKeys = None,
+    remote: Remote = None,
+    remote_log_metadata: RemoteLogMetadata = None,
 ) -> None:
     """Write records to a Parquet, Arrow, CSV or JSON Lines file, or to a directory with a file for each partition.
 
@@ -162,7 +166,7 @@ def export(  # noqa: PLR0913 - one per option
     keys = [PartitionKey(key) for one in partition_by or () for key in one.split(",")]
     found = _format(output_format, out, keys)
     _check(found, keys, compression)
-    paths = [path.opened_with(storage_option, encryption_key) for path in paths]
+    paths = [path.opened_with(storage_option, encryption_key, remote, remote_log_metadata) for path in paths]
     chosen = selection(topic, partition, replicas)
     segments = locate(paths, **chosen).segments
     bounds: dict[str, Any] = {

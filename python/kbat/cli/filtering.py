@@ -19,6 +19,8 @@ from kbat.cli.options import (
     KeyPattern,
     OutArgument,
     Partitions,
+    Remote,
+    RemoteLogMetadata,
     Replicas,
     ReplicasOption,
     StorageOptions,
@@ -96,6 +98,8 @@ def filter_records(  # noqa: PLR0913 - one per option
     json: Json = False,
     storage_option: StorageOptions = None,
     encryption_key: EncryptionKeys = None,
+    remote: Remote = None,
+    remote_log_metadata: RemoteLogMetadata = None,
 ) -> None:
     """Write a partition, or all partitions of a log directory, with only the records that match all conditions.
 
@@ -125,7 +129,7 @@ def filter_records(  # noqa: PLR0913 - one per option
     if not header and all(one is None for one in (key, grep, *bounds.values())):
         message = "no condition: set --key, --grep, --header, or a range of offsets or times"
         raise ValueError(message)
-    path = path.opened_with(storage_option, encryption_key)
+    path = path.opened_with(storage_option, encryption_key, remote, remote_log_metadata)
 
     def work(one: Copy, callback: ProgressCallback | None) -> dict[str, Any]:
         source = str(one.source)

@@ -19,12 +19,12 @@ use std::sync::Arc;
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Location, Status, StatusKind, Store, StoredFile};
 use crate::log::Uuid;
-use crate::store::{LogFile, LogFileKind, LogFileState, TopicPartition, parse_partition_directory};
+use crate::store::{LogFile, LogFileKind, TopicPartition, parse_partition_directory};
 use crate::tiered::SegmentName;
 use crate::tiered::aiven::{EncryptionKeys, ObjectKind};
 use crate::tiered::local::{self, FileKind};
 use crate::tiered::name::split_id;
-use crate::tiered::pinterest::WATERMARK;
+use crate::tiered::pinterest::{METADATA, WATERMARK};
 use known::Known;
 pub use known::RemoteOptions;
 use partition::{Listed, Objects, Partition};
@@ -36,6 +36,8 @@ const SEARCH_ENTRIES: usize = 2000;
 
 /// Partition directories of a broker that are searched for a watermark.
 const WATERMARK_SEARCHES: usize = 8;
+/// A directory, a cluster with the name of a partition, and a partition.
+const WATERMARK_DEPTH: usize = 3;
 
 impl Location {
     /// If this contains segments of tiered storage, returns a location that presents them as the partition directories
@@ -201,7 +203,7 @@ fn layout_of(location: &Location) -> Result<Layout> {
                 );
                 return Err(Error::argument(message).with_path(location));
             }
-            return Ok(if has_watermark(&entries) { Layout::Watermarked } else { Layout::Broker });
+            return Ok(if has_watermark(&entries, WATERMARK_DEPTH) { Layout::Watermarked } else { Layout::Broker });
         }
         if seen > SEARCH_ENTRIES {
             return Ok(Layout::Broker);
@@ -220,12 +222,13 @@ fn is_of_broker(name: &str) -> bool {
     LogFile::parse(name).is_some() || parse_partition_directory(name).is_some()
 }
 
-/// Whether these are the files of a partition with a watermark, or directories of such partitions.
-fn has_watermark(entries: &[Location]) -> bool {
-    let is_watermark = |entry: &Location| entry.name() == WATERMARK;
+/// Whether these are the files of a partition with a watermark, or directories of such partitions. The name of a cluster
+/// may be that of a partition, so directories are searched to this depth.
+fn has_watermark(entries: &[Location], depth: usize) -> bool {
+    let Some(deeper) = depth.checked_sub(1) else { return false };
     let directories = entries.iter().filter(|entry| parse_partition_directory(entry.name()).is_some());
-    let has_one = |directory: &Location| directory.entries().unwrap_or_default().iter().any(is_watermark);
-    entries.iter().any(is_watermark) || directories.take(WATERMARK_SEARCHES).any(has_one)
+    let has_one = |directory: &Location| has_watermark(&directory.entries().unwrap_or_default(), deeper);
+    entries.iter().any(|entry| entry.name() == WATERMARK) || directories.take(WATERMARK_SEARCHES).any(has_one)
 }
 
 /// Whether a directory is that of a partition or topic in tiered storage.
@@ -281,15 +284,15 @@ fn collect_watermarked(location: &Location) -> Result<Vec<Found>> {
     let mut pending = vec![(location.clone(), SEARCH_DEPTH)];
     while let Some((directory, depth)) = pending.pop() {
         let entries = directory.entries()?;
-        let is_live =
-            |entry: &&Location| LogFile::parse(entry.name()).is_some_and(|file| file.state == LogFileState::Live);
-        let files: Vec<Location> = entries.iter().filter(is_live).cloned().collect();
-        if !files.is_empty() || entries.iter().any(|entry| entry.name() == WATERMARK) {
+        let is_of_partition = |entry: &Location| entry.name() == WATERMARK || LogFile::parse(entry.name()).is_some();
+        if entries.iter().any(is_of_partition) {
             let Some(name) = parse_partition_directory(directory.absolute().name()) else {
                 let message = "the directory contains segments, but its name is not that of a partition: rename it to \
                                <topic>-<partition>";
                 return Err(Error::argument(message).with_path(&directory));
             };
+            let mut files = entries;
+            files.retain(|entry| ![WATERMARK, METADATA].contains(&entry.name()) && !entry.is_dir());
             found.push(Found { name, directory, content: Listed::Watermarked(files) });
             continue;
         }

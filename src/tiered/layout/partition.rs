@@ -41,7 +41,7 @@ pub(super) struct Partition {
 pub(super) enum Listed {
     /// Segments with ids, of the topic with this id.
     WithIds(Uuid, BTreeMap<SegmentName, Objects>),
-    /// Files with a broker's names, beside a watermark.
+    /// Files with a broker's names that may be beside a watermark.
     Watermarked(Vec<Location>),
 }
 

@@ -29,17 +29,18 @@ pub(super) fn load(directory: &Location, files: &[Location]) -> Result<Loaded> {
         None
     };
     for location in files {
-        let Some(file) = LogFile::parse(location.name()) else { continue };
-        let above = watermark.filter(|watermark| file.base_offset > *watermark);
-        if let (Some(watermark), LogFileKind::Log) = (above, file.kind) {
+        let file = LogFile::parse(location.name());
+        let above = file.zip(watermark).filter(|(file, watermark)| file.base_offset > *watermark);
+        let Some((file, watermark)) = above else {
+            loaded.files.insert(location.name().to_owned(), File::Renamed(location.clone()));
+            continue;
+        };
+        if file.kind == LogFileKind::Log {
             let message = format!(
                 "{} is not read: it is above the {WATERMARK} of {watermark}, so its upload may not be finished",
                 location.display()
             );
             loaded.warnings.push((file.base_offset, message));
-        }
-        if above.is_none() {
-            loaded.files.insert(file.to_string(), File::Renamed(location.clone()));
         }
     }
     Ok(loaded)
