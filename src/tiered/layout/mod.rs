@@ -115,7 +115,8 @@ impl Location {
         let mut partitions: BTreeMap<PathBuf, Partition> = BTreeMap::new();
         for Found { name, directory, content } in found {
             let text = format!("{}-{}", name.topic, name.partition);
-            let path = self.path().join(&text);
+            let is_here = matches!(content, Listed::Watermarked(_)) && directory == self;
+            let path = if is_here { self.path().to_path_buf() } else { self.path().join(&text) };
             if let Some(other) = partitions.get(&path) {
                 let why = match content {
                     Listed::WithIds(..) => "with two topic ids, since the topic was created again",
@@ -133,7 +134,7 @@ impl Location {
         // a location inside a single partition is that partition
         let only = partitions.iter().next().filter(|_| partitions.len() == 1);
         let path = match only {
-            Some((path, partition)) if is_partition(&self) || partition.directory == self => path.clone(),
+            Some((path, _)) if is_partition(&self) => path.clone(),
             _ => self.path().to_path_buf(),
         };
         let files = TieredFiles { root: self.path().to_path_buf(), partitions };

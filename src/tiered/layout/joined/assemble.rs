@@ -65,7 +65,7 @@ impl Assembled {
             None => None,
         };
         let Some(end) = end else { return Ok(start..i64::MAX) };
-        self.add_after(&sides, end)?;
+        self.add_after(&sides, end, cut.is_some())?;
         Ok(start..end)
     }
 
@@ -128,18 +128,19 @@ impl Assembled {
     }
 
     /// Adds the remote records after the last local one, if there are any.
-    fn add_after(&mut self, sides: &Sides, end: i64) -> Result<()> {
+    fn add_after(&mut self, sides: &Sides, end: i64, is_cut: bool) -> Result<()> {
         let Sides { local, remote } = sides;
         let Some((_, last)) = remote.ends() else { return Ok(()) };
         let Some(far_end) = remote.end_of(last)?.filter(|far_end| *far_end > end) else { return Ok(()) };
-        let message = format!(
-            "{} ends at offset {}: the offsets from there to {} are read from {}",
-            local.directory.display(),
-            end.saturating_sub(1),
-            far_end.saturating_sub(1),
-            remote.directory.display()
-        );
-        self.warnings.push((end, message));
+        if !is_cut {
+            let message = format!(
+                "{} ends before offset {end}: offsets {end} to {} are read from {}",
+                local.directory.display(),
+                far_end.saturating_sub(1),
+                remote.directory.display()
+            );
+            self.warnings.push((end, message));
+        }
         // empty local segments
         for base in local.files.range(end..).map(|(base, _)| *base) {
             self.hide(local, base);
