@@ -245,7 +245,7 @@ pub(crate) fn warning_of_unlisted(path: &Location, selection: &Selection) -> Opt
     let unlisted = path.unlisted();
     let is_selected =
         |one: &&Location| parse_partition_directory(one.name()).is_some_and(|partition| selection.includes(&partition));
-    let names: BTreeSet<&str> = unlisted.iter().filter(is_selected).map(|one| one.name()).collect();
+    let names: BTreeSet<&str> = unlisted.iter().filter(is_selected).map(Location::name).collect();
     let remote = unlisted.first()?.directory();
     (!names.is_empty()).then(|| {
         format!(

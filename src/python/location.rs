@@ -58,7 +58,8 @@ impl Stores {
             return Err(PyValueError::new_err("pass store or storage_options, not both: a store has its own options"));
         }
         if let Some((metadata, py)) = metadata {
-            stores.tiered = stores.tiered.metadata(stores.locate_beside(py, metadata)?);
+            let metadata = stores.locate_beside(py, metadata)?;
+            stores.tiered = stores.tiered.metadata(metadata);
         }
         if let Some((remote, py)) = remote.zip(arguments.map(Bound::py)) {
             stores.is_remote_stored = stores.opened.is_some() || is_url(&remote) && !remote.starts_with("file:");

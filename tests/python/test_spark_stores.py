@@ -134,7 +134,8 @@ def test_segments_in_tiered_storage_and_the_local_tail_are_one_log(
     isolation: Any = given.get("isolationLevel", "read_uncommitted")
     expected = kbat.scan(TAIL, remote=REMOTE, columns=["offset", "value"], isolation=isolation).to_pyarrow()
     assert sorted(rows(parse_options(options | given)), key=lambda row: row["offset"]) == expected.to_pylist()
-    assert expected["offset"].to_pylist()[0] < BASES[1] < END - 10 < expected["offset"].to_pylist()[-1]
+    offsets: list[Any] = expected["offset"].to_pylist()
+    assert offsets[0] < BASES[1] < END - 10 < offsets[-1]
 
 
 def test_options_of_tiered_storage_without_effect_are_named() -> None:

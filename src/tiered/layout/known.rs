@@ -1,4 +1,4 @@
-//! [`RemoteOptions`]: how to read remote storage. [`Known`]: what is known about its segments besides their objects.
+//! [`RemoteOptions`]: how to read remote storage. [`Known`]: states and leader epochs of its segments.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -58,7 +58,7 @@ impl RemoteOptions {
     }
 }
 
-/// What is known about segments besides their objects.
+/// The states and leader epochs of segments, and the keys to read them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Known {
     pub(super) keys: EncryptionKeys,

@@ -62,7 +62,7 @@ impl Location {
         Ok(found)
     }
 
-    /// Fails if there are options for tiered storage, and this is none.
+    /// Fails if there are options for tiered storage, and no segment of it is here.
     fn check_effect(&self, options: &RemoteOptions) -> Result<()> {
         if options.metadata.is_none() || self.is_layout() {
             return Ok(());

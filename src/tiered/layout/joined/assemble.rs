@@ -50,60 +50,62 @@ impl Assembled {
 
     /// Selects the files, and returns the offsets that are read from local segments.
     fn select(&mut self, mut sides: Sides) -> Result<Range<i64>> {
-        let cut = self.cut_deposed(&mut sides)?;
-        self.join_epochs(&sides, cut);
+        let lost = self.hide_deposed(&mut sides)?;
+        self.join_epochs(&sides, lost);
         let Some((start, last)) = sides.local.ends() else {
-            sides.remote.logs().for_each(|base| self.add_whole(&sides.remote, base));
+            for base in sides.remote.logs() {
+                self.add_whole(&sides.remote, base);
+            }
             self.add_snapshots(&sides.remote, i64::MIN..i64::MAX);
             return Ok(0..0);
         };
         self.add_before(&sides, start)?;
-        let end = match cut {
-            Some(cut) => Some(cut),
+        let end = match lost {
+            Some(lost) => Some(lost),
             // brokers copy only segments that are closed, so that the last local segment is usually the later one
             None if sides.remote.ends().is_some_and(|(_, far)| far >= last) => sides.local.end_of(last)?,
             None => None,
         };
         let Some(end) = end else { return Ok(start..i64::MAX) };
-        self.add_after(&sides, end, cut.is_some())?;
+        self.add_after(&sides, end, lost.is_some())?;
         Ok(start..end)
     }
 
     /// If the remote segments have records of a later leader, hides the local records of the leader before it that the
     /// partition has lost. Returns the offset from which on local records are hidden.
-    fn cut_deposed(&mut self, sides: &mut Sides) -> Result<Option<i64>> {
+    fn hide_deposed(&mut self, sides: &mut Sides) -> Result<Option<i64>> {
         let Sides { local, remote } = sides;
         let latest = |side: &Side| side.epochs.as_ref().and_then(LeaderEpochs::latest);
         let (Some(own), Some(far), Some((_, last))) = (latest(local), latest(remote), local.ends()) else {
             return Ok(None);
         };
-        let later = remote.epochs.iter().flat_map(|epochs| epochs.entries()).find(|entry| entry.epoch > own.epoch);
+        let later = remote.epochs.iter().flat_map(LeaderEpochs::entries).find(|entry| entry.epoch > own.epoch);
         let Some(later) = later.filter(|_| far.epoch > own.epoch) else { return Ok(None) };
-        let cut = later.start_offset;
-        if local.end_of(last)?.is_none_or(|end| end <= cut) {
+        let lost = later.start_offset;
+        if local.end_of(last)?.is_none_or(|end| end <= lost) {
             return Ok(None);
         }
         let message = format!(
-            "offsets from {cut} on of {} are not read: they are of a deposed leader, epoch {}, and {} has those of \
+            "offsets from {lost} on of {} are not read: they are of a deposed leader, epoch {}, and {} has those of \
              epoch {}",
             local.directory.display(),
             own.epoch,
             remote.directory.display(),
             later.epoch
         );
-        self.warnings.push((cut, message));
-        let containing = local.logs().rfind(|base| *base < cut);
-        for base in local.files.range(cut..).map(|(base, _)| *base).collect::<Vec<_>>() {
+        self.warnings.push((lost, message));
+        let containing = local.logs().rfind(|base| *base < lost);
+        for base in local.files.range(lost..).map(|(base, _)| *base).collect::<Vec<_>>() {
             self.hide(local, base);
             local.files.remove(&base);
         }
         if let Some(base) = containing
-            && local.end_of(base)?.is_some_and(|end| end > cut)
+            && local.end_of(base)?.is_some_and(|end| end > lost)
         {
             self.hide(local, base);
-            self.add_part(local, base, base, &(i64::MIN..cut))?;
+            self.add_part(local, base, base, &(i64::MIN..lost))?;
         }
-        Ok(Some(cut))
+        Ok(Some(lost))
     }
 
     /// Adds the remote segments before the local ones.
@@ -111,7 +113,9 @@ impl Assembled {
         let Sides { local, remote } = sides;
         let before: Vec<i64> = remote.logs().take_while(|base| *base < start).collect();
         let Some((last, whole)) = before.split_last() else { return Ok(()) };
-        whole.iter().for_each(|base| self.add_whole(remote, *base));
+        for base in whole {
+            self.add_whole(remote, *base);
+        }
         // segments that begin at the same offset on both sides end at the same offset before it
         let end = if remote.has_log(start) { Some(start) } else { remote.end_of(*last)? };
         match end {
@@ -128,11 +132,11 @@ impl Assembled {
     }
 
     /// Adds the remote records after the last local one, if there are any.
-    fn add_after(&mut self, sides: &Sides, end: i64, is_cut: bool) -> Result<()> {
+    fn add_after(&mut self, sides: &Sides, end: i64, is_deposed: bool) -> Result<()> {
         let Sides { local, remote } = sides;
         let Some((_, last)) = remote.ends() else { return Ok(()) };
         let Some(far_end) = remote.end_of(last)?.filter(|far_end| *far_end > end) else { return Ok(()) };
-        if !is_cut {
+        if !is_deposed {
             let message = format!(
                 "{} ends before offset {end}: offsets {end} to {} are read from {}",
                 local.directory.display(),
@@ -157,7 +161,9 @@ impl Assembled {
         if let Some(first) = after.first().filter(|first| **first > next) {
             self.warn_of_gap(sides, next..*first);
         }
-        after.iter().for_each(|base| self.add_whole(remote, *base));
+        for base in after {
+            self.add_whole(remote, base);
+        }
         self.add_snapshots(remote, end.saturating_add(1)..i64::MAX);
         Ok(())
     }
@@ -207,14 +213,14 @@ impl Assembled {
     }
 
     /// Adds the remote leader epochs before and after the local ones.
-    fn join_epochs(&mut self, sides: &Sides, cut: Option<i64>) {
+    fn join_epochs(&mut self, sides: &Sides, lost: Option<i64>) {
         let (own, far) = match (&sides.local.epochs, &sides.remote.epochs) {
             // a malformed file is presented as it is
             (None, _) if sides.local.has_epochs_file => return,
             (own, Some(far)) => (own.clone().unwrap_or_default(), far),
             (_, None) => return,
         };
-        let kept = |entry: &&EpochEntry| cut.is_none_or(|cut| entry.start_offset < cut);
+        let kept = |entry: &&EpochEntry| lost.is_none_or(|lost| entry.start_offset < lost);
         let mut starts: BTreeMap<i32, i64> =
             own.entries().iter().filter(kept).map(|entry| (entry.epoch, entry.start_offset)).collect();
         let bounds = starts.keys().next().copied().zip(starts.keys().next_back().copied());
