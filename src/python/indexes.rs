@@ -17,7 +17,7 @@ use crate::python::location::Stores;
 /// leaves, are ignored.
 ///
 /// Args:
-///     path: The ``.index`` file.
+///     path: The ``.index`` file, or its URL.
 ///     base_offset: Base offset of the segment. Default: the one in the file's name.
 ///     storage_options: How to open the store of a URL, with the names of object_store, such as
 ///         ``{"access_key_id": ..., "region": ..., "endpoint": ...}``. Default: the environment, such as
@@ -111,7 +111,7 @@ impl PyOffsetIndex {
 /// leaves, are ignored.
 ///
 /// Args:
-///     path: The ``.timeindex`` file.
+///     path: The ``.timeindex`` file, or its URL.
 ///     base_offset: Base offset of the segment. Default: the one in the file's name.
 ///     storage_options: How to open the store of a URL, with the names of object_store, such as
 ///         ``{"access_key_id": ..., "region": ..., "endpoint": ...}``. Default: the environment, such as
@@ -239,7 +239,7 @@ impl PyAbortedTransaction {
 /// The transaction index of a segment: the transactions whose abort markers are in the segment.
 ///
 /// Args:
-///     path: The ``.txnindex`` file. Segments without aborted transactions do not have one.
+///     path: The ``.txnindex`` file, or its URL. Segments without aborted transactions do not have one.
 ///     storage_options: How to open the store of a URL, with the names of object_store, such as
 ///         ``{"access_key_id": ..., "region": ..., "endpoint": ...}``. Default: the environment, such as
 ///         ``AWS_ACCESS_KEY_ID``, or the role of the machine.

@@ -20,7 +20,7 @@ use crate::tiered::aiven::EncryptionKeys;
 /// A store that the caller opened, the beginning of its paths, and the prefix of its keys.
 type Opened = (Arc<dyn ObjectStore>, String, String);
 
-/// The keyword arguments `storage_options`, `store`, `encryption_keys`, `remote` and `remote_log_metadata` of functions.
+/// The keyword arguments `storage_options`, `store`, `encryption_keys`, `remote`, `remote_log_metadata` of a function.
 #[derive(Default)]
 pub(crate) struct Stores {
     options: StoreOptions,
@@ -95,6 +95,10 @@ impl Stores {
 
     /// A file or directory to write.
     pub(crate) fn locate_target(&self, py: Python<'_>, target: PathBuf) -> PyResult<Target> {
+        if self.remote.is_some() {
+            let message = "remote has no effect on a target: pass it to the function that reads";
+            return Err(PyTypeError::new_err(message));
+        }
         let target = self.locate_beside(py, target)?;
         py.detach(|| Target::new(target)).or_raise(py)
     }

@@ -22,7 +22,7 @@ type Offsets = HashMap<(String, i32), i64>;
 /// A broker's log directory. It is listed once, by the constructor.
 ///
 /// Args:
-///     path: The directory, one of the broker's ``log.dirs``.
+///     path: The directory, one of the broker's ``log.dirs``, or its URL.
 ///     topics: Only these topics: names, or patterns with ``*``, ``?`` and ``[...]``. Default: all.
 ///     partitions: Only partitions with these numbers. Default: all.
 ///     limits: Bounds on untrusted input, for everything read from the directory.

@@ -30,7 +30,7 @@ pub(crate) const MAX_TIMESTAMP: i64 = -3;
 /// The constructor lists the directory once. Reading a segment that was deleted afterwards raises an error.
 ///
 /// Args:
-///     directory: The partition directory. Topic and partition come from its name.
+///     directory: The partition directory, or its URL. Topic and partition come from its name.
 ///     limits: Bounds on untrusted input, for everything read from the directory.
 ///     storage_options: How to open the store of a URL, with the names of object_store, such as
 ///         ``{"access_key_id": ..., "region": ..., "endpoint": ...}``. Default: the environment, such as

@@ -22,7 +22,7 @@ use crate::python::time::bound;
 /// Args:
 ///     source: A bytes-like object, the path of a ``.log`` file, a partition directory or a log directory, a pattern
 ///         such as ``/data/orders-*``, a part of a file as returned by :func:`split`, or a list of these. A segment
-///         that is listed twice is read once.
+///         that is listed twice is read once. Paths may be URLs.
 ///     columns: Names of the columns, in order. Other columns cost nothing. Records: default ``key value topic
 ///         partition offset timestamp timestamp_type headers``; also ``base_offset position partition_leader_epoch
 ///         producer_id producer_epoch sequence is_transactional compression magic batch_size segment``. Batches:

@@ -129,7 +129,7 @@ fn file_part(object: &Bound<'_, PyAny>, stores: &Stores) -> PyResult<Option<Scan
 /// Parts begin at batch boundaries, and together they contain every batch once. Only headers are read to find them.
 ///
 /// Args:
-///     source: The path of a ``.log`` file, a partition directory or a log directory, a pattern, or a list of these.
+///     source: Path or URL of a ``.log`` file, a partition directory or a log directory, a pattern, or a list of these.
 ///     max_bytes: Maximum bytes of a part. A larger batch is a part of its own.
 ///     limits: Bounds on untrusted input.
 ///     storage_options: How to open the store of a URL, with the names of object_store, such as

@@ -22,7 +22,7 @@ use crate::store::LogFileKind;
 /// every call reads the current files.
 ///
 /// Args:
-///     path: The ``.log`` file, named after its base offset.
+///     path: The ``.log`` file, named after its base offset, or its URL.
 ///     limits: Bounds on untrusted input.
 ///     storage_options: How to open the store of a URL, with the names of object_store, such as
 ///         ``{"access_key_id": ..., "region": ..., "endpoint": ...}``. Default: the environment, such as

@@ -61,7 +61,7 @@ impl PySegmentFile {
 /// directories, files that are not segments and directories that are not live partitions are skipped.
 ///
 /// Args:
-///     path: A path, a pattern such as ``/data/orders-*``, or a list of these.
+///     path: A path, a URL, a pattern such as ``/data/orders-*``, or a list of these.
 ///     topics: Only these topics: names, or patterns with ``*``, ``?`` and ``[...]``. Default: all.
 ///     partitions: Only partitions with these numbers. Default: all.
 ///     replicas: What to do if a partition is in several directories: ``"error"`` raises an error, ``"longest"``

@@ -313,6 +313,12 @@ def test_arguments_without_effect_are_refused(options: dict[str, Any], error: ty
     assert message in str(raised.value)
 
 
+def test_remote_of_a_parquet_file_is_refused(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"remote": REMOTE}
+    with pytest.raises(TypeError, match="remote has no effect on a target"):
+        kbat.write_parquet(kbat.scan(TAIL), tmp_path / "out.parquet", **options)
+
+
 def test_errors_of_remote_bytes_have_the_same_position(truth: str, tmp_path: Path) -> None:
     remote = shutil.copytree(REMOTE, tmp_path / "remote")
     for path in (next(remote.rglob(f"{BASES[2]:020}-*.log")), Path(truth) / f"{BASES[2]:020}.log"):

@@ -55,7 +55,7 @@ def read_batches(
     Invalid records or checksums do not end this iteration: the error is raised when the batch is iterated.
 
     Args:
-        source: A bytes-like object (``bytes`` are used in place, others copied) or the path of a ``.log`` file.
+        source: A bytes-like object (``bytes`` are used in place, others copied) or the path or URL of a ``.log`` file.
         check_crc: Whether iterating a batch checks its checksum and those of the v0 and v1 messages in it.
         limits: Bounds on untrusted input.
         storage_options: How to open the store of a URL, with the names of object_store, such as
@@ -423,7 +423,7 @@ def find_segments(
     directories, files that are not segments and directories that are not live partitions are skipped.
 
     Args:
-        path: A path, a pattern such as ``/data/orders-*``, or a list of these.
+        path: A path, a URL, a pattern such as ``/data/orders-*``, or a list of these.
         topics: Only these topics: names, or patterns with ``*``, ``?`` and ``[...]``. Default: all.
         partitions: Only partitions with these numbers. Default: all.
         replicas: What to do if a partition is in several directories: ``"error"`` raises an error, ``"longest"``

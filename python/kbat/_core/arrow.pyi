@@ -73,7 +73,7 @@ def scan(
     Args:
         source: A bytes-like object, the path of a ``.log`` file, a partition directory or a log directory, a pattern
             such as ``/data/orders-*``, a part of a file as returned by :func:`split`, or a list of these. A segment
-            that is listed twice is read once.
+            that is listed twice is read once. Paths may be URLs.
         columns: Names of the columns, in order. Other columns cost nothing. Records: default ``key value topic
             partition offset timestamp timestamp_type headers``; also ``base_offset position partition_leader_epoch
             producer_id producer_epoch sequence is_transactional compression magic batch_size segment``. Batches:
@@ -192,7 +192,7 @@ def split(
     Parts begin at batch boundaries, and together they contain every batch once. Only headers are read to find them.
 
     Args:
-        source: The path of a ``.log`` file, a partition directory or a log directory, a pattern, or a list of these.
+        source: Path or URL of a ``.log`` file, a partition directory or a log directory, a pattern, or a list of these.
         max_bytes: Maximum bytes of a part. A larger batch is a part of its own.
         limits: Bounds on untrusted input.
         storage_options: How to open the store of a URL, with the names of object_store, such as

@@ -35,7 +35,7 @@ def dump(
     """Print files as ``kafka-dump-log`` does, line for line.
 
     Args:
-        paths: ``.log``, ``.checkpoint``, ``.index``, ``.timeindex``, ``.txnindex`` and ``.snapshot`` files.
+        paths: ``.log``, ``.checkpoint``, ``.index``, ``.timeindex``, ``.txnindex`` and ``.snapshot`` files, or URLs.
         write: Called with a large piece of the output, as bytes.
         note: Called with what ``kafka-dump-log`` writes to its standard error, as bytes.
         contents: Print keys and values; includes ``deep``.

@@ -88,7 +88,7 @@ class Segment:
     every call reads the current files.
 
     Args:
-        path: The ``.log`` file, named after its base offset.
+        path: The ``.log`` file, named after its base offset, or its URL.
         limits: Bounds on untrusted input.
         storage_options: How to open the store of a URL, with the names of object_store, such as
             ``{"access_key_id": ..., "region": ..., "endpoint": ...}``. Default: the environment, such as
@@ -220,7 +220,7 @@ class PartitionLog:
     The constructor lists the directory once. Reading a segment that was deleted afterwards raises an error.
 
     Args:
-        directory: The partition directory. Topic and partition come from its name.
+        directory: The partition directory, or its URL. Topic and partition come from its name.
         limits: Bounds on untrusted input, for everything read from the directory.
         storage_options: How to open the store of a URL, with the names of object_store, such as
             ``{"access_key_id": ..., "region": ..., "endpoint": ...}``. Default: the environment, such as
@@ -372,7 +372,7 @@ class LogDirectory:
     """A broker's log directory. It is listed once, by the constructor.
 
     Args:
-        path: The directory, one of the broker's ``log.dirs``.
+        path: The directory, one of the broker's ``log.dirs``, or its URL.
         topics: Only these topics: names, or patterns with ``*``, ``?`` and ``[...]``. Default: all.
         partitions: Only partitions with these numbers. Default: all.
         limits: Bounds on untrusted input, for everything read from the directory.

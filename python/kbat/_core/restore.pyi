@@ -46,8 +46,8 @@ def restore(
 
     Args:
         source: A log directory, a partition directory, or a directory that contains log directories at any depth, in
-            any layout that kbat reads. It is only read.
-        out: Directory to write; it must be missing or empty. It is created when it is complete.
+            any layout that kbat reads, or its URL. It is only read.
+        out: Directory to write, or its URL; it must be missing or empty. It is created when it is complete.
         until_timestamp: End each log before its first record with this time or a later one: milliseconds since the
             epoch, a ``datetime`` with a time zone, or ISO 8601 text with one. A batch with this record is written
             again, with the records before it.

@@ -56,8 +56,8 @@ def compact(
     magic 2.
 
     Args:
-        path: The partition directory. It is only read.
-        out: Directory to write; it must be missing or empty. It is created when it is complete.
+        path: The partition directory, or its URL. It is only read.
+        out: Directory to write, or its URL; it must be missing or empty. It is created when it is complete.
         delete_retention_ms: How long tombstones are kept after their first compaction.
         now_ms: The current time for all delays, milliseconds since the epoch. Default: the system clock.
         first_dirty_offset: First offset that was not compacted before. Default: the log's start.
@@ -118,8 +118,8 @@ def filter(  # noqa: A001 - as kbat.filter
     sequence of its producer, belongs to an open transaction, or ends the log.
 
     Args:
-        path: The partition directory. It is only read.
-        out: Directory to write; it must be missing or empty. It is created when it is complete.
+        path: The partition directory, or its URL. It is only read.
+        out: Directory to write, or its URL; it must be missing or empty. It is created when it is complete.
         predicate: Called with each record; records for which it returns true are kept. An exception that it raises
             ends the call, and ``out`` is not created.
         drop_keys: Keys whose records are dropped without a call of the predicate.
@@ -209,8 +209,8 @@ def rewrite(
     log with an open transaction is rejected.
 
     Args:
-        path: The partition directory. It is only read.
-        out: Directory to write; it must be missing or empty. It is created when it is complete.
+        path: The partition directory, or its URL. It is only read.
+        out: Directory to write, or its URL; it must be missing or empty. It is created when it is complete.
         compression: Codec to write with. Default: each batch keeps its codec. Control batches are never compressed.
         level: Compression level, numbered as in Kafka.
         batch_bytes: Approximate bytes of a batch before compression: adjacent batches are joined up to this size,

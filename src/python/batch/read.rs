@@ -22,7 +22,7 @@ use crate::python::source::{Source, source};
 /// Invalid records or checksums do not end this iteration: the error is raised when the batch is iterated.
 ///
 /// Args:
-///     source: A bytes-like object (``bytes`` are used in place, others copied) or the path of a ``.log`` file.
+///     source: A bytes-like object (``bytes`` are used in place, others copied) or the path or URL of a ``.log`` file.
 ///     check_crc: Whether iterating a batch checks its checksum and those of the v0 and v1 messages in it.
 ///     limits: Bounds on untrusted input.
 ///     storage_options: How to open the store of a URL, with the names of object_store, such as

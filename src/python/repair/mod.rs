@@ -44,7 +44,7 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
 /// of any kind is in the report and never raises.
 ///
 /// Args:
-///     path: The file or directory.
+///     path: The file or directory, or its URL.
 ///     topics: In a log directory, only these topics: names, or patterns with ``*``, ``?`` and ``[...]``. Default:
 ///         all.
 ///     partitions: In a log directory, only partitions with these numbers. Default: all.
@@ -106,8 +106,9 @@ fn verify(
 /// the first corruption, use ``salvage``.
 ///
 /// Args:
-///     path: The partition's directory.
-///     out: Directory for the recovered copy; it must be missing or empty. It is created when the copy is complete.
+///     path: The partition's directory, or its URL.
+///     out: Directory for the recovered copy, or its URL; it must be missing or empty. It is created when the copy is
+///         complete.
 ///     dry_run: Change nothing and report what would be done.
 ///     in_place: Change the directory itself. Fails if a broker holds the log directory's ``.lock`` (detected only
 ///         on Linux).
@@ -186,9 +187,9 @@ fn recover(
 /// lists them too.
 ///
 /// Args:
-///     path: The file or directory. It is only read.
-///     out: Directory to write; it must be missing or empty. It is created when it is complete: segments with
-///         unchanged offsets, indexes, producer snapshots, leader epochs.
+///     path: The file or directory, or its URL. It is only read.
+///     out: Directory to write, or its URL; it must be missing or empty. It is created when it is complete: segments
+///         with unchanged offsets, indexes, producer snapshots, leader epochs.
 ///     index_interval_bytes: Bytes between two index entries.
 ///     limits: Bounds on untrusted input.
 ///     progress: Called with the bytes done and the total bytes, every few megabytes.

@@ -54,8 +54,8 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
 /// magic 2.
 ///
 /// Args:
-///     path: The partition directory. It is only read.
-///     out: Directory to write; it must be missing or empty. It is created when it is complete.
+///     path: The partition directory, or its URL. It is only read.
+///     out: Directory to write, or its URL; it must be missing or empty. It is created when it is complete.
 ///     delete_retention_ms: How long tombstones are kept after their first compaction.
 ///     now_ms: The current time for all delays, milliseconds since the epoch. Default: the system clock.
 ///     first_dirty_offset: First offset that was not compacted before. Default: the log's start.
@@ -143,8 +143,8 @@ fn compact(
 /// sequence of its producer, belongs to an open transaction, or ends the log.
 ///
 /// Args:
-///     path: The partition directory. It is only read.
-///     out: Directory to write; it must be missing or empty. It is created when it is complete.
+///     path: The partition directory, or its URL. It is only read.
+///     out: Directory to write, or its URL; it must be missing or empty. It is created when it is complete.
 ///     predicate: Called with each record; records for which it returns true are kept. An exception that it raises
 ///         ends the call, and ``out`` is not created.
 ///     drop_keys: Keys whose records are dropped without a call of the predicate.
@@ -236,8 +236,8 @@ fn keys_of(keys: &Bound<'_, PyAny>) -> PyResult<HashSet<Vec<u8>>> {
 /// log with an open transaction is rejected.
 ///
 /// Args:
-///     path: The partition directory. It is only read.
-///     out: Directory to write; it must be missing or empty. It is created when it is complete.
+///     path: The partition directory, or its URL. It is only read.
+///     out: Directory to write, or its URL; it must be missing or empty. It is created when it is complete.
 ///     compression: Codec to write with. Default: each batch keeps its codec. Control batches are never compressed.
 ///     level: Compression level, numbered as in Kafka.
 ///     batch_bytes: Approximate bytes of a batch before compression: adjacent batches are joined up to this size,
