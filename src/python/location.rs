@@ -65,7 +65,7 @@ impl Stores {
             stores.is_remote_stored = stores.opened.is_some() || is_url(&remote) && !remote.starts_with("file:");
             stores.remote = Some(match (&stores.opened, remote.to_str()) {
                 (Some(opened), Some(text)) => in_opened(opened, text)?,
-                _ => stores.locate_beside(py, remote)?,
+                _ => stores.locate_beside(py, remote.clone())?,
             });
         }
         Ok(stores)

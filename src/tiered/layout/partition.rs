@@ -172,7 +172,8 @@ impl Partition {
             searches_left = searches_left.saturating_sub(1);
             let (first, last) = (segment.start_offset, segment.end_offset);
             let message = format!(
-                "{}: the objects of segment {name}, offsets {first} to {last}, are missing, but                  __remote_log_metadata has it as finished",
+                "{}: the objects of segment {name}, offsets {first} to {last}, are missing, but \
+                 __remote_log_metadata has it as finished",
                 self.directory.display()
             );
             warnings.push((first, message));
