@@ -135,6 +135,14 @@ fn secrets_are_in_no_message() {
 }
 
 #[test]
+fn locations_of_tasks_are_absolute() {
+    for name in ["remote", "remoteLogMetadata"] {
+        assert!(refused(&[(name, "tiered")]).contains("must be a URL, or an absolute path"), "{name}");
+        assert!(parsed(&[(name, "/tiered")]).is_ok() && parsed(&[(name, "s3://bucket/tiered")]).is_ok(), "{name}");
+    }
+}
+
+#[test]
 fn paths_are_absolute() {
     let paths = |path| parsed(&[("path", path)]).unwrap().absolute_paths().map(|paths| paths.concat());
     for (path, expected) in [
