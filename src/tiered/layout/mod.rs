@@ -113,7 +113,7 @@ impl Location {
             return Err(Error::argument(message).with_path(&self));
         }
         let mut partitions: BTreeMap<PathBuf, Partition> = BTreeMap::new();
-        for Found { name, directory, content } in found {
+        for FoundSegments { name, directory, content } in found {
             let text = format!("{}-{}", name.topic, name.partition);
             let is_here = matches!(content, Listed::Watermarked(_)) && directory == self;
             let path = if is_here { self.path().to_path_buf() } else { self.path().join(&text) };
@@ -240,14 +240,14 @@ fn is_tiered_directory(directory: &Location) -> bool {
 }
 
 /// A partition in the listing, and its directory.
-struct Found {
+struct FoundSegments {
     name: TopicPartition,
     directory: Location,
     content: Listed,
 }
 
 /// The segments with ids under a location, by partition and topic id.
-fn collect(location: &Location) -> Result<Vec<Found>> {
+fn collect(location: &Location) -> Result<Vec<FoundSegments>> {
     let mut found: BTreeMap<(TopicPartition, Uuid), (Location, BTreeMap<SegmentName, Objects>)> = BTreeMap::new();
     let mut pending = vec![location.clone()];
     while let Some(directory) = pending.pop() {
@@ -275,12 +275,16 @@ fn collect(location: &Location) -> Result<Vec<Found>> {
     }
     let found = found.into_iter();
     Ok(found
-        .map(|((name, id), (directory, segments))| Found { name, directory, content: Listed::WithIds(id, segments) })
+        .map(|((name, id), (directory, segments))| FoundSegments {
+            name,
+            directory,
+            content: Listed::WithIds(id, segments),
+        })
         .collect())
 }
 
 /// The partitions of Pinterest's uploader under a location. Their directories may be under different binary digits.
-fn collect_watermarked(location: &Location) -> Result<Vec<Found>> {
+fn collect_watermarked(location: &Location) -> Result<Vec<FoundSegments>> {
     let mut found = Vec::new();
     let mut pending = vec![(location.clone(), SEARCH_DEPTH)];
     while let Some((directory, depth)) = pending.pop() {
@@ -294,7 +298,7 @@ fn collect_watermarked(location: &Location) -> Result<Vec<Found>> {
             };
             let mut files = entries;
             files.retain(|entry| ![WATERMARK, METADATA].contains(&entry.name()) && !entry.is_dir());
-            found.push(Found { name, directory, content: Listed::Watermarked(files) });
+            found.push(FoundSegments { name, directory, content: Listed::Watermarked(files) });
             continue;
         }
         for entry in entries.into_iter().filter(|entry| depth > 0 && !entry.name().starts_with('.')) {
