@@ -60,12 +60,23 @@ pub(crate) trait Store: fmt::Debug + Send + Sync {
         false
     }
 
-    /// What a reader of a directory should know, such as parts that are omitted.
+    /// Whether parts of what is stored are omitted, which [`Store::warnings`] describes.
+    fn may_omit(&self) -> bool {
+        self.is_layout()
+    }
+
+    /// What a reader of a directory should know, such as parts that are omitted, each with the lowest offset that it
+    /// is about.
     ///
     /// # Errors
     /// As for [`Store::status`].
-    fn warnings(&self, _directory: &Path) -> Result<Vec<String>> {
+    fn warnings(&self, _directory: &Path) -> Result<Vec<(i64, String)>> {
         Ok(Vec::new())
+    }
+
+    /// Partition directories that belong to a directory, and that [`Store::list`] does not return.
+    fn unlisted(&self, _directory: &Path) -> Vec<PathBuf> {
+        Vec::new()
     }
 }
 
@@ -266,12 +277,31 @@ impl Location {
         self.store.as_ref().is_some_and(|store| store.is_layout())
     }
 
+    /// Whether parts of what is stored are omitted, which [`Location::warnings`] describes.
+    pub(crate) fn may_omit(&self) -> bool {
+        self.store.as_ref().is_some_and(|store| store.may_omit())
+    }
+
     /// What a reader of this directory should know, such as parts that are omitted.
     ///
     /// # Errors
     /// I/O errors.
     pub(crate) fn warnings(&self) -> Result<Vec<String>> {
+        Ok(self.warnings_by_offset()?.into_iter().map(|(_, text)| text).collect())
+    }
+
+    /// Like [`Location::warnings`], each with the lowest offset that it is about.
+    ///
+    /// # Errors
+    /// I/O errors.
+    pub(crate) fn warnings_by_offset(&self) -> Result<Vec<(i64, String)>> {
         self.store.as_ref().map_or_else(|| Ok(Vec::new()), |store| store.warnings(&self.path))
+    }
+
+    /// Partition directories that belong to this directory, and that are not read with it.
+    pub(crate) fn unlisted(&self) -> Vec<Self> {
+        let paths = self.store.as_ref().map(|store| store.unlisted(&self.path)).unwrap_or_default();
+        paths.into_iter().map(|path| self.with(path)).collect()
     }
 
     /// Writes a file of a store with the content of a file of the file system.

@@ -11,7 +11,8 @@ use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 
 use super::ahead::ObjectFile;
 use super::error::{self, converted};
-use super::runtime::{Process, wait};
+use super::runtime::wait;
+use super::shared::SharedStore;
 #[cfg(feature = "python")]
 use super::upload::upload;
 use crate::error::{Error, Result};
@@ -20,8 +21,7 @@ use crate::io::{Status, StatusKind, Store, StoredFile};
 /// Objects under one prefix. The prefix is listed once, with everything in it; directories outside it, such as the one
 /// around a single segment, are listed when they are needed.
 pub(super) struct ObjectFiles {
-    store: Arc<dyn ObjectStore>,
-    process: Process,
+    store: SharedStore,
     /// URL of the bucket, without a slash at the end.
     base: String,
     /// Key of the prefix or object.
@@ -71,9 +71,9 @@ impl std::fmt::Debug for ObjectFiles {
 }
 
 impl ObjectFiles {
-    pub(super) fn new(store: Arc<dyn ObjectStore>, base: &str, root: &str) -> Self {
+    pub(super) fn new(store: SharedStore, base: &str, root: &str) -> Self {
         let (base, root) = (base.to_owned(), root.to_owned());
-        Self { store, process: Process::current(), base, root, listings: Mutex::default(), heads: Mutex::default() }
+        Self { store, base, root, listings: Mutex::default(), heads: Mutex::default() }
     }
 
     fn key_of<'p>(&self, path: &'p Path) -> Result<&'p str> {
@@ -96,12 +96,12 @@ impl ObjectFiles {
         if let Some(known) = self.known(directory) {
             return Ok(known);
         }
-        self.process.check()?;
+        let store = self.store.here()?;
         let is_deep = self.is_under_root(directory);
         let prefix = if is_deep { self.root.clone() } else { directory.to_owned() };
         let mut tries = LIST_TRIES;
         let listing = loop {
-            match wait(list(Arc::clone(&self.store), key(&prefix)?, is_deep))? {
+            match wait(list(Arc::clone(&store), key(&prefix)?, is_deep))? {
                 Ok(listing) => break Arc::new(listing),
                 // object_store does not repeat a listing whose answer ended early
                 Err(object_store::Error::Generic { .. }) if tries > 0 => tries = tries.saturating_sub(1),
@@ -123,8 +123,7 @@ impl ObjectFiles {
         if let Some(known) = self.heads.lock().unwrap_or_else(PoisonError::into_inner).get(key) {
             return Ok(known.clone());
         }
-        self.process.check()?;
-        let (store, wanted) = (Arc::clone(&self.store), self::key(key)?);
+        let (store, wanted) = (self.store.here()?, self::key(key)?);
         let object = match wait(async move { store.head(&wanted).await })?.map_err(converted) {
             Ok(object) => Some(object),
             Err(error) if error.is_not_found() => None,
@@ -169,14 +168,13 @@ impl Store for ObjectFiles {
 
     #[cfg(feature = "python")]
     fn put(&self, path: &Path, from: &Path) -> Result<()> {
-        self.process.check()?;
-        upload(&self.store, &key(self.key_of(path)?)?, from)
+        upload(&self.store.here()?, &key(self.key_of(path)?)?, from)
     }
 
     fn open(&self, path: &Path) -> Result<Box<dyn StoredFile>> {
         let key = self.key_of(path)?;
         let Some(object) = self.head(key, path)? else { return Err(not_found(path)) };
-        Ok(Box::new(ObjectFile::new(Arc::clone(&self.store), object)))
+        Ok(Box::new(ObjectFile::new(self.store.here()?, object)))
     }
 }
 

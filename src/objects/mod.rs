@@ -1,14 +1,14 @@
 //! Objects of S3, Google Cloud Storage, Azure and HTTP servers as files in directories.
 //!
-//! `settings` opens a store for a URL and its options, `files` lists and opens objects, `ahead` reads ahead, and
-//! `upload` writes objects, and `runtime`
-//! waits for requests. HTTP, signatures, retries and listing are those of the crate `object_store`.
+//! `settings` opens a store for a URL and its options, `shared` opens it again after a fork, `files` lists and opens
+//! objects, `ahead` reads ahead, `upload` writes objects, and `runtime` waits for requests. HTTP, signatures, retries and listing are those of the crate `object_store`.
 
 mod ahead;
 mod error;
 mod files;
 mod runtime;
 mod settings;
+mod shared;
 #[cfg(feature = "python")]
 mod upload;
 
@@ -25,6 +25,7 @@ use files::ObjectFiles;
 #[cfg(feature = "python")]
 pub(crate) use runtime::set_interrupt_check;
 pub use settings::StoreOptions;
+use shared::SharedStore;
 
 /// The schemes of URLs that name objects.
 pub(crate) const SCHEMES: [&str; 11] =
@@ -64,13 +65,19 @@ impl Location {
             return Err(Error::argument(message));
         }
         let store = options.open(scheme, base)?;
-        Ok(Self::of_objects(store, base, key))
+        let (options, scheme, root) = (options.clone(), scheme.to_owned(), base.to_owned());
+        let reopen = move || options.open(&scheme, &root);
+        Ok(Self::of_shared(SharedStore::new(store, Some(Box::new(reopen))), base, key))
     }
 
     /// The objects of a store that was opened by the caller. `name` is the beginning of its paths, such as
     /// `s3://bucket`, and `key` the object or prefix.
     #[must_use]
     pub fn of_objects(store: Arc<dyn ObjectStore>, name: &str, key: &str) -> Self {
+        Self::of_shared(SharedStore::new(store, None), name, key)
+    }
+
+    fn of_shared(store: SharedStore, name: &str, key: &str) -> Self {
         let key = key.trim_matches('/');
         let path = if key.is_empty() { PathBuf::from(name) } else { PathBuf::from(format!("{name}/{key}")) };
         Self::in_store(path, Arc::new(ObjectFiles::new(store, name, key)))

@@ -29,7 +29,7 @@ pub(crate) fn set_interrupt_check(check: InterruptCheck) {
     let _ = INTERRUPT_CHECK.set(check);
 }
 
-/// The process that opened a store. Its connections belong to its threads, which a forked child does not have.
+/// The process that opened an object. Its requests belong to its threads, which a forked child does not have.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Process(u32);
 
@@ -43,8 +43,13 @@ impl Process {
         if self.0 == std::process::id() {
             return Ok(());
         }
-        Err(Error::argument("this store was opened before a fork: open the URL again in the child process"))
+        Err(forked())
     }
+}
+
+/// The error for something of the parent process that a forked child cannot use.
+pub(super) fn forked() -> Error {
+    Error::argument("this store was opened before a fork: open the URL again in the child process")
 }
 
 /// A request that runs in another thread. Dropping it cancels the request.

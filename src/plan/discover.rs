@@ -14,7 +14,7 @@ use crate::repair::walk::intact_end;
 use crate::store::listing::{Listing, list_location};
 use crate::store::{
     DirectoryState, PartitionDirectory, SegmentFile, TopicPartition, is_tiered_segment, parse_base_offset,
-    refuse_foreign_directory,
+    parse_partition_directory, refuse_foreign_directory,
 };
 
 /// How to treat replicas: directories of the same partition under different paths, such as the log directories of
@@ -200,6 +200,9 @@ pub fn discover(locations: &[Location], selection: &Selection) -> Result<Discove
             for directory in directories.collect::<BTreeSet<_>>() {
                 discovery.warnings.extend(directory.warnings()?);
             }
+            if locations.len() == 1 {
+                discovery.warnings.extend(warning_of_unlisted(&path, selection));
+            }
             let is_filtered = !named.is_empty() && !named.iter().any(|partition| selection.includes(partition));
             if found.is_empty() && !is_filtered {
                 judge_empty(&path, &named, &mut discovery.warnings)?;
@@ -235,6 +238,23 @@ fn judge_empty(path: &Location, partitions: &[TopicPartition], warnings: &mut Ve
         format!("no partition in {} has a segment to read", path.display())
     });
     Ok(())
+}
+
+/// Warns of selected partitions that are only in remote storage. With several locations, another one may have them.
+pub(crate) fn warning_of_unlisted(path: &Location, selection: &Selection) -> Option<String> {
+    let unlisted = path.unlisted();
+    let is_selected =
+        |one: &&Location| parse_partition_directory(one.name()).is_some_and(|partition| selection.includes(&partition));
+    let names: BTreeSet<&str> = unlisted.iter().filter(is_selected).map(Location::name).collect();
+    let remote = unlisted.first()?.directory();
+    (!names.is_empty()).then(|| {
+        format!(
+            "these partitions in {} have no directory in {}, and are not read: {}",
+            remote.display(),
+            path.display(),
+            some_of(&names)
+        )
+    })
 }
 
 /// Warns of partitions that contain files but no segment.

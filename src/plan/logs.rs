@@ -16,6 +16,7 @@ use crate::plan::discover::{Discovery, Replicas, Selection, discover};
 use crate::plan::options::{Pairs, ReadOptions};
 use crate::plan::topics::{PartitionName, some_of};
 use crate::store::SegmentFile;
+use crate::tiered::RemoteOptions;
 use crate::tiered::aiven::EncryptionKeys;
 
 const S3: [&str; 2] = ["s3", "s3a"];
@@ -23,7 +24,10 @@ const S3: [&str; 2] = ["s3", "s3a"];
 /// How to open the paths of a read.
 pub(crate) struct Stores {
     options: StoreOptions,
-    keys: EncryptionKeys,
+    /// Keys, and the topic with the states of segments.
+    tiered: RemoteOptions,
+    /// Where the earlier segments of the paths are.
+    remote: Option<Location>,
 }
 
 impl Stores {
@@ -43,12 +47,35 @@ impl Stores {
                 }
             })?;
         }
-        Ok(Self { options: StoreOptions::new(chosen), keys })
+        let mut stores =
+            Self { options: StoreOptions::new(chosen), tiered: RemoteOptions::new().keys(keys), remote: None };
+        let (remote, metadata) = options.remote_paths()?;
+        stores.remote = remote.map(|remote| parsed(&remote, &stores.options)).transpose()?;
+        if let Some(metadata) = metadata {
+            stores.tiered = stores.tiered.metadata(parsed(&metadata, &stores.options)?);
+        }
+        Ok(stores)
     }
 
-    /// Opens a path or URL.
+    /// Opens a path or URL, with its earlier segments.
     pub(crate) fn locate(&self, path: &str) -> Result<Location> {
-        Location::parse(path, &self.options)?.with_layout(&self.keys)
+        match &self.remote {
+            Some(remote) => parsed(path, &self.options)?.with_remote(remote.clone(), &self.tiered),
+            None => Location::parse(path, &self.options)?.with_layout_of(&self.tiered),
+        }
+    }
+
+    /// Whether the files of a path may be in another location.
+    pub(crate) fn has_remote(&self) -> bool {
+        self.remote.is_some()
+    }
+}
+
+/// A path, or a URL with these options.
+fn parsed(path: &str, options: &StoreOptions) -> Result<Location> {
+    match split_scheme(path) {
+        Some(_) => Location::parse(path, options),
+        None => Ok(Location::local(path)),
     }
 }
 
@@ -72,7 +99,12 @@ pub(crate) fn store_options(options: &ReadOptions, paths: &[String]) -> Result<P
         Some((scheme, _)) => scheme.to_ascii_lowercase(),
         None => String::new(),
     };
-    let kinds: BTreeSet<String> = paths.iter().map(kind_of).collect();
+    let (remote, metadata) = options.remote_paths()?;
+    let mut kinds: BTreeSet<String> = paths.iter().chain(&remote).chain(&metadata).map(kind_of).collect();
+    if kinds.len() > 1 && (remote.is_some() || metadata.is_some()) {
+        // the options are those of the URLs
+        kinds.remove("");
+    }
     let is_only = |kind: &str| !kinds.is_empty() && kinds.iter().all(|other| other == kind);
     if !options.storage.is_empty() && is_only("") {
         return Err(Error::argument(
@@ -103,7 +135,10 @@ pub(crate) fn named_as_option(error: Error) -> Error {
     let text = error.to_string();
     let renamed = text
         .replace("encryption_keys have no effect", "option encryptionKeys has no effect")
-        .replace("no encryption keys were passed", "set the option encryptionKeys");
+        .replace("no encryption keys were passed", "set the option encryptionKeys")
+        .replace("remote_log_metadata has no effect", "option remoteLogMetadata has no effect")
+        .replace("remote has no effect", "option remote has no effect")
+        .replace("remote is a file", "option remote is a file");
     let renamed = match renamed.split_once("storage_options has no option \"") {
         Some((before, after)) => format!("{before}there is no option storage.{}", after.replacen('"', "", 1)),
         None => renamed,

@@ -53,6 +53,8 @@ mod wanted;
 
 #[cfg(feature = "plan")]
 pub(crate) use advice::is_of_format;
+#[cfg(feature = "python")]
+pub(crate) use discover::warning_of_unlisted;
 pub use discover::{Discovery, Replicas, Selection, discover, find_segments};
 
 #[cfg(feature = "plan")]

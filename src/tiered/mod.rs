@@ -24,4 +24,5 @@ mod name;
 pub mod pinterest;
 
 pub use choose::{Candidate, Chain, Link, Omission, Reason, choose};
+pub use layout::RemoteOptions;
 pub use name::SegmentName;

@@ -116,7 +116,7 @@ def test_a_log_directory_is_found_at_any_depth(tmp_path: Path) -> None:
         name = f"{log.topic}-{log.partition}"
         target = deep / f"{bits:03b}" / "cluster-1" / name
         shutil.copytree(LOG_DIR / name, target, ignore=lambda _, names: {"leader-epoch-checkpoint"} & set(names))
-        (target / "offset.wm").write_text("0")
+        (target / "offset.wm").write_text(f"{max((one.base_offset for one in log.segments), default=0):020}")
         (target / "_metadata").write_text("{}")
     report = restored(tmp_path / "backup", tmp_path / "out")
     flat = restored(LOG_DIR, tmp_path / "flat")

@@ -59,6 +59,8 @@ GOOD = {
     "paths": '["/a"]',
     "storage.<name>": "http://s",
     "encryptionKeys": '{"key1": "/k.pem"}',
+    "remote": "s3://bucket/tiered",
+    "remoteLogMetadata": "/logs",
     "subscribe": " a, b,a",
     "subscribePattern": "a.*",
     "assign": '{"a": [0, 2]}',

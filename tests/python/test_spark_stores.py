@@ -25,6 +25,7 @@ from kbat.spark.schema import schema_of
 from kbat.spark.source import KbatReader
 from kbat.spark.stores import s3a_settings
 from kbat.spark.stream import KbatStreamReader
+from remote_logs import BASES, END, LOGS, REMOTE, TAIL
 from s3_server import ACCESS_KEY, BUCKET, SECRET_KEY, S3Server, log_files
 
 if TYPE_CHECKING:
@@ -112,6 +113,35 @@ def test_read_of_paths_inside_a_bucket_is_that_of_the_files(
 ) -> None:
     for name in ("segments-default-interval-0", "codec-zstd-0/00000000000000000000.log"):
         assert outcome(f"{log_url}/{name}", storage) == outcome(os.fspath(log_dir / name), {})
+
+
+@pytest.mark.parametrize("stored", [False, True], ids=["files", "objects"])
+@pytest.mark.parametrize(
+    "given",
+    [{}, {"maxPartitionBytes": "200k"}, {"isolationLevel": "read_committed", "maxPartitionBytes": "200k"}],
+    ids=str,
+)
+def test_segments_in_tiered_storage_and_the_local_tail_are_one_log(
+    stored: bool,  # noqa: FBT001 -- a parameter
+    given: dict[str, str],
+    s3_server: S3Server,
+    storage: dict[str, str],
+) -> None:
+    options = {"path": os.fspath(LOGS), "subscribe": "orders", "columns": "offset,value", "remote": os.fspath(REMOTE)}
+    if stored:
+        files = [path for path in REMOTE.rglob("*") if path.is_file()]
+        options |= storage | {"remote": s3_server.upload(REMOTE, "spark/remote", files)}
+    isolation: Any = given.get("isolationLevel", "read_uncommitted")
+    expected = kbat.scan(TAIL, remote=REMOTE, columns=["offset", "value"], isolation=isolation).to_pyarrow()
+    assert sorted(rows(parse_options(options | given)), key=lambda row: row["offset"]) == expected.to_pylist()
+    offsets: list[Any] = expected["offset"].to_pylist()
+    assert offsets[0] < BASES[1] < END - 10 < offsets[-1]
+
+
+def test_options_of_tiered_storage_without_effect_are_named() -> None:
+    path = os.fspath(TAIL)
+    assert "option remote has no effect" in outcome(path, {"remote": os.fspath(DATA / "corpus")})
+    assert "option remoteLogMetadata has no effect" in outcome(path, {"remoteLogMetadata": os.fspath(LOGS)})
 
 
 def lengthen(path: Path, number: int) -> None:

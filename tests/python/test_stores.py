@@ -544,7 +544,6 @@ def test_a_forked_process_opens_a_store(proxy: FaultProxy) -> None:
     assert run_script(_FORK.replace("CHILD", "opened()"), proxy, 10)[1] == "40 0\n"
 
 
-@pytest.mark.xfail(raises=subprocess.TimeoutExpired, reason="a child waits for connections of its parent's threads")
 def test_a_forked_process_uses_an_open_store(proxy: FaultProxy) -> None:
     proxy.clear()
     assert run_script(_FORK.replace("CHILD", "scan"), proxy, 5)[1] == "40 0\n"

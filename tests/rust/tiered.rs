@@ -4,10 +4,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use kbat::log::PartitionLog;
 use kbat::tiered::aiven::{EncryptionKeys, Key, Manifest, ObjectKind, Segment};
 use kbat::tiered::metadata::{MetadataRecord, RemoteLogState, SegmentState};
-use kbat::tiered::{Candidate, choose};
-use kbat::{ErrorKind, Limits, Scratch};
+use kbat::tiered::{Candidate, RemoteOptions, choose};
+use kbat::{ErrorKind, Limits, Location, Scratch};
 use serde_json::{Value, json};
 
 use crate::data::{data_dir, files};
@@ -326,4 +327,24 @@ fn remote_log_metadata_of_a_broker_becomes_the_state_of_each_segment() {
     assert!(chain.gaps.is_empty());
     let deleted: Vec<_> = remote.segments().filter(|segment| segment.state == SegmentState::DeleteFinished).collect();
     assert_eq!((deleted.len(), deleted[0].start_offset, chain.omitted.len()), (1, 0, 1));
+}
+
+#[test]
+fn remote_segments_and_the_local_tail_are_one_log() {
+    let kafka = data_dir().join("tiered/kafka-local");
+    let (tail, remote) = (Location::from(kafka.join("log-dir/orders-0")), Location::from(kafka.join("remote")));
+    let joined = tail.with_remote(remote, &RemoteOptions::new()).unwrap();
+    let log = PartitionLog::open(joined).unwrap();
+    let bases: Vec<i64> = log.segments().iter().map(kbat::log::Segment::base_offset).collect();
+    assert_eq!(bases, [200, 2218, 2361, 4404, 4517, 6535, 6678]);
+    assert_eq!((log.start_offset(), log.end_offset().unwrap()), (200, 8633));
+    assert_eq!(log.find_offset(3000).unwrap().unwrap().0.base_offset(), 2361);
+    assert!(!log.aborted_transactions(200, 8633).unwrap().is_empty());
+}
+
+#[test]
+fn remote_location_without_the_partition_is_refused() {
+    let tail = Location::from(data_dir().join("tiered/kafka-local/log-dir/orders-0"));
+    let error = tail.with_remote(Location::from(data_dir().join("log-dir")), &RemoteOptions::new()).unwrap_err();
+    assert!(error.to_string().contains("remote has no effect"), "{error}");
 }

@@ -45,6 +45,8 @@ def read_batches(
     storage_options: Mapping[str, object] | None = None,
     store: object | None = None,
     encryption_keys: _EncryptionKeys | None = None,
+    remote: str | os.PathLike[str] | None = None,
+    remote_log_metadata: str | os.PathLike[str] | None = None,
 ) -> BatchIterator:
     """Iterate over the batches of a buffer or a file, of any message format and in any order.
 
@@ -53,7 +55,7 @@ def read_batches(
     Invalid records or checksums do not end this iteration: the error is raised when the batch is iterated.
 
     Args:
-        source: A bytes-like object (``bytes`` are used in place, others copied) or the path of a ``.log`` file.
+        source: A bytes-like object (``bytes`` are used in place, others copied) or the path or URL of a ``.log`` file.
         check_crc: Whether iterating a batch checks its checksum and those of the v0 and v1 messages in it.
         limits: Bounds on untrusted input.
         storage_options: How to open the store of a URL, with the names of object_store, such as
@@ -62,6 +64,12 @@ def read_batches(
         store: A store of obstore; paths are relative to it.
         encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
             function that returns the PEM text of an id.
+        remote: Where the earlier segments of these logs are, in tiered storage or in a backup: a path or a URL. Each
+            offset is read once, from ``source`` if it is there. ``storage_options`` are those of the URLs,
+            and ``store`` is that of ``remote``.
+        remote_log_metadata: The log directory with the topic ``__remote_log_metadata``, or a partition directory or
+            ``.log`` file of it: only segments that it has as finished are read. Default with ``remote``: the
+            partitions in the log directory, if any.
 
     Raises:
         CorruptError: While iterating, if the bytes at the current position are not a valid batch. ``skip_batch()``
@@ -406,6 +414,8 @@ def find_segments(
     storage_options: Mapping[str, object] | None = None,
     store: object | None = None,
     encryption_keys: _EncryptionKeys | None = None,
+    remote: str | os.PathLike[str] | None = None,
+    remote_log_metadata: str | os.PathLike[str] | None = None,
 ) -> list[SegmentFile]:
     """Find the segments at a path: a ``.log`` file, a partition directory, a log directory, or a pattern.
 
@@ -413,7 +423,7 @@ def find_segments(
     directories, files that are not segments and directories that are not live partitions are skipped.
 
     Args:
-        path: A path, a pattern such as ``/data/orders-*``, or a list of these.
+        path: A path, a URL, a pattern such as ``/data/orders-*``, or a list of these.
         topics: Only these topics: names, or patterns with ``*``, ``?`` and ``[...]``. Default: all.
         partitions: Only partitions with these numbers. Default: all.
         replicas: What to do if a partition is in several directories: ``"error"`` raises an error, ``"longest"``
@@ -424,6 +434,12 @@ def find_segments(
         store: A store of obstore; paths are relative to it.
         encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
             function that returns the PEM text of an id.
+        remote: Where the earlier segments of these logs are, in tiered storage or in a backup: a path or a URL. Each
+            offset is read once, from ``path`` if it is there. ``storage_options`` are those of the URLs,
+            and ``store`` is that of ``remote``.
+        remote_log_metadata: The log directory with the topic ``__remote_log_metadata``, or a partition directory or
+            ``.log`` file of it: only segments that it has as finished are read. Default with ``remote``: the
+            partitions in the log directory, if any.
 
     Returns:
         Each segment once, sorted by topic, partition and base offset within each path. Nothing, with a warning, for

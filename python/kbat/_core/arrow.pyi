@@ -62,6 +62,8 @@ def scan(
     storage_options: Mapping[str, object] | None = None,
     store: object | None = None,
     encryption_keys: _EncryptionKeys | None = None,
+    remote: str | os.PathLike[str] | None = None,
+    remote_log_metadata: str | os.PathLike[str] | None = None,
 ) -> Scan:
     """Read records, batches or segments of buffers, files and directories as Arrow columns.
 
@@ -71,7 +73,7 @@ def scan(
     Args:
         source: A bytes-like object, the path of a ``.log`` file, a partition directory or a log directory, a pattern
             such as ``/data/orders-*``, a part of a file as returned by :func:`split`, or a list of these. A segment
-            that is listed twice is read once.
+            that is listed twice is read once. Paths may be URLs.
         columns: Names of the columns, in order. Other columns cost nothing. Records: default ``key value topic
             partition offset timestamp timestamp_type headers``; also ``base_offset position partition_leader_epoch
             producer_id producer_epoch sequence is_transactional compression magic batch_size segment``. Batches:
@@ -129,6 +131,12 @@ def scan(
         store: A store of obstore; paths are relative to it.
         encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
             function that returns the PEM text of an id.
+        remote: Where the earlier segments of these logs are, in tiered storage or in a backup: a path or a URL. Each
+            offset is read once, from ``source`` if it is there. ``storage_options`` are those of the URLs,
+            and ``store`` is that of ``remote``.
+        remote_log_metadata: The log directory with the topic ``__remote_log_metadata``, or a partition directory or
+            ``.log`` file of it: only segments that it has as finished are read. Default with ``remote``: the
+            partitions in the log directory, if any.
 
     Raises:
         OSError: The path can't be read.
@@ -176,13 +184,15 @@ def split(
     storage_options: Mapping[str, object] | None = None,
     store: object | None = None,
     encryption_keys: _EncryptionKeys | None = None,
+    remote: str | os.PathLike[str] | None = None,
+    remote_log_metadata: str | os.PathLike[str] | None = None,
 ) -> list[tuple[str, int, int]]:
     """Split segments into parts of about equal size, each of which is a source for :func:`scan`.
 
     Parts begin at batch boundaries, and together they contain every batch once. Only headers are read to find them.
 
     Args:
-        source: The path of a ``.log`` file, a partition directory or a log directory, a pattern, or a list of these.
+        source: Path or URL of a ``.log`` file, a partition directory or a log directory, a pattern, or a list of these.
         max_bytes: Maximum bytes of a part. A larger batch is a part of its own.
         limits: Bounds on untrusted input.
         storage_options: How to open the store of a URL, with the names of object_store, such as
@@ -191,6 +201,12 @@ def split(
         store: A store of obstore; paths are relative to it.
         encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
             function that returns the PEM text of an id.
+        remote: Where the earlier segments of these logs are, in tiered storage or in a backup: a path or a URL. Each
+            offset is read once, from ``source`` if it is there. ``storage_options`` are those of the URLs,
+            and ``store`` is that of ``remote``.
+        remote_log_metadata: The log directory with the topic ``__remote_log_metadata``, or a partition directory or
+            ``.log`` file of it: only segments that it has as finished are read. Default with ``remote``: the
+            partitions in the log directory, if any.
 
     Returns:
         Path, first byte and byte after the last one of each part. A segment that may still grow is split at its

@@ -29,11 +29,13 @@ def dump(
     storage_options: Mapping[str, object] | None = None,
     store: object | None = None,
     encryption_keys: _EncryptionKeys | None = None,
+    remote: str | os.PathLike[str] | None = None,
+    remote_log_metadata: str | os.PathLike[str] | None = None,
 ) -> None:
     """Print files as ``kafka-dump-log`` does, line for line.
 
     Args:
-        paths: ``.log``, ``.checkpoint``, ``.index``, ``.timeindex``, ``.txnindex`` and ``.snapshot`` files.
+        paths: ``.log``, ``.checkpoint``, ``.index``, ``.timeindex``, ``.txnindex`` and ``.snapshot`` files, or URLs.
         write: Called with a large piece of the output, as bytes.
         note: Called with what ``kafka-dump-log`` writes to its standard error, as bytes.
         contents: Print keys and values; includes ``deep``.
@@ -53,6 +55,12 @@ def dump(
         store: A store of obstore; paths are relative to it.
         encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
             function that returns the PEM text of an id.
+        remote: Where the earlier segments of these logs are, in tiered storage or in a backup: a path or a URL. Each
+            offset is read once, from ``paths`` if it is there. ``storage_options`` are those of the URLs,
+            and ``store`` is that of ``remote``.
+        remote_log_metadata: The log directory with the topic ``__remote_log_metadata``, or a partition directory or
+            ``.log`` file of it: only segments that it has as finished are read. Default with ``remote``: the
+            partitions in the log directory, if any.
 
     Raises:
         KbatError: Bytes that Kafka cannot decode either. The output up to them was written.

@@ -32,7 +32,7 @@ class OffsetIndex:
     leaves, are ignored.
 
     Args:
-        path: The ``.index`` file.
+        path: The ``.index`` file, or its URL.
         base_offset: Base offset of the segment. Default: the one in the file's name.
         storage_options: How to open the store of a URL, with the names of object_store, such as
             ``{"access_key_id": ..., "region": ..., "endpoint": ...}``. Default: the environment, such as
@@ -40,6 +40,12 @@ class OffsetIndex:
         store: A store of obstore; paths are relative to it.
         encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
             function that returns the PEM text of an id.
+        remote: Where the earlier segments of these logs are, in tiered storage or in a backup: a path or a URL. Each
+            offset is read once, from ``path`` if it is there. ``storage_options`` are those of the URLs,
+            and ``store`` is that of ``remote``.
+        remote_log_metadata: The log directory with the topic ``__remote_log_metadata``, or a partition directory or
+            ``.log`` file of it: only segments that it has as finished are read. Default with ``remote``: the
+            partitions in the log directory, if any.
 
     Raises:
         OSError: The file can't be read.
@@ -58,6 +64,8 @@ class OffsetIndex:
         storage_options: Mapping[str, object] | None = None,
         store: object | None = None,
         encryption_keys: _EncryptionKeys | None = None,
+        remote: str | os.PathLike[str] | None = None,
+        remote_log_metadata: str | os.PathLike[str] | None = None,
     ) -> Self: ...
     @property
     def path(self) -> str:
@@ -95,7 +103,7 @@ class TimeIndex:
     leaves, are ignored.
 
     Args:
-        path: The ``.timeindex`` file.
+        path: The ``.timeindex`` file, or its URL.
         base_offset: Base offset of the segment. Default: the one in the file's name.
         storage_options: How to open the store of a URL, with the names of object_store, such as
             ``{"access_key_id": ..., "region": ..., "endpoint": ...}``. Default: the environment, such as
@@ -103,6 +111,12 @@ class TimeIndex:
         store: A store of obstore; paths are relative to it.
         encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
             function that returns the PEM text of an id.
+        remote: Where the earlier segments of these logs are, in tiered storage or in a backup: a path or a URL. Each
+            offset is read once, from ``path`` if it is there. ``storage_options`` are those of the URLs,
+            and ``store`` is that of ``remote``.
+        remote_log_metadata: The log directory with the topic ``__remote_log_metadata``, or a partition directory or
+            ``.log`` file of it: only segments that it has as finished are read. Default with ``remote``: the
+            partitions in the log directory, if any.
 
     Raises:
         OSError: The file can't be read.
@@ -117,6 +131,8 @@ class TimeIndex:
         storage_options: Mapping[str, object] | None = None,
         store: object | None = None,
         encryption_keys: _EncryptionKeys | None = None,
+        remote: str | os.PathLike[str] | None = None,
+        remote_log_metadata: str | os.PathLike[str] | None = None,
     ) -> Self: ...
     @property
     def path(self) -> str:
@@ -182,13 +198,19 @@ class TransactionIndex:
     """The transaction index of a segment: the transactions whose abort markers are in the segment.
 
     Args:
-        path: The ``.txnindex`` file. Segments without aborted transactions do not have one.
+        path: The ``.txnindex`` file, or its URL. Segments without aborted transactions do not have one.
         storage_options: How to open the store of a URL, with the names of object_store, such as
             ``{"access_key_id": ..., "region": ..., "endpoint": ...}``. Default: the environment, such as
             ``AWS_ACCESS_KEY_ID``, or the role of the machine.
         store: A store of obstore; paths are relative to it.
         encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
             function that returns the PEM text of an id.
+        remote: Where the earlier segments of these logs are, in tiered storage or in a backup: a path or a URL. Each
+            offset is read once, from ``path`` if it is there. ``storage_options`` are those of the URLs,
+            and ``store`` is that of ``remote``.
+        remote_log_metadata: The log directory with the topic ``__remote_log_metadata``, or a partition directory or
+            ``.log`` file of it: only segments that it has as finished are read. Default with ``remote``: the
+            partitions in the log directory, if any.
 
     Raises:
         OSError: The file can't be read.
@@ -201,6 +223,8 @@ class TransactionIndex:
         storage_options: Mapping[str, object] | None = None,
         store: object | None = None,
         encryption_keys: _EncryptionKeys | None = None,
+        remote: str | os.PathLike[str] | None = None,
+        remote_log_metadata: str | os.PathLike[str] | None = None,
     ) -> Self: ...
     @property
     def path(self) -> str:
@@ -424,6 +448,8 @@ def discover(
     storage_options: Mapping[str, object] | None = None,
     store: object | None = None,
     encryption_keys: _EncryptionKeys | None = None,
+    remote: str | os.PathLike[str] | None = None,
+    remote_log_metadata: str | os.PathLike[str] | None = None,
 ) -> tuple[list[SegmentFile], list[str]]:
     """Like ``kbat.find_segments``, but returns the warnings as a list of texts."""
 
@@ -433,6 +459,8 @@ def refuse_foreign(
     storage_options: Mapping[str, object] | None = None,
     store: object | None = None,
     encryption_keys: _EncryptionKeys | None = None,
+    remote: str | os.PathLike[str] | None = None,
+    remote_log_metadata: str | os.PathLike[str] | None = None,
 ) -> None:
     """Refuse a file that is clearly not a log segment, such as a text file, by its first bytes.
 
@@ -444,6 +472,12 @@ def refuse_foreign(
         store: A store of obstore; paths are relative to it.
         encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
             function that returns the PEM text of an id.
+        remote: Where the earlier segments of these logs are, in tiered storage or in a backup: a path or a URL. Each
+            offset is read once, from ``path`` if it is there. ``storage_options`` are those of the URLs,
+            and ``store`` is that of ``remote``.
+        remote_log_metadata: The log directory with the topic ``__remote_log_metadata``, or a partition directory or
+            ``.log`` file of it: only segments that it has as finished are read. Default with ``remote``: the
+            partitions in the log directory, if any.
 
     Raises:
         ValueError: It is not a log segment. The message describes what it is instead.

@@ -88,7 +88,7 @@ class Segment:
     every call reads the current files.
 
     Args:
-        path: The ``.log`` file, named after its base offset.
+        path: The ``.log`` file, named after its base offset, or its URL.
         limits: Bounds on untrusted input.
         storage_options: How to open the store of a URL, with the names of object_store, such as
             ``{"access_key_id": ..., "region": ..., "endpoint": ...}``. Default: the environment, such as
@@ -96,6 +96,12 @@ class Segment:
         store: A store of obstore; paths are relative to it.
         encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
             function that returns the PEM text of an id.
+        remote: Where the earlier segments of these logs are, in tiered storage or in a backup: a path or a URL. Each
+            offset is read once, from ``path`` if it is there. ``storage_options`` are those of the URLs,
+            and ``store`` is that of ``remote``.
+        remote_log_metadata: The log directory with the topic ``__remote_log_metadata``, or a partition directory or
+            ``.log`` file of it: only segments that it has as finished are read. Default with ``remote``: the
+            partitions in the log directory, if any.
 
     Raises:
         OSError: The file can't be read.
@@ -115,6 +121,8 @@ class Segment:
         storage_options: Mapping[str, object] | None = None,
         store: object | None = None,
         encryption_keys: _EncryptionKeys | None = None,
+        remote: str | os.PathLike[str] | None = None,
+        remote_log_metadata: str | os.PathLike[str] | None = None,
     ) -> Self: ...
     @property
     def path(self) -> str:
@@ -212,7 +220,7 @@ class PartitionLog:
     The constructor lists the directory once. Reading a segment that was deleted afterwards raises an error.
 
     Args:
-        directory: The partition directory. Topic and partition come from its name.
+        directory: The partition directory, or its URL. Topic and partition come from its name.
         limits: Bounds on untrusted input, for everything read from the directory.
         storage_options: How to open the store of a URL, with the names of object_store, such as
             ``{"access_key_id": ..., "region": ..., "endpoint": ...}``. Default: the environment, such as
@@ -220,6 +228,12 @@ class PartitionLog:
         store: A store of obstore; paths are relative to it.
         encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
             function that returns the PEM text of an id.
+        remote: Where the earlier segments of these logs are, in tiered storage or in a backup: a path or a URL. Each
+            offset is read once, from ``directory`` if it is there. ``storage_options`` are those of the URLs,
+            and ``store`` is that of ``remote``.
+        remote_log_metadata: The log directory with the topic ``__remote_log_metadata``, or a partition directory or
+            ``.log`` file of it: only segments that it has as finished are read. Default with ``remote``: the
+            partitions in the log directory, if any.
 
     Raises:
         OSError: The directory can't be read.
@@ -240,6 +254,8 @@ class PartitionLog:
         storage_options: Mapping[str, object] | None = None,
         store: object | None = None,
         encryption_keys: _EncryptionKeys | None = None,
+        remote: str | os.PathLike[str] | None = None,
+        remote_log_metadata: str | os.PathLike[str] | None = None,
     ) -> Self: ...
     @property
     def directory(self) -> str:
@@ -356,7 +372,7 @@ class LogDirectory:
     """A broker's log directory. It is listed once, by the constructor.
 
     Args:
-        path: The directory, one of the broker's ``log.dirs``.
+        path: The directory, one of the broker's ``log.dirs``, or its URL.
         topics: Only these topics: names, or patterns with ``*``, ``?`` and ``[...]``. Default: all.
         partitions: Only partitions with these numbers. Default: all.
         limits: Bounds on untrusted input, for everything read from the directory.
@@ -366,6 +382,12 @@ class LogDirectory:
         store: A store of obstore; paths are relative to it.
         encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
             function that returns the PEM text of an id.
+        remote: Where the earlier segments of these logs are, in tiered storage or in a backup: a path or a URL. Each
+            offset is read once, from ``path`` if it is there. ``storage_options`` are those of the URLs,
+            and ``store`` is that of ``remote``.
+        remote_log_metadata: The log directory with the topic ``__remote_log_metadata``, or a partition directory or
+            ``.log`` file of it: only segments that it has as finished are read. Default with ``remote``: the
+            partitions in the log directory, if any.
 
     Raises:
         OSError: The directory can't be read. Subdirectories that are not live partitions are in ``stray``.
@@ -386,6 +408,8 @@ class LogDirectory:
         storage_options: Mapping[str, object] | None = None,
         store: object | None = None,
         encryption_keys: _EncryptionKeys | None = None,
+        remote: str | os.PathLike[str] | None = None,
+        remote_log_metadata: str | os.PathLike[str] | None = None,
     ) -> Self: ...
     @property
     def path(self) -> str:

@@ -32,6 +32,8 @@ def verify(
     storage_options: Mapping[str, object] | None = None,
     store: object | None = None,
     encryption_keys: _EncryptionKeys | None = None,
+    remote: str | os.PathLike[str] | None = None,
+    remote_log_metadata: str | os.PathLike[str] | None = None,
 ) -> Report:
     """Verify a ``.log`` file with its indexes, a partition directory, or a log directory with its partitions.
 
@@ -39,7 +41,7 @@ def verify(
     of any kind is in the report and never raises.
 
     Args:
-        path: The file or directory.
+        path: The file or directory, or its URL.
         topics: In a log directory, only these topics: names, or patterns with ``*``, ``?`` and ``[...]``. Default:
             all.
         partitions: In a log directory, only partitions with these numbers. Default: all.
@@ -51,6 +53,12 @@ def verify(
         store: A store of obstore; paths are relative to it.
         encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
             function that returns the PEM text of an id.
+        remote: Where the earlier segments of these logs are, in tiered storage or in a backup: a path or a URL. Each
+            offset is read once, from ``path`` if it is there. ``storage_options`` are those of the URLs,
+            and ``store`` is that of ``remote``.
+        remote_log_metadata: The log directory with the topic ``__remote_log_metadata``, or a partition directory or
+            ``.log`` file of it: only segments that it has as finished are read. Default with ``remote``: the
+            partitions in the log directory, if any.
 
     Raises:
         LimitError: A batch is longer than ``limits.batch_len``. Other exceeded limits are findings of kind
@@ -76,6 +84,8 @@ def recover(
     storage_options: Mapping[str, object] | None = None,
     store: object | None = None,
     encryption_keys: _EncryptionKeys | None = None,
+    remote: str | os.PathLike[str] | None = None,
+    remote_log_metadata: str | os.PathLike[str] | None = None,
 ) -> RepairReport:
     """Recover a partition directory as a broker does when it starts after an unclean shutdown.
 
@@ -85,8 +95,9 @@ def recover(
     the first corruption, use ``salvage``.
 
     Args:
-        path: The partition's directory.
-        out: Directory for the recovered copy; it must be missing or empty. It is created when the copy is complete.
+        path: The partition's directory, or its URL.
+        out: Directory for the recovered copy, or its URL; it must be missing or empty. It is created when the copy is
+            complete.
         dry_run: Change nothing and report what would be done.
         in_place: Change the directory itself. Fails if a broker holds the log directory's ``.lock`` (detected only
             on Linux).
@@ -99,6 +110,12 @@ def recover(
         store: A store of obstore; paths are relative to it.
         encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
             function that returns the PEM text of an id.
+        remote: Where the earlier segments of these logs are, in tiered storage or in a backup: a path or a URL. Each
+            offset is read once, from ``path`` if it is there. ``storage_options`` are those of the URLs,
+            and ``store`` is that of ``remote``.
+        remote_log_metadata: The log directory with the topic ``__remote_log_metadata``, or a partition directory or
+            ``.log`` file of it: only segments that it has as finished are read. Default with ``remote``: the
+            partitions in the log directory, if any.
 
     Raises:
         ValueError: Neither or both of ``out`` and ``in_place`` are set, ``out`` is not empty, there is no segment, a
@@ -121,6 +138,8 @@ def salvage(
     storage_options: Mapping[str, object] | None = None,
     store: object | None = None,
     encryption_keys: _EncryptionKeys | None = None,
+    remote: str | os.PathLike[str] | None = None,
+    remote_log_metadata: str | os.PathLike[str] | None = None,
 ) -> RepairReport:
     """Keep every whole batch of a file or partition directory, including those that ``recover`` would drop.
 
@@ -130,9 +149,9 @@ def salvage(
     lists them too.
 
     Args:
-        path: The file or directory. It is only read.
-        out: Directory to write; it must be missing or empty. It is created when it is complete: segments with
-            unchanged offsets, indexes, producer snapshots, leader epochs.
+        path: The file or directory, or its URL. It is only read.
+        out: Directory to write, or its URL; it must be missing or empty. It is created when it is complete: segments
+            with unchanged offsets, indexes, producer snapshots, leader epochs.
         index_interval_bytes: Bytes between two index entries.
         limits: Bounds on untrusted input.
         progress: Called with the bytes done and the total bytes, every few megabytes.
@@ -142,6 +161,12 @@ def salvage(
         store: A store of obstore; paths are relative to it.
         encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
             function that returns the PEM text of an id.
+        remote: Where the earlier segments of these logs are, in tiered storage or in a backup: a path or a URL. Each
+            offset is read once, from ``path`` if it is there. ``storage_options`` are those of the URLs,
+            and ``store`` is that of ``remote``.
+        remote_log_metadata: The log directory with the topic ``__remote_log_metadata``, or a partition directory or
+            ``.log`` file of it: only segments that it has as finished are read. Default with ``remote``: the
+            partitions in the log directory, if any.
 
     Raises:
         ValueError: ``out`` is not empty, or there is no segment.

@@ -34,6 +34,8 @@ def restore(
     storage_options: Mapping[str, object] | None = None,
     store: object | None = None,
     encryption_keys: _EncryptionKeys | None = None,
+    remote: str | os.PathLike[str] | None = None,
+    remote_log_metadata: str | os.PathLike[str] | None = None,
 ) -> RestoreReport:
     """Restore partitions to a log directory that a new broker serves with unchanged offsets.
 
@@ -44,8 +46,8 @@ def restore(
 
     Args:
         source: A log directory, a partition directory, or a directory that contains log directories at any depth, in
-            any layout that kbat reads. It is only read.
-        out: Directory to write; it must be missing or empty. It is created when it is complete.
+            any layout that kbat reads, or its URL. It is only read.
+        out: Directory to write, or its URL; it must be missing or empty. It is created when it is complete.
         until_timestamp: End each log before its first record with this time or a later one: milliseconds since the
             epoch, a ``datetime`` with a time zone, or ISO 8601 text with one. A batch with this record is written
             again, with the records before it.
@@ -78,6 +80,12 @@ def restore(
         store: A store of obstore; paths are relative to it.
         encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
             function that returns the PEM text of an id.
+        remote: Where the earlier segments of these logs are, in tiered storage or in a backup: a path or a URL. Each
+            offset is read once, from ``source`` if it is there. ``storage_options`` are those of the URLs,
+            and ``store`` is that of ``remote``.
+        remote_log_metadata: The log directory with the topic ``__remote_log_metadata``, or a partition directory or
+            ``.log`` file of it: only segments that it has as finished are read. Default with ``remote``: the
+            partitions in the log directory, if any.
 
     Raises:
         ValueError: ``out`` is not empty, there is no partition, a partition is in several directories, or an argument

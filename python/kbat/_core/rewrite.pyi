@@ -44,6 +44,8 @@ def compact(
     storage_options: Mapping[str, object] | None = None,
     store: object | None = None,
     encryption_keys: _EncryptionKeys | None = None,
+    remote: str | os.PathLike[str] | None = None,
+    remote_log_metadata: str | os.PathLike[str] | None = None,
 ) -> CompactReport:
     """Compact a partition into a new directory, as a broker's cleaner does.
 
@@ -54,8 +56,8 @@ def compact(
     magic 2.
 
     Args:
-        path: The partition directory. It is only read.
-        out: Directory to write; it must be missing or empty. It is created when it is complete.
+        path: The partition directory, or its URL. It is only read.
+        out: Directory to write, or its URL; it must be missing or empty. It is created when it is complete.
         delete_retention_ms: How long tombstones are kept after their first compaction.
         now_ms: The current time for all delays, milliseconds since the epoch. Default: the system clock.
         first_dirty_offset: First offset that was not compacted before. Default: the log's start.
@@ -75,6 +77,12 @@ def compact(
         store: A store of obstore; paths are relative to it.
         encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
             function that returns the PEM text of an id.
+        remote: Where the earlier segments of these logs are, in tiered storage or in a backup: a path or a URL. Each
+            offset is read once, from ``path`` if it is there. ``storage_options`` are those of the URLs,
+            and ``store`` is that of ``remote``.
+        remote_log_metadata: The log directory with the topic ``__remote_log_metadata``, or a partition directory or
+            ``.log`` file of it: only segments that it has as finished are read. Default with ``remote``: the
+            partitions in the log directory, if any.
 
     Raises:
         ValueError: ``out`` is not empty, ``path`` contains no segment, or the keys need more than 256 times
@@ -100,6 +108,8 @@ def filter(  # noqa: A001 - as kbat.filter
     storage_options: Mapping[str, object] | None = None,
     store: object | None = None,
     encryption_keys: _EncryptionKeys | None = None,
+    remote: str | os.PathLike[str] | None = None,
+    remote_log_metadata: str | os.PathLike[str] | None = None,
 ) -> FilterReport:
     """Write a partition without some of its records into a new directory, for example to delete one user's data.
 
@@ -108,8 +118,8 @@ def filter(  # noqa: A001 - as kbat.filter
     sequence of its producer, belongs to an open transaction, or ends the log.
 
     Args:
-        path: The partition directory. It is only read.
-        out: Directory to write; it must be missing or empty. It is created when it is complete.
+        path: The partition directory, or its URL. It is only read.
+        out: Directory to write, or its URL; it must be missing or empty. It is created when it is complete.
         predicate: Called with each record; records for which it returns true are kept. An exception that it raises
             ends the call, and ``out`` is not created.
         drop_keys: Keys whose records are dropped without a call of the predicate.
@@ -124,6 +134,12 @@ def filter(  # noqa: A001 - as kbat.filter
         store: A store of obstore; paths are relative to it.
         encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
             function that returns the PEM text of an id.
+        remote: Where the earlier segments of these logs are, in tiered storage or in a backup: a path or a URL. Each
+            offset is read once, from ``path`` if it is there. ``storage_options`` are those of the URLs,
+            and ``store`` is that of ``remote``.
+        remote_log_metadata: The log directory with the topic ``__remote_log_metadata``, or a partition directory or
+            ``.log`` file of it: only segments that it has as finished are read. Default with ``remote``: the
+            partitions in the log directory, if any.
 
     Raises:
         ValueError: ``predicate`` and ``drop_keys`` are both missing, ``out`` is not empty, or ``path`` contains no
@@ -183,6 +199,8 @@ def rewrite(
     storage_options: Mapping[str, object] | None = None,
     store: object | None = None,
     encryption_keys: _EncryptionKeys | None = None,
+    remote: str | os.PathLike[str] | None = None,
+    remote_log_metadata: str | os.PathLike[str] | None = None,
 ) -> RewriteReport:
     """Rewrite a partition into a new directory with another codec, batch size or message format.
 
@@ -191,8 +209,8 @@ def rewrite(
     log with an open transaction is rejected.
 
     Args:
-        path: The partition directory. It is only read.
-        out: Directory to write; it must be missing or empty. It is created when it is complete.
+        path: The partition directory, or its URL. It is only read.
+        out: Directory to write, or its URL; it must be missing or empty. It is created when it is complete.
         compression: Codec to write with. Default: each batch keeps its codec. Control batches are never compressed.
         level: Compression level, numbered as in Kafka.
         batch_bytes: Approximate bytes of a batch before compression: adjacent batches are joined up to this size,
@@ -210,6 +228,12 @@ def rewrite(
         store: A store of obstore; paths are relative to it.
         encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
             function that returns the PEM text of an id.
+        remote: Where the earlier segments of these logs are, in tiered storage or in a backup: a path or a URL. Each
+            offset is read once, from ``path`` if it is there. ``storage_options`` are those of the URLs,
+            and ``store`` is that of ``remote``.
+        remote_log_metadata: The log directory with the topic ``__remote_log_metadata``, or a partition directory or
+            ``.log`` file of it: only segments that it has as finished are read. Default with ``remote``: the
+            partitions in the log directory, if any.
 
     Raises:
         ValueError: Options contradict each other, ``out`` is not empty, ``path`` contains no segment, or a

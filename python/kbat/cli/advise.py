@@ -14,6 +14,8 @@ from kbat.cli.options import (
     LeavePageCache,
     Partitions,
     PathsArgument,
+    Remote,
+    RemoteLogMetadata,
     Replicas,
     ReplicasOption,
     StorageOptions,
@@ -107,6 +109,8 @@ def advise(  # noqa: PLR0913 - options
     wide: Wide = False,
     storage_option: StorageOptions = None,
     encryption_key: EncryptionKeys = None,
+    remote: Remote = None,
+    remote_log_metadata: RemoteLogMetadata = None,
 ) -> None:
     """Recommend a codec, a level and batch sizes, from what they do to a sample of the log on this machine.
 
@@ -140,7 +144,7 @@ def advise(  # noqa: PLR0913 - options
     Exit codes: 0; 1 if no batch can be read, for files that can't be read and for an empty directory; 2 for wrong
     arguments and for a PATH that is not a log.
     """
-    paths = [path.opened_with(storage_option, encryption_key) for path in paths]
+    paths = [path.opened_with(storage_option, encryption_key, remote, remote_log_metadata) for path in paths]
     segments, _ = locate(paths, **selection(topic, partition, replicas))
     from kbat.advise import ALL_SETTINGS, SETTINGS  # noqa: PLC0415 - imports PyArrow
     from kbat.advise import advise as measure  # noqa: PLC0415

@@ -15,6 +15,8 @@ from kbat.cli.options import (
     LeavePageCache,
     Partitions,
     PathsArgument,
+    Remote,
+    RemoteLogMetadata,
     Replicas,
     ReplicasOption,
     StorageOptions,
@@ -56,6 +58,8 @@ def audit(  # noqa: PLR0913 - options
     wide: Wide = False,
     storage_option: StorageOptions = None,
     encryption_key: EncryptionKeys = None,
+    remote: Remote = None,
+    remote_log_metadata: RemoteLogMetadata = None,
 ) -> None:
     """Show what fills a log: batches, records and bytes by topic and codec. Reads only the headers of batches.
 
@@ -79,7 +83,7 @@ def audit(  # noqa: PLR0913 - options
     """
     keys = grouping.keys_of([*_ALWAYS, *(by or ())])
     chosen = selection(topic, partition, replicas)
-    paths = [path.opened_with(storage_option, encryption_key) for path in paths]
+    paths = [path.opened_with(storage_option, encryption_key, remote, remote_log_metadata) for path in paths]
     segments, _ = locate(paths, **chosen)
     with quiet():
         scan = kbat.scan(

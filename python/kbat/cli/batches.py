@@ -23,6 +23,8 @@ from kbat.cli.options import (
     OnCorruptOption,
     Partitions,
     PathsArgument,
+    Remote,
+    RemoteLogMetadata,
     Replicas,
     ReplicasOption,
     StartOffset,
@@ -98,6 +100,8 @@ def batches(  # noqa: PLR0913 - options
     wide: Wide = False,
     storage_option: StorageOptions = None,
     encryption_key: EncryptionKeys = None,
+    remote: Remote = None,
+    remote_log_metadata: RemoteLogMetadata = None,
 ) -> None:
     """List batches, one row per batch, partition by partition in the order of the log. Reads only headers.
 
@@ -120,7 +124,7 @@ def batches(  # noqa: PLR0913 - options
     files that can't be read and for an empty directory; 2 for wrong arguments and for a PATH that is not a log; 141 if
     the reader of a pipe has closed it.
     """
-    paths = [path.opened_with(storage_option, encryption_key) for path in paths]
+    paths = [path.opened_with(storage_option, encryption_key, remote, remote_log_metadata) for path in paths]
     chosen = selection(topic, partition, replicas)
     segments = locate(paths, **chosen).segments
     payload = [*(["crc_ok"] if check_crc else []), *(["uncompressed_size", "ratio"] if ratio else [])]

@@ -25,6 +25,8 @@ from kbat.cli.options import (
     OnCorruptOption,
     PartitionPatterns,
     PathsOrStdin,
+    Remote,
+    RemoteLogMetadata,
     Replicas,
     ReplicasOption,
     StartOffset,
@@ -102,6 +104,8 @@ def cat(  # noqa: PLR0913 - one per option
     as_text: Annotated[bool, typer.Option("--text", help="The same as --format text: lines for people.")] = False,
     storage_option: StorageOptions = None,
     encryption_key: EncryptionKeys = None,
+    remote: Remote = None,
+    remote_log_metadata: RemoteLogMetadata = None,
 ) -> None:
     r"""Print records, one line per record, partition by partition in the order of the log.
 
@@ -137,7 +141,7 @@ def cat(  # noqa: PLR0913 - one per option
     if follow and (STDIN in paths or (end_offset, end_time) != (None, None)):
         message = "--follow waits for the end of files: it excludes the standard input, --end-offset and --end-time"
         raise ValueError(message)
-    paths = [path.opened_with(storage_option, encryption_key) for path in paths]
+    paths = [path.opened_with(storage_option, encryption_key, remote, remote_log_metadata) for path in paths]
     printer = Printer(
         limit,
         is_followed=follow,

@@ -14,6 +14,8 @@ from kbat.cli.options import (
     Json,
     OutArgument,
     Partitions,
+    Remote,
+    RemoteLogMetadata,
     Replicas,
     ReplicasOption,
     StorageOptions,
@@ -57,6 +59,8 @@ def convert(  # noqa: PLR0913 - one per option
     json: Json = False,
     storage_option: StorageOptions = None,
     encryption_key: EncryptionKeys = None,
+    remote: Remote = None,
+    remote_log_metadata: RemoteLogMetadata = None,
 ) -> None:
     """Write a partition, or all partitions of a log directory, with another codec or message format.
 
@@ -77,7 +81,7 @@ def convert(  # noqa: PLR0913 - one per option
         message = "nothing to convert: set --compression or --magic"
         raise ValueError(message)
     check_codec(magic, compression)
-    path, out = opened_both(path, out, storage_option, encryption_key)
+    path, out = opened_both(path, out, storage_option, encryption_key, remote, remote_log_metadata)
 
     def work(one: Copy, callback: ProgressCallback | None) -> dict[str, Any]:
         try:

@@ -18,6 +18,8 @@ from kbat.cli.options import (
     Json,
     OutArgument,
     Partitions,
+    Remote,
+    RemoteLogMetadata,
     Replicas,
     ReplicasOption,
     StorageOptions,
@@ -81,6 +83,8 @@ def copy(  # noqa: PLR0913 - one per option
     json: Json = False,
     storage_option: StorageOptions = None,
     encryption_key: EncryptionKeys = None,
+    remote: Remote = None,
+    remote_log_metadata: RemoteLogMetadata = None,
 ) -> None:
     """Copy a partition, or all partitions of a log directory, and compare the copies with their source.
 
@@ -103,7 +107,7 @@ def copy(  # noqa: PLR0913 - one per option
     empty directory; 2 for wrong arguments, for a PATH that is not a log, for a range without records, and if a
     directory to write exists.
     """
-    path, out = opened_both(path, out, storage_option, encryption_key)
+    path, out = opened_both(path, out, storage_option, encryption_key, remote, remote_log_metadata)
     if None not in (start_offset, start_time) or None not in (end_offset, end_time):
         message = "a range begins and ends at an offset or a time: set only one of them for each end"
         raise ValueError(message)

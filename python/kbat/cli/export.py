@@ -21,6 +21,8 @@ from kbat.cli.options import (
     Json,
     Partitions,
     PathsArgument,
+    Remote,
+    RemoteLogMetadata,
     Replicas,
     ReplicasOption,
     StartOffset,
@@ -144,6 +146,8 @@ def export(  # noqa: PLR0913 - one per option
     json: Json = False,
     storage_option: StorageOptions = None,
     encryption_key: EncryptionKeys = None,
+    remote: Remote = None,
+    remote_log_metadata: RemoteLogMetadata = None,
 ) -> None:
     """Write records to a Parquet, Arrow, CSV or JSON Lines file, or to a directory with a file for each partition.
 
@@ -164,7 +168,7 @@ def export(  # noqa: PLR0913 - one per option
     keys = [PartitionKey(key) for one in partition_by or () for key in one.split(",")]
     found = _format(output_format, out, keys)
     _check(found, keys, compression)
-    opened = [opened_both(path, out, storage_option, encryption_key) for path in paths]
+    opened = [opened_both(path, out, storage_option, encryption_key, remote, remote_log_metadata) for path in paths]
     paths, out = [path for path, _ in opened], opened[0][1]
     chosen = selection(topic, partition, replicas)
     segments = locate(paths, **chosen).segments

@@ -20,6 +20,8 @@ from kbat.cli.options import (
     KeyPattern,
     OutArgument,
     Partitions,
+    Remote,
+    RemoteLogMetadata,
     Replicas,
     ReplicasOption,
     StorageOptions,
@@ -97,6 +99,8 @@ def filter_records(  # noqa: PLR0913 - one per option
     json: Json = False,
     storage_option: StorageOptions = None,
     encryption_key: EncryptionKeys = None,
+    remote: Remote = None,
+    remote_log_metadata: RemoteLogMetadata = None,
 ) -> None:
     """Write a partition, or all partitions of a log directory, with only the records that match all conditions.
 
@@ -126,7 +130,7 @@ def filter_records(  # noqa: PLR0913 - one per option
     if not header and all(one is None for one in (key, grep, *bounds.values())):
         message = "no condition: set --key, --grep, --header, or a range of offsets or times"
         raise ValueError(message)
-    path, out = opened_both(path, out, storage_option, encryption_key)
+    path, out = opened_both(path, out, storage_option, encryption_key, remote, remote_log_metadata)
 
     def work(one: Copy, callback: ProgressCallback | None) -> dict[str, Any]:
         source = str(one.source)

@@ -9,7 +9,7 @@ import typer
 import kbat
 from kbat.cli import output
 from kbat.cli.location import Location
-from kbat.cli.options import EncryptionKeys, Json, PathArgument, StorageOptions, Wide
+from kbat.cli.options import EncryptionKeys, Json, PathArgument, Remote, RemoteLogMetadata, StorageOptions, Wide
 from kbat.cli.partitions import number_text, warnings_as_notes
 from kbat.cli.place import is_partition, locate, quiet
 from kbat.cli.progress import progress
@@ -54,6 +54,8 @@ def groups(  # noqa: PLR0913 - options
     wide: Wide = False,
     storage_option: StorageOptions = None,
     encryption_key: EncryptionKeys = None,
+    remote: Remote = None,
+    remote_log_metadata: RemoteLogMetadata = None,
 ) -> None:
     """Show the committed offsets of every group, from the records of `__consumer_offsets`.
 
@@ -71,7 +73,7 @@ def groups(  # noqa: PLR0913 - options
     Exit codes: 0; 1 for corruption, and for an empty directory; 2 for wrong arguments, and for a PATH without
     `__consumer_offsets`.
     """
-    path = path.opened_with(storage_option, encryption_key)
+    path = path.opened_with(storage_option, encryption_key, remote, remote_log_metadata)
     found = _read(path, group, topic)
     if json:
         output.write_json({"path": str(path), "groups": found})

@@ -152,7 +152,8 @@ def _locations(arguments: dict[str, Any]) -> list[Location]:
     # the option of `dump`
     files = [name for names in arguments.get("files") or () for name in names.split(",")]
     found = arguments.get("paths") or files or [arguments.get("path")]
-    options = (arguments.get("storage_option"), arguments.get("encryption_key"))
+    names = ("storage_option", "encryption_key", "remote", "remote_log_metadata")
+    options = [arguments.get(name) for name in names]
     locations = (one if isinstance(one, Location) else Location(str(one)) for one in found)
     return [one.opened_with(*options) for one in locations]
 

@@ -37,6 +37,9 @@ class Location:
     text: str
     settings: tuple[Setting, ...] = field(default=(), compare=False)
     keys: tuple[Setting, ...] = field(default=(), compare=False)
+    # where earlier segments are, and the topic with their states
+    remote: str | None = field(default=None, compare=False)
+    remote_log_metadata: str | None = field(default=None, compare=False)
 
     @classmethod
     def parse(cls, value: object) -> "Location":
@@ -60,9 +63,21 @@ class Location:
             raise ValueError(message)
         return cls(f"{scheme}://{rest.rstrip('/')}")
 
-    def opened_with(self, settings: Sequence[Setting] | None, keys: Sequence[Setting] | None) -> "Location":
+    def opened_with(
+        self,
+        settings: Sequence[Setting] | None,
+        keys: Sequence[Setting] | None,
+        remote: str | None = None,
+        remote_log_metadata: str | None = None,
+    ) -> "Location":
         """Return the location with the options of a command."""
-        return replace(self, settings=tuple(settings or ()), keys=tuple(keys or ()))
+        return replace(
+            self,
+            settings=tuple(settings or ()),
+            keys=tuple(keys or ()),
+            remote=remote,
+            remote_log_metadata=remote_log_metadata,
+        )
 
     def at(self, text: str) -> "Location":
         """Return another location in the same store."""
@@ -82,6 +97,8 @@ class Location:
         named = {
             "storage_options": {one.name: one.value for one in self.settings},
             "encryption_keys": {one.name: one.value for one in self.keys},
+            "remote": self.remote,
+            "remote_log_metadata": self.remote_log_metadata,
         }
         return {name: values for name, values in named.items() if values}
 
@@ -92,8 +109,8 @@ class Location:
 
     @cached_property
     def is_local(self) -> bool:
-        """Whether the location is in the file system, so that it can be changed."""
-        return not self.is_url and Path(self.text).exists()
+        """Whether everything at the location is in the file system, so that it can be changed."""
+        return not self.is_url and self.remote is None and Path(self.text).exists()
 
     @property
     def _path(self) -> PurePosixPath:
@@ -108,7 +125,7 @@ class Location:
     @property
     def own_name(self) -> str:
         """The name of a directory without links; also of the current directory."""
-        return Path(self.text).resolve().name if self.is_local else self.name
+        return Path(self.text).resolve().name if not self.is_url and Path(self.text).exists() else self.name
 
     @property
     def suffix(self) -> str:
@@ -169,7 +186,9 @@ class Location:
         """The options as the end of a command to type, without values that may be secrets."""
         keys = (f" --encryption-key {shlex.quote(f'{one.name}={one.value}')}" for one in self.keys)
         settings = (f" --storage-option {shlex.quote(one.name)}=..." for one in self.settings)
-        return "".join((*keys, *settings))
+        places = (("--remote", self.remote), ("--remote-log-metadata", self.remote_log_metadata))
+        elsewhere = (f" {option} {shlex.quote(place)}" for option, place in places if place)
+        return "".join((*keys, *settings, *elsewhere))
 
     def without_secrets(self, message: str) -> str:
         """Return a message with the names of storage options instead of their values."""
@@ -180,11 +199,16 @@ class Location:
 
 
 def opened_both(
-    source: Location, out: Location, settings: Sequence[Setting] | None, keys: Sequence[Setting] | None
+    source: Location,
+    out: Location,
+    settings: Sequence[Setting] | None,
+    keys: Sequence[Setting] | None,
+    remote: str | None = None,
+    metadata: str | None = None,
 ) -> tuple[Location, Location]:
     """Return what a command reads and what it writes. The storage options are those of the URL, or of both URLs."""
     of_source = settings if source.is_url or not out.is_url else None
-    return source.opened_with(of_source, keys), out.opened_with(settings if out.is_url else None, None)
+    return source.opened_with(of_source, keys, remote, metadata), out.opened_with(settings if out.is_url else None, None)
 
 
 def is_presented(location: Location) -> bool:

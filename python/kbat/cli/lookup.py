@@ -17,6 +17,8 @@ from kbat.cli.options import (
     Json,
     Partitions,
     PathArgument,
+    Remote,
+    RemoteLogMetadata,
     StorageOptions,
     Topics,
     Wide,
@@ -82,6 +84,8 @@ def lookup(  # noqa: PLR0913 - options
     wide: Wide = False,
     storage_option: StorageOptions = None,
     encryption_key: EncryptionKeys = None,
+    remote: Remote = None,
+    remote_log_metadata: RemoteLogMetadata = None,
 ) -> None:
     """Find an offset or a time: the segment, the batch, the record, and the index entries that lead there.
 
@@ -107,7 +111,7 @@ def lookup(  # noqa: PLR0913 - options
     if (offset is None) == (at is None):
         message = "choose one of --offset NUMBER and --time TIME"
         raise ValueError(message)
-    path = path.opened_with(storage_option, encryption_key)
+    path = path.opened_with(storage_option, encryption_key, remote, remote_log_metadata)
     chosen = selection(topic, partition)
     logs = _logs(path, chosen)
     wanted = _Wanted(offset, at, path.options)

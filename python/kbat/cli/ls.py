@@ -12,6 +12,8 @@ from kbat.cli.options import (
     Json,
     Partitions,
     PathArgument,
+    Remote,
+    RemoteLogMetadata,
     StorageOptions,
     Topics,
     Wide,
@@ -51,6 +53,8 @@ def ls(  # noqa: PLR0913 - options
     wide: Wide = False,
     storage_option: StorageOptions = None,
     encryption_key: EncryptionKeys = None,
+    remote: Remote = None,
+    remote_log_metadata: RemoteLogMetadata = None,
 ) -> None:
     """List the partitions of a log directory, or the segments of a partition.
 
@@ -76,7 +80,7 @@ def ls(  # noqa: PLR0913 - options
     that is not a log.
     """
     chosen = selection(topic, partition)
-    path = path.opened_with(storage_option, encryption_key)
+    path = path.opened_with(storage_option, encryption_key, remote, remote_log_metadata)
     try:
         segments, warned = locate([path], **chosen)
     except NothingToReadError:

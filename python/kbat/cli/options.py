@@ -197,6 +197,14 @@ def existing_or_stdin(value: str) -> Location:
     return STDIN if str(value) == "-" else existing(value)
 
 
+def elsewhere(value: str) -> str:
+    """Return a path or URL that belongs to another one. Whether it exists is known when it is opened."""
+    try:
+        return Location.parse(value).text
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
 def target(value: str) -> Path:
     """Return the path of a directory to write."""
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", str(value)):
@@ -288,6 +296,29 @@ EncryptionKeys = Annotated[
         metavar="ID=PATH",
         parser=encryption_key,
         help="A private key for segments that Aiven's plugin encrypted: its id and a PEM file. Repeat it for more.",
+        show_default=False,
+    ),
+]
+Remote = Annotated[
+    str | None,
+    typer.Option(
+        "--remote",
+        metavar="LOCATION",
+        parser=elsewhere,
+        help="Where the earlier segments of these logs are, in tiered storage or in a backup: a directory or its URL. "
+        "Each offset is read once, from PATH if it is there.",
+        show_default=False,
+    ),
+]
+RemoteLogMetadata = Annotated[
+    str | None,
+    typer.Option(
+        "--remote-log-metadata",
+        metavar="LOCATION",
+        parser=elsewhere,
+        help="The log directory with the topic __remote_log_metadata, or a partition directory or .log file of it: "
+        "only segments that it has as finished are read. Default with --remote: the partitions in the log directory, "
+        "if any.",
         show_default=False,
     ),
 ]

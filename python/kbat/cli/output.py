@@ -41,6 +41,8 @@ _SHELL_WORDS = (
     (re.compile(r"\bstorage_options\b"), "--storage-option"),
     (re.compile(r"\bencryption_keys\b"), "--encryption-key"),
     (re.compile(r"(--(?:storage-option|encryption-key)) have no effect"), r"\1 has no effect"),
+    (re.compile(r"(?<!-)\bremote(?= has no effect| is a file)"), "--remote"),
+    (re.compile(r"\bremote_log_metadata(?= has no effect)"), "--remote-log-metadata"),
     (re.compile(r"(?<=the file system: )remove them, or name a URL"), "remove it, or name a URL"),
     (
         re.compile(r"\b(replicas|on_corrupt|compression|magic|leader_epoch)=\"?(\w+)\"?"),

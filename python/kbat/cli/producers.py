@@ -10,6 +10,8 @@ from kbat.cli.options import (
     Json,
     Partitions,
     PathArgument,
+    Remote,
+    RemoteLogMetadata,
     StorageOptions,
     Topics,
     Wide,
@@ -40,6 +42,8 @@ def producers(  # noqa: PLR0913 - options
     wide: Wide = False,
     storage_option: StorageOptions = None,
     encryption_key: EncryptionKeys = None,
+    remote: Remote = None,
+    remote_log_metadata: RemoteLogMetadata = None,
 ) -> None:
     """Show the idempotent and transactional producers of partitions, as a broker would know them.
 
@@ -56,7 +60,7 @@ def producers(  # noqa: PLR0913 - options
     Exit codes: 0; 1 for an empty directory and for partitions that can't be read; 2 for wrong arguments and for a PATH
     that is not a log.
     """
-    path = path.opened_with(storage_option, encryption_key)
+    path = path.opened_with(storage_option, encryption_key, remote, remote_log_metadata)
     found, errors = read_each(logs_of(path, selection(topic, partition)), kbat.producers, "reading")
     rows = [{**name_of(log), **asdict(one)} for log, states in found for one in states]
     if json:

@@ -16,6 +16,8 @@ from kbat.cli.options import (
     IndexInterval,
     Json,
     OutArgument,
+    Remote,
+    RemoteLogMetadata,
     StorageOptions,
     existing,
     existing_directory,
@@ -75,6 +77,8 @@ def recover(  # noqa: PLR0913 - the options of kbat.recover
     json: Json = False,
     storage_option: StorageOptions = None,
     encryption_key: EncryptionKeys = None,
+    remote: Remote = None,
+    remote_log_metadata: RemoteLogMetadata = None,
 ) -> None:
     """Recover a partition as a broker does when it starts after an unclean shutdown.
 
@@ -92,9 +96,9 @@ def recover(  # noqa: PLR0913 - the options of kbat.recover
         message = "choose one of: OUT for a recovered copy, --in-place, or --dry-run"
         raise ValueError(message)
     if out is None:
-        path = path.opened_with(storage_option, encryption_key)
+        path = path.opened_with(storage_option, encryption_key, remote, remote_log_metadata)
     else:
-        path, out = opened_both(path, out, storage_option, encryption_key)
+        path, out = opened_both(path, out, storage_option, encryption_key, remote, remote_log_metadata)
     if in_place and not path.is_local:
         message = f"{path} can't be changed in place: 'kbat recover {word(path)} OUT{path.again}' writes a copy"
         raise ValueError(message)
@@ -143,6 +147,8 @@ def salvage(  # noqa: PLR0913 - the options of kbat.salvage
     json: Json = False,
     storage_option: StorageOptions = None,
     encryption_key: EncryptionKeys = None,
+    remote: Remote = None,
+    remote_log_metadata: RemoteLogMetadata = None,
 ) -> None:
     """Keep every complete batch of a corrupt segment or partition, including those after the corruption.
 
@@ -150,7 +156,7 @@ def salvage(  # noqa: PLR0913 - the options of kbat.salvage
 
     Example: `kbat salvage orders-0 salvaged/orders-0`
     """
-    path, out = opened_both(path, out, storage_option, encryption_key)
+    path, out = opened_both(path, out, storage_option, encryption_key, remote, remote_log_metadata)
     check_partition(path)
     options = out.options | path.options
     with progress("salvaging") as callback, _nothing_kept():
@@ -168,6 +174,8 @@ def rebuild_indexes(  # noqa: PLR0913 - the options of kbat.rebuild_indexes
     json: Json = False,
     storage_option: StorageOptions = None,
     encryption_key: EncryptionKeys = None,
+    remote: Remote = None,
+    remote_log_metadata: RemoteLogMetadata = None,
 ) -> None:
     """Rebuild indexes and missing producer snapshots from the log. No byte of a `.log` file is changed.
 
@@ -175,7 +183,7 @@ def rebuild_indexes(  # noqa: PLR0913 - the options of kbat.rebuild_indexes
 
     Examples: `kbat rebuild-indexes orders-0`, `kbat rebuild-indexes orders-0 new-indexes`
     """
-    path = path.opened_with(storage_option, encryption_key)
+    path = path.opened_with(storage_option, encryption_key, remote, remote_log_metadata)
     if not path.is_local:
         message = (
             f"rebuild-indexes reads and changes only the file system: 'kbat salvage {word(path)} OUT{path.again}' "

@@ -19,6 +19,8 @@ from kbat.cli.options import (
     LeavePageCache,
     Partitions,
     PathsArgument,
+    Remote,
+    RemoteLogMetadata,
     Replicas,
     ReplicasOption,
     StorageOptions,
@@ -78,6 +80,8 @@ def report(  # noqa: PLR0913 - options
     json: Json = False,
     storage_option: StorageOptions = None,
     encryption_key: EncryptionKeys = None,
+    remote: Remote = None,
+    remote_log_metadata: RemoteLogMetadata = None,
 ) -> None:
     """Write a web page about a log: sizes over time, codecs, batches, producers, lag, compaction, findings, advice.
 
@@ -100,7 +104,7 @@ def report(  # noqa: PLR0913 - options
         message = "the report needs Plotly: pip install 'kbat[report]'"
         raise ValueError(message)
     chosen = selection(topic, partition, replicas)
-    paths = [path.opened_with(storage_option, encryption_key) for path in paths]
+    paths = [path.opened_with(storage_option, encryption_key, remote, remote_log_metadata) for path in paths]
     segments, _ = locate(paths, **chosen)
     from kbat.report import Check, collect, page, writer  # noqa: PLC0415 - imports PyArrow
 

@@ -18,6 +18,8 @@ from kbat.cli.options import (
     Json,
     OutArgument,
     Partitions,
+    Remote,
+    RemoteLogMetadata,
     Replicas,
     ReplicasOption,
     StorageOptions,
@@ -172,6 +174,8 @@ def restore(  # noqa: PLR0913 - the options of kbat.restore
     wide: Wide = False,
     storage_option: StorageOptions = None,
     encryption_key: EncryptionKeys = None,
+    remote: Remote = None,
+    remote_log_metadata: RemoteLogMetadata = None,
 ) -> None:
     """Restore backups and tiered storage to a log directory that a new broker serves with unchanged offsets.
 
@@ -195,7 +199,7 @@ def restore(  # noqa: PLR0913 - the options of kbat.restore
     Exit codes: 0, also with gaps and omitted objects; 1 for a corrupt log, and for files that can't be read or written;
     2 for wrong arguments, and for a SOURCE without partitions or that is not a log.
     """
-    path, out = opened_both(path, out, storage_option, encryption_key)
+    path, out = opened_both(path, out, storage_option, encryption_key, remote, remote_log_metadata)
     chosen = selection(topic, partition, replicas)
     with quiet(), progress("restoring") as callback:
         check_not_foreign(path, **chosen)

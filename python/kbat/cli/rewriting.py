@@ -16,6 +16,8 @@ from kbat.cli.options import (
     Json,
     OutArgument,
     PartitionArgument,
+    Remote,
+    RemoteLogMetadata,
     StorageOptions,
     choice_option,
     number_option,
@@ -76,6 +78,8 @@ def compact(  # noqa: PLR0913 - the options of kbat.compact
     json: Json = False,
     storage_option: StorageOptions = None,
     encryption_key: EncryptionKeys = None,
+    remote: Remote = None,
+    remote_log_metadata: RemoteLogMetadata = None,
 ) -> None:
     """Compact a partition into a new directory, as a broker's cleaner does: keep the last record of each key.
 
@@ -91,7 +95,7 @@ def compact(  # noqa: PLR0913 - the options of kbat.compact
     Exit codes: 0; 1 for a corrupt log, for files that can't be read or written, and for an empty directory; 2 for wrong
     arguments and for a PATH that is not a log.
     """
-    path, out = opened_both(path, out, storage_option, encryption_key)
+    path, out = opened_both(path, out, storage_option, encryption_key, remote, remote_log_metadata)
     check_partition(path)
     with progress("compacting") as callback:
         report = kbat.compact(
@@ -142,6 +146,8 @@ def rewrite(  # noqa: PLR0913 - the options of kbat.rewrite
     json: Json = False,
     storage_option: StorageOptions = None,
     encryption_key: EncryptionKeys = None,
+    remote: Remote = None,
+    remote_log_metadata: RemoteLogMetadata = None,
 ) -> None:
     """Copy a partition with another codec, batch size or message format. Offsets and timestamps do not change.
 
@@ -158,7 +164,7 @@ def rewrite(  # noqa: PLR0913 - the options of kbat.rewrite
     arguments and for a PATH that is not a log.
     """
     check_codec(magic, compression)
-    path, out = opened_both(path, out, storage_option, encryption_key)
+    path, out = opened_both(path, out, storage_option, encryption_key, remote, remote_log_metadata)
     check_partition(path)
     with progress("rewriting") as callback:
         found = rewrite_partition(

@@ -19,6 +19,8 @@ from kbat.cli.options import (
     LeavePageCache,
     Partitions,
     PathsArgument,
+    Remote,
+    RemoteLogMetadata,
     Replicas,
     ReplicasOption,
     StartOffset,
@@ -84,6 +86,8 @@ def stat(  # noqa: PLR0913 - options
     wide: Wide = False,
     storage_option: StorageOptions = None,
     encryption_key: EncryptionKeys = None,
+    remote: Remote = None,
+    remote_log_metadata: RemoteLogMetadata = None,
 ) -> None:
     """Show batches, records, bytes, sizes and gaps by topic, or by any combination of groups. Reads only headers.
 
@@ -114,7 +118,7 @@ def stat(  # noqa: PLR0913 - options
     arguments and for a PATH that is not a log.
     """
     keys = grouping.keys_of(by or ["topic"])
-    paths = [path.opened_with(storage_option, encryption_key) for path in paths]
+    paths = [path.opened_with(storage_option, encryption_key, remote, remote_log_metadata) for path in paths]
     chosen = selection(topic, partition, replicas)
     segments, _ = locate(paths, **chosen)
     options: dict[str, Any] = {

@@ -4,7 +4,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from kbat.cli import output
-from kbat.cli.options import EncryptionKeys, Json, PathArgument, StorageOptions, Topics, Wide
+from kbat.cli.options import EncryptionKeys, Json, PathArgument, Remote, RemoteLogMetadata, StorageOptions, Topics, Wide
 from kbat.cli.partitions import warnings_as_notes
 from kbat.cli.place import locate
 from kbat.cli.table import Column, write_table
@@ -27,6 +27,8 @@ def topics(  # noqa: PLR0913 - options
     wide: Wide = False,
     storage_option: StorageOptions = None,
     encryption_key: EncryptionKeys = None,
+    remote: Remote = None,
+    remote_log_metadata: RemoteLogMetadata = None,
 ) -> None:
     """Show ids, partitions and configurations of a cluster's topics, from `__cluster_metadata`.
 
@@ -46,7 +48,7 @@ def topics(  # noqa: PLR0913 - options
     """
     from kbat.internal.cluster import described  # noqa: PLC0415 - slow, and only needed here
 
-    path = path.opened_with(storage_option, encryption_key)
+    path = path.opened_with(storage_option, encryption_key, remote, remote_log_metadata)
     locate([path])
     with warnings_as_notes():
         found = described(str(path), **path.options)

@@ -10,6 +10,8 @@ from kbat.cli.options import (
     Json,
     Partitions,
     PathArgument,
+    Remote,
+    RemoteLogMetadata,
     StorageOptions,
     Topics,
     Wide,
@@ -68,6 +70,8 @@ def transactions(  # noqa: PLR0913 - options
     wide: Wide = False,
     storage_option: StorageOptions = None,
     encryption_key: EncryptionKeys = None,
+    remote: Remote = None,
+    remote_log_metadata: RemoteLogMetadata = None,
 ) -> None:
     """Show transactional ids, open transactions, and the ranges of aborted ones.
 
@@ -87,7 +91,7 @@ def transactions(  # noqa: PLR0913 - options
     Exit codes: 0; 1 for an empty directory and for partitions that can't be read; 2 for wrong arguments and for a PATH
     that is not a log.
     """
-    path = path.opened_with(storage_option, encryption_key)
+    path = path.opened_with(storage_option, encryption_key, remote, remote_log_metadata)
     logs = logs_of(path, selection(topic, partition))
     ids = _transactional_ids(path, logs)
     names = {one["producer_id"]: one["transactional_id"] for one in ids or ()}

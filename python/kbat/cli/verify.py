@@ -15,6 +15,8 @@ from kbat.cli.options import (
     Json,
     Partitions,
     PathArgument,
+    Remote,
+    RemoteLogMetadata,
     StorageOptions,
     Topics,
     selection,
@@ -53,6 +55,8 @@ def verify(  # noqa: PLR0913 - options
     json: Json = False,
     storage_option: StorageOptions = None,
     encryption_key: EncryptionKeys = None,
+    remote: Remote = None,
+    remote_log_metadata: RemoteLogMetadata = None,
 ) -> None:
     """Verify a log directory, a partition or a segment with its indexes. Nothing is changed.
 
@@ -69,7 +73,7 @@ def verify(  # noqa: PLR0913 - options
     `message`; `warnings`: messages about directories without segments; `next`: commands to type.
     """
     chosen = selection(topic, partition)
-    path = path.opened_with(storage_option, encryption_key)
+    path = path.opened_with(storage_option, encryption_key, remote, remote_log_metadata)
     nothing, warnings = None, []
     try:
         warnings = locate([path], is_judged=False, **chosen).warnings

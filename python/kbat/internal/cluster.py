@@ -177,7 +177,9 @@ def _records(path: str, options: dict[str, Any]) -> Iterator[tuple[str, Fields]]
 def _sources(path: str, options: dict[str, Any]) -> Iterator[tuple[str, int | None]]:
     """Yield the snapshot and the log, each with its first offset to read."""
     stores: dict[str, Any] = {
-        name: options[name] for name in ("storage_options", "store", "encryption_keys") if name in options
+        name: options[name]
+        for name in ("storage_options", "store", "encryption_keys", "remote", "remote_log_metadata")
+        if name in options
     }
     log = _log(path, stores)
     if log is None:

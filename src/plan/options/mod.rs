@@ -49,6 +49,8 @@ pub struct ReadOptions {
     pub(crate) storage: Pairs,
     pub(crate) session_storage: Pairs,
     pub(crate) encryption_keys: Pairs,
+    pub(crate) remote: Option<String>,
+    pub(crate) remote_log_metadata: Option<String>,
     pub(crate) subscription: Subscription,
     pub(crate) starting_offsets: Option<Bound>,
     pub(crate) ending_offsets: Option<Bound>,
@@ -88,6 +90,8 @@ impl Default for ReadOptions {
             storage: Vec::new(),
             session_storage: Vec::new(),
             encryption_keys: Vec::new(),
+            remote: None,
+            remote_log_metadata: None,
             subscription: Subscription::All,
             starting_offsets: None,
             ending_offsets: None,
@@ -225,6 +229,15 @@ impl ReadOptions {
             ));
         }
         self.paths.iter().map(|path| absolute(path)).collect()
+    }
+
+    /// Where the earlier segments of the paths are, and the topic with their states: URLs, and absolute paths.
+    ///
+    /// # Errors
+    /// A location that only this process could read.
+    pub(crate) fn remote_paths(&self) -> Result<(Option<String>, Option<String>)> {
+        let absolute = |path: &Option<String>| path.as_deref().map(absolute).transpose();
+        Ok((absolute(&self.remote)?, absolute(&self.remote_log_metadata)?))
     }
 
     pub(crate) fn fails(&self) -> bool {

@@ -26,6 +26,15 @@ fn count(text: &str) -> Parsed<usize> {
     parse_count(text).and_then(|number| narrowed(number, "the address space of this machine"))
 }
 
+/// A location that every task opens, possibly in another working directory.
+fn location(text: &str) -> Parsed<String> {
+    let text = parse_text(text)?;
+    if text.starts_with('/') || text.contains(':') {
+        return Ok(text);
+    }
+    Err("must be a URL, or an absolute path that all machines have".to_owned())
+}
+
 static ROWS: &[OptionRow<ReadOptions>] = &[
     row(
         "path",
@@ -69,6 +78,20 @@ static ROWS: &[OptionRow<ReadOptions>] = &[
              {\"key1\": \"/keys/key1.pem\"}; every machine must have the files",
         )
     },
+    row(
+        "remote",
+        "",
+        |options, text| set(&mut options.remote, location(text).map(Some)),
+        "the location of the earlier segments of these logs in tiered storage or in a backup; each offset is read once: \
+         from path if it is there, else from here; the options storage.<name> are those of the URLs",
+    ),
+    row(
+        "remoteLogMetadata",
+        "",
+        |options, text| set(&mut options.remote_log_metadata, location(text).map(Some)),
+        "the log directory with the topic __remote_log_metadata, a partition directory or a .log file of it: only \
+         segments that it has as finished are read; default with remote: the partitions in the log directory, if any",
+    ),
     row(
         "subscribe",
         "",
@@ -360,11 +383,12 @@ const REFUSED: [(&str, &str); 5] = [
 ];
 
 /// Arguments of `kbat.scan`, and the options that they correspond to.
-const OF_SCANS: [(&str, &str); 4] = [
+const OF_SCANS: [(&str, &str); 5] = [
     ("topics", "subscribe"),
     ("partitions", "assign"),
     ("storage_options", "storage.<name>"),
     ("encryption_keys", "encryptionKeys"),
+    ("remote_log_metadata", "remoteLogMetadata"),
 ];
 
 const STORAGE: &str = "storage.";

@@ -24,6 +24,8 @@ const GOOD: &[(&str, &str, Check)] = &[
     ("encryptionKeys", r#"{"key1": "/k.pem"}"#, |options| {
         options.encryption_keys == [("key1".to_owned(), "/k.pem".to_owned())]
     }),
+    ("remote", "s3://bucket/tiered", |options| options.remote.as_deref() == Some("s3://bucket/tiered")),
+    ("remoteLogMetadata", "/logs", |options| options.remote_log_metadata.as_deref() == Some("/logs")),
     ("subscribe", " a, b,a", |options| {
         options.subscription == Subscription::Topics(vec!["a".to_owned(), "b".to_owned()])
     }),
@@ -129,6 +131,14 @@ fn secrets_are_in_no_message() {
         [("storage_options", "hunter2"), ("path", "/a")],
     ] {
         assert!(!refused(&given).contains("hunter"));
+    }
+}
+
+#[test]
+fn locations_of_tasks_are_absolute() {
+    for name in ["remote", "remoteLogMetadata"] {
+        assert!(refused(&[(name, "tiered")]).contains("must be a URL, or an absolute path"), "{name}");
+        assert!(parsed(&[(name, "/tiered")]).is_ok() && parsed(&[(name, "s3://bucket/tiered")]).is_ok(), "{name}");
     }
 }
 

@@ -313,7 +313,7 @@ impl TaskReader {
             if found.contains_key(path) {
                 continue;
             }
-            let is_local = split_scheme(path).is_none() && Path::new(path).is_file();
+            let is_local = split_scheme(path).is_none() && !self.stores.has_remote() && Path::new(path).is_file();
             let file = if is_local {
                 segments_at(&Location::local(path))?.into_iter().next()
             } else {

@@ -1,6 +1,6 @@
-//! Arguments that name a location: paths and URLs, and the keyword arguments that tell how to open a store.
+//! Arguments that name a location: paths and URLs, and the keyword arguments for stores and remote storage.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use object_store::ObjectStore;
@@ -11,30 +11,43 @@ use pyo3::types::{PyBool, PyBytes, PyDict, PyString};
 use crate::error::Error;
 use crate::io::{Location, Target};
 use crate::objects::{SCHEMES, StoreOptions};
+use crate::plan::{Selection, warning_of_unlisted};
 use crate::python::runtime::errors::OrRaise;
 use crate::python::runtime::warning::warn;
+use crate::tiered::RemoteOptions;
 use crate::tiered::aiven::EncryptionKeys;
 
-/// The keyword arguments `storage_options`, `store` and `encryption_keys` of a function.
+/// A store that the caller opened, the beginning of its paths, and the prefix of its keys.
+type Opened = (Arc<dyn ObjectStore>, String, String);
+
+/// The keyword arguments `storage_options`, `store`, `encryption_keys`, `remote`, `remote_log_metadata` of a function.
 #[derive(Default)]
 pub(crate) struct Stores {
     options: StoreOptions,
-    /// A store that the caller opened, the beginning of its paths, and the prefix of its keys.
-    opened: Option<(Arc<dyn ObjectStore>, String, String)>,
-    keys: EncryptionKeys,
+    opened: Option<Opened>,
+    /// Keys, and the topic with the states of segments.
+    tiered: RemoteOptions,
+    /// Where the earlier segments of the partitions are.
+    remote: Option<Location>,
+    /// Whether `remote` is in a store, so that the options are those of it.
+    is_remote_stored: bool,
 }
 
 impl Stores {
     /// Parses the keyword arguments that a function does not declare.
     pub(crate) fn new(function: &str, arguments: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let mut stores = Self::default();
+        let (mut remote, mut metadata) = (None, None);
         for (name, value) in arguments.into_iter().flatten() {
             let name: String = name.extract()?;
             match name.as_str() {
-                "storage_options" | "store" | "encryption_keys" if value.is_none() => {}
+                "storage_options" | "store" | "encryption_keys" | "remote" | "remote_log_metadata"
+                    if value.is_none() => {}
                 "storage_options" => stores.options = options_of(&value)?,
                 "store" => stores.opened = Some(opened(&value)?),
-                "encryption_keys" => stores.keys = keys_of(&value)?,
+                "encryption_keys" => stores.tiered = stores.tiered.keys(keys_of(&value)?),
+                "remote" => remote = Some(path_of("remote", &value)?),
+                "remote_log_metadata" => metadata = Some((path_of("remote_log_metadata", &value)?, value.py())),
                 _ => {
                     let message = format!("{function}() got an unexpected keyword argument '{name}'");
                     return Err(PyTypeError::new_err(message));
@@ -44,16 +57,31 @@ impl Stores {
         if stores.opened.is_some() && !stores.options.is_empty() {
             return Err(PyValueError::new_err("pass store or storage_options, not both: a store has its own options"));
         }
+        if let Some((metadata, py)) = metadata {
+            let metadata = stores.locate_beside(py, metadata)?;
+            stores.tiered = stores.tiered.metadata(metadata);
+        }
+        if let Some((remote, py)) = remote.zip(arguments.map(Bound::py)) {
+            stores.is_remote_stored = stores.opened.is_some() || is_url(&remote) && !remote.starts_with("file:");
+            stores.remote = Some(match (&stores.opened, remote.to_str()) {
+                (Some(opened), Some(text)) => in_opened(opened, text)?,
+                _ => stores.locate_beside(py, remote.clone())?,
+            });
+        }
         Ok(stores)
     }
 
-    /// The location of a path or URL.
+    /// The location of a path or URL, with the segments of it in remote storage.
     pub(crate) fn locate(&self, py: Python<'_>, path: PathBuf) -> PyResult<Location> {
         let location = match path.to_str() {
             None => Location::local(path),
             Some(text) => self.parse(py, text)?,
         };
-        py.detach(|| location.with_layout(&self.keys)).or_raise(py)
+        let present = || match &self.remote {
+            Some(remote) => location.with_remote(remote.clone(), &self.tiered),
+            None => location.with_layout_of(&self.tiered),
+        };
+        py.detach(present).or_raise(py)
     }
 
     /// The location of a path in the file system, or of a URL with the same options, as it is: without its layout.
@@ -67,6 +95,10 @@ impl Stores {
 
     /// A file or directory to write.
     pub(crate) fn locate_target(&self, py: Python<'_>, target: PathBuf) -> PyResult<Target> {
+        if self.remote.is_some() {
+            let message = "remote has no effect on a target: pass it to the function that reads";
+            return Err(PyTypeError::new_err(message));
+        }
         let target = self.locate_beside(py, target)?;
         py.detach(|| Target::new(target)).or_raise(py)
     }
@@ -80,10 +112,10 @@ impl Stores {
     /// The source of a function and the directory that it writes. The options are those of the one that is a URL, or
     /// of both.
     pub(crate) fn locate_both(&self, py: Python<'_>, source: PathBuf, out: PathBuf) -> PyResult<(Location, Target)> {
-        let is_url = |path: &PathBuf| path.to_str().is_some_and(|text| text.contains("://"));
-        let is_of_target = self.opened.is_none() && is_url(&out) && !is_url(&source);
+        let is_of_target = self.opened.is_none() && !self.is_remote_stored && is_url(&out) && !is_url(&source);
         let source = if is_of_target {
-            Self { keys: self.keys.clone(), ..Self::default() }.locate_all(py, source)?
+            let (tiered, remote) = (self.tiered.clone(), self.remote.clone());
+            Self { tiered, remote, ..Self::default() }.locate_all(py, source)?
         } else {
             self.locate_all(py, source)?
         };
@@ -93,10 +125,11 @@ impl Stores {
     /// Like [`Stores::locate`]. Warns of segments of tiered storage that are omitted.
     pub(crate) fn locate_all(&self, py: Python<'_>, path: PathBuf) -> PyResult<Location> {
         let location = self.locate(py, path)?;
-        if location.is_layout() {
+        if location.may_omit() {
             let omitted = || -> crate::error::Result<Vec<String>> {
                 let mut warnings = location.warnings()?;
-                for entry in location.entries()? {
+                warnings.extend(warning_of_unlisted(&location, &Selection::default()));
+                for entry in if location.is_dir() { location.entries()? } else { Vec::new() } {
                     warnings.extend(entry.warnings()?);
                 }
                 Ok(warnings)
@@ -113,16 +146,36 @@ impl Stores {
             let message = format!("{text}: pathlib removes a slash from URLs; pass the URL as a str");
             return Err(PyValueError::new_err(message));
         }
-        if let Some((store, base, prefix)) = &self.opened {
-            if text.contains("://") {
-                let message = format!("{text}: with store, the path is relative to the store, not a URL");
-                return Err(PyValueError::new_err(message));
+        match &self.opened {
+            Some(opened) if self.remote.is_none() => in_opened(opened, text),
+            _ if self.is_remote_stored && (text.starts_with("file:") || !text.contains("://")) => {
+                Location::parse(text, &StoreOptions::default()).or_raise(py)
             }
-            let key = [prefix.trim_matches('/'), text.trim_matches('/')].join("/");
-            return Ok(Location::of_objects(Arc::clone(store), base, key.trim_matches('/')));
+            _ => Location::parse(text, &self.options).or_raise(py),
         }
-        Location::parse(text, &self.options).or_raise(py)
     }
+}
+
+fn is_url(path: &Path) -> bool {
+    path.to_str().is_some_and(|text| text.contains("://"))
+}
+
+/// A path in a store that the caller opened.
+fn in_opened((store, base, prefix): &Opened, text: &str) -> PyResult<Location> {
+    if text.contains("://") {
+        let message = format!("{text}: with store, the path is relative to the store, not a URL");
+        return Err(PyValueError::new_err(message));
+    }
+    let key = [prefix.trim_matches('/'), text.trim_matches('/')].join("/");
+    Ok(Location::of_objects(Arc::clone(store), base, key.trim_matches('/')))
+}
+
+/// The path or URL of an argument.
+fn path_of(name: &str, value: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
+    value.extract().map_err(|_| {
+        let message = format!("{name} must be a path or a URL, not {}", value.get_type());
+        PyTypeError::new_err(message)
+    })
 }
 
 /// Refuses to pickle what is in a store: the credentials would be in the pickle.
@@ -191,7 +244,7 @@ fn keys_of(value: &Bound<'_, PyAny>) -> PyResult<EncryptionKeys> {
 }
 
 /// Opens the store of an obstore object again, from its public attributes.
-fn opened(value: &Bound<'_, PyAny>) -> PyResult<(Arc<dyn ObjectStore>, String, String)> {
+fn opened(value: &Bound<'_, PyAny>) -> PyResult<Opened> {
     let class = value.get_type().name()?.to_string();
     let (scheme, bucket_key) = match class.as_str() {
         "S3Store" => ("s3", "bucket"),

@@ -22,7 +22,7 @@ use crate::python::runtime::errors::OrRaise;
 /// Invalid records or checksums do not end this iteration: the error is raised when the batch is iterated.
 ///
 /// Args:
-///     source: A bytes-like object (``bytes`` are used in place, others copied) or the path of a ``.log`` file.
+///     source: A bytes-like object (``bytes`` are used in place, others copied) or the path or URL of a ``.log`` file.
 ///     check_crc: Whether iterating a batch checks its checksum and those of the v0 and v1 messages in it.
 ///     limits: Bounds on untrusted input.
 ///     storage_options: How to open the store of a URL, with the names of object_store, such as
@@ -31,6 +31,12 @@ use crate::python::runtime::errors::OrRaise;
 ///     store: A store of obstore; paths are relative to it.
 ///     encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
 ///         function that returns the PEM text of an id.
+///     remote: Where the earlier segments of these logs are, in tiered storage or in a backup: a path or a URL. Each
+///         offset is read once, from ``source`` if it is there. ``storage_options`` are those of the URLs,
+///         and ``store`` is that of ``remote``.
+///     remote_log_metadata: The log directory with the topic ``__remote_log_metadata``, or a partition directory or
+///         ``.log`` file of it: only segments that it has as finished are read. Default with ``remote``: the
+///         partitions in the log directory, if any.
 ///
 /// Raises:
 ///     CorruptError: While iterating, if the bytes at the current position are not a valid batch. ``skip_batch()``
@@ -45,7 +51,7 @@ use crate::python::runtime::errors::OrRaise;
 #[pyfunction]
 #[pyo3(
     signature = (source, *, check_crc=true, limits=None, **stores),
-    text_signature = "(source, *, check_crc=True, limits=None, storage_options=None, store=None, encryption_keys=None)"
+    text_signature = "(source, *, check_crc=True, limits=None, storage_options=None, store=None, encryption_keys=None, remote=None, remote_log_metadata=None)"
 )]
 pub(crate) fn read_batches(
     source: &Bound<'_, PyAny>,

@@ -19,7 +19,7 @@ macro_rules! sorted_index {
             #[new]
             #[pyo3(
                 signature = (path, base_offset=None, **stores),
-                text_signature = "(path, base_offset=None, *, storage_options=None, store=None, encryption_keys=None)"
+                text_signature = "(path, base_offset=None, *, storage_options=None, store=None, encryption_keys=None, remote=None, remote_log_metadata=None)"
             )]
             fn new(
                 py: Python<'_>,
@@ -63,7 +63,7 @@ macro_rules! sorted_index {
 /// leaves, are ignored.
 ///
 /// Args:
-///     path: The ``.index`` file.
+///     path: The ``.index`` file, or its URL.
 ///     base_offset: Base offset of the segment. Default: the one in the file's name.
 ///     storage_options: How to open the store of a URL, with the names of object_store, such as
 ///         ``{"access_key_id": ..., "region": ..., "endpoint": ...}``. Default: the environment, such as
@@ -71,6 +71,12 @@ macro_rules! sorted_index {
 ///     store: A store of obstore; paths are relative to it.
 ///     encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
 ///         function that returns the PEM text of an id.
+///     remote: Where the earlier segments of these logs are, in tiered storage or in a backup: a path or a URL. Each
+///         offset is read once, from ``path`` if it is there. ``storage_options`` are those of the URLs,
+///         and ``store`` is that of ``remote``.
+///     remote_log_metadata: The log directory with the topic ``__remote_log_metadata``, or a partition directory or
+///         ``.log`` file of it: only segments that it has as finished are read. Default with ``remote``: the
+///         partitions in the log directory, if any.
 ///
 /// Raises:
 ///     OSError: The file can't be read.
@@ -116,7 +122,7 @@ sorted_index! {
 /// leaves, are ignored.
 ///
 /// Args:
-///     path: The ``.timeindex`` file.
+///     path: The ``.timeindex`` file, or its URL.
 ///     base_offset: Base offset of the segment. Default: the one in the file's name.
 ///     storage_options: How to open the store of a URL, with the names of object_store, such as
 ///         ``{"access_key_id": ..., "region": ..., "endpoint": ...}``. Default: the environment, such as
@@ -124,6 +130,12 @@ sorted_index! {
 ///     store: A store of obstore; paths are relative to it.
 ///     encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
 ///         function that returns the PEM text of an id.
+///     remote: Where the earlier segments of these logs are, in tiered storage or in a backup: a path or a URL. Each
+///         offset is read once, from ``path`` if it is there. ``storage_options`` are those of the URLs,
+///         and ``store`` is that of ``remote``.
+///     remote_log_metadata: The log directory with the topic ``__remote_log_metadata``, or a partition directory or
+///         ``.log`` file of it: only segments that it has as finished are read. Default with ``remote``: the
+///         partitions in the log directory, if any.
 ///
 /// Raises:
 ///     OSError: The file can't be read.
@@ -203,13 +215,19 @@ impl PyAbortedTransaction {
 /// The transaction index of a segment: the transactions whose abort markers are in the segment.
 ///
 /// Args:
-///     path: The ``.txnindex`` file. Segments without aborted transactions do not have one.
+///     path: The ``.txnindex`` file, or its URL. Segments without aborted transactions do not have one.
 ///     storage_options: How to open the store of a URL, with the names of object_store, such as
 ///         ``{"access_key_id": ..., "region": ..., "endpoint": ...}``. Default: the environment, such as
 ///         ``AWS_ACCESS_KEY_ID``, or the role of the machine.
 ///     store: A store of obstore; paths are relative to it.
 ///     encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
 ///         function that returns the PEM text of an id.
+///     remote: Where the earlier segments of these logs are, in tiered storage or in a backup: a path or a URL. Each
+///         offset is read once, from ``path`` if it is there. ``storage_options`` are those of the URLs,
+///         and ``store`` is that of ``remote``.
+///     remote_log_metadata: The log directory with the topic ``__remote_log_metadata``, or a partition directory or
+///         ``.log`` file of it: only segments that it has as finished are read. Default with ``remote``: the
+///         partitions in the log directory, if any.
 ///
 /// Raises:
 ///     OSError: The file can't be read.
@@ -221,7 +239,7 @@ impl PyTransactionIndex {
     #[new]
     #[pyo3(
         signature = (path, **stores),
-        text_signature = "(path, *, storage_options=None, store=None, encryption_keys=None)"
+        text_signature = "(path, *, storage_options=None, store=None, encryption_keys=None, remote=None, remote_log_metadata=None)"
     )]
     fn new(py: Python<'_>, path: PathBuf, stores: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let path = Stores::new("TransactionIndex", stores)?.locate(py, path)?;

@@ -61,7 +61,7 @@ impl PySegmentFile {
 /// directories, files that are not segments and directories that are not live partitions are skipped.
 ///
 /// Args:
-///     path: A path, a pattern such as ``/data/orders-*``, or a list of these.
+///     path: A path, a URL, a pattern such as ``/data/orders-*``, or a list of these.
 ///     topics: Only these topics: names, or patterns with ``*``, ``?`` and ``[...]``. Default: all.
 ///     partitions: Only partitions with these numbers. Default: all.
 ///     replicas: What to do if a partition is in several directories: ``"error"`` raises an error, ``"longest"``
@@ -72,6 +72,12 @@ impl PySegmentFile {
 ///     store: A store of obstore; paths are relative to it.
 ///     encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
 ///         function that returns the PEM text of an id.
+///     remote: Where the earlier segments of these logs are, in tiered storage or in a backup: a path or a URL. Each
+///         offset is read once, from ``path`` if it is there. ``storage_options`` are those of the URLs,
+///         and ``store`` is that of ``remote``.
+///     remote_log_metadata: The log directory with the topic ``__remote_log_metadata``, or a partition directory or
+///         ``.log`` file of it: only segments that it has as finished are read. Default with ``remote``: the
+///         partitions in the log directory, if any.
 ///
 /// Returns:
 ///     Each segment once, sorted by topic, partition and base offset within each path. Nothing, with a warning, for
@@ -84,7 +90,7 @@ impl PySegmentFile {
 #[pyfunction]
 #[pyo3(
     signature = (path, *, topics=None, partitions=None, replicas="error", **stores),
-    text_signature = "(path, *, topics=None, partitions=None, replicas='error', storage_options=None, store=None, encryption_keys=None)"
+    text_signature = "(path, *, topics=None, partitions=None, replicas='error', storage_options=None, store=None, encryption_keys=None, remote=None, remote_log_metadata=None)"
 )]
 pub(crate) fn find_segments(
     path: &Bound<'_, PyAny>,
@@ -104,7 +110,7 @@ pub(crate) fn find_segments(
 #[pyfunction]
 #[pyo3(
     signature = (paths, *, topics=None, partitions=None, replicas="error", **stores),
-    text_signature = "(paths, *, topics=None, partitions=None, replicas='error', storage_options=None, store=None, encryption_keys=None)"
+    text_signature = "(paths, *, topics=None, partitions=None, replicas='error', storage_options=None, store=None, encryption_keys=None, remote=None, remote_log_metadata=None)"
 )]
 pub(crate) fn discover(
     paths: &Bound<'_, PyAny>,
@@ -130,6 +136,12 @@ pub(crate) fn discover(
 ///     store: A store of obstore; paths are relative to it.
 ///     encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
 ///         function that returns the PEM text of an id.
+///     remote: Where the earlier segments of these logs are, in tiered storage or in a backup: a path or a URL. Each
+///         offset is read once, from ``path`` if it is there. ``storage_options`` are those of the URLs,
+///         and ``store`` is that of ``remote``.
+///     remote_log_metadata: The log directory with the topic ``__remote_log_metadata``, or a partition directory or
+///         ``.log`` file of it: only segments that it has as finished are read. Default with ``remote``: the
+///         partitions in the log directory, if any.
 ///
 /// Raises:
 ///     ValueError: It is not a log segment. The message describes what it is instead.
@@ -137,7 +149,7 @@ pub(crate) fn discover(
 #[pyfunction]
 #[pyo3(
     signature = (path, **stores),
-    text_signature = "(path, *, storage_options=None, store=None, encryption_keys=None)"
+    text_signature = "(path, *, storage_options=None, store=None, encryption_keys=None, remote=None, remote_log_metadata=None)"
 )]
 pub(crate) fn refuse_foreign(py: Python<'_>, path: PathBuf, stores: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
     let path = Stores::new("refuse_foreign", stores)?.locate(py, path)?;

@@ -22,7 +22,7 @@ type Offsets = HashMap<(String, i32), i64>;
 /// A broker's log directory. It is listed once, by the constructor.
 ///
 /// Args:
-///     path: The directory, one of the broker's ``log.dirs``.
+///     path: The directory, one of the broker's ``log.dirs``, or its URL.
 ///     topics: Only these topics: names, or patterns with ``*``, ``?`` and ``[...]``. Default: all.
 ///     partitions: Only partitions with these numbers. Default: all.
 ///     limits: Bounds on untrusted input, for everything read from the directory.
@@ -32,6 +32,12 @@ type Offsets = HashMap<(String, i32), i64>;
 ///     store: A store of obstore; paths are relative to it.
 ///     encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
 ///         function that returns the PEM text of an id.
+///     remote: Where the earlier segments of these logs are, in tiered storage or in a backup: a path or a URL. Each
+///         offset is read once, from ``path`` if it is there. ``storage_options`` are those of the URLs,
+///         and ``store`` is that of ``remote``.
+///     remote_log_metadata: The log directory with the topic ``__remote_log_metadata``, or a partition directory or
+///         ``.log`` file of it: only segments that it has as finished are read. Default with ``remote``: the
+///         partitions in the log directory, if any.
 ///
 /// Raises:
 ///     OSError: The directory can't be read. Subdirectories that are not live partitions are in ``stray``.
@@ -48,7 +54,7 @@ impl PyLogDirectory {
     #[new]
     #[pyo3(
         signature = (path, *, topics=None, partitions=None, limits=None, **stores),
-        text_signature = "(path, *, topics=None, partitions=None, limits=None, storage_options=None, store=None, encryption_keys=None)"
+        text_signature = "(path, *, topics=None, partitions=None, limits=None, storage_options=None, store=None, encryption_keys=None, remote=None, remote_log_metadata=None)"
     )]
     fn new(
         py: Python<'_>,

@@ -30,7 +30,7 @@ pub(crate) const MAX_TIMESTAMP: i64 = -3;
 /// The constructor lists the directory once. Reading a segment that was deleted afterwards raises an error.
 ///
 /// Args:
-///     directory: The partition directory. Topic and partition come from its name.
+///     directory: The partition directory, or its URL. Topic and partition come from its name.
 ///     limits: Bounds on untrusted input, for everything read from the directory.
 ///     storage_options: How to open the store of a URL, with the names of object_store, such as
 ///         ``{"access_key_id": ..., "region": ..., "endpoint": ...}``. Default: the environment, such as
@@ -38,6 +38,12 @@ pub(crate) const MAX_TIMESTAMP: i64 = -3;
 ///     store: A store of obstore; paths are relative to it.
 ///     encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
 ///         function that returns the PEM text of an id.
+///     remote: Where the earlier segments of these logs are, in tiered storage or in a backup: a path or a URL. Each
+///         offset is read once, from ``directory`` if it is there. ``storage_options`` are those of the URLs,
+///         and ``store`` is that of ``remote``.
+///     remote_log_metadata: The log directory with the topic ``__remote_log_metadata``, or a partition directory or
+///         ``.log`` file of it: only segments that it has as finished are read. Default with ``remote``: the
+///         partitions in the log directory, if any.
 ///
 /// Raises:
 ///     OSError: The directory can't be read.
@@ -56,7 +62,7 @@ impl PyPartitionLog {
     #[new]
     #[pyo3(
         signature = (directory, *, limits=None, **stores),
-        text_signature = "(directory, *, limits=None, storage_options=None, store=None, encryption_keys=None)"
+        text_signature = "(directory, *, limits=None, storage_options=None, store=None, encryption_keys=None, remote=None, remote_log_metadata=None)"
     )]
     fn new(
         py: Python<'_>,

@@ -22,7 +22,7 @@ use crate::store::LogFileKind;
 /// every call reads the current files.
 ///
 /// Args:
-///     path: The ``.log`` file, named after its base offset.
+///     path: The ``.log`` file, named after its base offset, or its URL.
 ///     limits: Bounds on untrusted input.
 ///     storage_options: How to open the store of a URL, with the names of object_store, such as
 ///         ``{"access_key_id": ..., "region": ..., "endpoint": ...}``. Default: the environment, such as
@@ -30,6 +30,12 @@ use crate::store::LogFileKind;
 ///     store: A store of obstore; paths are relative to it.
 ///     encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
 ///         function that returns the PEM text of an id.
+///     remote: Where the earlier segments of these logs are, in tiered storage or in a backup: a path or a URL. Each
+///         offset is read once, from ``path`` if it is there. ``storage_options`` are those of the URLs,
+///         and ``store`` is that of ``remote``.
+///     remote_log_metadata: The log directory with the topic ``__remote_log_metadata``, or a partition directory or
+///         ``.log`` file of it: only segments that it has as finished are read. Default with ``remote``: the
+///         partitions in the log directory, if any.
 ///
 /// Raises:
 ///     OSError: The file can't be read.
@@ -48,7 +54,7 @@ impl PySegment {
     #[new]
     #[pyo3(
         signature = (path, *, limits=None, **stores),
-        text_signature = "(path, *, limits=None, storage_options=None, store=None, encryption_keys=None)"
+        text_signature = "(path, *, limits=None, storage_options=None, store=None, encryption_keys=None, remote=None, remote_log_metadata=None)"
     )]
     fn new(
         py: Python<'_>,

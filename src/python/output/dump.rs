@@ -23,7 +23,7 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
 /// Print files as ``kafka-dump-log`` does, line for line.
 ///
 /// Args:
-///     paths: ``.log``, ``.checkpoint``, ``.index``, ``.timeindex``, ``.txnindex`` and ``.snapshot`` files.
+///     paths: ``.log``, ``.checkpoint``, ``.index``, ``.timeindex``, ``.txnindex`` and ``.snapshot`` files, or URLs.
 ///     write: Called with a large piece of the output, as bytes.
 ///     note: Called with what ``kafka-dump-log`` writes to its standard error, as bytes.
 ///     contents: Print keys and values; includes ``deep``.
@@ -43,6 +43,12 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
 ///     store: A store of obstore; paths are relative to it.
 ///     encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
 ///         function that returns the PEM text of an id.
+///     remote: Where the earlier segments of these logs are, in tiered storage or in a backup: a path or a URL. Each
+///         offset is read once, from ``paths`` if it is there. ``storage_options`` are those of the URLs,
+///         and ``store`` is that of ``remote``.
+///     remote_log_metadata: The log directory with the topic ``__remote_log_metadata``, or a partition directory or
+///         ``.log`` file of it: only segments that it has as finished are read. Default with ``remote``: the
+///         partitions in the log directory, if any.
 ///
 /// Raises:
 ///     KbatError: Bytes that Kafka cannot decode either. The output up to them was written.
@@ -51,7 +57,7 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
 #[pyfunction]
 #[pyo3(
     signature = (paths, write, note, *, contents=false, deep=false, skip_record_metadata=false, verify_index_only=false, index_sanity_check=false, max_message_size=5_242_880, max_bytes=None, decoder="text", output_format="kafka", limits=None, **stores),
-    text_signature = "(paths, write, note, *, contents=False, deep=False, skip_record_metadata=False, verify_index_only=False, index_sanity_check=False, max_message_size=5242880, max_bytes=None, decoder='text', output_format='kafka', limits=None, storage_options=None, store=None, encryption_keys=None)"
+    text_signature = "(paths, write, note, *, contents=False, deep=False, skip_record_metadata=False, verify_index_only=False, index_sanity_check=False, max_message_size=5242880, max_bytes=None, decoder='text', output_format='kafka', limits=None, storage_options=None, store=None, encryption_keys=None, remote=None, remote_log_metadata=None)"
 )]
 #[expect(
     clippy::too_many_arguments,

@@ -80,6 +80,12 @@ pub(crate) fn check_directory(
             }
         }
     }
+    for remote in path.unlisted() {
+        if parse_partition_directory(remote.name()).is_some_and(|partition| wanted(&partition)) {
+            let message = format!("only in remote storage: there is no directory of it in {}", path.display());
+            report.about(Severity::Info, "remote_partition", &remote, message);
+        }
+    }
     for name in OFFSET_CHECKPOINTS {
         check_offsets(&path.join(name), name, &ends, report);
     }

@@ -29,7 +29,7 @@ pub(crate) fn check_partition(
 ) -> Result<Option<(i64, i64)>> {
     let inventory = match Inventory::live(directory) {
         // what describes the segments of tiered storage is corrupt
-        Err(error) if directory.is_layout() && !error.is_of_reading() => {
+        Err(error) if directory.may_omit() && !error.is_of_reading() => {
             report.about(Severity::Error, "unreadable", directory, error.to_string());
             return Ok(None);
         }

@@ -39,6 +39,8 @@ pub struct Candidate {
     pub leader_epochs: Vec<EpochEntry>,
     /// State in `__remote_log_metadata`, if that topic is available.
     pub state: Option<SegmentState>,
+    /// Whether `__remote_log_metadata` is complete for the partition and has no record of the segment.
+    pub is_unrecorded: bool,
     /// Whether an object is missing that is written last, such as the manifest.
     pub is_incomplete: bool,
     /// Larger for segments to prefer if two are equal otherwise, such as the number of the copy, or a local file.
@@ -55,6 +57,8 @@ pub enum Reason {
     DeleteStarted,
     /// It was deleted.
     Deleted,
+    /// `__remote_log_metadata` has no record of it: a broker never finds it.
+    Unrecorded,
     /// An object that is written last is missing: the copy was not finished, or the deletion was started.
     Incomplete,
     /// It has no records: its last offset is below its first.
@@ -84,6 +88,7 @@ impl fmt::Display for Reason {
             Self::CopyNotFinished => f.write_str("its copy was not finished"),
             Self::DeleteStarted => f.write_str("its deletion was started"),
             Self::Deleted => f.write_str("it was deleted"),
+            Self::Unrecorded => f.write_str("__remote_log_metadata has no record of it"),
             Self::Incomplete => f.write_str("it is incomplete: not all of its objects exist"),
             Self::Empty => f.write_str("it has no records"),
             Self::BeforeLogStart => f.write_str("it is below the start of the log"),
@@ -184,7 +189,9 @@ fn unusable(candidate: &Candidate, log_start_offset: Option<i64>) -> Option<Reas
         Some(SegmentState::CopyFinished) | None => {}
     }
     let end = end_of(candidate);
-    if candidate.is_incomplete {
+    if candidate.is_unrecorded {
+        Some(Reason::Unrecorded)
+    } else if candidate.is_incomplete {
         Some(Reason::Incomplete)
     } else if end.is_some_and(|end| end <= candidate.start_offset) {
         Some(Reason::Empty)

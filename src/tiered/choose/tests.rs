@@ -44,6 +44,8 @@ fn states_that_are_not_finished_are_omitted() {
     }
     let incomplete = Candidate { is_incomplete: true, ..segment(0, 9, &[]) };
     assert_eq!(omitted(&choose(&[incomplete], None, None)), [(0, None, Reason::Incomplete)]);
+    let unrecorded = Candidate { is_unrecorded: true, ..segment(0, 9, &[]) };
+    assert_eq!(omitted(&choose(&[unrecorded], None, None)), [(0, None, Reason::Unrecorded)]);
     assert_eq!(omitted(&choose(&[segment(5, 4, &[])], None, None)), [(0, None, Reason::Empty)]);
 }
 

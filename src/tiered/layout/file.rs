@@ -1,12 +1,15 @@
 //! [`File`]: a file of a partition that is made of objects of tiered storage.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
+use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::io::{Location, ReadAt, Status, StatusKind, StoredFile};
+use crate::io::{Location, PositionedFile, ReadAt, Status, StatusKind, StoredFile};
 use crate::limits::Limits;
+use crate::log::{HeaderReader, SegmentReader};
 use crate::num::{u64_of, usize_from_u64};
 use crate::slices::Slices;
 use crate::tiered::aiven::{DamagedChunks, EncryptionKeys, Indexes, Manifest, Segment};
@@ -26,6 +29,13 @@ pub(super) enum File {
     Index(Arc<Chunked>, fn(&Indexes) -> &[u8]),
     /// A part of another file.
     Part(Box<File>, Range<u64>),
+}
+
+/// The files of a partition by name, and what a reader should know, each with the lowest offset that it is about.
+#[derive(Default)]
+pub(super) struct Loaded {
+    pub(super) files: BTreeMap<String, File>,
+    pub(super) warnings: Vec<(i64, String)>,
 }
 
 impl File {
@@ -48,6 +58,32 @@ impl File {
             Self::Index(segment, part) => Box::new(Bytes(Arc::new(part(segment.indexes()?).to_vec()))),
             Self::Part(file, range) => Box::new(Part { file: file.open()?, range: range.clone() }),
         })
+    }
+
+    /// The batches of a segment whose last offsets are in a range, as a file. `None` if there is no such batch.
+    ///
+    /// # Errors
+    /// I/O errors. After corruption, the file contains everything up to the end, so that its readers report it.
+    pub(super) fn part(self, path: &Path, offsets: &Range<i64>) -> Result<Option<Self>> {
+        let opened = PositionedFile::stored(self.open()?, path);
+        let mut reader = HeaderReader::of(SegmentReader::of_file(opened, &Limits::default())?);
+        let (mut start, mut end) = (None, 0);
+        while let Some(header) = reader.next_header() {
+            match header {
+                Ok(header) if offsets.contains(&header.last_offset()) => {
+                    start.get_or_insert(header.position());
+                    end = reader.position();
+                }
+                Ok(_) => {}
+                Err(error) if error.is_of_reading() => return Err(error),
+                Err(_) => {
+                    start.get_or_insert(reader.position());
+                    end = reader.file_len();
+                    break;
+                }
+            }
+        }
+        Ok(start.map(|start| Self::Part(Box::new(self), start..end)))
     }
 }
 

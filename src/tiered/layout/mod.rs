@@ -3,9 +3,13 @@
 //!
 //! A partition is presented as `<topic>-<partition>`, with the names that a broker gives to its files. Its segments are
 //! those that [`choose`](crate::tiered::choose()) selects; what it omits is in the warnings of the partition.
+//! [`joined`] presents such a partition and the directory of a broker as one log.
 
 mod file;
+mod joined;
+mod known;
 mod partition;
+mod watermark;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,27 +18,60 @@ use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Location, Status, StatusKind, Store, StoredFile};
+use crate::log::Uuid;
 use crate::store::{LogFile, LogFileKind, TopicPartition, parse_partition_directory};
 use crate::tiered::SegmentName;
 use crate::tiered::aiven::{EncryptionKeys, ObjectKind};
 use crate::tiered::local::{self, FileKind};
 use crate::tiered::name::split_id;
-use partition::{Objects, Partition};
+use crate::tiered::pinterest::{METADATA, WATERMARK};
+use known::Known;
+pub use known::RemoteOptions;
+use partition::{Listed, Objects, Partition};
 
 /// Directories below a location in which segments of tiered storage are searched.
 const SEARCH_DEPTH: usize = 5;
 /// Entries that are read before a location counts as one without tiered storage.
 const SEARCH_ENTRIES: usize = 2000;
 
+/// Partition directories of a broker that are searched for a watermark.
+const WATERMARK_SEARCHES: usize = 8;
+/// A directory, a cluster with the name of a partition, and a partition.
+const WATERMARK_DEPTH: usize = 3;
+
 impl Location {
     /// If this contains segments of tiered storage, returns a location that presents them as the partition directories
-    /// of a broker: of Aiven's plugin, decrypted with `keys`, and of Kafka's `LocalTieredStorage`. Returns any other
-    /// location unchanged.
+    /// of a broker: of Aiven's plugin, decrypted with `keys`, of Kafka's `LocalTieredStorage`, and of Pinterest's
+    /// uploader. Returns any other location unchanged.
     ///
     /// # Errors
     /// I/O errors of listing; [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for keys without tiered
-    /// storage, for a topic with several ids, and for directories with segments of a broker and of tiered storage.
+    /// storage, for a partition in two directories, and for directories with segments of a broker and of tiered storage.
     pub fn with_layout(self, keys: &EncryptionKeys) -> Result<Self> {
+        self.with_layout_of(&RemoteOptions::new().keys(keys.clone()))
+    }
+
+    /// Like [`Location::with_layout`], with more options.
+    ///
+    /// # Errors
+    /// The errors of [`Location::with_layout`]; [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) if the
+    /// metadata topic is not at its location; corruption of that topic.
+    pub fn with_layout_of(self, options: &RemoteOptions) -> Result<Self> {
+        let found = self.with_known_layout(&Known::new(options, None)?)?;
+        found.check_effect(options)?;
+        Ok(found)
+    }
+
+    /// Fails if there are options for tiered storage, and no segment of it is here.
+    fn check_effect(&self, options: &RemoteOptions) -> Result<()> {
+        if options.metadata.is_none() || self.is_layout() {
+            return Ok(());
+        }
+        let message = "remote_log_metadata has no effect: no segment of tiered storage is here";
+        Err(Error::argument(message).with_path(self))
+    }
+
+    fn with_known_layout(self, known: &Known) -> Result<Self> {
         if self.status_if_there()?.is_none() {
             // the path of a partition or file as it is presented
             for parent in [self.directory(), self.directory().directory()] {
@@ -43,8 +80,8 @@ impl Location {
                     status => status.ok().flatten(),
                 };
                 if status.is_some_and(|status| status.is_directory())
-                    && let Ok(true) = is_tiered(&parent)
-                    && let Ok(presented) = parent.with_layout_of_directory(keys)
+                    && layout_of(&parent).is_ok_and(|layout| layout != Layout::Broker)
+                    && let Ok(presented) = parent.with_layout_of_directory(known)
                 {
                     let presented = presented.sibling(self.path());
                     return Ok(if presented.status_if_there()?.is_some() { presented } else { self });
@@ -55,34 +92,44 @@ impl Location {
         if let Some((segment, ".log")) = parse(self.name())
             && self.with_extension("rsm-manifest").status_if_there()?.is_some()
         {
-            let partition = self.directory().with_layout_of_directory(keys)?;
+            let partition = self.directory().with_layout_of_directory(known)?;
             let log = LogFile::live(segment.start_offset, LogFileKind::Log).to_string();
             return Ok(partition.join(log));
         }
-        self.with_layout_of_directory(keys)
+        self.with_layout_of_directory(known)
     }
 
-    fn with_layout_of_directory(self, keys: &EncryptionKeys) -> Result<Self> {
-        let found = if is_tiered(&self)? { collect(&self)? } else { BTreeMap::new() };
+    fn with_layout_of_directory(self, known: &Known) -> Result<Self> {
+        let found = match layout_of(&self)? {
+            Layout::Broker => Vec::new(),
+            Layout::WithIds => collect(&self)?,
+            Layout::Watermarked => collect_watermarked(&self)?,
+        };
         if found.is_empty() {
-            if keys.is_empty() {
+            if known.keys.is_empty() {
                 return Ok(self);
             }
             let message = "encryption_keys have no effect: no segment of Aiven's plugin is here";
             return Err(Error::argument(message).with_path(&self));
         }
-        let mut partitions = BTreeMap::new();
-        for ((partition, _), (directory, objects)) in found {
-            let name = format!("{}-{}", partition.topic, partition.partition);
-            let new = Partition::new(objects, keys.clone());
-            if let Some((other, _)) = partitions.insert(self.path().join(&name), (directory.clone(), new)) {
+        let mut partitions: BTreeMap<PathBuf, Partition> = BTreeMap::new();
+        for FoundSegments { name, directory, content } in found {
+            let text = format!("{}-{}", name.topic, name.partition);
+            let is_here = matches!(content, Listed::Watermarked(_)) && directory == self;
+            let path = if is_here { self.path().to_path_buf() } else { self.path().join(&text) };
+            if let Some(other) = partitions.get(&path) {
+                let why = match content {
+                    Listed::WithIds(..) => "with two topic ids, since the topic was created again",
+                    Listed::Watermarked(_) => "in two directories, such as those of two clusters",
+                };
                 let message = format!(
-                    "partition {name} is here with two topic ids, since the topic was created again: name {} or {}",
-                    other.display(),
+                    "partition {text} is here {why}: name {} or {}",
+                    other.directory.display(),
                     directory.display()
                 );
                 return Err(Error::argument(message).with_path(&self));
             }
+            partitions.insert(path, Partition::new(directory, name, content, known.clone()));
         }
         // a location inside a single partition is that partition
         let only = partitions.iter().next().filter(|_| partitions.len() == 1);
@@ -90,7 +137,6 @@ impl Location {
             Some((path, _)) if is_partition(&self) => path.clone(),
             _ => self.path().to_path_buf(),
         };
-        let partitions = partitions.into_iter().map(|(path, (_, partition))| (path, partition)).collect();
         let files = TieredFiles { root: self.path().to_path_buf(), partitions };
         Ok(Self::in_store(path, Arc::new(files)))
     }
@@ -103,13 +149,13 @@ fn is_partition(location: &Location) -> bool {
 }
 
 /// The partition of a directory `<topic>-<topic id>/<partition>`.
-fn aiven_partition(directory: &Location) -> Option<(TopicPartition, String)> {
+fn aiven_partition(directory: &Location) -> Option<(TopicPartition, Uuid)> {
     let number = directory.name();
     let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
     let partition = number.parse().ok().filter(|_| is_number)?;
     let parent = directory.directory();
     let (topic, id) = split_id(parent.name())?;
-    Some((TopicPartition { topic: topic.to_owned(), partition }, id.to_string()))
+    Some((TopicPartition { topic: topic.to_owned(), partition }, id))
 }
 
 /// The segment and kind of a file of tiered storage.
@@ -120,14 +166,25 @@ fn parse(name: &str) -> Option<(SegmentName, &str)> {
     Some((SegmentName::parse(stem).filter(|_| is_known)?, suffix))
 }
 
-/// Whether a location contains tiered storage, judging by names. Directories of a broker are recognized at once.
+/// What the names under a location are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Layout {
+    /// Those of a broker, or of something else.
+    Broker,
+    /// Segments with ids.
+    WithIds,
+    /// Those of a broker, beside watermarks: Pinterest's uploader.
+    Watermarked,
+}
+
+/// Recognizes the layout of a location by names. Directories of a broker are recognized at once.
 ///
 /// # Errors
 /// I/O errors; [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) if directories of a broker and of
 /// tiered storage are side by side.
-fn is_tiered(location: &Location) -> Result<bool> {
+fn layout_of(location: &Location) -> Result<Layout> {
     if !location.status()?.is_directory() {
-        return Ok(false);
+        return Ok(Layout::Broker);
     }
     let mut pending = vec![(location.clone(), SEARCH_DEPTH)];
     let mut seen = 0_usize;
@@ -135,18 +192,22 @@ fn is_tiered(location: &Location) -> Result<bool> {
         let entries = directory.entries()?;
         seen = seen.saturating_add(entries.len());
         if entries.iter().any(|entry| parse(entry.name()).is_some()) {
-            return Ok(true);
+            return Ok(Layout::WithIds);
         }
-        let is_of_broker = |name: &str| LogFile::parse(name).is_some() || parse_partition_directory(name).is_some();
         if let Some(broker) = entries.iter().find(|entry| is_of_broker(entry.name())) {
             let tiered = entries.iter().find(|entry| split_id(entry.name()).is_some() && !is_of_broker(entry.name()));
-            let Some(tiered) = tiered.filter(|entry| is_tiered_directory(entry)) else { return Ok(false) };
-            let message =
-                format!("{} is of a broker and {} of tiered storage: name one of them", broker.name(), tiered.name());
-            return Err(Error::argument(message).with_path(location));
+            if let Some(tiered) = tiered.filter(|entry| is_tiered_directory(entry)) {
+                let message = format!(
+                    "{} is of a broker and {} of tiered storage: name one of them",
+                    broker.name(),
+                    tiered.name()
+                );
+                return Err(Error::argument(message).with_path(location));
+            }
+            return Ok(if has_watermark(&entries, WATERMARK_DEPTH) { Layout::Watermarked } else { Layout::Broker });
         }
         if seen > SEARCH_ENTRIES {
-            return Ok(false);
+            return Ok(Layout::Broker);
         }
         for entry in entries.into_iter().filter(|entry| depth > 0 && !entry.name().starts_with('.')) {
             if entry.is_dir() {
@@ -154,7 +215,21 @@ fn is_tiered(location: &Location) -> Result<bool> {
             }
         }
     }
-    Ok(false)
+    Ok(Layout::Broker)
+}
+
+/// Whether a broker gives this name to a partition directory or to a file in one.
+fn is_of_broker(name: &str) -> bool {
+    LogFile::parse(name).is_some() || parse_partition_directory(name).is_some()
+}
+
+/// Whether these are the files of a partition with a watermark, or directories of such partitions. The name of a cluster
+/// may be that of a partition, so directories are searched to this depth.
+fn has_watermark(entries: &[Location], depth: usize) -> bool {
+    let Some(deeper) = depth.checked_sub(1) else { return false };
+    let directories = entries.iter().filter(|entry| parse_partition_directory(entry.name()).is_some());
+    let has_one = |directory: &Location| has_watermark(&directory.entries().unwrap_or_default(), deeper);
+    entries.iter().any(|entry| entry.name() == WATERMARK) || directories.take(WATERMARK_SEARCHES).any(has_one)
 }
 
 /// Whether a directory is that of a partition or topic in tiered storage.
@@ -164,16 +239,21 @@ fn is_tiered_directory(directory: &Location) -> bool {
     has_segment(directory) || files(directory).iter().any(has_segment)
 }
 
-/// The segments of each partition and topic id, with the partition's directory.
-type FoundSegments = BTreeMap<(TopicPartition, String), (Location, BTreeMap<SegmentName, Objects>)>;
+/// A partition in the listing, and its directory.
+struct FoundSegments {
+    name: TopicPartition,
+    directory: Location,
+    content: Listed,
+}
 
-fn collect(location: &Location) -> Result<FoundSegments> {
-    let mut found = FoundSegments::new();
+/// The segments with ids under a location, by partition and topic id.
+fn collect(location: &Location) -> Result<Vec<FoundSegments>> {
+    let mut found: BTreeMap<(TopicPartition, Uuid), (Location, BTreeMap<SegmentName, Objects>)> = BTreeMap::new();
     let mut pending = vec![location.clone()];
     while let Some(directory) = pending.pop() {
         let absolute = directory.absolute();
         let named = local::Directory::parse(absolute.name())
-            .map(|parsed| (parsed.partition, parsed.topic_id.to_string()))
+            .map(|parsed| (parsed.partition, parsed.topic_id))
             .or_else(|| aiven_partition(&absolute));
         for entry in directory.entries()? {
             if let Some((segment, suffix)) = parse(entry.name()) {
@@ -193,6 +273,42 @@ fn collect(location: &Location) -> Result<FoundSegments> {
             }
         }
     }
+    let found = found.into_iter();
+    Ok(found
+        .map(|((name, id), (directory, segments))| FoundSegments {
+            name,
+            directory,
+            content: Listed::WithIds(id, segments),
+        })
+        .collect())
+}
+
+/// The partitions of Pinterest's uploader under a location. Their directories may be under different binary digits.
+fn collect_watermarked(location: &Location) -> Result<Vec<FoundSegments>> {
+    let mut found = Vec::new();
+    let mut pending = vec![(location.clone(), SEARCH_DEPTH)];
+    while let Some((directory, depth)) = pending.pop() {
+        let entries = directory.entries()?;
+        let is_of_partition = |entry: &Location| entry.name() == WATERMARK || LogFile::parse(entry.name()).is_some();
+        if entries.iter().any(is_of_partition) {
+            let Some(name) = parse_partition_directory(directory.absolute().name()) else {
+                let message = "the directory contains segments, but its name is not that of a partition: rename it to \
+                               <topic>-<partition>";
+                return Err(Error::argument(message).with_path(&directory));
+            };
+            let mut files = entries;
+            files.retain(|entry| ![WATERMARK, METADATA].contains(&entry.name()) && !entry.is_dir());
+            found.push(FoundSegments { name, directory, content: Listed::Watermarked(files) });
+            continue;
+        }
+        for entry in entries.into_iter().filter(|entry| depth > 0 && !entry.name().starts_with('.')) {
+            if entry.is_dir() {
+                pending.push((entry, depth.saturating_sub(1)));
+            }
+        }
+    }
+    // `pending` is a stack
+    found.reverse();
     Ok(found)
 }
 
@@ -246,7 +362,7 @@ impl Store for TieredFiles {
         true
     }
 
-    fn warnings(&self, directory: &Path) -> Result<Vec<String>> {
+    fn warnings(&self, directory: &Path) -> Result<Vec<(i64, String)>> {
         match self.partitions.get(directory) {
             Some(partition) => Ok(partition.warnings()?.to_vec()),
             None => Ok(Vec::new()),

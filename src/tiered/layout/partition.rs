@@ -4,15 +4,18 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use super::file::{Chunked, File};
+use super::file::{Chunked, File, Loaded};
+use super::known::Known;
+use super::watermark;
 use crate::error::Result;
-use crate::io::{Location, PositionedFile};
-use crate::limits::Limits;
+use crate::io::Location;
+use crate::log::Uuid;
 use crate::log::checkpoint::{EpochEntry, LeaderEpochs};
-use crate::log::{HeaderReader, SegmentReader};
+use crate::store::TopicPartition;
 use crate::store::names::{LEADER_EPOCHS, LogFile, LogFileKind};
-use crate::tiered::aiven::{EncryptionKeys, Indexes, Manifest, ObjectKind};
+use crate::tiered::aiven::{Indexes, Manifest, ObjectKind};
 use crate::tiered::local::FileKind;
+use crate::tiered::metadata::{CustomMetadata, RemotePartition, RemoteSegment, SegmentState};
 use crate::tiered::{Candidate, Chain, Reason, SegmentName, choose};
 
 /// Largest size of a manifest in bytes.
@@ -21,18 +24,25 @@ const MAX_MANIFEST_LEN: usize = 32 << 20;
 /// The objects of a segment, by the end of their names.
 pub(super) type Objects = BTreeMap<String, Location>;
 
+/// Failed searches for objects at other keys, after which no more are searched.
+const MOST_SEARCHES: usize = 8;
+
 /// A partition, whose segments are selected when it is read first.
 pub(super) struct Partition {
-    segments: BTreeMap<SegmentName, Objects>,
-    keys: EncryptionKeys,
+    /// The directory that was listed.
+    pub(super) directory: Location,
+    name: TopicPartition,
+    content: Listed,
+    known: Known,
     loaded: OnceLock<Loaded>,
 }
 
-/// The files of a partition by name, and what was omitted.
-#[derive(Default)]
-struct Loaded {
-    files: BTreeMap<String, File>,
-    warnings: Vec<String>,
+/// The files of a partition in the listing.
+pub(super) enum Listed {
+    /// Segments with ids, of the topic with this id.
+    WithIds(Uuid, BTreeMap<SegmentName, Objects>),
+    /// Files with a broker's names that may be beside a watermark.
+    Watermarked(Vec<Location>),
 }
 
 /// A segment with its description.
@@ -50,15 +60,15 @@ enum Content {
 }
 
 impl Partition {
-    pub(super) fn new(segments: BTreeMap<SegmentName, Objects>, keys: EncryptionKeys) -> Self {
-        Self { segments, keys, loaded: OnceLock::new() }
+    pub(super) fn new(directory: Location, name: TopicPartition, content: Listed, known: Known) -> Self {
+        Self { directory, name, content, known, loaded: OnceLock::new() }
     }
 
     pub(super) fn files(&self) -> Result<&BTreeMap<String, File>> {
         self.loaded().map(|loaded| &loaded.files)
     }
 
-    pub(super) fn warnings(&self) -> Result<&[String]> {
+    pub(super) fn warnings(&self) -> Result<&[(i64, String)]> {
         self.loaded().map(|loaded| loaded.warnings.as_slice())
     }
 
@@ -66,18 +76,27 @@ impl Partition {
         if let Some(loaded) = self.loaded.get() {
             return Ok(loaded);
         }
-        let loaded = self.load()?;
+        let loaded = match &self.content {
+            Listed::WithIds(topic_id, segments) => self.load(*topic_id, segments)?,
+            Listed::Watermarked(files) => watermark::load(&self.directory, files)?,
+        };
         Ok(self.loaded.get_or_init(|| loaded))
     }
 
-    fn load(&self) -> Result<Loaded> {
+    fn load(&self, topic_id: Uuid, segments: &BTreeMap<SegmentName, Objects>) -> Result<Loaded> {
+        let recorded = self.known.recorded(topic_id, self.name.partition);
         let mut stored = Vec::new();
-        for (name, objects) in &self.segments {
-            stored.push(self.stored(*name, objects)?);
+        for (name, objects) in segments {
+            stored.push(self.recorded_segment(*name, objects, recorded)?);
+        }
+        let mut warnings = Vec::new();
+        if let Some(recorded) = recorded {
+            self.add_others(topic_id, recorded, &mut stored, &mut warnings)?;
         }
         let candidates: Vec<Candidate> = stored.iter().map(|segment| segment.candidate.clone()).collect();
-        let chain = choose(&candidates, None, None);
-        let mut loaded = Loaded { files: BTreeMap::new(), warnings: warnings(&chain, &stored) };
+        let chain = choose(&candidates, self.known.leader_epochs(&self.name)?.as_ref(), None);
+        warnings.extend(chain_warnings(&chain, &stored));
+        let mut loaded = Loaded { files: BTreeMap::new(), warnings };
         let mut epochs: BTreeMap<i32, i64> = BTreeMap::new();
         for link in &chain.links {
             let Some(segment) = stored.get(link.index) else { continue };
@@ -102,20 +121,103 @@ impl Partition {
         Ok(loaded)
     }
 
+    /// Describes a segment by its objects, and by its records in `__remote_log_metadata` if there are any.
+    fn recorded_segment(
+        &self,
+        name: SegmentName,
+        objects: &Objects,
+        recorded: Option<&RemotePartition>,
+    ) -> Result<Stored> {
+        let Some(recorded) = recorded else { return self.stored(name, objects) };
+        let Some(segment) = recorded.segment(name.segment_id) else {
+            let mut stored = self.stored(name, objects)?;
+            stored.candidate.is_unrecorded = self.known.has_every_record();
+            return Ok(stored);
+        };
+        let mut stored = if segment.state == SegmentState::CopyFinished {
+            self.stored(name, objects)?
+        } else {
+            // its objects may be incomplete
+            incomplete(name, objects.values().next().cloned())
+        };
+        let candidate = &mut stored.candidate;
+        candidate.state = Some(segment.state);
+        candidate.last_offset = Some(segment.end_offset);
+        candidate.preference = recorded.finish_order(segment.id);
+        if candidate.leader_epochs.is_empty() {
+            candidate.leader_epochs.clone_from(&segment.leader_epochs);
+        }
+        Ok(stored)
+    }
+
+    /// Adds finished segments whose objects are not in the listing, and warns of those that are not found.
+    fn add_others(
+        &self,
+        topic_id: Uuid,
+        recorded: &RemotePartition,
+        stored: &mut Vec<Stored>,
+        warnings: &mut Vec<(i64, String)>,
+    ) -> Result<()> {
+        let mut searches_left = MOST_SEARCHES;
+        for segment in recorded.readable() {
+            if stored.iter().any(|stored| stored.name.segment_id == segment.id) {
+                continue;
+            }
+            let name = SegmentName { start_offset: segment.start_offset, segment_id: segment.id };
+            let found = if searches_left > 0 { self.objects_elsewhere(topic_id, segment) } else { None };
+            if let Some(objects) = found {
+                stored.push(self.recorded_segment(name, &objects, Some(recorded))?);
+                continue;
+            }
+            searches_left = searches_left.saturating_sub(1);
+            let (first, last) = (segment.start_offset, segment.end_offset);
+            let message = format!(
+                "{}: the objects of segment {name}, offsets {first} to {last}, are missing, but \
+                 __remote_log_metadata has it as finished",
+                self.directory.display()
+            );
+            warnings.push((first, message));
+        }
+        Ok(())
+    }
+
+    /// The objects of a segment at the key in its custom metadata, which may have another prefix than the others.
+    fn objects_elsewhere(&self, topic_id: Uuid, segment: &RemoteSegment) -> Option<Objects> {
+        let custom = CustomMetadata::parse(segment.custom_metadata.as_deref()?).ok()?;
+        if custom.object_prefix.is_none() && custom.object_key.is_none() {
+            return None;
+        }
+        let name = SegmentName { start_offset: segment.start_offset, segment_id: segment.id };
+        let key = format!("{}-{topic_id}/{}/{name}", self.name.topic, self.name.partition);
+        let key = custom.main_key("", &key);
+        let key = key.trim_start_matches('/');
+        if key.split('/').any(|component| component == "..") {
+            return None;
+        }
+        // the bucket, or the directory that the plugin writes to, is one of the directories around the partition
+        let mut root = self.directory.clone();
+        loop {
+            let object = |kind: ObjectKind| {
+                let location = root.join(format!("{key}{}", kind.suffix()));
+                location.status_if_there().map(|status| status.map(|_| (kind.suffix().to_owned(), location)))
+            };
+            if object(ObjectKind::Manifest).ok()?.is_some() {
+                return Some(ObjectKind::ALL.into_iter().filter_map(|kind| object(kind).ok().flatten()).collect());
+            }
+            let parent = root.path().parent().filter(|parent| !parent.as_os_str().is_empty())?;
+            root = root.sibling(parent);
+        }
+    }
+
     /// Reads what describes a segment: the manifest, or the leader epochs.
     fn stored(&self, name: SegmentName, objects: &Objects) -> Result<Stored> {
         let object = |suffix: &str| objects.get(suffix).cloned();
         let mut candidate = Candidate { start_offset: name.start_offset, ..Candidate::default() };
         let any = objects.values().next().cloned();
-        let incomplete = |mut candidate: Candidate, log: Option<Location>| {
-            candidate.is_incomplete = true;
-            let log = log.unwrap_or_else(|| Location::local(name.to_string()));
-            Stored { name, log, content: Content::Incomplete, candidate }
-        };
-        let Some(log) = object(ObjectKind::Log.suffix()) else { return Ok(incomplete(candidate, any)) };
+        let Some(log) = object(ObjectKind::Log.suffix()) else { return Ok(incomplete(name, any)) };
         let (manifest, indexes) = (object(ObjectKind::Manifest.suffix()), object(ObjectKind::Indexes.suffix()));
         if manifest.is_none() && indexes.is_some() {
-            return Ok(incomplete(candidate, Some(log)));
+            return Ok(incomplete(name, Some(log)));
         }
         if let Some(manifest) = manifest {
             let bytes = manifest.read_small(MAX_MANIFEST_LEN)?;
@@ -124,7 +226,7 @@ impl Partition {
                 candidate.last_offset = Some(metadata.end_offset);
                 candidate.leader_epochs.clone_from(&metadata.leader_epochs);
             }
-            let chunked = Chunked::new(log.clone(), indexes, bytes, parsed, self.keys.clone());
+            let chunked = Chunked::new(log.clone(), indexes, bytes, parsed, self.known.keys.clone());
             return Ok(Stored { name, log, content: Content::Chunked(Arc::new(chunked)), candidate });
         }
         if let Some(epochs) = object(FileKind::LeaderEpochs.suffix()) {
@@ -177,49 +279,44 @@ impl Stored {
 
     /// Adds the batches of a segment that begin in a range of offsets, without indexes, whose positions differ.
     fn add_part(&self, files: &mut BTreeMap<String, File>, offsets: &Range<i64>) -> Result<()> {
-        let log = || match &self.content {
-            Content::Chunked(segment) => Some(File::Log(Arc::clone(segment))),
-            Content::Plain(_) => Some(File::Renamed(self.log.clone())),
-            Content::Incomplete => None,
+        let whole = match &self.content {
+            Content::Chunked(segment) => File::Log(Arc::clone(segment)),
+            Content::Plain(_) => File::Renamed(self.log.clone()),
+            Content::Incomplete => return Ok(()),
         };
-        let (Some(file), Some(whole)) = (log(), log()) else { return Ok(()) };
-        let opened = PositionedFile::stored(file.open()?, &self.log);
-        let mut reader = HeaderReader::of(SegmentReader::of_file(opened, &Limits::default())?);
-        let (mut start, mut end) = (None, 0);
-        while let Some(header) = reader.next_header() {
-            let Ok(header) = header else { break };
-            if header.last_offset() >= offsets.start && header.last_offset() < offsets.end {
-                start.get_or_insert(header.position());
-                end = reader.position();
-            }
-        }
-        if let Some(start) = start {
-            let name = LogFile::live(offsets.start, LogFileKind::Log).to_string();
-            files.insert(name, File::Part(Box::new(whole), start..end));
+        if let Some(part) = whole.part(&self.log, offsets)? {
+            files.insert(LogFile::live(offsets.start, LogFileKind::Log).to_string(), part);
         }
         Ok(())
     }
 }
 
+/// A segment that cannot be read. `object` is one of its objects.
+fn incomplete(name: SegmentName, object: Option<Location>) -> Stored {
+    let candidate = Candidate { start_offset: name.start_offset, is_incomplete: true, ..Candidate::default() };
+    let log = object.unwrap_or_else(|| Location::local(name.to_string()));
+    Stored { name, log, content: Content::Incomplete, candidate }
+}
+
 /// Describes the parts that are omitted.
-fn warnings(chain: &Chain, stored: &[Stored]) -> Vec<String> {
+fn chain_warnings(chain: &Chain, stored: &[Stored]) -> Vec<(i64, String)> {
     let mut warnings = Vec::new();
     for omission in &chain.omitted {
         let Some(segment) = stored.get(omission.index) else { continue };
         if omission.reason == Reason::Empty {
             continue;
         }
-        let what = match &omission.offsets {
-            Some(offsets) => format!("offsets {} to {} of ", offsets.start, offsets.end.saturating_sub(1)),
-            None => String::new(),
+        let (first, what) = match &omission.offsets {
+            Some(Range { start, end }) => (*start, format!("offsets {start} to {} of ", end.saturating_sub(1))),
+            None => (segment.name.start_offset, String::new()),
         };
-        warnings.push(format!("{what}{} is not read: {}", segment.log.display(), omission.reason));
+        warnings.push((first, format!("{what}{} is not read: {}", segment.log.display(), omission.reason)));
     }
     for gap in &chain.gaps {
         let last = gap.end.saturating_sub(1);
         let before = stored.iter().find(|segment| segment.name.start_offset == gap.end).or(stored.first());
         let place = before.map(|segment| segment.log.directory().display().to_string()).unwrap_or_default();
-        warnings.push(format!("{place}: no segment contains offsets {} to {last}", gap.start));
+        warnings.push((gap.start, format!("{place}: no segment contains offsets {} to {last}", gap.start)));
     }
     warnings
 }

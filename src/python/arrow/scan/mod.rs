@@ -29,7 +29,7 @@ use crate::python::files::segments::selection;
 /// Args:
 ///     source: A bytes-like object, the path of a ``.log`` file, a partition directory or a log directory, a pattern
 ///         such as ``/data/orders-*``, a part of a file as returned by :func:`split`, or a list of these. A segment
-///         that is listed twice is read once.
+///         that is listed twice is read once. Paths may be URLs.
 ///     columns: Names of the columns, in order. Other columns cost nothing. Records: default ``key value topic
 ///         partition offset timestamp timestamp_type headers``; also ``base_offset position partition_leader_epoch
 ///         producer_id producer_epoch sequence is_transactional compression magic batch_size segment``. Batches:
@@ -87,6 +87,12 @@ use crate::python::files::segments::selection;
 ///     store: A store of obstore; paths are relative to it.
 ///     encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
 ///         function that returns the PEM text of an id.
+///     remote: Where the earlier segments of these logs are, in tiered storage or in a backup: a path or a URL. Each
+///         offset is read once, from ``source`` if it is there. ``storage_options`` are those of the URLs,
+///         and ``store`` is that of ``remote``.
+///     remote_log_metadata: The log directory with the topic ``__remote_log_metadata``, or a partition directory or
+///         ``.log`` file of it: only segments that it has as finished are read. Default with ``remote``: the
+///         partitions in the log directory, if any.
 ///
 /// Raises:
 ///     OSError: The path can't be read.
@@ -98,7 +104,7 @@ use crate::python::files::segments::selection;
 #[pyfunction]
 #[pyo3(
     signature = (source, *extra, columns=None, view="records", decoder="auto", topics=None, partitions=None, replicas="error", start_offset=None, end_offset=None, start_timestamp=None, end_timestamp=None, isolation="read_uncommitted", include_control=false, check_crc=true, on_corrupt="fail", limits=None, topic=None, partition=None, timestamp_unit="ms", missing_timestamp=None, binary_view=false, max_rows=16384, max_bytes=1_048_576, leave_page_cache=false, **stores),
-    text_signature = "(source, *, columns=None, view='records', decoder='auto', topics=None, partitions=None, replicas='error', start_offset=None, end_offset=None, start_timestamp=None, end_timestamp=None, isolation='read_uncommitted', include_control=False, check_crc=True, on_corrupt='fail', limits=None, topic=None, partition=None, timestamp_unit='ms', missing_timestamp=None, binary_view=False, max_rows=16384, max_bytes=1048576, leave_page_cache=False, storage_options=None, store=None, encryption_keys=None)"
+    text_signature = "(source, *, columns=None, view='records', decoder='auto', topics=None, partitions=None, replicas='error', start_offset=None, end_offset=None, start_timestamp=None, end_timestamp=None, isolation='read_uncommitted', include_control=False, check_crc=True, on_corrupt='fail', limits=None, topic=None, partition=None, timestamp_unit='ms', missing_timestamp=None, binary_view=False, max_rows=16384, max_bytes=1048576, leave_page_cache=False, storage_options=None, store=None, encryption_keys=None, remote=None, remote_log_metadata=None)"
 )]
 #[expect(
     clippy::too_many_arguments,

@@ -133,7 +133,7 @@ fn file_part(object: &Bound<'_, PyAny>, stores: &Stores) -> PyResult<Option<Scan
 /// Parts begin at batch boundaries, and together they contain every batch once. Only headers are read to find them.
 ///
 /// Args:
-///     source: The path of a ``.log`` file, a partition directory or a log directory, a pattern, or a list of these.
+///     source: Path or URL of a ``.log`` file, a partition directory or a log directory, a pattern, or a list of these.
 ///     max_bytes: Maximum bytes of a part. A larger batch is a part of its own.
 ///     limits: Bounds on untrusted input.
 ///     storage_options: How to open the store of a URL, with the names of object_store, such as
@@ -142,6 +142,12 @@ fn file_part(object: &Bound<'_, PyAny>, stores: &Stores) -> PyResult<Option<Scan
 ///     store: A store of obstore; paths are relative to it.
 ///     encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
 ///         function that returns the PEM text of an id.
+///     remote: Where the earlier segments of these logs are, in tiered storage or in a backup: a path or a URL. Each
+///         offset is read once, from ``source`` if it is there. ``storage_options`` are those of the URLs,
+///         and ``store`` is that of ``remote``.
+///     remote_log_metadata: The log directory with the topic ``__remote_log_metadata``, or a partition directory or
+///         ``.log`` file of it: only segments that it has as finished are read. Default with ``remote``: the
+///         partitions in the log directory, if any.
 ///
 /// Returns:
 ///     Path, first byte and byte after the last one of each part. A segment that may still grow is split at its
@@ -153,7 +159,7 @@ fn file_part(object: &Bound<'_, PyAny>, stores: &Stores) -> PyResult<Option<Scan
 #[pyfunction]
 #[pyo3(
     signature = (source, max_bytes, *, limits=None, **stores),
-    text_signature = "(source, max_bytes, *, limits=None, storage_options=None, store=None, encryption_keys=None)"
+    text_signature = "(source, max_bytes, *, limits=None, storage_options=None, store=None, encryption_keys=None, remote=None, remote_log_metadata=None)"
 )]
 pub(crate) fn split(
     source: &Bound<'_, PyAny>,

@@ -51,8 +51,8 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
 /// magic 2.
 ///
 /// Args:
-///     path: The partition directory. It is only read.
-///     out: Directory to write; it must be missing or empty. It is created when it is complete.
+///     path: The partition directory, or its URL. It is only read.
+///     out: Directory to write, or its URL; it must be missing or empty. It is created when it is complete.
 ///     delete_retention_ms: How long tombstones are kept after their first compaction.
 ///     now_ms: The current time for all delays, milliseconds since the epoch. Default: the system clock.
 ///     first_dirty_offset: First offset that was not compacted before. Default: the log's start.
@@ -72,6 +72,12 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
 ///     store: A store of obstore; paths are relative to it.
 ///     encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
 ///         function that returns the PEM text of an id.
+///     remote: Where the earlier segments of these logs are, in tiered storage or in a backup: a path or a URL. Each
+///         offset is read once, from ``path`` if it is there. ``storage_options`` are those of the URLs,
+///         and ``store`` is that of ``remote``.
+///     remote_log_metadata: The log directory with the topic ``__remote_log_metadata``, or a partition directory or
+///         ``.log`` file of it: only segments that it has as finished are read. Default with ``remote``: the
+///         partitions in the log directory, if any.
 ///
 /// Raises:
 ///     ValueError: ``out`` is not empty, ``path`` contains no segment, or the keys need more than 256 times
@@ -84,7 +90,7 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
 #[pyfunction]
 #[pyo3(
     signature = (path, out, *, delete_retention_ms=86_400_000, now_ms=None, first_dirty_offset=None, min_compaction_lag_ms=0, include_active=false, segment_bytes=1_073_741_824, index_interval_bytes=4096, max_index_bytes=10_485_760, producer_expiration_ms=None, max_map_bytes=134_217_728, check_crc=true, limits=None, progress=None, **stores),
-    text_signature = "(path, out, *, delete_retention_ms=86400000, now_ms=None, first_dirty_offset=None, min_compaction_lag_ms=0, include_active=False, segment_bytes=1073741824, index_interval_bytes=4096, max_index_bytes=10485760, producer_expiration_ms=None, max_map_bytes=134217728, check_crc=True, limits=None, progress=None, storage_options=None, store=None, encryption_keys=None)"
+    text_signature = "(path, out, *, delete_retention_ms=86400000, now_ms=None, first_dirty_offset=None, min_compaction_lag_ms=0, include_active=False, segment_bytes=1073741824, index_interval_bytes=4096, max_index_bytes=10485760, producer_expiration_ms=None, max_map_bytes=134217728, check_crc=True, limits=None, progress=None, storage_options=None, store=None, encryption_keys=None, remote=None, remote_log_metadata=None)"
 )]
 #[expect(clippy::too_many_arguments, reason = "the keyword arguments of the Python signature")]
 fn compact(
@@ -134,8 +140,8 @@ fn compact(
 /// sequence of its producer, belongs to an open transaction, or ends the log.
 ///
 /// Args:
-///     path: The partition directory. It is only read.
-///     out: Directory to write; it must be missing or empty. It is created when it is complete.
+///     path: The partition directory, or its URL. It is only read.
+///     out: Directory to write, or its URL; it must be missing or empty. It is created when it is complete.
 ///     predicate: Called with each record; records for which it returns true are kept. An exception that it raises
 ///         ends the call, and ``out`` is not created.
 ///     drop_keys: Keys whose records are dropped without a call of the predicate.
@@ -150,6 +156,12 @@ fn compact(
 ///     store: A store of obstore; paths are relative to it.
 ///     encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
 ///         function that returns the PEM text of an id.
+///     remote: Where the earlier segments of these logs are, in tiered storage or in a backup: a path or a URL. Each
+///         offset is read once, from ``path`` if it is there. ``storage_options`` are those of the URLs,
+///         and ``store`` is that of ``remote``.
+///     remote_log_metadata: The log directory with the topic ``__remote_log_metadata``, or a partition directory or
+///         ``.log`` file of it: only segments that it has as finished are read. Default with ``remote``: the
+///         partitions in the log directory, if any.
 ///
 /// Raises:
 ///     ValueError: ``predicate`` and ``drop_keys`` are both missing, ``out`` is not empty, or ``path`` contains no
@@ -162,7 +174,7 @@ fn compact(
 #[pyfunction]
 #[pyo3(
     signature = (path, out, predicate=None, *, drop_keys=None, index_interval_bytes=4096, max_index_bytes=10_485_760, check_crc=true, limits=None, progress=None, **stores),
-    text_signature = "(path, out, predicate=None, *, drop_keys=None, index_interval_bytes=4096, max_index_bytes=10485760, check_crc=True, limits=None, progress=None, storage_options=None, store=None, encryption_keys=None)"
+    text_signature = "(path, out, predicate=None, *, drop_keys=None, index_interval_bytes=4096, max_index_bytes=10485760, check_crc=True, limits=None, progress=None, storage_options=None, store=None, encryption_keys=None, remote=None, remote_log_metadata=None)"
 )]
 #[expect(clippy::too_many_arguments, reason = "the keyword arguments of the Python signature")]
 fn filter(
@@ -221,8 +233,8 @@ fn keys_of(keys: &Bound<'_, PyAny>) -> PyResult<HashSet<Vec<u8>>> {
 /// log with an open transaction is rejected.
 ///
 /// Args:
-///     path: The partition directory. It is only read.
-///     out: Directory to write; it must be missing or empty. It is created when it is complete.
+///     path: The partition directory, or its URL. It is only read.
+///     out: Directory to write, or its URL; it must be missing or empty. It is created when it is complete.
 ///     compression: Codec to write with. Default: each batch keeps its codec. Control batches are never compressed.
 ///     level: Compression level, numbered as in Kafka.
 ///     batch_bytes: Approximate bytes of a batch before compression: adjacent batches are joined up to this size,
@@ -240,6 +252,12 @@ fn keys_of(keys: &Bound<'_, PyAny>) -> PyResult<HashSet<Vec<u8>>> {
 ///     store: A store of obstore; paths are relative to it.
 ///     encryption_keys: PEM files of private keys by their ids, for segments that Aiven's plugin has encrypted; or a
 ///         function that returns the PEM text of an id.
+///     remote: Where the earlier segments of these logs are, in tiered storage or in a backup: a path or a URL. Each
+///         offset is read once, from ``path`` if it is there. ``storage_options`` are those of the URLs,
+///         and ``store`` is that of ``remote``.
+///     remote_log_metadata: The log directory with the topic ``__remote_log_metadata``, or a partition directory or
+///         ``.log`` file of it: only segments that it has as finished are read. Default with ``remote``: the
+///         partitions in the log directory, if any.
 ///
 /// Raises:
 ///     ValueError: Options contradict each other, ``out`` is not empty, ``path`` contains no segment, or a
@@ -254,7 +272,7 @@ fn keys_of(keys: &Bound<'_, PyAny>) -> PyResult<HashSet<Vec<u8>>> {
 #[pyfunction]
 #[pyo3(
     signature = (path, out, *, compression=None, level=None, batch_bytes=None, magic=None, keep_producer_state=true, index_interval_bytes=4096, max_index_bytes=10_485_760, check_crc=true, limits=None, progress=None, **stores),
-    text_signature = "(path, out, *, compression=None, level=None, batch_bytes=None, magic=None, keep_producer_state=True, index_interval_bytes=4096, max_index_bytes=10485760, check_crc=True, limits=None, progress=None, storage_options=None, store=None, encryption_keys=None)"
+    text_signature = "(path, out, *, compression=None, level=None, batch_bytes=None, magic=None, keep_producer_state=True, index_interval_bytes=4096, max_index_bytes=10485760, check_crc=True, limits=None, progress=None, storage_options=None, store=None, encryption_keys=None, remote=None, remote_log_metadata=None)"
 )]
 #[expect(clippy::too_many_arguments, reason = "the keyword arguments of the Python signature")]
 fn rewrite(

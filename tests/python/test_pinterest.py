@@ -1,0 +1,116 @@
+"""The layout of Pinterest's uploader: binary digits in the keys, and a watermark beside the segments."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import kbat
+from data import DATA
+from remote_logs import offsets_of, warned
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from s3_server import S3Server
+
+
+@pytest.fixture(autouse=True)
+def no_warnings() -> Iterator[None]:
+    """Fail on warnings, except where a test expects them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+def uploaded(target: Path, watermark: int | None = None) -> Path:
+    """Copy partitions as Pinterest's uploader stores them, under different binary digits."""
+    for bits, case in enumerate(("txn-lz4", "codec-lz4", "segments-default-interval")):
+        partition = target / f"{bits:02b}" / "cluster-1" / f"{case}-0"
+        partition.mkdir(parents=True)
+        bases = []
+        for path in (DATA / "corpus" / case).iterdir():
+            if path.suffix in {".log", ".index", ".timeindex"}:
+                shutil.copyfile(path, partition / path.name)
+                bases.append(int(path.stem))
+        (partition / "offset.wm").write_text(f"{max(bases) if watermark is None else watermark:020}\n")
+        (partition / "_metadata").write_text("{}")
+    return target
+
+
+@pytest.mark.parametrize("stored", [False, True], ids=["files", "objects"])
+def test_partitions_under_binary_digits_are_found(stored: bool, tmp_path: Path, s3_server: S3Server) -> None:  # noqa: FBT001 - a parameter
+    location = os.fspath(uploaded(tmp_path / "backup"))
+    options: dict[str, Any] = {}
+    if stored:
+        files = [path for path in tmp_path.rglob("*") if path.is_file()]
+        location, options = (
+            s3_server.upload(tmp_path / "backup", "pinterest", files),
+            {"storage_options": s3_server.options},
+        )
+    logs = kbat.LogDirectory(location, **options).partitions
+    assert [log.topic for log in logs] == ["codec-lz4", "segments-default-interval", "txn-lz4"]
+    for log in logs:
+        expected = kbat.scan(DATA / "corpus" / str(log.topic), columns=["offset", "value"]).to_pyarrow()
+        found = kbat.scan(location, topics=log.topic, columns=["offset", "value"], **options).to_pyarrow()
+        assert found.num_rows > 0
+        assert found == expected
+    report = kbat.verify(location, **options)
+    assert [one.message for one in report.findings if one.severity == "error"] == []
+    # the directories themselves
+    partition = f"{location}/00/cluster-1/txn-lz4-0"
+    assert kbat.PartitionLog(partition, **options).end_offset == 366
+    assert kbat.PartitionLog(f"{location}/txn-lz4-0", **options).end_offset == 366
+
+
+def test_segments_above_the_watermark_are_omitted(tmp_path: Path) -> None:
+    location = uploaded(tmp_path, watermark=114)
+    text = warned(lambda: kbat.scan(location, topics="txn-lz4").count())
+    lines = [line for line in text.splitlines() if "above the offset.wm of 114" in line]
+    names = sorted(path.name for path in (DATA / "corpus" / "txn-lz4").glob("*.log") if int(path.stem) > 114)
+    assert len(lines) == len(names) > 0
+    assert all(name in text for name in names)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        log = kbat.PartitionLog(location / "txn-lz4-0")
+    assert max(segment.base_offset for segment in log.segments) == 114
+    findings = kbat.verify(location, topics="txn-lz4").findings
+    assert len([one for one in findings if one.kind == "omitted_segment"]) == len(names)
+
+
+def test_a_partition_without_a_watermark_is_read_with_a_warning(tmp_path: Path) -> None:
+    location = uploaded(tmp_path)
+    (location / "00" / "cluster-1" / "txn-lz4-0" / "offset.wm").unlink()
+    read: list[int] = []
+    text = warned(lambda: read.extend(offsets_of(location, topics="txn-lz4")))
+    assert "there is no offset.wm, so the last segment may be incomplete" in text
+    assert read == list(range(366))
+
+
+def test_a_malformed_watermark_is_named(tmp_path: Path) -> None:
+    location = uploaded(tmp_path)
+    (location / "00" / "cluster-1" / "txn-lz4-0" / "offset.wm").write_text("x")
+    with pytest.raises(kbat.CorruptError, match=r"offset\.wm"):
+        kbat.scan(location, topics="txn-lz4")
+
+
+def test_a_partition_of_two_clusters_is_named(tmp_path: Path) -> None:
+    location = uploaded(tmp_path)
+    shutil.copytree(location / "00" / "cluster-1", location / "11" / "cluster-2")
+    with pytest.raises(ValueError, match="in two directories, such as those of two clusters"):
+        kbat.scan(location)
+
+
+def test_the_tail_continues_uploaded_segments(tmp_path: Path) -> None:
+    remote = uploaded(tmp_path / "remote", watermark=114)
+    local = tmp_path / "txn-lz4-0"
+    local.mkdir()
+    for path in (DATA / "corpus" / "txn-lz4").iterdir():
+        if path.suffix in {".log", ".index", ".timeindex", ".txnindex"} and int(path.stem) > 114:
+            shutil.copyfile(path, local / path.name)
+    assert offsets_of(local, remote=remote) == list(range(366))
