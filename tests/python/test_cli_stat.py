@@ -211,3 +211,12 @@ def test_corruption_is_not_counted(tmp_path: Path) -> None:
     assert "in 1 corrupt range; 'kbat verify' lists it" in done.stderr
     checked = json_of("stat", CORPUS / "crash-flip", "--records")
     assert checked["batches_skipped"] == 1
+
+
+def test_audit_has_a_part_of_what_stat_has() -> None:
+    audit = json_of("audit", LOG_DIR, "--by", "producer,day")
+    stat = json_of("stat", LOG_DIR, "--by", "topic,codec,producer,day")
+    fields = audit["groups"][0].keys()
+    assert [{name: one[name] for name in fields} for one in stat["groups"]] == audit["groups"]
+    assert {name: stat["total"][name] for name in audit["total"]} == audit["total"]
+    assert set(audit) < set(stat)
