@@ -56,6 +56,7 @@ mod segment;
 mod segments;
 mod sink;
 mod source;
+mod stored_file;
 mod sums;
 mod text;
 mod time;
