@@ -4,7 +4,6 @@
 default groups and in what they show.
 """
 
-import os
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, NamedTuple
 
@@ -36,9 +35,8 @@ from kbat.cli.place import locate, quiet
 from kbat.cli.progress import progress
 from kbat.cli.sums import BatchSums, RecordSums, Sizes
 from kbat.cli.table import Column, write_table
-from kbat.cli.tally import Key, columns_of_records, tally_batches, tally_records
+from kbat.cli.tally import Key, tally_batches, tally_records
 
-_MAX_THREADS = 8
 _BATCH_FIGURES = (
     Column("batches", rank=3),
     Column("records", rank=2),
@@ -253,9 +251,9 @@ def _count(
     contents: dict[Key, RecordSums] = {}
     if are_records_read:
         with quiet():
-            payloads = kbat.scan(places, columns=columns_of_records(keys), **options)
+            payloads = kbat.scan(places, **options)
         with progress("reading records") as callback:
-            contents = tally_records(payloads, keys, callback, min(os.cpu_count() or 1, _MAX_THREADS))
+            contents = tally_records(payloads, keys, callback)
         stats = payloads.stats
     total = grouping.sum_of(list(batches.values()))
     total_contents = _sum(list(contents.values())) if are_records_read else None
