@@ -18,6 +18,7 @@ from kbat.cli.options import (
     OutArgument,
     Partitions,
     StorageOptions,
+    Wide,
     choice_option,
     number_option,
     size,
@@ -97,6 +98,7 @@ def import_records(  # noqa: PLR0913 - one per option
         int, typer.Option(metavar="SIZE", parser=size, help="Largest size of a segment.")
     ] = 1_073_741_824,
     json: Json = False,
+    wide: Wide = False,
     storage_option: StorageOptions = None,
 ) -> None:
     """Write the records of `kbat cat` or `kbat export` into a new partition directory, with offsets and timestamps.
@@ -154,7 +156,7 @@ def import_records(  # noqa: PLR0913 - one per option
         report = {"path": str(path), "out": str(out), "format": found.value, "records": total, "partitions": rows}
         output.write_json(report)
     else:
-        _show(f"{source.name} to {out}", rows)
+        _show(f"{source.name} to {out}", rows, wide=wide)
 
 
 def _format_of(source: RecordInput) -> InputFormat:
@@ -247,7 +249,7 @@ def _import_parquet(
             callback(number + 1, len(files))
 
 
-def _show(title: str, rows: list[dict[str, Any]]) -> None:
+def _show(title: str, rows: list[dict[str, Any]], *, wide: bool) -> None:
     cells = [
         (
             output.text(Path(one["path"]).name),
@@ -258,7 +260,7 @@ def _show(title: str, rows: list[dict[str, Any]]) -> None:
         )
         for one in rows
     ]
-    write_table(title, _COLUMNS, cells)
+    write_table(title, _COLUMNS, cells, wide=wide)
     records, bytes_written = (sum(one[name] for one in rows) for name in ("records", "bytes"))
     partitions = output.count_text(len(rows), "partition")
     output.write_line(f"{partitions}, {output.count_text(records, 'record')}, {output.size_text(bytes_written)}")
