@@ -50,7 +50,7 @@ class RecordInput:
     """A file, a directory of files, or the standard input.
 
     Args:
-        location: Where it is.
+        location: The path or URL, or `-`.
     """
 
     def __init__(self, location: Location) -> None:

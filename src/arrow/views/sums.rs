@@ -196,8 +196,7 @@ impl SizeCounts {
     }
 }
 
-/// The number of classes below that of a size. Sizes with one more bit have half as many classes as the leading bits have
-/// values.
+/// The number of classes below that of a size. Up to 128 bytes, each size is a class; above, each power of two has 64.
 fn class_index(size: u64) -> usize {
     let shift = class_shift(size);
     usize_from_u64(u64::from(shift).saturating_mul(HALF_CLASSES).saturating_add(size.wrapping_shr(shift)))
