@@ -273,7 +273,7 @@ impl Error {
 
     /// Replaces the byte, which was counted in a copy of the input.
     #[must_use]
-    pub(crate) fn moved_to(mut self, byte: u64) -> Self {
+    pub(crate) fn at_byte(mut self, byte: u64) -> Self {
         self.0.position.byte = Some(byte);
         self
     }

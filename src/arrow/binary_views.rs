@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::format::batch::Batch;
 use crate::format::record::Record;
 use crate::io::SharedBytes;
-use crate::log::Lender;
+use crate::log::BatchMemory;
 use crate::num::usize_of;
 
 /// Values up to this many bytes are stored in the view.
@@ -27,7 +27,7 @@ const BLOCK_LEN: usize = 0x7fff_ffff;
 
 /// The memory that has the records of a batch.
 #[derive(Clone, Copy)]
-pub(crate) enum Memory<'b> {
+pub(crate) enum RecordMemory<'b> {
     /// The window of a file, which can be kept alive.
     Window(&'b Arc<Vec<u8>>),
     /// The caller's buffer, which is kept alive anyway, and the number of bytes of the batch.
@@ -36,12 +36,12 @@ pub(crate) enum Memory<'b> {
     Reused(&'b [u8]),
 }
 
-impl<'b> Memory<'b> {
+impl<'b> RecordMemory<'b> {
     /// The memory that has the records of an uncompressed batch.
-    pub(crate) fn of(batch: &Batch<'_>, lender: Lender<'b>) -> Self {
+    pub(crate) fn of(batch: &Batch<'_>, lender: BatchMemory<'b>) -> Self {
         match lender {
-            Lender::Window(window) => Self::Window(window),
-            Lender::Buffer(bytes) => Self::Buffer(bytes, batch.size()),
+            BatchMemory::Window(window) => Self::Window(window),
+            BatchMemory::Buffer(bytes) => Self::Buffer(bytes, batch.size()),
         }
     }
 }
@@ -54,9 +54,9 @@ pub(crate) struct Blocks {
     copies: Vec<u8>,
     copies_block: Option<u32>,
     /// The location of the current batch's values, once one was added.
-    current: Option<Found>,
+    current: Option<BlockBase>,
     /// The address of the memory that was added last, and the location of its values.
-    held: Option<(usize, Found)>,
+    held: Option<(usize, BlockBase)>,
     /// Bytes that the Arrow batch keeps alive. For the caller's buffer, only the batches that views refer to are
     /// counted.
     retained: usize,
@@ -64,12 +64,12 @@ pub(crate) struct Blocks {
 
 /// A value at an address is in `block` at the address minus `base`, which wraps.
 #[derive(Clone, Copy)]
-struct Found {
+struct BlockBase {
     block: u32,
     base: usize,
 }
 
-impl Found {
+impl BlockBase {
     /// The offset of a value in the block, if a view can represent it.
     fn offset(self, address: usize, len: usize) -> Option<u32> {
         let offset = address.wrapping_sub(self.base);
@@ -79,9 +79,9 @@ impl Found {
 }
 
 /// The owner of an Arrow buffer's memory.
-struct Held(SharedBytes);
+struct BufferOwner(SharedBytes);
 
-impl AsRef<[u8]> for Held {
+impl AsRef<[u8]> for BufferOwner {
     fn as_ref(&self) -> &[u8] {
         (*self.0).as_ref()
     }
@@ -100,7 +100,7 @@ impl Blocks {
 
     /// The view of a value in `memory`.
     #[inline]
-    fn view(&mut self, bytes: &[u8], memory: Memory<'_>) -> u128 {
+    fn view(&mut self, bytes: &[u8], memory: RecordMemory<'_>) -> u128 {
         if bytes.len() <= INLINE_LEN {
             return make_view(bytes, 0, 0);
         }
@@ -112,44 +112,44 @@ impl Blocks {
 
     /// Adds a block that contains the value, and returns the value's block and offset.
     #[cold]
-    fn lend(&mut self, value: &[u8], memory: Memory<'_>) -> (u32, u32) {
+    fn lend(&mut self, value: &[u8], memory: RecordMemory<'_>) -> (u32, u32) {
         let found = match memory {
-            Memory::Window(window) => self.held(window, value).unwrap_or_else(|| {
+            RecordMemory::Window(window) => self.held(window, value).unwrap_or_else(|| {
                 self.retained = self.retained.saturating_add(window.len());
                 let bytes: SharedBytes = Arc::<Vec<u8>>::clone(window);
                 self.hold(value, bytes)
             }),
-            Memory::Buffer(bytes, batch_len) => {
+            RecordMemory::Buffer(bytes, batch_len) => {
                 self.retained = self.retained.saturating_add(batch_len);
                 self.held((**bytes).as_ref(), value).unwrap_or_else(|| self.hold(value, Arc::clone(bytes)))
             }
-            Memory::Reused(bytes) => self.copy(bytes),
+            RecordMemory::Reused(bytes) => self.copy(bytes),
         };
         self.current = Some(found);
         (found.block, found.offset(value.as_ptr().addr(), value.len()).unwrap_or_default())
     }
 
     /// The location of a value in memory that is already a block.
-    fn held(&self, memory: &[u8], value: &[u8]) -> Option<Found> {
+    fn held(&self, memory: &[u8], value: &[u8]) -> Option<BlockBase> {
         let (held, found) = self.held?;
         let reaches = found.offset(value.as_ptr().addr(), value.len()).is_some();
         (reaches && held == memory.as_ptr().addr()).then_some(found)
     }
 
     /// Makes memory a block. The block starts at the value if views can't reach the value from the start of the memory.
-    fn hold(&mut self, value: &[u8], bytes: SharedBytes) -> Found {
+    fn hold(&mut self, value: &[u8], bytes: SharedBytes) -> BlockBase {
         let (start, address) = ((*bytes).as_ref().as_ptr().addr(), value.as_ptr().addr());
-        let whole = Found { block: self.next_block(), base: start };
+        let whole = BlockBase { block: self.next_block(), base: start };
         let is_reached = whole.offset(address, value.len()).is_some();
-        let found = if is_reached { whole } else { Found { base: address, ..whole } };
-        let buffer = Buffer::from(bytes::Bytes::from_owner(Held(bytes)));
+        let found = if is_reached { whole } else { BlockBase { base: address, ..whole } };
+        let buffer = Buffer::from(bytes::Bytes::from_owner(BufferOwner(bytes)));
         self.buffers.push(buffer.slice(found.base.wrapping_sub(start)));
         self.held = Some((start, found));
         found
     }
 
     /// Copies the records of a batch.
-    fn copy(&mut self, bytes: &[u8]) -> Found {
+    fn copy(&mut self, bytes: &[u8]) -> BlockBase {
         if self.copies.len().saturating_add(bytes.len()) > BLOCK_LEN {
             self.end_copies();
         }
@@ -162,7 +162,7 @@ impl Blocks {
         let base = bytes.as_ptr().addr().wrapping_sub(self.copies.len());
         self.copies.extend_from_slice(bytes);
         self.retained = self.retained.saturating_add(bytes.len());
-        Found { block, base }
+        BlockBase { block, base }
     }
 
     fn next_block(&self) -> u32 {
@@ -200,7 +200,7 @@ impl Views {
 
     /// Adds a value in `memory`.
     #[inline]
-    pub(crate) fn push(&mut self, bytes: Option<&[u8]>, blocks: &mut Blocks, memory: Memory<'_>) {
+    pub(crate) fn push(&mut self, bytes: Option<&[u8]>, blocks: &mut Blocks, memory: RecordMemory<'_>) {
         self.nulls.append(bytes.is_some());
         self.views.push(bytes.map_or(0, |bytes| blocks.view(bytes, memory)));
     }
@@ -211,7 +211,7 @@ impl Views {
         records: &[Record<'s>],
         part: impl Fn(&Record<'s>) -> Option<&'s [u8]>,
         blocks: &mut Blocks,
-        memory: Memory<'_>,
+        memory: RecordMemory<'_>,
     ) {
         self.views.reserve(records.len());
         for record in records {

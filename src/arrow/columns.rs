@@ -10,14 +10,14 @@ use arrow_array::{
 };
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 
-use crate::arrow::binary_views::{Blocks, Memory};
+use crate::arrow::binary_views::{Blocks, RecordMemory};
+use crate::arrow::byte_columns::{Bytes, Values, take};
 use crate::arrow::column_table::Column;
 use crate::arrow::decoded::{Contents, DecodedColumn};
 use crate::arrow::options::ScanOptions;
 use crate::arrow::origin::Origin;
 use crate::arrow::runs::Runs;
 use crate::arrow::schema::{TimestampUnit, header_field, header_fields};
-use crate::arrow::values::{Bytes, Values, take};
 use crate::compression::Compression;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::attributes::TimestampType;
@@ -77,7 +77,7 @@ impl Builder {
     }
 
     /// Adds the fields that each record has.
-    fn push_all(&mut self, records: &[Record<'_>], blocks: &mut Blocks, memory: Memory<'_>) -> Result<()> {
+    fn push_all(&mut self, records: &[Record<'_>], blocks: &mut Blocks, memory: RecordMemory<'_>) -> Result<()> {
         match self {
             Self::Key(bytes) => bytes.push_all(records, Record::key, blocks, memory),
             Self::Value(bytes) => bytes.push_all(records, Record::value, blocks, memory),
@@ -279,7 +279,7 @@ impl Columns {
     }
 
     /// Adds records column by column, so that the column's type is matched once per chunk instead of once per value.
-    pub(crate) fn push_all(&mut self, records: &[Record<'_>], memory: Memory<'_>) -> Result<()> {
+    pub(crate) fn push_all(&mut self, records: &[Record<'_>], memory: RecordMemory<'_>) -> Result<()> {
         let Self { builders, contents, blocks, .. } = self;
         builders.iter_mut().try_for_each(|builder| builder.push_all(records, blocks, memory))?;
         if let Some(contents) = contents {

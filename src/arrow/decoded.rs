@@ -10,10 +10,10 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, BooleanArray, Int16Array, Int32Array};
 use serde_json::Value as Json;
 
+use crate::arrow::byte_columns::{Bytes, take};
 use crate::arrow::column_table::Column;
 use crate::arrow::options::{Decoder, ScanOptions};
 use crate::arrow::origin::Origin;
-use crate::arrow::values::{Bytes, take};
 use crate::error::Result;
 use crate::format::batch::Batch;
 use crate::format::record::Record;

@@ -1,11 +1,13 @@
 //! Kafka batches to Arrow batches and back (feature `arrow`).
 
 mod binary_views;
+mod byte_columns;
 pub(crate) mod column_table;
 mod columns;
+mod corruption;
 mod decoded;
 mod encode;
-mod fault;
+mod interrupt;
 mod options;
 mod origin;
 mod parallel;
@@ -15,10 +17,8 @@ mod schema;
 mod source;
 mod stats;
 mod transactions;
-mod values;
 mod views;
 mod walk;
-mod watch;
 mod workers;
 
 pub use column_table::{BatchColumn, Column, ColumnDefinition, ColumnType, SegmentColumn, View};
@@ -36,8 +36,8 @@ pub use views::{BatchGroup, BatchKey, BatchScan, BatchSums, RecordSums, SegmentS
 pub(crate) use views::{sum_records_watched, sum_watched};
 #[cfg(feature = "text")]
 pub(crate) use {
-    fault::Fault,
+    corruption::SkippedBytes,
+    interrupt::ProgressCallback,
     origin::Origin,
-    walk::{Given, Step, Walk},
-    watch::Look,
+    walk::{BatchContext, SourceWalk, Step},
 };

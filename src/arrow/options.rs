@@ -146,8 +146,8 @@ impl ScanOptions {
         schema_of(columns, self.timestamp_unit, self.binary_view, self.on_corrupt == OnCorrupt::Report)
     }
 
-    pub(crate) fn bounds(&self) -> Bounds {
-        Bounds {
+    pub(crate) fn bounds(&self) -> RecordBounds {
+        RecordBounds {
             start_offset: self.start_offset,
             end_offset: self.end_offset,
             start_timestamp: self.start_timestamp,
@@ -159,7 +159,7 @@ impl ScanOptions {
 
 /// Which records a scan returns, by offset, timestamp and kind.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Bounds {
+pub(crate) struct RecordBounds {
     pub(crate) start_offset: Option<i64>,
     pub(crate) end_offset: Option<i64>,
     pub(crate) start_timestamp: Option<i64>,
@@ -167,7 +167,7 @@ pub(crate) struct Bounds {
     include_control: bool,
 }
 
-impl Bounds {
+impl RecordBounds {
     /// Whether there are any bounds by offset or timestamp, so that each record must be checked.
     pub(crate) fn are_any(&self) -> bool {
         let Self { start_offset, end_offset, start_timestamp, end_timestamp, .. } = self;

@@ -18,12 +18,12 @@ use std::time::{Duration, Instant};
 
 use arrow_schema::SchemaRef;
 
+use crate::arrow::interrupt::{ProgressCallback, go_on};
 use crate::arrow::options::{Isolation, OnCorrupt, ScanOptions};
 use crate::arrow::scan::ArrowScan;
 use crate::arrow::source::ScanSource;
 use crate::arrow::stats::ScanStats;
 use crate::arrow::transactions::Transactions;
-use crate::arrow::watch::{Look, go_on};
 use crate::arrow::workers;
 use crate::error::{Error, Result};
 
@@ -77,7 +77,7 @@ pub struct ParallelScan {
     shared: Arc<Shared>,
     started: bool,
     schema: SchemaRef,
-    look: Option<Look>,
+    look: Option<ProgressCallback>,
     ended: bool,
     /// The process whose threads decode: a forked child has none of them.
     process: u32,
@@ -87,7 +87,7 @@ struct Shared {
     plan: Mutex<Plan>,
     options: ScanOptions,
     parallelism: Parallelism,
-    state: Mutex<State>,
+    state: Mutex<LaneQueue>,
     /// Signals that an Arrow batch is ready or a unit has ended.
     filled: Condvar,
     /// Signals that an Arrow batch was taken or a unit is no longer needed.
@@ -106,7 +106,7 @@ struct Plan {
 }
 
 #[derive(Default)]
-struct State {
+struct LaneQueue {
     /// The unit of the first lane.
     first: usize,
     lanes: VecDeque<Lane>,
@@ -131,7 +131,7 @@ struct Lane {
     ended: bool,
 }
 
-impl State {
+impl LaneQueue {
     fn lane(&mut self, unit: usize) -> Option<&mut Lane> {
         self.lanes.get_mut(unit.checked_sub(self.first)?)
     }
@@ -149,7 +149,7 @@ impl State {
 }
 
 impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, LaneQueue> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -195,7 +195,7 @@ impl Shared {
         self.stopped.load(Ordering::Relaxed)
     }
 
-    fn is_wanted(&self, state: &State, unit: usize) -> bool {
+    fn is_wanted(&self, state: &LaneQueue, unit: usize) -> bool {
         !self.is_stopped() && state.is_wanted(unit)
     }
 
@@ -203,7 +203,7 @@ impl Shared {
     /// no longer needed.
     fn give(&self, unit: usize, next: Result<arrow_array::RecordBatch>, so_far: ScanStats) -> bool {
         let len = next.as_ref().map_or(0, arrow_array::RecordBatch::get_array_memory_size);
-        let full = |state: &mut State| {
+        let full = |state: &mut LaneQueue| {
             self.is_wanted(state, unit) && !state.has_room(unit, len, self.parallelism.max_memory_bytes)
         };
         let mut state = self.taken.wait_while(self.state(), full).unwrap_or_else(PoisonError::into_inner);
@@ -235,7 +235,7 @@ impl Shared {
         while let Some((unit, source)) = self.take_unit() {
             let lane = OpenLane { shared: self, unit };
             let watched = Arc::clone(self);
-            let look: Look = Box::new(move |_| !watched.is_stopped() && watched.state().is_wanted(unit));
+            let look: ProgressCallback = Box::new(move |_| !watched.is_stopped() && watched.state().is_wanted(unit));
             let mut scan = ArrowScan::watched(vec![source], self.options.clone(), Some(look));
             while let Some(next) = scan.next() {
                 if !self.give(unit, next, scan.stats()) {
@@ -250,18 +250,18 @@ impl Shared {
     }
 
     /// Takes the next Arrow batch or error, and waits for it no longer than `patience`.
-    fn take(&self, patience: Duration) -> Taken {
+    fn take(&self, patience: Duration) -> NextResult {
         let start = Instant::now();
         let mut state = self.state();
         loop {
             // checked in each round, because many units may end without an Arrow batch
-            let Some(left) = patience.checked_sub(start.elapsed()) else { return Taken::Nothing };
+            let Some(left) = patience.checked_sub(start.elapsed()) else { return NextResult::Nothing };
             let next = state.lanes.front_mut().map(|lane| (lane.ready.pop_front(), lane.ended));
             match next {
                 Some((Some((next, len)), _)) => {
                     state.ready_len = state.ready_len.saturating_sub(len);
                     self.taken.notify_all();
-                    return Taken::Next(next);
+                    return NextResult::Next(next);
                 }
                 Some((None, true)) => {
                     let ended = state.lanes.pop_front().unwrap_or_default();
@@ -270,7 +270,7 @@ impl Shared {
                     state.first = state.first.saturating_add(1);
                     self.taken.notify_all();
                 }
-                None if state.all_taken => return Taken::End,
+                None if state.all_taken => return NextResult::End,
                 _ => {
                     let woken = self.filled.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner);
                     state = woken.0;
@@ -281,7 +281,7 @@ impl Shared {
 }
 
 /// The result of [`Shared::take`].
-enum Taken {
+enum NextResult {
     Next(Result<arrow_array::RecordBatch>),
     Nothing,
     End,
@@ -315,7 +315,7 @@ impl ParallelScan {
         sources: Vec<ScanSource>,
         options: ScanOptions,
         parallelism: Parallelism,
-        look: Option<Look>,
+        look: Option<ProgressCallback>,
     ) -> Self {
         let schema = options.schema();
         let shared = Shared {
@@ -384,9 +384,9 @@ impl ParallelScan {
         }
         loop {
             match self.shared.take(PATIENCE) {
-                Taken::Next(next) => return next.map(Some),
-                Taken::End => return Ok(None),
-                Taken::Nothing => {}
+                NextResult::Next(next) => return next.map(Some),
+                NextResult::End => return Ok(None),
+                NextResult::Nothing => {}
             }
             self.look_up()?;
         }

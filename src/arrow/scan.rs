@@ -6,14 +6,14 @@ use std::sync::Arc;
 use arrow_array::RecordBatchOptions;
 use arrow_schema::SchemaRef;
 
-use crate::arrow::binary_views::Memory;
+use crate::arrow::binary_views::RecordMemory;
 use crate::arrow::columns::Columns;
-use crate::arrow::fault::no_errors;
+use crate::arrow::corruption::no_errors;
+use crate::arrow::interrupt::ProgressCallback;
 use crate::arrow::options::{OnCorrupt, ScanOptions};
 use crate::arrow::source::ScanSource;
 use crate::arrow::stats::ScanStats;
-use crate::arrow::walk::{Given, Step, Walk};
-use crate::arrow::watch::Look;
+use crate::arrow::walk::{BatchContext, SourceWalk, Step};
 use crate::compression::Scratch;
 use crate::error::{Error, Result};
 use crate::format::batch::Batch;
@@ -39,7 +39,7 @@ use crate::format::records::Records;
 pub struct ArrowScan {
     options: ScanOptions,
     schema: SchemaRef,
-    walk: Walk,
+    walk: SourceWalk,
     columns: Columns,
     scratch: Scratch,
     records: u64,
@@ -58,11 +58,11 @@ impl ArrowScan {
     }
 
     /// Like `new`, with a callback for progress and cancellation.
-    pub(crate) fn watched(sources: Vec<ScanSource>, options: ScanOptions, look: Option<Look>) -> Self {
+    pub(crate) fn watched(sources: Vec<ScanSource>, options: ScanOptions, look: Option<ProgressCallback>) -> Self {
         Self {
             schema: options.schema(),
             columns: Columns::new(&options),
-            walk: Walk::new(sources, look),
+            walk: SourceWalk::new(sources, look),
             scratch: Scratch::new(),
             records: 0,
             ready: VecDeque::new(),
@@ -124,7 +124,7 @@ impl ArrowScan {
         match step {
             Ok(Step::Batch) => {}
             Ok(Step::End) => return Ok(false),
-            Ok(Step::Fault(fault)) => {
+            Ok(Step::SkippedBytes(fault)) => {
                 if self.options.on_corrupt == OnCorrupt::Report {
                     self.emit()?;
                     self.ready.push_back(fault.row(&self.schema)?);
@@ -165,7 +165,7 @@ const CHUNK: usize = 128;
 /// Appends the records of one batch to the columns.
 fn decode(
     batch: &Batch<'_>,
-    given: &Given<'_>,
+    given: &BatchContext<'_>,
     options: &ScanOptions,
     scratch: &mut Scratch,
     columns: &mut Columns,
@@ -176,9 +176,9 @@ fn decode(
     let mut rows = 0_usize;
     let payload = batch.payload(scratch, &options.limits)?;
     let memory = if batch.attributes().is_compressed() {
-        Memory::Reused(payload.bytes)
+        RecordMemory::Reused(payload.bytes)
     } else {
-        Memory::of(batch, given.lender)
+        RecordMemory::of(batch, given.lender)
     };
     columns.begin_batch(batch, given.origin);
     let mut records = Records::new(batch, payload, &options.limits)?;

@@ -18,7 +18,7 @@ use crate::store::{SegmentFile, foreign_file};
 /// A file or buffer to scan, with its topic and partition if they are known.
 #[derive(Clone)]
 pub struct ScanSource {
-    pub(crate) place: Place,
+    pub(crate) place: SourceBytes,
     pub(crate) origin: Origin,
     /// The base offset from the file's name, and the base offset of the next segment in the directory.
     pub(crate) base_offset: Option<i64>,
@@ -32,7 +32,7 @@ pub struct ScanSource {
 }
 
 #[derive(Clone)]
-pub(crate) enum Place {
+pub(crate) enum SourceBytes {
     File(Location),
     Memory(Arc<dyn AsRef<[u8]> + Send + Sync>),
 }
@@ -48,7 +48,7 @@ impl ScanSource {
             segment: Some(segment.path.to_string_lossy().into()),
         };
         Self {
-            place: Place::File(segment.path.clone()),
+            place: SourceBytes::File(segment.path.clone()),
             origin,
             base_offset: segment.base_offset,
             next_base: None,
@@ -75,7 +75,7 @@ impl ScanSource {
     #[must_use]
     pub fn memory(bytes: Arc<dyn AsRef<[u8]> + Send + Sync>) -> Self {
         Self {
-            place: Place::Memory(bytes),
+            place: SourceBytes::Memory(bytes),
             origin: Origin::default(),
             base_offset: None,
             next_base: None,
@@ -106,7 +106,7 @@ impl ScanSource {
     /// split.
     pub(crate) fn parts(&self, max_bytes: u64, limits: &Limits) -> Vec<Self> {
         let points = match (&self.place, self.window) {
-            (Place::File(path), (0, u64::MAX)) if self.byte_len() > max_bytes => {
+            (SourceBytes::File(path), (0, u64::MAX)) if self.byte_len() > max_bytes => {
                 let has_index = self.base_offset.is_some() && path.with_extension("index").exists();
                 let points = if has_index {
                     split_points(path, 0..u64::MAX, max_bytes, limits)
@@ -115,7 +115,7 @@ impl ScanSource {
                 };
                 points.unwrap_or_default()
             }
-            (Place::Memory(bytes), (0, u64::MAX)) => memory_points((**bytes).as_ref(), max_bytes, limits),
+            (SourceBytes::Memory(bytes), (0, u64::MAX)) => memory_points((**bytes).as_ref(), max_bytes, limits),
             _ => Vec::new(),
         };
         if points.is_empty() {
@@ -128,8 +128,8 @@ impl ScanSource {
     /// Bytes in the window; 0 if the file's size is unknown.
     pub(crate) fn byte_len(&self) -> u64 {
         let len = match &self.place {
-            Place::File(path) => path.len().unwrap_or(0),
-            Place::Memory(bytes) => u64_of((**bytes).as_ref().len()),
+            SourceBytes::File(path) => path.len().unwrap_or(0),
+            SourceBytes::Memory(bytes) => u64_of((**bytes).as_ref().len()),
         };
         len.min(self.window.1).saturating_sub(self.window.0)
     }
@@ -138,8 +138,8 @@ impl ScanSource {
     #[must_use]
     pub fn path(&self) -> Option<&Location> {
         match &self.place {
-            Place::File(path) => Some(path),
-            Place::Memory(_) => None,
+            SourceBytes::File(path) => Some(path),
+            SourceBytes::Memory(_) => None,
         }
     }
 
@@ -160,11 +160,11 @@ impl ScanSource {
         // only checksums tell which batches have bytes that cannot be decoded
         let is_over_damage = options.check_crc && options.on_corrupt != OnCorrupt::Fail;
         let reader = match &self.place {
-            Place::File(path) if options.leave_page_cache => {
+            SourceBytes::File(path) if options.leave_page_cache => {
                 SegmentReader::open_with(path, limits)?.leaving_page_cache().starting_at(position)
             }
-            Place::File(path) => SegmentReader::open_with(path, limits)?.starting_at(position),
-            Place::Memory(bytes) => SegmentReader::from_bytes(Arc::clone(bytes), limits).starting_at(position),
+            SourceBytes::File(path) => SegmentReader::open_with(path, limits)?.starting_at(position),
+            SourceBytes::Memory(bytes) => SegmentReader::from_bytes(Arc::clone(bytes), limits).starting_at(position),
         };
         Ok(if is_over_damage { reader.over_damage() } else { reader })
     }
@@ -172,7 +172,7 @@ impl ScanSource {
     /// Adds the path to an error. If the error is at the start of a file of another known format, adds the name of the
     /// format.
     pub(crate) fn locate(&self, error: Error) -> Error {
-        let Place::File(path) = &self.place else { return error };
+        let SourceBytes::File(path) = &self.place else { return error };
         let is_at_start = error.position().byte.is_some_and(|byte| byte < u64_of(HEADER_LEN_UP_TO_MAGIC));
         match is_at_start.then(|| foreign_file(path)) {
             Some(Ok(Some(what))) => {

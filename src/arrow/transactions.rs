@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::arrow::options::ScanOptions;
-use crate::arrow::source::{Place, ScanSource};
+use crate::arrow::source::{ScanSource, SourceBytes};
 use crate::error::Result;
 use crate::io::Location;
 use crate::limits::Limits;
@@ -31,12 +31,12 @@ impl Transactions {
     ) -> Result<Arc<Committed>> {
         let limits = &options.limits;
         let (path, directory) = match (&source.place, source.directory()) {
-            (Place::Memory(bytes), _) => {
+            (SourceBytes::Memory(bytes), _) => {
                 let open = |limits: &Limits| Ok(SegmentReader::from_bytes(Arc::clone(bytes), limits));
                 return Committed::of_source(open, limits).map(Arc::new);
             }
-            (Place::File(path), None) => return of_file(path, limits),
-            (Place::File(path), Some(directory)) => (path, directory),
+            (SourceBytes::File(path), None) => return of_file(path, limits),
+            (SourceBytes::File(path), Some(directory)) => (path, directory),
         };
         if let Some((known, committed)) = &self.0
             && *known == directory

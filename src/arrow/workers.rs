@@ -14,7 +14,7 @@ use std::time::Duration;
 pub(crate) type Job = Box<dyn FnOnce() + Send>;
 
 /// How long a thread waits for its next job.
-const PATIENCE: Duration = Duration::from_secs(5);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Idle threads, ordered by when they became idle.
 struct Idle {
@@ -58,7 +58,7 @@ pub(crate) fn run(job: Job) -> io::Result<()> {
     thread::Builder::new().name(format!("kbat-scan-{number}")).spawn(move || work(number, job)).map(drop)
 }
 
-/// Runs jobs until none arrives for [`PATIENCE`].
+/// Runs jobs until none arrives for [`IDLE_TIMEOUT`].
 fn work(number: u64, first: Job) {
     let (sender, jobs) = sync_channel::<Job>(1);
     let mut job = first;
@@ -69,7 +69,7 @@ fn work(number: u64, first: Job) {
             None => return,
         }
         job = loop {
-            if let Ok(next) = jobs.recv_timeout(PATIENCE) {
+            if let Ok(next) = jobs.recv_timeout(IDLE_TIMEOUT) {
                 break next;
             }
             // a thread that is no longer listed was just taken: its job will arrive

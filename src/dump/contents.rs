@@ -6,7 +6,7 @@ use crate::dump::{Decoder, remote};
 use crate::error::{ErrorKind, Result};
 use crate::format::record::{Record, decode_as_java};
 use crate::internal::{
-    Family, Fault, Message, framed, key, open_consumer_protocol, snake_case, value, write_bytes, write_string,
+    Family, Message, MessageError, framed, key, open_consumer_protocol, snake_case, value, write_bytes, write_string,
 };
 
 /// Appends key and value of a record that is not a control record.
@@ -104,19 +104,21 @@ fn pair<'r>(family: Family, record: &Record<'r>) -> Result<Pair<'r>> {
 }
 
 #[cold]
-fn coordinator_fault(fault: &Fault, offset: i64, part: &str) -> String {
+fn coordinator_fault(fault: &MessageError, offset: i64, part: &str) -> String {
     let reason = match fault {
-        Fault::UnknownType(type_id) => {
+        MessageError::UnknownType(type_id) => {
             return format!("Unknown record type {type_id} at offset {offset}, skipping.");
         }
-        Fault::UnknownVersion { type_id, version } => {
+        MessageError::UnknownVersion { type_id, version } => {
             format!("Found an unknown record version {version} for {type_id} type")
         }
-        Fault::InRecord { version, fault, .. } => {
+        MessageError::InRecord { version, fault, .. } => {
             let reason = fault.java_message();
             format!("Could not read record with version {version} from {part}'s buffer due to: {reason}.")
         }
-        Fault::Truncated { .. } | Fault::Corrupt { .. } => format!("Could not read version from {part}'s buffer."),
+        MessageError::Truncated { .. } | MessageError::Corrupt { .. } => {
+            format!("Could not read version from {part}'s buffer.")
+        }
     };
     format!("Error at offset {offset}, skipping. {reason}")
 }

@@ -1,7 +1,7 @@
 //! JSON lines: one object per file, batch, record, entry or producer, with a member `type`.
 
 use crate::compression::Compression;
-use crate::dump::log_file::Found;
+use crate::dump::log_file::ParsedBatch;
 use crate::dump::sink::{push, push_field, push_flag};
 use crate::dump::{Options, contents};
 use crate::error::Result;
@@ -16,7 +16,7 @@ pub(super) fn heading(out: &mut Vec<u8>, shown: &str) {
     push(out, "}\n");
 }
 
-pub(super) fn batch(out: &mut Vec<u8>, found: &Found<'_>) {
+pub(super) fn batch(out: &mut Vec<u8>, found: &ParsedBatch<'_>) {
     let header = &found.header;
     push(out, &format!("{{\"type\":\"batch\",\"position\":{},\"size\":{}", header.position, u64_of(header.size)));
     match header.base_offset() {
@@ -52,7 +52,7 @@ pub(super) fn batch(out: &mut Vec<u8>, found: &Found<'_>) {
     push(out, "}\n");
 }
 
-pub(super) fn record(out: &mut Vec<u8>, options: &Options, found: &Found<'_>, record: &Record<'_>) -> Result<()> {
+pub(super) fn record(out: &mut Vec<u8>, options: &Options, found: &ParsedBatch<'_>, record: &Record<'_>) -> Result<()> {
     push_field(out, "{\"type\":\"record\",\"offset\":", record.offset);
     if !options.skip_record_metadata {
         push_field(out, ",\"timestamp\":", record.timestamp);

@@ -1,10 +1,10 @@
 //! The lines of `kafka-dump-log`.
 
-use crate::dump::log_file::Found;
+use crate::dump::log_file::ParsedBatch;
 use crate::dump::sink::{push, push_field, push_flag, push_int, push_uint};
 use crate::error::Result;
 use crate::format::attributes::TimestampType;
-use crate::format::record::{Extra, Record};
+use crate::format::record::{Record, RecordTail};
 use crate::num::u64_of;
 
 /// Kafka's name of the timestamp type of format v0.
@@ -18,7 +18,7 @@ pub(super) fn heading(out: &mut Vec<u8>, shown: &str) {
 }
 
 /// The line of a batch. Up to an unknown codec, it is written also if that is an error.
-pub(super) fn batch(out: &mut Vec<u8>, found: &Found<'_>) -> Result<()> {
+pub(super) fn batch(out: &mut Vec<u8>, found: &ParsedBatch<'_>) -> Result<()> {
     let header = &found.header;
     if found.magic >= 2 {
         push_field(out, "baseOffset: ", header.base_offset);
@@ -64,7 +64,7 @@ pub(super) fn record(out: &mut Vec<u8>, record: &Record<'_>, timestamp_type: &st
     push(out, " valueSize: ");
     size(out, record.value);
     match record.extra {
-        Extra::Headers { .. } => {
+        RecordTail::Headers { .. } => {
             push_field(out, " sequence: ", record.sequence.into());
             push(out, " headerKeys: [");
             for (place, header) in record.headers().enumerate() {
@@ -75,7 +75,7 @@ pub(super) fn record(out: &mut Vec<u8>, record: &Record<'_>, timestamp_type: &st
             }
             out.push(b']');
         }
-        Extra::Message(message) => {
+        RecordTail::Message(message) => {
             let stored = message.first_chunk().copied().map_or(0, u32::from_be_bytes);
             push_flag(out, " isValid: ", record.verify_crc().is_ok());
             push_field(out, " crc: ", stored.into());
@@ -85,7 +85,7 @@ pub(super) fn record(out: &mut Vec<u8>, record: &Record<'_>, timestamp_type: &st
 }
 
 /// Kafka's name of a batch's timestamp type.
-pub(super) fn timestamp_type(found: &Found<'_>) -> &'static str {
+pub(super) fn timestamp_type(found: &ParsedBatch<'_>) -> &'static str {
     found.header.attributes.timestamp_type().map_or(NO_TIMESTAMP_TYPE, TimestampType::name)
 }
 

@@ -21,7 +21,7 @@ const LAST_OFFSET_DELTA_POSITION: usize = 23;
 const LAST_OFFSET_END: usize = 27;
 
 /// A batch as far as it could be parsed.
-pub(crate) struct Found<'b> {
+pub(crate) struct ParsedBatch<'b> {
     pub(crate) header: BatchHeader,
     /// The magic as stored. Kafka reads 3 to 127 as v2.
     pub(crate) magic: u8,
@@ -78,7 +78,7 @@ impl LogFile {
     }
 
     /// Reads and parses the batch at a position, whose size is known.
-    pub(crate) fn batch(&mut self, position: u64, size: usize) -> Result<Found<'_>> {
+    pub(crate) fn batch(&mut self, position: u64, size: usize) -> Result<ParsedBatch<'_>> {
         let path = self.file.path();
         let available = usize_from_u64(self.len.saturating_sub(position));
         let bytes = read(&self.file, &mut self.chunk, position, size.max(BATCH_HEADER_LEN).min(available))?;
@@ -101,12 +101,12 @@ impl LogFile {
         };
         if magic >= 2 && size < BATCH_HEADER_LEN {
             let header = BatchHeader::parse(bytes, position, size).map_err(|error| error.with_path(path))?;
-            return Ok(Found { header, magic, is_valid: false, batch: None });
+            return Ok(ParsedBatch { header, magic, is_valid: false, batch: None });
         }
         let batch = Batch::parse(bytes.get(..size).unwrap_or(bytes), position);
         let batch = batch.map_err(|error| error.with_path(path))?;
         let is_valid = batch.computed_crc() == batch.crc;
-        Ok(Found { header: *batch.header(), magic, is_valid, batch: Some(batch) })
+        Ok(ParsedBatch { header: *batch.header(), magic, is_valid, batch: Some(batch) })
     }
 
     fn bytes(&mut self, position: u64, len: usize) -> Result<&[u8]> {

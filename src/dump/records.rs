@@ -2,7 +2,7 @@
 
 use super::{Job, base_offset_of, java_absolute};
 use crate::compression::Payload;
-use crate::dump::log_file::{Found, LogFile, WALK_LEN};
+use crate::dump::log_file::{LogFile, ParsedBatch, WALK_LEN};
 use crate::dump::sink::{push, push_field};
 use crate::dump::{Format, contents, control, jsonl, kafka, table};
 use crate::error::{Error, ErrorKind, Result};
@@ -12,7 +12,7 @@ use crate::io::Location;
 use crate::num::u64_of;
 
 /// The state of a walk through a log.
-struct Walk {
+struct LogPosition {
     /// The file's path in the remarks.
     absolute: String,
     last_offset: i64,
@@ -25,7 +25,7 @@ impl Job<'_> {
         }
         let mut log = LogFile::open(path, WALK_LEN)?;
         let end = self.options.max_bytes.unwrap_or(u64::MAX).min(log.len());
-        let mut walk = Walk { absolute: java_absolute(shown), last_offset: -1 };
+        let mut walk = LogPosition { absolute: java_absolute(shown), last_offset: -1 };
         let mut position = 0;
         while let Some(size) = log.frame(position, end)? {
             let found = log.batch(position, size)?;
@@ -42,7 +42,7 @@ impl Job<'_> {
         Ok(())
     }
 
-    fn batch(&mut self, found: &Found<'_>) -> Result<()> {
+    fn batch(&mut self, found: &ParsedBatch<'_>) -> Result<()> {
         let out = &mut self.sink.buffer;
         match self.options.format {
             Format::Kafka => kafka::batch(out, found)?,
@@ -58,7 +58,7 @@ impl Job<'_> {
 
     /// Kafka decodes all records of a compressed batch before it returns the first one, and records of other batches
     /// one by one. This matters if one of them is corrupt.
-    fn records(&mut self, found: &Found<'_>, walk: &mut Walk) -> Result<()> {
+    fn records(&mut self, found: &ParsedBatch<'_>, walk: &mut LogPosition) -> Result<()> {
         let Some(batch) = &found.batch else {
             let error = Error::new(ErrorKind::Truncated).at(found.header.position).in_field("records");
             return Err(error.in_batch(found.header.base_offset));
@@ -105,7 +105,12 @@ impl Job<'_> {
 }
 
 #[inline]
-fn record_line(out: &mut Vec<u8>, options: &super::Options, found: &Found<'_>, record: &Record<'_>) -> Result<()> {
+fn record_line(
+    out: &mut Vec<u8>,
+    options: &super::Options,
+    found: &ParsedBatch<'_>,
+    record: &Record<'_>,
+) -> Result<()> {
     let is_control = found.header.is_control();
     if !options.skip_record_metadata {
         kafka::record(out, record, kafka::timestamp_type(found))?;

@@ -3,7 +3,7 @@
 
 use crate::compression::Compression;
 use crate::dump::Options;
-use crate::dump::log_file::Found;
+use crate::dump::log_file::ParsedBatch;
 use crate::dump::sink::push;
 use crate::format::record::Record;
 
@@ -17,7 +17,7 @@ pub(super) fn heading(out: &mut Vec<u8>, shown: &str) {
 }
 
 /// Position, offsets, records, size, codec, largest timestamp, checksum.
-pub(super) fn batch(out: &mut Vec<u8>, found: &Found<'_>) {
+pub(super) fn batch(out: &mut Vec<u8>, found: &ParsedBatch<'_>) {
     let header = &found.header;
     let count = if found.magic < 2 { "-".to_owned() } else { header.record_count.to_string() };
     let codec = header.attributes.compression().map_or("unknown", Compression::name);

@@ -4,11 +4,11 @@ use std::ops::Deref;
 
 use crate::compression::{Payload, Scratch};
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::ahead::{ask_for, distance_in};
 use crate::format::header::{
     BATCH_HEADER_LEN, BatchHeader, CRC_POSITION, CRC_START, LEGACY_CRC_POSITION, LEGACY_CRC_START,
 };
 use crate::format::legacy;
+use crate::format::prefetch::{prefetch, prefetch_distance};
 use crate::limits::Limits;
 use crate::num::u64_of;
 use crate::wire::crc;
@@ -122,7 +122,7 @@ impl<'a> Batch<'a> {
         'a: 's,
     {
         let compression = self.compression()?;
-        ask_for(self.bytes, distance_in(self.bytes.len(), true), self.bytes.len());
+        prefetch(self.bytes, prefetch_distance(self.bytes.len(), true), self.bytes.len());
         if self.header.magic == 2 {
             if self.header.record_count <= 0 {
                 return Ok(Payload::borrowed(&[])); // no record will be read, so skip decompression

@@ -36,7 +36,7 @@ use crate::num::{u64_of, usize_from_u64};
 /// ```
 #[must_use]
 pub fn batches(bytes: &[u8]) -> Batches<'_> {
-    Batches { rest: bytes, position: 0, batch_len_limit: usize::MAX, state: State::Walking }
+    Batches { rest: bytes, position: 0, batch_len_limit: usize::MAX, state: FrameState::Walking }
 }
 
 /// An iterator over the batches of a buffer; see [`batches`].
@@ -45,11 +45,11 @@ pub struct Batches<'a> {
     rest: &'a [u8],
     position: u64,
     batch_len_limit: usize,
-    state: State,
+    state: FrameState,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum FrameState {
     Walking,
     Ended,
     /// The batch at `rest` failed; it is this many bytes long if its size field can be trusted.
@@ -86,9 +86,9 @@ impl<'a> Batches<'a> {
     /// After an error, skips the batch that caused it. Returns `false` if its size can't be trusted, or if no batch
     /// failed.
     pub fn skip_batch(&mut self) -> bool {
-        let State::Failed(Some(len)) = self.state else { return false };
+        let FrameState::Failed(Some(len)) = self.state else { return false };
         self.advance(len).is_some_and(|_| {
-            self.state = State::Walking;
+            self.state = FrameState::Walking;
             true
         })
     }
@@ -106,7 +106,7 @@ impl<'a> Iterator for Batches<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        if self.state != State::Walking {
+        if self.state != FrameState::Walking {
             return None;
         }
         let position = self.position;
@@ -119,21 +119,21 @@ impl<'a> Iterator for Batches<'a> {
                         Some(Ok(batch))
                     }
                     Err(error) => {
-                        self.state = State::Failed(Some(len));
+                        self.state = FrameState::Failed(Some(len));
                         Some(Err(error))
                     }
                 }
             }
             Ok(Frame::End | Frame::Partial) => {
-                self.state = State::Ended;
+                self.state = FrameState::Ended;
                 None
             }
             Err(error) if is_zero_tail(&error, self.rest) => {
-                self.state = State::Ended;
+                self.state = FrameState::Ended;
                 None
             }
             Err(error) => {
-                self.state = State::Failed(trusted_len(&error, self.rest, u64_of(self.rest.len())));
+                self.state = FrameState::Failed(trusted_len(&error, self.rest, u64_of(self.rest.len())));
                 Some(Err(error))
             }
         }
@@ -203,7 +203,7 @@ pub(crate) fn limit_error(bytes: &[u8], len: usize, position: u64, limit: usize)
 /// The error for a batch whose length is not trusted, after many lengths that led to no batch. `bytes` are its first
 /// bytes.
 #[cold]
-pub(crate) fn unbelievable(bytes: &[u8], position: u64) -> Error {
+pub(crate) fn implausible_length_error(bytes: &[u8], position: u64) -> Error {
     let base_offset = bytes.first_chunk().map_or(0, |base_offset| i64::from_be_bytes(*base_offset));
     let length = bytes.get(8..).and_then(|rest| rest.first_chunk()).map_or(0, |length| i32::from_be_bytes(*length));
     length_error(length, MIN_LENGTH, base_offset, position)

@@ -19,7 +19,7 @@ use crate::format::attributes::{Attributes, TimestampType};
 use crate::format::bookmark::{Bookmark, LegacySet, Wrapper};
 use crate::format::cursor::Cursor;
 use crate::format::header::{BatchHeader, LOG_OVERHEAD, MIN_LENGTH, NO_SEQUENCE, NO_TIMESTAMP};
-use crate::format::record::{Extra, Place, Record};
+use crate::format::record::{Record, RecordPosition, RecordTail};
 use crate::num::u64_of;
 
 /// The fields of a v0 or v1 message.
@@ -131,7 +131,7 @@ impl<'s> LegacyRecords<'s> {
             (0, _) | (_, 0) => 0,
             _ if offset < last_inner => {
                 let error = self.wrapper_error("its offset is less than its last message's relative offset", "offset");
-                return Err(error.moved_to(header.position()));
+                return Err(error.at_byte(header.position()));
             }
             _ => offset.wrapping_sub(last_inner),
         };
@@ -152,8 +152,8 @@ impl<'s> LegacyRecords<'s> {
         }
     }
 
-    fn place(&self) -> Place {
-        Place { position: self.position, base_offset: self.base_offset, index: self.index }
+    fn place(&self) -> RecordPosition {
+        RecordPosition { position: self.position, base_offset: self.base_offset, index: self.index }
     }
 
     pub(crate) fn bookmark(&self) -> Bookmark {
@@ -212,7 +212,7 @@ impl<'s> LegacyRecords<'s> {
             key: message.key,
             value: message.value,
             sequence: NO_SEQUENCE,
-            extra: Extra::Message(bytes),
+            extra: RecordTail::Message(bytes),
             place,
         })
     }

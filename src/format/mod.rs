@@ -4,7 +4,6 @@
 //! `num` and `wire`. The tables are those of the page on the message format in the Kafka documentation, one per file,
 //! with the same names.
 
-pub(crate) mod ahead;
 pub(crate) mod attributes;
 pub(crate) mod batch;
 pub(crate) mod bookmark;
@@ -13,10 +12,11 @@ pub(crate) mod control;
 pub mod convert;
 pub(crate) mod cursor;
 pub(crate) mod edit;
+pub(crate) mod fast_path;
 pub(crate) mod frame;
 pub(crate) mod header;
 pub(crate) mod legacy;
-pub(crate) mod quick;
+pub(crate) mod prefetch;
 pub(crate) mod record;
 pub(crate) mod records;
 pub mod retain;

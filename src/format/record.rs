@@ -34,13 +34,13 @@ pub struct Record<'s> {
     pub(crate) key: Option<&'s [u8]>,
     pub(crate) value: Option<&'s [u8]>,
     pub(crate) sequence: i32,
-    pub(crate) extra: Extra<'s>,
-    pub(crate) place: Place,
+    pub(crate) extra: RecordTail<'s>,
+    pub(crate) place: RecordPosition,
 }
 
 /// The parts of a record that depend on the format.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Extra<'s> {
+pub(crate) enum RecordTail<'s> {
     /// v2: headers that are not parsed yet.
     Headers { bytes: &'s [u8], count: u32 },
     /// v0 and v1: the message, starting at its checksum.
@@ -49,17 +49,17 @@ pub(crate) enum Extra<'s> {
 
 /// The position of a record.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct RecordPosition {
     pub(crate) position: u64,
     pub(crate) base_offset: i64,
     pub(crate) index: u32,
 }
 
-impl Place {
+impl RecordPosition {
     /// Adds this position to an error found in a part of the record.
     #[cold]
     pub(crate) fn locate(self, error: Error) -> Error {
-        error.moved_to(self.position).in_batch(self.base_offset).in_record(self.index)
+        error.at_byte(self.position).in_batch(self.base_offset).in_record(self.index)
     }
 
     #[cold]
@@ -116,8 +116,8 @@ impl<'s> Record<'s> {
     #[must_use]
     pub fn headers(&self) -> Headers<'s> {
         match self.extra {
-            Extra::Headers { bytes, count } => Headers { rest: bytes, left: count, place: self.place },
-            Extra::Message(_) => Headers { rest: &[], left: 0, place: self.place },
+            RecordTail::Headers { bytes, count } => Headers { rest: bytes, left: count, place: self.place },
+            RecordTail::Message(_) => Headers { rest: &[], left: 0, place: self.place },
         }
     }
 
@@ -134,7 +134,7 @@ impl<'s> Record<'s> {
     /// # Errors
     /// [`ErrorKind::Crc`].
     pub fn verify_crc(&self) -> Result<()> {
-        let Extra::Message(message) = self.extra else { return Ok(()) };
+        let RecordTail::Message(message) = self.extra else { return Ok(()) };
         let Some((stored, covered)) = message.split_first_chunk::<4>() else {
             return Err(self.place.error(ErrorKind::Truncated, "crc"));
         };
@@ -208,7 +208,7 @@ pub(crate) fn decode_as_java(bytes: &[u8]) -> Cow<'_, str> {
 pub struct Headers<'s> {
     rest: &'s [u8],
     left: u32,
-    place: Place,
+    place: RecordPosition,
 }
 
 impl Headers<'_> {

@@ -8,15 +8,15 @@ use std::iter::FusedIterator;
 
 use crate::compression::{CodecFault, Payload, Scratch};
 use crate::error::{Error, ErrorKind, Result, check_limit};
-use crate::format::ahead::{ask_for, distance_in};
 use crate::format::attributes::TimestampType;
 use crate::format::batch::Batch;
 use crate::format::bookmark::Bookmark;
+use crate::format::fast_path::quick_body;
 use crate::format::header::increment_sequence;
 use crate::format::header::{BATCH_HEADER_LEN, NO_SEQUENCE};
 use crate::format::legacy::LegacyRecords;
-use crate::format::quick::quick_body;
-use crate::format::record::{Body, BodyFault, Extra, Place, Record, parse_body};
+use crate::format::prefetch::{prefetch, prefetch_distance};
+use crate::format::record::{Body, BodyFault, Record, RecordPosition, RecordTail, parse_body};
 use crate::limits::Limits;
 use crate::num::{u64_of, usize_of};
 use crate::wire::varint::{VarintFault, read_varint};
@@ -214,7 +214,7 @@ impl<'s> V2Records<'s> {
             log_append_time: log_append.then_some(header.max_timestamp),
             compressed: header.attributes.is_compressed(),
             header_limit: limits.header_count,
-            ahead: if header.attributes.is_compressed() { 0 } else { distance_in(batch.size(), false) },
+            ahead: if header.attributes.is_compressed() { 0 } else { prefetch_distance(batch.size(), false) },
             fault: payload.fault,
             ..Self::empty(batch)
         })
@@ -264,7 +264,7 @@ impl<'s> V2Records<'s> {
         if next == self.count && (!after.is_empty() || self.fault.is_some()) {
             return Some(Err(self.remaining_error(after.len())));
         }
-        ask_for(self.rest, self.ahead, self.rest.len().wrapping_sub(after.len()));
+        prefetch(self.rest, self.ahead, self.rest.len().wrapping_sub(after.len()));
         (self.rest, self.index) = (after, next);
         Some(Ok(record))
     }
@@ -298,16 +298,16 @@ impl<'s> V2Records<'s> {
             key: body.key,
             value: body.value,
             sequence,
-            extra: Extra::Headers { bytes: body.headers, count: body.header_count },
+            extra: RecordTail::Headers { bytes: body.headers, count: body.header_count },
             place: self.place(self.rest.len()),
         }
     }
 
     /// The position at which `left` bytes are left; the start of the compressed bytes if they are compressed.
     #[inline]
-    fn place(&self, left: usize) -> Place {
+    fn place(&self, left: usize) -> RecordPosition {
         let into = if self.compressed { 0 } else { u64_of(self.len.wrapping_sub(left)) };
-        Place { position: self.position.wrapping_add(into), base_offset: self.base_offset, index: self.index }
+        RecordPosition { position: self.position.wrapping_add(into), base_offset: self.base_offset, index: self.index }
     }
 
     #[cold]

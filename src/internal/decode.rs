@@ -13,7 +13,7 @@
 use crate::format::record::decode_as_java;
 use crate::internal::reader::Reader;
 use crate::internal::schema::{Context, Field, Kind};
-use crate::internal::{Fault, Value};
+use crate::internal::{MessageError, Value};
 use crate::log::Uuid;
 
 /// Arrays reserve memory for at most this many elements before they are read.
@@ -24,7 +24,7 @@ pub(crate) fn fields<'a>(
     reader: &mut Reader<'a>,
     schema: &'static [Field],
     context: Context,
-) -> Result<Vec<(&'static str, Value<'a>)>, Fault> {
+) -> Result<Vec<(&'static str, Value<'a>)>, MessageError> {
     let mut values = Vec::with_capacity(schema.len());
     for field in schema {
         let is_here = field.tag.is_none() && field.versions.contains(context.version);
@@ -45,7 +45,7 @@ fn tagged_fields<'a>(
     schema: &'static [Field],
     context: Context,
     values: &mut [Option<Value<'a>>],
-) -> Result<(), Fault> {
+) -> Result<(), MessageError> {
     // Kafka's loop does not run for a negative count
     let count = reader.uvarint()?.cast_signed();
     for _ in 0..count {
@@ -64,7 +64,7 @@ fn tagged_fields<'a>(
     Ok(())
 }
 
-fn value<'a>(reader: &mut Reader<'a>, field: &'static Field, context: Context) -> Result<Value<'a>, Fault> {
+fn value<'a>(reader: &mut Reader<'a>, field: &'static Field, context: Context) -> Result<Value<'a>, MessageError> {
     let is_nullable = field.nullable.contains(context.version);
     if field.is_array {
         return array(reader, field, context, is_nullable);
@@ -83,7 +83,7 @@ fn array<'a>(
     field: &'static Field,
     context: Context,
     is_nullable: bool,
-) -> Result<Value<'a>, Fault> {
+) -> Result<Value<'a>, MessageError> {
     let count = if context.is_flexible { reader.compact_len()? } else { reader.i32()? };
     let Ok(count) = usize::try_from(count) else { return null(reader, field, is_nullable, "") };
     let remaining = reader.remaining();
@@ -106,7 +106,7 @@ fn scalar<'a>(
     context: Context,
     is_nullable: bool,
     part: &str,
-) -> Result<Value<'a>, Fault> {
+) -> Result<Value<'a>, MessageError> {
     Ok(match field.kind {
         Kind::Bool => Value::Bool(reader.i8()? != 0),
         Kind::Int8 => Value::Int(reader.i8()?.into()),
@@ -140,7 +140,7 @@ fn text<'a>(
     context: Context,
     is_nullable: bool,
     part: &str,
-) -> Result<Value<'a>, Fault> {
+) -> Result<Value<'a>, MessageError> {
     let len = if context.is_flexible { reader.compact_len()? } else { i32::from(reader.i16()?) };
     if len < 0 {
         return null(reader, field, is_nullable, part);
@@ -151,7 +151,7 @@ fn text<'a>(
     Ok(Value::Text(decode_as_java(reader.bytes(len)?)))
 }
 
-fn null<'a>(reader: &Reader<'a>, field: &Field, is_nullable: bool, part: &str) -> Result<Value<'a>, Fault> {
+fn null<'a>(reader: &Reader<'a>, field: &Field, is_nullable: bool, part: &str) -> Result<Value<'a>, MessageError> {
     if is_nullable {
         return Ok(Value::Null);
     }

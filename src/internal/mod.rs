@@ -18,7 +18,7 @@
 //! Kafka's jars, so a new record type needs no code. [`Message::write_json`] writes what Kafka's `JsonConverter`
 //! classes write.
 //!
-//! A type or version that the table does not contain is a [`Fault`], and so is corruption; neither panics. A value
+//! A type or version that the table does not contain is a [`MessageError`], and so is corruption; neither panics. A value
 //! takes memory in proportion to its bytes. [`record()`] decodes as much as possible and returns the reason for the rest.
 //!
 //! ```
@@ -31,7 +31,7 @@
 //! Source: `CoordinatorRecordSerde`, `AbstractApiMessageSerde` and the message generator of Kafka 4.3.1 and 4.4.0.
 
 mod decode;
-mod fault;
+mod error;
 mod json;
 mod reader;
 mod record;
@@ -41,7 +41,7 @@ mod value;
 use crate::error::{Error, ErrorKind};
 use crate::num::u64_of;
 
-pub use fault::Fault;
+pub use error::MessageError;
 #[cfg(feature = "arrow")]
 pub(crate) use json::write_base64;
 pub(crate) use json::{write_bytes, write_string};
@@ -164,12 +164,12 @@ impl<'a> Message<'a> {
 /// Decodes a coordinator's key.
 ///
 /// # Errors
-/// An unknown type, or corruption. For the families without coordinator, [`Fault::UnknownType`] of −1.
-pub fn key(family: Family, bytes: &[u8]) -> Result<Message<'_>, Fault> {
+/// An unknown type, or corruption. For the families without coordinator, [`MessageError::UnknownType`] of −1.
+pub fn key(family: Family, bytes: &[u8]) -> Result<Message<'_>, MessageError> {
     let mut reader = Reader::new(bytes);
     let type_id = reader.i16()?;
     let found = family.keys().and_then(|set| schema(set, type_id));
-    let schema = found.ok_or(Fault::UnknownType(if family.is_coordinator() { type_id } else { -1 }))?;
+    let schema = found.ok_or(MessageError::UnknownType(if family.is_coordinator() { type_id } else { -1 }))?;
     // Kafka reports the type as the version
     message(schema, 0, reader).map_err(|fault| fault.in_record(type_id, type_id))
 }
@@ -178,8 +178,8 @@ pub fn key(family: Family, bytes: &[u8]) -> Result<Message<'_>, Fault> {
 ///
 /// # Errors
 /// An unknown type or version, or corruption.
-pub fn value(family: Family, type_id: i16, bytes: &[u8]) -> Result<Message<'_>, Fault> {
-    let schema = schema(family.values(), type_id).ok_or(Fault::UnknownType(type_id))?;
+pub fn value(family: Family, type_id: i16, bytes: &[u8]) -> Result<Message<'_>, MessageError> {
+    let schema = schema(family.values(), type_id).ok_or(MessageError::UnknownType(type_id))?;
     let mut reader = Reader::new(bytes);
     let version = reader.i16()?;
     known_version(schema, version)?;
@@ -187,11 +187,11 @@ pub fn value(family: Family, type_id: i16, bytes: &[u8]) -> Result<Message<'_>, 
 }
 
 /// Decodes a framed value. A newer version is read as the newest known one, as Kafka does; if it has further fields,
-/// their bytes are a [`Fault`]. [`framed_strict`] refuses newer versions.
+/// their bytes are a [`MessageError`]. [`framed_strict`] refuses newer versions.
 ///
 /// # Errors
 /// An unknown frame version or type, or corruption, also bytes after the last field.
-pub fn framed(family: Family, bytes: &[u8]) -> Result<Message<'_>, Fault> {
+pub fn framed(family: Family, bytes: &[u8]) -> Result<Message<'_>, MessageError> {
     let mut reader = Reader::new(bytes);
     let (schema, version) = frame(family, &mut reader)?;
     framed_fields(schema, version, reader)
@@ -201,22 +201,26 @@ pub fn framed(family: Family, bytes: &[u8]) -> Result<Message<'_>, Fault> {
 ///
 /// # Errors
 /// Those of [`framed`], and an unknown version.
-pub fn framed_strict(family: Family, bytes: &[u8]) -> Result<Message<'_>, Fault> {
+pub fn framed_strict(family: Family, bytes: &[u8]) -> Result<Message<'_>, MessageError> {
     let mut reader = Reader::new(bytes);
     let (schema, version) = frame(family, &mut reader)?;
     known_version(schema, version)?;
     framed_fields(schema, version, reader)
 }
 
-fn known_version(schema: &Schema, version: i16) -> Result<(), Fault> {
+fn known_version(schema: &Schema, version: i16) -> Result<(), MessageError> {
     if (schema.lowest..=schema.highest).contains(&version) {
         return Ok(());
     }
-    Err(Fault::UnknownVersion { type_id: schema.type_id, version })
+    Err(MessageError::UnknownVersion { type_id: schema.type_id, version })
 }
 
 /// Decodes the fields after a frame, which must be all that follows.
-fn framed_fields<'a>(schema: &'static Schema, version: i16, mut reader: Reader<'a>) -> Result<Message<'a>, Fault> {
+fn framed_fields<'a>(
+    schema: &'static Schema,
+    version: i16,
+    mut reader: Reader<'a>,
+) -> Result<Message<'a>, MessageError> {
     let value = message_of(schema, version, &mut reader).map_err(|fault| fault.in_record(schema.type_id, version))?;
     match reader.remaining() {
         0 => Ok(Message { schema, version, value }),
@@ -224,7 +228,7 @@ fn framed_fields<'a>(schema: &'static Schema, version: i16, mut reader: Reader<'
     }
 }
 
-fn frame(family: Family, reader: &mut Reader<'_>) -> Result<(&'static Schema, i16), Fault> {
+fn frame(family: Family, reader: &mut Reader<'_>) -> Result<(&'static Schema, i16), MessageError> {
     match short(reader, "frame version")? {
         1 => {}
         0 => {
@@ -242,11 +246,11 @@ fn frame(family: Family, reader: &mut Reader<'_>) -> Result<(&'static Schema, i1
     }
     let (type_id, version) = (short(reader, "type")?, short(reader, "version")?);
     let found = if family.is_coordinator() { None } else { schema(family.values(), type_id) };
-    found.map(|schema| (schema, version)).ok_or(Fault::UnknownType(type_id))
+    found.map(|schema| (schema, version)).ok_or(MessageError::UnknownType(type_id))
 }
 
 /// An unsigned varint in a frame. Kafka narrows a negative one to 16 bits.
-fn short(reader: &mut Reader<'_>, entity: &str) -> Result<i16, Fault> {
+fn short(reader: &mut Reader<'_>, entity: &str) -> Result<i16, MessageError> {
     let number = reader.uvarint().map_err(|_| reader.fault(format!("Error while reading {entity}")))?.cast_signed();
     if number > i32::from(i16::MAX) {
         return Err(reader.fault(format!("Value for {entity} was too large.")));
@@ -256,15 +260,15 @@ fn short(reader: &mut Reader<'_>, entity: &str) -> Result<i16, Fault> {
 }
 
 /// Decodes a message that is not of a family, such as `ProducerSnapshot`.
-pub(crate) fn single_message<'a>(name: &str, version: i16, bytes: &'a [u8]) -> Result<Message<'a>, Fault> {
-    let schema = single(name).ok_or(Fault::UnknownType(-1))?;
+pub(crate) fn single_message<'a>(name: &str, version: i16, bytes: &'a [u8]) -> Result<Message<'a>, MessageError> {
+    let schema = single(name).ok_or(MessageError::UnknownType(-1))?;
     message(schema, version, Reader::new(bytes))
 }
 
 /// Decodes a message that begins with a field for its version, such as `LeaderChangeMessage`. A newer version is read
 /// as the newest known one.
-pub(crate) fn versioned_message<'a>(name: &str, bytes: &'a [u8]) -> Result<Message<'a>, Fault> {
-    let schema = single(name).ok_or(Fault::UnknownType(-1))?;
+pub(crate) fn versioned_message<'a>(name: &str, bytes: &'a [u8]) -> Result<Message<'a>, MessageError> {
+    let schema = single(name).ok_or(MessageError::UnknownType(-1))?;
     let version = Reader::new(bytes).i16()?;
     message(schema, version.clamp(schema.lowest, schema.highest), Reader::new(bytes))
 }
@@ -292,24 +296,24 @@ pub(crate) fn open_consumer_protocol(message: &mut Message<'_>) {
 }
 
 /// Decodes a message after its version.
-fn prefixed_message<'a>(name: &str, bytes: &'a [u8]) -> Result<Message<'a>, Fault> {
-    let schema = single(name).ok_or(Fault::UnknownType(-1))?;
+fn prefixed_message<'a>(name: &str, bytes: &'a [u8]) -> Result<Message<'a>, MessageError> {
+    let schema = single(name).ok_or(MessageError::UnknownType(-1))?;
     let mut reader = Reader::new(bytes);
     let version = reader.i16()?;
     message(schema, version, reader)
 }
 
-fn message<'a>(schema: &'static Schema, version: i16, mut reader: Reader<'a>) -> Result<Message<'a>, Fault> {
+fn message<'a>(schema: &'static Schema, version: i16, mut reader: Reader<'a>) -> Result<Message<'a>, MessageError> {
     let value = message_of(schema, version, &mut reader)?;
     Ok(Message { schema, version, value })
 }
 
-fn message_of<'a>(schema: &'static Schema, version: i16, reader: &mut Reader<'a>) -> Result<Value<'a>, Fault> {
+fn message_of<'a>(schema: &'static Schema, version: i16, reader: &mut Reader<'a>) -> Result<Value<'a>, MessageError> {
     fields(reader, &schema.fields, schema.context(version)).map(Value::Struct)
 }
 
-impl From<Fault> for Error {
-    fn from(fault: Fault) -> Self {
+impl From<MessageError> for Error {
+    fn from(fault: MessageError) -> Self {
         let position = fault.position();
         Self::new(ErrorKind::InvalidFile(fault.to_string())).at(u64_of(position))
     }

@@ -1,6 +1,6 @@
 //! [`Reader`]: the primitive types of Kafka's messages, with the messages of Kafka's `ByteBufferAccessor`.
 
-use crate::internal::Fault;
+use crate::internal::MessageError;
 use crate::num::usize_of;
 use crate::wire::varint::{VarintFault, read_unsigned_varint};
 
@@ -24,59 +24,59 @@ impl<'a> Reader<'a> {
     }
 
     #[cold]
-    pub(crate) fn fault(&self, reason: impl Into<String>) -> Fault {
-        Fault::Corrupt { position: self.position(), reason: reason.into() }
+    pub(crate) fn fault(&self, reason: impl Into<String>) -> MessageError {
+        MessageError::Corrupt { position: self.position(), reason: reason.into() }
     }
 
-    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], Fault> {
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], MessageError> {
         match self.rest.split_first_chunk::<N>() {
             Some((head, rest)) => {
                 self.rest = rest;
                 Ok(*head)
             }
-            None => Err(Fault::Truncated { position: self.position() }),
+            None => Err(MessageError::Truncated { position: self.position() }),
         }
     }
 
-    pub(crate) fn i8(&mut self) -> Result<i8, Fault> {
+    pub(crate) fn i8(&mut self) -> Result<i8, MessageError> {
         self.array().map(i8::from_be_bytes)
     }
 
-    pub(crate) fn i16(&mut self) -> Result<i16, Fault> {
+    pub(crate) fn i16(&mut self) -> Result<i16, MessageError> {
         self.array().map(i16::from_be_bytes)
     }
 
-    pub(crate) fn u16(&mut self) -> Result<u16, Fault> {
+    pub(crate) fn u16(&mut self) -> Result<u16, MessageError> {
         self.array().map(u16::from_be_bytes)
     }
 
-    pub(crate) fn i32(&mut self) -> Result<i32, Fault> {
+    pub(crate) fn i32(&mut self) -> Result<i32, MessageError> {
         self.array().map(i32::from_be_bytes)
     }
 
-    pub(crate) fn u32(&mut self) -> Result<u32, Fault> {
+    pub(crate) fn u32(&mut self) -> Result<u32, MessageError> {
         self.array().map(u32::from_be_bytes)
     }
 
-    pub(crate) fn i64(&mut self) -> Result<i64, Fault> {
+    pub(crate) fn i64(&mut self) -> Result<i64, MessageError> {
         self.array().map(i64::from_be_bytes)
     }
 
-    pub(crate) fn f64(&mut self) -> Result<f64, Fault> {
+    pub(crate) fn f64(&mut self) -> Result<f64, MessageError> {
         self.array().map(f64::from_be_bytes)
     }
 
-    pub(crate) fn uvarint(&mut self) -> Result<u32, Fault> {
+    pub(crate) fn uvarint(&mut self) -> Result<u32, MessageError> {
         let position = self.position();
         read_unsigned_varint(&mut self.rest).map_err(|fault| match fault {
-            VarintFault::Truncated => Fault::Truncated { position },
+            VarintFault::Truncated => MessageError::Truncated { position },
             VarintFault::TooLong => self.too_long(),
         })
     }
 
     /// Kafka's message has the value of the first five bytes.
     #[cold]
-    fn too_long(&self) -> Fault {
+    fn too_long(&self) -> MessageError {
         let bytes = self.rest.iter().take(5).zip([0_u32, 7, 14, 21, 28]);
         let value = bytes.fold(0, |value, (byte, shift)| value | u32::from(byte & 0x7f).wrapping_shl(shift));
         self.fault(format!(
@@ -85,7 +85,7 @@ impl<'a> Reader<'a> {
     }
 
     /// As many bytes as a length in the input; Java cannot allocate a negative number of them.
-    pub(crate) fn bytes(&mut self, len: i32) -> Result<&'a [u8], Fault> {
+    pub(crate) fn bytes(&mut self, len: i32) -> Result<&'a [u8], MessageError> {
         let Ok(wanted) = u32::try_from(len) else { return Err(self.fault(len.to_string())) };
         match self.rest.split_at_checked(usize_of(wanted)) {
             Some((head, rest)) => {
@@ -100,7 +100,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The length of a compact string, compact bytes or a compact array; negative for null.
-    pub(crate) fn compact_len(&mut self) -> Result<i32, Fault> {
+    pub(crate) fn compact_len(&mut self) -> Result<i32, MessageError> {
         self.uvarint().map(|len| len.cast_signed().wrapping_sub(1))
     }
 }

@@ -7,8 +7,8 @@ use crate::format::record::Record;
 use crate::internal::reader::Reader;
 use crate::internal::schema::schema;
 use crate::internal::{
-    Family, Fault, Message, frame, framed_fields, key, known_version, open_consumer_protocol, prefixed_message, value,
-    versioned_message,
+    Family, Message, MessageError, frame, framed_fields, key, known_version, open_consumer_protocol, prefixed_message,
+    value, versioned_message,
 };
 
 /// Key and value of a record, as far as they can be decoded.
@@ -140,17 +140,17 @@ fn unreadable<'a>(reason: &str) -> Decoded<'a> {
 }
 
 #[cold]
-fn reason(part: &str, fault: &Fault) -> String {
+fn reason(part: &str, fault: &MessageError) -> String {
     match fault {
-        Fault::UnknownType(_) | Fault::UnknownVersion { .. } => fault.to_string(),
-        Fault::InRecord { fault: inner, .. } => format!("{part}: {inner}"),
-        corruption @ (Fault::Truncated { .. } | Fault::Corrupt { .. }) => format!("{part}: {corruption}"),
+        MessageError::UnknownType(_) | MessageError::UnknownVersion { .. } => fault.to_string(),
+        MessageError::InRecord { fault: inner, .. } => format!("{part}: {inner}"),
+        corruption @ (MessageError::Truncated { .. } | MessageError::Corrupt { .. }) => format!("{part}: {corruption}"),
     }
 }
 
-fn version_of(fault: &Fault) -> Option<i16> {
+fn version_of(fault: &MessageError) -> Option<i16> {
     match fault {
-        Fault::UnknownVersion { version, .. } | Fault::InRecord { version, .. } => Some(*version),
+        MessageError::UnknownVersion { version, .. } | MessageError::InRecord { version, .. } => Some(*version),
         _ => None,
     }
 }

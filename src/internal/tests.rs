@@ -54,12 +54,12 @@ fn tag_of_a_later_version_is_refused() {
 
 #[test]
 fn unknown_types_and_versions_are_named() {
-    assert_eq!(key(Family::Group, &[0, 99]), Err(Fault::UnknownType(99)));
-    assert_eq!(value(Family::Group, 1, &[0, 9]), Err(Fault::UnknownVersion { type_id: 1, version: 9 }));
-    assert_eq!(framed(Family::Metadata, &[1, 127, 0]), Err(Fault::UnknownType(127)));
+    assert_eq!(key(Family::Group, &[0, 99]), Err(MessageError::UnknownType(99)));
+    assert_eq!(value(Family::Group, 1, &[0, 9]), Err(MessageError::UnknownVersion { type_id: 1, version: 9 }));
+    assert_eq!(framed(Family::Metadata, &[1, 127, 0]), Err(MessageError::UnknownType(127)));
     let mut record = bytes(PARTITION_CHANGE);
     record[2] = 9;
-    assert_eq!(framed_strict(Family::Metadata, &record), Err(Fault::UnknownVersion { type_id: 5, version: 9 }));
+    assert_eq!(framed_strict(Family::Metadata, &record), Err(MessageError::UnknownVersion { type_id: 5, version: 9 }));
     assert!(framed(Family::Metadata, &record).is_ok(), "a version without further fields is read, as in Kafka");
 }
 

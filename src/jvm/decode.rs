@@ -117,7 +117,7 @@ impl Decoder {
 /// Adds the position of the bytes to that of an error in them.
 fn moved(error: Error, position: i64) -> Error {
     match (error.position().byte, u64::try_from(position)) {
-        (Some(byte), Ok(position)) if position > 0 => error.moved_to(byte.saturating_add(position)),
+        (Some(byte), Ok(position)) if position > 0 => error.at_byte(byte.saturating_add(position)),
         _ => error,
     }
 }

@@ -27,5 +27,5 @@ pub(crate) use reader::SharedBatch;
 pub use segment::{IndexUse, OffsetPlace, Segment, TimestampPlace, split_points};
 pub use uuid::Uuid;
 #[cfg(feature = "arrow")]
-pub(crate) use window::Lender;
+pub(crate) use window::BatchMemory;
 pub use writer::{LogWriter, LogWriterOptions, OffsetPolicy, PlacedRecord, RecordWriter, SyncPolicy};

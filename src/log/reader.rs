@@ -11,13 +11,13 @@ use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Batch;
-use crate::format::frame::{Frame, frame, is_zeros, limit_error, trusted_len, unbelievable};
+use crate::format::frame::{Frame, frame, implausible_length_error, is_zeros, limit_error, trusted_len};
 use crate::format::header::{BATCH_HEADER_LEN, BatchHeader, HEADER_LEN_UP_TO_MAGIC, LOG_OVERHEAD};
 use crate::io::{ByteSource, Location, PositionedFile, ReadAt, is_zero_to_the_end};
 use crate::limits::Limits;
 use crate::log::tail::SegmentTail;
 #[cfg(feature = "arrow")]
-use crate::log::window::Lender;
+use crate::log::window::BatchMemory;
 use crate::log::window::{Window, own_window};
 use crate::num::{u64_of, usize_from_u64};
 
@@ -80,18 +80,18 @@ pub struct SegmentReader {
     /// Start and end of the unread part of the window.
     start: usize,
     end: usize,
-    state: State,
+    state: ReadState,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum ReadState {
     Walking,
     Ended,
     Failed { skip: Option<usize> },
 }
 
 /// Result of [`SegmentReader::frame`].
-enum Found {
+enum Framed {
     Batch(usize),
     End,
 }
@@ -142,7 +142,7 @@ impl SegmentReader {
             again: 0,
             start: 0,
             end: 0,
-            state: State::Walking,
+            state: ReadState::Walking,
         }
     }
 
@@ -202,7 +202,7 @@ impl SegmentReader {
             (self.start, self.end) = (0, 0);
         }
         self.position = position;
-        self.state = State::Walking;
+        self.state = ReadState::Walking;
     }
 
     /// Number of bytes read from the file so far.
@@ -269,9 +269,9 @@ impl SegmentReader {
     /// # Errors
     /// I/O errors.
     pub fn skip_batch(&mut self) -> Result<bool> {
-        let State::Failed { skip: Some(len) } = self.state else { return Ok(false) };
+        let ReadState::Failed { skip: Some(len) } = self.state else { return Ok(false) };
         self.seek(self.position.saturating_add(u64_of(len)).min(self.len));
-        self.state = State::Walking;
+        self.state = ReadState::Walking;
         Ok(true)
     }
 
@@ -280,19 +280,19 @@ impl SegmentReader {
     /// # Errors
     /// An invalid size or magic, a batch over [`Limits::batch_len`], I/O errors.
     pub fn next_batch(&mut self) -> Option<Result<Batch<'_>>> {
-        if self.state != State::Walking {
+        if self.state != ReadState::Walking {
             return None;
         }
         let position = self.position;
         match self.frame() {
-            Ok(Found::Batch(len)) => {
+            Ok(Framed::Batch(len)) => {
                 let start = self.start;
                 self.consume(len);
                 let bytes = self.window.bytes().get(start..start.saturating_add(len)).unwrap_or_default();
                 Some(Batch::parse(bytes, position).map_err(|error| self.source.locate(error)))
             }
-            Ok(Found::End) => {
-                self.state = State::Ended;
+            Ok(Framed::End) => {
+                self.state = ReadState::Ended;
                 None
             }
             Err(error) => Some(Err(self.fail(error))),
@@ -305,7 +305,7 @@ impl SegmentReader {
     /// # Errors
     /// The errors of [`SegmentReader::next_batch`].
     pub fn next_wanted(&mut self, mut wants: impl FnMut(&BatchHeader) -> bool) -> Option<Result<Batch<'_>>> {
-        while self.state == State::Walking && self.position < self.stop {
+        while self.state == ReadState::Walking && self.position < self.stop {
             match self.header() {
                 Ok(Some(header)) if !wants(&header) => self.pass_over(&header),
                 Ok(_) => break,
@@ -320,7 +320,7 @@ impl SegmentReader {
         if self.bytes_read == 0 {
             self.read_len = HEADER_WINDOW_LEN;
         }
-        if self.state == State::Walking && self.position < self.stop {
+        if self.state == ReadState::Walking && self.position < self.stop {
             match self.header() {
                 Ok(Some(header)) => {
                     self.pass_over(&header);
@@ -362,14 +362,14 @@ impl SegmentReader {
     fn fail(&mut self, error: Error) -> Error {
         let rest = self.window.bytes().get(self.start..self.end).unwrap_or_default();
         let skip = trusted_len(&error, rest, self.remainder_len());
-        self.state = State::Failed { skip };
+        self.state = ReadState::Failed { skip };
         self.source.locate(error)
     }
 
     /// Reads the complete next batch into the window.
-    fn frame(&mut self) -> Result<Found> {
+    fn frame(&mut self) -> Result<Framed> {
         if self.position >= self.stop {
-            return Ok(Found::End);
+            return Ok(Framed::End);
         }
         loop {
             let have = self.fill(HEADER_LEN_UP_TO_MAGIC)?;
@@ -379,11 +379,11 @@ impl SegmentReader {
                     if len > self.batch_len_limit {
                         return Err(limit_error(rest, len, self.position, self.batch_len_limit));
                     }
-                    if len > BELIEVED_LEN && self.has_walked_too_often() {
-                        return Err(unbelievable(rest, self.position));
+                    if len > BELIEVED_LEN && self.rescan_budget_exceeded() {
+                        return Err(implausible_length_error(rest, self.position));
                     }
                     if len <= have {
-                        return Ok(Found::Batch(len));
+                        return Ok(Framed::Batch(len));
                     }
                     // if the file became shorter, the next round sees a partial batch
                     self.fill(len)?;
@@ -392,13 +392,13 @@ impl SegmentReader {
                     if self.is_shorter {
                         self.check_not_truncated()?;
                     }
-                    return Ok(Found::End);
+                    return Ok(Framed::End);
                 }
                 Err(error) if matches!(error.kind(), ErrorKind::BatchLength { length: 0, .. }) => {
                     // a broker may have written to bytes that were zeros when they were read
                     let read_to = self.position.saturating_add(u64_of(rest.len()));
                     let is_end = is_zeros(rest) && is_zero_to_the_end(&self.source, read_to, self.len)?;
-                    return if is_end { Ok(Found::End) } else { Err(error) };
+                    return if is_end { Ok(Framed::End) } else { Err(error) };
                 }
                 Err(error) => return Err(error),
             }
@@ -412,7 +412,7 @@ impl SegmentReader {
         }
     }
 
-    fn has_walked_too_often(&self) -> bool {
+    fn rescan_budget_exceeded(&self) -> bool {
         self.again > AGAIN_FREE.saturating_add(self.position.saturating_mul(AGAIN_PER_BYTE))
     }
 
@@ -465,11 +465,11 @@ impl SegmentReader {
 
     /// Returns the last batch, whose header was returned, and the memory that contains it.
     #[cfg(feature = "arrow")]
-    pub(crate) fn last(&self, header: BatchHeader) -> (Batch<'_>, Lender<'_>) {
+    pub(crate) fn last(&self, header: BatchHeader) -> (Batch<'_>, BatchMemory<'_>) {
         let bytes = self.window.bytes().get(self.start.saturating_sub(header.size())..self.start).unwrap_or_default();
         let lender = match &self.window {
-            Window::Read(window) => Lender::Window(window),
-            Window::Whole(bytes) => Lender::Buffer(bytes),
+            Window::Read(window) => BatchMemory::Window(window),
+            Window::Whole(bytes) => BatchMemory::Buffer(bytes),
         };
         (Batch::of(bytes, header), lender)
     }

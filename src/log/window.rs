@@ -31,7 +31,7 @@ impl std::fmt::Debug for Window {
 /// The memory that contains a batch.
 #[cfg(feature = "arrow")]
 #[derive(Clone, Copy)]
-pub(crate) enum Lender<'b> {
+pub(crate) enum BatchMemory<'b> {
     /// The window of a file.
     Window(&'b Arc<Vec<u8>>),
     /// A buffer with shared ownership.

@@ -12,7 +12,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
 use crate::format::attributes::TimestampType;
 use crate::format::control::ControlRecord;
-use crate::format::record::{Extra, Place, Record};
+use crate::format::record::{Record, RecordPosition, RecordTail};
 use crate::io::SharedBytes;
 use crate::python::control::PyControlRecord;
 use crate::python::errors::OrRaise;
@@ -40,7 +40,7 @@ impl Span {
 
 /// A record without its bytes.
 #[derive(Clone, Copy)]
-pub(super) struct Spans {
+pub(super) struct RecordSpans {
     offset: i64,
     timestamp: i64,
     timestamp_type: Option<TimestampType>,
@@ -49,14 +49,14 @@ pub(super) struct Spans {
     value: Option<Span>,
     headers: Span,
     header_count: u32,
-    place: Place,
+    place: RecordPosition,
 }
 
-impl Spans {
+impl RecordSpans {
     pub(super) fn of(record: &Record<'_>, whole: &[u8]) -> Self {
         let (headers, header_count) = match record.extra {
-            Extra::Headers { bytes, count } => (Span::of(bytes, whole), count),
-            Extra::Message(_) => (Span { start: 0, len: 0 }, 0),
+            RecordTail::Headers { bytes, count } => (Span::of(bytes, whole), count),
+            RecordTail::Message(_) => (Span { start: 0, len: 0 }, 0),
         };
         Self {
             offset: record.offset,
@@ -75,7 +75,7 @@ impl Spans {
 /// Records parsed together, and the bytes that their spans refer to.
 pub(super) struct Chunk {
     pub(super) bytes: SharedBytes,
-    pub(super) spans: Vec<Spans>,
+    pub(super) spans: Vec<RecordSpans>,
     pub(super) is_control: bool,
     /// The file of control records, for errors when they are parsed later.
     pub(super) path: Option<PathBuf>,
@@ -153,8 +153,8 @@ impl PyRecord {
     /// A record that copies its bytes and can outlive its batch.
     pub(crate) fn copied(record: &Record<'_>) -> Self {
         let (headers, header_count) = match record.extra {
-            Extra::Headers { bytes, count } => (bytes, count),
-            Extra::Message(_) => (&[][..], 0),
+            RecordTail::Headers { bytes, count } => (bytes, count),
+            RecordTail::Message(_) => (&[][..], 0),
         };
         Self::of_parts(&RecordParts {
             offset: record.offset,
@@ -175,7 +175,7 @@ impl PyRecord {
         let bytes = [key, value, parts.headers].concat();
         let span = |start: usize, part: &[u8]| Span { start, len: part.len() };
         let value_start = key.len();
-        let spans = vec![Spans {
+        let spans = vec![RecordSpans {
             offset: parts.offset,
             timestamp: parts.timestamp,
             timestamp_type: parts.timestamp_type,
@@ -184,7 +184,7 @@ impl PyRecord {
             value: parts.value.map(|value| span(value_start, value)),
             headers: span(value_start.saturating_add(value.len()), parts.headers),
             header_count: parts.header_count,
-            place: Place { position: 0, base_offset: parts.offset, index: 0 },
+            place: RecordPosition { position: 0, base_offset: parts.offset, index: 0 },
         }];
         let chunk = Chunk { bytes: Arc::new(bytes), spans, is_control: parts.is_control, path: None };
         Self { chunk: Arc::new(chunk), index: 0 }
@@ -208,7 +208,7 @@ impl PyRecord {
         clippy::indexing_slicing,
         reason = "a record is created with an index of its chunk; a wrong index must not return another record"
     )]
-    fn spans(&self) -> &Spans {
+    fn spans(&self) -> &RecordSpans {
         &self.chunk.spans[self.index]
     }
 
@@ -222,7 +222,7 @@ impl PyRecord {
             key: spans.key.map(|span| span.get(whole)),
             value: spans.value.map(|span| span.get(whole)),
             sequence: spans.sequence,
-            extra: Extra::Headers { bytes: spans.headers.get(whole), count: spans.header_count },
+            extra: RecordTail::Headers { bytes: spans.headers.get(whole), count: spans.header_count },
             place: spans.place,
         }
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
 
-use crate::arrow::Look;
+use crate::arrow::ProgressCallback;
 
 /// A progress callback and the total number of bytes.
 pub(crate) struct Progress {
@@ -55,7 +55,7 @@ impl Waiting {
     }
 
     /// The callback that a running pass calls periodically, without the GIL.
-    pub(crate) fn look(&self) -> Option<Look> {
+    pub(crate) fn look(&self) -> Option<ProgressCallback> {
         let waiter = Arc::clone(self.0.as_ref()?);
         Some(Box::new(move |walked| {
             let looked = Python::attach(|py| waiter.look_up(py, walked));

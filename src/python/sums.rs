@@ -6,7 +6,9 @@ use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::arrow::{BatchGroup, BatchKey, BatchSums, Look, RecordSums, ScanStats, sum_records_watched, sum_watched};
+use crate::arrow::{
+    BatchGroup, BatchKey, BatchSums, ProgressCallback, RecordSums, ScanStats, sum_records_watched, sum_watched,
+};
 use crate::error::Result;
 use crate::python::errors::OrRaise;
 use crate::python::progress::run;
@@ -92,7 +94,7 @@ fn summed<T: Send>(
     py: Python<'_>,
     scan: &PyScan,
     progress: Option<&Bound<'_, PyAny>>,
-    sum: impl FnOnce(Option<Look>, &mut ScanStats) -> Result<T> + Send,
+    sum: impl FnOnce(Option<ProgressCallback>, &mut ScanStats) -> Result<T> + Send,
 ) -> PyResult<T> {
     let waiting = Waiting::with(Progress::of(py, progress, || scan.byte_len())?);
     let look = waiting.look();

@@ -10,7 +10,7 @@
 //! The last three pass batches to a `PartitionOutput`, which writes the files. Source: `LogLoader`,
 //! `LogSegment.recover` and `UnifiedLog.rebuildProducerState` of Kafka.
 
-mod fault;
+mod corruption;
 pub(crate) mod output;
 mod rebuild;
 mod recover;
@@ -29,5 +29,5 @@ pub use salvage::{SalvageOptions, salvage};
 pub(crate) use verify::verify_selected;
 pub use verify::{Finding, Report, Severity, verify};
 
-pub(crate) use fault::Fault;
+pub(crate) use corruption::Corruption;
 pub(crate) use walk::{Visitor, walk};

@@ -18,7 +18,7 @@ use crate::log::reader::SegmentReader;
 use crate::log::running_broker::refuse_running_broker;
 use crate::log::walk::{BatchWalk, WalkEvent};
 use crate::num::u64_of;
-use crate::repair::fault::Fault;
+use crate::repair::corruption::Corruption;
 use crate::repair::output::{OutputSettings, PartitionOutput};
 use crate::repair::report::{DroppedRange, RepairReport, RepairedSegment};
 use crate::repair::walk::walk_to_fault;
@@ -165,7 +165,7 @@ impl Rebuild<'_> {
             let mut segment = self.output.begin_segment(*base_offset, path)?;
             let limits = self.output.limits().clone();
             let fault = walk_to_fault(path, &limits, &mut |batch| {
-                let fault = Fault::of_refusal(self.output.append(&mut segment, batch), batch)?;
+                let fault = Corruption::of_refusal(self.output.append(&mut segment, batch), batch)?;
                 if fault.is_none() {
                     self.report.end_offset = batch.next_offset();
                     progress.advance(u64_of(batch.size()))?;

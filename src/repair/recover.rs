@@ -21,7 +21,7 @@ use crate::log::inventory::{Inventory, name_of};
 use crate::log::running_broker::refuse_running_broker;
 use crate::log::tail::SegmentTail;
 use crate::num::u64_of;
-use crate::repair::fault::Fault;
+use crate::repair::corruption::Corruption;
 use crate::repair::output::{OutputSettings, PartitionOutput, Refusal, SegmentOutput};
 use crate::repair::rebuild::states_at;
 use crate::repair::report::{DroppedRange, RepairReport, RepairedSegment, refuse_nothing_kept};
@@ -197,7 +197,7 @@ fn copy_file(from: &Location, to: &Path) -> Result<()> {
 const COPY_CHUNK_LEN: usize = 1 << 20;
 
 /// A segment's base offset, file and length.
-type Place<'a> = (i64, &'a Location, u64);
+type SegmentRef<'a> = (i64, &'a Location, u64);
 
 struct Recovery {
     /// The partition directory.
@@ -267,7 +267,7 @@ impl Recovery {
     }
 
     /// Recovers a segment. Returns whether it was truncated.
-    fn segment(&mut self, place: Place<'_>, has_index: bool, progress: &mut Progress<'_>) -> Result<bool> {
+    fn segment(&mut self, place: SegmentRef<'_>, has_index: bool, progress: &mut Progress<'_>) -> Result<bool> {
         let (base_offset, path, size) = place;
         let before = (self.output.states.clone(), self.output.epochs.clone());
         let mut segment = self.output.begin_segment(base_offset, path)?;
@@ -327,7 +327,7 @@ impl Recovery {
         batch: &Batch<'_>,
         segment: &mut SegmentOutput,
         (path, size): (&Location, u64),
-    ) -> Result<Option<Fault>> {
+    ) -> Result<Option<Corruption>> {
         let mut refusal = self.output.append(segment, batch);
         if matches!(refusal, Err(Refusal::Overflow)) && self.split {
             let base_offset = batch.first_offset(&mut Scratch::new(), self.output.limits())?;
@@ -338,7 +338,7 @@ impl Recovery {
                 refusal = self.output.append(segment, batch);
             }
         }
-        let fault = Fault::of_refusal(refusal, batch)?;
+        let fault = Corruption::of_refusal(refusal, batch)?;
         if fault.as_ref().is_none_or(|fault| fault.reason == "control_record") {
             self.end_offset = batch.next_offset();
         }

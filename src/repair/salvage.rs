@@ -18,7 +18,7 @@ use crate::log::inventory::Inventory;
 use crate::log::reader::SegmentReader;
 use crate::log::walk::{BatchWalk, WalkEvent};
 use crate::num::u64_of;
-use crate::repair::fault::Fault;
+use crate::repair::corruption::Corruption;
 use crate::repair::output::{OutputSettings, PartitionOutput, Refusal, SegmentOutput};
 use crate::repair::rebuild::states_at;
 use crate::repair::recover::{copy_others, read_epochs};
@@ -111,7 +111,7 @@ pub fn salvage(
 
 /// A source file.
 #[derive(Debug, Clone)]
-struct Source {
+struct SourceFile {
     path: Location,
     /// Base offset from the name, or the offset of the first batch if that is valid and smaller.
     base_offset: Option<i64>,
@@ -120,7 +120,7 @@ struct Source {
     size: u64,
 }
 
-fn sources(path: &Location, inventory: &Inventory, limits: &Limits) -> Result<Vec<Source>> {
+fn sources(path: &Location, inventory: &Inventory, limits: &Limits) -> Result<Vec<SourceFile>> {
     let mut files: Vec<(Option<i64>, Location)> =
         inventory.of_kind(LogFileKind::Log).map(|(offset, path)| (Some(offset), path.clone())).collect();
     if files.is_empty() {
@@ -139,7 +139,7 @@ fn sources(path: &Location, inventory: &Inventory, limits: &Limits) -> Result<Ve
         let firsts = first_offsets(&path, limits)?;
         let is_only = index == 0 && count == 1;
         let base_offset = name.map(|name| believable_base(name, &firsts, is_only));
-        sources.push(Source { path, base_offset, bound, size });
+        sources.push(SourceFile { path, base_offset, bound, size });
         // the name of an empty file does not bound the offsets of other batches
         let first = firsts.first().copied().max(base_offset.filter(|_| !firsts.is_empty()));
         bound = first.or(base_offset.filter(|_| size > 0)).map_or(bound, |start| start.min(bound));
@@ -178,10 +178,10 @@ struct Salvage<'a, 'p> {
     scratch: Scratch,
     limits: Limits,
     /// The file being read.
-    source: Option<Source>,
+    source: Option<SourceFile>,
     segment: Option<SegmentOutput>,
     /// A batch after a gap. Its offset may be corrupt, which only the next batch shows.
-    held: Option<Held>,
+    held: Option<HeldBytes>,
     /// The offset after the last batch kept.
     end_offset: Option<i64>,
     /// Number of holes since the last batch kept, whose last offsets are still unknown.
@@ -189,13 +189,13 @@ struct Salvage<'a, 'p> {
     progress: &'a mut Progress<'p>,
 }
 
-struct Held {
+struct HeldBytes {
     bytes: Vec<u8>,
     position: u64,
 }
 
 impl Salvage<'_, '_> {
-    fn sources(&mut self, sources: &[Source]) -> Result<()> {
+    fn sources(&mut self, sources: &[SourceFile]) -> Result<()> {
         for source in sources {
             self.source = Some(source.clone());
             if let Some(base_offset) = source.base_offset {
@@ -265,7 +265,7 @@ impl Salvage<'_, '_> {
         self.segment = Some(segment);
         let fault = match outcome {
             Err(Refusal::Marker(_)) => None, // a valid control batch of another type
-            outcome => Fault::of_refusal(outcome, batch)?,
+            outcome => Corruption::of_refusal(outcome, batch)?,
         };
         if let Some(fault) = fault {
             self.hole(fault, u64_of(batch.size()));
@@ -277,7 +277,7 @@ impl Salvage<'_, '_> {
         Ok(())
     }
 
-    fn hole(&mut self, fault: Fault, length: u64) {
+    fn hole(&mut self, fault: Corruption, length: u64) {
         let Some(source) = &self.source else { return };
         self.report.dropped.push(DroppedRange {
             path: source.path.to_path_buf(),
@@ -357,13 +357,13 @@ impl Visitor for Salvage<'_, '_> {
             if matches!(error.kind(), ErrorKind::Limit { .. }) {
                 return Err(error);
             }
-            self.hole(Fault::of_error(&error, batch.position()), size);
+            self.hole(Corruption::of_error(&error, batch.position()), size);
             return Ok(());
         }
         let first = batch.first_offset(&mut self.scratch, &self.limits)?;
         let last = last_offset(batch, &mut self.scratch, &self.limits)?;
         if let Some(message) = self.out_of_place(first, last) {
-            self.hole(Fault::new(batch.position(), "offset_order", message), size);
+            self.hole(Corruption::new(batch.position(), "offset_order", message), size);
             return Ok(());
         }
         if let Some(held) = self.held.take() {
@@ -373,17 +373,17 @@ impl Visitor for Salvage<'_, '_> {
             } else {
                 let message =
                     format!("a batch ends at offset {}, but the next one starts at {first}", before.last_offset());
-                self.hole(Fault::new(held.position, "offset_order", message), u64_of(held.bytes.len()));
+                self.hole(Corruption::new(held.position, "offset_order", message), u64_of(held.bytes.len()));
             }
         }
         if self.expected_offset().is_none_or(|expected| first > expected) {
-            self.held = Some(Held { bytes: batch.bytes().to_vec(), position: batch.position() });
+            self.held = Some(HeldBytes { bytes: batch.bytes().to_vec(), position: batch.position() });
             return Ok(());
         }
         self.keep(batch)
     }
 
-    fn damage(&mut self, fault: Fault, length: u64) -> Result<()> {
+    fn damage(&mut self, fault: Corruption, length: u64) -> Result<()> {
         self.progress.advance(length)?;
         self.hole(fault, length);
         Ok(())

@@ -7,7 +7,7 @@ use crate::limits::Limits;
 use crate::log::reader::SegmentReader;
 use crate::log::resync::Floor;
 use crate::log::walk::{BatchWalk, WalkEvent};
-use crate::repair::fault::Fault;
+use crate::repair::corruption::Corruption;
 
 /// Receives the batches and the corruption of a file, in file order.
 pub(crate) trait Visitor {
@@ -15,7 +15,7 @@ pub(crate) trait Visitor {
     fn batch(&mut self, batch: &Batch<'_>) -> Result<()>;
 
     /// Bytes that are not such a batch, and why. Corruption in the middle of the file extends to the next batch.
-    fn damage(&mut self, fault: Fault, length: u64) -> Result<()>;
+    fn damage(&mut self, fault: Corruption, length: u64) -> Result<()>;
 
     /// The smallest offset that the next batch can have, if the batches before determine it.
     fn next_offset(&self) -> Option<i64>;
@@ -34,8 +34,8 @@ pub(crate) fn walk(path: &Location, limits: &Limits, visitor: &mut dyn Visitor) 
                 visitor.batch(&batch).map_err(|error| error.with_path(path))?;
                 continue;
             }
-            WalkEvent::Corrupt { position, error } => Fault::of_error_at(position, error, walk.reader.source())?,
-            WalkEvent::End => match Fault::of_tail(&walk.reader)? {
+            WalkEvent::Corrupt { position, error } => Corruption::of_error_at(position, error, walk.reader.source())?,
+            WalkEvent::End => match Corruption::of_tail(&walk.reader)? {
                 None => return Ok(()),
                 Some(fault) if fault.reason == "zero_tail" => {
                     return visitor.damage(fault, walk.reader.remainder_len());
@@ -50,7 +50,7 @@ pub(crate) fn walk(path: &Location, limits: &Limits, visitor: &mut dyn Visitor) 
             return Ok(());
         }
         let fault = match walk.storage_error(position, skipped.length) {
-            Some(error) => Fault::of_error(&error, position),
+            Some(error) => Corruption::of_error(&error, position),
             None if skipped.is_followed => fault,
             None => fault.with_hidden_batch(walk.reader.source())?,
         };
@@ -66,8 +66,8 @@ pub(crate) fn walk(path: &Location, limits: &Limits, visitor: &mut dyn Visitor) 
 pub(crate) fn walk_to_fault(
     path: &Location,
     limits: &Limits,
-    visit: &mut dyn FnMut(&Batch<'_>) -> Result<Option<Fault>>,
-) -> Result<Option<Fault>> {
+    visit: &mut dyn FnMut(&Batch<'_>) -> Result<Option<Corruption>>,
+) -> Result<Option<Corruption>> {
     let mut walk = BatchWalk::new(SegmentReader::open_with(path, limits)?, limits);
     loop {
         match walk.next_batch()? {
@@ -77,9 +77,9 @@ pub(crate) fn walk_to_fault(
                 }
             }
             WalkEvent::Corrupt { position, error } => {
-                return Fault::of_error_at(position, error, walk.reader.source()).map(Some);
+                return Corruption::of_error_at(position, error, walk.reader.source()).map(Some);
             }
-            WalkEvent::End => return Fault::of_tail(&walk.reader),
+            WalkEvent::End => return Corruption::of_tail(&walk.reader),
         }
     }
 }
@@ -103,7 +103,7 @@ impl Visitor for End {
         Ok(())
     }
 
-    fn damage(&mut self, _fault: Fault, _length: u64) -> Result<()> {
+    fn damage(&mut self, _fault: Corruption, _length: u64) -> Result<()> {
         Ok(())
     }
 

@@ -1,4 +1,4 @@
-//! [`Bounds`]: where a restored log ends.
+//! [`CutBounds`]: where a restored log ends.
 
 use crate::compression::Scratch;
 use crate::error::Result;
@@ -12,7 +12,7 @@ use crate::store::TopicPartition;
 
 /// Bounds of a partition.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Bounds {
+pub(super) struct CutBounds {
     /// The first offset that is not restored.
     pub(super) offset: Option<i64>,
     /// Records from the first one on with this timestamp or a later one are not restored.
@@ -21,7 +21,7 @@ pub(super) struct Bounds {
     start_offset: i64,
 }
 
-impl Bounds {
+impl CutBounds {
     /// The bounds of a partition that starts at an offset. It never ends before that.
     pub(super) fn of(options: &RestoreOptions, partition: &TopicPartition, start_offset: i64) -> Self {
         Self {

@@ -15,7 +15,7 @@ use crate::log::PartitionLog;
 use crate::log::checkpoint::LeaderEpochs;
 use crate::log::producer::{ProducerEntry, ProducerSnapshot, ProducerStates};
 use crate::repair::output::{OutputSettings, PartitionOutput, Refusal, SegmentOutput};
-use crate::restore::cut::{Bounds, head};
+use crate::restore::cut::{CutBounds, head};
 use crate::restore::sources::PartitionSource;
 use crate::restore::{OpenTransaction, OpenTransactions, RestoreOptions, RestoredPartition, RestoredSegment};
 use crate::rewrite::source::{Source, SourceSegment};
@@ -24,7 +24,7 @@ use crate::store::names::LEADER_EPOCHS;
 /// A partition that is being written.
 pub(super) struct PartitionRestore<'a> {
     options: &'a RestoreOptions,
-    bounds: Bounds,
+    bounds: CutBounds,
     output: PartitionOutput,
     /// The source's snapshots of producers, by offset.
     snapshots: BTreeMap<i64, Location>,
@@ -99,7 +99,7 @@ impl<'a> PartitionRestore<'a> {
         };
         Ok(Self {
             options,
-            bounds: Bounds::of(options, &one.partition, log.start_offset()),
+            bounds: CutBounds::of(options, &one.partition, log.start_offset()),
             output: PartitionOutput::new(settings, ProducerStates::new(), epochs),
             snapshots: log.snapshots().iter().cloned().collect(),
             report,

@@ -7,7 +7,7 @@ use crate::format::header::{BatchHeader, NO_PARTITION_LEADER_EPOCH};
 use crate::io::Progress;
 use crate::log::{PartitionLog, Segment};
 use crate::num::u64_of;
-use crate::restore::cut::{Bounds, head};
+use crate::restore::cut::{CutBounds, head};
 use crate::restore::partition::known_time;
 use crate::restore::sources::PartitionSource;
 use crate::restore::{RestoreCut, RestoreOptions, RestoredPartition, RestoredSegment};
@@ -22,7 +22,7 @@ pub(super) fn plan(
     progress: &mut Progress<'_>,
 ) -> Result<RestoredPartition> {
     let log = PartitionLog::open_with(&one.directory, &options.limits)?;
-    let bounds = Bounds::of(options, &one.partition, log.start_offset());
+    let bounds = CutBounds::of(options, &one.partition, log.start_offset());
     let mut report = RestoredPartition::new(one.partition.clone(), one.directory.to_path_buf(), log.start_offset());
     report.warnings = one.directory.warnings()?;
     report.source_topic_id = log.metadata()?.map(|metadata| metadata.topic_id);
@@ -102,7 +102,7 @@ fn known_epoch(header: &BatchHeader) -> Option<i32> {
 }
 
 /// Finds the end of the log in a segment.
-fn cut_in(segment: &Segment, own_end: i64, bounds: &Bounds) -> Result<Option<RestoreCut>> {
+fn cut_in(segment: &Segment, own_end: i64, bounds: &CutBounds) -> Result<Option<RestoreCut>> {
     let by_offset = bounds.offset.filter(|offset| *offset < own_end);
     let by_offset = by_offset.map(|offset| RestoreCut { offset, timestamp: None });
     let Some(timestamp) = bounds.timestamp else { return Ok(by_offset) };

@@ -22,7 +22,7 @@ pub(super) type Sink<'a> = &'a mut dyn FnMut(KeyedRecord<'_>) -> Result<bool>;
 
 /// Passes all records with keys to a sink, the same ones in the same order at each call. Returns the share of the log
 /// that was read when the sink stopped, in thousandths.
-pub(super) type Walk<'a> = &'a mut dyn FnMut(Sink<'_>) -> Result<u64>;
+pub(super) type KeyWalk<'a> = &'a mut dyn FnMut(Sink<'_>) -> Result<u64>;
 
 /// Keys and their last offsets.
 #[derive(Debug)]

@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use super::keys::{KeyMap, Walk};
+use super::keys::{KeyMap, KeyWalk};
 use super::spill::Spill;
 use crate::error::{Error, Result};
 
@@ -26,7 +26,7 @@ impl LatestKeys {
     /// # Errors
     /// If the walk or writing fails; [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) if the keys
     /// exceed 256 times `max_bytes`.
-    pub(super) fn build(walk: Walk<'_>, max_bytes: usize, work: &Path) -> Result<Self> {
+    pub(super) fn build(walk: KeyWalk<'_>, max_bytes: usize, work: &Path) -> Result<Self> {
         let mut map = KeyMap::new(max_bytes);
         let mut is_full = false;
         let walked = walk(&mut |record| {

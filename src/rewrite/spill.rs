@@ -14,7 +14,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::io::{BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
-use super::keys::{KeyMap, KeyedRecord, Walk};
+use super::keys::{KeyMap, KeyWalk, KeyedRecord};
 use crate::error::{Error, Result};
 use crate::num::{low_u32, u64_of, usize_from_u64, usize_of};
 
@@ -31,7 +31,7 @@ pub(super) struct Spill {
 
 impl Spill {
     /// Distributes the keys. Returns `None` if the keys of a part do not fit in `max_bytes`.
-    pub(super) fn build(walk: Walk<'_>, parts: usize, max_bytes: usize, work: &Path) -> Result<Option<Self>> {
+    pub(super) fn build(walk: KeyWalk<'_>, parts: usize, max_bytes: usize, work: &Path) -> Result<Option<Self>> {
         let files = Files::create(work)?;
         let hasher = RandomState::new();
         let buffer_len = max_bytes.checked_div(parts).unwrap_or(0).clamp(512, 64 << 10);
@@ -67,7 +67,7 @@ fn part_of(hasher: &RandomState, key: &[u8], parts: usize) -> usize {
     usize_from_u64(hash.saturating_mul(u64_of(parts)) >> 32)
 }
 
-fn spread(walk: Walk<'_>, parts: usize, buffer_len: usize, hasher: &RandomState, files: &Files) -> Result<()> {
+fn spread(walk: KeyWalk<'_>, parts: usize, buffer_len: usize, hasher: &RandomState, files: &Files) -> Result<()> {
     let create = |part| Ok(BufWriter::with_capacity(buffer_len, File::create(files.keys(part))?));
     let mut keys = (0..parts).map(create).collect::<Result<Vec<_>>>()?;
     walk(&mut |record| {

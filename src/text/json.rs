@@ -1,6 +1,6 @@
 //! JSON lines, with the blanks and escapes of Python's `json` module.
 
-use crate::arrow::{Fault, Origin};
+use crate::arrow::{Origin, SkippedBytes};
 use crate::dump::sink::{push, push_field, push_int, push_uint};
 use crate::error::Result;
 use crate::format::batch::Batch;
@@ -105,7 +105,7 @@ fn write_headers(out: &mut Vec<u8>, record: &Record<'_>, is_terminal: bool, is_e
 }
 
 /// The line of a corruption.
-pub(super) fn fault(out: &mut Vec<u8>, fault: &Fault, is_terminal: bool) {
+pub(super) fn fault(out: &mut Vec<u8>, fault: &SkippedBytes, is_terminal: bool) {
     push(out, "{\"error\": {\"kind\": ");
     string(out, fault.kind, is_terminal);
     push(out, ", \"message\": ");

@@ -44,7 +44,7 @@ pub use options::{Format, Rendering, TextOptions};
 pub use pattern::Pattern;
 pub use template::Template;
 
-use crate::arrow::{Look, OnCorrupt, ScanOptions, ScanSource, ScanStats, Step, Walk};
+use crate::arrow::{OnCorrupt, ProgressCallback, ScanOptions, ScanSource, ScanStats, SourceWalk, Step};
 use crate::dump::sink::Sink;
 use crate::error::Result;
 use printer::Printer;
@@ -80,12 +80,12 @@ pub(crate) fn write_watched(
     sources: Vec<ScanSource>,
     scan: &ScanOptions,
     text: &TextOptions,
-    look: Option<Look>,
+    look: Option<ProgressCallback>,
     out: &mut dyn Write,
     written: &mut Written,
 ) -> Result<()> {
     text.check(scan)?;
-    let (mut walk, mut sink) = (Walk::new(sources, look), Sink::new(out));
+    let (mut walk, mut sink) = (SourceWalk::new(sources, look), Sink::new(out));
     let mut printer = Printer::new(scan, text);
     if text.csv_header && matches!(text.format, Format::Csv) {
         csv::heading(&mut sink.buffer);
@@ -97,13 +97,15 @@ pub(crate) fn write_watched(
     result.and(flushed)
 }
 
-fn print_all(walk: &mut Walk, printer: &mut Printer<'_>, sink: &mut Sink<'_>) -> Result<()> {
+fn print_all(walk: &mut SourceWalk, printer: &mut Printer<'_>, sink: &mut Sink<'_>) -> Result<()> {
     let scan = printer.scan;
     while printer.left > 0 {
         match walk.step(scan, |batch, given| printer.batch(&mut sink.buffer, batch, given))? {
             Step::End => break,
-            Step::Fault(fault) if scan.on_corrupt == OnCorrupt::Report => printer.fault(&mut sink.buffer, &fault),
-            Step::Batch | Step::Fault(_) => {}
+            Step::SkippedBytes(fault) if scan.on_corrupt == OnCorrupt::Report => {
+                printer.fault(&mut sink.buffer, &fault)
+            }
+            Step::Batch | Step::SkippedBytes(_) => {}
         }
         // a reader at a terminal waits for each line
         if printer.text.is_terminal { sink.flush()? } else { sink.end_line()? }

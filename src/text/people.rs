@@ -2,7 +2,7 @@
 
 use arrow_array::temporal_conversions::timestamp_s_to_datetime;
 
-use crate::arrow::{Fault, Origin};
+use crate::arrow::{Origin, SkippedBytes};
 use crate::dump::sink::{push, push_int};
 use crate::error::Result;
 use crate::format::header::NO_TIMESTAMP;
@@ -48,7 +48,7 @@ pub(super) fn record(out: &mut Vec<u8>, clock: &mut Clock, record: &Record<'_>, 
 }
 
 /// The line of a corruption.
-pub(super) fn fault(out: &mut Vec<u8>, fault: &Fault) {
+pub(super) fn fault(out: &mut Vec<u8>, fault: &SkippedBytes) {
     push(out, "-- corruption: ");
     one_line(out, &fault.message);
     out.push(b'\n');

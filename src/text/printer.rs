@@ -1,6 +1,6 @@
 //! [`Printer`]: the records of batches into a buffer.
 
-use crate::arrow::{Fault, Given, Origin, ScanOptions};
+use crate::arrow::{BatchContext, Origin, ScanOptions, SkippedBytes};
 use crate::compression::Scratch;
 use crate::error::Result;
 use crate::format::attributes::TimestampType::LogAppendTime;
@@ -28,7 +28,7 @@ impl<'o> Printer<'o> {
     }
 
     /// Appends the records of a batch that are wanted; of a corrupt batch, none.
-    pub(super) fn batch(&mut self, out: &mut Vec<u8>, batch: &Batch<'_>, given: &Given<'_>) -> Result<()> {
+    pub(super) fn batch(&mut self, out: &mut Vec<u8>, batch: &Batch<'_>, given: &BatchContext<'_>) -> Result<()> {
         let (start, left, records) = (out.len(), self.left, self.records);
         let printed = self.records(out, batch, given);
         if printed.is_ok() {
@@ -40,7 +40,7 @@ impl<'o> Printer<'o> {
         printed
     }
 
-    fn records(&mut self, out: &mut Vec<u8>, batch: &Batch<'_>, given: &Given<'_>) -> Result<()> {
+    fn records(&mut self, out: &mut Vec<u8>, batch: &Batch<'_>, given: &BatchContext<'_>) -> Result<()> {
         let (scan, text) = (self.scan, self.text);
         let Self { left, records, scratch, line, .. } = self;
         let checks_records = scan.check_crc && batch.is_legacy_wrapper();
@@ -80,7 +80,7 @@ impl<'o> Printer<'o> {
     }
 
     /// Appends the line of a corruption.
-    pub(super) fn fault(&self, out: &mut Vec<u8>, fault: &Fault) {
+    pub(super) fn fault(&self, out: &mut Vec<u8>, fault: &SkippedBytes) {
         match self.text.format {
             Format::Text => people::fault(out, fault),
             _ => json::fault(out, fault, self.text.is_terminal),

@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 import kbat.spark
 from growing_log import GrowingLog
 from kbat.spark import parquet
-from kbat.spark.fast import planned
+from kbat.spark.map_in_arrow import planned
 from kbat.spark.parquet import PartWriter
 
 if TYPE_CHECKING:

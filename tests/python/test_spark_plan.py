@@ -17,7 +17,7 @@ from kbat.spark.plan import plan
 from kbat.spark.schema import schema_of
 from kbat.spark.source import KbatReader
 from kbat.spark.stream import KbatStreamReader
-from kbat.spark.tally import metrics
+from kbat.spark.task_metrics import metrics
 
 
 def options_of(path: object, **given: object) -> ReadOptions:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from data import DATA
-from kbat.spark.fast import planned
-from kbat.spark.worker import settle
+from kbat.spark.map_in_arrow import planned
+from kbat.spark.worker import freeze_gc
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -25,7 +25,7 @@ def test_what_a_worker_has_loaded_is_frozen_by_the_first_read_in_it(spark: Spark
 
     def count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         gc.unfreeze()  # by another test in the same worker
-        settle.cache_clear()
+        freeze_gc.cache_clear()
         counts = [gc.get_freeze_count(), sum(rows.num_rows for rows in reader.read(task)), gc.get_freeze_count()]
         if any(batch.num_rows for batch in batches):
             yield pa.RecordBatch.from_pydict({"count": counts})
@@ -38,5 +38,5 @@ def test_what_a_worker_has_loaded_is_frozen_by_the_first_read_in_it(spark: Spark
 
 def test_outside_of_a_task_nothing_is_frozen() -> None:
     before = gc.get_freeze_count()  # Python 3.12 freezes some objects itself
-    settle()
+    freeze_gc()
     assert gc.get_freeze_count() == before

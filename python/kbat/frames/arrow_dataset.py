@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from kbat._core.arrow import Scan
 
 FORMAT = ds.IpcFileFormat()
-NOWHERE = LocalFileSystem()
+LOCAL_FILES = LocalFileSystem()
 
 #: Arguments of PyArrow that a pass uses, and those about reading files, which have no effect here.
-HEEDED = {"batch_size", "use_threads", "memory_pool"}
+USED_OPTIONS = {"batch_size", "use_threads", "memory_pool"}
 OF_FILES = {"batch_readahead", "fragment_readahead", "fragment_scan_options", "cache_metadata"}
 
 #: Largest number of Arrow batches that PyArrow filters and projects in one step.
-TOGETHER = 16
+MAX_BATCHES_PER_STEP = 16
 
 
 class Dataset(ds.UnionDataset):
@@ -122,10 +122,10 @@ class _Pass:
         wanted = _columns_of(columns, where, scan.schema)
         bounds = bounds_of(where, scan, scan.schema) if where is not None else Bounds()
         self._scan = bounds.narrow(scan, wanted)
-        if unknown := options.keys() - HEEDED - OF_FILES:
-            message = f"there is no argument {min(unknown)}; choose among {', '.join(sorted(HEEDED | OF_FILES))}"
+        if unknown := options.keys() - USED_OPTIONS - OF_FILES:
+            message = f"there is no argument {min(unknown)}; choose among {', '.join(sorted(USED_OPTIONS | OF_FILES))}"
             raise TypeError(message)
-        heeded: dict[str, Any] = {name: options[name] for name in HEEDED & options.keys()}
+        heeded: dict[str, Any] = {name: options[name] for name in USED_OPTIONS & options.keys()}
         self._asked: dict[str, Any] = {
             "columns": scan.schema.names if columns is None else columns,
             "filter": where,
@@ -150,7 +150,7 @@ class _Pass:
         batches, count = self._scan.to_batches(), 1
         while some := list(itertools.islice(batches, count)):
             yield from self._over(some).to_batches()
-            count = min(2 * count, TOGETHER)
+            count = min(2 * count, MAX_BATCHES_PER_STEP)
 
     def _over(self, batches: list[pa.RecordBatch]) -> ds.Scanner:
         # a table's reader is C++: PyArrow threads that read a Python iterator would keep the interpreter from exiting
@@ -258,8 +258,8 @@ class _Question:
         self._where, self._schema = where, schema
 
     def possible(self, known: ds.Expression) -> bool:
-        fragment = FORMAT.make_fragment("", NOWHERE, partition_expression=known)
-        whole = ds.FileSystemDataset([fragment], self._schema, FORMAT, NOWHERE)
+        fragment = FORMAT.make_fragment("", LOCAL_FILES, partition_expression=known)
+        whole = ds.FileSystemDataset([fragment], self._schema, FORMAT, LOCAL_FILES)
         try:
             return any(True for _ in whole.get_fragments(self._where))
         except pa.ArrowException:  # a literal does not fit the type that the filter compares

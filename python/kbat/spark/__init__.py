@@ -19,11 +19,11 @@ from kbat.spark.jvm import SETTINGS, jar, session
 if TYPE_CHECKING:
     from kbat.spark.decoding import decode
     from kbat.spark.encoding import encode
-    from kbat.spark.fast import read
+    from kbat.spark.map_in_arrow import read
     from kbat.spark.parquet import to_parquet
     from kbat.spark.registration import register
     from kbat.spark.source import KbatDataSource
-    from kbat.spark.tally import metrics
+    from kbat.spark.task_metrics import metrics
 
 __all__ = [
     "SETTINGS",
@@ -44,8 +44,8 @@ _MODULES = {
     "KbatDataSource": "source",
     "decode": "decoding",
     "encode": "encoding",
-    "metrics": "tally",
-    "read": "fast",
+    "metrics": "task_metrics",
+    "read": "map_in_arrow",
     "register": "registration",
     "to_parquet": "parquet",
 }

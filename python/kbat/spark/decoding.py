@@ -28,8 +28,8 @@ from pyspark.sql import functions
 from pyspark.sql.types import BinaryType, StructType
 
 import kbat
+from kbat.spark.column_names import listed, map_in_arrow, quoted
 from kbat.spark.jvm import register_in_jvm, runs_in_jvm
-from kbat.spark.names import listed, map_in_arrow, quoted
 from kbat.spark.options import parse_options
 from kbat.spark.rows import null_headers
 from kbat.spark.schema import ERROR_COLUMN, column_named, schema_of

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from pyspark.sql import types
 
 import kbat
-from kbat.spark.names import listed, map_in_arrow, quoted
+from kbat.spark.column_names import listed, map_in_arrow, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from kbat._core import plan as core
-from kbat.spark.fast import PackedTasks, planned
 from kbat.spark.job import remove_job
+from kbat.spark.map_in_arrow import PackedTasks, planned
 from kbat.spark.stores import local_path
-from kbat.spark.worker import settle
+from kbat.spark.worker import freeze_gc
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -146,7 +146,7 @@ class PartWriter:
         """Yield the files of one task, each with the directory of this attempt. Raises what `kbat.scan` raises."""
         from pyspark import TaskContext  # noqa: PLC0415 -- only Spark's workers have tasks
 
-        settle()
+        freeze_gc()
         context = TaskContext.get()
         directory = self.job / f"{number}-{context.taskAttemptId() if context else 0}"
         try:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from kbat._core import plan as core
-from kbat.spark.worker import settle
+from kbat.spark.worker import freeze_gc
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,7 +36,7 @@ class RowReader:
 
     def read(self, partition: ReadPartition) -> Iterator[pa.RecordBatch]:
         """Yield the Arrow batches of one task, straight from Rust. Raises the errors of `kbat.scan`."""
-        settle()
+        freeze_gc()
         for arrow_batch in core.TaskReader(partition.task):
             yield arrow_batch.rename_columns(self.names)
 

@@ -7,7 +7,7 @@ import gc
 
 
 @functools.cache
-def settle() -> None:
+def freeze_gc() -> None:
     """Exclude the loaded modules from garbage collection. Does nothing outside a task.
 
     Spark's daemon runs a full collection after each task. It visits every object of every module, which takes 30 to 100

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use arrow_schema::SchemaRef;
 
 use crate::arrow::column_table::BatchColumn;
-use crate::arrow::fault::no_errors;
+use crate::arrow::corruption::no_errors;
+use crate::arrow::interrupt::ProgressCallback;
 use crate::arrow::options::{OnCorrupt, ScanOptions};
 use crate::arrow::origin::Origin;
 use crate::arrow::source::ScanSource;
 use crate::arrow::stats::ScanStats;
 use crate::arrow::views::{Outbox, Values, arrow_batch};
-use crate::arrow::walk::{Step, Walk};
-use crate::arrow::watch::Look;
+use crate::arrow::walk::{SourceWalk, Step};
 use crate::compression::{Compression, Scratch};
 use crate::error::Result;
 use crate::format::attributes::TimestampType;
@@ -70,7 +70,7 @@ pub struct BatchScan {
     options: ScanOptions,
     columns: Vec<BatchColumn>,
     schema: SchemaRef,
-    walk: Walk,
+    walk: SourceWalk,
     rows: Vec<Row>,
     scratch: Scratch,
     records: u64,
@@ -90,7 +90,7 @@ impl BatchScan {
         sources: Vec<ScanSource>,
         columns: Vec<BatchColumn>,
         options: ScanOptions,
-        look: Option<Look>,
+        look: Option<ProgressCallback>,
     ) -> Self {
         let options = ScanOptions {
             include_control: true,
@@ -100,7 +100,7 @@ impl BatchScan {
         };
         Self {
             schema: Self::schema_of(&columns, &options),
-            walk: Walk::new(sources, look).with_bad_payloads(),
+            walk: SourceWalk::new(sources, look).with_bad_payloads(),
             rows: Vec::new(),
             scratch: Scratch::new(),
             records: 0,
@@ -170,7 +170,7 @@ impl BatchScan {
         match step {
             Ok(Step::Batch) => {}
             Ok(Step::End) => return Ok(false),
-            Ok(Step::Fault(fault)) => {
+            Ok(Step::SkippedBytes(fault)) => {
                 if self.options.on_corrupt == OnCorrupt::Report {
                     self.emit()?;
                     self.outbox.ready.push_back(fault.row(&self.schema)?);

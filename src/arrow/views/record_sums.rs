@@ -5,13 +5,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use crate::arrow::interrupt::ProgressCallback;
 use crate::arrow::options::ScanOptions;
 use crate::arrow::origin::Origin;
 use crate::arrow::source::ScanSource;
 use crate::arrow::stats::ScanStats;
 use crate::arrow::views::sums::{BatchGroup, BatchKey, SizeCounts, day_of, group_of};
-use crate::arrow::walk::{Given, Step, Walk};
-use crate::arrow::watch::Look;
+use crate::arrow::walk::{BatchContext, SourceWalk, Step};
 use crate::compression::Scratch;
 use crate::error::Result;
 use crate::format::batch::Batch;
@@ -125,10 +125,10 @@ pub(crate) fn sum_records_watched(
     sources: Vec<ScanSource>,
     keys: &[BatchKey],
     options: &ScanOptions,
-    look: Option<Look>,
+    look: Option<ProgressCallback>,
     stats: &mut ScanStats,
 ) -> Result<Vec<(BatchGroup, RecordSums)>> {
-    let mut walk = Walk::new(sources, look);
+    let mut walk = SourceWalk::new(sources, look);
     let mut parts = Parts { by_day: keys.contains(&BatchKey::Day), ..Parts::default() };
     let mut groups = Groups { keys, places: HashMap::new(), found: Vec::new(), last: 0, records: 0 };
     let mut scratch = Scratch::new();
@@ -140,7 +140,7 @@ pub(crate) fn sum_records_watched(
         });
         match step {
             Ok(Step::End) => break Ok(()),
-            Ok(Step::Batch | Step::Fault(_)) => {}
+            Ok(Step::Batch | Step::SkippedBytes(_)) => {}
             Err(error) => break Err(error),
         }
     };
@@ -167,7 +167,7 @@ impl Parts {
     fn read(
         &mut self,
         batch: &Batch<'_>,
-        given: &Given<'_>,
+        given: &BatchContext<'_>,
         options: &ScanOptions,
         scratch: &mut Scratch,
     ) -> Result<()> {

@@ -6,7 +6,7 @@ use arrow_array::ArrayRef;
 use arrow_schema::SchemaRef;
 
 use crate::arrow::column_table::SegmentColumn;
-use crate::arrow::fault::{Fault, no_errors};
+use crate::arrow::corruption::{SkippedBytes, no_errors};
 use crate::arrow::options::{OnCorrupt, ScanOptions};
 use crate::arrow::source::ScanSource;
 use crate::arrow::stats::ScanStats;
@@ -162,7 +162,7 @@ impl Iterator for SegmentScan {
 struct Row {
     source: ScanSource,
     segment: Option<Segment>,
-    error: Option<Fault>,
+    error: Option<SkippedBytes>,
 }
 
 impl Row {
@@ -224,7 +224,7 @@ impl Row {
                 Err(self.source.locate(error))
             }
             Err(error) => {
-                self.error.get_or_insert(Fault::whole(&self.source, error));
+                self.error.get_or_insert(SkippedBytes::whole(&self.source, error));
                 Ok(None)
             }
         }

@@ -8,13 +8,13 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use crate::arrow::interrupt::ProgressCallback;
 use crate::arrow::options::{Isolation, ScanOptions};
 use crate::arrow::origin::Origin;
 use crate::arrow::source::ScanSource;
 use crate::arrow::stats::ScanStats;
 use crate::arrow::views::batches::stored_len;
-use crate::arrow::walk::{Step, Walk};
-use crate::arrow::watch::Look;
+use crate::arrow::walk::{SourceWalk, Step};
 use crate::compression::Compression;
 use crate::error::{Error, Result};
 use crate::format::header::{BatchHeader, NO_TIMESTAMP};
@@ -263,7 +263,7 @@ pub(crate) fn sum_watched(
     sources: Vec<ScanSource>,
     keys: &[BatchKey],
     options: &ScanOptions,
-    look: Option<Look>,
+    look: Option<ProgressCallback>,
     stats: &mut ScanStats,
 ) -> Result<Vec<(BatchGroup, BatchSums)>> {
     let options = ScanOptions {
@@ -272,7 +272,7 @@ pub(crate) fn sum_watched(
         isolation: Isolation::ReadUncommitted,
         ..options.clone()
     };
-    let mut walk = Walk::new(sources, look).with_bad_payloads();
+    let mut walk = SourceWalk::new(sources, look).with_bad_payloads();
     let mut groups = Groups { keys, places: HashMap::new(), found: Vec::new(), last: 0, before: None };
     let mut batches = 0_u64;
     let result = loop {
@@ -282,7 +282,7 @@ pub(crate) fn sum_watched(
         });
         match step {
             Ok(Step::End) => break Ok(()),
-            Ok(Step::Batch | Step::Fault(_)) => {}
+            Ok(Step::Batch | Step::SkippedBytes(_)) => {}
             Err(error) => break Err(error),
         }
     };

@@ -1,7 +1,7 @@
 //! Corruption in a source: what a scan reports of it, and which ends of a source it accepts.
 
 use super::current::Current;
-use crate::arrow::fault::Fault;
+use crate::arrow::corruption::SkippedBytes;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::header::BatchHeader;
 use crate::limits::Limits;
@@ -33,7 +33,7 @@ impl Current {
 
     /// Skips corrupt bytes from a position on. `is_tail` if they seem to be an incomplete batch at the end: other
     /// batches follow it if only its size is wrong.
-    pub(super) fn skip(&mut self, position: u64, error: Error, is_tail: bool) -> Result<Fault> {
+    pub(super) fn skip(&mut self, position: u64, error: Error, is_tail: bool) -> Result<SkippedBytes> {
         let least_offset = self.least_offset();
         let skipped = self.walk.skip(position, least_offset).map_err(|error| self.source.locate(error))?;
         let reader = &self.walk.reader;
@@ -43,11 +43,11 @@ impl Current {
         let is_end = next_offset.is_none() && reader.tail()? != SegmentTail::Partial;
         let next_offset = if is_end { self.next_base()? } else { next_offset };
         let fault = self.fault(position, skipped.length, (self.floor.next(), next_offset), error);
-        Ok(Fault { is_cut: is_tail && !skipped.is_followed, ..fault })
+        Ok(SkippedBytes { is_cut: is_tail && !skipped.is_followed, ..fault })
     }
 
     /// Skips the bytes after the last batch if they are corruption: an incomplete batch, or zeros that replace batches.
-    pub(super) fn skip_tail(&mut self) -> Result<Option<Fault>> {
+    pub(super) fn skip_tail(&mut self) -> Result<Option<SkippedBytes>> {
         let position = self.walk.reader.position();
         match self.walk.reader.tail()? {
             SegmentTail::Clean => Ok(None),
@@ -56,7 +56,7 @@ impl Current {
                 let (length, next_base) = (self.walk.reader.remainder_len(), self.next_base()?);
                 self.walk.reader.seek(position.saturating_add(length));
                 let fault = self.fault(position, length, (self.floor.next(), next_base), error);
-                Ok(Some(Fault { is_cut: true, ..fault }))
+                Ok(Some(SkippedBytes { is_cut: true, ..fault }))
             }
             SegmentTail::Partial | SegmentTail::Corrupt { .. } if self.walk.reader.is_written_since()? => Ok(None),
             SegmentTail::Partial | SegmentTail::Corrupt { .. } => {
@@ -108,10 +108,16 @@ impl Current {
         self.source.next_base.map_or_else(|| next_segment_base(path, base_offset), |base| Ok(Some(base)))
     }
 
-    pub(super) fn fault(&self, position: u64, length: u64, offsets: (Option<i64>, Option<i64>), error: Error) -> Fault {
+    pub(super) fn fault(
+        &self,
+        position: u64,
+        length: u64,
+        offsets: (Option<i64>, Option<i64>),
+        error: Error,
+    ) -> SkippedBytes {
         let error = self.walk.storage_error(position, length).unwrap_or(error);
         let (kind, origin) = (error.kind().name(), self.source.origin.clone());
         let message = self.source.locate(error).to_string();
-        Fault { kind, message, origin, position, length, offsets, is_cut: false }
+        SkippedBytes { kind, message, origin, position, length, offsets, is_cut: false }
     }
 }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::Given;
-use crate::arrow::options::{Bounds, OnCorrupt, ScanOptions};
+use super::BatchContext;
+use crate::arrow::interrupt::InterruptCheck;
+use crate::arrow::options::{OnCorrupt, RecordBounds, ScanOptions};
 use crate::arrow::source::ScanSource;
-use crate::arrow::watch::Watch;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Batch;
 use crate::format::header::BatchHeader;
@@ -18,7 +18,7 @@ use crate::num::u64_of;
 pub(super) struct Current {
     pub(super) source: ScanSource,
     pub(super) walk: BatchWalk,
-    pub(super) bounds: Bounds,
+    pub(super) bounds: RecordBounds,
     pub(super) committed: Option<Arc<Committed>>,
     /// The offset after the last batch, and the least offset that can follow it.
     pub(super) floor: Floor,
@@ -29,7 +29,7 @@ pub(super) struct Current {
 }
 
 /// The next item of a source.
-pub(super) enum Found {
+pub(super) enum NextBatch {
     /// A batch to return.
     Batch(BatchHeader),
     /// A batch that was skipped.
@@ -72,7 +72,12 @@ impl Current {
     }
 
     /// Finds the next batch within the bounds. [`Current::give`] returns it.
-    pub(super) fn find(&mut self, options: &ScanOptions, returns_bad_payloads: bool, watch: &mut Watch) -> Found {
+    pub(super) fn find(
+        &mut self,
+        options: &ScanOptions,
+        returns_bad_payloads: bool,
+        watch: &mut InterruptCheck,
+    ) -> NextBatch {
         // if corruption is skipped, a length is only trusted after the checksum is verified
         let is_trusted = options.on_corrupt == OnCorrupt::Fail;
         let header = match self.next_wanted(is_trusted, watch) {
@@ -81,28 +86,28 @@ impl Current {
         };
         let position = header.position();
         if returns_bad_payloads && let Err(error) = self.check_length_of_bad(&header) {
-            return Found::Damage { position, error };
+            return NextBatch::Damage { position, error };
         }
         let is_enough = self.is_sorted() && self.bounds.end_before(&header);
         if options.check_crc
             && !(is_enough && is_trusted)
             && let Err(error) = self.walk.reader.last(header).0.verify_crc()
         {
-            return Found::Damage { position, error };
+            return NextBatch::Damage { position, error };
         }
         if is_enough {
             return match self.damaged_offset(&header) {
-                Ok(None) => Found::Enough,
+                Ok(None) => NextBatch::Enough,
                 Ok(Some(bad)) => bad,
-                Err(error) => Found::Damage { position, error },
+                Err(error) => NextBatch::Damage { position, error },
             };
         }
         let is_aborted = !is_trusted && self.committed.as_ref().is_some_and(|committed| committed.is_aborted(&header));
         if position < self.source.window.0 || self.bounds.pass_over(&header) || is_aborted {
             self.floor.pass(&header);
-            return Found::Skipped;
+            return NextBatch::Skipped;
         }
-        Found::Batch(header)
+        NextBatch::Batch(header)
     }
 
     /// Passes a batch that was found to `take`. If that fails although the checksum was verified, only this batch is
@@ -111,25 +116,25 @@ impl Current {
         &mut self,
         header: BatchHeader,
         is_verified: bool,
-        take: impl FnOnce(&Batch<'_>, &Given<'_>) -> Result<()>,
-    ) -> Found {
+        take: impl FnOnce(&Batch<'_>, &BatchContext<'_>) -> Result<()>,
+    ) -> NextBatch {
         let (batch, lender) = self.walk.reader.last(header);
         let (position, size) = (batch.position(), batch.size());
         let offsets = (batch.base_offset().or(self.floor.next()), Some(batch.next_offset()));
-        let taken = take(&batch, &Given { origin: &self.source.origin, bounds: &self.bounds, lender });
+        let taken = take(&batch, &BatchContext { origin: &self.source.origin, bounds: &self.bounds, lender });
         if taken.is_ok() || is_verified {
             self.floor.pass(&header);
         }
         match taken {
-            Ok(()) => Found::Batch(header),
-            Err(error) if is_verified => Found::Bad { position, size, offsets, error },
-            Err(error) => Found::Damage { position, error },
+            Ok(()) => NextBatch::Batch(header),
+            Err(error) if is_verified => NextBatch::Bad { position, size, offsets, error },
+            Err(error) => NextBatch::Damage { position, error },
         }
     }
 
     /// Finds a damaged offset, which no checksum covers, in a batch that seems to be after the bounds: it is after a
     /// gap, and the next batch has a lower offset.
-    pub(super) fn damaged_offset(&self, header: &BatchHeader) -> Result<Option<Found>> {
+    pub(super) fn damaged_offset(&self, header: &BatchHeader) -> Result<Option<NextBatch>> {
         let base_offset = header.base_offset;
         let Some(next) = self.floor.next().filter(|next| base_offset > *next) else { return Ok(None) };
         let behind = match self.walk.reader.header_at(header.position().saturating_add(u64_of(header.size()))) {
@@ -144,7 +149,7 @@ impl Current {
         let kind = ErrorKind::InvalidValue { value: base_offset, expected: "an offset below that of the next batch" };
         let error = Error::new(kind).at(header.position()).in_batch(base_offset).in_field("base_offset");
         let offsets = (Some(next), Some(behind.base_offset));
-        Ok(Some(Found::Bad { position: header.position(), size: header.size(), offsets, error }))
+        Ok(Some(NextBatch::Bad { position: header.position(), size: header.size(), offsets, error }))
     }
 
     /// The header of the next batch to read. Batches whose trusted header excludes them are skipped. The error is the
@@ -152,12 +157,12 @@ impl Current {
     pub(super) fn next_wanted(
         &mut self,
         is_trusted: bool,
-        watch: &mut Watch,
-    ) -> std::result::Result<BatchHeader, Found> {
+        watch: &mut InterruptCheck,
+    ) -> std::result::Result<BatchHeader, NextBatch> {
         let is_sorted = self.is_sorted();
         let Self { source, walk: BatchWalk { reader, .. }, bounds, committed, floor, unverified, .. } = self;
         let from = source.window.0;
-        let mut goes_on = true;
+        let mut should_continue = true;
         let next = if is_trusted && (bounds.are_any() || committed.is_some() || from > 0) {
             reader.next_wanted(|header| {
                 if header.is_control() || is_sorted && bounds.end_before(header) {
@@ -169,17 +174,17 @@ impl Current {
                 if passes_over {
                     floor.pass(header);
                     *unverified = Some(*header);
-                    goes_on = watch.goes_on(header.position().saturating_sub(from));
+                    should_continue = watch.should_continue(header.position().saturating_sub(from));
                 }
-                !(passes_over && goes_on)
+                !(passes_over && should_continue)
             })
         } else {
             reader.next_batch()
         };
         match next {
-            _ if !goes_on => Err(Found::Stopped),
-            None => Err(Found::End),
-            Some(Err(error)) => Err(Found::Damage { position: reader.position(), error }),
+            _ if !should_continue => Err(NextBatch::Stopped),
+            None => Err(NextBatch::End),
+            Some(Err(error)) => Err(NextBatch::Damage { position: reader.position(), error }),
             Some(Ok(batch)) => {
                 *unverified = None;
                 Ok(*batch.header())
@@ -188,22 +193,22 @@ impl Current {
     }
 
     /// Finds the header of the next batch within the bounds. Payloads are not read.
-    pub(super) fn find_header(&mut self) -> Found {
+    pub(super) fn find_header(&mut self) -> NextBatch {
         let header = match self.walk.reader.next_header() {
-            None => return Found::End,
-            Some(Err(error)) => return Found::Damage { position: self.walk.reader.position(), error },
+            None => return NextBatch::End,
+            Some(Err(error)) => return NextBatch::Damage { position: self.walk.reader.position(), error },
             Some(Ok(header)) => header,
         };
         if let Err(error) = self.check_length(&header) {
-            return Found::Damage { position: header.position(), error };
+            return NextBatch::Damage { position: header.position(), error };
         }
         if self.is_sorted() && self.bounds.end_before(&header) {
-            return Found::Enough;
+            return NextBatch::Enough;
         }
         self.floor.pass(&header);
         if header.position() < self.source.window.0 || self.bounds.pass_over(&header) {
-            return Found::Skipped;
+            return NextBatch::Skipped;
         }
-        Found::Batch(header)
+        NextBatch::Batch(header)
     }
 }

@@ -1,44 +1,44 @@
-//! [`Walk`]: finds the batches of some sources that a scan returns, and handles corruption between them.
+//! [`SourceWalk`]: finds the batches of some sources that a scan returns, and handles corruption between them.
 
 mod corruption;
 mod current;
 
 use std::sync::Arc;
 
-use current::{Current, Found};
+use current::{Current, NextBatch};
 
-use crate::arrow::fault::Fault;
-use crate::arrow::options::{Bounds, Isolation, OnCorrupt, ScanOptions};
+use crate::arrow::corruption::SkippedBytes;
+use crate::arrow::interrupt::{InterruptCheck, ProgressCallback, go_on, interrupted};
+use crate::arrow::options::{Isolation, OnCorrupt, RecordBounds, ScanOptions};
 use crate::arrow::origin::Origin;
 use crate::arrow::source::ScanSource;
 use crate::arrow::stats::ScanStats;
 use crate::arrow::transactions::Transactions;
-use crate::arrow::watch::{Look, Watch, go_on, interrupted};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Batch;
 use crate::format::header::BatchHeader;
-use crate::log::Lender;
+use crate::log::BatchMemory;
 use crate::log::resync::Floor;
 use crate::log::walk::BatchWalk;
 use crate::num::u64_of;
 
 /// Walks sources in order, with one open at a time.
-pub(crate) struct Walk {
+pub(crate) struct SourceWalk {
     sources: std::vec::IntoIter<ScanSource>,
     current: Option<Current>,
     transactions: Transactions,
     stats: ScanStats,
-    watch: Watch,
+    watch: InterruptCheck,
     /// Whether batches with a wrong checksum are returned, unless their length is corrupt.
     returns_bad_payloads: bool,
 }
 
 /// The context of a batch that is returned.
-pub(crate) struct Given<'w> {
+pub(crate) struct BatchContext<'w> {
     pub(crate) origin: &'w Origin,
-    pub(crate) bounds: &'w Bounds,
+    pub(crate) bounds: &'w RecordBounds,
     /// The memory that has the batch.
-    pub(crate) lender: Lender<'w>,
+    pub(crate) lender: BatchMemory<'w>,
 }
 
 /// The result of a step.
@@ -46,14 +46,14 @@ pub(crate) enum Step {
     /// A batch was returned or skipped.
     Batch,
     /// Corrupt bytes were skipped.
-    Fault(Fault),
+    SkippedBytes(SkippedBytes),
     /// There are no more sources.
     End,
 }
 
-impl Walk {
-    pub(crate) fn new(sources: Vec<ScanSource>, look: Option<Look>) -> Self {
-        let (sources, watch) = (sources.into_iter(), Watch::new(look));
+impl SourceWalk {
+    pub(crate) fn new(sources: Vec<ScanSource>, look: Option<ProgressCallback>) -> Self {
+        let (sources, watch) = (sources.into_iter(), InterruptCheck::new(look));
         Self {
             sources,
             current: None,
@@ -85,14 +85,14 @@ impl Walk {
     pub(crate) fn step(
         &mut self,
         options: &ScanOptions,
-        take: impl FnOnce(&Batch<'_>, &Given<'_>) -> Result<()>,
+        take: impl FnOnce(&Batch<'_>, &BatchContext<'_>) -> Result<()>,
     ) -> Result<Step> {
         if let Some(step) = self.open_next(options)? {
             return Ok(step);
         }
         let Some(current) = &mut self.current else { return Ok(Step::Batch) };
         let found = match current.find(options, self.returns_bad_payloads, &mut self.watch) {
-            Found::Batch(header) => current.give(header, options.check_crc, take),
+            NextBatch::Batch(header) => current.give(header, options.check_crc, take),
             found => found,
         };
         self.settle(found, options)
@@ -109,7 +109,7 @@ impl Walk {
         }
         let Some(current) = &mut self.current else { return Ok(Step::Batch) };
         let found = current.find_header();
-        if let Found::Batch(header) = &found {
+        if let NextBatch::Batch(header) = &found {
             take(header, &current.source.origin);
         }
         self.settle(found, options)
@@ -127,24 +127,24 @@ impl Walk {
             }
         }
         let Some(current) = &self.current else { return Ok(Some(Step::Batch)) };
-        go_on(self.watch.goes_on(current.walked()))?;
+        go_on(self.watch.should_continue(current.walked()))?;
         Ok(None)
     }
 
     /// Counts what was found, and skips corruption.
-    fn settle(&mut self, found: Found, options: &ScanOptions) -> Result<Step> {
+    fn settle(&mut self, found: NextBatch, options: &ScanOptions) -> Result<Step> {
         let Some(current) = &mut self.current else { return Ok(Step::Batch) };
         let fault = match found {
-            Found::Stopped => return Err(interrupted()),
-            Found::Batch(_) | Found::Skipped => {
+            NextBatch::Stopped => return Err(interrupted()),
+            NextBatch::Batch(_) | NextBatch::Skipped => {
                 self.stats.batches = self.stats.batches.saturating_add(1);
                 None
             }
-            Found::Enough => {
+            NextBatch::Enough => {
                 self.close();
                 None
             }
-            Found::End => {
+            NextBatch::End => {
                 let fault = if options.on_corrupt == OnCorrupt::Fail {
                     if options.check_crc {
                         current.verify_last()?;
@@ -159,19 +159,19 @@ impl Walk {
                 }
                 fault
             }
-            Found::Bad { error, .. } | Found::Damage { error, .. } if is_final(&error, options) => {
+            NextBatch::Bad { error, .. } | NextBatch::Damage { error, .. } if is_final(&error, options) => {
                 return Err(current.source.locate(error));
             }
-            Found::Bad { position, size, offsets, error } => {
+            NextBatch::Bad { position, size, offsets, error } => {
                 Some(current.fault(position, u64_of(size), offsets, error))
             }
-            Found::Damage { position, error } => Some(current.skip(position, error, false)?),
+            NextBatch::Damage { position, error } => Some(current.skip(position, error, false)?),
         };
-        Ok(fault.and_then(|fault| self.count(fault)).map_or(Step::Batch, Step::Fault))
+        Ok(fault.and_then(|fault| self.count(fault)).map_or(Step::Batch, Step::SkippedBytes))
     }
 
     /// Counts corruption that begins in the source's window, and drops it otherwise.
-    fn count(&mut self, fault: Fault) -> Option<Fault> {
+    fn count(&mut self, fault: SkippedBytes) -> Option<SkippedBytes> {
         if self.current.as_ref().is_some_and(|current| fault.position < current.source.window.0) {
             return None;
         }
@@ -215,7 +215,7 @@ impl Walk {
 
 /// The position to begin reading a source at; `None` if nothing in it is within the bounds. An unreadable index only
 /// makes reading slower.
-fn start_position(source: &ScanSource, bounds: &Bounds, options: &ScanOptions) -> Result<Option<u64>> {
+fn start_position(source: &ScanSource, bounds: &RecordBounds, options: &ScanOptions) -> Result<Option<u64>> {
     let known = if source.begins_with_batch { source.window.0 } else { 0 };
     let Some(path) = source.path() else { return Ok(Some(known)) };
     let is_bounded = bounds.start_offset.is_some() || bounds.start_timestamp.is_some();

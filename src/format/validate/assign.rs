@@ -14,7 +14,7 @@ use crate::format::frame::batches;
 use crate::format::header::{NO_TIMESTAMP, PARTITION_LEADER_EPOCH_POSITION};
 use crate::format::record::NewHeader;
 use crate::format::validate::outcome::{Accepted, ErrorCode, Step, refuse, unreadable};
-use crate::format::validate::records::{Findings, Look, check_header, check_records};
+use crate::format::validate::records::{Findings, ParseDepth, check_header, check_records};
 use crate::format::validate::request::Request;
 use crate::format::validate::settings::ValidationSettings;
 use crate::limits::Limits;
@@ -49,7 +49,7 @@ struct Latest {
 }
 
 impl Assign<'_> {
-    fn check(&mut self, batch: &Batch<'_>, look: Look) -> Step<Findings> {
+    fn check(&mut self, batch: &Batch<'_>, look: ParseDepth) -> Step<Findings> {
         check_header(batch, &self.request.first, self.settings)?;
         check_records(batch, look, self.settings, &mut self.scratch, self.limits)
     }
@@ -58,14 +58,14 @@ impl Assign<'_> {
     fn uncompressed(&mut self) -> Step<Accepted> {
         if self.request.batches().any(|batch| batch.magic() != self.settings.magic) {
             for batch in self.request.batches() {
-                self.check(&batch, Look::Full)?;
+                self.check(&batch, ParseDepth::Full)?;
             }
             return self.rebuild();
         }
         let (mut bytes, mut next_offset) = (self.request.bytes.to_vec(), self.settings.base_offset);
         let mut latest = Latest { timestamp: NO_TIMESTAMP, offset: -1 };
         for batch in self.request.batches() {
-            let found = self.check(&batch, Look::Full)?;
+            let found = self.check(&batch, ParseDepth::Full)?;
             let first_offset = next_offset;
             next_offset = next_offset.wrapping_add(found.record_count);
             if found.max_timestamp > latest.timestamp {
@@ -86,7 +86,7 @@ impl Assign<'_> {
             in_place = true; // a marker is never compressed
         }
         let short = in_place && first.magic() >= 2 && first.attributes().is_compressed();
-        let look = if short { Look::Short } else { Look::Full };
+        let look = if short { ParseDepth::Short } else { ParseDepth::Full };
         let (mut record_count, mut max_timestamp) = (0_i64, NO_TIMESTAMP);
         for batch in self.request.batches() {
             let found = self.check(&batch, look)?;

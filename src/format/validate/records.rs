@@ -9,7 +9,7 @@ use crate::error::{Error, ErrorKind, Result, check_limit};
 use crate::format::attributes::TimestampType;
 use crate::format::batch::Batch;
 use crate::format::header::{BATCH_HEADER_LEN, NO_PRODUCER_ID, NO_TIMESTAMP};
-use crate::format::record::{Extra, Record};
+use crate::format::record::{Record, RecordTail};
 use crate::format::validate::outcome::{ErrorCode, RecordErrors, Step, refuse, unreadable};
 use crate::format::validate::settings::ValidationSettings;
 use crate::limits::Limits;
@@ -81,7 +81,7 @@ pub(super) struct Findings {
 }
 
 /// The parts of a record that the checks need.
-struct Seen {
+struct CheckedRecord {
     offset: i64,
     timestamp: i64,
     has_key: bool,
@@ -90,7 +90,7 @@ struct Seen {
 
 /// How to parse a batch's records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Look {
+pub(super) enum ParseDepth {
     Full,
     Short,
 }
@@ -98,7 +98,7 @@ pub(super) enum Look {
 /// Checks all records of a batch and collects those that break a rule.
 pub(super) fn check_records(
     batch: &Batch<'_>,
-    look: Look,
+    look: ParseDepth,
     settings: &ValidationSettings,
     scratch: &mut Scratch,
     limits: &Limits,
@@ -108,8 +108,8 @@ pub(super) fn check_records(
     }
     let mut checks = Checks::new(batch, settings);
     let walked = match look {
-        Look::Full => checks.walk(scratch, limits),
-        Look::Short => checks.walk_shortly(scratch, limits),
+        ParseDepth::Full => checks.walk(scratch, limits),
+        ParseDepth::Short => checks.walk_shortly(scratch, limits),
     };
     walked.map_err(|error| unreadable(error, batch))?;
     checks.errors.check(batch)?;
@@ -154,7 +154,7 @@ impl<'a, 'b> Checks<'a, 'b> {
                 record.verify_crc()?;
             }
             let (offset, timestamp) = (record.offset(), record.timestamp());
-            self.see(&Seen { offset, timestamp, has_key: record.key().is_some(), magic });
+            self.see(&CheckedRecord { offset, timestamp, has_key: record.key().is_some(), magic });
         }
         Ok(())
     }
@@ -178,7 +178,7 @@ impl<'a, 'b> Checks<'a, 'b> {
             };
             let limit = limits.record_count;
             check_limit("record_count", limit, usize::try_from(self.findings.record_count).unwrap_or(limit))?;
-            self.see(&Seen {
+            self.see(&CheckedRecord {
                 offset: header.base_offset.wrapping_add(i64::from(short.offset_delta)),
                 timestamp: log_append_time.unwrap_or(header.base_timestamp.wrapping_add(short.timestamp_delta)),
                 has_key: short.has_key,
@@ -210,7 +210,7 @@ impl<'a, 'b> Checks<'a, 'b> {
             .in_field("records")
     }
 
-    fn see(&mut self, record: &Seen) {
+    fn see(&mut self, record: &CheckedRecord) {
         let index = self.findings.record_count;
         self.findings.counts_from_zero &= record.offset == index;
         if self.batch.magic() > 0 && record.timestamp > self.findings.max_timestamp {
@@ -223,7 +223,7 @@ impl<'a, 'b> Checks<'a, 'b> {
         }
     }
 
-    fn fault(&self, record: &Seen) -> Option<(ErrorCode, String)> {
+    fn fault(&self, record: &CheckedRecord) -> Option<(ErrorCode, String)> {
         let (batch, settings) = (self.batch, self.settings);
         if record.magic != batch.magic() {
             let message = format!("Record's magic {} does not match outer magic {}", record.magic, batch.magic());
@@ -243,7 +243,7 @@ impl<'a, 'b> Checks<'a, 'b> {
     }
 
     #[cold]
-    fn out_of_range(&self, record: &Seen) -> (ErrorCode, String) {
+    fn out_of_range(&self, record: &CheckedRecord) -> (ErrorCode, String) {
         let settings = self.settings;
         let message = format!(
             "Timestamp {} of message with offset {} is out of range. The timestamp should be within [{}, {}]",
@@ -259,8 +259,8 @@ impl<'a, 'b> Checks<'a, 'b> {
 /// The magic of a message inside a set.
 fn magic_of(record: &Record<'_>, batch_magic: u8) -> u8 {
     match record.extra {
-        Extra::Headers { .. } => batch_magic,
-        Extra::Message(bytes) => bytes.get(4).copied().unwrap_or(batch_magic),
+        RecordTail::Headers { .. } => batch_magic,
+        RecordTail::Message(bytes) => bytes.get(4).copied().unwrap_or(batch_magic),
     }
 }
 

@@ -28,9 +28,9 @@ impl<'a> Request<'a> {
 }
 
 /// Iterates over batches and turns invalid bytes into Kafka's errors.
-struct Walk<'a>(Batches<'a>);
+struct RequestBatches<'a>(Batches<'a>);
 
-impl<'a> Walk<'a> {
+impl<'a> RequestBatches<'a> {
     fn next(&mut self) -> Step<Option<Batch<'a>>> {
         match self.0.next() {
             Some(Ok(batch)) => Ok(Some(batch)),
@@ -69,7 +69,7 @@ pub(super) fn check<'a>(bytes: &'a [u8], settings: &ValidationSettings) -> Step<
     if let Some(version) = settings.request_version {
         check_version(bytes, version)?;
     }
-    let mut walk = Walk(batches(bytes));
+    let mut walk = RequestBatches(batches(bytes));
     let (mut first, mut has_more, mut source) = (None, false, Compression::None);
     while let Some(batch) = walk.next()? {
         check_batch(&batch, settings)?;
@@ -92,7 +92,7 @@ pub(super) fn check<'a>(bytes: &'a [u8], settings: &ValidationSettings) -> Step<
 
 fn check_version(bytes: &[u8], version: i16) -> Step<()> {
     let start = format!("Produce requests with version {version}");
-    let mut walk = Walk(batches(bytes));
+    let mut walk = RequestBatches(batches(bytes));
     let Some(batch) = walk.next()? else {
         let message = format!("{start} must have at least one record batch per partition");
         return Err(refusal(ErrorCode::InvalidRecord, message, Position::default()));

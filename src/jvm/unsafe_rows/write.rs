@@ -107,7 +107,7 @@ fn range_of(offsets: &[i32], row: usize) -> std::ops::Range<usize> {
 
 /// Where a field or element is.
 #[derive(Clone, Copy)]
-struct Place {
+struct FieldPosition {
     /// The start of the row or array.
     base: usize,
     /// The null bits.
@@ -122,7 +122,7 @@ fn push_row(output: &mut Output, columns: &[Cells<'_>], row: usize) -> (usize, u
     output.push_zeros(fields.saturating_add(columns.len().saturating_mul(WORD)));
     let mut at = base.saturating_add(fields);
     for (number, column) in columns.iter().enumerate() {
-        push_cell(output, column, row, Place { base, bits: base, number, at });
+        push_cell(output, column, row, FieldPosition { base, bits: base, number, at });
         at = at.saturating_add(WORD);
     }
     (base, output.len().saturating_sub(base))
@@ -136,13 +136,13 @@ fn push_array(output: &mut Output, elements: &Cells<'_>, rows: std::ops::Range<u
     let mut at = output.len();
     output.push_zeros(rows.len().saturating_mul(elements.width()));
     for (number, row) in rows.enumerate() {
-        push_cell(output, elements, row, Place { base, bits, number, at });
+        push_cell(output, elements, row, FieldPosition { base, bits, number, at });
         at = at.saturating_add(elements.width());
     }
     (base, output.len().saturating_sub(base))
 }
 
-fn push_cell(output: &mut Output, cells: &Cells<'_>, row: usize, place: Place) {
+fn push_cell(output: &mut Output, cells: &Cells<'_>, row: usize, place: FieldPosition) {
     if cells.is_null(row) {
         output.set_null(place.bits, place.number);
         return;

@@ -54,14 +54,14 @@ const JAVA_MAP_CAPACITY: usize = 16;
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct ProducerStates {
-    producers: HashMap<i64, State>,
+    producers: HashMap<i64, RankedProducer>,
     /// Maps the first offset of each open transaction to its producer id.
     ongoing: BTreeMap<i64, i64>,
     end_offset: i64,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct State {
+struct RankedProducer {
     entry: ProducerEntry,
     /// Number of producers that were known before this one.
     rank: usize,
@@ -95,7 +95,7 @@ impl ProducerStates {
         while self.producers.len() > capacity.saturating_sub(capacity >> 2) {
             capacity = capacity.saturating_mul(2);
         }
-        let mut states: Vec<&State> = self.producers.values().collect();
+        let mut states: Vec<&RankedProducer> = self.producers.values().collect();
         states.sort_by_key(|state| (java_bucket(state.entry.producer_id, capacity), state.rank));
         ProducerSnapshot { entries: states.into_iter().map(|state| state.entry).collect() }
     }
@@ -196,7 +196,7 @@ impl ProducerStates {
 
     fn set(&mut self, entry: ProducerEntry) {
         let rank = self.producers.len();
-        self.producers.entry(entry.producer_id).or_insert(State { entry, rank }).entry = entry;
+        self.producers.entry(entry.producer_id).or_insert(RankedProducer { entry, rank }).entry = entry;
     }
 
     /// The offset after the last batch.

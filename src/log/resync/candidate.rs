@@ -18,7 +18,7 @@ const LEGACY_ATTRIBUTES: u16 = 0x0f;
 const LEGACY_ATTRIBUTES_POSITION: usize = 17;
 
 /// Parses the header at the start of `bytes`. Returns `None` unless every field has a value that a broker writes.
-pub(super) fn candidate(bytes: &[u8], position: u64, bounds: &Bounds) -> Option<BatchHeader> {
+pub(super) fn candidate(bytes: &[u8], position: u64, bounds: &CandidateBounds) -> Option<BatchHeader> {
     let length = u32::from_be_bytes(*bytes.get(8..)?.first_chunk()?);
     let size = usize_of(length).checked_add(LOG_OVERHEAD)?;
     let magic = *bytes.get(16)?;
@@ -42,7 +42,7 @@ pub(super) fn candidate(bytes: &[u8], position: u64, bounds: &Bounds) -> Option<
 
 /// The limits of a candidate.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Bounds {
+pub(super) struct CandidateBounds {
     /// Smallest base offset.
     pub(super) floor: i64,
     /// Largest difference between the base offset and `floor`.
@@ -102,7 +102,7 @@ pub(super) fn offset_after_message(bytes: &[u8]) -> Option<i64> {
 
 /// Whether a v0 or v1 message with the smallest offset within the bounds may start here and extend past the end of the
 /// input. Its header has too few fields to be sure.
-pub(super) fn may_be_cut_message(bytes: &[u8], position: u64, bounds: &Bounds) -> bool {
+pub(super) fn may_be_cut_message(bytes: &[u8], position: u64, bounds: &CandidateBounds) -> bool {
     let Some(length) = bytes.get(8..).and_then(|rest| rest.first_chunk()) else { return false };
     let size = usize_of(u32::from_be_bytes(*length)).saturating_add(LOG_OVERHEAD);
     bytes.starts_with(&bounds.floor.to_be_bytes())

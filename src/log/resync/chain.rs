@@ -38,7 +38,7 @@ pub(super) struct Chain {
 }
 
 /// A candidate that R13 holds.
-pub(super) struct Held {
+pub(super) struct HeldCandidate {
     pub(super) header: BatchHeader,
     pub(super) chain: Chain,
 }
@@ -57,7 +57,7 @@ impl Search<'_> {
             if position == self.end
                 || self.goal == Some(position)
                 || position > furthest
-                || !self.budget.affords(HOP_WORK)
+                || !self.budget.has_budget(HOP_WORK)
             {
                 break ChainEnd::Exact;
             }
@@ -92,7 +92,7 @@ impl Search<'_> {
         let mut sure = (position, next_offset);
         if let Some((header, offset)) = last
             && end.is_broken()
-            && self.budget.affords(u64_of(header.size))
+            && self.budget.has_budget(u64_of(header.size))
             && !self.is_crc_right(&header)?
         {
             sure = (header.position, offset);
@@ -112,7 +112,7 @@ impl Search<'_> {
 
 /// R13: returns the position of the earliest held candidate that agrees with the ones after it. `last` is the accepted
 /// one.
-pub(super) fn choose(held: &[Held], last: Option<&BatchHeader>) -> Option<u64> {
+pub(super) fn choose(held: &[HeldCandidate], last: Option<&BatchHeader>) -> Option<u64> {
     let mut chosen = last.copied();
     for earlier in held.iter().rev() {
         let agrees = chosen.is_none_or(|later| {

@@ -86,11 +86,11 @@ use crate::limits::Limits;
 use crate::num::u64_of;
 use crate::wire::crc::Digest;
 
-use candidate::{Bounds, HEAD_LEN, candidate, crc_start, offset_after_message};
-use chain::{Chain, ChainEnd, Held, choose};
+use candidate::{CandidateBounds, HEAD_LEN, candidate, crc_start, offset_after_message};
+use chain::{Chain, ChainEnd, HeldCandidate, choose};
 use checksum::{Proof, update};
 pub(crate) use floor::Floor;
-use payload::{Payload, is_counted, len_between};
+use payload::{DamagedRecords, is_counted, len_between};
 
 /// Size in bytes of a message without key and value, which is the smallest batch.
 const SMALLEST_BATCH_LEN: u64 = 26;
@@ -161,7 +161,7 @@ impl Resync {
             goal: None,
             pieces: ChunkCache::new(SEARCH_LEN),
             hops: ChunkCache::new(HOP_LEN),
-            payload: Payload::new(damaged),
+            payload: DamagedRecords::new(damaged),
             next_of_damaged: None,
             cut: None,
             is_cautious: false,
@@ -204,13 +204,13 @@ impl Resync {
         }
     }
 
-    fn affords(&mut self, work: u64) -> bool {
+    fn has_budget(&mut self, work: u64) -> bool {
         let spent = self.spent.saturating_add(work);
-        let affords = spent <= self.passed.saturating_mul(WORK_PER_BYTE).saturating_add(self.free);
-        if affords {
+        let has_budget = spent <= self.passed.saturating_mul(WORK_PER_BYTE).saturating_add(self.free);
+        if has_budget {
             self.spent = spent;
         }
-        affords
+        has_budget
     }
 }
 
@@ -228,7 +228,7 @@ struct Search<'a> {
     goal: Option<u64>,
     pieces: ChunkCache,
     hops: ChunkCache,
-    payload: Payload,
+    payload: DamagedRecords,
     /// The damaged batch, if its header is plausible and it extends past the end of the input.
     cut: Option<BatchHeader>,
     /// The offset after the damaged batch according to its header, if that is plausible or a message's.
@@ -244,10 +244,10 @@ enum Verdict {
 }
 
 impl Search<'_> {
-    fn bounds(&self, floor: i64, cut: bool) -> Bounds {
+    fn bounds(&self, floor: i64, cut: bool) -> CandidateBounds {
         // the offsets of a segment span less than 2³¹
         let span = if self.is_floor_known || floor > self.floor { i64::from(i32::MAX) } else { i64::MAX };
-        Bounds { floor, span, batch_len: self.budget.batch_len, end: self.end, cut }
+        CandidateBounds { floor, span, batch_len: self.budget.batch_len, end: self.end, cut }
     }
 
     /// R1: follows sizes from the damaged batch. Returns `None` if they lead nowhere.
@@ -276,7 +276,7 @@ impl Search<'_> {
             if self.payload.holds(self.source, &mut self.hops, (at, after))? {
                 return Ok(None);
             }
-            if is_cut || (self.budget.affords(u64_of(header.size)) && self.is_crc_right(&header)?) {
+            if is_cut || (self.budget.has_budget(u64_of(header.size)) && self.is_crc_right(&header)?) {
                 return Ok(Some(if is_cut { Next::End(at) } else { Next::Batch(at) }));
             }
             at = after;
@@ -290,7 +290,7 @@ impl Search<'_> {
         let (Next::Batch(goal) | Next::End(goal)) = next;
         let until = if let Next::Batch(position) = next { position } else { self.end };
         let mut proof = Proof::new(self.source, self.damaged)?;
-        self.payload = Payload::new(self.damaged);
+        self.payload = DamagedRecords::new(self.damaged);
         self.goal = Some(goal);
         let mut at = self.damaged.saturating_add(1);
         while let Some(header) = self.next_candidate(&mut at, until, false)? {
@@ -333,10 +333,10 @@ impl Search<'_> {
 
     /// Applies R2 and R5 to R13 to every byte after the first of the damaged batch.
     fn byte_by_byte(&mut self) -> Result<Next> {
-        let mut held: Vec<Held> = Vec::new();
+        let mut held: Vec<HeldCandidate> = Vec::new();
         let mut proof = Proof::new(self.source, self.damaged)?;
         let mut at = self.damaged.saturating_add(1);
-        self.payload = Payload::new(self.damaged);
+        self.payload = DamagedRecords::new(self.damaged);
         let bounds = self.bounds(self.floor, true);
         let bytes = self.hops.bytes_from(self.source, self.damaged, HEAD_LEN)?;
         let damaged = candidate(bytes, self.damaged, &bounds);
@@ -348,7 +348,7 @@ impl Search<'_> {
                 Verdict::Refuse { go_on } => at = go_on.max(at.saturating_add(1)),
                 Verdict::Hold(chain) => {
                     at = chain.sure.0.max(at.saturating_add(1));
-                    held.push(Held { header, chain });
+                    held.push(HeldCandidate { header, chain });
                     if held.len() >= HELD_COUNT {
                         break;
                     }
@@ -363,7 +363,7 @@ impl Search<'_> {
         let bounds = self.bounds(self.floor, false);
         let furthest = self.damaged.saturating_add(u64_of(self.budget.batch_len));
         loop {
-            if *at >= until || is_ahead && (*at > furthest || !self.budget.affords(u64_of(SEARCH_LEN))) {
+            if *at >= until || is_ahead && (*at > furthest || !self.budget.has_budget(u64_of(SEARCH_LEN))) {
                 return Ok(None);
             }
             // one more than the bytes that are kept, so that each piece contains a position to check
@@ -377,7 +377,7 @@ impl Search<'_> {
             }
             *at = at.saturating_add(u64_of(passed));
             match found {
-                Some(header) if self.budget.affords(u64_of(header.size)) && self.is_crc_right(&header)? => {
+                Some(header) if self.budget.has_budget(u64_of(header.size)) && self.is_crc_right(&header)? => {
                     return Ok(Some(header));
                 }
                 Some(_) => *at = at.saturating_add(1),
@@ -461,7 +461,7 @@ fn extent(header: &BatchHeader) -> (u64, u64) {
 }
 
 /// Returns the first plausible header that starts in the first `starts` bytes, and the number of bytes before it.
-fn first_sane(piece: &[u8], starts: usize, position: u64, bounds: &Bounds) -> (Option<BatchHeader>, usize) {
+fn first_sane(piece: &[u8], starts: usize, position: u64, bounds: &CandidateBounds) -> (Option<BatchHeader>, usize) {
     for start in 0..starts {
         let Some(rest) = piece.get(start..) else { break };
         if rest.get(16).is_some_and(|magic| *magic <= 2)

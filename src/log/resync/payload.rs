@@ -10,13 +10,13 @@ use crate::wire::varint::{MAX_VARINT_LEN, read_varint, read_varlong, write_unsig
 const RECORD_HEAD_LEN: usize = 32;
 
 /// The records of a damaged batch, followed by their lengths from the end of its header.
-pub(super) struct Payload {
+pub(super) struct DamagedRecords {
     damaged: u64,
     /// Position of the first record that was not followed yet. `None` if the records cannot be followed.
     record: Option<u64>,
 }
 
-impl Payload {
+impl DamagedRecords {
     pub(super) fn new(damaged: u64) -> Self {
         Self { damaged, record: Some(damaged.saturating_add(u64_of(BATCH_HEADER_LEN))) }
     }

@@ -25,7 +25,7 @@ use crate::num::u64_of;
 use crate::python::errors::raise;
 use crate::python::html::{self, Table};
 use crate::python::limits::PyLimits;
-use crate::python::record::{Chunk, PyRecord, SMALL_BATCH_LEN, Spans};
+use crate::python::record::{Chunk, PyRecord, RecordSpans, SMALL_BATCH_LEN};
 
 /// The settings that all batches of one call share.
 pub(crate) struct Settings {
@@ -119,7 +119,7 @@ impl PyBatch {
         let mut scratch = Scratch::new();
         let Some(record) = core.records(&mut scratch, &settings.limits)?.next().transpose()? else { return Ok(None) };
         let bytes = self.shared();
-        let spans = vec![Spans::of(&record, (*bytes).as_ref())];
+        let spans = vec![RecordSpans::of(&record, (*bytes).as_ref())];
         Ok(Some(PyRecord { chunk: Arc::new(Chunk { bytes, spans, is_control: false, path: None }), index: 0 }))
     }
 

@@ -12,13 +12,13 @@ use crate::format::bookmark::Bookmark;
 use crate::format::records::Records;
 use crate::io::SharedBytes;
 use crate::python::batch::PyBatch;
-use crate::python::record::{Chunk, PyRecord, SMALL_BATCH_LEN, Span, Spans};
+use crate::python::record::{Chunk, PyRecord, RecordSpans, SMALL_BATCH_LEN, Span};
 
 /// Records parsed at a time: enough to outweigh the cost of releasing the GIL, few enough that keeping one record
 /// keeps little memory.
 const CHUNK: usize = 128;
 
-struct State {
+struct IteratorState {
     chunk: Option<Arc<Chunk>>,
     /// Index of the next record in the chunk.
     next: usize,
@@ -40,7 +40,7 @@ pub(crate) struct PyRecordIterator {
     is_control: bool,
     /// Whether the batch is uncompressed and so small that it is parsed without releasing the GIL.
     small: bool,
-    state: Mutex<State>,
+    state: Mutex<IteratorState>,
 }
 
 /// Runs `work` with the GIL released, unless the batch is small and not compressed.
@@ -88,12 +88,12 @@ impl PyRecordIterator {
         let small = inner.len() <= SMALL_BATCH_LEN && inner.is_plain();
         let (bytes, payload, fault, is_control) =
             detach_unless(small, py, || open(inner)).map_err(|error| inner.raise(py, error))?;
-        let state = State { chunk: None, next: 0, bookmark: None, error: None, ended: false };
+        let state = IteratorState { chunk: None, next: 0, bookmark: None, error: None, ended: false };
         Ok(Self { batch: batch.clone().unbind(), bytes, payload, fault, is_control, small, state: Mutex::new(state) })
     }
 
     /// Parses as much of the next chunk as possible.
-    fn parse(&self, batch: &PyBatch, state: &mut State, spans: &mut Vec<Spans>) -> Result<()> {
+    fn parse(&self, batch: &PyBatch, state: &mut IteratorState, spans: &mut Vec<RecordSpans>) -> Result<()> {
         let whole: &[u8] = (*self.bytes).as_ref();
         let core = batch.core()?;
         let payload = Payload { bytes: self.payload.get(whole), fault: self.fault.clone() };
@@ -113,13 +113,13 @@ impl PyRecordIterator {
                 record.verify_crc()?;
             }
             record.headers().verify()?;
-            spans.push(Spans::of(&record, whole));
+            spans.push(RecordSpans::of(&record, whole));
         }
         state.bookmark = Some(records.bookmark());
         Ok(())
     }
 
-    fn refill(&self, batch: &PyBatch, state: &mut State) {
+    fn refill(&self, batch: &PyBatch, state: &mut IteratorState) {
         if state.ended {
             state.chunk = None;
             return;
@@ -136,7 +136,7 @@ impl PyRecordIterator {
     }
 }
 
-impl State {
+impl IteratorState {
     fn take(&mut self) -> Option<PyRecord> {
         let chunk = self.chunk.as_ref()?;
         let index = self.next;

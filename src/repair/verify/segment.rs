@@ -15,7 +15,7 @@ use crate::num::u64_of;
 use crate::plural::offsets_are;
 use crate::repair::verify::indexes::{Before, IndexChecks, TimeCheck};
 use crate::repair::verify::report::{Finding, Report, Severity};
-use crate::repair::{Fault, Visitor, read_record, walk};
+use crate::repair::{Corruption, Visitor, read_record, walk};
 
 /// The state of a partition before a segment, updated by the segment.
 #[derive(Debug, Default)]
@@ -37,7 +37,7 @@ pub(crate) struct Log {
 
 impl Log {
     /// Notes the transactional data of a batch. For a marker, returns whether there was any data before it.
-    fn met_data(&mut self, header: &BatchHeader) -> bool {
+    fn note_data(&mut self, header: &BatchHeader) -> bool {
         if header.is_control() {
             return self.with_data.remove(&header.producer_id());
         }
@@ -228,7 +228,7 @@ impl SegmentCheck<'_, '_> {
         }
         match self.log.states.update(batch, &mut self.scratch, self.limits) {
             Ok(aborted) => {
-                let has_data = self.log.met_data(batch.header());
+                let has_data = self.log.note_data(batch.header());
                 self.aborted.extend(aborted.map(|aborted| (aborted, has_data)));
             }
             Err(error) => {
@@ -367,7 +367,7 @@ impl Visitor for SegmentCheck<'_, '_> {
         self.progress.advance(u64_of(batch.size()))
     }
 
-    fn damage(&mut self, fault: Fault, length: u64) -> Result<()> {
+    fn damage(&mut self, fault: Corruption, length: u64) -> Result<()> {
         let end = fault.position.saturating_add(length);
         // everything after the truncation is deleted, whatever the corruption is
         let (severity, advice) = match fault.reason {

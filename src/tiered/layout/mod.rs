@@ -165,10 +165,10 @@ fn is_tiered_directory(directory: &Location) -> bool {
 }
 
 /// The segments of each partition and topic id, with the partition's directory.
-type Found = BTreeMap<(TopicPartition, String), (Location, BTreeMap<SegmentName, Objects>)>;
+type FoundSegments = BTreeMap<(TopicPartition, String), (Location, BTreeMap<SegmentName, Objects>)>;
 
-fn collect(location: &Location) -> Result<Found> {
-    let mut found = Found::new();
+fn collect(location: &Location) -> Result<FoundSegments> {
+    let mut found = FoundSegments::new();
     let mut pending = vec![location.clone()];
     while let Some(directory) = pending.pop() {
         let absolute = directory.absolute();

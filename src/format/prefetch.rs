@@ -16,14 +16,14 @@ const LARGEST_COMPRESSED: usize = 64 << 10;
 
 /// The prefetch distance in a batch of `size` bytes: its size, or 0 for no prefetching.
 #[inline]
-pub(crate) fn distance_in(size: usize, is_compressed: bool) -> usize {
+pub(crate) fn prefetch_distance(size: usize, is_compressed: bool) -> usize {
     let largest = if is_compressed { LARGEST_COMPRESSED } else { LARGEST };
     if size > largest { 0 } else { size }
 }
 
 /// Prefetches `len` bytes that begin `distance` after the start of `bytes`, unless `distance` is 0.
 #[inline]
-pub(crate) fn ask_for(bytes: &[u8], distance: usize, len: usize) {
+pub(crate) fn prefetch(bytes: &[u8], distance: usize, len: usize) {
     if distance > 0 {
         for line in (0..len).step_by(LINE_LEN) {
             prefetch_index(bytes, distance.wrapping_add(line));

@@ -1,4 +1,4 @@
-//! [`Fault`]: why a message could not be decoded.
+//! [`MessageError`]: why a message could not be decoded.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 /// Why a message could not be decoded. Positions are bytes of the key or value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Fault {
+pub enum MessageError {
     /// The bytes end inside a field.
     Truncated {
         /// Where the field begins.
@@ -35,11 +35,11 @@ pub enum Fault {
         /// Version of the fields.
         version: i16,
         /// The corruption.
-        fault: Box<Fault>,
+        fault: Box<MessageError>,
     },
 }
 
-impl Fault {
+impl MessageError {
     #[cold]
     pub(crate) fn in_record(self, type_id: i16, version: i16) -> Self {
         Self::InRecord { type_id, version, fault: Box::new(self) }
@@ -83,7 +83,7 @@ impl Fault {
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for MessageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Truncated { position } => write!(f, "the bytes end inside the field at byte {position}"),
@@ -99,4 +99,4 @@ impl fmt::Display for Fault {
     }
 }
 
-impl std::error::Error for Fault {}
+impl std::error::Error for MessageError {}

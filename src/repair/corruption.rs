@@ -1,4 +1,4 @@
-//! [`Fault`]: the position and the reason of the first corruption in a segment.
+//! [`Corruption`]: the position and the reason of the first corruption in a segment.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Batch;
@@ -15,13 +15,13 @@ const CHUNK_LEN: usize = 1 << 18;
 
 /// Where and why a segment ends before its file does.
 #[derive(Debug)]
-pub(crate) struct Fault {
+pub(crate) struct Corruption {
     pub(crate) position: u64,
     pub(crate) reason: &'static str,
     pub(crate) message: String,
 }
 
-impl Fault {
+impl Corruption {
     pub(crate) fn new(position: u64, reason: &'static str, message: impl Into<String>) -> Self {
         Self { position, reason, message: message.into() }
     }

@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 
 /// Corrupt bytes that a scan skipped.
 #[derive(Debug)]
-pub(crate) struct Fault {
+pub(crate) struct SkippedBytes {
     pub(crate) kind: &'static str,
     pub(crate) message: String,
     pub(crate) origin: Origin,
@@ -27,7 +27,7 @@ pub(crate) struct Fault {
     pub(crate) is_cut: bool,
 }
 
-impl Fault {
+impl SkippedBytes {
     /// An error in a file of which no bytes were skipped.
     pub(crate) fn whole(source: &ScanSource, error: Error) -> Self {
         let (kind, position) = (error.kind().name(), error.position().byte.unwrap_or(0));

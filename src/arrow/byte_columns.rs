@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, BinaryArray, StringArray};
 use arrow_buffer::{Buffer, NullBufferBuilder, OffsetBuffer, ScalarBuffer};
 
-use crate::arrow::binary_views::{Blocks, Memory, Views};
+use crate::arrow::binary_views::{Blocks, RecordMemory, Views};
 use crate::error::{Error, Result};
 use crate::format::record::Record;
 
@@ -123,7 +123,7 @@ impl Values {
         records: &[Record<'s>],
         part: impl Fn(&Record<'s>) -> Option<&'s [u8]>,
         blocks: &mut Blocks,
-        memory: Memory<'_>,
+        memory: RecordMemory<'_>,
     ) {
         match self {
             Self::Copied(bytes) => bytes.push_all(records, part),
@@ -131,7 +131,7 @@ impl Values {
         }
     }
 
-    pub(crate) fn push(&mut self, bytes: Option<&[u8]>, blocks: &mut Blocks, memory: Memory<'_>) {
+    pub(crate) fn push(&mut self, bytes: Option<&[u8]>, blocks: &mut Blocks, memory: RecordMemory<'_>) {
         match self {
             Self::Copied(copied) => copied.push(bytes),
             Self::Viewed(views) => views.push(bytes, blocks, memory),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions
 
-from kbat.spark.worker import settle
+from kbat.spark.worker import freeze_gc
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -39,7 +39,7 @@ def map_in_arrow(df: DataFrame, names: Sequence[str], mapping: Mapping, schema: 
     plain = df.select(*(functions.col(quoted(name)).alias(f"c{place}") for place, name in enumerate(columns)))
 
     def map_named(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        settle()
+        freeze_gc()
         return mapping(batch.rename_columns(columns) for batch in batches)
 
     return plain.mapInArrow(map_named, schema)

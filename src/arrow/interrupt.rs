@@ -1,11 +1,11 @@
-//! [`Watch`]: progress reports and cancellation of a long scan.
+//! [`InterruptCheck`]: progress reports and cancellation of a long scan.
 
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 
 /// A callback that gets the number of bytes read so far and returns whether to continue.
-pub(crate) type Look = Box<dyn FnMut(u64) -> bool + Send>;
+pub(crate) type ProgressCallback = Box<dyn FnMut(u64) -> bool + Send>;
 
 /// Minimum time between two calls of the callback.
 const INTERVAL: Duration = Duration::from_millis(50);
@@ -14,16 +14,16 @@ const INTERVAL: Duration = Duration::from_millis(50);
 const BATCHES: u32 = 64;
 
 /// Calls the callback of a walk at regular intervals.
-pub(crate) struct Watch {
-    look: Option<Look>,
+pub(crate) struct InterruptCheck {
+    look: Option<ProgressCallback>,
     batches: u32,
     last: Instant,
     /// Bytes of the sources that were read to their end.
     pub(crate) walked: u64,
 }
 
-impl Watch {
-    pub(crate) fn new(look: Option<Look>) -> Self {
+impl InterruptCheck {
+    pub(crate) fn new(look: Option<ProgressCallback>) -> Self {
         Self { look, batches: 0, last: Instant::now(), walked: 0 }
     }
 
@@ -34,7 +34,7 @@ impl Watch {
     /// Calls the callback if it is due. `position` is the number of bytes read of the current source. Returns `false`
     /// to end the walk.
     #[inline]
-    pub(crate) fn goes_on(&mut self, position: u64) -> bool {
+    pub(crate) fn should_continue(&mut self, position: u64) -> bool {
         self.batches = self.batches.wrapping_add(1);
         self.look.is_none() || !self.batches.is_multiple_of(BATCHES) || self.look_up(position)
     }
@@ -56,6 +56,6 @@ pub(crate) fn interrupted() -> Error {
 }
 
 /// Returns an error if the walk must end.
-pub(crate) fn go_on(goes_on: bool) -> Result<()> {
-    if goes_on { Ok(()) } else { Err(interrupted()) }
+pub(crate) fn go_on(should_continue: bool) -> Result<()> {
+    if should_continue { Ok(()) } else { Err(interrupted()) }
 }
