@@ -4,10 +4,14 @@
 
 DIRECTORY is used for the logs that the script writes, 120 MB in all; by default it is a temporary one. Each figure is
 the smallest of several runs, and counts the time of the process in user and kernel mode, with all its threads.
+
+Python's modules are compiled before, as pip does when it installs a wheel. In a copy of the repository with
+PYTHONDONTWRITEBYTECODE set, each start would compile them again.
 """
 
 from __future__ import annotations
 
+import compileall
 import os
 import resource
 import subprocess
@@ -96,6 +100,7 @@ def write_lines(directory: Path) -> Path:
 
 def main(directory: Path) -> None:
     """Print a table of starts and one of rates."""
+    compileall.compile_dir(Path(kbat.__file__).parent, quiet=1)
     for words, arguments in STARTS.items():
         command, *options = words.split()
         print(f"start  {words:20} {1000 * cpu_of(command, *arguments, *options):6.0f} ms")

@@ -31,9 +31,9 @@ pub use scan::ArrowScan;
 pub use schema::TimestampUnit;
 pub use source::ScanSource;
 pub use stats::ScanStats;
+pub use views::{BatchGroup, BatchKey, BatchScan, BatchSums, RecordSums, SegmentScan, sum_batches, sum_records};
 #[cfg(feature = "python")]
-pub(crate) use views::sum_watched;
-pub use views::{BatchGroup, BatchKey, BatchScan, BatchSums, SegmentScan, sum_batches};
+pub(crate) use views::{sum_records_watched, sum_watched};
 #[cfg(feature = "text")]
 pub(crate) use {
     corruption::SkippedBytes,

@@ -146,6 +146,12 @@ impl Attributes {
         Self { bits, magic }
     }
 
+    /// The attributes of a batch whose timestamps are those that it stores.
+    #[cfg(feature = "text")]
+    pub(crate) fn without_log_append_time(self) -> Self {
+        Self { bits: self.bits & !TIMESTAMP_TYPE_BIT, magic: self.magic }
+    }
+
     pub(crate) fn with_log_append_time(self) -> Self {
         Self { bits: self.bits | TIMESTAMP_TYPE_BIT, magic: self.magic }
     }

@@ -44,6 +44,13 @@ impl<'a> Batch<'a> {
         Self { bytes, header }
     }
 
+    /// The same batch with the timestamps that its records store, instead of the time of an append.
+    #[cfg(feature = "text")]
+    pub(crate) fn with_create_times(&self) -> Self {
+        let attributes = self.header.attributes.without_log_append_time();
+        Self { bytes: self.bytes, header: BatchHeader { attributes, ..self.header } }
+    }
+
     /// The header's fields, without the batch's bytes.
     #[must_use]
     pub fn header(&self) -> &BatchHeader {

@@ -20,7 +20,7 @@ pub(crate) mod record;
 pub(crate) mod records;
 pub(crate) mod size;
 
-pub use builder::end_transaction_marker;
+pub use builder::{BatchFields, end_transaction_marker};
 pub use control::{Endpoint, KRaftVoter, LeaderChangeVoter};
 pub use edit::{set_base_offset, set_log_append_time, set_partition_leader_epoch};
 pub use header::{NO_PARTITION_LEADER_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, NO_TIMESTAMP};

@@ -13,6 +13,7 @@ use serde::de::{Deserialize, Deserializer, Error as _, IgnoredAny, MapAccess, Vi
 
 use crate::error::{ErrorKind, Result};
 use crate::format::attributes::TimestampType;
+use crate::format::builder::BatchFields;
 use crate::format::header::NO_TIMESTAMP;
 use crate::format::record::NewHeader;
 use crate::log::{PlacedRecord, RecordWriter};
@@ -23,11 +24,11 @@ use crate::log::{PlacedRecord, RecordWriter};
 pub struct JsonLines {
     /// Bytes of the lines, with their ends.
     pub bytes: usize,
-    /// Number of lines, each of which was a record.
-    pub lines: u64,
+    /// Number of records. Lines of batches are not counted.
+    pub records: u64,
 }
 
-/// Appends the records of JSON lines of one topic and partition.
+/// Appends the records of JSON lines of one topic and partition. Those after a line of a batch are in this batch again.
 ///
 /// Stops before the first line that is not a record of this topic and partition in the form of
 /// [`write_records`](crate::text::write_records), or that the writer refuses: the rest begins with this line. Fields
@@ -46,16 +47,28 @@ pub fn append_json_lines(
         let Some(fields) = parse(line).filter(|fields| fields.topic == topic && fields.partition == partition) else {
             break;
         };
-        match append(writer, &fields) {
+        let written = match &fields.batch {
+            Some(batch) => begin_batch(writer, batch, &fields),
+            None => append(writer, &fields),
+        };
+        match written {
             Ok(true) => {}
             Ok(false) => break,
             Err(error) if matches!(error.kind(), ErrorKind::InvalidArgument(_)) => break,
             Err(error) => return Err(error),
         }
         appended.bytes = appended.bytes.saturating_add(line.len());
-        appended.lines = appended.lines.saturating_add(1);
+        appended.records = appended.records.saturating_add(u64::from(fields.batch.is_none()));
     }
     Ok(appended)
+}
+
+/// Begins a batch; `false` if the line is also a record.
+fn begin_batch(writer: &mut RecordWriter, batch: &BatchFields, fields: &Fields<'_>) -> Result<bool> {
+    if !matches!((&fields.key, &fields.value), (Content::Missing, Content::Missing)) {
+        return Ok(false);
+    }
+    writer.begin_batch(batch).map(|()| true)
 }
 
 /// Appends a record; `false` if its fields are not those of a record.
@@ -75,13 +88,14 @@ fn append(writer: &mut RecordWriter, fields: &Fields<'_>) -> Result<bool> {
     }
     let mut headers: Vec<NewHeader<'_>> = Vec::new();
     for (name, value) in fields.headers.iter().flatten() {
-        let Content::Text(name) = name else { return Ok(false) };
-        headers.push((name.as_bytes(), value.bytes()));
+        let Some(name) = name.bytes() else { return Ok(false) };
+        headers.push((name, value.bytes()));
     }
     let record = PlacedRecord {
         offset: fields.offset,
         timestamp,
         timestamp_type,
+        create_time: fields.create_time,
         key: fields.key.bytes(),
         value: fields.value.bytes(),
         headers: &headers,
@@ -102,12 +116,16 @@ struct Fields<'a> {
     timestamp: Option<i64>,
     #[serde(borrow, default)]
     timestamp_type: Content<'a>,
+    #[serde(default)]
+    create_time: Option<i64>,
     #[serde(borrow, default)]
     key: Content<'a>,
     #[serde(borrow, default)]
     value: Content<'a>,
     #[serde(borrow, default)]
     headers: Option<Vec<(Content<'a>, Content<'a>)>>,
+    #[serde(default)]
+    batch: Option<BatchFields>,
 }
 
 /// A line as a record; `None` if it has another form.

@@ -1,8 +1,9 @@
 //! JSON lines, with the blanks and escapes of Python's `json` module.
 
 use crate::arrow::{Origin, SkippedBytes};
-use crate::dump::sink::{push, push_int, push_uint};
+use crate::dump::sink::{push, push_field, push_int, push_uint};
 use crate::error::Result;
+use crate::format::batch::Batch;
 use crate::format::header::NO_TIMESTAMP;
 use crate::format::record::{Record, decode_as_java};
 use crate::internal::write_base64;
@@ -19,13 +20,40 @@ pub(super) fn start(out: &mut Vec<u8>, origin: &Origin, is_terminal: bool) {
     optional_string(out, origin.topic.as_deref(), is_terminal);
     push(out, ", \"partition\": ");
     optional_int(out, origin.partition.map(i64::from));
-    push(out, ", \"offset\": ");
 }
 
-/// The rest of the line of a record.
+/// The rest of the line of a batch, whose first offset may require decompression.
+pub(super) fn batch(out: &mut Vec<u8>, batch: &Batch<'_>, base_offset: i64) {
+    let fields = [
+        ("base_offset", base_offset),
+        ("last_offset", batch.last_offset()),
+        ("magic", batch.magic().into()),
+        ("attributes", batch.attributes().bits().into()),
+        ("partition_leader_epoch", batch.partition_leader_epoch().into()),
+        ("base_timestamp", batch.base_timestamp()),
+        ("max_timestamp", batch.max_timestamp()),
+        ("producer_id", batch.producer_id()),
+        ("producer_epoch", batch.producer_epoch().into()),
+        ("base_sequence", batch.base_sequence().into()),
+    ];
+    push(out, ", \"batch\": {");
+    for (index, (name, value)) in fields.into_iter().enumerate() {
+        push(out, if index > 0 { ", \"" } else { "\"" });
+        push(out, name);
+        push_field(out, "\": ", value);
+    }
+    push(out, "}}\n");
+}
+
+/// The rest of the line of a record. `create_time` is the timestamp that the batch stores below the time of an append.
 #[inline]
-pub(super) fn record(out: &mut Vec<u8>, record: &Record<'_>, text: &TextOptions) -> Result<()> {
-    push_int(out, record.offset());
+pub(super) fn record(
+    out: &mut Vec<u8>,
+    record: &Record<'_>,
+    create_time: Option<i64>,
+    text: &TextOptions,
+) -> Result<()> {
+    push_field(out, ", \"offset\": ", record.offset());
     push(out, ", \"timestamp\": ");
     optional_int(out, Some(record.timestamp()).filter(|time| *time != NO_TIMESTAMP));
     push(out, ", \"timestamp_type\": ");
@@ -33,15 +61,19 @@ pub(super) fn record(out: &mut Vec<u8>, record: &Record<'_>, text: &TextOptions)
         Some(kind) => {
             out.push(b'"');
             push(out, kind.name());
-            push(out, "\", \"key\": ");
+            out.push(b'"');
         }
-        None => push(out, "null, \"key\": "),
+        None => push(out, "null"),
     }
+    if let Some(created) = create_time {
+        push_field(out, ", \"create_time\": ", created);
+    }
+    push(out, ", \"key\": ");
     value(out, record.key(), text.key, text.is_terminal);
     push(out, ", \"value\": ");
     value(out, record.value(), text.value, text.is_terminal);
     push(out, ", \"headers\": ");
-    headers(out, record, text.is_terminal)?;
+    write_headers(out, record, text.is_terminal, text.batches)?;
     push(out, "}\n");
     Ok(())
 }
@@ -49,11 +81,21 @@ pub(super) fn record(out: &mut Vec<u8>, record: &Record<'_>, text: &TextOptions)
 /// A list of pairs of key and value.
 #[inline]
 pub(super) fn headers(out: &mut Vec<u8>, record: &Record<'_>, is_terminal: bool) -> Result<()> {
+    write_headers(out, record, is_terminal, false)
+}
+
+/// A list of pairs of key and value. If `is_exact`, keys that are not UTF-8 are base64.
+#[inline]
+fn write_headers(out: &mut Vec<u8>, record: &Record<'_>, is_terminal: bool, is_exact: bool) -> Result<()> {
     out.push(b'[');
     for (place, header) in record.headers().enumerate() {
         let header = header?;
         push(out, if place > 0 { ", [" } else { "[" });
-        string(out, &header.key_lossy(), is_terminal);
+        if is_exact {
+            value(out, Some(header.key()), Rendering::Auto, is_terminal);
+        } else {
+            string(out, &header.key_lossy(), is_terminal);
+        }
         push(out, ", ");
         value(out, header.value(), Rendering::Auto, is_terminal);
         out.push(b']');

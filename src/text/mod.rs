@@ -2,7 +2,7 @@
 //! a format string like that of `kcat`.
 //!
 //! Records are formatted as soon as they are decoded, into one buffer of bytes. A batch is written completely or not at
-//! all. [`append_json_lines`] makes records of JSON lines again.
+//! all. [`append_json_lines`] makes records of JSON lines again, in the same batches if [`TextOptions::batches`] was set.
 //!
 //! ```
 //! # fn main() -> kbat::Result<()> {

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use crate::arrow::{OnCorrupt, ScanOptions};
+use crate::arrow::{Isolation, OnCorrupt, ScanOptions};
 use crate::error::{Error, Result};
 use crate::format::record::Record;
 use crate::text::pattern::Pattern;
@@ -102,6 +102,8 @@ pub struct TextOptions {
     pub is_terminal: bool,
     /// Whether CSV begins with the names of the columns. Default yes.
     pub csv_header: bool,
+    /// Whether JSON lines have a line for each batch before those of its records. Default no.
+    pub batches: bool,
 }
 
 impl Default for TextOptions {
@@ -116,13 +118,22 @@ impl Default for TextOptions {
             limit: None,
             is_terminal: false,
             csv_header: true,
+            batches: false,
         }
     }
 }
 
 impl TextOptions {
-    /// Refuses to report corruption in a format that has no lines for it.
+    /// Refuses lines for corruption and batches in a format that has none, and batches without those of aborted
+    /// transactions.
     pub(super) fn check(&self, scan: &ScanOptions) -> Result<()> {
+        if self.batches && !matches!(self.format, Format::Jsonl) {
+            return Err(Error::argument("only the format jsonl has lines of batches"));
+        }
+        if self.batches && scan.isolation != Isolation::ReadUncommitted {
+            let message = "lines of batches need isolation=\"read_uncommitted\": a log has all its transactions";
+            return Err(Error::argument(message));
+        }
         let has_lines = matches!(self.format, Format::Jsonl | Format::Text);
         if has_lines || scan.on_corrupt != OnCorrupt::Report {
             return Ok(());

@@ -3,6 +3,7 @@
 use crate::arrow::{BatchContext, Origin, ScanOptions, SkippedBytes};
 use crate::compression::Scratch;
 use crate::error::Result;
+use crate::format::attributes::TimestampType::LogAppendTime;
 use crate::format::batch::Batch;
 use crate::format::record::Record;
 use crate::text::options::{Format, TextOptions};
@@ -45,17 +46,35 @@ impl<'o> Printer<'o> {
         let checks_records = scan.check_crc && batch.is_legacy_wrapper();
         let is_bounded = given.bounds.are_any();
         line.begin(given.origin, text);
-        for record in batch.records(scratch, &scan.limits)? {
-            let record = record?;
+        let (start, records_before) = (out.len(), *records);
+        if text.batches {
+            out.extend_from_slice(&line.start);
+            json::batch(out, batch, batch.first_offset(scratch, &scan.limits)?);
+        }
+        // the batch stores the producers' timestamps too
+        let appended = (text.batches && batch.magic() == 2 && batch.timestamp_type() == Some(LogAppendTime))
+            .then_some(batch.max_timestamp());
+        let stored = if appended.is_some() { batch.with_create_times() } else { *batch };
+        let mut is_empty = true;
+        for record in stored.records(scratch, &scan.limits)? {
+            let mut record = record?;
+            let create_time = appended.is_some().then_some(record.timestamp);
+            if let Some(appended) = appended {
+                (record.timestamp, record.timestamp_type) = (appended, Some(LogAppendTime));
+            }
+            is_empty = false;
             if checks_records {
                 record.verify_crc()?;
             }
             // after the last one, the rest is only checked
             if *left > 0 && (!is_bounded || given.bounds.want(&record)) && text.want(&record)? {
-                line.record(out, given.origin, &record, text)?;
+                line.record(out, given.origin, &record, create_time, text)?;
                 *left = left.saturating_sub(1);
                 *records = records.saturating_add(1);
             }
+        }
+        if text.batches && !is_empty && *records == records_before {
+            out.truncate(start);
         }
         Ok(())
     }
@@ -96,10 +115,17 @@ impl Line {
     }
 
     #[inline]
-    fn record(&mut self, out: &mut Vec<u8>, origin: &Origin, record: &Record<'_>, text: &TextOptions) -> Result<()> {
+    fn record(
+        &mut self,
+        out: &mut Vec<u8>,
+        origin: &Origin,
+        record: &Record<'_>,
+        create_time: Option<i64>,
+        text: &TextOptions,
+    ) -> Result<()> {
         out.extend_from_slice(&self.start);
         match &text.format {
-            Format::Jsonl => json::record(out, record, text),
+            Format::Jsonl => json::record(out, record, create_time, text),
             Format::Csv => csv::record(out, &mut self.cell, record, text),
             Format::Text => people::record(out, &mut self.clock, record, text),
             Format::Template(template) => template.record(out, origin, record, text),

@@ -163,7 +163,10 @@ def test_wrong_arguments_have_exit_code_2(tmp_path: Path) -> None:
         assert message in " ".join(done.stderr.split()), arguments
         assert done.stderr.count("\n") == 1
     (tmp_path / "empty").mkdir()
-    for source in (tmp_path / "missing", tmp_path / "empty", LOG_DIR / "codec-lz4-0" / "00000000000000000000.log"):
+    for source in (tmp_path / "missing", LOG_DIR / "codec-lz4-0" / "00000000000000000000.log"):
         assert run("restore", source, out).exit_code == 2
+    done = run("restore", tmp_path / "empty", out)
+    assert (done.exit_code, out.exists()) == (1, False)
+    assert done.stderr == f"kbat: warning: {tmp_path / 'empty'} is empty: there is no partition to restore\n"
     assert run("restore", LOG_DIR, LOG_DIR / "out").exit_code == 2
     assert not os.path.lexists(LOG_DIR / "out")

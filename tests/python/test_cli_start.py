@@ -39,6 +39,7 @@ def imported(*arguments: object) -> set[str]:
         ("ls", LOG_DIR, "--json"),
         ("batches", LOG_DIR),
         ("stat", LOG_DIR, "--by", "topic,day"),
+        ("stat", LOG_DIR, "--records"),
         ("audit", LOG_DIR),
         ("producers", LOG_DIR),
         ("transactions", LOG_DIR),

@@ -15,6 +15,7 @@ from command_line import CORPUS, LOG, LOG_DIR, copy_of, json_of, on_terminal, ru
 from kbat.cli.sums import Sizes
 from kbat.cli.tally import GROUPS
 from partitions import DAY, NOW, Log
+from test_core_sums import class_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -105,14 +106,8 @@ def _check_sizes(found: dict[str, Any], sizes: list[int]) -> None:
 
 @given(st.lists(st.integers(0, 1 << 31), min_size=1, max_size=50), st.integers(1, 49))
 def test_distributions_can_be_added_in_any_parts(sizes: list[int], at: int) -> None:
-    pc = pytest.importorskip("pyarrow.compute")
-    pa = pytest.importorskip("pyarrow")
-    from kbat.cli import tally  # noqa: PLC0415 - next to what it needs
-
     def distribution(part: list[int]) -> Sizes:
-        classes = tally._classes(pa.array(part, pa.int64()))  # noqa: SLF001 - what the property is about
-        counts = {one["values"]: one["counts"] for one in pc.value_counts(classes).to_pylist()}
-        return Sizes(Counter(counts), min(part, default=None), max(part, default=None))
+        return Sizes(Counter(map(class_of, part)), min(part, default=None), max(part, default=None))
 
     total = distribution(sizes[:at])
     total.add(distribution(sizes[at:]))
@@ -211,3 +206,12 @@ def test_corruption_is_not_counted(tmp_path: Path) -> None:
     assert "in 1 corrupt range; 'kbat verify' lists it" in done.stderr
     checked = json_of("stat", CORPUS / "crash-flip", "--records")
     assert checked["batches_skipped"] == 1
+
+
+def test_audit_has_a_part_of_what_stat_has() -> None:
+    audit = json_of("audit", LOG_DIR, "--by", "producer,day")
+    stat = json_of("stat", LOG_DIR, "--by", "topic,codec,producer,day")
+    fields = audit["groups"][0].keys()
+    assert [{name: one[name] for name in fields} for one in stat["groups"]] == audit["groups"]
+    assert {name: stat["total"][name] for name in audit["total"]} == audit["total"]
+    assert set(audit) < set(stat)

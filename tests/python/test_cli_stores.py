@@ -138,6 +138,9 @@ WRITES = [
     ("compact", "logs/compacted-0", "--include-active", "--now", "1800000000000"),
     ("rewrite", "logs/codec-none-0", "--compression", "lz4"),
     ("rewrite", "texts-0"),
+    ("copy", "logs/txn-lz4-0", "--start-offset", "20"),
+    ("convert", "logs/codec-none-0", "--compression", "zstd"),
+    ("filter", "logs/codec-none-0", "--key", ".*1.*"),
 ]
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import kbat
-from command_line import CORPUS, LOG, json_of, on_terminal, run
+from command_line import CORPUS, LOG, LOG_DIR, json_of, on_terminal, run
 from data import build, read_text
 from test_internal_view import shown
 
@@ -241,3 +241,26 @@ def test_command_fits_a_narrow_terminal(command: str, directory: Path) -> None:
     lines = on_terminal(80, command, directory).splitlines()
     assert max(len(line) for line in lines if not line.startswith(("hidden in this narrow terminal", "/"))) <= 80
     assert len(lines) > 8
+
+
+@pytest.mark.parametrize(("command", "topic"), [("groups", "__consumer_offsets"), ("topics", "__cluster_metadata")])
+def test_other_topics_are_refused_by_their_name_or_their_records(command: str, topic: str, tmp_path: Path) -> None:
+    for place, what in (
+        (LOG_DIR / "codec-none-0", "belongs to the topic codec-none"),
+        (LOG_DIR / "codec-none-0" / LOG, "belongs to the topic codec-none"),
+        (LOG_DIR, "has the topics codec-gzip, codec-lz4, "),
+    ):
+        done = run(command, place)
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert done.stderr.startswith(f'kbat: no topic matches "{topic}": {place} {what}')
+    # names without a topic: the records decide
+    for case, count in (("codec-none", 220), ("transaction-state", 1160)):
+        for place in (CORPUS / case, CORPUS / case / LOG):
+            done = run(command, place)
+            assert (done.exit_code, done.stdout) == (2, "")
+            assert done.stderr.startswith(f"kbat: {place} does not contain records of {topic}: {count} ")
+            assert done.stderr.count("\n") == 1
+    # a log without any record may be of any topic
+    (tmp_path / "copy").mkdir()
+    (tmp_path / "copy" / LOG).touch()
+    assert run(command, tmp_path / "copy").exit_code == 0

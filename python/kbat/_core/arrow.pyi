@@ -31,6 +31,7 @@ __all__ = [
     "scan",
     "split",
     "sum_batches",
+    "sum_records",
 ]
 
 def scan(
@@ -169,6 +170,31 @@ def sum_batches(
         batches without a record count), ``batch_header_bytes``, ``control_batches``, ``transactional_batches``,
         ``gaps`` between batches, ``missing_offsets``, ``first_timestamp`` and ``last_timestamp`` of the headers,
         ``smallest_batch`` and ``largest_batch``.
+
+    Raises:
+        ValueError: An unknown group, or a scan of another view.
+        KbatError: Corruption.
+        OSError: A file can't be read.
+    """
+
+def sum_records(
+    scan: Scan,
+    by: Sequence[str],
+    *,
+    progress: Callable[[int, int], object] | bool | None = None,
+) -> list[tuple[tuple[Any, ...], dict[str, Any], dict[int, int]]]:
+    """Sum up the records of a scan by groups, on one thread. Needs no PyArrow.
+
+    Args:
+        scan: A scan with ``view="records"``. Its columns have no effect.
+        by: What to group by, as for :func:`sum_batches`. The day of a record is that of its own timestamp.
+        progress: As for :func:`sum_batches`.
+
+    Returns:
+        The groups in the order of their first records, as :func:`sum_batches` returns them, with the number of records
+        by class of size. The size of a record is that of its key, value and headers, without compression. The figures:
+        ``records``, ``key_bytes``, ``value_bytes``, ``header_bytes``, ``headers``, ``null_keys``, ``tombstones`` (with
+        a key and a null value), ``smallest_record`` and ``largest_record``.
 
     Raises:
         ValueError: An unknown group, or a scan of another view.

@@ -18,10 +18,12 @@ __all__ = [
     "ProducerEntry",
     "ProducerSnapshot",
     "StoreTarget",
+    "StoredFile",
     "TimeIndex",
     "TransactionIndex",
     "discover",
     "refuse_foreign",
+    "stored_files",
 ]
 
 @final
@@ -439,6 +441,48 @@ class Checkpoint:
 
     def __len__(self) -> int: ...
 
+@final
+class StoredFile:
+    """A file of any kind, which is read by position.
+
+    Args:
+        path: The path of the file, or its URL.
+        storage_options: How to open the store of a URL, with the names of object_store.
+        store: Has no effect.
+        encryption_keys: Has no effect.
+
+    Raises:
+        OSError: The file can't be read.
+        ValueError: An unknown scheme or option.
+    """
+
+    def __new__(
+        cls,
+        path: _Path,
+        *,
+        storage_options: Mapping[str, object] | None = None,
+        store: object | None = None,
+        encryption_keys: _EncryptionKeys | None = None,
+    ) -> Self: ...
+    @property
+    def size(self) -> int:
+        """Length of the file in bytes.
+
+        Raises:
+            OSError: The file can't be read.
+        """
+
+    def read_at(self, position: int, length: int) -> bytes:
+        """Read bytes at a position.
+
+        Args:
+            position: The first byte.
+            length: The number of bytes; fewer are returned at the end of the file.
+
+        Raises:
+            OSError: The file can't be read.
+        """
+
 def discover(
     paths: _Path | Sequence[_Path],
     *,
@@ -482,4 +526,24 @@ def refuse_foreign(
     Raises:
         ValueError: It is not a log segment. The message describes what it is instead.
         OSError: The file can't be read.
+    """
+
+def stored_files(
+    path: _Path,
+    *,
+    storage_options: Mapping[str, object] | None = None,
+    store: object | None = None,
+    encryption_keys: _EncryptionKeys | None = None,
+) -> list[str]:
+    """List all files below a directory, sorted by the names in each directory.
+
+    Args:
+        path: The path of the directory, or its URL.
+        storage_options: How to open the store of a URL, with the names of object_store.
+        store: Has no effect.
+        encryption_keys: Has no effect.
+
+    Raises:
+        OSError: A directory can't be read, or there is none.
+        ValueError: An unknown scheme or option, or too many directories within each other.
     """

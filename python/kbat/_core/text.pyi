@@ -22,6 +22,7 @@ def write_records(
     limit: int | None = None,
     terminal: bool = False,
     header: bool = True,
+    batches: bool = False,
     progress: Callable[[int, int], object] | bool | None = None,
 ) -> tuple[int, int | None]:
     """Write the records of a scan as text, on one thread. A batch is written completely or not at all.
@@ -45,6 +46,9 @@ def write_records(
         terminal: Whether the output is a terminal: characters that would change it are escaped, and each batch is
             written at once.
         header: Whether CSV begins with the names of the columns.
+        batches: Whether JSON lines have a line for each batch before those of its records, with which
+            ``kbat import`` makes the same batch again. Scan with ``include_control=True`` for the markers of
+            transactions.
         progress: Called periodically with the number of bytes processed and the bytes of all sources; True for a
             progress bar, if ``rich`` is installed.
 
@@ -53,7 +57,8 @@ def write_records(
         not have been written; None before the first batch.
 
     Raises:
-        ValueError: An unknown format or form, a pattern that is not a regular expression, or a scan of another view.
+        ValueError: An unknown format or form, a pattern that is not a regular expression, a scan of another view, or
+            lines of batches in another format or without aborted transactions.
         KbatError: Corruption. Everything before it has been written.
         OSError: A file can't be read.
     """

@@ -219,6 +219,7 @@ class RecordWriter:
         timestamp: int,
         offset: int | None = None,
         timestamp_type: _TimestampType | None = "CreateTime",
+        create_time: int | None = None,
         headers: _Headers | None = None,
     ) -> None:
         """Append a record.
@@ -229,6 +230,7 @@ class RecordWriter:
             offset: An offset above the last one; None for the next one.
             timestamp: Milliseconds since the epoch, -1 for none.
             timestamp_type: ``"CreateTime"`` or ``"LogAppendTime"``; None for a record of message format 0.
+            create_time: The producer's timestamp, which a batch stores below the time of an append, if it is known.
             headers: Pairs of key and value, as for :meth:`kbat.LogWriter.append`.
 
         Raises:
@@ -248,6 +250,43 @@ class RecordWriter:
             OSError: Writing failed.
         """
 
+    def begin_batch(
+        self,
+        *,
+        base_offset: int,
+        last_offset: int,
+        magic: int,
+        attributes: int,
+        partition_leader_epoch: int,
+        base_timestamp: int,
+        max_timestamp: int,
+        producer_id: int,
+        producer_epoch: int,
+        base_sequence: int,
+    ) -> None:
+        """Begin a batch with these fields, of which those that a message format does not have are -1.
+
+        It has the next records up to its last offset, however large it becomes. With the records that it had before,
+        and without compression, it is the same byte for byte.
+
+        Args:
+            base_offset: Offset of the first record when the batch was written.
+            last_offset: Offset of the last record when the batch was written.
+            magic: Message format: 0, 1 or 2.
+            attributes: The attributes as stored: codec, timestamp type and flags.
+            partition_leader_epoch: Leader epoch of the append.
+            base_timestamp: The stored base timestamp, or the delete horizon, in milliseconds since the epoch.
+            max_timestamp: The largest timestamp, or the time of the append, in milliseconds since the epoch.
+            producer_id: Producer id.
+            producer_epoch: Producer epoch.
+            base_sequence: Sequence of the first record.
+
+        Raises:
+            ValueError: Offsets that are not above those before, or fields that Kafka's rules forbid.
+            OverflowError: A number does not fit its field.
+            OSError: The batch before can't be written.
+        """
+
     def append_json_lines(self, data: bytes, start: int, topic: str | None, partition: int | None) -> tuple[int, int]:
         """Append the records of JSON lines of one topic and partition, as ``kbat cat`` prints them.
 
@@ -259,7 +298,8 @@ class RecordWriter:
 
         Returns:
             The byte at which the first line begins that was not appended, and the number of records. That line has
-            another form, topic or partition, or :meth:`append` would refuse its record.
+            another form, topic or partition, or :meth:`append` would refuse its record or :meth:`begin_batch` its
+            batch.
 
         Raises:
             OSError: A full batch can't be written.

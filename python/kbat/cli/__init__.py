@@ -1,4 +1,4 @@
-"""The command `kbat`: list, verify, repair, audit, print and rewrite logs from a shell.
+"""The command `kbat`: list, verify, repair, measure, print and rewrite logs from a shell.
 
 Nothing here is imported by `import kbat`; it needs the extra `cli` of the wheel.
 """

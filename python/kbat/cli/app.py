@@ -32,7 +32,7 @@ COMMANDS = {
     "lookup": Command("lookup:lookup", READ),
     "dump": Command("dump:dump", READ),
     "stat": Command("stat:stat", READ),
-    "audit": Command("audit:audit", READ),
+    "audit": Command("stat:audit", READ),
     "producers": Command("producers:producers", READ),
     "transactions": Command("transactions:transactions", READ),
     "groups": Command("groups:groups", READ),

@@ -98,6 +98,13 @@ def cat(  # noqa: PLR0913 - one per option
     ] = Isolation.READ_UNCOMMITTED,
     on_corrupt: OnCorruptOption = OnCorrupt.FAIL,
     replicas: ReplicasOption = Replicas.ERROR,
+    batches: Annotated[
+        bool,
+        typer.Option(
+            "--batches",
+            help="Also print a line per batch, with which `kbat import` writes the same batches again.",
+        ),
+    ] = False,
     limit: Annotated[int | None, number_option(0, "--limit", "-n", help="Largest number of records to print.")] = None,
     follow: Annotated[bool, typer.Option("--follow", "-F", help="Wait for new records and print them too.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format jsonl.")] = False,
@@ -115,14 +122,18 @@ def cat(  # noqa: PLR0913 - one per option
 
     Examples: `kbat cat orders-0 --limit 10`, `kbat cat data --topic 'orders*' --start-time 2024-05-01T00:00:00Z`,
     `kbat cat data | jq -c '.value | fromjson?'`, `kbat cat orders-0 -o -5 -F` (the last five records, then new ones),
-    `kbat cat data --grep 'error|timeout' -f '%t %p %o %k %s\n'`
+    `kbat cat data --grep 'error|timeout' -f '%t %p %o %k %s\n'`, `kbat cat orders-0 --batches | kbat import - orders-1`
 
     JSON lines: `topic` and `partition` (null if the directory's name does not contain them), `offset`, `timestamp`
     (milliseconds since the epoch, null if the record does not have one), `timestamp_type` ("CreateTime" or
     "LogAppendTime"; null in message format 0), `key`, `value`, and `headers`, a list of pairs of key and value.
     A key or value is a string if its bytes are UTF-8, and `{"base64": "…"}` otherwise; null is null. With --on-corrupt
     report, a line with the single field `error` describes each corruption: `kind`, `message`, `path`, `position`,
-    `length`, `first_offset`, `last_offset`. CSV has the same columns; null is an empty field, and bytes that are not
+    `length`, `first_offset`, `last_offset`. With --batches, a line with `topic`, `partition` and `batch` is before the
+    records of each batch, also of batches of markers and without records: `base_offset`, `last_offset`, `magic`,
+    `attributes`, `partition_leader_epoch`, `base_timestamp`, `max_timestamp`, `producer_id`, `producer_epoch`,
+    `base_sequence`, each as stored, -1 for none. Records then also have `create_time`, the producer's timestamp, if
+    their own is that of an append. CSV has the same columns; null is an empty field, and bytes that are not
     UTF-8 are `0x` and hexadecimal digits.
 
     A format string contains `%t` topic, `%p` partition, `%o` offset, `%T` timestamp (-1 for none), `%k` key, `%K` its
@@ -149,6 +160,7 @@ def cat(  # noqa: PLR0913 - one per option
         key="auto" if key_form is None else key_form.value,
         value="auto" if value is None else value.value,
         **patterns(key, grep, header, fixed_strings=fixed_strings),
+        **({"batches": True} if batches else {}),
     )
     bounds: dict[str, Any] = {
         "start_offset": start_offset,
@@ -157,6 +169,8 @@ def cat(  # noqa: PLR0913 - one per option
         "end_timestamp": end_time,
         "isolation": isolation.value,
         "on_corrupt": on_corrupt.value,
+        # markers are in batches
+        "include_control": batches,
     }
     chosen = _chosen(paths, topic, partition, replicas)
     if offset is not None or follow:
@@ -247,7 +261,9 @@ def _print_partitions(  # noqa: PLR0913 - what `cat` has prepared
     for partition in partitions:
         if printer.is_done:
             break
-        counted = functools.partial(scan_of, partition, on_corrupt=_without_rows(bounds["on_corrupt"]))
+        counted = functools.partial(
+            scan_of, partition, on_corrupt=_without_rows(bounds["on_corrupt"]), include_control=False
+        )
         first = offset_of(begin or BEGINNING, partition, counted, options, bounds["end_offset"])
         follower.print(partition, first)
     if follow:

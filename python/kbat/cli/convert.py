@@ -20,6 +20,7 @@ from kbat.cli.options import (
     ReplicasOption,
     StorageOptions,
     Topics,
+    Wide,
     choice_option,
     number_option,
     selection,
@@ -57,6 +58,7 @@ def convert(  # noqa: PLR0913 - one per option
     partition: Partitions = None,
     replicas: ReplicasOption = Replicas.ERROR,
     json: Json = False,
+    wide: Wide = False,
     storage_option: StorageOptions = None,
     encryption_key: EncryptionKeys = None,
     remote: Remote = None,
@@ -104,18 +106,18 @@ def convert(  # noqa: PLR0913 - one per option
         sums = {name: _sum(found, name) for name in ("read", "written")}
         output.write_json({"path": str(path), "out": str(out), "partitions": found, **sums})
     else:
-        _show(f"{path} to {out}", found)
+        _show(f"{path} to {out}", found, wide=wide)
 
 
 def _sum(found: Sequence[dict[str, Any]], name: str) -> dict[str, int]:
     return {count: sum(one[name][count] for one in found) for count in _COUNTS}
 
 
-def _show(title: str, found: Sequence[dict[str, Any]]) -> None:
+def _show(title: str, found: Sequence[dict[str, Any]], *, wide: bool) -> None:
     rows = [_row(Path(one["out"]).name, one["read"], one["written"]) for one in found]
     if len(found) > 1:
         rows.append(_row("total", _sum(found, "read"), _sum(found, "written")))
-    write_table(title, _COLUMNS, rows)
+    write_table(title, _COLUMNS, rows, wide=wide)
     dropped = sum(count for one in found for count in one["dropped"].values())
     if dropped:
         output.write_line(f"dropped, because transactions can't be kept: {output.count_text(dropped, 'record')}")

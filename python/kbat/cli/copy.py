@@ -24,6 +24,7 @@ from kbat.cli.options import (
     ReplicasOption,
     StorageOptions,
     Topics,
+    Wide,
     number_option,
     selection,
     time,
@@ -81,6 +82,7 @@ def copy(  # noqa: PLR0913 - one per option
     partition: Partitions = None,
     replicas: ReplicasOption = Replicas.ERROR,
     json: Json = False,
+    wide: Wide = False,
     storage_option: StorageOptions = None,
     encryption_key: EncryptionKeys = None,
     remote: Remote = None,
@@ -134,7 +136,7 @@ def copy(  # noqa: PLR0913 - one per option
     if json:
         output.write_json({"path": str(path), "out": str(out), "partitions": found})
     else:
-        _show(f"{path} to {out}", found)
+        _show(f"{path} to {out}", found, wide=wide)
 
 
 def _offset(log: kbat.PartitionLog, offset: int | None, timestamp: int | None) -> int | None:
@@ -267,7 +269,7 @@ def _compare(source: Location, end_offset: int, bounds: Range, directory: Path) 
     }
 
 
-def _show(title: str, found: list[dict[str, Any]]) -> None:
+def _show(title: str, found: list[dict[str, Any]], *, wide: bool) -> None:
     rows = [
         (
             output.text(Path(one["out"]).name),
@@ -278,7 +280,7 @@ def _show(title: str, found: list[dict[str, Any]]) -> None:
         )
         for one in found
     ]
-    write_table(title, _COLUMNS, rows)
+    write_table(title, _COLUMNS, rows, wide=wide)
     batches, size = (sum(one[name] for one in found) for name in ("batches", "bytes"))
     count = f"{output.count_text(len(found), 'partition')}, {output.count_text(batches, 'batch', 'batches')}"
     output.write_line(f"{count}, {output.size_text(size)}: each batch was compared with its source")

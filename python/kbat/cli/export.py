@@ -29,6 +29,7 @@ from kbat.cli.options import (
     StartTime,
     StorageOptions,
     Topics,
+    Wide,
     choice_option,
     number_option,
     one_of,
@@ -144,6 +145,7 @@ def export(  # noqa: PLR0913 - one per option
     ] = Handled.FAIL,
     replicas: ReplicasOption = Replicas.ERROR,
     json: Json = False,
+    wide: Wide = False,
     storage_option: StorageOptions = None,
     encryption_key: EncryptionKeys = None,
     remote: Remote = None,
@@ -204,7 +206,7 @@ def export(  # noqa: PLR0913 - one per option
     if json:
         output.write_json(report)
     else:
-        _show(out, report)
+        _show(out, report, wide=wide)
 
 
 def _format(chosen: ExportFormat | None, out: Location, keys: Sequence[PartitionKey]) -> ExportFormat:
@@ -268,12 +270,12 @@ def _listed(one: Written, place: Path, out: Location) -> dict[str, Any]:
     return {"path": str(path), "records": one.records, "bytes": one.path.stat().st_size}
 
 
-def _show(out: Location, report: dict[str, Any]) -> None:
+def _show(out: Location, report: dict[str, Any], *, wide: bool) -> None:
     files = report["files"]
     if len(files) > 1:
         names = [output.text(one["path"].removeprefix(f"{out}/")) for one in files]
         figures = [(f"{one['records']:,}", output.size_text(one["bytes"])) for one in files]
         rows = [(name, *figure) for name, figure in zip(names, figures, strict=True)]
-        write_table(str(out), _COLUMNS, rows)
+        write_table(str(out), _COLUMNS, rows, wide=wide)
     counts = f"{output.count_text(report['records'], 'record')}, {output.size_text(report['bytes'])}"
     output.write_line(f"{out}: {output.count_text(len(files), 'file')}, {counts}")

@@ -27,6 +27,7 @@ from kbat.cli.options import (
     StorageOptions,
     Topics,
     ValuePattern,
+    Wide,
     number_option,
     patterns,
     selection,
@@ -97,6 +98,7 @@ def filter_records(  # noqa: PLR0913 - one per option
     partition: Partitions = None,
     replicas: ReplicasOption = Replicas.ERROR,
     json: Json = False,
+    wide: Wide = False,
     storage_option: StorageOptions = None,
     encryption_key: EncryptionKeys = None,
     remote: Remote = None,
@@ -144,7 +146,7 @@ def filter_records(  # noqa: PLR0913 - one per option
     if json:
         output.write_json({"path": str(path), "out": str(out), "partitions": found})
     else:
-        _show(f"{path} to {out}", found)
+        _show(f"{path} to {out}", found, wide=wide)
 
 
 def _matching(scan: kbat.Scan, conditions: dict[str, Any]) -> "array[int]":
@@ -161,7 +163,7 @@ def _matching(scan: kbat.Scan, conditions: dict[str, Any]) -> "array[int]":
     return offsets
 
 
-def _show(title: str, found: list[dict[str, Any]]) -> None:
+def _show(title: str, found: list[dict[str, Any]], *, wide: bool) -> None:
     rows = [
         (
             output.text(Path(one["out"]).name),
@@ -172,6 +174,6 @@ def _show(title: str, found: list[dict[str, Any]]) -> None:
         )
         for one in found
     ]
-    write_table(title, _COLUMNS, rows)
+    write_table(title, _COLUMNS, rows, wide=wide)
     dropped, read = sum(one["dropped_records"] for one in found), sum(one["read"]["records"] for one in found)
     output.write_line(f"{output.count_text(len(found), 'partition')}: {dropped:,} of {read:,} records dropped")

@@ -1,4 +1,4 @@
-"""What `kbat stat` and `kbat audit` have in common: groups of batches, and how they are named and shown."""
+"""Groups of batches for `kbat stat`: how they are named and shown."""
 
 import datetime as dt
 from collections.abc import Sequence
@@ -78,7 +78,7 @@ def _day(days: int | None) -> str | None:
 
 
 def batch_fields(sums: BatchSums, total: BatchSums) -> dict[str, Any]:
-    """Return the sums over batches that `stat` and `audit` have in JSON."""
+    """Return the sums over batches that `kbat stat` and `kbat audit` have in JSON."""
     return {
         "batches": sums.batches,
         "records": sums.records,

@@ -10,11 +10,12 @@ import kbat
 from kbat.cli import output
 from kbat.cli.location import Location
 from kbat.cli.options import EncryptionKeys, Json, PathArgument, Remote, RemoteLogMetadata, StorageOptions, Wide
-from kbat.cli.partitions import number_text, warnings_as_notes
+from kbat.cli.partitions import check_topic, decoding, number_text
 from kbat.cli.place import is_partition, locate, quiet
 from kbat.cli.progress import progress
 from kbat.cli.table import Column, write_table
 
+_INTERNAL = "__consumer_offsets"
 _COLUMNS = (
     Column("group", left=True),
     Column("topic", left=True),
@@ -89,7 +90,8 @@ def _read(path: Location, groups: list[str] | None, topics: list[str] | None) ->
     from kbat.internal.groups import Groups  # noqa: PLC0415 - slow, and only needed here
 
     segments = locate([path]).segments
-    with warnings_as_notes(), progress("reading") as callback:
+    check_topic(path, segments, _INTERNAL)
+    with decoding(path, _INTERNAL), progress("reading") as callback:
         state = Groups(str(path), isolation="read_committed", progress=callback, **path.options)
     end_of = _end_offsets(path.parent if is_partition(path, segments) else path)
     found = {one["group"]: {**one, "offsets": []} for one in state.groups() if _matches(one["group"], groups)}

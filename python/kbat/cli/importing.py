@@ -1,27 +1,36 @@
 """`kbat import`: records of JSON lines or Parquet files into partition directories."""
 
 import os
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated, Any
 
 import typer
 
 from kbat.cli import output
 from kbat.cli.copies import refuse_existing, staged
-from kbat.cli.json_records import JsonLines
-from kbat.cli.options import Json, OutArgument, Partitions, StorageOptions, choice_option, number_option, size
+from kbat.cli.json_records import BatchRow, JsonLines
+from kbat.cli.location import Location, opened_both
+from kbat.cli.options import (
+    STDIN,
+    Json,
+    OutArgument,
+    Partitions,
+    StorageOptions,
+    Wide,
+    choice_option,
+    number_option,
+    size,
+)
 from kbat.cli.partition_writer import PartitionWriter, PartitionWriters, Place
 from kbat.cli.place import NothingToReadError
 from kbat.cli.progress import ProgressCallback, progress
+from kbat.cli.record_input import RecordInput, opened, size_of
 from kbat.cli.rewriting import Codec
 from kbat.cli.table import Column, write_table
 
 _PARQUET_MAGIC = b"PAR1"
-_STDIN = "-"
 # The partition of no line.
 _NOWHERE: Place = ("", -1)
 _COLUMNS = [
@@ -40,20 +49,27 @@ class InputFormat(StrEnum):
     PARQUET = "parquet"
 
 
-def _existing_input(value: str) -> str:
-    if value != _STDIN and not Path(value).exists():
+def _existing_input(value: str) -> Location:
+    """Return an existing path, a URL, or `-`. Whether a URL exists is known when its store is open."""
+    if value == "-":
+        return STDIN
+    try:
+        location = Location.parse(value)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    if not location.is_url and not Path(str(location)).exists():
         message = f"path {value!r} does not exist"
         raise typer.BadParameter(message)
-    return value
+    return location
 
 
 def import_records(  # noqa: PLR0913 - one per option
     path: Annotated[
-        str,
+        Location,
         typer.Argument(
             metavar="INPUT",
             parser=_existing_input,
-            help="JSON lines, a Parquet file, or a directory of Parquet files; - is the standard input.",
+            help="JSON lines, a Parquet file, or a directory of Parquet files, or its URL; - is the standard input.",
         ),
     ],
     out: OutArgument,
@@ -82,16 +98,20 @@ def import_records(  # noqa: PLR0913 - one per option
         int, typer.Option(metavar="SIZE", parser=size, help="Largest size of a segment.")
     ] = 1_073_741_824,
     json: Json = False,
+    wide: Wide = False,
     storage_option: StorageOptions = None,
 ) -> None:
     """Write the records of `kbat cat` or `kbat export` into a new partition directory, with offsets and timestamps.
 
     The offsets of a partition must rise; a record without one gets the next one. Records keep their timestamps with
-    their type, and their headers. Producers, transactions and the boundaries of batches are not part of the input:
-    batches are those that `kbat.LogWriter` would write, of message format 2. Records of message format 0, which have
-    the timestamp type null, are written in that format.
+    their type, and their headers. Batches are those that `kbat.LogWriter` would write, of message format 2. Records of
+    message format 0, which have the timestamp type null, are written in that format.
 
-    Examples: `kbat cat orders-0 | kbat import - copy/orders-0`, `kbat import orders.parquet orders-0`,
+    The lines of `kbat cat --batches` also contain producers, transactions and the boundaries of batches: each batch is
+    written again in its message format and with its codec, and --compression, --level and --batch-bytes have no effect
+    on it. Without compression, its bytes are the same.
+
+    Examples: `kbat cat orders-0 --batches | kbat import - copy/orders-0`, `kbat import orders.parquet orders-0`,
     `kbat export data archive --partition-by topic,partition`, then `kbat import archive data2 --log-directory`
 
     JSON: `path`, `out`, `format`, `records`, `partitions`: a list with `topic`, `partition`, `path`, `records`,
@@ -101,16 +121,17 @@ def import_records(  # noqa: PLR0913 - one per option
     Exit codes: 0; 1 for files that can't be read or written, and for an input without records; 2 for wrong arguments,
     for a line or file that is not a record, and if OUT exists. Nothing is written unless everything can be written.
     """
-    out = out.opened_with(storage_option, None)
-    if storage_option and not out.is_url:
-        message = "--storage-option has no effect on a path in the file system: remove it, or name a URL as OUT"
+    path, out = opened_both(path, out, storage_option, None)
+    if storage_option and not (path.is_url or out.is_url):
+        message = "--storage-option has no effect on paths in the file system: remove it, or name a URL"
         raise ValueError(message)
     refuse_existing(out)
     if batch_bytes < 1 or segment_bytes < 1:
         message = "--batch-bytes and --segment-bytes must be 1 or more"
         raise ValueError(message)
     wanted = None if partition is None else set(partition)
-    found = input_format or _format_of(path)
+    source = RecordInput(path)
+    found = input_format or _format_of(source)
     unit = "files" if found is InputFormat.PARQUET else ""
     with staged(out) as directory, progress("importing", unit) as callback:
         writers = PartitionWriters(
@@ -126,99 +147,95 @@ def import_records(  # noqa: PLR0913 - one per option
             return (topic is None or place[0] == topic) and (wanted is None or place[1] in wanted)
 
         if found is InputFormat.PARQUET:
-            _import_parquet(Path(path), writers, is_wanted, callback)
+            _import_parquet(source, writers, is_wanted, callback)
         else:
-            _import_json(path, writers, is_wanted, callback)
+            _import_json(source, writers, is_wanted, callback)
         rows = writers.close(out)
         if not rows:
             which = "" if topic is None and wanted is None else " of that topic and partition"
-            message = f"{_name(path)} contains no record{which}"
+            message = f"{source.name} contains no record{which}"
             raise NothingToReadError(message)
     total = sum(one["records"] for one in rows)
     if json:
-        report = {"path": path, "out": str(out), "format": found.value, "records": total, "partitions": rows}
+        report = {"path": str(path), "out": str(out), "format": found.value, "records": total, "partitions": rows}
         output.write_json(report)
     else:
-        _show(f"{_name(path)} to {out}", rows)
+        _show(f"{source.name} to {out}", rows, wide=wide)
 
 
-def _format_of(path: str) -> InputFormat:
-    if path == _STDIN:
+def _format_of(source: RecordInput) -> InputFormat:
+    if source.is_stdin:
         return InputFormat.JSONL
-    place = Path(path)
-    if place.is_dir():
+    if source.is_dir:
         return InputFormat.PARQUET
-    with place.open("rb") as file:
+    with opened(source.location) as file:
         return InputFormat.PARQUET if file.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC else InputFormat.JSONL
 
 
-def _name(path: str) -> str:
-    return "the standard input" if path == _STDIN else path
-
-
 def _import_json(
-    path: str, writers: PartitionWriters, is_wanted: Callable[[Place], bool], callback: ProgressCallback | None
+    source: RecordInput,
+    writers: PartitionWriters,
+    is_wanted: Callable[[Place], bool],
+    callback: ProgressCallback | None,
 ) -> None:
-    with _opened(path) as file:
-        size = 0 if path == _STDIN else Path(path).stat().st_size
-        lines = JsonLines(file, _name(path))
+    with opened(source.location) as file:
+        length = size_of(source.location)
+        lines = JsonLines(file, source.name)
         writer, place = None, _NOWHERE
         for piece in lines.pieces():
             start = 0
             while start < len(piece):
                 if writer is not None:
-                    start, count = writer.append_json_lines(piece, start, place)
-                    lines.number += count
+                    first = start
+                    start = writer.append_json_lines(piece, start, place)
+                    lines.number += piece.count(b"\n", first, start)
                 if start < len(piece):
                     # the first line of a partition, or one that the core does not take
                     end = piece.find(b"\n", start) + 1 or len(piece)
                     writer, place = _import_line(lines, piece[start:end], writers, is_wanted) or (writer, place)
                     start = end
-            if callback is not None and size:
-                callback(file.tell(), size)
+            if callback is not None and length:
+                callback(file.tell(), length)
         lines.note_faults()
 
 
 def _import_line(
     lines: JsonLines, line: bytes, writers: PartitionWriters, is_wanted: Callable[[Place], bool]
 ) -> tuple[PartitionWriter, Place] | None:
-    """Write the record of a line. Return the writer of its partition; None if the line is not written."""
+    """Write a record, or begin a batch. Return the writer of its partition; None if the line is not written."""
     row = lines.row(line)
     if row is None or not is_wanted((row.topic, row.partition)):
         return None
     place = (row.topic, row.partition)
     try:
         writer = writers.of(place, row.offset)
-        writer.append(row)
+        if isinstance(row, BatchRow):
+            writer.begin_batch(row)
+        else:
+            writer.append(row)
     except (ValueError, TypeError) as error:
         raise lines.refused(str(error)) from error
     return writer, place
 
 
-@contextmanager
-def _opened(path: str) -> Iterator[BinaryIO]:
-    if path == _STDIN:
-        yield sys.stdin.buffer
-        return
-    with Path(path).open("rb") as file:
-        yield file
-
-
 def _import_parquet(
-    path: Path, writers: PartitionWriters, is_wanted: Callable[[Place], bool], callback: ProgressCallback | None
+    source: RecordInput,
+    writers: PartitionWriters,
+    is_wanted: Callable[[Place], bool],
+    callback: ProgressCallback | None,
 ) -> None:
     from kbat.cli import parquet_records as parquet  # noqa: PLC0415 - imports pyarrow
 
-    files = parquet.parquet_files(path)
+    files = source.in_order(".parquet")
     if not files:
-        # those of a directory that can't be read look as if there were none
-        os.scandir(path).close()
-        logs = next(path.rglob("*.log"), None)
-        hint = "" if logs is None else "; 'kbat copy' copies a log"
-        message = f"{path} contains no Parquet file{hint}"
+        if not source.location.is_url:
+            # those of a directory that can't be read look as if there were none
+            os.scandir(str(source.location)).close()
+        hint = "; 'kbat copy' copies a log" if any(one.suffix == ".log" for one in source.files) else ""
+        message = f"{source.name} contains no Parquet file{hint}"
         raise ValueError(message)
     for number, file in enumerate(files):
-        for piece in parquet.parquet_pieces(file, path):
+        for piece in parquet.parquet_pieces(file, source):
             place = (piece.topic, piece.partition)
             if not is_wanted(place):
                 continue
@@ -236,7 +253,7 @@ def _import_parquet(
             callback(number + 1, len(files))
 
 
-def _show(title: str, rows: list[dict[str, Any]]) -> None:
+def _show(title: str, rows: list[dict[str, Any]], *, wide: bool) -> None:
     cells = [
         (
             output.text(Path(one["path"]).name),
@@ -247,7 +264,7 @@ def _show(title: str, rows: list[dict[str, Any]]) -> None:
         )
         for one in rows
     ]
-    write_table(title, _COLUMNS, cells)
+    write_table(title, _COLUMNS, cells, wide=wide)
     records, bytes_written = (sum(one[name] for one in rows) for name in ("records", "bytes"))
     partitions = output.count_text(len(rows), "partition")
     output.write_line(f"{partitions}, {output.count_text(records, 'record')}, {output.size_text(bytes_written)}")

@@ -15,6 +15,19 @@ _PIECE_LEN = 1 << 20
 _GZIP_MAGIC = b"\x1f\x8b"
 _TIMESTAMP_TYPES = (None, "CreateTime", "LogAppendTime")
 _CREATE_TIME = "CreateTime"
+# The fields of a batch, with their smallest and largest values.
+_BATCH_FIELDS = {
+    "base_offset": (0, MAX - 1),
+    "last_offset": (0, MAX - 1),
+    "magic": (0, 2),
+    "attributes": (0, (1 << 16) - 1),
+    "partition_leader_epoch": (-(1 << 31), (1 << 31) - 1),
+    "base_timestamp": (-MAX - 1, MAX),
+    "max_timestamp": (-MAX - 1, MAX),
+    "producer_id": (-MAX - 1, MAX),
+    "producer_epoch": (-(1 << 15), (1 << 15) - 1),
+    "base_sequence": (-(1 << 31), (1 << 31) - 1),
+}
 # `json.loads` takes twice as long, to detect UTF-16.
 _decode = json.JSONDecoder().decode
 
@@ -29,7 +42,18 @@ class Row(NamedTuple):
     timestamp_type: str | None
     key: bytes | None
     value: bytes | None
-    headers: list[tuple[str, bytes | None]]
+    headers: list[tuple[str | bytes, bytes | None]]
+    #: The producer's timestamp, if the timestamp is that of an append.
+    create_time: int | None = None
+
+
+class BatchRow(NamedTuple):
+    """The batch of the next records: its partition, its fields, and the offset at which it begins."""
+
+    topic: str | None
+    partition: int | None
+    offset: int
+    fields: dict[str, int]
 
 
 class JsonLines:
@@ -52,11 +76,13 @@ class JsonLines:
         while piece := self._file.read(_PIECE_LEN):
             yield piece if piece.endswith(b"\n") else piece + self._file.readline(_MAX_LINE_LEN + 1)
 
-    def row(self, line: bytes) -> Row | None:
-        """Return the record of the next line; None for an empty line, and for one about corruption, which is counted.
+    def row(self, line: bytes) -> Row | BatchRow | None:
+        """Return the record or the batch of the next line.
+
+        None for an empty line, and for one about corruption, which is counted.
 
         Raises:
-            ValueError: It is not a record. The message has the number of the line.
+            ValueError: It is neither. The message has the number of the line.
         """
         self.number += 1
         try:
@@ -66,7 +92,7 @@ class JsonLines:
             if fields.keys() == {"error"}:
                 self._faults += 1
                 return None
-            return _row(fields)
+            return _batch(fields) if "batch" in fields else _row(fields)
         except (ValueError, RecursionError) as error:
             raise self.refused(_reason(error)) from error
 
@@ -116,21 +142,41 @@ def _row(fields: dict[str, Any]) -> Row:
     if "key" not in fields and "value" not in fields:
         message = f"it has no key and no value, but {_shown(sorted(fields))}"
         raise ValueError(message)
-    topic = fields.get("topic")
-    if topic is not None and not isinstance(topic, str):
-        message = f"topic is {_shown(topic)}; it must be text or null"
-        raise ValueError(message)
     timestamp = _integer(fields, "timestamp", -MAX - 1, MAX)
     return Row(
-        topic,
-        _integer(fields, "partition", 0, MAX_PARTITION),
+        *_place(fields),
         _integer(fields, "offset", 0, MAX - 1),
         -1 if timestamp is None else timestamp,
         timestamp_type,
         _content(fields.get("key"), "key"),
         _content(fields.get("value"), "value"),
         _headers(fields.get("headers")),
+        _integer(fields, "create_time", -MAX - 1, MAX),
     )
+
+
+def _batch(fields: dict[str, Any]) -> BatchRow:
+    batch = fields["batch"]
+    if not isinstance(batch, dict) or "key" in fields or "value" in fields:
+        message = "batch must be an object, on a line without a record"
+        raise ValueError(message)
+    found = {}
+    for name, (smallest, largest) in _BATCH_FIELDS.items():
+        number = _integer(batch, name, smallest, largest)
+        if number is None:
+            message = f"the batch has no {name}"
+            raise ValueError(message)
+        found[name] = number
+    return BatchRow(*_place(fields), found["base_offset"], found)
+
+
+def _place(fields: dict[str, Any]) -> tuple[str | None, int | None]:
+    """Return the topic and the partition."""
+    topic = fields.get("topic")
+    if topic is not None and not isinstance(topic, str):
+        message = f"topic is {_shown(topic)}; it must be text or null"
+        raise ValueError(message)
+    return topic, _integer(fields, "partition", 0, MAX_PARTITION)
 
 
 def _integer(fields: dict[str, Any], name: str, smallest: int, largest: int) -> int | None:
@@ -160,19 +206,20 @@ def _content(value: Any, name: str) -> bytes | None:  # noqa: ANN401 - JSON
     raise ValueError(message)
 
 
-def _headers(value: Any) -> list[tuple[str, bytes | None]]:  # noqa: ANN401 - JSON
+def _headers(value: Any) -> list[tuple[str | bytes, bytes | None]]:  # noqa: ANN401 - JSON
     if not value and (value is None or isinstance(value, list)):
         return []
     pairs = value if isinstance(value, list) else [value]
-    if not all(isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str) for pair in pairs):  # noqa: PLR2004 - a pair
+    if not all(isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str | dict) for pair in pairs):  # noqa: PLR2004 - a pair
         message = f"headers is {_shown(value)}; it must be a list of pairs of name and value"
         raise ValueError(message)
     return [(_name(name), _content(content, "the value of a header")) for name, content in pairs]
 
 
-def _name(name: str) -> str:
-    _content(name, "the name of a header")
-    return name
+def _name(name: Any) -> str | bytes:  # noqa: ANN401 - JSON
+    """Return the name of a header, as bytes if it is not text."""
+    found = _content(name, "the name of a header")
+    return name if isinstance(name, str) or found is None else found
 
 
 def _shown(value: Any) -> str:  # noqa: ANN401 - JSON

@@ -1,8 +1,6 @@
 """Records from Parquet files, as `kbat export` and `kbat.write_parquet` write them."""
 
-import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
@@ -10,6 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kbat.cli.json_records import Row
+from kbat.cli.location import Location
+from kbat.cli.record_input import RecordInput, opened
 
 # Names that Parquet columns may have, in the order of `kbat.encode_batches`.
 _COLUMNS = ("key", "value", "timestamp", "headers", "offset")
@@ -27,20 +27,7 @@ class Piece(NamedTuple):
     batch: pa.RecordBatch
 
 
-def parquet_files(path: Path) -> list[Path]:
-    """Return a file, or the Parquet files of a directory: partition by partition, in the order of their numbers."""
-    if path.is_file():
-        return [path]
-
-    def order(one: Path) -> list[int | str]:
-        # texts and numbers by turns
-        parts = re.split(r"(\d+)", str(one.relative_to(path)))
-        return [int(part) if index % 2 else part for index, part in enumerate(parts)]
-
-    return sorted((one for one in path.rglob("*.parquet") if not one.name.startswith(".")), key=order)
-
-
-def parquet_pieces(file: Path, root: Path) -> Iterator[Piece]:
+def parquet_pieces(file: Location, root: RecordInput) -> Iterator[Piece]:
     """Yield the records of a Parquet file below a directory, with one topic and one partition at a time.
 
     Raises:
@@ -48,22 +35,22 @@ def parquet_pieces(file: Path, root: Path) -> Iterator[Piece]:
     """
     named = _of_directories(file, root)
     try:
-        with pq.ParquetFile(file) as opened:
-            names = opened.schema_arrow.names
+        with opened(file) as stream, pq.ParquetFile(stream) as parquet:
+            names = parquet.schema_arrow.names
             if "value" not in names:
                 message = f"{file} has no column value; its columns are {', '.join(names)}"
                 raise ValueError(message)
             wanted = [one for one in (*_COLUMNS, "topic", "partition", "timestamp_type") if one in names]
-            for batch in opened.iter_batches(_ROWS, columns=wanted):
+            for batch in parquet.iter_batches(_ROWS, columns=wanted):
                 yield from _runs(batch, named)
     except (pa.ArrowException, OSError) as error:
         message = f"{file} can't be read as Parquet: {' '.join(str(error).split())}"
         raise ValueError(message) from error
 
 
-def _of_directories(file: Path, root: Path) -> dict[str, str | None]:
+def _of_directories(file: Location, root: RecordInput) -> dict[str, str | None]:
     """Return the columns that the names of directories have, such as `topic=orders`."""
-    parts = file.parent.relative_to(root).parts if root.is_dir() else ()
+    parts = root.parts(file)[:-1]
     found = (part.partition("=") for part in parts if "=" in part)
     return {unquote(name): None if value == _NULL_DIRECTORY else unquote(value) for name, _, value in found}
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import kbat
 from kbat._core.writer import RecordWriter
 from kbat.cli import output
-from kbat.cli.json_records import Row
+from kbat.cli.json_records import BatchRow, Row
 from kbat.cli.location import Location
 
 if TYPE_CHECKING:
@@ -43,15 +43,29 @@ class PartitionWriter:
         """
         kind: Any = row.timestamp_type
         self._writer.append(
-            row.key, row.value, timestamp=row.timestamp, offset=row.offset, timestamp_type=kind, headers=row.headers
+            row.key,
+            row.value,
+            timestamp=row.timestamp,
+            offset=row.offset,
+            timestamp_type=kind,
+            headers=row.headers,
+            **({} if row.create_time is None else {"create_time": row.create_time}),
         )
         self.count += 1
 
-    def append_json_lines(self, data: bytes, start: int, place: Place) -> tuple[int, int]:
-        """Write the records of JSON lines of this partition. Return where the first other line begins, and a count."""
+    def begin_batch(self, row: BatchRow) -> None:
+        """Begin a batch, which has the next records.
+
+        Raises:
+            ValueError: Its offsets are not above the last one, or its fields are not those of a batch.
+        """
+        self._writer.begin_batch(**row.fields)
+
+    def append_json_lines(self, data: bytes, start: int, place: Place) -> int:
+        """Write the records of JSON lines of this partition. Return where the first other line begins."""
         end, count = self._writer.append_json_lines(data, start, *place)
         self.count += count
-        return end, count
+        return end
 
     def append_arrow(self, batch: "pa.RecordBatch") -> None:
         """Write records of the timestamp type CreateTime: the columns of `kbat.encode_batches`."""

@@ -16,6 +16,8 @@ T = TypeVar("T")
 
 Log = kbat.PartitionLog | kbat.Segment
 Errors = list[tuple[str, str]]
+# Topics that a message names.
+_NAMED = 10
 
 
 def logs_of(path: Location, chosen: dict[str, Any]) -> list[Log]:
@@ -79,11 +81,47 @@ def fail_for(path: Location, errors: Errors) -> None:
         raise FailedError(message)
 
 
+def check_topic(path: Location, segments: Sequence[kbat.SegmentFile], topic: str) -> None:
+    """Refuse a path with partitions of other topics only. Directories whose names have no topic may be of any topic.
+
+    Raises:
+        ValueError: The topic is not there.
+    """
+    found = sorted({one.topic for one in segments if one.topic is not None})
+    if not found or topic in found or any(one.topic is None for one in segments):
+        return
+    if is_partition(path, segments):
+        what = f"belongs to the topic {found[0]}"
+    else:
+        more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+        what = f"has the topics {', '.join(found[:_NAMED])}{more}"
+    message = f'no topic matches "{topic}": {path} {what}; name a partition of {topic}, or its log directory'
+    raise ValueError(message)
+
+
 @contextmanager
-def warnings_as_notes() -> Iterator[None]:
+def decoding(path: Location, topic: str) -> Iterator[None]:
+    """Show warnings, as `warnings_as_notes` does. If no record is one of an internal topic, it is an error instead.
+
+    Raises:
+        ValueError: Records were read, and none of them is one of the topic.
+    """
+    from kbat.internal.records import UndecodedWarning  # noqa: PLC0415 - few commands need it
+
+    with warnings_as_notes() as caught:
+        yield
+        for one in caught:
+            if isinstance(one.message, UndecodedWarning) and one.message.is_all:
+                _, _, reason = str(one.message).partition(": ")
+                message = f"{path} does not contain records of {topic}: {reason}; name a directory of that topic"
+                raise ValueError(message)
+
+
+@contextmanager
+def warnings_as_notes() -> Iterator[list[warnings.WarningMessage]]:
     """Show the warnings of the package as lines on the standard error, after the block."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        yield
+        yield caught
     for message in dict.fromkeys(str(one.message) for one in caught):
         output.note(f"kbat: warning: {message}")

@@ -33,7 +33,7 @@ from kbat.cli.options import (
     time,
     whole,
 )
-from kbat.cli.place import check_not_foreign, quiet
+from kbat.cli.place import NothingToReadError, check_not_foreign, quiet
 from kbat.cli.progress import progress
 from kbat.cli.table import Column, stream_table
 
@@ -196,11 +196,14 @@ def restore(  # noqa: PLR0913 - the options of kbat.restore
     `bytes`; `open_transactions`: `producer_id`, `producer_epoch`, `first_offset`, `aborted`; `skipped`: `topic`,
     `partition`, `path`, `reason`; `committed_offsets`: `group`, `topic`, `partition`, `committed`, `offset`.
 
-    Exit codes: 0, also with gaps and omitted objects; 1 for a corrupt log, and for files that can't be read or written;
-    2 for wrong arguments, and for a SOURCE without partitions or that is not a log.
+    Exit codes: 0, also with gaps and omitted objects; 1 for a corrupt log, for files that can't be read or written, and
+    for an empty directory; 2 for wrong arguments, and for a SOURCE without partitions or that is not a log.
     """
     path, out = opened_both(path, out, storage_option, encryption_key, remote, remote_log_metadata)
     chosen = selection(topic, partition, replicas)
+    if path.is_empty:
+        message = f"{path} is empty: there is no partition to restore"
+        raise NothingToReadError(message)
     with quiet(), progress("restoring") as callback:
         check_not_foreign(path, **chosen)
         # omitted objects are in the report

@@ -1,8 +1,11 @@
-"""`kbat stat`: figures of batches and records by topic, partition, codec, producer and day."""
+"""`kbat stat`: figures of batches and records by topic, partition, codec, producer and day.
 
-import os
-from collections.abc import Sequence
-from typing import Annotated, Any
+`kbat audit` is an older name for a part of them, which scripts may use. Both count in the same way and differ in the
+default groups and in what they show.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -34,9 +37,8 @@ from kbat.cli.place import locate, quiet
 from kbat.cli.progress import progress
 from kbat.cli.sums import BatchSums, RecordSums, Sizes
 from kbat.cli.table import Column, write_table
-from kbat.cli.tally import Key, columns_of_records, tally_batches, tally_records
+from kbat.cli.tally import Key, tally_batches, tally_records
 
-_MAX_THREADS = 8
 _BATCH_FIGURES = (
     Column("batches", rank=3),
     Column("records", rank=2),
@@ -60,7 +62,56 @@ _RECORD_FIGURES = (
 _BAR = 24
 _BLOCKS = " ▏▎▍▌▋▊▉█"
 
-_Groups = dict[Key, tuple[BatchSums, RecordSums | None]]
+# The groups and columns of `kbat audit`.
+_AUDITED = ("topic", "codec")
+_AUDIT_FIGURES = (
+    Column("batches", rank=3),
+    Column("records", rank=2),
+    Column("size"),
+    Column("mean batch", rank=5),
+    Column("records per batch", rank=4),
+    Column("share", rank=1),
+)
+# The default, which scripts may set.
+_UsePageCache = Annotated[bool, typer.Option("--use-page-cache", hidden=True)]
+
+_Sums = tuple[BatchSums, RecordSums | None]
+_Groups = dict[Key, _Sums]
+
+
+class _Counted(NamedTuple):
+    """The groups of some paths, the largest first, and the sums over all of them."""
+
+    paths: Sequence[Location]
+    keys: Sequence[str]
+    groups: _Groups
+    total: _Sums
+    segments: Sequence[kbat.SegmentFile]
+    lost: tuple[int, int]
+
+    @property
+    def title(self) -> str:
+        """What a table of the groups is called."""
+        return ", ".join(map(str, self.paths))
+
+    def report(self, fields: Callable[[_Sums, _Sums], dict[str, Any]], **settings: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+        """Return the report for JSON; `fields` returns those of a group, of it and the total."""
+        groups = [
+            {**grouping.fields_of(self.keys, values), **fields(sums, self.total)}
+            for values, sums in self.groups.items()
+        ]
+        found = {**settings, "groups": groups, "total": fields(self.total, self.total)}
+        return grouping.report_of(self.paths, found, self.lost)
+
+    def note_losses(self) -> None:
+        """Report corruption.
+
+        Raises:
+            FailedError: No batch can be read.
+        """
+        if self.lost[0] and not self.total[0].batches:
+            raise FailedError(grouping.nothing_counted(self.paths, self.segments))
+        note_uncounted(self.lost)
 
 
 def stat(  # noqa: PLR0913 - options
@@ -96,9 +147,15 @@ def stat(  # noqa: PLR0913 - options
     in UTC. The producer -1 means all producers without idempotence. Offsets are missing after compaction, after
     retries of a producer, and after corruption.
 
+    Small batches compress badly: look for few records per batch, and for the codec "none". The headers of compressed
+    sets of magic 0 and 1 do not have a record count. A number of records that does not include them is marked with "≥",
+    and "records per batch" is the mean of the other batches.
+
     Percentiles are exact up to 128 bytes, and at most 2 % too large above. Batches that can't be read are not counted;
     a line on the standard error shows their size. A range of offsets or times selects whole batches, but not all of
     their records.
+
+    `kbat audit` is an older name for `--by topic,codec`, with fewer figures.
 
     Examples: `kbat stat /var/lib/kafka/data`, `kbat stat data --by topic,codec --records`,
     `kbat stat orders-0 --by day,producer --json`
@@ -117,48 +174,97 @@ def stat(  # noqa: PLR0913 - options
     Exit codes: 0; 1 if no batch can be read, for files that can't be read and for an empty directory; 2 for wrong
     arguments and for a PATH that is not a log.
     """
-    keys = grouping.keys_of(by or ["topic"])
-    paths = [path.opened_with(storage_option, encryption_key, remote, remote_log_metadata) for path in paths]
-    chosen = selection(topic, partition, replicas)
+    counted = _count(
+        [path.opened_with(storage_option, encryption_key, remote, remote_log_metadata) for path in paths],
+        by or ["topic"],
+        selection(topic, partition, replicas),
+        are_records_read=records,
+        start_offset=start_offset,
+        end_offset=end_offset,
+        start_timestamp=start_time,
+        end_timestamp=end_time,
+        leave_page_cache=leave_page_cache,
+    )
+    if json:
+        output.write_json(counted.report(_fields, by=counted.keys))
+    else:
+        _show(counted, wide=wide)
+    counted.note_losses()
+
+
+def audit(  # noqa: PLR0913 - options
+    paths: PathsArgument,
+    *,
+    topic: Topics = None,
+    partition: Partitions = None,
+    by: Annotated[list[str] | None, grouping.by_option("Group also by")] = None,
+    replicas: ReplicasOption = Replicas.ERROR,
+    leave_page_cache: LeavePageCache = False,
+    use_page_cache: _UsePageCache = False,
+    json: Json = False,
+    wide: Wide = False,
+    storage_option: StorageOptions = None,
+    encryption_key: EncryptionKeys = None,
+    remote: Remote = None,
+    remote_log_metadata: RemoteLogMetadata = None,
+) -> None:
+    """Show what fills a log, as `kbat stat --by topic,codec` does, with fewer figures; kept for scripts.
+
+    `kbat stat` has these figures too, and its options also choose offsets and times, and read records.
+
+    Examples: `kbat audit /var/lib/kafka/data`, `kbat audit data --topic 'orders*' --by partition,producer`
+
+    JSON: `path` (null for several paths), `paths`, `groups` (largest first) and `total`: `topic`, `compression`, and
+    `producer_id`, `partition`, `magic` and `day` if they are groups; `batches`, `records` (of batches with a record
+    count), `bytes`, `mean_batch_bytes`, `records_per_batch`, `uncounted_batches` and `uncounted_bytes` (of batches
+    without a record count), `share` (of bytes, 0 to 1); `batches_skipped` and `bytes_lost` (of corrupt batches).
+
+    Exit codes: 0; 1 if no batch can be read, for files that can't be read and for an empty directory; 2 for wrong
+    arguments and for a PATH that is not a log.
+    """
+    counted = _count(
+        [path.opened_with(storage_option, encryption_key, remote, remote_log_metadata) for path in paths],
+        [*_AUDITED, *(by or ())],
+        selection(topic, partition, replicas),
+        are_records_read=False,
+        leave_page_cache=leave_page_cache and not use_page_cache,
+    )
+    if json:
+        output.write_json(counted.report(_audit_fields))
+    else:
+        _show_audit(counted, wide=wide)
+    counted.note_losses()
+
+
+def _count(
+    paths: Sequence[Location],
+    by: Sequence[str],
+    chosen: dict[str, Any],
+    *,
+    are_records_read: bool,
+    **bounds: Any,  # noqa: ANN401 - those of kbat.scan
+) -> _Counted:
+    """Sum up the batches of some paths by groups, and also their records if they are read."""
+    keys = grouping.keys_of(by)
     segments, _ = locate(paths, **chosen)
-    options: dict[str, Any] = {
-        "start_offset": start_offset,
-        "end_offset": end_offset,
-        "start_timestamp": start_time,
-        "end_timestamp": end_time,
-        "on_corrupt": "skip",
-        "leave_page_cache": leave_page_cache,
-        **chosen,
-        **paths[0].options,
-    }
+    options: dict[str, Any] = {"on_corrupt": "skip", **bounds, **chosen, **paths[0].options}
     places = list(map(str, paths))
     with quiet():
         headers = kbat.scan(places, view="batches", **options)
-        payloads = kbat.scan(places, columns=columns_of_records(keys), **options)
     with progress("reading headers") as callback:
         batches = tally_batches(headers, keys, callback)
+    stats = headers.stats
     contents: dict[Key, RecordSums] = {}
-    if records:
+    if are_records_read:
+        with quiet():
+            payloads = kbat.scan(places, **options)
         with progress("reading records") as callback:
-            contents = tally_records(payloads, keys, callback, min(os.cpu_count() or 1, _MAX_THREADS))
-    lost = lost_in(payloads.stats if records else headers.stats)
+            contents = tally_records(payloads, keys, callback)
+        stats = payloads.stats
     total = grouping.sum_of(list(batches.values()))
-    total_contents = _sum(list(contents.values())) if records else None
-    groups = _groups(batches, contents, are_read=records)
-    if json:
-        found = {
-            "by": keys,
-            "groups": [
-                {**grouping.fields_of(keys, values), **_fields(*sums, total)} for values, sums in groups.items()
-            ],
-            "total": _fields(total, total_contents, total),
-        }
-        output.write_json(grouping.report_of(paths, found, lost))
-    else:
-        _show(paths, keys, groups, (total, total_contents), wide=wide)
-    if lost[0] and not batches:
-        raise FailedError(grouping.nothing_counted(paths, segments))
-    note_uncounted(lost)
+    total_contents = _sum(list(contents.values())) if are_records_read else None
+    groups = _groups(batches, contents, are_read=are_records_read)
+    return _Counted(paths, keys, groups, (total, total_contents), segments, lost_in(stats))
 
 
 def _groups(batches: dict[Key, BatchSums], contents: dict[Key, RecordSums], *, are_read: bool) -> _Groups:
@@ -177,9 +283,14 @@ def _sum(contents: Sequence[RecordSums]) -> RecordSums:
     return total
 
 
-def _fields(sums: BatchSums, contents: RecordSums | None, total: BatchSums) -> dict[str, Any]:
+def _audit_fields(group: _Sums, total: _Sums) -> dict[str, Any]:
+    return grouping.batch_fields(group[0], total[0])
+
+
+def _fields(group: _Sums, total: _Sums) -> dict[str, Any]:
+    sums, contents = group
     return {
-        **grouping.batch_fields(sums, total),
+        **_audit_fields(group, total),
         "batch_header_bytes": sums.batch_header_bytes,
         "control_batches": sums.control_batches,
         "transactional_batches": sums.transactional_batches,
@@ -207,23 +318,13 @@ def _content_fields(contents: RecordSums) -> dict[str, Any]:
     }
 
 
-def _show(
-    paths: Sequence[Location],
-    keys: Sequence[str],
-    groups: _Groups,
-    total: tuple[BatchSums, RecordSums | None],
-    *,
-    wide: bool,
-) -> None:
-    title = ", ".join(map(str, paths))
-    sums, contents = total
+def _show(counted: _Counted, *, wide: bool) -> None:
+    sums, contents = counted.total
     if not sums.batches:
-        output.write_line(f"{title}: no batches")
+        output.write_line(f"{counted.title}: no batches")
         return
-    columns = [*grouping.columns_of(keys), *_BATCH_FIGURES, *(_RECORD_FIGURES if contents is not None else ())]
-    rows = [[*grouping.texts_of(keys, values), *_cells(*one, sums)] for values, one in groups.items()]
-    rows.append(["total", *("" for _ in keys[1:]), *_cells(sums, contents, sums)])
-    write_table(title, columns, rows, wide=wide)
+    figures = (*_BATCH_FIGURES, *(_RECORD_FIGURES if contents is not None else ()))
+    _show_groups(counted, figures, _cells, wide=wide)
     _show_sizes("batch size", "batches", sums.sizes, wide=wide)
     if contents is not None:
         _show_sizes("record size", "records", contents.sizes, wide=wide)
@@ -231,12 +332,42 @@ def _show(
         output.write_line(line)
 
 
-def _cells(sums: BatchSums, contents: RecordSums | None, total: BatchSums) -> list[str]:
+def _show_audit(counted: _Counted, *, wide: bool) -> None:
+    if not counted.total[0].batches:
+        output.write_line(f"{counted.title}: no batches")
+        return
+    _show_groups(counted, _AUDIT_FIGURES, _audit_cells, wide=wide)
+
+
+def _show_groups(
+    counted: _Counted, figures: Sequence[Column], cells: Callable[[_Sums, _Sums], list[str]], *, wide: bool
+) -> None:
+    """Write the table of the groups, with a last row for all of them."""
+    keys, total = counted.keys, counted.total
+    rows = [[*grouping.texts_of(keys, values), *cells(sums, total)] for values, sums in counted.groups.items()]
+    rows.append(["total", *("" for _ in keys[1:]), *cells(total, total)])
+    write_table(counted.title, [*grouping.columns_of(keys), *figures], rows, wide=wide)
+
+
+def _audit_cells(group: _Sums, total: _Sums) -> list[str]:
+    sums = group[0]
+    return [
+        f"{sums.batches:,}",
+        grouping.records_text(sums),
+        output.size_text(sums.bytes),
+        output.size_text(sums.mean_batch_bytes or 0),
+        grouping.mean_text(sums.records_per_batch),
+        grouping.share_text(sums.bytes, total[0].bytes),
+    ]
+
+
+def _cells(group: _Sums, total: _Sums) -> list[str]:
+    sums, contents = group
     cells = [
         f"{sums.batches:,}",
         grouping.records_text(sums),
         output.size_text(sums.bytes),
-        grouping.share_text(sums.bytes, total.bytes),
+        grouping.share_text(sums.bytes, total[0].bytes),
         grouping.mean_text(sums.records_per_batch),
         _size(sums.mean_batch_bytes),
         _size(sums.sizes.percentile(50)),

@@ -16,6 +16,8 @@ _NARROW = re.compile(r"[\x00-\u02ff\u2010-\u2027\u2190-\u22ff\u2500-\u259f]*")
 # A name is shortened to this width before a column is hidden, and never below the second one.
 _SHORT = 20
 _SHORTEST = 8
+# Columns that are shown in the narrowest terminal.
+_FEWEST = 2
 # Hidden columns that are named.
 _NAMED = 6
 # Rows by which a table is laid out that is written while it is read.
@@ -29,7 +31,7 @@ class Column:
     Args:
         name: What it is called.
         left: Whether it is aligned to the left, and may be shortened, as names are.
-        rank: How early a narrow terminal hides it: 0 never, the largest rank first.
+        rank: How early a narrow terminal hides it: the largest rank first, and 0 only if others with 0 do not fit.
         width: Smallest width, for tables whose later rows are unknown when the first ones are written.
     """
 
@@ -111,9 +113,13 @@ def _layout(
         if columns[index].rank == 0 or _width([cells[one] for one in wanted]) <= limit + max(0, spare):
             shown = wanted
     shown.sort()
-    heads, widths = _measured(columns, body, shown, lines=2)
-    _narrow([columns[index].left for index in shown], widths, _width(widths) - limit)
-    return shown, heads, widths
+    while True:
+        heads, widths = _measured(columns, body, shown, lines=2)
+        _narrow([columns[index].left for index in shown], widths, _width(widths) - limit)
+        if _width(widths) <= limit or len(shown) <= _FEWEST:
+            return shown, heads, widths
+        # with the longest offsets, not even the columns that are always shown fit
+        shown.pop()
 
 
 def _measured(

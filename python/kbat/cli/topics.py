@@ -5,10 +5,11 @@ from typing import Any
 
 from kbat.cli import output
 from kbat.cli.options import EncryptionKeys, Json, PathArgument, Remote, RemoteLogMetadata, StorageOptions, Topics, Wide
-from kbat.cli.partitions import warnings_as_notes
+from kbat.cli.partitions import check_topic, decoding
 from kbat.cli.place import locate
 from kbat.cli.table import Column, write_table
 
+_TOPIC = "__cluster_metadata"
 _COLUMNS = (
     Column("topic", left=True),
     Column("topic id", left=True, rank=1),
@@ -49,8 +50,8 @@ def topics(  # noqa: PLR0913 - options
     from kbat.internal.cluster import described  # noqa: PLC0415 - slow, and only needed here
 
     path = path.opened_with(storage_option, encryption_key, remote, remote_log_metadata)
-    locate([path])
-    with warnings_as_notes():
+    check_topic(path, locate([path]).segments, _TOPIC)
+    with decoding(path, _TOPIC):
         found = described(str(path), **path.options)
     rows = [one for one in found if not topic or any(fnmatchcase(one["topic"], pattern) for pattern in topic)]
     if topic and not rows:

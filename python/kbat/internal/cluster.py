@@ -167,9 +167,8 @@ def _records(path: str, options: dict[str, Any]) -> Iterator[tuple[str, Fields]]
     undecoded = Undecoded()
     for source, start in _sources(path, options):
         for row in rows(find(source, _TOPIC, start_offset=start, **options)):
-            if row.reason is not None:
-                undecoded.add(row.reason)
-            elif row.type is not None:
+            undecoded.see(row)
+            if row.reason is None and row.type is not None:
                 yield row.type, fields(row.value)
     undecoded.warn("topics")
 

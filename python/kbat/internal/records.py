@@ -56,15 +56,32 @@ def rows(found: Scan, progress: Progress | None = None) -> Iterator[Row]:
         yield from map(Row, *(columns[name] for name in _COLUMNS))
 
 
+class UndecodedWarning(UserWarning):
+    """Records could not be decoded: some, or all of them, as in a partition of another topic."""
+
+    def __init__(self, message: str, *, is_all: bool) -> None:
+        """Keep whether no record was decoded."""
+        super().__init__(message)
+        self.is_all = is_all
+
+
 class Undecoded:
     """Counts the records that could not be decoded, by their reasons."""
 
     def __init__(self) -> None:
         """Begin with none."""
         self._reasons: Counter[str] = Counter()
+        self._is_any_decoded = False
+
+    def see(self, row: Row, *, is_wanted: bool = True) -> None:
+        """Count a record if it could not be decoded and is wanted."""
+        # keys of newer versions are decoded although their values are not
+        self._is_any_decoded |= row.type is not None and (row.key is not None or row.reason is None)
+        if is_wanted and row.reason is not None:
+            self.add(row.reason)
 
     def add(self, reason: str) -> None:
-        """Count a record."""
+        """Count a record that could not be decoded."""
         self._reasons[reason] += 1
 
     def warn(self, what: str) -> None:
@@ -76,7 +93,7 @@ class Undecoded:
         reason, _ = self._reasons.most_common(1)[0]
         others = "" if len(self._reasons) == 1 else ", and others"
         message = f"{what} may be missing or old: {records} can't be decoded ({reason}{others})"
-        warnings.warn(message, UserWarning, stacklevel=4)
+        warnings.warn(UndecodedWarning(message, is_all=not self._is_any_decoded), stacklevel=4)
 
 
 def latest(
@@ -96,11 +113,9 @@ def latest(
     undecoded = Undecoded()
     values: dict[tuple[str, str], str | None] = {}
     for row in rows(found, progress):
-        if row.type is not None and row.type not in types:
-            continue
-        if row.reason is not None:
-            undecoded.add(row.reason)
-        if row.type is None or row.key is None:
+        is_wanted = row.type is None or row.type in types
+        undecoded.see(row, is_wanted=is_wanted)
+        if not is_wanted or row.type is None or row.key is None:
             continue
         place = (_SAME.get(row.type, row.type), row.key)
         if row.is_tombstone:

@@ -1,10 +1,15 @@
-//! Scans with one row per batch ([`BatchScan`]) or segment ([`SegmentScan`]), and sums over batches ([`sum_batches`]).
+//! Scans with one row per batch ([`BatchScan`]) or segment ([`SegmentScan`]), and sums over batches ([`sum_batches`])
+//! and records ([`sum_records`]).
 
 mod batches;
+mod record_sums;
 mod segments;
 mod sums;
 
 pub use batches::BatchScan;
+#[cfg(feature = "python")]
+pub(crate) use record_sums::sum_records_watched;
+pub use record_sums::{RecordSums, sum_records};
 pub use segments::SegmentScan;
 #[cfg(feature = "python")]
 pub(crate) use sums::sum_watched;

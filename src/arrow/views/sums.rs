@@ -18,12 +18,14 @@ use crate::arrow::walk::{SourceWalk, Step};
 use crate::compression::Compression;
 use crate::error::{Error, Result};
 use crate::format::header::{BatchHeader, NO_TIMESTAMP};
-use crate::num::u64_of;
+use crate::num::{u64_of, usize_from_u64};
 
 const DAY_MS: i64 = 86_400_000;
 
 /// Sizes of a class have the same leading bits: up to 128 bytes each size is a class, larger ones are 1 to 2 % wide.
 const CLASS_BITS: u32 = 7;
+/// Half of the values of these bits.
+const HALF_CLASSES: u64 = 64;
 
 /// What batches are grouped by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -158,8 +160,54 @@ fn missing_within(header: &BatchHeader) -> u64 {
 
 /// The smallest size of a size's class.
 fn size_class(size: u64) -> u64 {
-    let shift = size.checked_ilog2().unwrap_or(0).saturating_sub(CLASS_BITS.saturating_sub(1));
+    let shift = class_shift(size);
     size.wrapping_shr(shift).wrapping_shl(shift)
+}
+
+/// The number of bits of a size after the leading ones.
+fn class_shift(size: u64) -> u32 {
+    size.checked_ilog2().unwrap_or(0).saturating_sub(CLASS_BITS.saturating_sub(1))
+}
+
+/// The number of sizes in each class.
+#[derive(Debug, Default)]
+pub(super) struct SizeCounts {
+    /// By index of the class, which grows with the size.
+    counts: Vec<u64>,
+}
+
+impl SizeCounts {
+    /// Counts a size.
+    #[inline]
+    pub(super) fn add(&mut self, size: u64) {
+        let index = class_index(size);
+        if self.counts.len() <= index {
+            self.counts.resize(index.saturating_add(1), 0);
+        }
+        if let Some(count) = self.counts.get_mut(index) {
+            *count = count.saturating_add(1);
+        }
+    }
+
+    /// The counts by the smallest size of each class.
+    pub(super) fn by_class(&self) -> BTreeMap<u64, u64> {
+        let counted = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
+        counted.map(|(index, count)| (class_at(index), *count)).collect()
+    }
+}
+
+/// The number of classes below that of a size. Up to 128 bytes, each size is a class; above, each power of two has 64.
+fn class_index(size: u64) -> usize {
+    let shift = class_shift(size);
+    usize_from_u64(u64::from(shift).saturating_mul(HALF_CLASSES).saturating_add(size.wrapping_shr(shift)))
+}
+
+/// The smallest size of the class with an index.
+fn class_at(index: usize) -> u64 {
+    let index = u64_of(index);
+    let shift = (index / HALF_CLASSES).saturating_sub(1);
+    let leading = index.saturating_sub(shift.saturating_mul(HALF_CLASSES));
+    leading.wrapping_shl(u32::try_from(shift).unwrap_or(0))
 }
 
 /// The smallest and the largest timestamp in a header.
@@ -256,7 +304,7 @@ struct Groups<'k> {
 impl Groups<'_> {
     fn add(&mut self, header: &BatchHeader, origin: &Origin) {
         let times = Times::of(header);
-        let group = self.group(header, origin, times);
+        let group = group_of(self.keys, header, origin, times.last);
         let gap = self.gap_before(header, origin);
         if self.found.get(self.last).is_none_or(|(known, _)| *known != group) {
             let next = self.found.len();
@@ -268,23 +316,6 @@ impl Groups<'_> {
         if let Some((_, sums)) = self.found.get_mut(self.last) {
             sums.add(header, times, gap);
         }
-    }
-
-    fn group(&self, header: &BatchHeader, origin: &Origin, times: Times) -> BatchGroup {
-        let mut group = BatchGroup::default();
-        for key in self.keys {
-            match key {
-                BatchKey::Topic => group.topic.clone_from(&origin.topic),
-                BatchKey::Partition => group.partition = origin.partition,
-                BatchKey::Compression => {
-                    group.compression = Some(header.compression().map_or("unknown", Compression::name));
-                }
-                BatchKey::ProducerId => group.producer_id = Some(header.producer_id()),
-                BatchKey::Magic => group.magic = Some(header.magic()),
-                BatchKey::Day => group.day = times.last.map(|last| last.div_euclid(DAY_MS)),
-            }
-        }
-        group
     }
 
     /// Offsets between the last batch of the same log and this one.
@@ -301,6 +332,29 @@ impl Groups<'_> {
         let gap = header.base_offset().filter(|_| is_same).map_or(0, |base| base.saturating_sub(expected));
         u64::try_from(gap).unwrap_or(0)
     }
+}
+
+/// The group of a batch, or of those of its records that have a day in common.
+pub(super) fn group_of(keys: &[BatchKey], header: &BatchHeader, origin: &Origin, timestamp: Option<i64>) -> BatchGroup {
+    let mut group = BatchGroup::default();
+    for key in keys {
+        match key {
+            BatchKey::Topic => group.topic.clone_from(&origin.topic),
+            BatchKey::Partition => group.partition = origin.partition,
+            BatchKey::Compression => {
+                group.compression = Some(header.compression().map_or("unknown", Compression::name));
+            }
+            BatchKey::ProducerId => group.producer_id = Some(header.producer_id()),
+            BatchKey::Magic => group.magic = Some(header.magic()),
+            BatchKey::Day => group.day = day_of(timestamp),
+        }
+    }
+    group
+}
+
+/// Days from the epoch to a timestamp.
+pub(super) fn day_of(timestamp: Option<i64>) -> Option<i64> {
+    timestamp.map(|time| time.div_euclid(DAY_MS))
 }
 
 /// Whether two files belong to one log. Each file outside a partition directory, which has no topic, is a log of its own.
@@ -322,6 +376,14 @@ mod tests {
             assert_eq!(size_class(size), class, "{size}");
         }
         assert_eq!(size_class(u64::MAX), 0xfe00_0000_0000_0000);
+        let mut counts = SizeCounts::default();
+        let mut expected = BTreeMap::new();
+        for size in (0..2000).chain([4095, 4096, 1 << 20, 2_147_483_647, u64::MAX]) {
+            counts.add(size);
+            let count: &mut u64 = expected.entry(size_class(size)).or_default();
+            *count = count.saturating_add(1);
+        }
+        assert_eq!(counts.by_class(), expected);
     }
 
     #[test]

@@ -51,6 +51,15 @@ impl BatchBuilder {
         self.write_batch(last_offset, out)
     }
 
+    /// Appends the header of a batch whose records are all gone, if it is of magic 2; older formats have no such batch.
+    ///
+    /// # Errors
+    /// The errors of [`BatchBuilder::finish_empty_into`].
+    pub(crate) fn finish_without_records_into(self, last_offset: i64, out: &mut Vec<u8>) -> Result<()> {
+        let max_timestamp = self.max_timestamp;
+        if self.magic < 2 { Ok(()) } else { self.finish_empty_into(last_offset, max_timestamp, out) }
+    }
+
     fn write_batch(&self, last_offset: i64, out: &mut Vec<u8>) -> Result<()> {
         let last_offset_delta =
             last_offset

@@ -4,10 +4,12 @@
 //! rejects are rejected before any byte is written. Magic 2 writes one batch. Magic 0 and 1 write one message per
 //! record, or one compressed set.
 
+mod fields;
 mod finish;
 mod like;
 mod settings;
 
+pub use fields::BatchFields;
 pub use finish::end_transaction_marker;
 pub(crate) use finish::put;
 

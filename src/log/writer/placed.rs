@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::format::attributes::TimestampType;
-use crate::format::builder::BatchBuilder;
+use crate::format::builder::{BatchBuilder, BatchFields};
 use crate::format::header::NO_PARTITION_LEADER_EPOCH;
 use crate::format::record::NewHeader;
 use crate::format::size::{message_len, record_len};
@@ -19,6 +19,9 @@ pub struct PlacedRecord<'a> {
     pub timestamp: i64,
     /// The type of the timestamp; `None` for a record of message format 0, which does not have one.
     pub timestamp_type: Option<TimestampType>,
+    /// The producer's timestamp, which a batch stores below the time of an append; `None` if it is unknown. Ignored for
+    /// other timestamp types.
+    pub create_time: Option<i64>,
     /// The key.
     pub key: Option<&'a [u8]>,
     /// The value.
@@ -34,6 +37,14 @@ impl PlacedRecord<'_> {
         (self.timestamp_type, is_appended.then_some(self.timestamp))
     }
 
+    /// The timestamp that a batch of magic 2 stores for the record.
+    fn stored_timestamp(&self) -> i64 {
+        match (self.timestamp_type, self.create_time) {
+            (Some(TimestampType::LogAppendTime), Some(created)) => created,
+            _ => self.timestamp,
+        }
+    }
+
     /// The most bytes that it takes in a batch.
     fn max_len(&self) -> usize {
         match self.timestamp_type {
@@ -47,7 +58,7 @@ impl PlacedRecord<'_> {
 ///
 /// Records with consecutive offsets and `CreateTime` become the batches that a [`LogWriter`] makes of them, so that a
 /// log written by one is the same again. Others are in batches with gaps, with the time of an append, or of message
-/// format 0.
+/// format 0. After [`RecordWriter::begin_batch`], records are in a batch whose other fields are known.
 ///
 /// ```no_run
 /// # fn main() -> kbat::Result<()> {
@@ -57,6 +68,7 @@ impl PlacedRecord<'_> {
 ///     offset: Some(9),
 ///     timestamp: 1_700_000_000_000,
 ///     timestamp_type: Some(kbat::TimestampType::CreateTime),
+///     create_time: None,
 ///     key: None,
 ///     value: Some(b"value"),
 ///     headers: &[],
@@ -70,6 +82,8 @@ pub struct RecordWriter {
     /// The batch under construction, unless its records are in the writer.
     batch: Option<PlacedBatch>,
     end_offset: i64,
+    /// Why a batch could not be written. Its records were accepted before, so nothing can follow.
+    refusal: Option<String>,
 }
 
 #[derive(Debug)]
@@ -77,6 +91,8 @@ struct PlacedBatch {
     builder: BatchBuilder,
     kind: (Option<TimestampType>, Option<i64>),
     base_offset: i64,
+    /// The last offset of a batch whose fields are known, which it has without that record too.
+    last_offset: Option<i64>,
 }
 
 impl RecordWriter {
@@ -87,7 +103,7 @@ impl RecordWriter {
     pub fn open(directory: impl AsRef<Path>, options: LogWriterOptions) -> Result<Self> {
         let writer = LogWriter::open(directory, options)?;
         let end_offset = writer.end_offset();
-        Ok(Self { writer, batch: None, end_offset })
+        Ok(Self { writer, batch: None, end_offset, refusal: None })
     }
 
     /// The offset after the last record.
@@ -103,12 +119,17 @@ impl RecordWriter {
     /// and for a record that Kafka's rules forbid, in which case it is not appended; I/O errors while writing a full
     /// batch.
     pub fn append(&mut self, record: &PlacedRecord<'_>) -> Result<i64> {
+        self.check_usable()?;
         let offset = record.offset.unwrap_or(self.end_offset);
         if offset < self.end_offset {
             let last = self.end_offset.saturating_sub(1);
             return Err(Error::argument(format!("offset {offset} is not above the one before it, {last}")));
         }
-        if self.batch.as_ref().is_some_and(|batch| !self.fits(batch, record, offset)) {
+        let is_full = match &self.batch {
+            Some(batch) => !self.fits(batch, record, offset)?,
+            None => false,
+        };
+        if is_full {
             self.write_batch()?;
         }
         let is_next = offset == self.end_offset && record.timestamp_type == Some(TimestampType::CreateTime);
@@ -116,9 +137,9 @@ impl RecordWriter {
             self.writer.append(record.timestamp, record.key, record.value, record.headers)?;
         } else {
             let mut batch = self.batch.take().unwrap_or_else(|| self.new_batch(record, offset));
-            let PlacedRecord { timestamp, key, value, headers, .. } = *record;
-            let appended = batch.builder.append_at(offset, timestamp, key, value, headers);
-            if batch.builder.record_count() > 0 {
+            let PlacedRecord { key, value, headers, .. } = *record;
+            let appended = batch.builder.append_at(offset, record.stored_timestamp(), key, value, headers);
+            if batch.builder.record_count() > 0 || batch.last_offset.is_some() {
                 self.batch = Some(batch);
             }
             appended?;
@@ -127,11 +148,37 @@ impl RecordWriter {
         Ok(offset)
     }
 
+    /// Begins a batch with these fields. It has the next records up to its last offset, however large it becomes.
+    ///
+    /// With the records that it had before, and without compression, it is the same byte for byte. A batch of magic 2
+    /// without any record is written as compaction leaves it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for offsets that are not above those before,
+    /// for fields that Kafka's rules forbid, and if the batch before can't be written; I/O errors.
+    pub fn begin_batch(&mut self, fields: &BatchFields) -> Result<()> {
+        self.check_usable()?;
+        let last_offset = self.batch.as_ref().and_then(|batch| batch.last_offset);
+        let end_offset = last_offset.map_or(self.end_offset, |last| self.end_offset.max(last.saturating_add(1)));
+        fields.check_offsets(end_offset)?;
+        let builder = BatchBuilder::with_fields(fields)?;
+        self.write_batch()?;
+        self.end_offset = fields.base_offset;
+        self.batch = Some(PlacedBatch {
+            builder,
+            kind: fields.timestamps(),
+            base_offset: fields.base_offset,
+            last_offset: Some(fields.last_offset),
+        });
+        Ok(())
+    }
+
     /// Appends complete batches, which keep their offsets.
     ///
     /// # Errors
     /// The errors of [`LogWriter::append_batches`].
     pub fn append_batches(&mut self, bytes: &[u8]) -> Result<()> {
+        self.check_usable()?;
         self.write_batch()?;
         self.writer.append_batches(bytes, OffsetPolicy::Keep)?;
         self.end_offset = self.writer.end_offset();
@@ -143,22 +190,38 @@ impl RecordWriter {
     /// # Errors
     /// The errors of [`LogWriter::close`], and those of a batch that was not written yet.
     pub fn close(mut self) -> Result<()> {
+        self.check_usable()?;
         self.write_batch()?;
         self.writer.close()
     }
 
     fn write_batch(&mut self) -> Result<()> {
         let Some(batch) = self.batch.take() else { return Ok(()) };
-        let mut bytes = Vec::new();
-        batch.builder.finish_into(&mut bytes)?;
-        self.writer.append_batches(&bytes, OffsetPolicy::Keep).map(drop)
+        let written = batch.finish().and_then(|bytes| self.writer.append_batches(&bytes, OffsetPolicy::Keep));
+        match &written {
+            Ok(_) => self.end_offset = self.writer.end_offset(),
+            Err(error) => self.refusal = Some(error.to_string()),
+        }
+        written.map(drop)
+    }
+
+    fn check_usable(&self) -> Result<()> {
+        self.refusal.as_ref().map_or(Ok(()), |message| Err(Error::argument(message.clone())))
     }
 
     /// Whether a record belongs to the batch under construction.
-    fn fits(&self, batch: &PlacedBatch, record: &PlacedRecord<'_>, offset: i64) -> bool {
-        batch.kind == record.kind()
+    fn fits(&self, batch: &PlacedBatch, record: &PlacedRecord<'_>, offset: i64) -> Result<bool> {
+        let is_alike = batch.kind == record.kind();
+        if let Some(last_offset) = batch.last_offset {
+            if offset <= last_offset && !is_alike {
+                let message = format!("the timestamp of offset {offset} or its type differs from that of its batch");
+                return Err(Error::argument(message));
+            }
+            return Ok(offset <= last_offset);
+        }
+        Ok(is_alike
             && offset.saturating_sub(batch.base_offset) <= i64::from(i32::MAX)
-            && batch.builder.size().saturating_add(record.max_len()) <= self.writer.options.batch_size
+            && batch.builder.size().saturating_add(record.max_len()) <= self.writer.options.batch_size)
     }
 
     fn new_batch(&self, record: &PlacedRecord<'_>, offset: i64) -> PlacedBatch {
@@ -168,6 +231,20 @@ impl RecordWriter {
             Some(TimestampType::CreateTime) => builder,
             Some(TimestampType::LogAppendTime) => builder.log_append_time(record.timestamp),
         };
-        PlacedBatch { builder, kind: record.kind(), base_offset: offset }
+        PlacedBatch { builder, kind: record.kind(), base_offset: offset, last_offset: None }
+    }
+}
+
+impl PlacedBatch {
+    /// The bytes of the batch; none if it has no records and its message format has no empty batches.
+    fn finish(self) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        match self.last_offset {
+            Some(last_offset) if self.builder.record_count() == 0 => {
+                self.builder.finish_without_records_into(last_offset, &mut bytes)?;
+            }
+            _ => self.builder.finish_into(&mut bytes)?,
+        }
+        Ok(bytes)
     }
 }

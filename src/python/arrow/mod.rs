@@ -26,6 +26,7 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(scan::scan, &module)?)?;
     module.add_function(wrap_pyfunction!(scan::source::split, &module)?)?;
     module.add_function(wrap_pyfunction!(sums::sum_batches, &module)?)?;
+    module.add_function(wrap_pyfunction!(sums::sum_records, &module)?)?;
     module.add_function(wrap_pyfunction!(encode::encode, &module)?)?;
     module.add_function(wrap_pyfunction!(encode::encode_batches, &module)?)?;
     Ok(())

@@ -1,10 +1,15 @@
-//! `sum_batches` of the submodule `kbat._core.arrow`: sums over batch headers by groups.
+//! `sum_batches` and `sum_records` of the submodule `kbat._core.arrow`: sums over batch headers and records by groups.
+
+use std::collections::BTreeMap;
 
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::arrow::{BatchGroup, BatchKey, BatchSums, ScanStats, sum_watched};
+use crate::arrow::{
+    BatchGroup, BatchKey, BatchSums, ProgressCallback, RecordSums, ScanStats, sum_records_watched, sum_watched,
+};
+use crate::error::Result;
 use crate::python::arrow::scan::class::PyScan;
 use crate::python::arrow::scan::progress::{Progress, Waiting};
 use crate::python::runtime::errors::OrRaise;
@@ -42,24 +47,102 @@ pub(crate) fn sum_batches<'py>(
     by: Vec<String>,
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Vec<Group<'py>>> {
-    let scan = scan.get();
-    let (sources, options) = scan.batches()?;
-    let keys = by.iter().map(|name| name.parse()).collect::<crate::error::Result<Vec<BatchKey>>>().or_raise(py)?;
+    let (sources, options) = scan.get().batches()?;
+    let keys = keys_of(py, &by)?;
+    let groups = summed(py, scan.get(), progress, |look, stats| sum_watched(sources, &keys, &options, look, stats))?;
+    groups.iter().map(|(group, sums)| described(py, &keys, group, batch_figures(py, sums)?, &sums.sizes)).collect()
+}
+
+/// Sum up the records of a scan by groups, on one thread. Needs no PyArrow.
+///
+/// Args:
+///     scan: A scan with ``view="records"``. Its columns have no effect.
+///     by: What to group by, as for :func:`sum_batches`. The day of a record is that of its own timestamp.
+///     progress: As for :func:`sum_batches`.
+///
+/// Returns:
+///     The groups in the order of their first records, as :func:`sum_batches` returns them, with the number of records
+///     by class of size. The size of a record is that of its key, value and headers, without compression. The figures:
+///     ``records``, ``key_bytes``, ``value_bytes``, ``header_bytes``, ``headers``, ``null_keys``, ``tombstones`` (with
+///     a key and a null value), ``smallest_record`` and ``largest_record``.
+///
+/// Raises:
+///     ValueError: An unknown group, or a scan of another view.
+///     KbatError: Corruption.
+///     OSError: A file can't be read.
+#[pyfunction]
+#[pyo3(signature = (scan, by, *, progress=None))]
+pub(crate) fn sum_records<'py>(
+    py: Python<'py>,
+    scan: &Bound<'py, PyScan>,
+    by: Vec<String>,
+    progress: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Vec<Group<'py>>> {
+    let (sources, options) = scan.get().records()?;
+    let keys = keys_of(py, &by)?;
+    let groups =
+        summed(py, scan.get(), progress, |look, stats| sum_records_watched(sources, &keys, &options, look, stats))?;
+    groups.iter().map(|(group, sums)| described(py, &keys, group, record_figures(py, sums)?, &sums.sizes)).collect()
+}
+
+fn keys_of(py: Python<'_>, names: &[String]) -> PyResult<Vec<BatchKey>> {
+    names.iter().map(|name| name.parse()).collect::<Result<Vec<BatchKey>>>().or_raise(py)
+}
+
+/// Sums up a scan with the GIL released. The scan shares what was read and lost.
+fn summed<T: Send>(
+    py: Python<'_>,
+    scan: &PyScan,
+    progress: Option<&Bound<'_, PyAny>>,
+    sum: impl FnOnce(Option<ProgressCallback>, &mut ScanStats) -> Result<T> + Send,
+) -> PyResult<T> {
     let waiting = Waiting::with(Progress::of(py, progress, || scan.byte_len())?);
     let look = waiting.look();
     let mut stats = ScanStats::default();
-    let result = run(py, None, |_, _| sum_watched(sources, &keys, &options, look, &mut stats));
+    let result = run(py, None, |_, _| sum(look, &mut stats));
     scan.share(stats);
     if let Some(raised) = waiting.raised() {
         return Err(raised);
     }
     let groups = result?;
     waiting.end(py)?;
-    groups.iter().map(|(group, sums)| described(py, &keys, group, sums)).collect()
+    Ok(groups)
 }
 
-fn described<'py>(py: Python<'py>, keys: &[BatchKey], group: &BatchGroup, sums: &BatchSums) -> PyResult<Group<'py>> {
+fn described<'py>(
+    py: Python<'py>,
+    keys: &[BatchKey],
+    group: &BatchGroup,
+    figures: Bound<'py, PyDict>,
+    sizes: &BTreeMap<u64, u64>,
+) -> PyResult<Group<'py>> {
     let values = keys.iter().map(|key| value_of(py, *key, group)).collect::<PyResult<Vec<_>>>()?;
+    let counts = PyDict::new(py);
+    for (class, count) in sizes {
+        counts.set_item(class, count)?;
+    }
+    Ok((PyTuple::new(py, values)?, figures, counts))
+}
+
+fn record_figures<'py>(py: Python<'py>, sums: &RecordSums) -> PyResult<Bound<'py, PyDict>> {
+    let figures = PyDict::new(py);
+    for (name, sum) in [
+        ("records", sums.records),
+        ("key_bytes", sums.key_bytes),
+        ("value_bytes", sums.value_bytes),
+        ("header_bytes", sums.header_bytes),
+        ("headers", sums.headers),
+        ("null_keys", sums.null_keys),
+        ("tombstones", sums.tombstones),
+    ] {
+        figures.set_item(name, sum)?;
+    }
+    figures.set_item("smallest_record", sums.smallest_record)?;
+    figures.set_item("largest_record", sums.largest_record)?;
+    Ok(figures)
+}
+
+fn batch_figures<'py>(py: Python<'py>, sums: &BatchSums) -> PyResult<Bound<'py, PyDict>> {
     let figures = PyDict::new(py);
     for (name, sum) in [
         ("batches", sums.batches),
@@ -79,11 +162,7 @@ fn described<'py>(py: Python<'py>, keys: &[BatchKey], group: &BatchGroup, sums: 
     figures.set_item("last_timestamp", sums.last_timestamp)?;
     figures.set_item("smallest_batch", sums.smallest_batch)?;
     figures.set_item("largest_batch", sums.largest_batch)?;
-    let sizes = PyDict::new(py);
-    for (class, count) in &sums.sizes {
-        sizes.set_item(class, count)?;
-    }
-    Ok((PyTuple::new(py, values)?, figures, sizes))
+    Ok(figures)
 }
 
 fn value_of<'py>(py: Python<'py>, key: BatchKey, group: &BatchGroup) -> PyResult<Bound<'py, PyAny>> {

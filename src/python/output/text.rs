@@ -40,6 +40,9 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
 ///     terminal: Whether the output is a terminal: characters that would change it are escaped, and each batch is
 ///         written at once.
 ///     header: Whether CSV begins with the names of the columns.
+///     batches: Whether JSON lines have a line for each batch before those of its records, with which
+///         ``kbat import`` makes the same batch again. Scan with ``include_control=True`` for the markers of
+///         transactions.
 ///     progress: Called periodically with the number of bytes processed and the bytes of all sources; True for a
 ///         progress bar, if ``rich`` is installed.
 ///
@@ -48,11 +51,12 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
 ///     not have been written; None before the first batch.
 ///
 /// Raises:
-///     ValueError: An unknown format or form, a pattern that is not a regular expression, or a scan of another view.
+///     ValueError: An unknown format or form, a pattern that is not a regular expression, a scan of another view, or
+///         lines of batches in another format or without aborted transactions.
 ///     KbatError: Corruption. Everything before it has been written.
 ///     OSError: A file can't be read.
 #[pyfunction]
-#[pyo3(signature = (scan, write, *, output_format="jsonl", key="auto", value="auto", key_pattern=None, value_pattern=None, headers=None, fixed_strings=false, limit=None, terminal=false, header=true, progress=None))]
+#[pyo3(signature = (scan, write, *, output_format="jsonl", key="auto", value="auto", key_pattern=None, value_pattern=None, headers=None, fixed_strings=false, limit=None, terminal=false, header=true, batches=false, progress=None))]
 #[expect(clippy::too_many_arguments, reason = "the keyword arguments of the Python signature")]
 fn write_records(
     py: Python<'_>,
@@ -68,6 +72,7 @@ fn write_records(
     limit: Option<u64>,
     terminal: bool,
     header: bool,
+    batches: bool,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<(u64, Option<i64>)> {
     let scan = scan.get();
@@ -85,6 +90,7 @@ fn write_records(
         limit,
         is_terminal: terminal,
         csv_header: header,
+        batches,
     };
     let waiting = Waiting::with(Progress::of(py, progress, || scan.byte_len())?);
     let look = waiting.look();

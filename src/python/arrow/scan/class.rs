@@ -49,7 +49,7 @@ impl PyScan {
     pub(crate) fn records(&self) -> PyResult<(Vec<ScanSource>, ScanOptions)> {
         match self.view {
             Rows::Records => Ok((self.sources.clone(), self.options.clone())),
-            _ => Err(PyValueError::new_err("only records are written as text: use a scan with view=\"records\"")),
+            _ => Err(PyValueError::new_err("only records are written as text or summed up: use view=\"records\"")),
         }
     }
 

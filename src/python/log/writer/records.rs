@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::compression::Compression;
+use crate::format::builder::BatchFields;
 use crate::format::record::NewHeader;
 use crate::log::{LogWriterOptions, PlacedRecord, RecordWriter};
 use crate::python::arguments::names::timestamp_type as parse_timestamp_type;
@@ -76,12 +77,13 @@ impl PyRecordWriter {
     ///     offset: An offset above the last one; None for the next one.
     ///     timestamp: Milliseconds since the epoch, -1 for none.
     ///     timestamp_type: ``"CreateTime"`` or ``"LogAppendTime"``; None for a record of message format 0.
+    ///     create_time: The producer's timestamp, which a batch stores below the time of an append, if it is known.
     ///     headers: Pairs of key and value, as for :meth:`kbat.LogWriter.append`.
     ///
     /// Raises:
     ///     ValueError: An offset that does not rise, or Kafka's rules forbid the record, which is then not appended.
     ///     OSError: A full batch can't be written.
-    #[pyo3(signature = (key, value, *, timestamp, offset=None, timestamp_type=Some("CreateTime"), headers=None), text_signature = "($self, key, value, *, timestamp, offset=None, timestamp_type='CreateTime', headers=None)")]
+    #[pyo3(signature = (key, value, *, timestamp, offset=None, timestamp_type=Some("CreateTime"), create_time=None, headers=None), text_signature = "($self, key, value, *, timestamp, offset=None, timestamp_type='CreateTime', create_time=None, headers=None)")]
     #[expect(clippy::too_many_arguments, reason = "the keyword arguments of the Python signature")]
     fn append(
         &self,
@@ -91,6 +93,7 @@ impl PyRecordWriter {
         timestamp: i64,
         offset: Option<i64>,
         timestamp_type: Option<&str>,
+        create_time: Option<i64>,
         headers: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let timestamp_type = timestamp_type.map(parse_timestamp_type).transpose()?;
@@ -98,10 +101,63 @@ impl PyRecordWriter {
         let headers: Vec<NewHeader<'_>> = owned.iter().map(OwnedHeader::as_new).collect();
         borrowed(key, "key", |key| {
             borrowed(value, "value", |value| {
-                let record = PlacedRecord { offset, timestamp, timestamp_type, key, value, headers: &headers };
+                let record =
+                    PlacedRecord { offset, timestamp, timestamp_type, create_time, key, value, headers: &headers };
                 self.with(py, |writer| writer.append(&record).map(drop))
             })
         })
+    }
+
+    /// Begin a batch with these fields, of which those that a message format does not have are -1.
+    ///
+    /// It has the next records up to its last offset, however large it becomes. With the records that it had before,
+    /// and without compression, it is the same byte for byte.
+    ///
+    /// Args:
+    ///     base_offset: Offset of the first record when the batch was written.
+    ///     last_offset: Offset of the last record when the batch was written.
+    ///     magic: Message format: 0, 1 or 2.
+    ///     attributes: The attributes as stored: codec, timestamp type and flags.
+    ///     partition_leader_epoch: Leader epoch of the append.
+    ///     base_timestamp: The stored base timestamp, or the delete horizon, in milliseconds since the epoch.
+    ///     max_timestamp: The largest timestamp, or the time of the append, in milliseconds since the epoch.
+    ///     producer_id: Producer id.
+    ///     producer_epoch: Producer epoch.
+    ///     base_sequence: Sequence of the first record.
+    ///
+    /// Raises:
+    ///     ValueError: Offsets that are not above those before, or fields that Kafka's rules forbid.
+    ///     OverflowError: A number does not fit its field.
+    ///     OSError: The batch before can't be written.
+    #[pyo3(signature = (*, base_offset, last_offset, magic, attributes, partition_leader_epoch, base_timestamp, max_timestamp, producer_id, producer_epoch, base_sequence))]
+    #[expect(clippy::too_many_arguments, reason = "the keyword arguments of the Python signature")]
+    fn begin_batch(
+        &self,
+        py: Python<'_>,
+        base_offset: i64,
+        last_offset: i64,
+        magic: u8,
+        attributes: u16,
+        partition_leader_epoch: i32,
+        base_timestamp: i64,
+        max_timestamp: i64,
+        producer_id: i64,
+        producer_epoch: i16,
+        base_sequence: i32,
+    ) -> PyResult<()> {
+        let fields = BatchFields {
+            base_offset,
+            last_offset,
+            magic,
+            attributes,
+            partition_leader_epoch,
+            base_timestamp,
+            max_timestamp,
+            producer_id,
+            producer_epoch,
+            base_sequence,
+        };
+        self.with(py, |writer| writer.begin_batch(&fields))
     }
 
     /// Append complete batches, which keep their offsets.
@@ -127,7 +183,8 @@ impl PyRecordWriter {
     ///
     /// Returns:
     ///     The byte at which the first line begins that was not appended, and the number of records. That line has
-    ///     another form, topic or partition, or :meth:`append` would refuse its record.
+    ///     another form, topic or partition, or :meth:`append` would refuse its record or :meth:`begin_batch` its
+    ///     batch.
     ///
     /// Raises:
     ///     OSError: A full batch can't be written.
@@ -141,7 +198,7 @@ impl PyRecordWriter {
     ) -> PyResult<(usize, u64)> {
         let lines = data.as_bytes().get(start..).unwrap_or_default();
         let appended = self.with(py, |writer| append_json_lines(writer, lines, topic, partition))?;
-        Ok((start.saturating_add(appended.bytes), appended.lines))
+        Ok((start.saturating_add(appended.bytes), appended.records))
     }
 
     /// Write everything, and close the files. A second call has no effect.
