@@ -51,7 +51,8 @@ fn open(task: &[u8], settings: &str, directory: &str, stem: String) -> Result<Fi
     let directory = PathBuf::from(directory);
     let target = if settings.partition_by.is_empty() { directory.join(format!("{stem}.parquet")) } else { directory };
     let reader = TaskReader::new(ReadTask::from_bytes(task)?)?.with_empty_headers();
-    let writer = ParquetWriter::new(target, &reader.schema()?, settings.options(stem)?)?;
+    let schema = reader.schema()?;
+    let writer = ParquetWriter::new(target, &schema, settings.options(stem)?)?;
     Ok(Files { reader, writer: Some(writer) })
 }
 

@@ -198,7 +198,7 @@ class Location:
         return message
 
 
-def opened_both(
+def opened_both(  # noqa: PLR0913, PLR0917 - the options of a command
     source: Location,
     out: Location,
     settings: Sequence[Setting] | None,
@@ -208,7 +208,9 @@ def opened_both(
 ) -> tuple[Location, Location]:
     """Return what a command reads and what it writes. The storage options are those of the URL, or of both URLs."""
     of_source = settings if source.is_url or not out.is_url else None
-    return source.opened_with(of_source, keys, remote, metadata), out.opened_with(settings if out.is_url else None, None)
+    return source.opened_with(of_source, keys, remote, metadata), out.opened_with(
+        settings if out.is_url else None, None
+    )
 
 
 def is_presented(location: Location) -> bool:

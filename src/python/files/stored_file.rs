@@ -9,8 +9,8 @@ use pyo3::types::{PyBytes, PyDict};
 use crate::error::{Error, Result};
 use crate::io::{Location, PositionedFile};
 use crate::num::usize_from_u64;
-use crate::python::runtime::errors::OrRaise;
 use crate::python::arguments::location::Stores;
+use crate::python::runtime::errors::OrRaise;
 
 /// Directories within each other that are listed. A loop of links has no end.
 const MAX_DEPTH: u32 = 64;

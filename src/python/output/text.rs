@@ -57,7 +57,11 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
 ///     OSError: A file can't be read.
 #[pyfunction]
 #[pyo3(signature = (scan, write, *, output_format="jsonl", key="auto", value="auto", key_pattern=None, value_pattern=None, headers=None, fixed_strings=false, limit=None, terminal=false, header=true, batches=false, progress=None))]
-#[expect(clippy::too_many_arguments, reason = "the keyword arguments of the Python signature")]
+#[expect(
+    clippy::too_many_arguments,
+    clippy::fn_params_excessive_bools,
+    reason = "the keyword arguments of the Python signature"
+)]
 fn write_records(
     py: Python<'_>,
     scan: &Bound<'_, PyScan>,

@@ -52,7 +52,7 @@ impl Assembled {
     fn select(&mut self, mut sides: Sides) -> Result<Range<i64>> {
         let lost = self.hide_deposed(&mut sides)?;
         self.join_epochs(&sides, lost);
-        let Some((start, last)) = sides.local.ends() else {
+        let Some((start, last_base)) = sides.local.ends() else {
             for base in sides.remote.logs() {
                 self.add_whole(&sides.remote, base);
             }
@@ -63,7 +63,7 @@ impl Assembled {
         let end = match lost {
             Some(lost) => Some(lost),
             // brokers copy only segments that are closed, so that the last local segment is usually the later one
-            None if sides.remote.ends().is_some_and(|(_, far)| far >= last) => sides.local.end_of(last)?,
+            None if sides.remote.ends().is_some_and(|(_, far)| far >= last_base) => sides.local.end_of(last_base)?,
             None => None,
         };
         let Some(end) = end else { return Ok(start..i64::MAX) };
@@ -76,13 +76,13 @@ impl Assembled {
     fn hide_deposed(&mut self, sides: &mut Sides) -> Result<Option<i64>> {
         let Sides { local, remote } = sides;
         let latest = |side: &Side| side.epochs.as_ref().and_then(LeaderEpochs::latest);
-        let (Some(own), Some(far), Some((_, last))) = (latest(local), latest(remote), local.ends()) else {
+        let (Some(own), Some(far), Some((_, last_base))) = (latest(local), latest(remote), local.ends()) else {
             return Ok(None);
         };
         let later = remote.epochs.iter().flat_map(LeaderEpochs::entries).find(|entry| entry.epoch > own.epoch);
         let Some(later) = later.filter(|_| far.epoch > own.epoch) else { return Ok(None) };
         let lost = later.start_offset;
-        if local.end_of(last)?.is_none_or(|end| end <= lost) {
+        if local.end_of(last_base)?.is_none_or(|end| end <= lost) {
             return Ok(None);
         }
         let message = format!(
