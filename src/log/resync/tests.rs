@@ -488,7 +488,7 @@ fn a_batch_at_the_end_of_the_last_header_is_not_taken() {
     assert_eq!(find(&bytes, 0, Some(11)), Next::Batch(u64_of(outer.len())));
 }
 
-/// R13: the last good batch is followed by damage up to the end.
+/// R13: the last good batch is followed by corruption up to the end.
 #[test]
 fn a_good_batch_between_two_holes_is_found() {
     let bytes = [&[0x33; 100][..], &batch(7, b"good")[..], &[0x77; 100][..]].concat();
