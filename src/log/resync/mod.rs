@@ -46,21 +46,23 @@
 //!   ends, accept the last held candidate. Then go back through the held candidates: each one replaces the accepted one
 //!   if a batch fits between its chain and the accepted candidate, both in bytes and in offsets.
 //!
-//! | rule | a test in `tests.rs` that fails without it |
+//! | rule | a test in `tests.rs` or `rule_tests.rs` that fails without it |
 //! |---|---|
-//! | R1 | `next_batch_is_found_after_damage_in_any_field`, `zeros_and_cut_batches_at_the_end_are_the_end` |
+//! | R1 | `next_batch_is_found_after_damage_in_any_field`, `sizes_are_followed_over_a_second_damaged_batch` |
 //! | R2 | `next_batch_is_found_after_damage_in_any_field` |
-//! | R3 | `a_size_that_skips_a_good_batch_does_not_hide_it` |
+//! | R3 | `a_size_that_skips_a_good_batch_does_not_hide_it`, `a_message_at_the_end_of_a_value_is_not_taken` |
 //! | R4 | `a_good_batch_after_missing_bytes_is_found_before_any_tail` |
 //! | R5 | `batches_in_the_value_of_the_last_batch_are_never_taken` |
 //! | R6 | `messages_that_may_be_parts_of_a_compressed_set_are_not_taken` |
 //! | R7 | `any_batch_is_found_whatever_comes_before_it` |
 //! | R8 | `a_good_batch_after_missing_bytes_is_found`, `a_batch_in_an_incomplete_batch_is_not_taken_for_its_successor` |
 //! | R9 | `a_good_batch_after_missing_bytes_is_found_before_any_tail`, `a_good_message_after_missing_bytes_is_found` |
-//! | R10 | `batches_in_the_value_of_the_last_batch_are_never_taken`, `a_size_that_leads_into_the_value_is_not_followed` |
+//! | R10 | `a_size_that_leads_into_the_value_is_not_followed`, `a_batch_at_the_end_of_the_last_header_is_not_taken` |
 //! | R11 | `messages_that_may_be_parts_of_a_compressed_set_are_not_taken` |
 //! | R12 | `a_good_batch_before_an_incomplete_one_is_found` |
-//! | R13 | `batches_in_a_value_are_never_taken` |
+//! | R13 | `batches_in_a_value_are_never_taken`, `a_good_batch_between_two_holes_is_found` |
+//! | chain | `a_chain_continues_after_an_offset_that_is_too_high` |
+//! | span | `an_offset_far_above_the_floor_is_not_plausible` |
 //! | floor | `offsets_that_came_before_are_not_taken_again`, `an_offset_that_is_too_high_does_not_hide_what_follows` |
 //! | budgets | `work_is_bounded_by_the_bytes` |
 //!
@@ -474,6 +476,9 @@ fn first_sane(piece: &[u8], starts: usize, position: u64, bounds: &CandidateBoun
     (None, starts)
 }
 
+#[cfg(test)]
+#[allow(clippy::arithmetic_side_effects, clippy::similar_names, reason = "tests")]
+mod rule_tests;
 #[cfg(test)]
 #[allow(clippy::arithmetic_side_effects, clippy::similar_names, reason = "tests")]
 mod tests;
