@@ -239,7 +239,7 @@ impl Unclear<'_> {
         Ok(())
     }
 
-    /// Decodes what is left.
+    /// Decodes the batches that remain.
     fn finish(mut self, totals: &mut Totals) -> Result<()> {
         if let Some(window) = self.window.take() {
             let sources = vec![self.source.clone().within(window.start, window.end)];
