@@ -206,6 +206,9 @@ def draw(rows: list[dict[str, Any]]) -> None:
                     axes.loglog(segments, values, style, marker=".", color=f"C{number}", label=name)
             axes.set_title(title)
             axes.set_xlabel("segments")
+            ticks = sorted({row["segments"] for row in rows})
+            axes.set_xticks(ticks, [f"{tick / 1000:g}k" for tick in ticks])
+            axes.minorticks_off()
             axes.legend(fontsize=6)
         figure.savefig(FIGURE, metadata={"Date": None})
 
