@@ -6,7 +6,7 @@ Writes partitions of tiny segments, one record each, and plans a read of all of 
 segments are one task, and with ``maxPartitionBytes=1``, where each segment is a task of its own. ``Spark`` is the time
 of ``format("kbat")`` in the JVM, from the query to its RDD; ``core`` is that of the planner alone, which both faces
 share; ``stream`` is that of a stream's first micro-batch in it. Nothing may grow with the square of the number of
-segments: the last column is the exponent of the core's time between two rows, which is 1 if it is proportional.
+segments: the last column is the exponent of the core's CPU time between two rows, which is 1 if it is proportional.
 
 Times are the least of three passes. ``--draw`` writes the results to ``benches/results/spark_scale.json`` and draws
 ``docs/images/spark-scale.svg``.
@@ -103,19 +103,23 @@ def measure(spark: SparkSession, directory: str, options: dict[str, str]) -> dic
         count: int = frame._jdf.queryExecution().toRdd().getNumPartitions()  # noqa: SLF001
         return count
 
+    os.sync()  # new files are not written back during the measurement
     parsed = core.ReadOptions([("path", directory), *options.items()], [])
     plan_in_jvm()  # classes are loaded, and the directories are in the page cache
-    tasks, jvm_seconds, jvm_bytes = timed(plan_in_jvm, process, jvm.java.lang.System.gc)
-    planned, core_seconds, core_bytes = timed(lambda: core.plan(parsed, FIELDS, [], splits=True), os.getpid())
-    _, stream_seconds, _ = timed(lambda: first_micro_batch(directory, options), os.getpid())
+    tasks, jvm_seconds, _, jvm_bytes = timed(plan_in_jvm, process, jvm.java.lang.System.gc)
+    core.plan(parsed, FIELDS, [], splits=True)
+    planned, core_seconds, core_cpu, core_bytes = timed(lambda: core.plan(parsed, FIELDS, [], splits=True), os.getpid())
+    _, stream_seconds, stream_cpu, _ = timed(lambda: first_micro_batch(directory, options), os.getpid())
     return {
         "tasks": tasks,
         "task_bytes": sum(map(len, planned)),
         "jvm_seconds": round(jvm_seconds, 3),
         "jvm_bytes": jvm_bytes,
         "core_seconds": round(core_seconds, 3),
+        "core_cpu": round(core_cpu, 3),
         "core_bytes": core_bytes,
         "stream_seconds": round(stream_seconds, 3),
+        "stream_cpu": round(stream_cpu, 3),
     }
 
 
@@ -129,22 +133,23 @@ def first_micro_batch(directory: str, options: dict[str, str]) -> int:
 
 def timed(
     call: Callable[[], Any], process: int, collect: Callable[[], object] = lambda: None
-) -> tuple[Any, float, int]:
-    """Return what a call returns, the least seconds of some calls, and how many bytes a process grew at most.
+) -> tuple[Any, float, float, int]:
+    """Return what a call returns, the least wall-clock and CPU seconds of some calls, and how many bytes memory grew.
 
-    The memory is the peak of the resident memory of the process during the first call.
+    CPU time is that of this process; memory is the peak of the resident memory of `process` during the first call.
     """
     collect()
     Path(f"/proc/{process}/clear_refs").write_text("5")  # resets the peak
     before = resident(process, "VmRSS")
-    growth = seconds = None
+    growth = None
+    seconds = cpu_seconds = math.inf
     for _ in range(PASSES):
-        start = time.monotonic()
+        start, cpu_start = time.monotonic(), time.process_time()
         result = call()
-        elapsed = time.monotonic() - start
-        seconds = elapsed if seconds is None else min(seconds, elapsed)
+        seconds = min(seconds, time.monotonic() - start)
+        cpu_seconds = min(cpu_seconds, time.process_time() - cpu_start)
         growth = max(0, resident(process, "VmHWM") - before) if growth is None else growth
-    return result, seconds or 0.0, growth or 0
+    return result, seconds, cpu_seconds, growth or 0
 
 
 def resident(process: int, field: str) -> int:
@@ -158,7 +163,7 @@ def resident(process: int, field: str) -> int:
 def table(rows: list[dict[str, Any]]) -> str:
     """Return the results as a table in Markdown."""
     lines = [
-        "| tasks | segments | tasks planned | core, s | Spark, s | stream, s | driver, MiB | tasks, MiB | exponent |",
+        "| tasks | segments | planned | core, s; CPU | Spark, s | stream, s; CPU | driver MiB | tasks MiB | exponent |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     before: dict[str, dict[str, Any]] = {}
@@ -166,12 +171,13 @@ def table(rows: list[dict[str, Any]]) -> str:
         last = before.get(row["mode"])
         exponent = ""
         if last is not None:
-            growth = math.log(row["core_seconds"] / last["core_seconds"])
+            growth = math.log(row["core_cpu"] / last["core_cpu"])
             exponent = f"{growth / math.log(row['segments'] / last['segments']):.2f}"
         before[row["mode"]] = row
         lines.append(
-            f"| {row['mode']} | {row['segments']:,} | {row['tasks']:,} | {row['core_seconds']:.2f} | "
-            f"{row['jvm_seconds']:.2f} | {row['stream_seconds']:.2f} | {row['jvm_bytes'] / MIB:.0f} | "
+            f"| {row['mode']} | {row['segments']:,} | {row['tasks']:,} | "
+            f"{row['core_seconds']:.2f}; {row['core_cpu']:.2f} | {row['jvm_seconds']:.2f} | "
+            f"{row['stream_seconds']:.2f}; {row['stream_cpu']:.2f} | {row['jvm_bytes'] / MIB:.0f} | "
             f"{row['task_bytes'] / MIB:.1f} | {exponent} |"
         )
     return "\n".join(lines)
@@ -186,7 +192,7 @@ def draw(rows: list[dict[str, Any]]) -> None:
         figure = Figure(figsize=(9, 3), layout="constrained")
         panels = figure.subplots(1, 3)
         series = (
-            ("seconds to plan", {"jvm_seconds": "Spark", "core_seconds": "core", "stream_seconds": "stream"}, 1),
+            ("seconds to plan", {"jvm_seconds": "Spark", "core_cpu": "core, CPU", "stream_cpu": "stream, CPU"}, 1),
             ("driver memory, MiB", {"jvm_bytes": "growth at most", "task_bytes": "the tasks"}, MIB),
             ("tasks", {"tasks": ""}, 1),
         )
@@ -200,6 +206,9 @@ def draw(rows: list[dict[str, Any]]) -> None:
                     axes.loglog(segments, values, style, marker=".", color=f"C{number}", label=name)
             axes.set_title(title)
             axes.set_xlabel("segments")
+            ticks = sorted({row["segments"] for row in rows})
+            axes.set_xticks(ticks, [f"{tick / 1000:g}k" for tick in ticks])
+            axes.minorticks_off()
             axes.legend(fontsize=6)
         figure.savefig(FIGURE, metadata={"Date": None})
 

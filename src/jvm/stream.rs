@@ -25,7 +25,7 @@ extern "system" fn Java_kbat_spark_Native_openStream<'l>(
 }
 
 /// Runs a function of a stream, and keeps its warnings.
-fn stream<R>(handle: jlong, run: impl FnOnce(&mut Stream) -> crate::Result<R>) -> Result<R> {
+fn stream<R>(handle: jlong, run: impl FnOnce(&mut Stream) -> crate::error::Result<R>) -> Result<R> {
     STREAMS.with(handle, |stream| {
         let result = run(stream);
         warn(stream.take_warnings());

@@ -1,6 +1,6 @@
 //! [`Total`]: the number of records, the extremes of their offsets and the largest timestamp, from batch headers.
 //!
-//! Only the headers are read, so a corrupt payload is not noticed. What a header of format v2 shows:
+//! Only the headers are read, so a corrupt payload is not noticed. A header of format v2 has these totals:
 //!
 //! | total | exact |
 //! |---|---|
@@ -239,7 +239,7 @@ impl Unclear<'_> {
         Ok(())
     }
 
-    /// Decodes what is left.
+    /// Decodes the batches that remain.
     fn finish(mut self, totals: &mut Totals) -> Result<()> {
         if let Some(window) = self.window.take() {
             let sources = vec![self.source.clone().within(window.start, window.end)];

@@ -7,8 +7,6 @@ from rust_imports import Name
 
 # Names in the crate's root that only a user of the crate imports from there.
 ROOT: Name = ()
-# Modules whose imports from the root are still to be replaced.
-EXEMPT = {("jvm",)}
 
 
 @pytest.mark.parametrize("folder", rust_imports.folders(), ids=lambda folder: "::".join(folder) or "crate")
@@ -23,7 +21,7 @@ def test_items_are_imported_from_the_module_that_defines_them() -> None:
     found = [
         f"{'::'.join(module)}: crate::{'::'.join(path)}"
         for module in rust_imports.modules()
-        if module and module not in EXEMPT and not rust_imports.is_test(module)
+        if module and not rust_imports.is_test(module)
         for path in rust_imports.named_paths(module)
         if path and path[0] in exported
     ]
