@@ -58,7 +58,7 @@ def modules() -> dict[Name, Path]:
 
 def is_test(module: Name) -> bool:
     """Whether a module contains only tests."""
-    return module[-1:] == ("tests",)
+    return bool(module) and (module[-1] == "tests" or module[-1].endswith("_tests"))
 
 
 @cache

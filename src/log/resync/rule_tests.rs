@@ -2,7 +2,7 @@
 
 use super::tests::{batch, find, message, with_a_segment_in_a_value};
 use super::*;
-use crate::BatchBuilder;
+use crate::format::builder::BatchBuilder;
 use crate::format::header::BATCH_HEADER_LEN;
 use crate::format::set_base_offset;
 
@@ -99,20 +99,21 @@ fn a_good_message_after_missing_bytes_is_found() {
 /// R1: two damaged batches in a row, and the value of the first contains a batch that would fit between them.
 #[test]
 fn sizes_are_followed_over_a_second_damaged_batch() {
-    let (mut bytes, place, next) = with_a_segment_in_a_value(100, 1);
-    bytes[place + BATCH_HEADER_LEN] ^= 0x20; // the length of its record
-    bytes[next + BATCH_HEADER_LEN + 9] ^= 1;
-    let last = bytes.len() - batch(102, b"last").len();
-    assert_eq!(find(&bytes, place, Some(100)), Next::Batch(u64_of(last)));
+    let value = [b"text", &batch(100, b"inner")[..], b"text"].concat();
+    let (first, second) = (batch(100, &value), batch(101, b"second"));
+    let mut bytes = [&first[..], &second[..], &batch(102, b"last")[..]].concat();
+    bytes[BATCH_HEADER_LEN] ^= 0x20; // the length of its record, so that R10 can't tell
+    bytes[first.len() + BATCH_HEADER_LEN + 9] ^= 1;
+    assert_eq!(find(&bytes, 0, Some(100)), Next::Batch(u64_of(first.len() + second.len())));
 }
 
 /// R3 is for v2 only: a message at the end of a value leads to the next message of the log too.
 #[test]
 fn a_message_at_the_end_of_a_value_is_not_taken() {
-    for magic in [0, 1] {
+    for (magic, key_length) in [(0, 18), (1, 26)] {
         let outer = message(magic, 11, &[b"text", &message(magic, 11, b"inner")[..]].concat());
         let mut bytes = [&outer[..], &message(magic, 12, b"after")[..]].concat();
-        bytes[12] ^= 1;
+        bytes[key_length] ^= 0x80; // so that R10 can't tell
         assert_eq!(find(&bytes, 0, Some(11)), Next::Batch(u64_of(outer.len())), "magic {magic}");
     }
 }
