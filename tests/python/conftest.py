@@ -75,6 +75,10 @@ def face(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[SparkS
         yield spark
 
 
+# Spark's threads that load classes by name
+LATE_THREADS = ("spark-listener-group", "task-result-getter", "dispatcher-", "element-tracking-store-worker")
+
+
 @contextmanager
 def with_jar(spark: SparkSession) -> Iterator[None]:
     """Add kbat's jar to the session, for this thread."""
@@ -86,7 +90,7 @@ def with_jar(spark: SparkSession) -> Iterator[None]:
     spark.sql(f"ADD JAR '{kbat.spark.jar()}'")
     # these threads know the jar in a session that has it from the start
     for other in threads.getAllStackTraces().keySet():
-        if other.getName().startswith(("spark-listener-group", "task-result-getter", "dispatcher-")):
+        if other.getName().startswith(LATE_THREADS):
             other.setContextClassLoader(thread.getContextClassLoader())
     yield
     # the other tests have the Python data source again
