@@ -93,9 +93,13 @@ def test_objects_of_aivens_plugin_become_the_files_that_they_were_made_of(
     assert len(logs_of(tmp_path / "out")) == len(objects)
 
 
-@pytest.mark.parametrize("place", [KAFKA / "remote", KAFKA])
-def test_objects_of_kafkas_tiered_storage_become_the_files_that_the_broker_deleted(place: Path, tmp_path: Path) -> None:
-    partition = single(place, tmp_path / "out")
+def test_a_location_with_segments_of_a_broker_and_of_tiered_storage_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="segments of a broker and of tiered storage are in this location: name one"):
+        kbat.restore(KAFKA, tmp_path / "out")
+
+
+def test_objects_of_kafkas_tiered_storage_become_the_files_that_the_broker_deleted(tmp_path: Path) -> None:
+    partition = single(KAFKA / "remote", tmp_path / "out")
     lines = (KAFKA / "deleted.sha256").read_text().splitlines()
     deleted = {name.removesuffix(".deleted"): digest for digest, name in map(str.split, lines)}
     found = content(tmp_path / "out" / "orders-0")

@@ -123,7 +123,7 @@ def import_records(  # noqa: PLR0913 - one per option
     """
     path, out = opened_both(path, out, storage_option, None)
     if storage_option and not (path.is_url or out.is_url):
-        message = "--storage-option has no effect on paths in the file system: remove it, or name a URL"
+        message = "--storage-option has no effect on a path in the file system: remove it, or name a URL"
         raise ValueError(message)
     refuse_existing(out)
     if batch_bytes < 1 or segment_bytes < 1:
