@@ -57,8 +57,8 @@ test-python: $(VENV)/.made-kbat ## test the Python package and the Spark data so
 SERVERS := target/servers
 VERSITYGW := $(SERVERS)/bin/versitygw
 AZURITE := $(SERVERS)/node_modules/.bin/azurite-blob
-STORE_TESTS := test_stores test_store_writes test_store_faults test_cli_store_writes
-S3_TESTS := $(STORE_TESTS) test_cli_stores test_spark_stores
+STORE_TESTS := test_stores test_store_options test_store_reads test_store_writes test_store_faults test_cli_store_writes
+S3_TESTS := $(STORE_TESTS) test_cli_stores test_spark_stores test_spark_store_options test_spark_store_streams
 
 .PHONY: test-stores
 test-stores: tools-stores $(VENV)/.made-kbat $(VERSITYGW) $(AZURITE) ## test stores with versitygw and Azurite, which it installs

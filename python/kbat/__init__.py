@@ -20,8 +20,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from kbat._core import Batch, Limits, Record, __version__, find_segments, read_batches
-from kbat._core.arrow import Scan, encode, encode_batches, scan, split
+from kbat._core.arrow import Scan, scan, split
 from kbat._core.build import BatchBuilder, convert, validate
+from kbat._core.encode import encode, encode_batches
 from kbat._core.files import Checkpoint, OffsetIndex, ProducerSnapshot, TimeIndex, TransactionIndex
 from kbat._core.log import EARLIEST, LATEST, MAX_TIMESTAMP, LogDirectory, PartitionLog, Segment
 from kbat._core.parquet import write_parquet

@@ -6,8 +6,9 @@ They are for type annotations and `isinstance`; only functions of kbat create th
 from typing import TYPE_CHECKING, Any
 
 from kbat._core import BatchIterator, ControlRecord, RecordIterator, SegmentFile
-from kbat._core.arrow import EncodedBatch, EncodedBatchIterator, ScanStats
+from kbat._core.arrow import ScanStats
 from kbat._core.build import Validation
+from kbat._core.encode import EncodedBatch, EncodedBatchIterator
 from kbat._core.files import AbortedTransaction, EpochEntry, PartitionOffset, ProducerEntry
 from kbat._core.log import MetaProperties, OffsetPlace, StrayDirectory, TimestampPlace
 from kbat._core.parquet import ParquetFile

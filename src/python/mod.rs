@@ -4,7 +4,7 @@
 //! Every class is frozen and can be shared between threads.
 //!
 //! A module with classes or functions of Python has a `register`, which adds them to the submodule of its name; only
-//! `batch`, and `files` for segments, add to `kbat._core` itself. `_core` calls each of them once.
+//! `batch`, and `locations` for segments, add to `kbat._core` itself. `_core` calls each of them once.
 
 #![allow(clippy::doc_markdown, clippy::doc_link_with_quotes, reason = "these are Python docstrings")]
 #![allow(clippy::needless_pass_by_value, reason = "pyo3 passes arguments by value")]
@@ -15,6 +15,7 @@ mod batch;
 mod build;
 mod files;
 mod html;
+mod locations;
 mod log;
 mod output;
 mod plan;
@@ -32,8 +33,10 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<arguments::limits::PyLimits>()?;
     batch::register(module)?;
     arrow::register(module)?;
+    arrow::encode::register(module)?;
     build::register(module)?;
     files::register(module)?;
+    locations::register(module)?;
     log::register(module)?;
     log::writer::register(module)?;
     output::dump::register(module)?;

@@ -165,3 +165,15 @@ def s3_server() -> Iterator[S3Server]:
     """
     with start_server() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def log_url(s3_server: S3Server, log_dir: Path) -> str:
+    """The log directory in the bucket."""
+    return s3_server.upload(log_dir, "spark/log-dir")
+
+
+@pytest.fixture(scope="session")
+def storage(s3_server: S3Server) -> dict[str, str]:
+    """The options of the bucket, with the names of the data source."""
+    return {f"storage.{name}": str(value) for name, value in s3_server.options.items()}

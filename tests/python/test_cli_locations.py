@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 import kbat
 from command_line import LOG, LOG_DIR, copy_of, environment, json_of, lines_of, run
-from kbat._core.files import discover
+from kbat._core.locations import discover
 from kbat.cli.app import app
 from partitions import Log
 
@@ -367,7 +367,7 @@ def test_the_holes_of_a_sparse_segment_are_not_read(command: str, tmp_path: Path
 import sys
 import tempfile
 from contextlib import contextmanager
-from kbat._core.files import discover
+from kbat._core.locations import discover
 from kbat.cli.app import app
 try:
     app()

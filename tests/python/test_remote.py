@@ -15,8 +15,8 @@ import pytest
 import kbat
 from command_line import json_of, lines_of, run
 from data import DATA
+from outcomes import COLUMNS, lookups, outcome, rows, without
 from remote_logs import BASES, END, LOGS, REMOTE, TAIL, offsets_of, warned
-from test_stores import COLUMNS, lookups, outcome, rows, without
 from test_tiered import remote_directory, remote_truth, topic_directory
 
 if TYPE_CHECKING:

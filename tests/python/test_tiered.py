@@ -13,7 +13,7 @@ import pytest
 
 import kbat
 from data import DATA
-from test_stores import COLUMNS, lookups, outcome, rows, without
+from outcomes import COLUMNS, lookups, outcome, rows, without
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -1,5 +1,5 @@
 # ruff: noqa: PYI021 -- editors show these docstrings; the compiled module has them too
-"""Read records, batches and segments as Arrow columns, and encode Arrow data."""
+"""Read records, batches and segments as Arrow columns."""
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,7 +10,7 @@ import polars as pl
 import pyarrow as pa
 from typing_extensions import Buffer
 
-from kbat._core import Limits, SegmentFile, _Compression, _EncryptionKeys, _Time, _TimestampType
+from kbat._core import Limits, SegmentFile, _EncryptionKeys, _Time
 from kbat._core.log import PartitionLog, Segment
 
 _Path: TypeAlias = str | os.PathLike[str]
@@ -22,12 +22,8 @@ _Decoder: TypeAlias = Literal[
 
 __all__ = [
     "ArrowBatchIterator",
-    "EncodedBatch",
-    "EncodedBatchIterator",
     "Scan",
     "ScanStats",
-    "encode",
-    "encode_batches",
     "scan",
     "split",
     "sum_batches",
@@ -448,117 +444,3 @@ class ArrowBatchIterator:
     @property
     def stats(self) -> ScanStats:
         """What this pass has read and lost so far."""
-
-def encode(
-    data: _ArrowStream | _ArrowArray,
-    *,
-    compression: _Compression = "none",
-    level: int | None = None,
-    batch_bytes: int = 131072,
-    batch_rows: int | None = None,
-    base_offset: int | None = None,
-    timestamp: _Time | None = None,
-    timestamp_type: _TimestampType = "CreateTime",
-    log_append_time: int | None = None,
-    producer_id: int = -1,
-    producer_epoch: int = -1,
-    base_sequence: int = -1,
-    transactional: bool = False,
-    partition_leader_epoch: int = -1,
-    magic: int = 2,
-) -> bytes:
-    """Encode Arrow data to record batches, as one ``bytes`` object.
-
-    See :func:`encode_batches` for the columns and the options.
-
-    Example:
-        >>> frame = pl.DataFrame({"key": [b"k"], "value": [b"v"]})
-        >>> data = kbat.encode(frame, timestamp=1700000000000, compression="zstd")
-    """
-
-def encode_batches(
-    data: _ArrowStream | _ArrowArray,
-    *,
-    compression: _Compression = "none",
-    level: int | None = None,
-    batch_bytes: int = 131072,
-    batch_rows: int | None = None,
-    base_offset: int | None = None,
-    timestamp: _Time | None = None,
-    timestamp_type: _TimestampType = "CreateTime",
-    log_append_time: int | None = None,
-    producer_id: int = -1,
-    producer_epoch: int = -1,
-    base_sequence: int = -1,
-    transactional: bool = False,
-    partition_leader_epoch: int = -1,
-    magic: int = 2,
-) -> EncodedBatchIterator:
-    """Encode Arrow data to record batches, one by one.
-
-    The columns are named as in Spark's Kafka source and sink. Other columns are ignored.
-
-    * ``value``: binary or string of any Arrow kind.
-    * ``key``: binary or string of any Arrow kind; without the column all keys are null.
-    * ``timestamp``: timestamp of any unit and zone, or int64 milliseconds since the epoch.
-    * ``headers``: list<struct<key, value>> or map; keys and values binary or string.
-    * ``offset``: int64, rising; without the column offsets count from ``base_offset``.
-
-    Args:
-        data: Anything with the Arrow PyCapsule interface: tables, batches and readers of pyarrow, frames of polars,
-            DuckDB and pandas, a :class:`Scan`.
-        compression: Codec of the batches; zstd needs magic 2.
-        level: Compression level, numbered as in Kafka.
-        batch_bytes: Maximum bytes of a batch before compression. A single larger record gets its own batch.
-        batch_rows: Maximum number of records in a batch.
-        base_offset: Offset of the first record if there is no column ``offset``; 0 by default.
-        timestamp: Milliseconds since the epoch, for records without a timestamp. Required if there is no column
-            ``timestamp``; without it, nulls in that column become -1, Kafka's "none".
-        timestamp_type: ``"CreateTime"`` or ``"LogAppendTime"``; magic 0 has no timestamps.
-        log_append_time: The timestamp of all records with ``"LogAppendTime"``, milliseconds since the epoch.
-        producer_id: Producer id, -1 for none. If set, ``producer_epoch`` and ``base_sequence`` are required.
-        producer_epoch: Producer epoch, -1 for none.
-        base_sequence: Sequence of the first record, -1 for none.
-        transactional: Whether the batches belong to a transaction.
-        partition_leader_epoch: Leader epoch, -1 for none.
-        magic: Message format: 0, 1 or 2.
-
-    Raises:
-        TypeError: ``data`` does not have the Arrow PyCapsule interface.
-        ValueError: Options contradict each other, or a column is missing or of an unsupported type. While iterating:
-            Kafka's rules forbid a row.
-
-    Example:
-        >>> for batch in kbat.encode_batches(table, compression="lz4"):
-        ...     print(batch.base_offset, batch.record_count, len(batch.bytes))
-    """
-
-@final
-class EncodedBatchIterator:
-    """Iterates over record batches; see :func:`encode_batches`."""
-
-    def __iter__(self) -> Self: ...
-    def __next__(self) -> EncodedBatch: ...
-
-@final
-class EncodedBatch:
-    """A record batch encoded from Arrow rows; see :func:`encode_batches`.
-
-    Below magic 2 without compression: a group of messages that would otherwise form one batch.
-    """
-
-    @property
-    def bytes(self) -> bytes:
-        """Bytes of the batch."""
-
-    @property
-    def base_offset(self) -> int:
-        """Offset of the first record."""
-
-    @property
-    def last_offset(self) -> int:
-        """Offset of the last record."""
-
-    @property
-    def record_count(self) -> int:
-        """Number of records."""

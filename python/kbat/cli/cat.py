@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 import kbat
-from kbat._core.files import discover
+from kbat._core.locations import discover
 from kbat.cli.following import Follower
 from kbat.cli.location import Location
 from kbat.cli.options import (

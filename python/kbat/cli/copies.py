@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from kbat._core.files import StoreTarget
+from kbat._core.locations import StoreTarget
 from kbat.cli import output
 from kbat.cli.location import Location
 from kbat.cli.place import check_partition, is_partition, locate

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import kbat
-from kbat._core.files import discover
+from kbat._core.locations import discover
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
 # Longer values of options are replaced in messages; shorter ones would be found in other words.

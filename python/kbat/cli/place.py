@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import kbat.results
-from kbat._core.files import discover, refuse_foreign
+from kbat._core.locations import discover, refuse_foreign
 from kbat.cli import output
 from kbat.cli.location import Location
 

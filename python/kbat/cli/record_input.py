@@ -12,7 +12,7 @@ from kbat.cli.location import Location
 from kbat.cli.options import STDIN
 
 if TYPE_CHECKING:
-    from kbat._core.files import StoredFile
+    from kbat._core.locations import StoredFile
 
 # Bytes that are requested at once from a store.
 _BUFFER_LEN = 1 << 20
@@ -108,7 +108,7 @@ class RecordInput:
         return sorted((one for one in self.files if one.suffix == suffix and not one.name.startswith(".")), key=order)
 
     def _files_of_store(self) -> list[str]:
-        from kbat._core.files import stored_files  # noqa: PLC0415 - only URLs need it
+        from kbat._core.locations import stored_files  # noqa: PLC0415 - only URLs need it
 
         if self._listed is None:
             try:
@@ -120,7 +120,7 @@ class RecordInput:
 
 
 def _stored(location: Location) -> "StoredFile":
-    from kbat._core.files import StoredFile  # noqa: PLC0415 - only URLs need it
+    from kbat._core.locations import StoredFile  # noqa: PLC0415 - only URLs need it
 
     return StoredFile(str(location), **location.options)
 

@@ -19,7 +19,7 @@ import unicodedata
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from kbat._core.files import discover
+from kbat._core.locations import discover
 from kbat.spark import SETTINGS
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-//! `kbat.encode` and `kbat.encode_batches`.
+//! The submodule `kbat._core.encode`: `kbat.encode` and `kbat.encode_batches`.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -6,13 +6,25 @@ use pyo3::types::PyBytes;
 
 use crate::arrow::{EncodeOptions, EncodedBatches};
 use crate::compression::Compression;
+use crate::error::Result;
 use crate::format::attributes::TimestampType;
 use crate::format::header::NO_TIMESTAMP;
 use crate::python::arguments::names::timestamp_type as parse_timestamp_type;
 use crate::python::arguments::time::milliseconds;
-use crate::python::arrow::input::{ArrowInput, Batches, arrow_input};
+use crate::python::arrow::input::{Batches, arrow_input};
 use crate::python::runtime::errors::OrRaise;
 use crate::python::runtime::exclusive::Exclusive;
+use crate::python::runtime::submodule::add_submodule;
+
+/// Creates the submodule and everything in it.
+pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
+    let module = add_submodule(parent, "encode", "Encode Arrow data to record batches.")?;
+    module.add_class::<PyEncodedBatch>()?;
+    module.add_class::<PyEncodedBatchIterator>()?;
+    module.add_function(wrap_pyfunction!(encode, &module)?)?;
+    module.add_function(wrap_pyfunction!(encode_batches, &module)?)?;
+    Ok(())
+}
 
 /// Encode Arrow data to record batches, as one ``bytes`` object.
 ///
@@ -43,25 +55,27 @@ pub(crate) fn encode<'py>(
     magic: i64,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let py = data.py();
-    let options = EncodeOptions {
-        magic: parse_magic(magic)?,
-        compression: compression.parse::<Compression>().or_raise(py)?,
+    let encoded = encode_batches(
+        data,
+        compression,
         level,
         batch_bytes,
         batch_rows,
         base_offset,
-        timestamp: timestamp.map(milliseconds).transpose()?,
-        timestamp_type: parse_timestamp_type(timestamp_type)?,
-        log_append_time: checked_log_append_time(timestamp_type, log_append_time)?,
+        timestamp,
+        timestamp_type,
+        log_append_time,
         producer_id,
         producer_epoch,
         base_sequence,
         transactional,
         partition_leader_epoch,
-    };
-    let batches = encoded(arrow_input(data)?, options).or_raise(py)?;
-    let batches: Vec<Vec<u8>> =
-        py.detach(|| batches.map(|batch| Ok(batch?.bytes)).collect::<crate::error::Result<_>>()).or_raise(py)?;
+        magic,
+    )?;
+    let batches = encoded
+        .0
+        .with(py, |batches| batches.map(|batch| Ok(batch?.bytes)).collect::<Result<Vec<Vec<u8>>>>())?
+        .or_raise(py)?;
     joined(py, &batches)
 }
 
@@ -153,12 +167,9 @@ pub(crate) fn encode_batches(
         transactional,
         partition_leader_epoch,
     };
-    let batches = encoded(arrow_input(data)?, options).or_raise(py)?;
+    let input = arrow_input(data)?;
+    let batches = EncodedBatches::new(&input.schema, input.batches, options).or_raise(py)?;
     Ok(PyEncodedBatchIterator(Exclusive::new(batches)))
-}
-
-fn encoded(input: ArrowInput, options: EncodeOptions) -> crate::error::Result<EncodedBatches<Batches>> {
-    EncodedBatches::new(&input.schema, input.batches, options)
 }
 
 fn parse_magic(magic: i64) -> PyResult<u8> {

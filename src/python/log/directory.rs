@@ -11,8 +11,8 @@ use crate::log::checkpoint::MetaProperties;
 use crate::log::{LogDirectory, OFFSET_CHECKPOINTS, PartitionLog, Segment, StrayDirectory};
 use crate::python::arguments::limits::{PyLimits, or_default};
 use crate::python::arguments::location::Stores;
-use crate::python::files::segments::selection;
 use crate::python::html::{self, Table};
+use crate::python::locations::segments::selection;
 use crate::python::log::partition::PyPartitionLog;
 use crate::python::runtime::errors::OrRaise;
 

@@ -19,7 +19,7 @@ use crate::python::arguments::time::bound;
 use crate::python::arrow::scan::class::PyScan;
 use crate::python::arrow::scan::columns::{Rows, with_columns};
 use crate::python::arrow::scan::source::sources;
-use crate::python::files::segments::selection;
+use crate::python::locations::segments::selection;
 
 /// Read records, batches or segments of buffers, files and directories as Arrow columns.
 ///

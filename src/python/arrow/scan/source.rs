@@ -14,7 +14,7 @@ use crate::plan::{Discovery, Selection, find_segments};
 use crate::python::arguments::limits::{PyLimits, or_default};
 use crate::python::arguments::location::Stores;
 use crate::python::arguments::source::{Source, source};
-use crate::python::files::segments::{PySegmentFile, discovered};
+use crate::python::locations::segments::{PySegmentFile, discovered};
 use crate::python::log::partition::PyPartitionLog;
 use crate::python::log::segment::PySegment;
 use crate::python::runtime::errors::OrRaise;

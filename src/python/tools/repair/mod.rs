@@ -12,7 +12,7 @@ use pyo3::types::PyDict;
 use crate::io::Progress;
 use crate::python::arguments::limits::{PyLimits, or_default};
 use crate::python::arguments::location::Stores;
-use crate::python::files::segments::selection;
+use crate::python::locations::segments::selection;
 use crate::python::runtime::progress::run;
 use crate::python::runtime::submodule::add_submodule;
 use crate::repair::{

@@ -14,7 +14,7 @@ use crate::python::arguments::limits::{PyLimits, or_default};
 use crate::python::arguments::location::Stores;
 use crate::python::arguments::names::uuid;
 use crate::python::arguments::time;
-use crate::python::files::segments::selection;
+use crate::python::locations::segments::selection;
 use crate::python::runtime::errors::OrRaise;
 use crate::python::runtime::progress::run;
 use crate::python::runtime::submodule::add_submodule;

@@ -1,4 +1,4 @@
-//! `kbat._core.files.StoredFile` and `stored_files`: files of any kind, in the file system or in a store.
+//! `kbat._core.locations.StoredFile` and `stored_files`: files of any kind, in the file system or in a store.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ const MAX_DEPTH: u32 = 64;
 /// Raises:
 ///     OSError: The file can't be read.
 ///     ValueError: An unknown scheme or option.
-#[pyclass(frozen, name = "StoredFile", module = "kbat._core.files")]
+#[pyclass(frozen, name = "StoredFile", module = "kbat._core.locations")]
 pub(crate) struct PyStoredFile(PositionedFile);
 
 #[pymethods]

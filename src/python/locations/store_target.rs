@@ -1,4 +1,4 @@
-//! `kbat._core.files.StoreTarget`.
+//! `kbat._core.locations.StoreTarget`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -27,7 +27,7 @@ use crate::python::runtime::errors::OrRaise;
 /// Raises:
 ///     ValueError: Something exists at the target.
 ///     OSError: The store or the temporary directory can't be used. What was uploaded before an error stays.
-#[pyclass(frozen, name = "StoreTarget", module = "kbat._core.files")]
+#[pyclass(frozen, name = "StoreTarget", module = "kbat._core.locations")]
 pub(crate) struct PyStoreTarget(Mutex<Option<Target>>);
 
 #[pymethods]
