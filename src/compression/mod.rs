@@ -304,8 +304,8 @@ pub(crate) fn compress(
 #[derive(Debug)]
 pub(crate) struct Payload<'s> {
     pub(crate) bytes: &'s [u8],
-    /// The error that ended the stream early.
-    pub(crate) fault: Option<CodecFault>,
+    /// The error that ended the stream early. On the heap, because every batch moves its payload, and few have one.
+    pub(crate) fault: Option<Box<CodecFault>>,
 }
 
 impl<'s> Payload<'s> {

@@ -70,15 +70,17 @@ impl Scratch {
             return Payload::borrowed(input);
         }
         if !compression.is_built() {
-            return Payload { bytes: &[], fault: Some(CodecFault::NotBuilt(compression)) };
+            return Payload { bytes: &[], fault: Some(Box::new(CodecFault::NotBuilt(compression))) };
         }
         let (limit, limit_name) = limits.decompressed(input.len());
         let mut output = Output::new(&mut self.buffer, limit);
         let result = self.decoders.decompress(compression, magic, input, &mut output);
         let filled = output.filled();
-        let fault = result.err().map(|fault| match fault {
-            StreamFault::Invalid(message) => CodecFault::Refused(compression, message),
-            StreamFault::Full => CodecFault::Limit { name: limit_name, limit },
+        let fault = result.err().map(|fault| {
+            Box::new(match fault {
+                StreamFault::Invalid(message) => CodecFault::Refused(compression, message),
+                StreamFault::Full => CodecFault::Limit { name: limit_name, limit },
+            })
         });
         Payload { bytes: self.buffer.part(..filled), fault }
     }

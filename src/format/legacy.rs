@@ -94,7 +94,7 @@ impl<'s> LegacyRecords<'s> {
             let fault = payload.fault;
             let last_inner = records.find_last_inner()?;
             if let Some(fault) = fault {
-                return Err(records.place().error(fault.into(), "value"));
+                return Err(records.place().error((*fault).into(), "value"));
             }
             records.wrapper = Some(records.unwrap_offsets(header, last_inner)?);
         }

@@ -177,7 +177,7 @@ struct V2Records<'s> {
     /// Prefetch distance of the next batch.
     ahead: usize,
     /// An error in the middle of the decompression; returned after the records before it.
-    fault: Option<CodecFault>,
+    fault: Option<Box<CodecFault>>,
 }
 
 impl<'s> V2Records<'s> {
@@ -306,7 +306,7 @@ impl<'s> V2Records<'s> {
     #[cold]
     fn length_fault(&mut self, fault: VarintFault) -> Error {
         match (fault, self.fault.take()) {
-            (VarintFault::Truncated, Some(fault)) => self.codec_error(fault),
+            (VarintFault::Truncated, Some(fault)) => self.codec_error(*fault),
             (VarintFault::Truncated, None) => {
                 let kind = ErrorKind::MissingRecords { declared: self.count.cast_signed(), found: self.index };
                 self.place(self.rest.len()).error(kind, "length")
@@ -318,7 +318,7 @@ impl<'s> V2Records<'s> {
     #[cold]
     fn length_error(&mut self, length: i32, left: usize) -> Error {
         match self.fault.take() {
-            Some(fault) if length >= 0 => self.codec_error(fault),
+            Some(fault) if length >= 0 => self.codec_error(*fault),
             _ => {
                 let kind =
                     ErrorKind::InvalidValue { value: length.into(), expected: "a record length that fits the batch" };
@@ -343,7 +343,7 @@ impl<'s> V2Records<'s> {
         if after == 0
             && let Some(fault) = self.fault.take()
         {
-            return self.codec_error(fault);
+            return self.codec_error(*fault);
         }
         self.place(after).error(ErrorKind::TrailingBytes { count: u64_of(after) }, "records")
     }

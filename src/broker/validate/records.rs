@@ -202,7 +202,7 @@ impl<'a, 'b> Checks<'a, 'b> {
     #[cold]
     fn short_error(&self, kind: ErrorKind, payload: Payload<'_>) -> Error {
         let kind = match (kind, payload.fault) {
-            (ErrorKind::Truncated, Some(fault)) => fault.into(),
+            (ErrorKind::Truncated, Some(fault)) => (*fault).into(),
             (kind, _) => kind,
         };
         let position = self.batch.position().saturating_add(u64_of(BATCH_HEADER_LEN));

@@ -36,7 +36,7 @@ pub(crate) struct PyRecordIterator {
     bytes: SharedBytes,
     /// The part of the bytes that contains the records.
     payload: Span,
-    fault: Option<crate::compression::CodecFault>,
+    fault: Option<Box<crate::compression::CodecFault>>,
     is_control: bool,
     /// Whether the batch is uncompressed and so small that it is parsed without releasing the GIL.
     small: bool,
@@ -49,7 +49,7 @@ fn detach_unless<T: Send>(small: bool, py: Python<'_>, work: impl FnOnce() -> T 
 }
 
 /// The decompressed bytes of a batch and the position of its records.
-type Opened = (SharedBytes, Span, Option<crate::compression::CodecFault>, bool);
+type Opened = (SharedBytes, Span, Option<Box<crate::compression::CodecFault>>, bool);
 
 fn open(batch: &PyBatch) -> Result<Opened> {
     let core = batch.core()?;
