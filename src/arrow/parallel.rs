@@ -84,7 +84,7 @@ pub struct ParallelScan {
 }
 
 struct Shared {
-    plan: Mutex<Plan>,
+    plan: Mutex<RemainingWork>,
     options: ScanOptions,
     parallelism: Parallelism,
     state: Mutex<LaneQueue>,
@@ -97,7 +97,7 @@ struct Shared {
 }
 
 /// The remaining work.
-struct Plan {
+struct RemainingWork {
     /// Sources that have not been split into units.
     sources: std::vec::IntoIter<ScanSource>,
     /// Units that no thread has taken.
@@ -156,7 +156,7 @@ impl Shared {
     /// The next unit to decode. A source is split into units when its turn comes.
     fn take_unit(&self) -> Option<(usize, ScanSource)> {
         let mut plan = self.plan.lock().unwrap_or_else(PoisonError::into_inner);
-        let Plan { sources, units, transactions } = &mut *plan;
+        let RemainingWork { sources, units, transactions } = &mut *plan;
         while units.is_empty()
             && let Some(mut source) = sources.next()
         {
@@ -319,7 +319,7 @@ impl ParallelScan {
     ) -> Self {
         let schema = options.schema();
         let shared = Shared {
-            plan: Mutex::new(Plan {
+            plan: Mutex::new(RemainingWork {
                 sources: sources.into_iter(),
                 units: VecDeque::new(),
                 transactions: Transactions::default(),

@@ -1,6 +1,6 @@
 //! Corruption in a source: what a scan reports of it, and which ends of a source it accepts.
 
-use super::current::Current;
+use super::current::CurrentSource;
 use crate::arrow::corruption::SkippedBytes;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::header::BatchHeader;
@@ -8,7 +8,7 @@ use crate::limits::Limits;
 use crate::log::tail::SegmentTail;
 use crate::store::listing::next_segment_base;
 
-impl Current {
+impl CurrentSource {
     /// Verifies the last batch if only its header was read: a corrupt length may lead past good batches to the end.
     pub(super) fn verify_last(&mut self) -> Result<()> {
         let Some(header) = self.unverified.take().filter(|_| self.is_sorted()) else { return Ok(()) };
@@ -21,7 +21,7 @@ impl Current {
         self.walk.check_length(header, least_offset)
     }
 
-    /// Like [`Current::check_length`], for a batch that was read completely and stays readable.
+    /// Like [`CurrentSource::check_length`], for a batch that was read completely and stays readable.
     pub(super) fn check_length_of_bad(&mut self, header: &BatchHeader) -> Result<()> {
         if self.walk.reader.last(*header).0.verify_crc().is_ok() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! [`Current`]: the batches of one source that a scan returns.
+//! [`CurrentSource`]: the batches of one source that a scan returns.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::log::walk::BatchWalk;
 use crate::num::u64_of;
 
 /// The open source.
-pub(super) struct Current {
+pub(super) struct CurrentSource {
     pub(super) source: ScanSource,
     pub(super) walk: BatchWalk,
     pub(super) bounds: RecordBounds,
@@ -53,7 +53,7 @@ pub(super) enum NextBatch {
     },
 }
 
-impl Current {
+impl CurrentSource {
     /// Bytes of the source read so far.
     pub(super) fn walked(&self) -> u64 {
         self.walk.reader.position().saturating_sub(self.source.window.0)
@@ -71,7 +71,7 @@ impl Current {
         self.floor.least().filter(|_| self.is_sorted())
     }
 
-    /// Finds the next batch within the bounds. [`Current::give`] returns it.
+    /// Finds the next batch within the bounds. [`CurrentSource::give`] returns it.
     pub(super) fn find(
         &mut self,
         options: &ScanOptions,

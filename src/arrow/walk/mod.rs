@@ -5,7 +5,7 @@ mod current;
 
 use std::sync::Arc;
 
-use current::{Current, NextBatch};
+use current::{CurrentSource, NextBatch};
 
 use crate::arrow::corruption::SkippedBytes;
 use crate::arrow::interrupt::{InterruptCheck, ProgressCallback, go_on, interrupted};
@@ -26,7 +26,7 @@ use crate::num::u64_of;
 /// Walks sources in order, with one open at a time.
 pub(crate) struct SourceWalk {
     sources: std::vec::IntoIter<ScanSource>,
-    current: Option<Current>,
+    current: Option<CurrentSource>,
     /// The file of the next source, if it was opened before the current one ends.
     prefetched: Option<PositionedFile>,
     /// Whether opening it was tried.
@@ -85,7 +85,7 @@ impl SourceWalk {
     /// Bytes read so far, if the scan has a callback.
     #[cfg(feature = "python")]
     pub(crate) fn walked(&self) -> u64 {
-        self.watch.walked.saturating_add(self.current.as_ref().map_or(0, Current::walked))
+        self.watch.walked.saturating_add(self.current.as_ref().map_or(0, CurrentSource::walked))
     }
 
     /// Passes the next batch to `take` if it is within the bounds.
@@ -220,7 +220,7 @@ impl SourceWalk {
         source: ScanSource,
         options: &ScanOptions,
         prefetched: Option<PositionedFile>,
-    ) -> Result<Option<Current>> {
+    ) -> Result<Option<CurrentSource>> {
         let mut bounds = options.bounds();
         if bounds.pass_over_segment(source.base_offset, source.next_base) {
             return Ok(None);
@@ -240,7 +240,7 @@ impl SourceWalk {
         reader.stop_at(source.window.1);
         let floor = Floor::at(source.base_offset.filter(|_| position == 0));
         let walk = BatchWalk::new(reader, &options.limits);
-        Ok(Some(Current { source, walk, bounds, committed, floor, len: 0, unverified: None }))
+        Ok(Some(CurrentSource { source, walk, bounds, committed, floor, len: 0, unverified: None }))
     }
 }
 
