@@ -58,7 +58,7 @@ pub fn rebuild_indexes(
     progress: &mut Progress<'_>,
 ) -> Result<RepairReport> {
     let path: &Location = &path.into();
-    let Sources { directory, logs, inventory } = sources(path)?;
+    let RebuildSources { directory, logs, inventory } = sources(path)?;
     let Some((start_offset, _)) = logs.first().cloned() else {
         return Err(Error::argument(format!("{} holds no segment", path.display())));
     };
@@ -91,7 +91,7 @@ pub fn rebuild_indexes(
 }
 
 /// The segments to rebuild, and the files around them.
-struct Sources {
+struct RebuildSources {
     directory: Location,
     /// Segments to rebuild, by base offset.
     logs: Vec<(i64, Location)>,
@@ -99,11 +99,11 @@ struct Sources {
     inventory: Inventory,
 }
 
-fn sources(path: &Location) -> Result<Sources> {
+fn sources(path: &Location) -> Result<RebuildSources> {
     if path.is_dir() {
         let inventory = Inventory::live(path)?;
         let logs = inventory.of_kind(LogFileKind::Log).map(|(offset, path)| (offset, path.clone())).collect();
-        return Ok(Sources { directory: path.clone(), logs, inventory });
+        return Ok(RebuildSources { directory: path.clone(), logs, inventory });
     }
     path.status()?;
     let Some(file) =
@@ -114,7 +114,7 @@ fn sources(path: &Location) -> Result<Sources> {
     };
     let directory = path.directory();
     let inventory = Inventory::live(&directory)?;
-    Ok(Sources { directory, logs: vec![(file.base_offset, path.clone())], inventory })
+    Ok(RebuildSources { directory, logs: vec![(file.base_offset, path.clone())], inventory })
 }
 
 /// Returns the state of the producers at an offset, from the latest snapshot that can be read and the batches after

@@ -22,7 +22,7 @@ use crate::log::running_broker::refuse_running_broker;
 use crate::log::tail::SegmentTail;
 use crate::num::u64_of;
 use crate::repair::corruption::Corruption;
-use crate::repair::output::{OutputSettings, PartitionOutput, Refusal, SegmentOutput};
+use crate::repair::output::{BatchRefusal, OutputSettings, PartitionOutput, SegmentOutput};
 use crate::repair::rebuild::states_at;
 use crate::repair::report::{DroppedRange, RepairReport, RepairedSegment, refuse_nothing_kept};
 use crate::repair::walk::walk_to_fault;
@@ -330,7 +330,7 @@ impl Recovery {
         (path, size): (&Location, u64),
     ) -> Result<Option<Corruption>> {
         let mut refusal = self.output.append(segment, batch);
-        if matches!(refusal, Err(Refusal::Overflow)) && self.split {
+        if matches!(refusal, Err(BatchRefusal::Overflow)) && self.split {
             let base_offset = batch.first_offset(&mut Scratch::new(), self.output.limits())?;
             if base_offset > segment.base_offset {
                 let next = self.output.begin_segment(base_offset, path)?;

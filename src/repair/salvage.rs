@@ -19,7 +19,7 @@ use crate::log::reader::SegmentReader;
 use crate::log::walk::{BatchWalk, WalkEvent};
 use crate::num::u64_of;
 use crate::repair::corruption::Corruption;
-use crate::repair::output::{OutputSettings, PartitionOutput, Refusal, SegmentOutput};
+use crate::repair::output::{BatchRefusal, OutputSettings, PartitionOutput, SegmentOutput};
 use crate::repair::rebuild::states_at;
 use crate::repair::recover::{copy_others, read_epochs};
 use crate::repair::report::{DroppedRange, RepairReport, RepairedSegment, refuse_nothing_kept};
@@ -254,7 +254,7 @@ impl Salvage<'_, '_> {
         }
         let Some(mut segment) = self.segment.take() else { return Ok(()) };
         let mut outcome = self.output.append(&mut segment, batch);
-        if matches!(outcome, Err(Refusal::Overflow)) && first_offset > segment.base_offset {
+        if matches!(outcome, Err(BatchRefusal::Overflow)) && first_offset > segment.base_offset {
             self.segment = Some(segment);
             self.end_segment()?;
             self.begin(first_offset)?;
@@ -264,7 +264,7 @@ impl Salvage<'_, '_> {
         }
         self.segment = Some(segment);
         let fault = match outcome {
-            Err(Refusal::Marker(_)) => None, // a valid control batch of another type
+            Err(BatchRefusal::Marker(_)) => None, // a valid control batch of another type
             outcome => Corruption::of_refusal(outcome, batch)?,
         };
         if let Some(fault) = fault {

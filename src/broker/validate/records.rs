@@ -4,7 +4,7 @@
 //! like Kafka's `DefaultRecord.readPartiallyFrom`: fields are skipped one after the other, and the declared record
 //! lengths are not checked. A broker stores a batch whose record lengths are wrong, and consumers then fail to read it.
 
-use crate::broker::validate::outcome::{ErrorCode, RecordErrors, Step, refuse, unreadable};
+use crate::broker::validate::outcome::{ErrorCode, RecordErrors, StepResult, refuse, unreadable};
 use crate::broker::validate::settings::ValidationSettings;
 use crate::compression::{Compression, Payload, Scratch};
 use crate::error::{Error, ErrorKind, Result, check_limit};
@@ -17,7 +17,7 @@ use crate::num::u64_of;
 use crate::wire::varint::{VarintFault, read_varint, read_varlong};
 
 /// Checks the header of a batch.
-pub(super) fn check_header(batch: &Batch<'_>, first: &Batch<'_>, settings: &ValidationSettings) -> Step<()> {
+pub(super) fn check_header(batch: &Batch<'_>, first: &Batch<'_>, settings: &ValidationSettings) -> StepResult<()> {
     if batch.magic() != first.magic() {
         let message =
             format!("Batch magic {} is not the same as the first batch's magic byte {}", batch.magic(), first.magic());
@@ -37,7 +37,7 @@ pub(super) fn check_header(batch: &Batch<'_>, first: &Batch<'_>, settings: &Vali
     Ok(())
 }
 
-fn check_client_batch(batch: &Batch<'_>) -> Step<()> {
+fn check_client_batch(batch: &Batch<'_>) -> StepResult<()> {
     let (base, last, count) =
         (batch.header().stored_base_offset, batch.last_offset(), batch.header().stored_record_count);
     let by_offsets = last.wrapping_sub(base).wrapping_add(1);
@@ -103,7 +103,7 @@ pub(super) fn check_records(
     settings: &ValidationSettings,
     scratch: &mut Scratch,
     limits: &Limits,
-) -> Step<Findings> {
+) -> StepResult<Findings> {
     if has_linked_blocks(batch) {
         return refuse(ErrorCode::UnknownServerError, "Dependent block stream is unsupported", batch);
     }
