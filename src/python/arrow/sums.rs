@@ -11,12 +11,12 @@ use crate::arrow::{
 };
 use crate::error::Result;
 use crate::python::arrow::scan::class::PyScan;
-use crate::python::arrow::scan::progress::{Progress, Waiting};
+use crate::python::arrow::scan::progress::{PassProgress, Waiting};
 use crate::python::runtime::errors::OrRaise;
 use crate::python::runtime::progress::run;
 
 /// A group: the values of its keys, its sums by their names, and its batches by class of size.
-type Group<'py> = (Bound<'py, PyTuple>, Bound<'py, PyDict>, Bound<'py, PyDict>);
+type PyGroup<'py> = (Bound<'py, PyTuple>, Bound<'py, PyDict>, Bound<'py, PyDict>);
 
 /// Sum up the batches of a scan by groups, from their headers. Needs no PyArrow.
 ///
@@ -46,7 +46,7 @@ pub(crate) fn sum_batches<'py>(
     scan: &Bound<'py, PyScan>,
     by: Vec<String>,
     progress: Option<&Bound<'py, PyAny>>,
-) -> PyResult<Vec<Group<'py>>> {
+) -> PyResult<Vec<PyGroup<'py>>> {
     let (sources, options) = scan.get().batches()?;
     let keys = keys_of(py, &by)?;
     let groups = summed(py, scan.get(), progress, |look, stats| sum_watched(sources, &keys, &options, look, stats))?;
@@ -77,7 +77,7 @@ pub(crate) fn sum_records<'py>(
     scan: &Bound<'py, PyScan>,
     by: Vec<String>,
     progress: Option<&Bound<'py, PyAny>>,
-) -> PyResult<Vec<Group<'py>>> {
+) -> PyResult<Vec<PyGroup<'py>>> {
     let (sources, options) = scan.get().records()?;
     let keys = keys_of(py, &by)?;
     let groups =
@@ -96,7 +96,7 @@ fn summed<T: Send>(
     progress: Option<&Bound<'_, PyAny>>,
     sum: impl FnOnce(Option<ProgressCallback>, &mut ScanStats) -> Result<T> + Send,
 ) -> PyResult<T> {
-    let waiting = Waiting::with(Progress::of(py, progress, || scan.byte_len())?);
+    let waiting = Waiting::with(PassProgress::of(py, progress, || scan.byte_len())?);
     let look = waiting.look();
     let mut stats = ScanStats::default();
     let result = run(py, None, |_, _| sum(look, &mut stats));
@@ -115,7 +115,7 @@ fn described<'py>(
     group: &BatchGroup,
     figures: Bound<'py, PyDict>,
     sizes: &BTreeMap<u64, u64>,
-) -> PyResult<Group<'py>> {
+) -> PyResult<PyGroup<'py>> {
     let values = keys.iter().map(|key| value_of(py, *key, group)).collect::<PyResult<Vec<_>>>()?;
     let counts = PyDict::new(py);
     for (class, count) in sizes {

@@ -8,12 +8,12 @@ use pyo3::types::PyBool;
 use crate::arrow::ProgressCallback;
 
 /// A progress callback and the total number of bytes.
-pub(crate) struct Progress {
+pub(crate) struct PassProgress {
     callback: Py<PyAny>,
     total: u64,
 }
 
-impl Progress {
+impl PassProgress {
     /// Parses a `progress` argument: a callable, True for a progress bar, or None.
     pub(crate) fn of(
         py: Python<'_>,
@@ -39,7 +39,7 @@ impl Progress {
 pub(crate) struct Waiting(Option<Arc<Waiter>>);
 
 struct Waiter {
-    progress: Option<Progress>,
+    progress: Option<PassProgress>,
     raised: Mutex<Option<PyErr>>,
 }
 
@@ -50,7 +50,7 @@ impl Waiting {
     }
 
     /// A caller in Python.
-    pub(crate) fn with(progress: Option<Progress>) -> Self {
+    pub(crate) fn with(progress: Option<PassProgress>) -> Self {
         Self(Some(Arc::new(Waiter { progress, raised: Mutex::new(None) })))
     }
 
