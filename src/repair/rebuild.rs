@@ -21,7 +21,7 @@ use crate::num::u64_of;
 use crate::repair::corruption::Corruption;
 use crate::repair::output::{OutputSettings, PartitionOutput};
 use crate::repair::report::{DroppedRange, RepairReport, RepairedSegment};
-use crate::repair::walk::walk_to_fault;
+use crate::repair::walk::walk_to_corruption;
 use crate::store::names::{LogFile, LogFileKind};
 
 /// Options of [`rebuild_indexes`].
@@ -164,23 +164,23 @@ impl Rebuild<'_> {
             self.report.end_offset = *base_offset;
             let mut segment = self.output.begin_segment(*base_offset, path)?;
             let limits = self.output.limits().clone();
-            let fault = walk_to_fault(path, &limits, &mut |batch| {
-                let fault = Corruption::of_refusal(self.output.append(&mut segment, batch), batch)?;
-                if fault.is_none() {
+            let corruption = walk_to_corruption(path, &limits, &mut |batch| {
+                let corruption = Corruption::of_refusal(self.output.append(&mut segment, batch), batch)?;
+                if corruption.is_none() {
                     self.report.end_offset = batch.next_offset();
                     progress.advance(u64_of(batch.size()))?;
                 }
-                Ok(fault)
+                Ok(corruption)
             })?;
-            if let Some(fault) = fault.filter(|fault| fault.position < size) {
+            if let Some(corruption) = corruption.filter(|corruption| corruption.position < size) {
                 self.report.dropped.push(DroppedRange {
                     path: path.to_path_buf(),
-                    position: fault.position,
-                    length: size.saturating_sub(fault.position),
+                    position: corruption.position,
+                    length: size.saturating_sub(corruption.position),
                     first_offset: None,
                     last_offset: None,
-                    reason: fault.reason,
-                    message: format!("{}; no index covers the bytes from here on", fault.message),
+                    reason: corruption.reason,
+                    message: format!("{}; no index covers the bytes from here on", corruption.message),
                 });
             }
             self.report.segments.push(RepairedSegment {

@@ -90,7 +90,7 @@ impl BatchScan {
         sources: Vec<ScanSource>,
         columns: Vec<BatchColumn>,
         options: ScanOptions,
-        look: Option<ProgressCallback>,
+        callback: Option<ProgressCallback>,
     ) -> Self {
         let options = ScanOptions {
             include_control: true,
@@ -100,7 +100,7 @@ impl BatchScan {
         };
         Self {
             schema: Self::schema_of(&columns, &options),
-            walk: SourceWalk::new(sources, look).with_bad_payloads(),
+            walk: SourceWalk::new(sources, callback).with_bad_payloads(),
             rows: Vec::new(),
             scratch: Scratch::new(),
             records: 0,
@@ -154,8 +154,8 @@ impl BatchScan {
         let Self { walk, options, columns, rows, scratch, .. } = self;
         let step = if columns.iter().any(|column| column.reads_payload()) {
             let decompresses = columns.iter().any(|column| column.decompresses());
-            walk.step(options, |batch, given| {
-                let (crc_ok, header, origin) = (Some(batch.verify_crc().is_ok()), **batch, given.origin.clone());
+            walk.step(options, |batch, context| {
+                let (crc_ok, header, origin) = (Some(batch.verify_crc().is_ok()), **batch, context.origin.clone());
                 let uncompressed_size =
                     if decompresses { uncompressed_size(batch, scratch, &options.limits) } else { None };
                 rows.push(BatchRow { origin, header, crc_ok, uncompressed_size });
@@ -170,10 +170,10 @@ impl BatchScan {
         match step {
             Ok(Step::Batch) => {}
             Ok(Step::End) => return Ok(false),
-            Ok(Step::SkippedBytes(fault)) => {
+            Ok(Step::SkippedBytes(skipped)) => {
                 if self.options.on_corrupt == OnCorrupt::Report {
                     self.emit()?;
-                    self.outbox.ready.push_back(fault.row(&self.schema)?);
+                    self.outbox.ready.push_back(skipped.row(&self.schema)?);
                 }
             }
             Err(error) => {

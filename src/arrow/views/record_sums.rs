@@ -125,17 +125,17 @@ pub(crate) fn sum_records_watched(
     sources: Vec<ScanSource>,
     keys: &[BatchKey],
     options: &ScanOptions,
-    look: Option<ProgressCallback>,
+    callback: Option<ProgressCallback>,
     stats: &mut ScanStats,
 ) -> Result<Vec<(BatchGroup, RecordSums)>> {
-    let mut walk = SourceWalk::new(sources, look);
+    let mut walk = SourceWalk::new(sources, callback);
     let mut parts = Parts { by_day: keys.contains(&BatchKey::Day), ..Parts::default() };
     let mut groups = RecordGroups { keys, places: HashMap::new(), found: Vec::new(), last: 0, records: 0 };
     let mut scratch = Scratch::new();
     let result = loop {
-        let step = walk.step(options, |batch, given| {
-            parts.read(batch, given, options, &mut scratch)?;
-            groups.add(batch.header(), given.origin, &parts);
+        let step = walk.step(options, |batch, context| {
+            parts.read(batch, context, options, &mut scratch)?;
+            groups.add(batch.header(), context.origin, &parts);
             Ok(())
         });
         match step {
@@ -167,20 +167,20 @@ impl Parts {
     fn read(
         &mut self,
         batch: &Batch<'_>,
-        given: &BatchContext<'_>,
+        context: &BatchContext<'_>,
         options: &ScanOptions,
         scratch: &mut Scratch,
     ) -> Result<()> {
         self.found.clear();
         self.sizes.clear();
         let checks_records = options.check_crc && batch.is_legacy_wrapper();
-        let is_bounded = given.bounds.are_any();
+        let is_bounded = context.bounds.are_any();
         for record in batch.records(scratch, &options.limits)? {
             let record = record?;
             if checks_records {
                 record.verify_crc()?;
             }
-            if !is_bounded || given.bounds.want(&record) {
+            if !is_bounded || context.bounds.want(&record) {
                 self.count(&record)?;
             }
         }

@@ -111,9 +111,9 @@ impl SegmentScan {
         self.stats.records = self.stats.records.saturating_add(1);
         self.stats.batches_skipped = self.stats.batches_skipped.saturating_add(u64::from(row.error.is_some()));
         match row.error {
-            Some(fault) if self.options.on_corrupt == OnCorrupt::Report => {
+            Some(skipped) if self.options.on_corrupt == OnCorrupt::Report => {
                 self.emit()?;
-                self.make_ready(values, 1, fault.column()?)?;
+                self.make_ready(values, 1, skipped.column()?)?;
             }
             _ if self.row_count == 0 => (self.gathered, self.row_count) = (values, 1),
             _ => {

@@ -263,7 +263,7 @@ pub(crate) fn sum_watched(
     sources: Vec<ScanSource>,
     keys: &[BatchKey],
     options: &ScanOptions,
-    look: Option<ProgressCallback>,
+    callback: Option<ProgressCallback>,
     stats: &mut ScanStats,
 ) -> Result<Vec<(BatchGroup, BatchSums)>> {
     let options = ScanOptions {
@@ -272,7 +272,7 @@ pub(crate) fn sum_watched(
         isolation: Isolation::ReadUncommitted,
         ..options.clone()
     };
-    let mut walk = SourceWalk::new(sources, look).with_bad_payloads();
+    let mut walk = SourceWalk::new(sources, callback).with_bad_payloads();
     let mut groups = BatchGroups { keys, places: HashMap::new(), found: Vec::new(), last: 0, before: None };
     let mut batches = 0_u64;
     let result = loop {

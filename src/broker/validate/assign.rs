@@ -50,9 +50,9 @@ struct Latest {
 }
 
 impl Assign<'_> {
-    fn check(&mut self, batch: &Batch<'_>, look: ParseDepth) -> StepResult<Findings> {
+    fn check(&mut self, batch: &Batch<'_>, depth: ParseDepth) -> StepResult<Findings> {
         check_header(batch, &self.request.first, self.settings)?;
-        check_records(batch, look, self.settings, &mut self.scratch, self.limits)
+        check_records(batch, depth, self.settings, &mut self.scratch, self.limits)
     }
 
     /// Batches that are uncompressed and stay so. v0 and v1 may have several.
@@ -87,10 +87,10 @@ impl Assign<'_> {
             in_place = true; // a marker is never compressed
         }
         let short = in_place && first.magic() >= 2 && first.attributes().is_compressed();
-        let look = if short { ParseDepth::Short } else { ParseDepth::Full };
+        let depth = if short { ParseDepth::Short } else { ParseDepth::Full };
         let (mut record_count, mut max_timestamp) = (0_i64, NO_TIMESTAMP);
         for batch in self.request.batches() {
-            let found = self.check(&batch, look)?;
+            let found = self.check(&batch, depth)?;
             record_count = record_count.saturating_add(found.record_count);
             if magic > 0 {
                 max_timestamp = max_timestamp.max(found.max_timestamp);

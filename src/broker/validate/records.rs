@@ -99,7 +99,7 @@ pub(super) enum ParseDepth {
 /// Checks all records of a batch and collects those that break a rule.
 pub(super) fn check_records(
     batch: &Batch<'_>,
-    look: ParseDepth,
+    depth: ParseDepth,
     settings: &ValidationSettings,
     scratch: &mut Scratch,
     limits: &Limits,
@@ -108,7 +108,7 @@ pub(super) fn check_records(
         return refuse(ErrorCode::UnknownServerError, "Dependent block stream is unsupported", batch);
     }
     let mut checks = Checks::new(batch, settings);
-    let walked = match look {
+    let walked = match depth {
         ParseDepth::Full => checks.walk(scratch, limits),
         ParseDepth::Short => checks.walk_shortly(scratch, limits),
     };
@@ -221,12 +221,12 @@ impl<'a, 'b> Checks<'a, 'b> {
             self.findings.index_of_max_timestamp = index;
         }
         self.findings.record_count = index.saturating_add(1);
-        if let Some((code, message)) = self.fault(record) {
+        if let Some((code, message)) = self.record_error(record) {
             self.errors.add(code, u32::try_from(index).unwrap_or(u32::MAX), message);
         }
     }
 
-    fn fault(&self, record: &CheckedRecord) -> Option<(ErrorCode, String)> {
+    fn record_error(&self, record: &CheckedRecord) -> Option<(ErrorCode, String)> {
         let (batch, settings) = (self.batch, self.settings);
         if record.magic != batch.magic() {
             let message = format!("Record's magic {} does not match outer magic {}", record.magic, batch.magic());

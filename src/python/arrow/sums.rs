@@ -49,7 +49,8 @@ pub(crate) fn sum_batches<'py>(
 ) -> PyResult<Vec<PyGroup<'py>>> {
     let (sources, options) = scan.get().batches()?;
     let keys = keys_of(py, &by)?;
-    let groups = summed(py, scan.get(), progress, |look, stats| sum_watched(sources, &keys, &options, look, stats))?;
+    let groups =
+        summed(py, scan.get(), progress, |callback, stats| sum_watched(sources, &keys, &options, callback, stats))?;
     groups.iter().map(|(group, sums)| described(py, &keys, group, batch_figures(py, sums)?, &sums.sizes)).collect()
 }
 
@@ -80,8 +81,9 @@ pub(crate) fn sum_records<'py>(
 ) -> PyResult<Vec<PyGroup<'py>>> {
     let (sources, options) = scan.get().records()?;
     let keys = keys_of(py, &by)?;
-    let groups =
-        summed(py, scan.get(), progress, |look, stats| sum_records_watched(sources, &keys, &options, look, stats))?;
+    let groups = summed(py, scan.get(), progress, |callback, stats| {
+        sum_records_watched(sources, &keys, &options, callback, stats)
+    })?;
     groups.iter().map(|(group, sums)| described(py, &keys, group, record_figures(py, sums)?, &sums.sizes)).collect()
 }
 
@@ -97,9 +99,9 @@ fn summed<T: Send>(
     sum: impl FnOnce(Option<ProgressCallback>, &mut ScanStats) -> Result<T> + Send,
 ) -> PyResult<T> {
     let waiting = Waiting::with(PassProgress::of(py, progress, || scan.byte_len())?);
-    let look = waiting.look();
+    let callback = waiting.callback();
     let mut stats = ScanStats::default();
-    let result = run(py, None, |_, _| sum(look, &mut stats));
+    let result = run(py, None, |_, _| sum(callback, &mut stats));
     scan.share(stats);
     if let Some(raised) = waiting.raised() {
         return Err(raised);

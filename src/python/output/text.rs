@@ -97,10 +97,10 @@ fn write_records(
         batches,
     };
     let waiting = Waiting::with(PassProgress::of(py, progress, || scan.byte_len())?);
-    let look = waiting.look();
+    let callback = waiting.callback();
     let mut written = Written::default();
     let result = run(py, None, |caught, _| {
-        write_watched(sources, &options, &text, look, &mut Callback::new(write, caught), &mut written)
+        write_watched(sources, &options, &text, callback, &mut Callback::new(write, caught), &mut written)
     });
     scan.share(written.stats);
     if let Some(raised) = waiting.raised() {

@@ -368,10 +368,10 @@ impl Visitor for SegmentCheck<'_, '_> {
         self.progress.advance(u64_of(batch.size()))
     }
 
-    fn damage(&mut self, fault: Corruption, length: u64) -> Result<()> {
-        let end = fault.position.saturating_add(length);
+    fn corrupt_bytes(&mut self, corruption: Corruption, length: u64) -> Result<()> {
+        let end = corruption.position.saturating_add(length);
         // everything after the truncation is deleted, whatever the corruption is
-        let (severity, advice) = match fault.reason {
+        let (severity, advice) = match corruption.reason {
             "zero_tail" if self.place.is_last => {
                 (Severity::Info, "normal for a running or killed broker, which removes them when it recovers")
             }
@@ -384,9 +384,9 @@ impl Visitor for SegmentCheck<'_, '_> {
                  complete batches",
             ),
         };
-        let message = format!("{length} bytes are not a batch: {}; {advice}", fault.message);
-        self.add(severity, fault.reason, (fault.position, self.log.end_offset), message);
-        if fault.reason != "zero_tail" {
+        let message = format!("{length} bytes are not a batch: {}; {advice}", corruption.message);
+        self.add(severity, corruption.reason, (corruption.position, self.log.end_offset), message);
+        if corruption.reason != "zero_tail" {
             (self.log.replayed, self.after_damage) = (false, true);
             if let Some(check) = &mut self.indexes.offset {
                 check.skip(end, self.report)?;

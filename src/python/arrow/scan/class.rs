@@ -74,17 +74,17 @@ impl PyScan {
     /// A new pass on a number of threads. Only a pass of records uses more than one.
     fn pass_by(&self, threads: usize, max_memory_bytes: usize, waiting: Waiting) -> Pass {
         let (sources, options) = (self.sources.clone(), self.options.clone());
-        let look = waiting.look();
+        let callback = waiting.callback();
         let view = match &self.view {
             ScanRows::Records | ScanRows::Internal if threads > 1 => {
                 let parallelism = Parallelism { threads, max_memory_bytes, ..Parallelism::default() };
-                ViewScan::Parallel(Box::new(ParallelScan::watched(sources, options, parallelism, look)))
+                ViewScan::Parallel(Box::new(ParallelScan::watched(sources, options, parallelism, callback)))
             }
             ScanRows::Records | ScanRows::Internal => {
-                ViewScan::Records(Box::new(ArrowScan::watched(sources, options, look)))
+                ViewScan::Records(Box::new(ArrowScan::watched(sources, options, callback)))
             }
             ScanRows::Batches(columns) => {
-                ViewScan::Batches(Box::new(BatchScan::watched(sources, columns.clone(), options, look)))
+                ViewScan::Batches(Box::new(BatchScan::watched(sources, columns.clone(), options, callback)))
             }
             ScanRows::Segments(columns) => {
                 ViewScan::Segments(Box::new(SegmentScan::new(sources, columns.clone(), options)))

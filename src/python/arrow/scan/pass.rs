@@ -77,7 +77,7 @@ impl Pass {
         }
         let next = next.transpose().or_raise(py)?;
         match &next {
-            Some(_) => self.waiting.look_up(py, self.walked())?,
+            Some(_) => self.waiting.report(py, self.walked())?,
             None => self.waiting.end(py)?,
         }
         Ok(next)
