@@ -53,8 +53,8 @@ fn column_of(wanted: &WantedColumn, view: PlanView) -> Result<&'static PlanColum
     let (name, right, declared) = (&wanted.name, found.data_type, &wanted.data_type);
     if right != declared {
         return Err(Error::argument(format!(
-            "kbat: column {name} has type {right}, but the schema declares {declared}; declare it as {right} and convert \
-             afterwards: CAST({name} AS {})",
+            "kbat: column {name} has type {right}, but the schema declares {declared}; declare it as {right} and \
+             convert afterwards: CAST({name} AS {})",
             declared.to_uppercase()
         )));
     }
