@@ -38,8 +38,8 @@ pub(crate) enum RecordMemory<'b> {
 
 impl<'b> RecordMemory<'b> {
     /// The memory that has the records of an uncompressed batch.
-    pub(crate) fn of(batch: &Batch<'_>, lender: BatchMemory<'b>) -> Self {
-        match lender {
+    pub(crate) fn of(batch: &Batch<'_>, memory: BatchMemory<'b>) -> Self {
+        match memory {
             BatchMemory::Window(window) => Self::Window(window),
             BatchMemory::Buffer(bytes) => Self::Buffer(bytes, batch.size()),
         }

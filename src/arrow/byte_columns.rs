@@ -10,13 +10,13 @@ use crate::error::{Error, Result};
 use crate::format::record::Record;
 
 /// A `binary` or `string` column under construction.
-pub(crate) struct Bytes {
+pub(crate) struct BytesBuilder {
     offsets: Vec<i32>,
     data: Vec<u8>,
     nulls: NullBufferBuilder,
 }
 
-impl Bytes {
+impl BytesBuilder {
     pub(crate) fn new() -> Self {
         Self { offsets: vec![0], data: Vec::new(), nulls: NullBufferBuilder::new(0) }
     }
@@ -114,14 +114,14 @@ fn append(data: &mut Vec<u8>, bytes: &[u8]) {
 }
 
 /// A `binary` or `binary_view` column under construction.
-pub(crate) enum Values {
-    Copied(Bytes),
+pub(crate) enum BinaryColumnBuilder {
+    Copied(BytesBuilder),
     Viewed(Views),
 }
 
-impl Values {
+impl BinaryColumnBuilder {
     pub(crate) fn new(binary_view: bool) -> Self {
-        if binary_view { Self::Viewed(Views::new()) } else { Self::Copied(Bytes::new()) }
+        if binary_view { Self::Viewed(Views::new()) } else { Self::Copied(BytesBuilder::new()) }
     }
 
     pub(crate) fn push_all<'s>(

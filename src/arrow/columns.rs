@@ -11,7 +11,7 @@ use arrow_array::{
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 
 use crate::arrow::binary_views::{Blocks, RecordMemory};
-use crate::arrow::byte_columns::{Bytes, Values, last_end, take};
+use crate::arrow::byte_columns::{BinaryColumnBuilder, BytesBuilder, last_end, take};
 use crate::arrow::column_table::Column;
 use crate::arrow::decoded::{Contents, DecodedColumn};
 use crate::arrow::options::ScanOptions;
@@ -27,16 +27,16 @@ use crate::format::record::Record;
 
 /// One column under construction.
 enum Builder {
-    Key(Values),
-    Value(Values),
+    Key(BinaryColumnBuilder),
+    Value(BinaryColumnBuilder),
     Offset(Vec<i64>),
     /// Values, unit, and the value that replaces missing timestamps, in this unit; `None` for null.
     Timestamp(Vec<i64>, TimestampUnit, Option<i64>),
     Sequence(Vec<i32>),
     Headers {
         lists: Vec<i32>,
-        keys: Bytes,
-        values: Values,
+        keys: BytesBuilder,
+        values: BinaryColumnBuilder,
     },
     /// Columns with one value per batch or file; filled one batch at a time.
     BatchInt64(Column, Runs<i64>),
@@ -54,14 +54,18 @@ impl Builder {
     fn new(column: Column, options: &ScanOptions) -> Self {
         let ScanOptions { timestamp_unit: unit, binary_view, .. } = *options;
         match column {
-            Column::Key => Self::Key(Values::new(binary_view)),
-            Column::Value => Self::Value(Values::new(binary_view)),
+            Column::Key => Self::Key(BinaryColumnBuilder::new(binary_view)),
+            Column::Value => Self::Value(BinaryColumnBuilder::new(binary_view)),
             Column::Offset => Self::Offset(Vec::new()),
             Column::Timestamp => {
                 Self::Timestamp(Vec::new(), unit, options.missing_timestamp.map(|value| unit.of_milliseconds(value)))
             }
             Column::Sequence => Self::Sequence(Vec::new()),
-            Column::Headers => Self::Headers { lists: vec![0], keys: Bytes::new(), values: Values::new(binary_view) },
+            Column::Headers => Self::Headers {
+                lists: vec![0],
+                keys: BytesBuilder::new(),
+                values: BinaryColumnBuilder::new(binary_view),
+            },
             Column::BaseOffset | Column::Position | Column::ProducerId => Self::BatchInt64(column, Runs::new()),
             Column::TimestampType | Column::PartitionLeaderEpoch | Column::BatchSize => {
                 Self::BatchInt32(column, Runs::new())
@@ -198,7 +202,7 @@ impl Builder {
             Self::Headers { lists, keys, values } => {
                 let columns: Vec<ArrayRef> = vec![Arc::new(keys.finish_string()?), values.finish(blocks)?];
                 let invalid = |error: arrow_schema::ArrowError| Error::argument(error.to_string());
-                let binary_view = matches!(values, Values::Viewed(_));
+                let binary_view = matches!(values, BinaryColumnBuilder::Viewed(_));
                 let structs = StructArray::try_new(header_fields(binary_view), columns, None).map_err(invalid)?;
                 let offsets = OffsetBuffer::new(ScalarBuffer::from(std::mem::replace(lists, vec![0])));
                 let list = ListArray::try_new(Arc::new(header_field(binary_view)), offsets, Arc::new(structs), None);

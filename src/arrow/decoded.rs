@@ -1,7 +1,7 @@
 //! The columns of internal topics: decoded keys and values, as JSON.
 //!
-//! A record is decoded once for all columns: [`Contents::row`] makes a [`Row`], from which each [`DecodedColumn`] takes
-//! its cell.
+//! A record is decoded once for all columns: [`Contents::row`] makes a [`DecodedRow`], from which each [`DecodedColumn`]
+//! takes its cell.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, BooleanArray, Int16Array, Int32Array};
 use serde_json::Value as Json;
 
-use crate::arrow::byte_columns::{Bytes, take};
+use crate::arrow::byte_columns::{BytesBuilder, take};
 use crate::arrow::column_table::Column;
 use crate::arrow::options::{Decoder, ScanOptions};
 use crate::arrow::origin::Origin;
@@ -65,7 +65,7 @@ pub(crate) fn is_internal(origin: &Origin) -> bool {
 }
 
 /// The decoded parts of a record.
-pub(crate) struct Row<'r> {
+pub(crate) struct DecodedRow<'r> {
     record_type: Option<Cow<'static, str>>,
     type_id: Option<i16>,
     version: Option<i16>,
@@ -102,7 +102,7 @@ impl Contents {
     }
 
     /// Decodes a record of the batch.
-    pub(crate) fn row(&mut self, record: &Record<'_>) -> Row<'_> {
+    pub(crate) fn row(&mut self, record: &Record<'_>) -> DecodedRow<'_> {
         self.key.clear();
         self.value.clear();
         let is_control = matches!(self.reading, Reading::Control);
@@ -128,7 +128,7 @@ impl Contents {
                 value.write_json(&mut self.value);
             }
         }
-        Row {
+        DecodedRow {
             record_type: decoded.name,
             type_id: decoded.type_id,
             version: decoded.version,
@@ -192,11 +192,11 @@ fn json_of(bytes: &[u8]) -> Option<Json> {
 /// A column of decoded keys or values under construction.
 pub(crate) struct DecodedColumn {
     column: Column,
-    cells: Cells,
+    cells: DecodedCells,
 }
 
-enum Cells {
-    Text(Bytes),
+enum DecodedCells {
+    Text(BytesBuilder),
     Int16(Vec<Option<i16>>),
     Int32(Vec<Option<i32>>),
     Bool(Vec<bool>),
@@ -205,25 +205,27 @@ enum Cells {
 impl DecodedColumn {
     pub(crate) fn new(column: Column) -> Self {
         let cells = match column {
-            Column::TypeId | Column::Version => Cells::Int16(Vec::new()),
-            Column::SchemaId => Cells::Int32(Vec::new()),
-            Column::IsTombstone | Column::IsControl => Cells::Bool(Vec::new()),
-            _ => Cells::Text(Bytes::new()),
+            Column::TypeId | Column::Version => DecodedCells::Int16(Vec::new()),
+            Column::SchemaId => DecodedCells::Int32(Vec::new()),
+            Column::IsTombstone | Column::IsControl => DecodedCells::Bool(Vec::new()),
+            _ => DecodedCells::Text(BytesBuilder::new()),
         };
         Self { column, cells }
     }
 
-    pub(crate) fn push(&mut self, row: &Row<'_>) {
+    pub(crate) fn push(&mut self, row: &DecodedRow<'_>) {
         match &mut self.cells {
-            Cells::Text(texts) => texts.push(match self.column {
+            DecodedCells::Text(texts) => texts.push(match self.column {
                 Column::RecordType => row.record_type.as_deref().map(str::as_bytes),
                 Column::KeyJson => row.key,
                 Column::ValueJson => row.value,
                 _ => row.reason.as_deref().map(str::as_bytes),
             }),
-            Cells::Int16(values) => values.push(if self.column == Column::TypeId { row.type_id } else { row.version }),
-            Cells::Int32(values) => values.push(row.schema_id),
-            Cells::Bool(values) => {
+            DecodedCells::Int16(values) => {
+                values.push(if self.column == Column::TypeId { row.type_id } else { row.version });
+            }
+            DecodedCells::Int32(values) => values.push(row.schema_id),
+            DecodedCells::Bool(values) => {
                 values.push(if self.column == Column::IsTombstone { row.is_tombstone } else { row.is_control });
             }
         }
@@ -231,24 +233,24 @@ impl DecodedColumn {
 
     pub(crate) fn truncate(&mut self, rows: usize) {
         match &mut self.cells {
-            Cells::Text(texts) => texts.truncate(rows),
-            Cells::Int16(values) => values.truncate(rows),
-            Cells::Int32(values) => values.truncate(rows),
-            Cells::Bool(values) => values.truncate(rows),
+            DecodedCells::Text(texts) => texts.truncate(rows),
+            DecodedCells::Int16(values) => values.truncate(rows),
+            DecodedCells::Int32(values) => values.truncate(rows),
+            DecodedCells::Bool(values) => values.truncate(rows),
         }
     }
 
     /// Bytes of texts.
     pub(crate) fn data_len(&self) -> usize {
-        if let Cells::Text(texts) = &self.cells { texts.data_len() } else { 0 }
+        if let DecodedCells::Text(texts) = &self.cells { texts.data_len() } else { 0 }
     }
 
     pub(crate) fn finish(&mut self) -> Result<ArrayRef> {
         Ok(match &mut self.cells {
-            Cells::Text(texts) => Arc::new(texts.finish_string()?),
-            Cells::Int16(values) => Arc::new(Int16Array::from(take(values))),
-            Cells::Int32(values) => Arc::new(Int32Array::from(take(values))),
-            Cells::Bool(values) => Arc::new(BooleanArray::from(take(values))),
+            DecodedCells::Text(texts) => Arc::new(texts.finish_string()?),
+            DecodedCells::Int16(values) => Arc::new(Int16Array::from(take(values))),
+            DecodedCells::Int32(values) => Arc::new(Int32Array::from(take(values))),
+            DecodedCells::Bool(values) => Arc::new(BooleanArray::from(take(values))),
         })
     }
 }

@@ -15,7 +15,7 @@ const BATCHES: u32 = 64;
 
 /// Calls the callback of a walk at regular intervals.
 pub(crate) struct InterruptCheck {
-    look: Option<ProgressCallback>,
+    callback: Option<ProgressCallback>,
     batches: u32,
     last: Instant,
     /// Bytes of the sources that were read to their end.
@@ -23,12 +23,12 @@ pub(crate) struct InterruptCheck {
 }
 
 impl InterruptCheck {
-    pub(crate) fn new(look: Option<ProgressCallback>) -> Self {
-        Self { look, batches: 0, last: Instant::now(), walked: 0 }
+    pub(crate) fn new(callback: Option<ProgressCallback>) -> Self {
+        Self { callback, batches: 0, last: Instant::now(), walked: 0 }
     }
 
     pub(crate) fn is_kept(&self) -> bool {
-        self.look.is_some()
+        self.callback.is_some()
     }
 
     /// Calls the callback if it is due. `position` is the number of bytes read of the current source. Returns `false`
@@ -36,17 +36,17 @@ impl InterruptCheck {
     #[inline]
     pub(crate) fn should_continue(&mut self, position: u64) -> bool {
         self.batches = self.batches.wrapping_add(1);
-        self.look.is_none() || !self.batches.is_multiple_of(BATCHES) || self.look_up(position)
+        self.callback.is_none() || !self.batches.is_multiple_of(BATCHES) || self.report(position)
     }
 
     #[cold]
-    fn look_up(&mut self, position: u64) -> bool {
+    fn report(&mut self, position: u64) -> bool {
         if self.last.elapsed() < INTERVAL {
             return true;
         }
         self.last = Instant::now();
         let walked = self.walked.saturating_add(position);
-        self.look.as_mut().is_none_or(|look| look(walked))
+        self.callback.as_mut().is_none_or(|callback| callback(walked))
     }
 }
 

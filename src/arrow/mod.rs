@@ -23,7 +23,7 @@ mod workers;
 
 pub use column_table::{BatchColumn, Column, ColumnDefinition, ColumnType, SegmentColumn, View};
 #[cfg(feature = "plan")]
-pub(crate) use encode::Bytes;
+pub(crate) use encode::BytesColumn;
 pub use encode::{EncodeOptions, EncodedBatch, EncodedBatches};
 pub use options::{Decoder, Isolation, OnCorrupt, ScanOptions};
 pub use parallel::{ParallelScan, Parallelism};

@@ -27,8 +27,8 @@ use crate::arrow::transactions::Transactions;
 use crate::arrow::workers;
 use crate::error::{Error, Result};
 
-/// How long the caller waits before it calls its callback.
-const PATIENCE: Duration = Duration::from_millis(50);
+/// How long the caller waits for an Arrow batch between two calls of its callback.
+const CALLBACK_INTERVAL: Duration = Duration::from_millis(50);
 /// Maximum number of threads of a scan, whatever is requested.
 const MAX_THREADS: usize = 1024;
 
@@ -77,14 +77,14 @@ pub struct ParallelScan {
     shared: Arc<Shared>,
     started: bool,
     schema: SchemaRef,
-    look: Option<ProgressCallback>,
+    callback: Option<ProgressCallback>,
     ended: bool,
     /// The process whose threads decode: a forked child has none of them.
     process: u32,
 }
 
 struct Shared {
-    plan: Mutex<Plan>,
+    plan: Mutex<RemainingWork>,
     options: ScanOptions,
     parallelism: Parallelism,
     state: Mutex<LaneQueue>,
@@ -97,7 +97,7 @@ struct Shared {
 }
 
 /// The remaining work.
-struct Plan {
+struct RemainingWork {
     /// Sources that have not been split into units.
     sources: std::vec::IntoIter<ScanSource>,
     /// Units that no thread has taken.
@@ -156,7 +156,7 @@ impl Shared {
     /// The next unit to decode. A source is split into units when its turn comes.
     fn take_unit(&self) -> Option<(usize, ScanSource)> {
         let mut plan = self.plan.lock().unwrap_or_else(PoisonError::into_inner);
-        let Plan { sources, units, transactions } = &mut *plan;
+        let RemainingWork { sources, units, transactions } = &mut *plan;
         while units.is_empty()
             && let Some(mut source) = sources.next()
         {
@@ -235,8 +235,9 @@ impl Shared {
         while let Some((unit, source)) = self.take_unit() {
             let lane = OpenLane { shared: self, unit };
             let watched = Arc::clone(self);
-            let look: ProgressCallback = Box::new(move |_| !watched.is_stopped() && watched.state().is_wanted(unit));
-            let mut scan = ArrowScan::watched(vec![source], self.options.clone(), Some(look));
+            let callback: ProgressCallback =
+                Box::new(move |_| !watched.is_stopped() && watched.state().is_wanted(unit));
+            let mut scan = ArrowScan::watched(vec![source], self.options.clone(), Some(callback));
             while let Some(next) = scan.next() {
                 if !self.give(unit, next, scan.stats()) {
                     return;
@@ -315,11 +316,11 @@ impl ParallelScan {
         sources: Vec<ScanSource>,
         options: ScanOptions,
         parallelism: Parallelism,
-        look: Option<ProgressCallback>,
+        callback: Option<ProgressCallback>,
     ) -> Self {
         let schema = options.schema();
         let shared = Shared {
-            plan: Mutex::new(Plan {
+            plan: Mutex::new(RemainingWork {
                 sources: sources.into_iter(),
                 units: VecDeque::new(),
                 transactions: Transactions::default(),
@@ -331,7 +332,7 @@ impl ParallelScan {
             taken: Condvar::new(),
             stopped: AtomicBool::new(false),
         };
-        Self { shared: Arc::new(shared), started: false, schema, look, ended: false, process: std::process::id() }
+        Self { shared: Arc::new(shared), started: false, schema, callback, ended: false, process: std::process::id() }
     }
 
     /// Schema of the Arrow batches.
@@ -383,18 +384,18 @@ impl ParallelScan {
             self.start()?;
         }
         loop {
-            match self.shared.take(PATIENCE) {
+            match self.shared.take(CALLBACK_INTERVAL) {
                 NextResult::Next(next) => return next.map(Some),
                 NextResult::End => return Ok(None),
                 NextResult::Nothing => {}
             }
-            self.look_up()?;
+            self.report_progress()?;
         }
     }
 
-    fn look_up(&mut self) -> Result<()> {
+    fn report_progress(&mut self) -> Result<()> {
         let walked = self.shared.state().walked;
-        go_on(self.look.as_mut().is_none_or(|look| look(walked)))
+        go_on(self.callback.as_mut().is_none_or(|callback| callback(walked)))
     }
 }
 

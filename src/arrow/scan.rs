@@ -58,11 +58,11 @@ impl ArrowScan {
     }
 
     /// Like `new`, with a callback for progress and cancellation.
-    pub(crate) fn watched(sources: Vec<ScanSource>, options: ScanOptions, look: Option<ProgressCallback>) -> Self {
+    pub(crate) fn watched(sources: Vec<ScanSource>, options: ScanOptions, callback: Option<ProgressCallback>) -> Self {
         Self {
             schema: options.schema(),
             columns: Columns::new(&options),
-            walk: SourceWalk::new(sources, look),
+            walk: SourceWalk::new(sources, callback),
             scratch: Scratch::new(),
             records: 0,
             ready: VecDeque::new(),
@@ -113,8 +113,8 @@ impl ArrowScan {
     fn read(&mut self) -> Result<bool> {
         let Self { walk, options, columns, scratch, .. } = self;
         let rows = columns.rows();
-        let step = walk.step(options, |batch, given| {
-            let decoded = decode(batch, given, options, scratch, columns);
+        let step = walk.step(options, |batch, context| {
+            let decoded = decode(batch, context, options, scratch, columns);
             if decoded.is_err() {
                 columns.roll_back();
             }
@@ -124,10 +124,10 @@ impl ArrowScan {
         match step {
             Ok(Step::Batch) => {}
             Ok(Step::End) => return Ok(false),
-            Ok(Step::SkippedBytes(fault)) => {
+            Ok(Step::SkippedBytes(skipped)) => {
                 if self.options.on_corrupt == OnCorrupt::Report {
                     self.emit()?;
-                    self.ready.push_back(fault.row(&self.schema)?);
+                    self.ready.push_back(skipped.row(&self.schema)?);
                 }
             }
             Err(error) => {
@@ -165,12 +165,12 @@ const CHUNK: usize = 128;
 /// Appends the records of one batch to the columns.
 fn decode(
     batch: &Batch<'_>,
-    given: &BatchContext<'_>,
+    context: &BatchContext<'_>,
     options: &ScanOptions,
     scratch: &mut Scratch,
     columns: &mut Columns,
 ) -> Result<()> {
-    let bounded = given.bounds.are_any();
+    let bounded = context.bounds.are_any();
     let check_records = options.check_crc && batch.is_legacy_wrapper();
     let mut base_offset = batch.base_offset();
     let mut rows = 0_usize;
@@ -178,9 +178,9 @@ fn decode(
     let memory = if batch.attributes().is_compressed() {
         RecordMemory::Reused(payload.bytes)
     } else {
-        RecordMemory::of(batch, given.lender)
+        RecordMemory::of(batch, context.memory)
     };
-    columns.begin_batch(batch, given.origin);
+    columns.begin_batch(batch, context.origin);
     let mut records = Records::new(batch, payload, &options.limits)?;
     let mut chunk = Vec::with_capacity(CHUNK);
     let mut more = true;
@@ -194,7 +194,7 @@ fn decode(
             base_offset.get_or_insert(first.offset());
         }
         if bounded {
-            chunk.retain(|record| given.bounds.want(record));
+            chunk.retain(|record| context.bounds.want(record));
         }
         columns.push_all(&chunk, memory)?;
         rows = rows.wrapping_add(chunk.len());
@@ -206,7 +206,7 @@ fn decode(
             ));
         }
     }
-    columns.extend(batch, base_offset.unwrap_or_else(|| batch.last_offset()), given.origin, rows)
+    columns.extend(batch, base_offset.unwrap_or_else(|| batch.last_offset()), context.origin, rows)
 }
 
 impl Iterator for ArrowScan {

@@ -253,7 +253,8 @@ pub fn convert_batch(
         return Ok(losses);
     }
     let start = out.len();
-    let rebuilt = Rebuild { batch, magic, options, losses: lost_by_header(batch, magic) }.run(scratch, limits, out);
+    let rebuilt =
+        BuilderConversion { batch, magic, options, losses: lost_by_header(batch, magic) }.run(scratch, limits, out);
     rebuilt.inspect_err(|_| out.truncate(start))
 }
 
@@ -279,14 +280,14 @@ fn lost_by_header(batch: &Batch<'_>, magic: u8) -> Losses {
 }
 
 /// The state of a conversion through a builder.
-struct Rebuild<'a, 'b> {
+struct BuilderConversion<'a, 'b> {
     batch: &'a Batch<'b>,
     magic: u8,
     options: &'a ConvertOptions,
     losses: Losses,
 }
 
-impl Rebuild<'_, '_> {
+impl BuilderConversion<'_, '_> {
     fn run(mut self, scratch: &mut Scratch, limits: &Limits, out: &mut Vec<u8>) -> Result<Losses> {
         self.batch.verify_crc()?;
         let compression = match self.options.compression {

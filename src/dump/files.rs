@@ -1,6 +1,6 @@
 //! `.snapshot` and `.txnindex` files.
 
-use super::Job;
+use super::DumpJob;
 use super::index::read_index;
 use crate::dump::sink::{push, push_field};
 use crate::dump::{Format, jsonl, kafka};
@@ -20,7 +20,7 @@ const TRANSACTION_LEN: usize = 34;
 const TRANSACTION_FIELDS: [(&str, usize); 4] =
     [("producerId", 2), ("firstOffset", 10), ("lastOffset", 18), ("lastStableOffset", 26)];
 
-impl Job<'_> {
+impl DumpJob<'_> {
     /// Kafka reports a corrupt snapshot and continues.
     pub(super) fn snapshot(&mut self, path: &Location) -> Result<()> {
         let bytes = read_index(path)?;

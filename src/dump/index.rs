@@ -1,7 +1,7 @@
 //! `.index` files: each entry is compared with the batch at its position.
 
-use super::{Job, base_offset_of, java_absolute, sibling};
-use crate::dump::log_file::{HEADER_READ_LEN, LogFile};
+use super::{DumpJob, base_offset_of, java_absolute, sibling};
+use crate::dump::log_file::{DumpedLog, HEADER_READ_LEN};
 use crate::dump::sink::{push, push_field};
 use crate::dump::{Format, jsonl};
 use crate::error::{Error, ErrorKind, Result};
@@ -14,10 +14,10 @@ pub(super) const ENTRY_LEN: usize = 8;
 /// The longest index that a broker can map.
 const MAX_INDEX_LEN: u32 = i32::MAX.cast_unsigned();
 
-impl Job<'_> {
+impl DumpJob<'_> {
     pub(super) fn offset_index(&mut self, path: &Location, shown: &str, name: &str) -> Result<()> {
         let base_offset = required_base_offset(path, name)?;
-        let mut log = LogFile::open(&sibling(path, name, "log"), HEADER_READ_LEN)?;
+        let mut log = DumpedLog::open(&sibling(path, name, "log"), HEADER_READ_LEN)?;
         let bytes = read_index(path)?;
         if bytes.len() < ENTRY_LEN {
             self.verdict(shown, "is empty", "empty");
@@ -29,7 +29,7 @@ impl Job<'_> {
             return Ok(());
         }
         let absolute = java_absolute(shown);
-        for (slot, entry) in bytes.chunks_exact(ENTRY_LEN).map(OffsetEntry::parse).enumerate() {
+        for (slot, entry) in bytes.chunks_exact(ENTRY_LEN).map(StoredOffsetEntry::parse).enumerate() {
             // Kafka's sign of the zeros after the last entry
             if entry.relative == 0 && slot > 0 {
                 break;
@@ -49,7 +49,7 @@ impl Job<'_> {
     }
 
     /// The last offset of the batch at the position of an entry, which must end within the size of a message.
-    fn batch_at(&self, log: &mut LogFile, path: &Location, position: i32) -> Result<i64> {
+    fn batch_at(&self, log: &mut DumpedLog, path: &Location, position: i32) -> Result<i64> {
         let start = log_position(position, log, path)?;
         let end = start.saturating_add(self.options.max_message_size).min(log.len());
         if log.frame(start, end)?.is_some() {
@@ -92,13 +92,13 @@ impl Job<'_> {
 
 /// An entry of an offset index as stored.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct OffsetEntry {
+pub(super) struct StoredOffsetEntry {
     /// Offset, relative to the base offset.
     pub(super) relative: i32,
     pub(super) position: i32,
 }
 
-impl OffsetEntry {
+impl StoredOffsetEntry {
     /// The entry in a slot; `None` after the last complete one. Zeros at the end are entries.
     pub(super) fn at(index: &[u8], slot: usize) -> Option<Self> {
         index.chunks_exact(ENTRY_LEN).nth(slot).map(Self::parse)
@@ -117,7 +117,7 @@ pub(super) fn read_index(path: &Location) -> Result<Vec<u8>> {
 }
 
 /// The position of an entry, checked against the log.
-pub(super) fn log_position(position: i32, log: &LogFile, path: &Location) -> Result<u64> {
+pub(super) fn log_position(position: i32, log: &DumpedLog, path: &Location) -> Result<u64> {
     u64::try_from(position).ok().filter(|position| *position <= log.len()).ok_or_else(|| {
         let message = format!("an entry points to position {position} of the log, which has {} bytes", log.len());
         Error::new(ErrorKind::InvalidFile(message)).with_path(path)

@@ -1,4 +1,4 @@
-//! [`LogFile`]: the batches of a file, framed as Kafka's `FileLogInputStream` frames them.
+//! [`DumpedLog`]: the batches of a file, framed as Kafka's `FileLogInputStream` frames them.
 //!
 //! A batch begins at each position from which more than 17 bytes are left, and ends the log if its size exceeds them.
 //! So zeros are a size that is too small, and up to 17 bytes at the end are ignored. In contrast to
@@ -30,7 +30,7 @@ pub(crate) struct ParsedBatch<'b> {
     pub(crate) batch: Option<Batch<'b>>,
 }
 
-pub(crate) struct LogFile {
+pub(crate) struct DumpedLog {
     file: PositionedFile,
     len: u64,
     chunk: ChunkCache,
@@ -38,7 +38,7 @@ pub(crate) struct LogFile {
     patched: Vec<u8>,
 }
 
-impl LogFile {
+impl DumpedLog {
     pub(crate) fn open(path: &Location, read_len: usize) -> Result<Self> {
         let file = path.open()?;
         let len = file.len()?;

@@ -53,7 +53,7 @@ use remarks::Remarks;
 use sink::Sink;
 
 /// What the dump of one file after the other needs.
-struct Job<'j> {
+struct DumpJob<'j> {
     options: &'j Options,
     sink: Sink<'j>,
     notes: &'j mut dyn Write,
@@ -68,7 +68,7 @@ struct Job<'j> {
 /// A file that cannot be read, or bytes that Kafka cannot decode either; errors of `out` and `notes`.
 pub fn dump(files: &[Location], options: &Options, out: &mut dyn Write, notes: &mut dyn Write) -> Result<()> {
     let sink = Sink::new(out);
-    let mut job = Job { options, sink, notes, remarks: Remarks::default(), scratch: Scratch::new() };
+    let mut job = DumpJob { options, sink, notes, remarks: Remarks::default(), scratch: Scratch::new() };
     let result = files.iter().try_for_each(|file| job.file(file));
     let flushed = job.sink.flush();
     result?;
@@ -76,7 +76,7 @@ pub fn dump(files: &[Location], options: &Options, out: &mut dyn Write, notes: &
     job.remarks.write(job.notes)
 }
 
-impl Job<'_> {
+impl DumpJob<'_> {
     fn file(&mut self, path: &Location) -> Result<()> {
         let shown = java_path(path);
         let name = shown.rsplit('/').next().unwrap_or_default().to_owned();

@@ -1,8 +1,8 @@
 //! `.log` and `.checkpoint` files: batches and records.
 
-use super::{Job, base_offset_of, java_absolute};
+use super::{DumpJob, base_offset_of, java_absolute};
 use crate::compression::Payload;
-use crate::dump::log_file::{LogFile, ParsedBatch, WALK_LEN};
+use crate::dump::log_file::{DumpedLog, ParsedBatch, WALK_LEN};
 use crate::dump::sink::{push, push_field};
 use crate::dump::{Format, contents, control, jsonl, kafka, table};
 use crate::error::{Error, ErrorKind, Result};
@@ -18,12 +18,12 @@ struct LogPosition {
     last_offset: i64,
 }
 
-impl Job<'_> {
+impl DumpJob<'_> {
     pub(super) fn log(&mut self, path: &Location, shown: &str, name: &str) -> Result<()> {
         if self.options.format == Format::Kafka {
             log_heading(&mut self.sink.buffer, name);
         }
-        let mut log = LogFile::open(path, WALK_LEN)?;
+        let mut log = DumpedLog::open(path, WALK_LEN)?;
         let end = self.options.max_bytes.unwrap_or(u64::MAX).min(log.len());
         let mut walk = LogPosition { absolute: java_absolute(shown), last_offset: -1 };
         let mut position = 0;

@@ -12,7 +12,7 @@ use crate::error::Result;
 const OUT_OF_ORDER: &str = "out of order";
 
 /// Pairs of the value found in an index and the value found in the log.
-type Pairs = Vec<(i64, i64)>;
+type Mismatches = Vec<(i64, i64)>;
 
 /// Problems by file.
 #[derive(Default)]
@@ -20,11 +20,11 @@ pub(crate) struct Remarks {
     /// Entries of an offset index that differ from the log.
     pub(crate) index_mismatches: JavaMap<BTreeMap<i64, i64>>,
     /// Entries of a time index that differ from the log.
-    pub(crate) time_mismatches: JavaMap<Pairs>,
+    pub(crate) time_mismatches: JavaMap<Mismatches>,
     /// Entries of a time index that are not after the one before.
-    pub(crate) out_of_order: JavaMap<Pairs>,
+    pub(crate) out_of_order: JavaMap<Mismatches>,
     /// Offsets in a time index that are not the last offset of a batch.
-    pub(crate) not_found: JavaMap<Pairs>,
+    pub(crate) not_found: JavaMap<Mismatches>,
     /// Records whose offset does not follow the one before.
     pub(crate) gaps: JavaMap<BTreeMap<i64, i64>>,
 }

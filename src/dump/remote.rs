@@ -26,7 +26,7 @@ pub(super) fn describe(record: &Record<'_>) -> String {
     let described = match record.value {
         None => Err(NULL_VALUE.to_owned()),
         Some(value) => framed(Family::Remote, value).map_err(|fault| framed_fault(&fault)).and_then(|message| {
-            let fields = Fields(message.value());
+            let fields = MessageFields(message.value());
             match message.type_id() {
                 0 => fields.segment(),
                 1 => fields.update(),
@@ -41,9 +41,9 @@ pub(super) fn describe(record: &Record<'_>) -> String {
 type Text = Result<String, String>;
 
 /// The fields of a message or struct.
-struct Fields<'f>(&'f Value<'f>);
+struct MessageFields<'f>(&'f Value<'f>);
 
-impl Fields<'_> {
+impl MessageFields<'_> {
     fn segment(&self) -> Text {
         let (start, end) = (self.int("startOffset"), self.int("endOffset"));
         if start < 0 {
@@ -113,13 +113,13 @@ impl Fields<'_> {
     }
 
     fn segment_id(&self) -> String {
-        let id = Fields(self.value("remoteLogSegmentId"));
+        let id = MessageFields(self.value("remoteLogSegmentId"));
         format!("RemoteLogSegmentId{{topicIdPartition={}, id={}}}", id.partition(), id.uuid("id"))
     }
 
     /// The partition as `<topic id>:<topic>-<number>`.
     fn partition(&self) -> String {
-        let partition = Fields(self.value("topicIdPartition"));
+        let partition = MessageFields(self.value("topicIdPartition"));
         let topic = partition.value("name").as_text().unwrap_or_default();
         format!("{}:{topic}-{}", partition.uuid("id"), partition.int("partition"))
     }
@@ -127,8 +127,10 @@ impl Fields<'_> {
     /// The start offsets of leader epochs, sorted by epoch; the last one counts if an epoch is repeated.
     fn epochs(&self) -> Text {
         let entries = self.value("segmentLeaderEpochs").as_array().unwrap_or_default();
-        let epochs: BTreeMap<i64, i64> =
-            entries.iter().map(|entry| (Fields(entry).int("leaderEpoch"), Fields(entry).int("offset"))).collect();
+        let epochs: BTreeMap<i64, i64> = entries
+            .iter()
+            .map(|entry| (MessageFields(entry).int("leaderEpoch"), MessageFields(entry).int("offset")))
+            .collect();
         if epochs.is_empty() {
             return Err("segmentLeaderEpochs can not be null or empty".to_owned());
         }

@@ -3,10 +3,10 @@
 //! `kafka-dump-log` walks from the position that the offset index has for an entry to the end of the log, for each
 //! entry. This walks to the end once, and continues the search for an entry where the search for the one before ended.
 
-use super::index::{ENTRY_LEN as OFFSET_ENTRY_LEN, OffsetEntry, log_position, read_index, required_base_offset};
-use super::{Job, java_absolute, sibling};
+use super::index::{ENTRY_LEN as OFFSET_ENTRY_LEN, StoredOffsetEntry, log_position, read_index, required_base_offset};
+use super::{DumpJob, java_absolute, sibling};
 use crate::compression::Scratch;
-use crate::dump::log_file::LogFile;
+use crate::dump::log_file::DumpedLog;
 use crate::error::Result;
 use crate::io::Location;
 use crate::limits::Limits;
@@ -24,11 +24,11 @@ const NO_TIMESTAMP: i64 = -1;
 /// What the remarks show for an offset after the end of the log.
 const NO_OFFSET: i64 = -1;
 
-impl Job<'_> {
+impl DumpJob<'_> {
     pub(super) fn time_index(&mut self, path: &Location, shown: &str, name: &str) -> Result<()> {
         let base_offset = required_base_offset(path, name)?;
         let log_path = sibling(path, name, "log");
-        let log = LogFile::open(&log_path, READ_LEN)?;
+        let log = DumpedLog::open(&log_path, READ_LEN)?;
         let bytes = read_index(path)?;
         if self.options.index_sanity_check {
             TimeIndex::open(path, Some(base_offset))?.sanity_check()?;
@@ -39,7 +39,7 @@ impl Job<'_> {
             Err(error) if error.is_not_found() => Vec::new(), // Kafka creates an empty file, then fails
             index => index?,
         };
-        let mut search = Search { log, index: &index, base_offset, last: None };
+        let mut search = TimeIndexSearch { log, index: &index, base_offset, last: None };
         let absolute = java_absolute(shown);
         let mut before = NO_TIMESTAMP;
         for (slot, entry) in bytes.chunks_exact(ENTRY_LEN).enumerate() {
@@ -85,20 +85,20 @@ struct FoundBatch {
 
 /// The search before: where it began and ended, and its offset.
 #[derive(Debug, Clone, Copy)]
-struct Last {
+struct LastSearch {
     start: u64,
     end: u64,
     offset: i64,
 }
 
-struct Search<'i> {
-    log: LogFile,
+struct TimeIndexSearch<'i> {
+    log: DumpedLog,
     index: &'i [u8],
     base_offset: i64,
-    last: Option<Last>,
+    last: Option<LastSearch>,
 }
 
-impl Search<'_> {
+impl TimeIndexSearch<'_> {
     /// Finds the first batch whose last offset is not before an offset, from the position in the offset index on.
     fn find(&mut self, relative: i32, path: &Location) -> Result<Option<FoundBatch>> {
         let start = log_position(lookup(self.index, relative), &self.log, path)?;
@@ -120,7 +120,7 @@ impl Search<'_> {
             }
             position = position.saturating_add(u64_of(size));
         };
-        self.last = Some(Last { start, end: position, offset });
+        self.last = Some(LastSearch { start, end: position, offset });
         Ok(found)
     }
 
@@ -150,7 +150,8 @@ impl Search<'_> {
 /// that ends in zeros.
 fn lookup(index: &[u8], relative: i32) -> i32 {
     let count = index.len() / OFFSET_ENTRY_LEN;
-    let entry = |slot: usize| OffsetEntry::at(index, slot).unwrap_or(OffsetEntry { relative: 0, position: 0 });
+    let entry =
+        |slot: usize| StoredOffsetEntry::at(index, slot).unwrap_or(StoredOffsetEntry { relative: 0, position: 0 });
     let Some(last) = count.checked_sub(1) else { return 0 };
     let first_warm = last.saturating_sub(WARM_ENTRIES);
     let (mut low, mut high) = if entry(first_warm).relative < relative {

@@ -97,7 +97,7 @@ impl<'a> Batch<'a> {
         if self.header.magic == 2 {
             self.bytes.part(BATCH_HEADER_LEN..)
         } else {
-            legacy::Message::parse(self.message_bytes(), self.message_position())
+            legacy::LegacyMessage::parse(self.message_bytes(), self.message_position())
                 .ok()
                 .and_then(|message| message.value)
                 .unwrap_or_default()
@@ -134,7 +134,7 @@ impl<'a> Batch<'a> {
             let kind = ErrorKind::CompressionBelowMagic { compression, magic: self.header.magic.cast_signed() };
             return Err(Error::new(kind).at(self.attributes_position()).in_batch(base_offset).in_field("attributes"));
         }
-        let message = legacy::Message::parse(self.message_bytes(), self.message_position())
+        let message = legacy::LegacyMessage::parse(self.message_bytes(), self.message_position())
             .map_err(|error| error.in_batch(base_offset))?;
         let Some(value) = message.value else {
             return Err(Error::new(ErrorKind::InvalidWrapper("its value is null"))
@@ -161,7 +161,7 @@ impl<'a> Batch<'a> {
 
     /// Position of the value of a v0 or v1 message.
     fn value_position(&self) -> u64 {
-        let start = legacy::Message::parse(self.message_bytes(), 0).map_or(0, |message| message.value_start());
+        let start = legacy::LegacyMessage::parse(self.message_bytes(), 0).map_or(0, |message| message.value_start());
         self.message_position().saturating_add(start)
     }
 

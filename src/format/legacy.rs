@@ -24,7 +24,7 @@ use crate::num::u64_of;
 use crate::slices::Slices;
 
 /// The fields of a v0 or v1 message.
-pub(crate) struct Message<'a> {
+pub(crate) struct LegacyMessage<'a> {
     pub(crate) magic: u8,
     pub(crate) attributes: Attributes,
     pub(crate) timestamp: i64,
@@ -35,7 +35,7 @@ pub(crate) struct Message<'a> {
 /// Bytes of the fields that every message has: those before the key and between key and value.
 const FIXED_LEN: u64 = 14;
 
-impl<'a> Message<'a> {
+impl<'a> LegacyMessage<'a> {
     /// Position of the value in a message.
     pub(crate) fn value_start(&self) -> u64 {
         let timestamp_len = if self.magic == 0 { 0 } else { 8 };
@@ -195,7 +195,7 @@ impl<'s> LegacyRecords<'s> {
     #[inline]
     fn record(&self, offset: i64, bytes: &'s [u8]) -> Result<Record<'s>> {
         let place = self.place();
-        let message = Message::parse(bytes, self.position).map_err(|error| self.message_error(error))?;
+        let message = LegacyMessage::parse(bytes, self.position).map_err(|error| self.message_error(error))?;
         if self.wrapper.is_some() && message.attributes.is_compressed() {
             // as in Kafka, an unknown codec is rejected first
             message.attributes.compression().map_err(|error| place.locate(error))?;

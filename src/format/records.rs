@@ -58,10 +58,10 @@ impl<'a> Batch<'a> {
 
 /// An iterator over the records of a batch; see [`Batch::records`]. It ends after its first error.
 #[derive(Debug)]
-pub struct Records<'s>(Inner<'s>);
+pub struct Records<'s>(RecordsInner<'s>);
 
 #[derive(Debug)]
-enum Inner<'s> {
+enum RecordsInner<'s> {
     V2(V2Records<'s>),
     Legacy(LegacyRecords<'s>),
     Done,
@@ -71,10 +71,10 @@ impl<'s> Records<'s> {
     #[inline]
     pub(crate) fn new(batch: &Batch<'_>, payload: Payload<'s>, limits: &Limits) -> Result<Self> {
         if batch.magic() == 2 {
-            V2Records::new(batch, payload, limits).map(|records| Self(Inner::V2(records)))
+            V2Records::new(batch, payload, limits).map(|records| Self(RecordsInner::V2(records)))
         } else {
             LegacyRecords::new(batch.header(), batch.records_position(), payload)
-                .map(|records| Self(Inner::Legacy(records)))
+                .map(|records| Self(RecordsInner::Legacy(records)))
         }
     }
 
@@ -82,12 +82,12 @@ impl<'s> Records<'s> {
     /// [`Iterator::next`] dispatches once per record and returns it through memory.
     pub(crate) fn read_into(&mut self, out: &mut Vec<Record<'s>>, count: usize) -> Result<bool> {
         let more = match &mut self.0 {
-            Inner::V2(records) => fill(|| records.next(), out, count),
-            Inner::Legacy(records) => fill(|| records.next(), out, count),
-            Inner::Done => Ok(false),
+            RecordsInner::V2(records) => fill(|| records.next(), out, count),
+            RecordsInner::Legacy(records) => fill(|| records.next(), out, count),
+            RecordsInner::Done => Ok(false),
         };
         if more.is_err() {
-            self.0 = Inner::Done;
+            self.0 = RecordsInner::Done;
         }
         more
     }
@@ -95,12 +95,12 @@ impl<'s> Records<'s> {
     /// The state of the iteration, to resume it later over the same bytes.
     pub(crate) fn bookmark(&self) -> Bookmark {
         match &self.0 {
-            Inner::V2(records) => {
+            RecordsInner::V2(records) => {
                 let consumed = records.len.wrapping_sub(records.rest.len());
                 Bookmark { consumed, index: records.index, ..Bookmark::default() }
             }
-            Inner::Legacy(records) => records.bookmark(),
-            Inner::Done => Bookmark { done: true, ..Bookmark::default() },
+            RecordsInner::Legacy(records) => records.bookmark(),
+            RecordsInner::Done => Bookmark { done: true, ..Bookmark::default() },
         }
     }
 
@@ -112,16 +112,21 @@ impl<'s> Records<'s> {
         bookmark: &Bookmark,
     ) -> Result<Self> {
         if bookmark.done {
-            return Ok(Self(Inner::Done));
+            return Ok(Self(RecordsInner::Done));
         }
         if batch.magic() < 2 {
             let position = batch.records_position();
-            return Ok(Self(Inner::Legacy(LegacyRecords::resumed(batch.header(), position, &payload, bookmark))));
+            return Ok(Self(RecordsInner::Legacy(LegacyRecords::resumed(
+                batch.header(),
+                position,
+                &payload,
+                bookmark,
+            ))));
         }
         let mut records = V2Records::new(batch, payload, limits)?;
         records.rest = records.rest.part(bookmark.consumed..);
         records.index = bookmark.index;
-        Ok(Self(Inner::V2(records)))
+        Ok(Self(RecordsInner::V2(records)))
     }
 }
 
@@ -147,12 +152,12 @@ impl<'s> Iterator for Records<'s> {
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         let record = match &mut self.0 {
-            Inner::V2(records) => records.next(),
-            Inner::Legacy(records) => records.next(),
-            Inner::Done => None,
+            RecordsInner::V2(records) => records.next(),
+            RecordsInner::Legacy(records) => records.next(),
+            RecordsInner::Done => None,
         };
         if let Some(Err(_)) = record {
-            self.0 = Inner::Done;
+            self.0 = RecordsInner::Done;
         }
         record
     }

@@ -12,7 +12,7 @@
 
 use crate::format::record::decode_as_java;
 use crate::internal::reader::Reader;
-use crate::internal::schema::{Context, Field, Kind};
+use crate::internal::schema::{Context, Field, FieldType};
 use crate::internal::{MessageError, Value};
 use crate::log::Uuid;
 
@@ -69,7 +69,7 @@ fn value<'a>(reader: &mut Reader<'a>, field: &'static Field, context: Context) -
     if field.is_array {
         return array(reader, field, context, is_nullable);
     }
-    if is_nullable && matches!(field.kind, Kind::Struct { .. }) {
+    if is_nullable && matches!(field.kind, FieldType::Struct { .. }) {
         let is_null = if field.tag.is_some() { reader.uvarint()?.cast_signed() <= 0 } else { reader.i8()? < 0 };
         if is_null {
             return Ok(Value::Null);
@@ -108,24 +108,24 @@ fn scalar<'a>(
     part: &str,
 ) -> Result<Value<'a>, MessageError> {
     Ok(match field.kind {
-        Kind::Bool => Value::Bool(reader.i8()? != 0),
-        Kind::Int8 => Value::Int(reader.i8()?.into()),
-        Kind::Int16 => Value::Int(reader.i16()?.into()),
-        Kind::Uint16 => Value::Int(reader.u16()?.into()),
-        Kind::Int32 => Value::Int(reader.i32()?.into()),
-        Kind::Uint32 => Value::Int(reader.u32()?.into()),
-        Kind::Int64 => Value::Int(reader.i64()?),
-        Kind::Float64 => Value::Float(reader.f64()?),
-        Kind::Uuid => Value::Uuid(Uuid(reader.array()?)),
-        Kind::Text => return text(reader, field, context, is_nullable, part),
-        Kind::Bytes => {
+        FieldType::Bool => Value::Bool(reader.i8()? != 0),
+        FieldType::Int8 => Value::Int(reader.i8()?.into()),
+        FieldType::Int16 => Value::Int(reader.i16()?.into()),
+        FieldType::Uint16 => Value::Int(reader.u16()?.into()),
+        FieldType::Int32 => Value::Int(reader.i32()?.into()),
+        FieldType::Uint32 => Value::Int(reader.u32()?.into()),
+        FieldType::Int64 => Value::Int(reader.i64()?),
+        FieldType::Float64 => Value::Float(reader.f64()?),
+        FieldType::Uuid => Value::Uuid(Uuid(reader.array()?)),
+        FieldType::Text => return text(reader, field, context, is_nullable, part),
+        FieldType::Bytes => {
             let len = if context.is_flexible { reader.compact_len()? } else { reader.i32()? };
             if len < 0 {
                 return null(reader, field, is_nullable, part);
             }
             Value::Bytes(reader.bytes(len)?)
         }
-        Kind::Struct { is_checked } => {
+        FieldType::Struct { is_checked } => {
             if is_checked && context.version > context.highest {
                 return Err(reader.fault(format!("Can't read version {} of {}", context.version, field.name)));
             }

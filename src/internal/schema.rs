@@ -7,7 +7,7 @@ use std::iter::Peekable;
 use std::str::{Lines, SplitWhitespace};
 use std::sync::OnceLock;
 
-static TABLE: OnceLock<Table> = OnceLock::new();
+static TABLE: OnceLock<SchemaTable> = OnceLock::new();
 const TEXT: &str = include_str!("schemas.txt");
 
 /// Messages that are numbered together.
@@ -91,7 +91,7 @@ impl Schema {
 #[derive(Debug, PartialEq)]
 pub(crate) struct Field {
     pub(crate) name: &'static str,
-    pub(crate) kind: Kind,
+    pub(crate) kind: FieldType,
     pub(crate) is_array: bool,
     pub(crate) versions: Versions,
     pub(crate) nullable: Versions,
@@ -114,7 +114,7 @@ impl Field {
         let element = shown.strip_prefix("[]");
         let field = Self {
             name,
-            kind: Kind::parse(element.unwrap_or(shown))?,
+            kind: FieldType::parse(element.unwrap_or(shown))?,
             is_array: element.is_some(),
             versions: Versions::parse(words.next()?)?,
             nullable: Versions::NONE,
@@ -140,7 +140,7 @@ impl Field {
 
 /// The type of a field, or of the elements of an array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum FieldType {
     Bool,
     Int8,
     Int16,
@@ -158,7 +158,7 @@ pub(crate) enum Kind {
     },
 }
 
-impl Kind {
+impl FieldType {
     fn parse(text: &str) -> Option<Self> {
         Some(match text {
             "bool" => Self::Bool,
@@ -206,14 +206,14 @@ impl Versions {
     }
 }
 
-struct Table {
+struct SchemaTable {
     numbered: HashMap<(Set, i16), Schema>,
     single: HashMap<&'static str, Schema>,
 }
 
-fn table() -> &'static Table {
+fn table() -> &'static SchemaTable {
     TABLE.get_or_init(|| {
-        let mut table = Table { numbered: HashMap::new(), single: HashMap::new() };
+        let mut table = SchemaTable { numbered: HashMap::new(), single: HashMap::new() };
         for schema in schemas(TEXT) {
             match schema.set {
                 Set::Single => table.single.insert(schema.name, schema),
@@ -289,7 +289,7 @@ mod tests {
     #[test]
     fn structs_have_fields_and_others_have_none() {
         fn check(field: &Field) {
-            assert_eq!(matches!(field.kind, Kind::Struct { .. }), !field.fields.is_empty(), "{field:?}");
+            assert_eq!(matches!(field.kind, FieldType::Struct { .. }), !field.fields.is_empty(), "{field:?}");
             field.fields.iter().for_each(check);
         }
         for schema in schemas(TEXT) {

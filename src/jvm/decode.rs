@@ -1,4 +1,4 @@
-//! [`Decoder`]: decodes the record batches in a value.
+//! [`RowDecoder`]: decodes the record batches in a value.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ const POSITION: &str = "position";
 const LIMITS: &str = "batch_len, decompressed_len, ratio, ratio_free_len, record_count, header_count";
 
 /// Decodes the record batches in a value to an array of Spark's rows.
-pub(super) struct Decoder {
+pub(super) struct RowDecoder {
     /// Name in Spark, name in a scan, and type in SQL of each column.
     columns: Vec<(String, &'static str, &'static str)>,
     scan: ScanOptions,
@@ -30,7 +30,7 @@ pub(super) struct Decoder {
     has_advice: bool,
 }
 
-impl Decoder {
+impl RowDecoder {
     /// A decoder with options of the data source, as a JSON object; empty for those of `kbat_decode`.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use jni::EnvUnowned;
 use jni::objects::{JByteArray, JClass, JLongArray, JObjectArray, JString};
 use jni::sys::jlong;
 
-use super::decode::{Decoder, points_of};
+use super::decode::{RowDecoder, points_of};
 use super::unsafe_rows::{RecordType, batch_of_array};
 use super::{call, longs, strings};
 use crate::arrow::{EncodeOptions, EncodedBatches};
@@ -18,9 +18,9 @@ use crate::format::header::NO_TIMESTAMP;
 const FIELDS: [&str; 5] = ["key", "value", "timestamp", "headers", "offset"];
 
 /// What the last text means: all calls of a task have the same.
-struct Last<T>(RefCell<Option<(String, Rc<T>)>>);
+struct LastParsed<T>(RefCell<Option<(String, Rc<T>)>>);
 
-impl<T> Last<T> {
+impl<T> LastParsed<T> {
     const fn new() -> Self {
         Self(RefCell::new(None))
     }
@@ -39,12 +39,12 @@ impl<T> Last<T> {
 }
 
 thread_local! {
-    static DECODER: Last<Decoder> = const { Last::new() };
-    static RECORDS: Last<RecordType> = const { Last::new() };
+    static DECODER: LastParsed<RowDecoder> = const { LastParsed::new() };
+    static RECORDS: LastParsed<RecordType> = const { LastParsed::new() };
 }
 
-fn decoder(settings: &str) -> Result<Rc<Decoder>> {
-    DECODER.with(|last| last.of(settings, Decoder::parse))
+fn decoder(settings: &str) -> Result<Rc<RowDecoder>> {
+    DECODER.with(|last| last.of(settings, RowDecoder::parse))
 }
 
 fn encode(records: &[u8], fields: &str, compression: &str) -> Result<Vec<u8>> {

@@ -55,7 +55,7 @@ impl From<jni::errors::Error> for Failure {
     }
 }
 
-type Result<T> = std::result::Result<T, Failure>;
+type JvmResult<T> = std::result::Result<T, Failure>;
 
 /// Errors and panics as Java exceptions.
 struct Throw;
@@ -109,7 +109,7 @@ fn with_prefix(error: &Error) -> String {
 }
 
 /// Runs a native function, whose errors and panics become exceptions.
-fn call<'l, T: Default>(mut env: EnvUnowned<'l>, run: impl FnOnce(&mut Env<'l>) -> Result<T>) -> T {
+fn call<'l, T: Default>(mut env: EnvUnowned<'l>, run: impl FnOnce(&mut Env<'l>) -> JvmResult<T>) -> T {
     env.with_env(run).resolve::<Throw>()
 }
 
@@ -137,7 +137,7 @@ impl<T> Handles<T> {
         handle
     }
 
-    fn with<R>(&self, handle: jlong, run: impl FnOnce(&mut T) -> Result<R>) -> Result<R> {
+    fn with<R>(&self, handle: jlong, run: impl FnOnce(&mut T) -> JvmResult<R>) -> JvmResult<R> {
         let object = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&handle).cloned();
         let object = object.ok_or(Failure::Closed)?;
         let mut object = object.lock().unwrap_or_else(PoisonError::into_inner);
@@ -158,7 +158,7 @@ struct Task {
     batch: Option<arrow_array::RecordBatch>,
 }
 
-fn texts(env: &mut Env<'_>, array: &Strings<'_>) -> Result<Vec<String>> {
+fn texts(env: &mut Env<'_>, array: &Strings<'_>) -> JvmResult<Vec<String>> {
     let mut texts = Vec::new();
     for place in 0..array.len(env)? {
         let text = array.get_element(env, place)?;
@@ -169,12 +169,12 @@ fn texts(env: &mut Env<'_>, array: &Strings<'_>) -> Result<Vec<String>> {
 }
 
 /// Names and values, which follow each other.
-fn pairs(env: &mut Env<'_>, array: &Strings<'_>) -> Result<Pairs> {
+fn pairs(env: &mut Env<'_>, array: &Strings<'_>) -> JvmResult<Pairs> {
     let texts = texts(env, array)?;
     Ok(texts.chunks_exact(2).filter_map(|pair| Some((pair.first()?.clone(), pair.get(1)?.clone()))).collect())
 }
 
-fn strings<'l>(env: &mut Env<'l>, texts: &[String]) -> Result<Strings<'l>> {
+fn strings<'l>(env: &mut Env<'l>, texts: &[String]) -> JvmResult<Strings<'l>> {
     let array = Strings::new(env, texts.len(), JString::null())?;
     for (place, text) in texts.iter().enumerate() {
         let text = env.new_string(text)?;
@@ -184,7 +184,7 @@ fn strings<'l>(env: &mut Env<'l>, texts: &[String]) -> Result<Strings<'l>> {
     Ok(array)
 }
 
-fn tasks_of<'l>(env: &mut Env<'l>, tasks: &[ReadTask]) -> Result<JObjectArray<'l, JByteArray<'l>>> {
+fn tasks_of<'l>(env: &mut Env<'l>, tasks: &[ReadTask]) -> JvmResult<JObjectArray<'l, JByteArray<'l>>> {
     let array = JObjectArray::<JByteArray<'l>>::new(env, tasks.len(), JByteArray::null())?;
     for (place, task) in tasks.iter().enumerate() {
         let bytes = env.byte_array_from_slice(&task.to_bytes()?)?;
@@ -195,7 +195,7 @@ fn tasks_of<'l>(env: &mut Env<'l>, tasks: &[ReadTask]) -> Result<JObjectArray<'l
 }
 
 /// The filters of a query; those that are not known exclude nothing.
-fn filter_of(env: &mut Env<'_>, filters: &StringLists<'_>, options: &ReadOptions) -> Result<RowFilter> {
+fn filter_of(env: &mut Env<'_>, filters: &StringLists<'_>, options: &ReadOptions) -> JvmResult<RowFilter> {
     let mut conditions = Vec::new();
     for place in 0..filters.len(env)? {
         let parts = filters.get_element(env, place)?;
@@ -213,7 +213,7 @@ fn read_of(
     session: &Strings<'_>,
     columns: &[String],
     filters: &StringLists<'_>,
-) -> Result<Read> {
+) -> JvmResult<Read> {
     let (options, session) = (pairs(env, options)?, pairs(env, session)?);
     let read = Read::new(&options, &session, columns)?;
     let filter = filter_of(env, filters, read.options())?;
@@ -323,7 +323,7 @@ extern "system" fn Java_kbat_spark_Native_statistics<'l>(
     })
 }
 
-fn longs<'l>(env: &mut Env<'l>, numbers: &[i64]) -> Result<JLongArray<'l>> {
+fn longs<'l>(env: &mut Env<'l>, numbers: &[i64]) -> JvmResult<JLongArray<'l>> {
     let array = JLongArray::new(env, numbers.len())?;
     array.set_region(env, 0, numbers)?;
     Ok(array)

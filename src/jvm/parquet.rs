@@ -12,24 +12,24 @@ use crate::error::{Error, Result};
 use crate::parquet::{ParquetOptions, ParquetWriter};
 use crate::plan::{ReadTask, TaskReader};
 
-static FILES: Handles<Files> = Handles::new();
+static FILES: Handles<TaskFiles> = Handles::new();
 
 /// The rows of a task, and the files that they are written to.
-struct Files {
+struct TaskFiles {
     reader: TaskReader,
     writer: Option<ParquetWriter>,
 }
 
 /// How the files of a job are written.
 #[derive(Deserialize)]
-struct Settings {
+struct ParquetSettings {
     partition_by: Vec<String>,
     compression: String,
     /// Names of the columns, without those that name directories.
     names: Vec<String>,
 }
 
-impl Settings {
+impl ParquetSettings {
     fn parse(text: &str) -> Result<Self> {
         serde_json::from_str(text).map_err(|error| Error::argument(format!("kbat: settings of Parquet files: {error}")))
     }
@@ -46,14 +46,14 @@ impl Settings {
     }
 }
 
-fn open(task: &[u8], settings: &str, directory: &str, stem: String) -> Result<Files> {
-    let settings = Settings::parse(settings)?;
+fn open(task: &[u8], settings: &str, directory: &str, stem: String) -> Result<TaskFiles> {
+    let settings = ParquetSettings::parse(settings)?;
     let directory = PathBuf::from(directory);
     let target = if settings.partition_by.is_empty() { directory.join(format!("{stem}.parquet")) } else { directory };
     let reader = TaskReader::new(ReadTask::from_bytes(task)?)?.with_empty_headers();
     let schema = reader.schema()?;
     let writer = ParquetWriter::new(target, &schema, settings.options(stem)?)?;
-    Ok(Files { reader, writer: Some(writer) })
+    Ok(TaskFiles { reader, writer: Some(writer) })
 }
 
 fn finished() -> Error {

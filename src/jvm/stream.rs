@@ -4,7 +4,7 @@ use jni::EnvUnowned;
 use jni::objects::{JByteArray, JClass, JObjectArray, JString};
 use jni::sys::{jboolean, jlong};
 
-use super::{Handles, Result, Strings, call, pairs, tasks_of, texts, warn};
+use super::{Handles, JvmResult, Strings, call, pairs, tasks_of, texts, warn};
 use crate::plan::{Read, ReadLimit, Stream};
 
 static STREAMS: Handles<Stream> = Handles::new();
@@ -25,7 +25,7 @@ extern "system" fn Java_kbat_spark_Native_openStream<'l>(
 }
 
 /// Runs a function of a stream, and keeps its warnings.
-fn stream<R>(handle: jlong, run: impl FnOnce(&mut Stream) -> crate::error::Result<R>) -> Result<R> {
+fn stream<R>(handle: jlong, run: impl FnOnce(&mut Stream) -> crate::error::Result<R>) -> JvmResult<R> {
     STREAMS.with(handle, |stream| {
         let result = run(stream);
         warn(stream.take_warnings());

@@ -474,11 +474,11 @@ impl SegmentReader {
     pub(crate) fn last(&self, header: BatchHeader) -> (Batch<'_>, BatchMemory<'_>) {
         // wraps if the bytes are not in the window, so that the range is outside
         let bytes = self.window.bytes().part(self.start.wrapping_sub(header.size())..self.start);
-        let lender = match &self.window {
+        let memory = match &self.window {
             Window::Read(window) => BatchMemory::Window(window),
             Window::Whole(bytes) => BatchMemory::Buffer(bytes),
         };
-        (Batch::of(bytes, header), lender)
+        (Batch::of(bytes, header), memory)
     }
 
     /// Reads the header of the batch at a position.

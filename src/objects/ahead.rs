@@ -71,10 +71,10 @@ struct Ahead {
 struct Requested {
     start: u64,
     end: u64,
-    bytes: Body,
+    bytes: RangeBytes,
 }
 
-enum Body {
+enum RangeBytes {
     Running(Running<object_store::Result<Vec<Bytes>>>),
     Here(Pieces),
     Failed,
@@ -149,7 +149,7 @@ impl ObjectFile {
             body.try_collect::<Vec<Bytes>>().await
         })?;
         HELD.fetch_add(end.saturating_sub(start), Ordering::Relaxed);
-        Ok(Requested { start, end, bytes: Body::Running(running) })
+        Ok(Requested { start, end, bytes: RangeBytes::Running(running) })
     }
 
     /// Requests what a read needs, and more if the reader is sequential.
@@ -202,8 +202,8 @@ impl ObjectFile {
 impl Requested {
     /// The bytes, once they are here.
     fn pieces(&mut self) -> Result<&Pieces> {
-        if let Body::Running(_) = self.bytes
-            && let Body::Running(running) = std::mem::replace(&mut self.bytes, Body::Failed)
+        if let RangeBytes::Running(_) = self.bytes
+            && let RangeBytes::Running(running) = std::mem::replace(&mut self.bytes, RangeBytes::Failed)
         {
             let pieces = Pieces::new(running.wait()?.map_err(converted)?);
             let wanted = self.end.saturating_sub(self.start);
@@ -211,10 +211,10 @@ impl Requested {
                 let message = format!("the store returned {} bytes instead of {wanted}", pieces.len);
                 return Err(IoError::new(IoErrorKind::UnexpectedEof, message).into());
             }
-            self.bytes = Body::Here(pieces);
+            self.bytes = RangeBytes::Here(pieces);
         }
         match &self.bytes {
-            Body::Here(pieces) => Ok(pieces),
+            RangeBytes::Here(pieces) => Ok(pieces),
             _ => Err(Error::from(std::io::Error::other("an earlier request for these bytes failed"))),
         }
     }

@@ -26,7 +26,7 @@ pub(super) struct ObjectFiles {
     base: String,
     /// Key of the prefix or object.
     root: String,
-    listings: Mutex<HashMap<String, Arc<Listing>>>,
+    listings: Mutex<HashMap<String, Arc<ObjectListing>>>,
     /// Single objects that were requested, or their absence.
     heads: Mutex<HashMap<String, Option<ObjectMeta>>>,
 }
@@ -36,13 +36,13 @@ const LIST_TRIES: u32 = 2;
 
 /// The objects in a directory.
 #[derive(Debug, Default)]
-struct Listing {
+struct ObjectListing {
     objects: BTreeMap<String, ObjectMeta>,
     /// Subdirectories of a listing that does not contain their objects.
     directories: BTreeSet<String>,
 }
 
-impl Listing {
+impl ObjectListing {
     /// The objects and directories under a key, without the key itself.
     fn under<'l>(&'l self, key: &'l str) -> impl Iterator<Item = &'l str> {
         let is_under = move |other: &&str| child_of(other, key).is_some();
@@ -86,13 +86,13 @@ impl ObjectFiles {
         key == self.root || child_of(key, &self.root).is_some()
     }
 
-    fn known(&self, directory: &str) -> Option<Arc<Listing>> {
+    fn known(&self, directory: &str) -> Option<Arc<ObjectListing>> {
         let directory = if self.is_under_root(directory) { &self.root } else { directory };
         self.listings.lock().unwrap_or_else(PoisonError::into_inner).get(directory).cloned()
     }
 
     /// Lists a directory, or returns the known listing.
-    fn listed(&self, directory: &str, path: &Path) -> Result<Arc<Listing>> {
+    fn listed(&self, directory: &str, path: &Path) -> Result<Arc<ObjectListing>> {
         if let Some(known) = self.known(directory) {
             return Ok(known);
         }
@@ -179,8 +179,8 @@ impl Store for ObjectFiles {
 }
 
 /// Lists the objects under a prefix, or only those directly in it.
-async fn list(store: Arc<dyn ObjectStore>, prefix: Key, is_deep: bool) -> object_store::Result<Listing> {
-    let mut listing = Listing::default();
+async fn list(store: Arc<dyn ObjectStore>, prefix: Key, is_deep: bool) -> object_store::Result<ObjectListing> {
+    let mut listing = ObjectListing::default();
     let objects = if is_deep {
         store.list(Some(&prefix)).try_collect::<Vec<_>>().await?
     } else {

@@ -18,14 +18,14 @@ const THREADS: usize = 2;
 /// The threads, and the process that they belong to. A forked child has none of them.
 static RUNTIME: Mutex<Option<(u32, &'static Runtime)>> = Mutex::new(None);
 /// Returns the reason to stop waiting, if there is one.
-static INTERRUPT_CHECK: OnceLock<InterruptCheck> = OnceLock::new();
+static INTERRUPT_CHECK: OnceLock<StopCheck> = OnceLock::new();
 
 /// A function that returns the reason to stop waiting, if there is one.
-pub(crate) type InterruptCheck = fn() -> Option<Error>;
+pub(crate) type StopCheck = fn() -> Option<Error>;
 
 /// Sets the function that decides whether to stop waiting for a request.
 #[cfg(feature = "python")]
-pub(crate) fn set_interrupt_check(check: InterruptCheck) {
+pub(crate) fn set_interrupt_check(check: StopCheck) {
     let _ = INTERRUPT_CHECK.set(check);
 }
 

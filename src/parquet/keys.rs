@@ -117,16 +117,16 @@ impl Keys {
         runs
     }
 
-    fn directory(&self, values: &[Value<'_>]) -> String {
+    fn directory(&self, values: &[PartitionValue<'_>]) -> String {
         let mut path = String::new();
         for ((key, _), value) in self.keys.iter().zip(values) {
             let text = match (key, value) {
-                (_, Value::Null | Value::Text("")) => NULL_DIRECTORY.to_owned(),
-                (PartitionBy::Date, Value::Number(day)) => date(*day),
-                (PartitionBy::Hour, Value::Number(hour)) => format!("{hour:02}"),
-                (_, Value::Number(number)) => number.to_string(),
-                (_, Value::Bool(value)) => value.to_string(),
-                (_, Value::Text(text)) => escape(text),
+                (_, PartitionValue::Null | PartitionValue::Text("")) => NULL_DIRECTORY.to_owned(),
+                (PartitionBy::Date, PartitionValue::Number(day)) => date(*day),
+                (PartitionBy::Hour, PartitionValue::Number(hour)) => format!("{hour:02}"),
+                (_, PartitionValue::Number(number)) => number.to_string(),
+                (_, PartitionValue::Bool(value)) => value.to_string(),
+                (_, PartitionValue::Text(text)) => escape(text),
             };
             let separator = if path.is_empty() { "" } else { "/" };
             path = path + separator + &escape(key.name()) + "=" + &text;
@@ -136,7 +136,7 @@ impl Keys {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Value<'a> {
+enum PartitionValue<'a> {
     Null,
     Number(i64),
     Bool(bool),
@@ -152,20 +152,23 @@ fn is_timestamp(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Timestamp(TimeUnit::Millisecond | TimeUnit::Microsecond, _))
 }
 
-fn value<'a>(rows: &'a RecordBatch, key: &PartitionBy, index: usize, row: usize) -> Value<'a> {
-    let Some(column) = rows.columns().get(index).filter(|column| column.is_valid(row)) else { return Value::Null };
+fn value<'a>(rows: &'a RecordBatch, key: &PartitionBy, index: usize, row: usize) -> PartitionValue<'a> {
+    let Some(column) = rows.columns().get(index).filter(|column| column.is_valid(row)) else {
+        return PartitionValue::Null;
+    };
     match (key, column.data_type()) {
         (PartitionBy::Date, data_type) => seconds(column, data_type, row)
-            .map_or(Value::Null, |seconds| Value::Number(seconds.div_euclid(SECONDS_A_DAY))),
-        (PartitionBy::Hour, data_type) => seconds(column, data_type, row)
-            .map_or(Value::Null, |seconds| Value::Number(seconds.rem_euclid(SECONDS_A_DAY).div_euclid(3600))),
-        (_, DataType::Utf8) => Value::Text(column.as_string::<i32>().value(row)),
-        (_, DataType::Boolean) => Value::Bool(column.as_boolean().value(row)),
-        (_, DataType::Int8) => Value::Number(column.as_primitive::<Int8Type>().value(row).into()),
-        (_, DataType::Int16) => Value::Number(column.as_primitive::<Int16Type>().value(row).into()),
-        (_, DataType::Int32) => Value::Number(column.as_primitive::<Int32Type>().value(row).into()),
-        (_, DataType::Int64) => Value::Number(column.as_primitive::<Int64Type>().value(row)),
-        _ => Value::Null,
+            .map_or(PartitionValue::Null, |seconds| PartitionValue::Number(seconds.div_euclid(SECONDS_A_DAY))),
+        (PartitionBy::Hour, data_type) => seconds(column, data_type, row).map_or(PartitionValue::Null, |seconds| {
+            PartitionValue::Number(seconds.rem_euclid(SECONDS_A_DAY).div_euclid(3600))
+        }),
+        (_, DataType::Utf8) => PartitionValue::Text(column.as_string::<i32>().value(row)),
+        (_, DataType::Boolean) => PartitionValue::Bool(column.as_boolean().value(row)),
+        (_, DataType::Int8) => PartitionValue::Number(column.as_primitive::<Int8Type>().value(row).into()),
+        (_, DataType::Int16) => PartitionValue::Number(column.as_primitive::<Int16Type>().value(row).into()),
+        (_, DataType::Int32) => PartitionValue::Number(column.as_primitive::<Int32Type>().value(row).into()),
+        (_, DataType::Int64) => PartitionValue::Number(column.as_primitive::<Int64Type>().value(row)),
+        _ => PartitionValue::Null,
     }
 }
 

@@ -27,7 +27,7 @@ pub use options::{ParquetCompression, ParquetOptions};
 use crate::error::{Error, Result};
 use crate::io::location::refuse_url;
 use keys::Keys;
-use part::{Part, PausedFile, failure, make_directory_of};
+use part::{PartFile, PausedFile, failure, make_directory_of};
 
 /// Maximum number of open files. Each takes up to half a megabyte. With more directories than this, the least recently
 /// used files are closed, and their directories get several files.
@@ -67,7 +67,7 @@ pub struct ParquetWriter {
     keys: Keys,
     file_schema: SchemaRef,
     /// Open files by their directory.
-    open: HashMap<String, Part>,
+    open: HashMap<String, PartFile>,
     closed: Vec<(PathBuf, ParquetFile)>,
     /// Number of files so far in each directory.
     counts: HashMap<String, usize>,
@@ -198,7 +198,7 @@ impl ParquetWriter {
         let file = PausedFile::create(&hidden).map_err(|error| Error::from(error).with_path(&path))?;
         let writer = ArrowWriter::try_new(file, Arc::clone(&self.file_schema), Some(self.properties.clone()))
             .map_err(|error| failure(error, &path))?;
-        self.open.insert(directory.to_owned(), Part { writer, hidden, path, row_count: 0, used: self.tick });
+        self.open.insert(directory.to_owned(), PartFile { writer, hidden, path, row_count: 0, used: self.tick });
         Ok(())
     }
 

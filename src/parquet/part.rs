@@ -54,7 +54,7 @@ impl Write for PausedFile {
 }
 
 /// Rows being written to a file with a hidden name.
-pub(super) struct Part {
+pub(super) struct PartFile {
     pub(super) writer: ArrowWriter<PausedFile>,
     pub(super) hidden: PathBuf,
     pub(super) path: PathBuf,
@@ -66,7 +66,7 @@ pub(super) struct Part {
 /// Measured memory of a row group's encoders before the first row.
 const ROW_GROUP_LEN: usize = 512 << 10;
 
-impl Part {
+impl PartFile {
     /// Bytes in memory.
     pub(super) fn memory_len(&self) -> usize {
         match self.writer.memory_size() {

@@ -123,7 +123,7 @@ impl Totals {
     ) -> Result<()> {
         let needs = Needs::of(totals);
         for source in sources {
-            let mut scan = BatchScan::new(vec![source.clone()], Header::COLUMNS.to_vec(), options.clone());
+            let mut scan = BatchScan::new(vec![source.clone()], HeaderFields::COLUMNS.to_vec(), options.clone());
             let mut unclear = Unclear { source, options, needs, window: None, last: None };
             for rows in scan.by_ref() {
                 for header in headers_of(&rows?) {
@@ -209,12 +209,12 @@ struct Unclear<'s> {
     /// Adjacent batches that one scan decodes.
     window: Option<Range<u64>>,
     /// A batch of which only the offsets are unknown, and that may have the largest one.
-    last: Option<Header>,
+    last: Option<HeaderFields>,
 }
 
 impl Unclear<'_> {
     /// Adds a batch to the totals, or keeps it to be decoded.
-    fn add(&mut self, header: Header, totals: &mut Totals) -> Result<()> {
+    fn add(&mut self, header: HeaderFields, totals: &mut Totals) -> Result<()> {
         let Some(count) = header.count() else { return self.extend(&header, totals) };
         if count == 0 {
             return Ok(());
@@ -253,7 +253,7 @@ impl Unclear<'_> {
     }
 
     /// Keeps a batch of which nothing is known.
-    fn extend(&mut self, header: &Header, totals: &mut Totals) -> Result<()> {
+    fn extend(&mut self, header: &HeaderFields, totals: &mut Totals) -> Result<()> {
         match &mut self.window {
             Some(window) if window.end == header.start => window.end = header.end,
             window => {
@@ -278,7 +278,7 @@ impl Unclear<'_> {
 }
 
 /// What is needed of a batch's header.
-struct Header {
+struct HeaderFields {
     start: u64,
     end: u64,
     base_offset: Option<i64>,
@@ -290,7 +290,7 @@ struct Header {
     max_timestamp: Option<i64>,
 }
 
-impl Header {
+impl HeaderFields {
     const COLUMNS: [BatchColumn; 8] = [
         BatchColumn::Position,
         BatchColumn::Size,
@@ -314,7 +314,7 @@ impl Header {
     }
 }
 
-fn headers_of(rows: &RecordBatch) -> Vec<Header> {
+fn headers_of(rows: &RecordBatch) -> Vec<HeaderFields> {
     let [position, size, base_offset, last_offset, count, is_control, magic, max_timestamp] = rows.columns() else {
         return Vec::new();
     };
@@ -324,7 +324,7 @@ fn headers_of(rows: &RecordBatch) -> Vec<Header> {
     let (magics, times) = (magic.as_primitive::<Int8Type>(), max_timestamp.as_primitive::<TimestampMicrosecondType>());
     let header = |row: usize| {
         let start = positions.value(row).unsigned_abs();
-        Header {
+        HeaderFields {
             start,
             end: start.saturating_add(u64::from(sizes.value(row).unsigned_abs())),
             base_offset: bases.is_valid(row).then(|| bases.value(row)),

@@ -50,12 +50,12 @@ pub fn columns_of_schema(schema: &[WantedColumn], options: &ReadOptions) -> Resu
 
 fn column_of(wanted: &WantedColumn, view: PlanView) -> Result<&'static PlanColumn> {
     let found = column_named(&wanted.name, view)?;
-    let (name, right, given) = (&wanted.name, found.data_type, &wanted.data_type);
-    if right != given {
+    let (name, right, declared) = (&wanted.name, found.data_type, &wanted.data_type);
+    if right != declared {
         return Err(Error::argument(format!(
-            "kbat: column {name} has type {right}, but the schema declares {given}; declare it as {right} and convert \
-             afterwards: CAST({name} AS {})",
-            given.to_uppercase()
+            "kbat: column {name} has type {right}, but the schema declares {declared}; declare it as {right} and \
+             convert afterwards: CAST({name} AS {})",
+            declared.to_uppercase()
         )));
     }
     if !wanted.is_nullable {

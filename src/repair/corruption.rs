@@ -7,7 +7,7 @@ use crate::io::ReadAt;
 use crate::log::reader::SegmentReader;
 use crate::log::tail::SegmentTail;
 use crate::num::{u64_of, usize_from_u64, usize_of};
-use crate::repair::output::Refusal;
+use crate::repair::output::BatchRefusal;
 use crate::slices::Slices;
 use crate::wire::crc::Digest;
 
@@ -47,22 +47,25 @@ impl Corruption {
     ///
     /// # Errors
     /// I/O errors of writing.
-    pub(crate) fn of_refusal(outcome: std::result::Result<(), Refusal>, batch: &Batch<'_>) -> Result<Option<Self>> {
+    pub(crate) fn of_refusal(
+        outcome: std::result::Result<(), BatchRefusal>,
+        batch: &Batch<'_>,
+    ) -> Result<Option<Self>> {
         let (position, last) = (batch.position(), batch.last_offset());
         Ok(Some(match outcome {
             Ok(()) => return Ok(None),
-            Err(Refusal::Failed(error)) => return Err(error),
-            Err(Refusal::OffsetOrder) => Self::new(
+            Err(BatchRefusal::Failed(error)) => return Err(error),
+            Err(BatchRefusal::OffsetOrder) => Self::new(
                 position,
                 "offset_order",
                 format!("a batch ends at offset {last}, which is not above that of an earlier index entry"),
             ),
-            Err(Refusal::Marker(error)) => Self::new(
+            Err(BatchRefusal::Marker(error)) => Self::new(
                 position.saturating_add(u64_of(batch.size())),
                 "control_record",
                 format!("the transaction marker before this position cannot be decoded: {}", error.kind()),
             ),
-            Err(Refusal::Overflow | Refusal::BelowBase) => Self::new(
+            Err(BatchRefusal::Overflow | BatchRefusal::BelowBase) => Self::new(
                 position,
                 "offset_overflow",
                 format!("a batch ends at offset {last}, which is outside the range of the segment's indexes"),

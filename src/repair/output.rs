@@ -46,7 +46,7 @@ impl Default for OutputSettings {
 
 /// Why a batch was not accepted.
 #[derive(Debug)]
-pub(crate) enum Refusal {
+pub(crate) enum BatchRefusal {
     /// Its last offset or its bytes exceed the range of the segment's indexes: it needs a new segment.
     Overflow,
     /// Its last offset is below the segment's base offset.
@@ -59,7 +59,7 @@ pub(crate) enum Refusal {
     Failed(Error),
 }
 
-impl From<Error> for Refusal {
+impl From<Error> for BatchRefusal {
     fn from(error: Error) -> Self {
         Self::Failed(error)
     }
@@ -83,7 +83,7 @@ pub(crate) struct PartitionOutput {
 pub(crate) struct SegmentOutput {
     pub(crate) base_offset: i64,
     indexer: SegmentIndexer,
-    files: Files,
+    files: StagedFiles,
     /// Size in bytes of the batches so far.
     pub(crate) len: u64,
     pub(crate) batch_count: u64,
@@ -93,7 +93,7 @@ pub(crate) struct SegmentOutput {
 
 /// The staged files of a segment.
 #[derive(Debug, Default)]
-struct Files {
+struct StagedFiles {
     log: Option<StagedFile>,
     offset_index: Option<StagedFile>,
     time_index: Option<StagedFile>,
@@ -112,7 +112,7 @@ impl PartitionOutput {
     /// Starts a segment. Its `.log` gets the modification time of `source`. Its files have temporary names until
     /// [`PartitionOutput::finish_segment`].
     pub(crate) fn begin_segment(&self, base_offset: i64, source: &Location) -> Result<SegmentOutput> {
-        let mut files = Files::default();
+        let mut files = StagedFiles::default();
         if self.settings.directory.is_some() {
             if self.settings.write_log {
                 files.log = self.stage(base_offset, LogFileKind::Log)?;
@@ -140,18 +140,18 @@ impl PartitionOutput {
         &mut self,
         segment: &mut SegmentOutput,
         batch: &Batch<'_>,
-    ) -> std::result::Result<(), Refusal> {
+    ) -> std::result::Result<(), BatchRefusal> {
         let mut header = *batch.header();
         header.position = segment.len;
         let relative = header.last_offset().checked_sub(segment.base_offset).unwrap_or(i64::MAX);
         if relative < 0 {
-            return Err(Refusal::BelowBase);
+            return Err(BatchRefusal::BelowBase);
         }
         let end = segment.len.saturating_add(u64_of(batch.size()));
         if relative > i64::from(i32::MAX) || end > MAX_SEGMENT_LEN {
-            return Err(Refusal::Overflow);
+            return Err(BatchRefusal::Overflow);
         }
-        let Ok(entries) = segment.indexer.observe(&header) else { return Err(Refusal::OffsetOrder) };
+        let Ok(entries) = segment.indexer.observe(&header) else { return Err(BatchRefusal::OffsetOrder) };
         let base_offset = segment.base_offset;
         if let (Some(entry), Some(file)) = (entries.offset, &mut segment.files.offset_index) {
             file.write(&entry.encode(base_offset)?)?;
@@ -168,13 +168,13 @@ impl PartitionOutput {
     }
 
     /// Updates leader epochs and producers with a batch.
-    fn replay(&mut self, segment: &mut SegmentOutput, batch: &Batch<'_>) -> std::result::Result<(), Refusal> {
+    fn replay(&mut self, segment: &mut SegmentOutput, batch: &Batch<'_>) -> std::result::Result<(), BatchRefusal> {
         self.epochs.observe(batch)?;
         let aborted = match self.states.update(batch, &mut self.scratch, &self.settings.limits) {
             Ok(None) => return Ok(()),
             Ok(Some(aborted)) => aborted,
-            Err(error) if matches!(error.kind(), ErrorKind::Limit { .. }) => return Err(Refusal::Failed(error)),
-            Err(error) => return Err(Refusal::Marker(error)),
+            Err(error) if matches!(error.kind(), ErrorKind::Limit { .. }) => return Err(BatchRefusal::Failed(error)),
+            Err(error) => return Err(BatchRefusal::Marker(error)),
         };
         if !segment.has_transaction_index {
             self.keep_transaction_index(segment)?;

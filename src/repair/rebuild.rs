@@ -21,7 +21,7 @@ use crate::num::u64_of;
 use crate::repair::corruption::Corruption;
 use crate::repair::output::{OutputSettings, PartitionOutput};
 use crate::repair::report::{DroppedRange, RepairReport, RepairedSegment};
-use crate::repair::walk::walk_to_fault;
+use crate::repair::walk::walk_to_corruption;
 use crate::store::names::{LogFile, LogFileKind};
 
 /// Options of [`rebuild_indexes`].
@@ -58,7 +58,7 @@ pub fn rebuild_indexes(
     progress: &mut Progress<'_>,
 ) -> Result<RepairReport> {
     let path: &Location = &path.into();
-    let Sources { directory, logs, inventory } = sources(path)?;
+    let RebuildSources { directory, logs, inventory } = sources(path)?;
     let Some((start_offset, _)) = logs.first().cloned() else {
         return Err(Error::argument(format!("{} holds no segment", path.display())));
     };
@@ -91,7 +91,7 @@ pub fn rebuild_indexes(
 }
 
 /// The segments to rebuild, and the files around them.
-struct Sources {
+struct RebuildSources {
     directory: Location,
     /// Segments to rebuild, by base offset.
     logs: Vec<(i64, Location)>,
@@ -99,11 +99,11 @@ struct Sources {
     inventory: Inventory,
 }
 
-fn sources(path: &Location) -> Result<Sources> {
+fn sources(path: &Location) -> Result<RebuildSources> {
     if path.is_dir() {
         let inventory = Inventory::live(path)?;
         let logs = inventory.of_kind(LogFileKind::Log).map(|(offset, path)| (offset, path.clone())).collect();
-        return Ok(Sources { directory: path.clone(), logs, inventory });
+        return Ok(RebuildSources { directory: path.clone(), logs, inventory });
     }
     path.status()?;
     let Some(file) =
@@ -114,7 +114,7 @@ fn sources(path: &Location) -> Result<Sources> {
     };
     let directory = path.directory();
     let inventory = Inventory::live(&directory)?;
-    Ok(Sources { directory, logs: vec![(file.base_offset, path.clone())], inventory })
+    Ok(RebuildSources { directory, logs: vec![(file.base_offset, path.clone())], inventory })
 }
 
 /// Returns the state of the producers at an offset, from the latest snapshot that can be read and the batches after
@@ -164,23 +164,23 @@ impl Rebuild<'_> {
             self.report.end_offset = *base_offset;
             let mut segment = self.output.begin_segment(*base_offset, path)?;
             let limits = self.output.limits().clone();
-            let fault = walk_to_fault(path, &limits, &mut |batch| {
-                let fault = Corruption::of_refusal(self.output.append(&mut segment, batch), batch)?;
-                if fault.is_none() {
+            let corruption = walk_to_corruption(path, &limits, &mut |batch| {
+                let corruption = Corruption::of_refusal(self.output.append(&mut segment, batch), batch)?;
+                if corruption.is_none() {
                     self.report.end_offset = batch.next_offset();
                     progress.advance(u64_of(batch.size()))?;
                 }
-                Ok(fault)
+                Ok(corruption)
             })?;
-            if let Some(fault) = fault.filter(|fault| fault.position < size) {
+            if let Some(corruption) = corruption.filter(|corruption| corruption.position < size) {
                 self.report.dropped.push(DroppedRange {
                     path: path.to_path_buf(),
-                    position: fault.position,
-                    length: size.saturating_sub(fault.position),
+                    position: corruption.position,
+                    length: size.saturating_sub(corruption.position),
                     first_offset: None,
                     last_offset: None,
-                    reason: fault.reason,
-                    message: format!("{}; no index covers the bytes from here on", fault.message),
+                    reason: corruption.reason,
+                    message: format!("{}; no index covers the bytes from here on", corruption.message),
                 });
             }
             self.report.segments.push(RepairedSegment {

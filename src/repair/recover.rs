@@ -22,10 +22,10 @@ use crate::log::running_broker::refuse_running_broker;
 use crate::log::tail::SegmentTail;
 use crate::num::u64_of;
 use crate::repair::corruption::Corruption;
-use crate::repair::output::{OutputSettings, PartitionOutput, Refusal, SegmentOutput};
+use crate::repair::output::{BatchRefusal, OutputSettings, PartitionOutput, SegmentOutput};
 use crate::repair::rebuild::states_at;
 use crate::repair::report::{DroppedRange, RepairReport, RepairedSegment, refuse_nothing_kept};
-use crate::repair::walk::walk_to_fault;
+use crate::repair::walk::walk_to_corruption;
 use crate::slices::Slices;
 use crate::store::listing::refuse_log_directory;
 use crate::store::names::{LEADER_EPOCHS, LogFile, LogFileKind, MAX_SEGMENT_LEN, stops_a_broker};
@@ -277,15 +277,15 @@ impl Recovery {
         }
         self.end_offset = base_offset;
         let limits = self.output.limits().clone();
-        let fault = walk_to_fault(path, &limits, &mut |batch| {
-            let fault = self.append(batch, &mut segment, (path, size))?;
-            if fault.is_none() {
+        let corruption = walk_to_corruption(path, &limits, &mut |batch| {
+            let corruption = self.append(batch, &mut segment, (path, size))?;
+            if corruption.is_none() {
                 progress.advance(u64_of(batch.size()))?;
             }
-            Ok(fault)
+            Ok(corruption)
         })?;
-        let mut cut_at = fault.as_ref().map_or(size, |fault| fault.position);
-        if fault.as_ref().is_some_and(|fault| fault.reason == "offset_order") {
+        let mut cut_at = corruption.as_ref().map_or(size, |corruption| corruption.position);
+        if corruption.as_ref().is_some_and(|corruption| corruption.reason == "offset_order") {
             // like a broker, keeps no batch of such a segment
             (self.output.states, self.output.epochs) = before;
             self.end_offset = base_offset;
@@ -298,15 +298,15 @@ impl Recovery {
             cut_at = 0;
         }
         self.finish_segment(segment, path, size)?;
-        let Some(fault) = fault.filter(|_| cut_at < size) else { return Ok(false) };
+        let Some(corruption) = corruption.filter(|_| cut_at < size) else { return Ok(false) };
         self.report.dropped.push(DroppedRange {
             path: path.to_path_buf(),
             position: cut_at,
             length: size.saturating_sub(cut_at),
             first_offset: Some(self.end_offset),
             last_offset: last_offset(path, cut_at, self.output.limits()).filter(|last| *last >= self.end_offset),
-            reason: fault.reason,
-            message: fault.message,
+            reason: corruption.reason,
+            message: corruption.message,
         });
         Ok(true)
     }
@@ -330,7 +330,7 @@ impl Recovery {
         (path, size): (&Location, u64),
     ) -> Result<Option<Corruption>> {
         let mut refusal = self.output.append(segment, batch);
-        if matches!(refusal, Err(Refusal::Overflow)) && self.split {
+        if matches!(refusal, Err(BatchRefusal::Overflow)) && self.split {
             let base_offset = batch.first_offset(&mut Scratch::new(), self.output.limits())?;
             if base_offset > segment.base_offset {
                 let next = self.output.begin_segment(base_offset, path)?;
@@ -339,11 +339,11 @@ impl Recovery {
                 refusal = self.output.append(segment, batch);
             }
         }
-        let fault = Corruption::of_refusal(refusal, batch)?;
-        if fault.as_ref().is_none_or(|fault| fault.reason == "control_record") {
+        let corruption = Corruption::of_refusal(refusal, batch)?;
+        if corruption.as_ref().is_none_or(|corruption| corruption.reason == "control_record") {
             self.end_offset = batch.next_offset();
         }
-        Ok(fault)
+        Ok(corruption)
     }
 
     /// Drops a segment after the corruption.

@@ -19,7 +19,7 @@ use crate::log::reader::SegmentReader;
 use crate::log::walk::{BatchWalk, WalkEvent};
 use crate::num::u64_of;
 use crate::repair::corruption::Corruption;
-use crate::repair::output::{OutputSettings, PartitionOutput, Refusal, SegmentOutput};
+use crate::repair::output::{BatchRefusal, OutputSettings, PartitionOutput, SegmentOutput};
 use crate::repair::rebuild::states_at;
 use crate::repair::recover::{copy_others, read_epochs};
 use crate::repair::report::{DroppedRange, RepairReport, RepairedSegment, refuse_nothing_kept};
@@ -254,7 +254,7 @@ impl Salvage<'_, '_> {
         }
         let Some(mut segment) = self.segment.take() else { return Ok(()) };
         let mut outcome = self.output.append(&mut segment, batch);
-        if matches!(outcome, Err(Refusal::Overflow)) && first_offset > segment.base_offset {
+        if matches!(outcome, Err(BatchRefusal::Overflow)) && first_offset > segment.base_offset {
             self.segment = Some(segment);
             self.end_segment()?;
             self.begin(first_offset)?;
@@ -263,12 +263,12 @@ impl Salvage<'_, '_> {
             outcome = self.output.append(&mut segment, batch);
         }
         self.segment = Some(segment);
-        let fault = match outcome {
-            Err(Refusal::Marker(_)) => None, // a valid control batch of another type
+        let corruption = match outcome {
+            Err(BatchRefusal::Marker(_)) => None, // a valid control batch of another type
             outcome => Corruption::of_refusal(outcome, batch)?,
         };
-        if let Some(fault) = fault {
-            self.hole(fault, u64_of(batch.size()));
+        if let Some(corruption) = corruption {
+            self.hole(corruption, u64_of(batch.size()));
             return Ok(());
         }
         self.close_holes(first_offset);
@@ -277,16 +277,16 @@ impl Salvage<'_, '_> {
         Ok(())
     }
 
-    fn hole(&mut self, fault: Corruption, length: u64) {
+    fn hole(&mut self, corruption: Corruption, length: u64) {
         let Some(source) = &self.source else { return };
         self.report.dropped.push(DroppedRange {
             path: source.path.to_path_buf(),
-            position: fault.position,
+            position: corruption.position,
             length,
             first_offset: self.end_offset.or(source.base_offset),
             last_offset: None,
-            reason: fault.reason,
-            message: fault.message,
+            reason: corruption.reason,
+            message: corruption.message,
         });
         self.open_holes = self.open_holes.saturating_add(1);
     }
@@ -383,9 +383,9 @@ impl Visitor for Salvage<'_, '_> {
         self.keep(batch)
     }
 
-    fn damage(&mut self, fault: Corruption, length: u64) -> Result<()> {
+    fn corrupt_bytes(&mut self, corruption: Corruption, length: u64) -> Result<()> {
         self.progress.advance(length)?;
-        self.hole(fault, length);
+        self.hole(corruption, length);
         Ok(())
     }
 

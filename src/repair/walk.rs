@@ -15,7 +15,7 @@ pub(crate) trait Visitor {
     fn batch(&mut self, batch: &Batch<'_>) -> Result<()>;
 
     /// Bytes that are not such a batch, and why. Corruption in the middle of the file extends to the next batch.
-    fn damage(&mut self, fault: Corruption, length: u64) -> Result<()>;
+    fn corrupt_bytes(&mut self, corruption: Corruption, length: u64) -> Result<()>;
 
     /// The smallest offset that the next batch can have, if the batches before determine it.
     fn next_offset(&self) -> Option<i64>;
@@ -29,7 +29,7 @@ pub(crate) trait Visitor {
 pub(crate) fn walk(path: &Location, limits: &Limits, visitor: &mut dyn Visitor) -> Result<()> {
     let mut walk = BatchWalk::new(SegmentReader::open_with(path, limits)?.over_damage(), limits);
     loop {
-        let fault = match walk.next_batch()? {
+        let corruption = match walk.next_batch()? {
             WalkEvent::Batch(batch) => {
                 visitor.batch(&batch).map_err(|error| error.with_path(path))?;
                 continue;
@@ -37,24 +37,24 @@ pub(crate) fn walk(path: &Location, limits: &Limits, visitor: &mut dyn Visitor) 
             WalkEvent::Corrupt { position, error } => Corruption::of_error_at(position, error, walk.reader.source())?,
             WalkEvent::End => match Corruption::of_tail(&walk.reader)? {
                 None => return Ok(()),
-                Some(fault) if fault.reason == "zero_tail" => {
-                    return visitor.damage(fault, walk.reader.remainder_len());
+                Some(corruption) if corruption.reason == "zero_tail" => {
+                    return visitor.corrupt_bytes(corruption, walk.reader.remainder_len());
                 }
                 // a corrupt size may extend past the end, and batches may follow
-                Some(fault) => fault,
+                Some(corruption) => corruption,
             },
         };
-        let position = fault.position;
+        let position = corruption.position;
         let skipped = walk.skip(position, visitor.next_offset())?;
         if skipped.length == 0 {
             return Ok(());
         }
-        let fault = match walk.storage_error(position, skipped.length) {
+        let corruption = match walk.storage_error(position, skipped.length) {
             Some(error) => Corruption::of_error(&error, position),
-            None if skipped.is_followed => fault,
-            None => fault.with_hidden_batch(walk.reader.source())?,
+            None if skipped.is_followed => corruption,
+            None => corruption.with_hidden_batch(walk.reader.source())?,
         };
-        visitor.damage(fault, skipped.length)?;
+        visitor.corrupt_bytes(corruption, skipped.length)?;
     }
 }
 
@@ -63,7 +63,7 @@ pub(crate) fn walk(path: &Location, limits: &Limits, visitor: &mut dyn Visitor) 
 ///
 /// # Errors
 /// Those of [`walk`].
-pub(crate) fn walk_to_fault(
+pub(crate) fn walk_to_corruption(
     path: &Location,
     limits: &Limits,
     visit: &mut dyn FnMut(&Batch<'_>) -> Result<Option<Corruption>>,
@@ -72,8 +72,8 @@ pub(crate) fn walk_to_fault(
     loop {
         match walk.next_batch()? {
             WalkEvent::Batch(batch) => {
-                if let Some(fault) = visit(&batch)? {
-                    return Ok(Some(fault));
+                if let Some(corruption) = visit(&batch)? {
+                    return Ok(Some(corruption));
                 }
             }
             WalkEvent::Corrupt { position, error } => {
@@ -103,7 +103,7 @@ impl Visitor for End {
         Ok(())
     }
 
-    fn damage(&mut self, _fault: Corruption, _length: u64) -> Result<()> {
+    fn corrupt_bytes(&mut self, _corruption: Corruption, _length: u64) -> Result<()> {
         Ok(())
     }
 

@@ -49,11 +49,11 @@ use std::path::Path;
 use crate::error::{Error, Result};
 use crate::io::staged::StagedDirectory;
 use crate::io::{Location, Progress};
-use crate::rewrite::source::Source;
-use offsets::Committed;
+use crate::rewrite::source::RewriteSource;
+use offsets::CommittedOffsets;
 use partition::PartitionRestore;
 use sources::{PartitionSource, Sources};
-use target::Target;
+use target::RestoreTarget;
 
 /// Restores the partitions of a location to a new log directory.
 ///
@@ -79,8 +79,8 @@ pub fn restore(
     options.check(out)?;
     let sources = Sources::find(source, &options.selection)?;
     options.check_partitions(&sources.partitions.iter().map(|one| &one.partition))?;
-    let target = Target::read(options)?;
-    let committed = Committed::read(&sources.offsets, options)?;
+    let target = RestoreTarget::read(options)?;
+    let committed = CommittedOffsets::read(&sources.offsets, options)?;
     let mut report = RestoreReport {
         source: source.to_path_buf(),
         out: out.to_path_buf(),
@@ -124,7 +124,7 @@ fn partitions(
 ) -> Result<Vec<RestoredPartition>> {
     let mut opened = Vec::new();
     for one in sources {
-        opened.push(Source::open(&one.directory, &options.limits, true)?);
+        opened.push(RewriteSource::open(&one.directory, &options.limits, true)?);
     }
     progress.expect(opened.iter().fold(0, |sum, source| source.bytes().saturating_add(sum)))?;
     let mut restored = Vec::new();

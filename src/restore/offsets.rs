@@ -1,4 +1,4 @@
-//! [`Committed`]: the committed offsets of groups, from the records of `__consumer_offsets`.
+//! [`CommittedOffsets`]: the committed offsets of groups, from the records of `__consumer_offsets`.
 //!
 //! The records are applied as a group coordinator applies them when it loads a partition: the latest commit of a key
 //! counts, a tombstone removes it, and commits of a transaction count from its commit marker on, unless a later record
@@ -21,27 +21,27 @@ use crate::io::{Location, Progress};
 use crate::plural::count_of;
 use crate::restore::sources::find_offsets;
 use crate::restore::{RestoreOptions, RestoreReport, RestoredOffset};
-use crate::rewrite::source::Source;
+use crate::rewrite::source::RewriteSource;
 use crate::store::TopicPartition;
 
 /// Types of the records with a committed offset. The first one is of Kafka 0.8.
 const TYPES: [i16; 2] = [0, 1];
 
 /// A group and a partition.
-type Key = (String, TopicPartition);
+type GroupPartition = (String, TopicPartition);
 
 /// The committed offsets of all groups.
 #[derive(Debug, Default)]
-pub(super) struct Committed {
+pub(super) struct CommittedOffsets {
     /// The offset of each commit's record, and the committed offset; `None` for a tombstone.
-    commits: BTreeMap<Key, (i64, Option<i64>)>,
+    commits: BTreeMap<GroupPartition, (i64, Option<i64>)>,
     /// The commits in open transactions, by producer.
-    pending: HashMap<i64, Vec<(Key, i64, Option<i64>)>>,
+    pending: HashMap<i64, Vec<(GroupPartition, i64, Option<i64>)>>,
     /// Number of records that cannot be decoded, and why the first of them cannot.
     undecoded: Option<(u64, String)>,
 }
 
-impl Committed {
+impl CommittedOffsets {
     /// Reads the partitions of `__consumer_offsets` in `found`, or in the location that the options name. Reads nothing
     /// unless the options have a directory for the offsets.
     ///
@@ -66,7 +66,7 @@ impl Committed {
         }
         let mut scratch = Scratch::new();
         for directory in directories {
-            let source = Source::open(directory, &options.limits, true)?;
+            let source = RewriteSource::open(directory, &options.limits, true)?;
             // producers of another partition's transactions have markers of their own
             committed.pending.clear();
             for file in &source.segments {
@@ -105,7 +105,7 @@ impl Committed {
         Ok(())
     }
 
-    fn apply(&mut self, key: Key, at: i64, offset: Option<i64>) {
+    fn apply(&mut self, key: GroupPartition, at: i64, offset: Option<i64>) {
         let known = self.commits.entry(key).or_insert((at, offset));
         if at >= known.0 {
             *known = (at, offset);
@@ -113,7 +113,7 @@ impl Committed {
     }
 
     /// Decodes a commit. Returns `None` for another record.
-    fn commit(&mut self, record: &Record<'_>) -> Option<(Key, Option<i64>)> {
+    fn commit(&mut self, record: &Record<'_>) -> Option<(GroupPartition, Option<i64>)> {
         let Decoded { type_id, key, value, reason, .. } = internal::record(Family::Group, record.key(), record.value());
         if !type_id.is_some_and(|type_id| TYPES.contains(&type_id)) {
             return None;

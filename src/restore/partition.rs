@@ -14,11 +14,11 @@ use crate::io::{Location, Progress};
 use crate::log::PartitionLog;
 use crate::log::checkpoint::LeaderEpochs;
 use crate::log::producer::{ProducerEntry, ProducerSnapshot, ProducerStates};
-use crate::repair::output::{OutputSettings, PartitionOutput, Refusal, SegmentOutput};
+use crate::repair::output::{BatchRefusal, OutputSettings, PartitionOutput, SegmentOutput};
 use crate::restore::cut::{CutBounds, head};
 use crate::restore::sources::PartitionSource;
 use crate::restore::{OpenTransaction, OpenTransactions, RestoreOptions, RestoredPartition, RestoredSegment};
-use crate::rewrite::source::{Source, SourceSegment};
+use crate::rewrite::source::{RewriteSource, SourceSegment};
 use crate::store::names::LEADER_EPOCHS;
 
 /// A partition that is being written.
@@ -30,7 +30,7 @@ pub(super) struct PartitionRestore<'a> {
     snapshots: BTreeMap<i64, Location>,
     report: RestoredPartition,
     segment: Option<SegmentOutput>,
-    current: Current,
+    current: CurrentFile,
     /// The offset after the last batch written, or the base offset of an empty segment.
     end_offset: Option<i64>,
     scratch: Scratch,
@@ -40,7 +40,7 @@ pub(super) struct PartitionRestore<'a> {
 
 /// The source file that is being read.
 #[derive(Debug, Clone)]
-struct Current {
+struct CurrentFile {
     path: Location,
     base_offset: i64,
     size: u64,
@@ -52,7 +52,7 @@ struct Current {
     is_begun: bool,
 }
 
-impl Current {
+impl CurrentFile {
     fn of(file: &SourceSegment, end_before: Option<i64>) -> Self {
         Self {
             path: file.path.clone(),
@@ -72,7 +72,7 @@ impl<'a> PartitionRestore<'a> {
     /// I/O errors; [`ErrorKind::InvalidArgument`] for a source without segments.
     pub(super) fn new(
         one: &PartitionSource,
-        source: &Source,
+        source: &RewriteSource,
         target: &Path,
         options: &'a RestoreOptions,
     ) -> Result<Self> {
@@ -104,7 +104,7 @@ impl<'a> PartitionRestore<'a> {
             snapshots: log.snapshots().iter().cloned().collect(),
             report,
             segment: None,
-            current: Current::of(first, None),
+            current: CurrentFile::of(first, None),
             end_offset: None,
             scratch: Scratch::new(),
             edited: Vec::new(),
@@ -115,7 +115,7 @@ impl<'a> PartitionRestore<'a> {
     ///
     /// # Errors
     /// Corruption in the source, with file and position; I/O errors.
-    pub(super) fn run(mut self, source: &Source, progress: &mut Progress<'_>) -> Result<RestoredPartition> {
+    pub(super) fn run(mut self, source: &RewriteSource, progress: &mut Progress<'_>) -> Result<RestoredPartition> {
         for file in &source.segments {
             if self.report.cut.is_some() {
                 break;
@@ -124,7 +124,7 @@ impl<'a> PartitionRestore<'a> {
                 self.report.cut = Some(cut).filter(|_| file.size > 0);
                 break;
             }
-            self.current = Current::of(file, self.end_offset);
+            self.current = CurrentFile::of(file, self.end_offset);
             let left = source.each_batch(file, progress, &mut |batch| self.pass(batch))?;
             self.end_file(left)?;
         }
@@ -160,7 +160,7 @@ impl<'a> PartitionRestore<'a> {
     /// # Errors
     /// [`ErrorKind::InvalidValue`] for a batch that contains only some of them, or whose offsets fall.
     fn is_repeated(&self, batch: &Batch<'_>, first: i64, last: i64) -> Result<bool> {
-        let Current { base_offset, end_before, end_offset, .. } = self.current;
+        let CurrentFile { base_offset, end_before, end_offset, .. } = self.current;
         let rises = first >= end_offset.unwrap_or(base_offset) && last >= first;
         match end_before {
             Some(end) if rises && last < end => return Ok(true),
@@ -247,7 +247,7 @@ impl<'a> PartitionRestore<'a> {
     fn append(&mut self, batch: &Batch<'_>, first_offset: i64) -> Result<()> {
         let Some(mut segment) = self.segment.take() else { return Ok(()) };
         let mut outcome = self.output.append(&mut segment, batch);
-        if matches!(outcome, Err(Refusal::Overflow)) && first_offset > segment.base_offset {
+        if matches!(outcome, Err(BatchRefusal::Overflow)) && first_offset > segment.base_offset {
             self.segment = Some(segment);
             self.begin(first_offset)?;
             let Some(next) = self.segment.take() else { return Ok(()) };
@@ -275,7 +275,7 @@ impl<'a> PartitionRestore<'a> {
     }
 
     fn end_file(&mut self, left: u64) -> Result<()> {
-        let Current { base_offset, end_before, end_offset, is_begun, .. } = self.current;
+        let CurrentFile { base_offset, end_before, end_offset, is_begun, .. } = self.current;
         if let Some(end_before) = end_before {
             self.report.add_overlap(base_offset, end_offset.unwrap_or(base_offset), end_before);
         }
@@ -368,11 +368,13 @@ pub(super) fn known_time(timestamp: i64) -> Option<i64> {
 }
 
 /// The error of a batch that a segment does not accept.
-fn refused(refusal: Refusal, batch: &Batch<'_>) -> Error {
+fn refused(refusal: BatchRefusal, batch: &Batch<'_>) -> Error {
     let expected = match refusal {
-        Refusal::Failed(error) | Refusal::Marker(error) => return error,
-        Refusal::OffsetOrder => "an offset after those of the batches before",
-        Refusal::Overflow | Refusal::BelowBase => "an offset from the segment's base offset up to 2^31 - 1 after it",
+        BatchRefusal::Failed(error) | BatchRefusal::Marker(error) => return error,
+        BatchRefusal::OffsetOrder => "an offset after those of the batches before",
+        BatchRefusal::Overflow | BatchRefusal::BelowBase => {
+            "an offset from the segment's base offset up to 2^31 - 1 after it"
+        }
     };
     Error::new(ErrorKind::InvalidValue { value: batch.last_offset(), expected })
         .at(batch.position())

@@ -46,7 +46,7 @@ impl Sources {
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) if there is no partition, if a selected topic
     /// does not exist, or if a partition is in several directories; I/O errors.
     pub(super) fn find(location: &Location, selection: &Selection) -> Result<Self> {
-        let found = Search::run(location)?;
+        let found = PartitionSearch::run(location)?;
         if found.live.is_empty() && found.skipped.is_empty() {
             refuse_foreign_directory(location)?;
             let message = "no partition directory is here: they are named <topic>-<partition> and contain segments";
@@ -82,7 +82,7 @@ impl Sources {
 /// # Errors
 /// As for [`Sources::find`].
 pub(super) fn find_offsets(location: &Location) -> Result<Vec<Location>> {
-    offsets(&Search::run(location)?.live, &Selection::default())
+    offsets(&PartitionSearch::run(location)?.live, &Selection::default())
 }
 
 fn offsets(found: &BTreeMap<TopicPartition, Vec<Location>>, selection: &Selection) -> Result<Vec<Location>> {
@@ -114,12 +114,12 @@ fn why_not(partition: &TopicPartition, selection: &Selection) -> Option<&'static
 
 /// A search for partition directories.
 #[derive(Debug, Default)]
-struct Search {
+struct PartitionSearch {
     live: BTreeMap<TopicPartition, Vec<Location>>,
     skipped: Vec<SkippedPartition>,
 }
 
-impl Search {
+impl PartitionSearch {
     fn run(location: &Location) -> Result<Self> {
         if !location.status()?.is_directory() {
             let message = "this is a file: name a partition directory, a log directory or a directory with backups";

@@ -1,4 +1,4 @@
-//! [`Target`]: the topic ids and checkpoints of the broker that will get the partitions.
+//! [`RestoreTarget`]: the topic ids and checkpoints of the broker that will get the partitions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -23,7 +23,7 @@ const MAX_NAMES: usize = 10;
 
 /// The topic ids and checkpoints of the new broker.
 #[derive(Debug, Default)]
-pub(super) struct Target {
+pub(super) struct RestoreTarget {
     topic_ids: BTreeMap<String, Uuid>,
     /// The partitions of the log directory, with their latest leader epochs.
     partitions: BTreeMap<TopicPartition, Option<i32>>,
@@ -34,7 +34,7 @@ pub(super) struct Target {
     is_running: bool,
 }
 
-impl Target {
+impl RestoreTarget {
     /// Reads the log directory of the new broker, if the options name it.
     ///
     /// # Errors

@@ -21,12 +21,12 @@ use std::ops::Range;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::keys::{KeyedRecord, Sink};
+use super::keys::{KeyedRecord, RecordReceiver};
 use super::latest::LatestKeys;
-use super::output::Output;
-use super::source::{Source, SourceSegment};
+use super::output::RewriteOutput;
+use super::source::{RewriteSource, SourceSegment};
 use super::survey::{LastBatches, Survey};
-use super::transactions::{CleanedTransactions, Marker};
+use super::transactions::{CleanedTransactions, MarkerRole};
 use super::{Counts, IndexOptions, keep_end};
 use crate::broker::retain::{BatchRetention, RetainOptions, Retained, retain_records};
 use crate::compression::Scratch;
@@ -149,12 +149,12 @@ pub fn compact(
     progress: &mut Progress<'_>,
 ) -> Result<CompactReport> {
     let (source, target): (&Location, &Path) = (&source.into(), target.as_ref());
-    let source = Source::open(source, &options.limits, options.check_crc)?;
-    let mut output = Output::create(&source.directory, target, options.index)?;
+    let source = RewriteSource::open(source, &options.limits, options.check_crc)?;
+    let mut output = RewriteOutput::create(&source.directory, target, options.index)?;
     progress.expect(source.bytes().saturating_mul(2))?;
     let survey = Survey::make(&source, progress)?;
     let now_ms = options.now_ms.unwrap_or_else(|| millis(SystemTime::now()));
-    let part = Part::choose(&source, &survey, options, now_ms);
+    let part = CompactedPart::choose(&source, &survey, options, now_ms);
     let mut report = CompactReport {
         first_dirty_offset: part.first_dirty_offset,
         first_uncleanable_offset: part.end_offset,
@@ -163,7 +163,7 @@ pub fn compact(
         tail_bytes: survey.tail_bytes,
         ..CompactReport::default()
     };
-    let mut walk = |sink: Sink<'_>| walk_keys(&source, &survey, &part, progress, sink);
+    let mut walk = |sink: RecordReceiver<'_>| walk_keys(&source, &survey, &part, progress, sink);
     let keys = LatestKeys::build(&mut walk, options.max_map_bytes, output.work_directory())?;
     report.key_parts = u64_of(keys.part_count());
     let mut cleaner = Cleaner {
@@ -195,7 +195,7 @@ pub fn compact(
 
 /// The part of the log that is compacted.
 #[derive(Debug)]
-struct Part {
+struct CompactedPart {
     /// Number of segments.
     segment_count: usize,
     first_dirty_offset: i64,
@@ -204,8 +204,8 @@ struct Part {
     legacy_horizon_ms: Option<i64>,
 }
 
-impl Part {
-    fn choose(source: &Source, survey: &Survey, options: &CompactOptions, now_ms: i64) -> Self {
+impl CompactedPart {
+    fn choose(source: &RewriteSource, survey: &Survey, options: &CompactOptions, now_ms: i64) -> Self {
         let start = source.segments.first().map_or(0, |segment| segment.base_offset);
         let first_dirty_offset = options.first_dirty_offset.unwrap_or(start).max(start);
         let end_offset = uncleanable_offset(source, survey, options, now_ms).unwrap_or(start);
@@ -217,7 +217,7 @@ impl Part {
     }
 
     /// The source segments of each new segment.
-    fn groups(&self, source: &Source, options: &CompactOptions) -> Vec<Range<usize>> {
+    fn groups(&self, source: &RewriteSource, options: &CompactOptions) -> Vec<Range<usize>> {
         let index_len =
             |segment: &SourceSegment, extension: &str| segment.path.with_extension(extension).len().unwrap_or(0);
         let mut groups: Vec<Range<usize>> = Vec::new();
@@ -245,7 +245,7 @@ impl Part {
 }
 
 /// Base offset of the segment with the first record that must not be compacted.
-fn uncleanable_offset(source: &Source, survey: &Survey, options: &CompactOptions, now_ms: i64) -> Option<i64> {
+fn uncleanable_offset(source: &RewriteSource, survey: &Survey, options: &CompactOptions, now_ms: i64) -> Option<i64> {
     let mut bound = survey.last_stable_offset();
     if !options.include_active {
         bound = bound.min(source.segments.last()?.base_offset);
@@ -265,11 +265,11 @@ fn uncleanable_offset(source: &Source, survey: &Survey, options: &CompactOptions
 
 /// Passes each record that compaction decides on by its key to a sink.
 fn walk_keys(
-    source: &Source,
+    source: &RewriteSource,
     survey: &Survey,
-    part: &Part,
+    part: &CompactedPart,
     progress: &mut Progress<'_>,
-    sink: Sink<'_>,
+    sink: RecordReceiver<'_>,
 ) -> Result<u64> {
     let segments = source.segments.part(..part.segment_count);
     let total = segments.iter().fold(0_u64, |sum, segment| sum.saturating_add(segment.size));
@@ -307,7 +307,7 @@ struct Cleaner<'a> {
     transactions: CleanedTransactions,
     survey: &'a Survey,
     last_batches: LastBatches,
-    part: &'a Part,
+    part: &'a CompactedPart,
     options: &'a CompactOptions,
     now_ms: i64,
     report: CompactReport,
@@ -319,9 +319,9 @@ struct Cleaner<'a> {
 impl Cleaner<'_> {
     fn clean_group(
         &mut self,
-        source: &Source,
+        source: &RewriteSource,
         group: Range<usize>,
-        output: &mut Output,
+        output: &mut RewriteOutput,
         progress: &mut Progress<'_>,
     ) -> Result<()> {
         let segments = source.segments.part(group);
@@ -339,7 +339,7 @@ impl Cleaner<'_> {
         Ok(())
     }
 
-    fn clean_batch(&mut self, batch: &Batch<'_>, keep_old_tombstones: bool, output: &mut Output) -> Result<()> {
+    fn clean_batch(&mut self, batch: &Batch<'_>, keep_old_tombstones: bool, output: &mut RewriteOutput) -> Result<()> {
         let verdict = self.judge(batch, output)?;
         let options = RetainOptions {
             retention: verdict.retention,
@@ -391,13 +391,13 @@ impl Cleaner<'_> {
         output.append(&self.retained)
     }
 
-    fn judge(&mut self, batch: &Batch<'_>, output: &mut Output) -> Result<Verdict> {
+    fn judge(&mut self, batch: &Batch<'_>, output: &mut RewriteOutput) -> Result<BatchVerdict> {
         let (discards, is_idle_marker) = if batch.is_control() {
             let marker = self.transactions.read_marker(batch, &mut self.scratch, &self.options.limits)?;
-            if let Marker::Aborts(transaction) = marker {
+            if let MarkerRole::Aborts(transaction) = marker {
                 output.append_aborted(self.survey.as_indexed(&transaction));
             }
-            let is_idle = marker == Marker::Idle;
+            let is_idle = marker == MarkerRole::Idle;
             (is_idle && batch.delete_horizon_ms().is_some_and(|horizon| horizon <= self.now_ms), is_idle)
         } else {
             (self.transactions.is_aborted(batch), false)
@@ -408,12 +408,12 @@ impl Cleaner<'_> {
             (false, true) => BatchRetention::Delete,
             (false, false) => BatchRetention::DeleteEmpty,
         };
-        Ok(Verdict { retention, discards, is_idle_marker })
+        Ok(BatchVerdict { retention, discards, is_idle_marker })
     }
 }
 
 /// How to treat a batch.
-struct Verdict {
+struct BatchVerdict {
     retention: BatchRetention,
     /// Whether to drop its records, whatever their keys.
     discards: bool,

@@ -7,8 +7,8 @@
 
 use std::path::Path;
 
-use super::output::Output;
-use super::source::Source;
+use super::output::RewriteOutput;
+use super::source::RewriteSource;
 use super::survey::{LastBatches, Survey};
 use super::{Counts, IndexOptions, keep_end};
 use crate::broker::retain::{BatchRetention, RetainOptions, Retained, retain_records};
@@ -73,8 +73,8 @@ pub fn filter(
     progress: &mut Progress<'_>,
 ) -> Result<FilterReport> {
     let (source, target): (&Location, &Path) = (&source.into(), target.as_ref());
-    let source = Source::open(source, &options.limits, options.check_crc)?;
-    let output = Output::create(&source.directory, target, options.index)?;
+    let source = RewriteSource::open(source, &options.limits, options.check_crc)?;
+    let output = RewriteOutput::create(&source.directory, target, options.index)?;
     progress.expect(source.bytes().saturating_mul(2))?;
     let survey = Survey::make(&source, progress)?;
     let mut sieve = Sieve {
@@ -108,7 +108,7 @@ struct Sieve<'a> {
     limits: &'a Limits,
     /// Producer states of the target's batches, for its transaction indexes.
     states: ProducerStates,
-    output: Output,
+    output: RewriteOutput,
     report: FilterReport,
     scratch: Scratch,
     /// The rebuilt batch.

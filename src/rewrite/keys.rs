@@ -18,11 +18,11 @@ pub(super) struct KeyedRecord<'a> {
 }
 
 /// Receives the records in order and returns whether it wants more.
-pub(super) type Sink<'a> = &'a mut dyn FnMut(KeyedRecord<'_>) -> Result<bool>;
+pub(super) type RecordReceiver<'a> = &'a mut dyn FnMut(KeyedRecord<'_>) -> Result<bool>;
 
 /// Passes all records with keys to a sink, the same ones in the same order at each call. Returns the share of the log
 /// that was read when the sink stopped, in thousandths.
-pub(super) type KeyWalk<'a> = &'a mut dyn FnMut(Sink<'_>) -> Result<u64>;
+pub(super) type KeyWalk<'a> = &'a mut dyn FnMut(RecordReceiver<'_>) -> Result<u64>;
 
 /// Keys and their last offsets.
 #[derive(Debug)]

@@ -1,11 +1,11 @@
-//! [`Output`]: the new partition directory, built next to the target and renamed to it.
+//! [`RewriteOutput`]: the new partition directory, built next to the target and renamed to it.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::source::Source;
+use super::source::RewriteSource;
 use super::survey::Survey;
 use super::{Counts, IndexOptions};
 use crate::error::{Error, Result};
@@ -32,9 +32,9 @@ fn checked<T>(read: Result<T>) -> Result<()> {
     }
 }
 
-/// A partition directory under construction. It is removed if dropped before [`Output::finish`].
+/// A partition directory under construction. It is removed if dropped before [`RewriteOutput::finish`].
 #[derive(Debug)]
-pub(super) struct Output {
+pub(super) struct RewriteOutput {
     staged: StagedDirectory,
     options: IndexOptions,
     segment: Option<OpenSegment>,
@@ -44,7 +44,7 @@ pub(super) struct Output {
     pub(super) written: Counts,
 }
 
-impl Output {
+impl RewriteOutput {
     /// Creates the directory next to the target.
     ///
     /// # Errors
@@ -54,7 +54,7 @@ impl Output {
         Ok(Self { staged, options, segment: None, bases: Vec::new(), written: Counts::default() })
     }
 
-    /// A directory for temporary files, which the caller must remove before [`Output::finish`].
+    /// A directory for temporary files, which the caller must remove before [`RewriteOutput::finish`].
     pub(super) fn work_directory(&self) -> &Path {
         self.staged.directory()
     }
@@ -101,7 +101,7 @@ impl Output {
     /// Copies a segment of the source without changing its batches.
     pub(super) fn copy_segment(
         &mut self,
-        source: &Source,
+        source: &RewriteSource,
         index: usize,
         survey: &Survey,
         progress: &mut Progress<'_>,
@@ -120,7 +120,7 @@ impl Output {
     /// topic id, and, if producers are kept, their snapshots at the start of each segment and at the end of the log.
     pub(super) fn finish(
         mut self,
-        source: &Source,
+        source: &RewriteSource,
         survey: &Survey,
         keeps_producers: bool,
         progress: &mut Progress<'_>,
@@ -143,7 +143,7 @@ impl Output {
     }
 
     /// Copies a file that may be missing.
-    fn copy_file(&self, source: &Source, name: &str) -> Result<()> {
+    fn copy_file(&self, source: &RewriteSource, name: &str) -> Result<()> {
         let (from, to) = (source.directory.join(name), self.work_directory().join(name));
         match from.read_small(MAX_COPIED_LEN) {
             Ok(content) => write_new(&to, &content).map_err(|error| Error::from(error).with_path(&from)),
@@ -154,7 +154,7 @@ impl Output {
 
     /// Adds a producer snapshot at the end of the log. Without it, a broker that trusts the directory starts with no
     /// producers.
-    fn add_end_snapshot(&self, source: &Source, survey: &Survey) -> Result<()> {
+    fn add_end_snapshot(&self, source: &RewriteSource, survey: &Survey) -> Result<()> {
         let name = snapshot_name(survey.end_offset);
         let path = self.work_directory().join(&name);
         if !path.exists() {

@@ -16,8 +16,8 @@
 
 use std::path::Path;
 
-use super::output::Output;
-use super::source::Source;
+use super::output::RewriteOutput;
+use super::source::RewriteSource;
 use super::survey::Survey;
 use super::transactions::CleanedTransactions;
 use super::{Counts, IndexOptions, keep_end};
@@ -115,8 +115,8 @@ pub fn rewrite(
     let (source, target): (&Location, &Path) = (&source.into(), target.as_ref());
     let conversion = ConvertOptions { compression: options.compression, level: options.level, first_offset: None };
     conversion.validate(options.magic.unwrap_or(2))?;
-    let source = Source::open(source, &options.limits, options.check_crc)?;
-    let output = Output::create(&source.directory, target, options.index)?;
+    let source = RewriteSource::open(source, &options.limits, options.check_crc)?;
+    let output = RewriteOutput::create(&source.directory, target, options.index)?;
     progress.expect(source.bytes().saturating_mul(2))?;
     let survey = Survey::make(&source, progress)?;
     let drops_transactions = !options.keep_producer_state || options.magic.is_some_and(|magic| magic < 2);
@@ -157,10 +157,10 @@ pub fn rewrite(
 }
 
 /// A batch under construction.
-struct Group {
+struct MergedBatch {
     builder: BatchBuilder,
     /// The properties that all its source batches share.
-    kind: Kind,
+    kind: MergeProperties,
     base_offset: i64,
     /// The last offset of its last source batch.
     last_offset: i64,
@@ -169,7 +169,7 @@ struct Group {
 
 /// The properties that must be equal for batches to be merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Kind {
+struct MergeProperties {
     magic: u8,
     compression: Compression,
     log_append_time: Option<i64>,
@@ -182,8 +182,8 @@ struct Recoder<'a> {
     conversion: ConvertOptions,
     /// The aborted transactions, if transactions can't be kept.
     transactions: Option<CleanedTransactions>,
-    output: Output,
-    group: Option<Group>,
+    output: RewriteOutput,
+    group: Option<MergedBatch>,
     report: RewriteReport,
     scratch: Scratch,
     group_scratch: Scratch,
@@ -264,7 +264,7 @@ impl Recoder<'_> {
 
     fn add_to_group(&mut self, batch: &Batch<'_>, compression: Compression) -> Result<()> {
         let is_log_append_time = batch.timestamp_type() == Some(TimestampType::LogAppendTime);
-        let kind = Kind {
+        let kind = MergeProperties {
             magic: batch.magic(),
             compression,
             log_append_time: is_log_append_time.then(|| batch.max_timestamp()),
@@ -283,7 +283,7 @@ impl Recoder<'_> {
             if self.group.as_ref().is_some_and(|group| !self.has_room(group, &record, len)) {
                 self.end_group()?;
             }
-            let group = self.group.get_or_insert_with(|| Group {
+            let group = self.group.get_or_insert_with(|| MergedBatch {
                 builder: self.options.builder(kind, base_offset),
                 kind,
                 base_offset,
@@ -303,7 +303,7 @@ impl Recoder<'_> {
         Ok(())
     }
 
-    fn has_room(&self, group: &Group, record: &Record<'_>, len: usize) -> bool {
+    fn has_room(&self, group: &MergedBatch, record: &Record<'_>, len: usize) -> bool {
         let limit = self.options.batch_bytes.unwrap_or(usize::MAX);
         let span = record.offset().saturating_sub(group.base_offset);
         group.len.saturating_add(len) <= limit && i32::try_from(span).is_ok()
@@ -319,7 +319,7 @@ impl Recoder<'_> {
 }
 
 impl RewriteOptions {
-    fn builder(&self, kind: Kind, base_offset: i64) -> BatchBuilder {
+    fn builder(&self, kind: MergeProperties, base_offset: i64) -> BatchBuilder {
         let mut builder = BatchBuilder::new()
             .magic(kind.magic)
             .compression(kind.compression)

@@ -1,4 +1,4 @@
-//! [`Source`]: the partition to rewrite, read batch by batch.
+//! [`RewriteSource`]: the partition to rewrite, read batch by batch.
 
 use std::time::SystemTime;
 
@@ -13,7 +13,7 @@ use crate::store::listing::{list_location, refuse_log_directory};
 
 /// The directory of the partition to rewrite.
 #[derive(Debug)]
-pub(crate) struct Source {
+pub(crate) struct RewriteSource {
     pub(crate) directory: Location,
     /// Segments, ordered by base offset.
     pub(crate) segments: Vec<SourceSegment>,
@@ -30,7 +30,7 @@ pub(crate) struct SourceSegment {
     pub(crate) modified: SystemTime,
 }
 
-impl Source {
+impl RewriteSource {
     /// Lists the segments of a directory.
     ///
     /// # Errors

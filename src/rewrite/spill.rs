@@ -26,13 +26,13 @@ const HEAD_LEN: usize = 13;
 pub(super) struct Spill {
     hasher: RandomState,
     answers: Vec<BufReader<File>>,
-    _files: Files,
+    _files: SpillDirectory,
 }
 
 impl Spill {
     /// Distributes the keys. Returns `None` if the keys of a part do not fit in `max_bytes`.
     pub(super) fn build(walk: KeyWalk<'_>, parts: usize, max_bytes: usize, work: &Path) -> Result<Option<Self>> {
-        let files = Files::create(work)?;
+        let files = SpillDirectory::create(work)?;
         let hasher = RandomState::new();
         let buffer_len = max_bytes.checked_div(parts).unwrap_or(0).clamp(512, 64 << 10);
         files.locate(spread(walk, parts, buffer_len, &hasher, &files))?;
@@ -67,7 +67,13 @@ fn part_of(hasher: &RandomState, key: &[u8], parts: usize) -> usize {
     usize_from_u64(hash.saturating_mul(u64_of(parts)) >> 32)
 }
 
-fn spread(walk: KeyWalk<'_>, parts: usize, buffer_len: usize, hasher: &RandomState, files: &Files) -> Result<()> {
+fn spread(
+    walk: KeyWalk<'_>,
+    parts: usize,
+    buffer_len: usize,
+    hasher: &RandomState,
+    files: &SpillDirectory,
+) -> Result<()> {
     let create = |part| Ok(BufWriter::with_capacity(buffer_len, File::create(files.keys(part))?));
     let mut keys = (0..parts).map(create).collect::<Result<Vec<_>>>()?;
     walk(&mut |record| {
@@ -87,7 +93,7 @@ fn spread(walk: KeyWalk<'_>, parts: usize, buffer_len: usize, hasher: &RandomSta
 }
 
 /// Writes the answers of a part and opens them. Returns `None` if its keys do not fit.
-fn answer(part: usize, max_bytes: usize, buffer_len: usize, files: &Files) -> Result<Option<BufReader<File>>> {
+fn answer(part: usize, max_bytes: usize, buffer_len: usize, files: &SpillDirectory) -> Result<Option<BufReader<File>>> {
     let mut map = KeyMap::new(max_bytes);
     let mut fits = true;
     each_record(&files.keys(part), buffer_len, &mut |record| {
@@ -129,9 +135,9 @@ fn each_record(path: &Path, buffer_len: usize, visit: &mut dyn FnMut(KeyedRecord
 
 /// The directory of the files. It is removed when dropped.
 #[derive(Debug)]
-struct Files(PathBuf);
+struct SpillDirectory(PathBuf);
 
-impl Files {
+impl SpillDirectory {
     fn create(work: &Path) -> Result<Self> {
         let directory = work.join("keys");
         fs::create_dir(&directory).map_err(|error| Error::from(error).with_path(&directory))?;
@@ -152,7 +158,7 @@ impl Files {
     }
 }
 
-impl Drop for Files {
+impl Drop for SpillDirectory {
     fn drop(&mut self) {
         // on failure, it is removed with the output directory
         let _ = fs::remove_dir_all(&self.0);

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::source::{Source, SourceSegment};
+use super::source::{RewriteSource, SourceSegment};
 use crate::compression::Scratch;
 use crate::error::{ErrorKind, Result};
 use crate::format::header::{BatchHeader, NO_TIMESTAMP};
@@ -30,7 +30,7 @@ pub(super) struct Survey {
 impl Survey {
     /// Reads the complete log. Aborted transactions are determined from the markers, which are authoritative, and not
     /// from index files, which may be missing.
-    pub(super) fn make(source: &Source, progress: &mut Progress<'_>) -> Result<Self> {
+    pub(super) fn make(source: &RewriteSource, progress: &mut Progress<'_>) -> Result<Self> {
         let mut survey = Self {
             states: states_at_start(source),
             aborted: Vec::new(),
@@ -94,7 +94,7 @@ fn indexed_in(segment: &SourceSegment) -> Result<Vec<AbortedTransaction>> {
 
 /// The producers before the start of the log, from the snapshot of the first segment. Like in a broker, there are none
 /// if the snapshot is missing or damaged.
-fn states_at_start(source: &Source) -> ProducerStates {
+fn states_at_start(source: &RewriteSource) -> ProducerStates {
     let Some(base_offset) = source.segments.first().map(|segment| segment.base_offset) else {
         return ProducerStates::new();
     };

@@ -24,7 +24,7 @@ pub(super) struct CleanedTransactions {
 
 /// Whether compaction needs a control batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Marker {
+pub(super) enum MarkerRole {
     /// Its transaction has no data left: it may be removed after its delete horizon.
     Idle,
     /// It ends a transaction with data, or is not a transaction marker.
@@ -56,18 +56,23 @@ impl CleanedTransactions {
     }
 
     /// Processes a control batch.
-    pub(super) fn read_marker(&mut self, batch: &Batch<'_>, scratch: &mut Scratch, limits: &Limits) -> Result<Marker> {
+    pub(super) fn read_marker(
+        &mut self,
+        batch: &Batch<'_>,
+        scratch: &mut Scratch,
+        limits: &Limits,
+    ) -> Result<MarkerRole> {
         self.begin_up_to(batch.last_offset());
-        let Some(record) = batch.records(scratch, limits)?.next() else { return Ok(Marker::Idle) };
+        let Some(record) = batch.records(scratch, limits)?.next() else { return Ok(MarkerRole::Idle) };
         let needed = match ControlRecord::parse(&record?)? {
             ControlRecord::Abort { .. } => match self.aborted.remove(&batch.producer_id()) {
-                Some((transaction, true)) => return Ok(Marker::Aborts(transaction)),
+                Some((transaction, true)) => return Ok(MarkerRole::Aborts(transaction)),
                 _ => false,
             },
             ControlRecord::Commit { .. } => self.committed.remove(&batch.producer_id()),
             _ => true,
         };
-        Ok(if needed { Marker::Needed } else { Marker::Idle })
+        Ok(if needed { MarkerRole::Needed } else { MarkerRole::Idle })
     }
 
     fn begin_up_to(&mut self, offset: i64) {

@@ -28,7 +28,7 @@ use crate::sink::existing::Existing;
 use crate::sink::files::{TargetLock, at, file_names, names_taken, rename, step};
 use crate::sink::ids::new_topic_id;
 use crate::sink::options::WriteOptions;
-use crate::sink::plan::{Epoch, MADE, Plan, carry_out, finish_dead};
+use crate::sink::plan::{CommitPlan, Epoch, MADE, carry_out, finish_dead};
 use crate::sink::written::Fragment;
 use crate::store::names::PARTITION_METADATA;
 use crate::store::{LogFile, LogFileKind, LogFileState, TopicPartition};
@@ -52,13 +52,13 @@ impl Commit<'_> {
         {
             return Ok(());
         }
-        let plan = Plan { epoch, ..self.prepare(fragments)? };
+        let plan = CommitPlan { epoch, ..self.prepare(fragments)? };
         plan.write(self.job)?;
         carry_out(self.path, self.job)
     }
 
     /// Builds the new partitions and segments in the job's directory, and returns the plan of the moves.
-    fn prepare(&self, fragments: &[&Fragment]) -> Result<Plan> {
+    fn prepare(&self, fragments: &[&Fragment]) -> Result<CommitPlan> {
         let mut by_partition: BTreeMap<TopicPartition, Vec<&Fragment>> = BTreeMap::new();
         for fragment in fragments {
             by_partition.entry(fragment.name()).or_default().push(fragment);
@@ -84,7 +84,7 @@ impl Commit<'_> {
         for name in moves.iter().filter(|name| !remove.contains(name)) {
             names_taken(&made.join(name), &self.path.join(name))?;
         }
-        Ok(Plan { remove, moves, epoch: None })
+        Ok(CommitPlan { remove, moves, epoch: None })
     }
 
     /// Builds the new files of a partition.

@@ -1,4 +1,4 @@
-//! [`Plan`]: the moves that complete a commit.
+//! [`CommitPlan`]: the moves that complete a commit.
 //!
 //! Before anything moves, `commit.json` in the job's directory lists the moves. From then on the write is committed:
 //! if the driver dies, the next write to the target completes them. Until then, nothing of the write is visible.
@@ -66,7 +66,7 @@ impl Epoch {
 
 /// What remains to be done for a commit, by names of partition directories.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Plan {
+pub(super) struct CommitPlan {
     /// Partitions that the write replaces.
     pub(super) remove: Vec<String>,
     /// Partitions to create or extend.
@@ -76,7 +76,7 @@ pub(super) struct Plan {
     pub(super) epoch: Option<Epoch>,
 }
 
-impl Plan {
+impl CommitPlan {
     /// Commits the write.
     pub(super) fn write(&self, job: &Path) -> Result<()> {
         let file = job.join(PLAN);
@@ -141,7 +141,7 @@ pub(super) fn is_committed(job: &Path) -> bool {
 /// Does the remaining moves of a job's plan. Does nothing if a concurrent write, which the lock did not prevent, has
 /// completed it.
 pub(super) fn carry_out(path: &Path, job: &Path) -> Result<()> {
-    let Some(plan) = Plan::read(job)? else { return Ok(()) };
+    let Some(plan) = CommitPlan::read(job)? else { return Ok(()) };
     plan.carry_out(path, job).map_err(|error| {
         error.with_note(format!(
             "the write is committed; the next write to {} moves the remaining files, unless you remove {}",

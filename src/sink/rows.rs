@@ -7,20 +7,20 @@ use arrow_array::types::{Int16Type, Int32Type, Int64Type};
 use arrow_array::{Array, Int16Array, Int32Array, Int64Array, RecordBatch};
 use arrow_schema::DataType;
 
-use crate::arrow::Bytes;
+use crate::arrow::BytesColumn;
 use crate::error::{Error, Result};
 
 /// The columns of rows that decide where they belong.
 pub(super) struct RowColumns<'a> {
     topics: Topics<'a>,
     partitions: Partitions<'a>,
-    keys: Bytes<'a>,
+    keys: BytesColumn<'a>,
 }
 
 enum Topics<'a> {
     /// The same for all rows.
     One(&'a str),
-    Column(Bytes<'a>),
+    Column(BytesColumn<'a>),
 }
 
 enum Partitions<'a> {
@@ -37,8 +37,8 @@ impl<'a> RowColumns<'a> {
     /// A column of another type.
     pub(super) fn of(rows: &'a RecordBatch, topic: Option<&'a str>) -> Result<Self> {
         let bytes = |name: &str| match rows.column_by_name(name) {
-            Some(column) => Bytes::of(column.as_ref(), name),
-            None => Ok(Bytes::Null),
+            Some(column) => BytesColumn::of(column.as_ref(), name),
+            None => Ok(BytesColumn::Null),
         };
         let topics = match topic {
             Some(topic) => Topics::One(topic),

@@ -43,7 +43,7 @@ pub struct TaskWriter {
     turn: u32,
     /// Timestamp of rows without one, in milliseconds since the epoch.
     now: i64,
-    partitions: Vec<Partition>,
+    partitions: Vec<PartitionRows>,
     /// Numbers of partitions, by topic and partition.
     numbers: HashMap<String, HashMap<i32, usize>>,
     logs: OpenLogs,
@@ -53,7 +53,7 @@ pub struct TaskWriter {
 }
 
 /// A partition of some rows.
-struct Partition {
+struct PartitionRows {
     name: TopicPartition,
     /// Records that are not encoded yet, and their bytes.
     waiting: Vec<RecordBatch>,
@@ -184,7 +184,7 @@ impl TaskWriter {
         }
         let number = self.partitions.len();
         self.numbers.entry(topic.to_owned()).or_default().insert(partition, number);
-        self.partitions.push(Partition {
+        self.partitions.push(PartitionRows {
             name: TopicPartition { topic: topic.to_owned(), partition },
             waiting: Vec::new(),
             waiting_len: 0,

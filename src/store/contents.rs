@@ -99,7 +99,7 @@ fn is_text(head: &[u8]) -> bool {
 /// # Errors
 /// [`ErrorKind::InvalidArgument`] that names such a file; I/O errors.
 pub(crate) fn refuse_foreign_directory(path: &Location) -> Result<()> {
-    let Some(found) = Search::default().directory(path, SEARCH_DEPTH)? else { return Ok(()) };
+    let Some(found) = ForeignSearch::default().directory(path, SEARCH_DEPTH)? else { return Ok(()) };
     Err(Error::argument(format!("no log segment is recognized: {}", found.describe(path))).with_path(path))
 }
 
@@ -142,11 +142,11 @@ impl Foreign {
 
 /// A bounded search for a [`Foreign`] file.
 #[derive(Debug, Default)]
-struct Search {
+struct ForeignSearch {
     entries: usize,
 }
 
-impl Search {
+impl ForeignSearch {
     /// Returns the most specific finding in a directory, or `None` if there are only files that Kafka keeps next to
     /// segments.
     fn directory(&mut self, path: &Location, depth: usize) -> Result<Option<Foreign>> {

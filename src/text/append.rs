@@ -64,23 +64,23 @@ pub fn append_json_lines(
 }
 
 /// Begins a batch; `false` if the line is also a record.
-fn begin_batch(writer: &mut RecordWriter, batch: &BatchFields, fields: &Fields<'_>) -> Result<bool> {
-    if !matches!((&fields.key, &fields.value), (Content::Missing, Content::Missing)) {
+fn begin_batch(writer: &mut RecordWriter, batch: &BatchFields, fields: &RecordFields<'_>) -> Result<bool> {
+    if !matches!((&fields.key, &fields.value), (FieldContent::Missing, FieldContent::Missing)) {
         return Ok(false);
     }
     writer.begin_batch(batch).map(|()| true)
 }
 
 /// Appends a record; `false` if its fields are not those of a record.
-fn append(writer: &mut RecordWriter, fields: &Fields<'_>) -> Result<bool> {
+fn append(writer: &mut RecordWriter, fields: &RecordFields<'_>) -> Result<bool> {
     let timestamp_type = match &fields.timestamp_type {
-        Content::Missing => Some(TimestampType::CreateTime),
-        Content::Null => None,
-        Content::Text(name) if name == TimestampType::CreateTime.name() => Some(TimestampType::CreateTime),
-        Content::Text(name) if name == TimestampType::LogAppendTime.name() => Some(TimestampType::LogAppendTime),
-        Content::Text(_) | Content::Base64(_) => return Ok(false),
+        FieldContent::Missing => Some(TimestampType::CreateTime),
+        FieldContent::Null => None,
+        FieldContent::Text(name) if name == TimestampType::CreateTime.name() => Some(TimestampType::CreateTime),
+        FieldContent::Text(name) if name == TimestampType::LogAppendTime.name() => Some(TimestampType::LogAppendTime),
+        FieldContent::Text(_) | FieldContent::Base64(_) => return Ok(false),
     };
-    let is_record = !matches!((&fields.key, &fields.value), (Content::Missing, Content::Missing));
+    let is_record = !matches!((&fields.key, &fields.value), (FieldContent::Missing, FieldContent::Missing));
     let is_offset = fields.offset.is_none_or(|offset| (0..i64::MAX).contains(&offset));
     let timestamp = fields.timestamp.unwrap_or(NO_TIMESTAMP);
     if !is_record || !is_offset || timestamp < NO_TIMESTAMP {
@@ -105,7 +105,7 @@ fn append(writer: &mut RecordWriter, fields: &Fields<'_>) -> Result<bool> {
 
 /// The fields of a record.
 #[derive(serde::Deserialize)]
-struct Fields<'a> {
+struct RecordFields<'a> {
     #[serde(borrow, default)]
     topic: Option<&'a str>,
     #[serde(default)]
@@ -115,21 +115,21 @@ struct Fields<'a> {
     #[serde(default)]
     timestamp: Option<i64>,
     #[serde(borrow, default)]
-    timestamp_type: Content<'a>,
+    timestamp_type: FieldContent<'a>,
     #[serde(default)]
     create_time: Option<i64>,
     #[serde(borrow, default)]
-    key: Content<'a>,
+    key: FieldContent<'a>,
     #[serde(borrow, default)]
-    value: Content<'a>,
+    value: FieldContent<'a>,
     #[serde(borrow, default)]
-    headers: Option<Vec<(Content<'a>, Content<'a>)>>,
+    headers: Option<Vec<(FieldContent<'a>, FieldContent<'a>)>>,
     #[serde(default)]
     batch: Option<BatchFields>,
 }
 
 /// A line as a record; `None` if it has another form.
-fn parse(line: &[u8]) -> Option<Fields<'_>> {
+fn parse(line: &[u8]) -> Option<RecordFields<'_>> {
     let text = std::str::from_utf8(line).ok()?;
     // an array would be the fields in their order
     if !text.starts_with('{') {
@@ -140,7 +140,7 @@ fn parse(line: &[u8]) -> Option<Fields<'_>> {
 
 /// Text, other bytes, or neither.
 #[derive(Debug, Default, PartialEq, Eq)]
-enum Content<'a> {
+enum FieldContent<'a> {
     #[default]
     Missing,
     Null,
@@ -148,7 +148,7 @@ enum Content<'a> {
     Base64(Vec<u8>),
 }
 
-impl Content<'_> {
+impl FieldContent<'_> {
     fn bytes(&self) -> Option<&[u8]> {
         match self {
             Self::Missing | Self::Null => None,
@@ -158,7 +158,7 @@ impl Content<'_> {
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for FieldContent<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
         deserializer.deserialize_any(ContentVisitor)
     }
@@ -167,32 +167,32 @@ impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
 struct ContentVisitor;
 
 impl<'de> Visitor<'de> for ContentVisitor {
-    type Value = Content<'de>;
+    type Value = FieldContent<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("text, null or {\"base64\": \"…\"}")
     }
 
-    fn visit_unit<E>(self) -> std::result::Result<Content<'de>, E> {
-        Ok(Content::Null)
+    fn visit_unit<E>(self) -> std::result::Result<FieldContent<'de>, E> {
+        Ok(FieldContent::Null)
     }
 
-    fn visit_borrowed_str<E>(self, text: &'de str) -> std::result::Result<Content<'de>, E> {
-        Ok(Content::Text(Cow::Borrowed(text)))
+    fn visit_borrowed_str<E>(self, text: &'de str) -> std::result::Result<FieldContent<'de>, E> {
+        Ok(FieldContent::Text(Cow::Borrowed(text)))
     }
 
-    fn visit_str<E>(self, text: &str) -> std::result::Result<Content<'de>, E> {
-        Ok(Content::Text(Cow::Owned(text.to_owned())))
+    fn visit_str<E>(self, text: &str) -> std::result::Result<FieldContent<'de>, E> {
+        Ok(FieldContent::Text(Cow::Owned(text.to_owned())))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Content<'de>, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<FieldContent<'de>, A::Error> {
         let pair = map.next_entry::<&'de str, &'de str>()?;
         let encoded = pair.filter(|(name, _)| *name == "base64").map(|(_, encoded)| encoded);
         if map.next_key::<IgnoredAny>()?.is_some() {
             return Err(A::Error::custom("more than base64"));
         }
         let bytes = encoded.and_then(|encoded| STANDARD.decode(encoded).ok());
-        bytes.map(Content::Base64).ok_or_else(|| A::Error::custom("not base64"))
+        bytes.map(FieldContent::Base64).ok_or_else(|| A::Error::custom("not base64"))
     }
 }
 
@@ -209,13 +209,13 @@ mod tests {
             (fields.topic, fields.partition, fields.offset, fields.timestamp),
             (Some("t"), Some(3), Some(5), None)
         );
-        assert_eq!(fields.timestamp_type, Content::Null);
+        assert_eq!(fields.timestamp_type, FieldContent::Null);
         assert_eq!(fields.key.bytes(), Some([0xff, 0].as_slice()));
         assert_eq!(fields.value.bytes(), Some("a\"bé".as_bytes()));
         let headers = fields.headers.unwrap();
         assert_eq!(headers.iter().map(|(_, value)| value.bytes()).collect::<Vec<_>>(), [None, Some(b"1".as_slice())]);
         let fields = parse(b"{\"value\": \"\"}\n").unwrap();
-        assert_eq!((fields.key, fields.timestamp_type), (Content::Missing, Content::Missing));
+        assert_eq!((fields.key, fields.timestamp_type), (FieldContent::Missing, FieldContent::Missing));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::format::record::Record;
 use crate::text::fields;
 use crate::text::options::TextOptions;
-use crate::text::template::{Part, Template};
+use crate::text::template::{Template, TemplatePart};
 
 impl Template {
     /// Appends a record.
@@ -19,17 +19,17 @@ impl Template {
     ) -> Result<()> {
         for part in self.parts() {
             match part {
-                Part::Literal(bytes) => out.extend_from_slice(bytes),
-                Part::Topic => fields::raw(out, origin.topic.as_deref().unwrap_or_default().as_bytes(), text),
-                Part::Partition => push_int(out, origin.partition.unwrap_or(-1).into()),
-                Part::Offset => push_int(out, record.offset()),
-                Part::Timestamp => push_int(out, record.timestamp()),
-                Part::Key => fields::as_bytes(out, record.key(), text.key, text),
-                Part::Value => fields::as_bytes(out, record.value(), text.value, text),
-                Part::KeyLen => push_int(out, len(record.key()).into()),
-                Part::ValueLen => push_int(out, len(record.value()).into()),
-                Part::ValueLenBytes => out.extend_from_slice(&len(record.value()).to_be_bytes()),
-                Part::Headers => headers(out, record, text)?,
+                TemplatePart::Literal(bytes) => out.extend_from_slice(bytes),
+                TemplatePart::Topic => fields::raw(out, origin.topic.as_deref().unwrap_or_default().as_bytes(), text),
+                TemplatePart::Partition => push_int(out, origin.partition.unwrap_or(-1).into()),
+                TemplatePart::Offset => push_int(out, record.offset()),
+                TemplatePart::Timestamp => push_int(out, record.timestamp()),
+                TemplatePart::Key => fields::as_bytes(out, record.key(), text.key, text),
+                TemplatePart::Value => fields::as_bytes(out, record.value(), text.value, text),
+                TemplatePart::KeyLen => push_int(out, len(record.key()).into()),
+                TemplatePart::ValueLen => push_int(out, len(record.value()).into()),
+                TemplatePart::ValueLenBytes => out.extend_from_slice(&len(record.value()).to_be_bytes()),
+                TemplatePart::Headers => headers(out, record, text)?,
             }
         }
         Ok(())

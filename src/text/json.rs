@@ -105,21 +105,21 @@ fn write_headers(out: &mut Vec<u8>, record: &Record<'_>, is_terminal: bool, is_e
 }
 
 /// The line of a corruption.
-pub(super) fn fault(out: &mut Vec<u8>, fault: &SkippedBytes, is_terminal: bool) {
+pub(super) fn skipped(out: &mut Vec<u8>, skipped: &SkippedBytes, is_terminal: bool) {
     push(out, "{\"error\": {\"kind\": ");
-    string(out, fault.kind, is_terminal);
+    string(out, skipped.kind, is_terminal);
     push(out, ", \"message\": ");
-    string(out, &fault.message, is_terminal);
+    string(out, &skipped.message, is_terminal);
     push(out, ", \"path\": ");
-    optional_string(out, fault.origin.segment.as_deref(), is_terminal);
+    optional_string(out, skipped.origin.segment.as_deref(), is_terminal);
     push(out, ", \"position\": ");
-    push_uint(out, fault.position);
+    push_uint(out, skipped.position);
     push(out, ", \"length\": ");
-    push_uint(out, fault.length);
+    push_uint(out, skipped.length);
     push(out, ", \"first_offset\": ");
-    optional_int(out, fault.first_offset());
+    optional_int(out, skipped.first_offset());
     push(out, ", \"last_offset\": ");
-    optional_int(out, fault.last_offset());
+    optional_int(out, skipped.last_offset());
     push(out, "}}\n");
 }
 

@@ -80,12 +80,12 @@ pub(crate) fn write_watched(
     sources: Vec<ScanSource>,
     scan: &ScanOptions,
     text: &TextOptions,
-    look: Option<ProgressCallback>,
+    callback: Option<ProgressCallback>,
     out: &mut dyn Write,
     written: &mut Written,
 ) -> Result<()> {
     text.check(scan)?;
-    let (mut walk, mut sink) = (SourceWalk::new(sources, look), Sink::new(out));
+    let (mut walk, mut sink) = (SourceWalk::new(sources, callback), Sink::new(out));
     let mut printer = Printer::new(scan, text);
     if text.csv_header && matches!(text.format, Format::Csv) {
         csv::heading(&mut sink.buffer);
@@ -100,10 +100,10 @@ pub(crate) fn write_watched(
 fn print_all(walk: &mut SourceWalk, printer: &mut Printer<'_>, sink: &mut Sink<'_>) -> Result<()> {
     let scan = printer.scan;
     while printer.left > 0 {
-        match walk.step(scan, |batch, given| printer.batch(&mut sink.buffer, batch, given))? {
+        match walk.step(scan, |batch, context| printer.batch(&mut sink.buffer, batch, context))? {
             Step::End => break,
-            Step::SkippedBytes(fault) if scan.on_corrupt == OnCorrupt::Report => {
-                printer.fault(&mut sink.buffer, &fault);
+            Step::SkippedBytes(skipped) if scan.on_corrupt == OnCorrupt::Report => {
+                printer.skipped(&mut sink.buffer, &skipped);
             }
             Step::Batch | Step::SkippedBytes(_) => {}
         }

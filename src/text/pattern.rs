@@ -9,10 +9,10 @@ use crate::error::{Error, Result};
 /// Regular expressions are those of the crate `regex`, which takes linear time. `(?-u:\xff)` is a byte that is not
 /// text.
 #[derive(Debug, Clone)]
-pub struct Pattern(Inner);
+pub struct Pattern(Matcher);
 
 #[derive(Debug, Clone)]
-enum Inner {
+enum Matcher {
     Equal(Vec<u8>),
     Found(Regex),
 }
@@ -21,7 +21,7 @@ impl Pattern {
     /// Matches exactly these bytes.
     #[must_use]
     pub fn equal(bytes: impl Into<Vec<u8>>) -> Self {
-        Self(Inner::Equal(bytes.into()))
+        Self(Matcher::Equal(bytes.into()))
     }
 
     /// Matches bytes that contain a text.
@@ -57,14 +57,14 @@ impl Pattern {
     pub(super) fn matches(&self, bytes: Option<&[u8]>) -> bool {
         match (&self.0, bytes) {
             (_, None) => false,
-            (Inner::Equal(equal), Some(bytes)) => equal == bytes,
-            (Inner::Found(regex), Some(bytes)) => regex.is_match(bytes),
+            (Matcher::Equal(equal), Some(bytes)) => equal == bytes,
+            (Matcher::Found(regex), Some(bytes)) => regex.is_match(bytes),
         }
     }
 }
 
 fn compile(shown: &str, expression: &str) -> Result<Pattern> {
-    Regex::new(expression).map(|regex| Pattern(Inner::Found(regex))).map_err(|error| {
+    Regex::new(expression).map(|regex| Pattern(Matcher::Found(regex))).map_err(|error| {
         // the message of a syntax error has several lines: the expression, a mark, and the reason
         let message = error.to_string();
         let reason = message.lines().last().unwrap_or_default().trim_start_matches("error: ");

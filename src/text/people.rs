@@ -48,9 +48,9 @@ pub(super) fn record(out: &mut Vec<u8>, clock: &mut Clock, record: &Record<'_>, 
 }
 
 /// The line of a corruption.
-pub(super) fn fault(out: &mut Vec<u8>, fault: &SkippedBytes) {
+pub(super) fn skipped(out: &mut Vec<u8>, skipped: &SkippedBytes) {
     push(out, "-- corruption: ");
-    one_line(out, &fault.message);
+    one_line(out, &skipped.message);
     out.push(b'\n');
 }
 

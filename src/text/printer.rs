@@ -28,9 +28,9 @@ impl<'o> Printer<'o> {
     }
 
     /// Appends the records of a batch that are wanted; of a corrupt batch, none.
-    pub(super) fn batch(&mut self, out: &mut Vec<u8>, batch: &Batch<'_>, given: &BatchContext<'_>) -> Result<()> {
+    pub(super) fn batch(&mut self, out: &mut Vec<u8>, batch: &Batch<'_>, context: &BatchContext<'_>) -> Result<()> {
         let (start, left, records) = (out.len(), self.left, self.records);
-        let printed = self.records(out, batch, given);
+        let printed = self.records(out, batch, context);
         if printed.is_ok() {
             self.next_offset = Some(batch.next_offset());
         } else {
@@ -40,12 +40,12 @@ impl<'o> Printer<'o> {
         printed
     }
 
-    fn records(&mut self, out: &mut Vec<u8>, batch: &Batch<'_>, given: &BatchContext<'_>) -> Result<()> {
+    fn records(&mut self, out: &mut Vec<u8>, batch: &Batch<'_>, context: &BatchContext<'_>) -> Result<()> {
         let (scan, text) = (self.scan, self.text);
         let Self { left, records, scratch, line, .. } = self;
         let checks_records = scan.check_crc && batch.is_legacy_wrapper();
-        let is_bounded = given.bounds.are_any();
-        line.begin(given.origin, text);
+        let is_bounded = context.bounds.are_any();
+        line.begin(context.origin, text);
         let (start, records_before) = (out.len(), *records);
         if text.batches {
             out.extend_from_slice(&line.start);
@@ -67,8 +67,8 @@ impl<'o> Printer<'o> {
                 record.verify_crc()?;
             }
             // after the last one, the rest is only checked
-            if *left > 0 && (!is_bounded || given.bounds.want(&record)) && text.want(&record)? {
-                line.record(out, given.origin, &record, create_time, text)?;
+            if *left > 0 && (!is_bounded || context.bounds.want(&record)) && text.want(&record)? {
+                line.record(out, context.origin, &record, create_time, text)?;
                 *left = left.saturating_sub(1);
                 *records = records.saturating_add(1);
             }
@@ -80,10 +80,10 @@ impl<'o> Printer<'o> {
     }
 
     /// Appends the line of a corruption.
-    pub(super) fn fault(&self, out: &mut Vec<u8>, fault: &SkippedBytes) {
+    pub(super) fn skipped(&self, out: &mut Vec<u8>, skipped: &SkippedBytes) {
         match self.text.format {
-            Format::Text => people::fault(out, fault),
-            _ => json::fault(out, fault, self.text.is_terminal),
+            Format::Text => people::skipped(out, skipped),
+            _ => json::skipped(out, skipped, self.text.is_terminal),
         }
     }
 }

@@ -17,11 +17,11 @@ use crate::num::low_u8;
 
 /// A format string that was parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Template(Vec<Part>);
+pub struct Template(Vec<TemplatePart>);
 
 /// A part of a format string.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum TemplatePart {
     Literal(Vec<u8>),
     Topic,
     Partition,
@@ -47,7 +47,7 @@ impl FromStr for Template {
                 '%' => {
                     if let Some(part) = part(&mut chars, text)? {
                         if !literal.is_empty() {
-                            parts.push(Part::Literal(std::mem::take(&mut literal)));
+                            parts.push(TemplatePart::Literal(std::mem::take(&mut literal)));
                         }
                         parts.push(part);
                     } else {
@@ -59,32 +59,32 @@ impl FromStr for Template {
             }
         }
         if !literal.is_empty() {
-            parts.push(Part::Literal(literal));
+            parts.push(TemplatePart::Literal(literal));
         }
         Ok(Self(parts))
     }
 }
 
 impl Template {
-    pub(super) fn parts(&self) -> &[Part] {
+    pub(super) fn parts(&self) -> &[TemplatePart] {
         &self.0
     }
 }
 
 /// The part after a percent sign; `None` for a percent sign.
-fn part(chars: &mut Chars<'_>, text: &str) -> Result<Option<Part>> {
+fn part(chars: &mut Chars<'_>, text: &str) -> Result<Option<TemplatePart>> {
     Ok(Some(match chars.next() {
         Some('%') => return Ok(None),
-        Some('t') => Part::Topic,
-        Some('p') => Part::Partition,
-        Some('o') => Part::Offset,
-        Some('T') => Part::Timestamp,
-        Some('k') => Part::Key,
-        Some('K') => Part::KeyLen,
-        Some('s') => Part::Value,
-        Some('S') => Part::ValueLen,
-        Some('R') => Part::ValueLenBytes,
-        Some('h') => Part::Headers,
+        Some('t') => TemplatePart::Topic,
+        Some('p') => TemplatePart::Partition,
+        Some('o') => TemplatePart::Offset,
+        Some('T') => TemplatePart::Timestamp,
+        Some('k') => TemplatePart::Key,
+        Some('K') => TemplatePart::KeyLen,
+        Some('s') => TemplatePart::Value,
+        Some('S') => TemplatePart::ValueLen,
+        Some('R') => TemplatePart::ValueLenBytes,
+        Some('h') => TemplatePart::Headers,
         other => {
             let found = other.map_or_else(|| "% at its end".to_owned(), |other| format!("%{other}"));
             let message = format!(
@@ -125,9 +125,9 @@ mod tests {
     #[test]
     fn escapes_are_bytes() {
         let parsed: Template = "\\x00\\xfF%%\\n\\\\é".parse().unwrap();
-        assert_eq!(parsed, Template(vec![Part::Literal(b"\x00\xff%\n\\\xc3\xa9".to_vec())]));
+        assert_eq!(parsed, Template(vec![TemplatePart::Literal(b"\x00\xff%\n\\\xc3\xa9".to_vec())]));
         let parsed: Template = "%k\\t%s".parse().unwrap();
-        assert_eq!(parsed, Template(vec![Part::Key, Part::Literal(vec![b'\t']), Part::Value]));
+        assert_eq!(parsed, Template(vec![TemplatePart::Key, TemplatePart::Literal(vec![b'\t']), TemplatePart::Value]));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 pub(super) const ACCEPTED: &str = "binary, large_binary, binary_view, fixed_size_binary, string, large_string or string_view, or a dictionary of one of them";
 
 /// A column of bytes or text.
-pub(crate) enum Bytes<'a> {
+pub(crate) enum BytesColumn<'a> {
     Null,
     Dictionary(Box<Dictionary<'a>>),
     Binary(&'a BinaryArray),
@@ -30,7 +30,7 @@ pub(crate) enum Bytes<'a> {
 pub(crate) struct Dictionary<'a> {
     /// The index of each row's value; `None` for null.
     keys: Vec<Option<usize>>,
-    values: Bytes<'a>,
+    values: BytesColumn<'a>,
 }
 
 impl<'a> Dictionary<'a> {
@@ -47,7 +47,7 @@ impl<'a> Dictionary<'a> {
             return Ok(None);
         }
         let keys = keys.into_iter().map(|key| key.and_then(|key| usize::try_from(key).ok())).collect();
-        Ok(Some(Self { keys, values: Bytes::of(dictionary.values().as_ref(), column)? }))
+        Ok(Some(Self { keys, values: BytesColumn::of(dictionary.values().as_ref(), column)? }))
     }
 
     fn get(&self, row: usize) -> Option<&'a [u8]> {
@@ -73,7 +73,7 @@ fn key_numbers(keys: &dyn Array) -> Vec<Option<i128>> {
     }
 }
 
-impl<'a> Bytes<'a> {
+impl<'a> BytesColumn<'a> {
     pub(crate) fn of(array: &'a dyn Array, column: &str) -> Result<Self> {
         let bytes = match array.data_type() {
             DataType::Null => Some(Self::Null),

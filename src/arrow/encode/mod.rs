@@ -5,13 +5,13 @@ mod options;
 mod rows;
 
 #[cfg(feature = "plan")]
-pub(crate) use self::bytes::Bytes;
+pub(crate) use self::bytes::BytesColumn;
 pub use options::EncodeOptions;
 
 use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, Schema};
 
-use crate::arrow::encode::rows::{Layout, Rows};
+use crate::arrow::encode::rows::{ColumnIndexes, RecordColumns};
 use crate::error::{Error, Result};
 use crate::format::builder::BatchBuilder;
 use crate::format::header::increment_sequence;
@@ -67,7 +67,7 @@ pub struct EncodedBatch {
 pub struct EncodedBatches<I> {
     source: I,
     options: EncodeOptions,
-    layout: Layout,
+    layout: ColumnIndexes,
     /// The current Arrow batch, and its next row.
     current: Option<(RecordBatch, usize)>,
     open: Option<Open>,
@@ -104,7 +104,7 @@ impl<I: Iterator<Item = std::result::Result<RecordBatch, ArrowError>>> EncodedBa
         options.validate()?;
         Ok(Self {
             source: source.into_iter(),
-            layout: Layout::of(schema, &options)?,
+            layout: ColumnIndexes::of(schema, &options)?,
             current: None,
             open: None,
             next_offset: options.base_offset.unwrap_or(0),
@@ -133,7 +133,7 @@ impl<I: Iterator<Item = std::result::Result<RecordBatch, ArrowError>>> EncodedBa
     /// Appends rows of the current Arrow batch until it ends or a record batch is full.
     fn fill(&mut self) -> Result<Option<EncodedBatch>> {
         let Some((batch, start)) = self.current.take() else { return Ok(None) };
-        let rows = Rows::new(&batch, &self.layout, &self.options)?;
+        let rows = RecordColumns::new(&batch, &self.layout, &self.options)?;
         let mut headers = Vec::new();
         for row in start..batch.num_rows() {
             let full = self.append(&rows, row, &mut headers).map_err(|error| self.in_row(&error))?;
@@ -151,7 +151,7 @@ impl<I: Iterator<Item = std::result::Result<RecordBatch, ArrowError>>> EncodedBa
     #[inline]
     fn append<'a>(
         &mut self,
-        rows: &Rows<'a>,
+        rows: &RecordColumns<'a>,
         row: usize,
         headers: &mut Vec<NewHeader<'a>>,
     ) -> Result<Option<EncodedBatch>> {

@@ -17,7 +17,7 @@ use arrow_array::types::{
 use arrow_array::{Array, Int64Array, LargeListArray, ListArray, MapArray, RecordBatch, StructArray};
 use arrow_schema::{DataType, Schema, TimeUnit};
 
-use crate::arrow::encode::bytes::{Bytes, wrong_type};
+use crate::arrow::encode::bytes::{BytesColumn, wrong_type};
 use crate::arrow::encode::options::EncodeOptions;
 use crate::error::{Error, Result};
 use crate::format::header::NO_TIMESTAMP;
@@ -25,7 +25,7 @@ use crate::format::record::NewHeader;
 
 /// Indexes of the columns in a schema.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Layout {
+pub(super) struct ColumnIndexes {
     key: Option<usize>,
     value: usize,
     timestamp: Option<usize>,
@@ -33,7 +33,7 @@ pub(super) struct Layout {
     offset: Option<usize>,
 }
 
-impl Layout {
+impl ColumnIndexes {
     pub(super) fn of(schema: &Schema, options: &EncodeOptions) -> Result<Self> {
         let layout = Self {
             key: find(schema, "key")?,
@@ -52,7 +52,7 @@ impl Layout {
             ));
         }
         // an empty batch has all column types, so wrong ones are detected before any data arrives
-        Rows::new(&RecordBatch::new_empty(schema.clone().into()), &layout, options).map(|_| layout)
+        RecordColumns::new(&RecordBatch::new_empty(schema.clone().into()), &layout, options).map(|_| layout)
     }
 }
 
@@ -72,25 +72,25 @@ fn missing(schema: &Schema, name: &str) -> Error {
 }
 
 /// The columns of one Arrow batch.
-pub(super) struct Rows<'a> {
-    key: Bytes<'a>,
-    value: Bytes<'a>,
+pub(super) struct RecordColumns<'a> {
+    key: BytesColumn<'a>,
+    value: BytesColumn<'a>,
     timestamp: Timestamps<'a>,
-    headers: Option<Headers<'a>>,
+    headers: Option<HeadersColumn<'a>>,
     offset: Option<&'a Int64Array>,
 }
 
-impl<'a> Rows<'a> {
-    pub(super) fn new(batch: &'a RecordBatch, layout: &Layout, options: &EncodeOptions) -> Result<Self> {
+impl<'a> RecordColumns<'a> {
+    pub(super) fn new(batch: &'a RecordBatch, layout: &ColumnIndexes, options: &EncodeOptions) -> Result<Self> {
         let column = |index: usize| -> &'a dyn Array { batch.column(index).as_ref() };
-        let key = layout.key.map_or(Ok(Bytes::Null), |index| Bytes::of(column(index), "key"))?;
-        let value = Bytes::of(column(layout.value), "value")?;
+        let key = layout.key.map_or(Ok(BytesColumn::Null), |index| BytesColumn::of(column(index), "key"))?;
+        let value = BytesColumn::of(column(layout.value), "value")?;
         let unknown = options.timestamp.unwrap_or(NO_TIMESTAMP);
         let timestamp = match layout.timestamp {
             Some(index) => Timestamps::of(column(index), unknown)?,
             None => Timestamps { array: TimestampArray::Missing, unknown },
         };
-        let headers = layout.headers.map(|index| Headers::of(column(index))).transpose()?.flatten();
+        let headers = layout.headers.map(|index| HeadersColumn::of(column(index))).transpose()?.flatten();
         let offset = layout.offset.map(|index| offsets(column(index))).transpose()?;
         Ok(Self { key, value, timestamp, headers, offset })
     }
@@ -195,20 +195,20 @@ impl<'a> Timestamps<'a> {
 }
 
 /// A column of headers.
-struct Headers<'a> {
-    lists: Lists<'a>,
+struct HeadersColumn<'a> {
+    lists: HeaderLists<'a>,
     pairs: &'a StructArray,
-    keys: Bytes<'a>,
-    values: Bytes<'a>,
+    keys: BytesColumn<'a>,
+    values: BytesColumn<'a>,
 }
 
-enum Lists<'a> {
+enum HeaderLists<'a> {
     List(&'a ListArray),
     LargeList(&'a LargeListArray),
     Map(&'a MapArray),
 }
 
-impl<'a> Headers<'a> {
+impl<'a> HeadersColumn<'a> {
     /// Returns `None` for a column of nulls only.
     fn of(array: &'a dyn Array) -> Result<Option<Self>> {
         let wrong = || {
@@ -220,15 +220,15 @@ impl<'a> Headers<'a> {
             DataType::List(_) if array.as_list_opt::<i32>().is_some_and(holds_nothing) => return Ok(None),
             DataType::List(_) => {
                 let list = array.as_list_opt().ok_or_else(wrong)?;
-                (Lists::List(list), list.values().as_struct_opt())
+                (HeaderLists::List(list), list.values().as_struct_opt())
             }
             DataType::LargeList(_) => {
                 let list = array.as_list_opt().ok_or_else(wrong)?;
-                (Lists::LargeList(list), list.values().as_struct_opt())
+                (HeaderLists::LargeList(list), list.values().as_struct_opt())
             }
             DataType::Map(..) => {
                 let map = array.as_map_opt().ok_or_else(wrong)?;
-                (Lists::Map(map), Some(map.entries()))
+                (HeaderLists::Map(map), Some(map.entries()))
             }
             _ => return Err(wrong()),
         };
@@ -238,8 +238,8 @@ impl<'a> Headers<'a> {
         let (((Some(keys), Some(values)), _) | ((None, None), [keys, values])) = (named, pairs.columns()) else {
             return Err(wrong());
         };
-        let keys = Bytes::of(keys.as_ref(), "headers.key")?;
-        let values = Bytes::of(values.as_ref(), "headers.value")?;
+        let keys = BytesColumn::of(keys.as_ref(), "headers.key")?;
+        let values = BytesColumn::of(values.as_ref(), "headers.value")?;
         Ok(Some(Self { lists, pairs, keys, values }))
     }
 
@@ -255,9 +255,9 @@ impl<'a> Headers<'a> {
     #[inline]
     fn range(&self, row: usize) -> std::ops::Range<usize> {
         let (is_null, range) = match self.lists {
-            Lists::List(list) => (list.is_null(row), range_of(list.value_offsets(), row)),
-            Lists::LargeList(list) => (list.is_null(row), range_of(list.value_offsets(), row)),
-            Lists::Map(map) => (map.is_null(row), range_of(map.value_offsets(), row)),
+            HeaderLists::List(list) => (list.is_null(row), range_of(list.value_offsets(), row)),
+            HeaderLists::LargeList(list) => (list.is_null(row), range_of(list.value_offsets(), row)),
+            HeaderLists::Map(map) => (map.is_null(row), range_of(map.value_offsets(), row)),
         };
         // the offsets of a null are arbitrary
         let range = if is_null { None } else { range };

@@ -11,7 +11,7 @@ use crate::arrow::options::{OnCorrupt, ScanOptions};
 use crate::arrow::origin::Origin;
 use crate::arrow::source::ScanSource;
 use crate::arrow::stats::ScanStats;
-use crate::arrow::views::{Outbox, Values, arrow_batch};
+use crate::arrow::views::{ColumnValues, Outbox, arrow_batch};
 use crate::arrow::walk::{SourceWalk, Step};
 use crate::compression::{Compression, Scratch};
 use crate::error::Result;
@@ -31,14 +31,14 @@ impl BatchColumn {
 }
 
 /// The fields of a batch that columns are built from.
-struct Row {
+struct BatchRow {
     origin: Origin,
     header: BatchHeader,
     crc_ok: Option<bool>,
     uncompressed_size: Option<i64>,
 }
 
-impl Row {
+impl BatchRow {
     fn stored_size(&self) -> i32 {
         i32::try_from(stored_len(&self.header)).unwrap_or(i32::MAX)
     }
@@ -71,7 +71,7 @@ pub struct BatchScan {
     columns: Vec<BatchColumn>,
     schema: SchemaRef,
     walk: SourceWalk,
-    rows: Vec<Row>,
+    rows: Vec<BatchRow>,
     scratch: Scratch,
     records: u64,
     outbox: Outbox,
@@ -90,7 +90,7 @@ impl BatchScan {
         sources: Vec<ScanSource>,
         columns: Vec<BatchColumn>,
         options: ScanOptions,
-        look: Option<ProgressCallback>,
+        callback: Option<ProgressCallback>,
     ) -> Self {
         let options = ScanOptions {
             include_control: true,
@@ -100,7 +100,7 @@ impl BatchScan {
         };
         Self {
             schema: Self::schema_of(&columns, &options),
-            walk: SourceWalk::new(sources, look).with_bad_payloads(),
+            walk: SourceWalk::new(sources, callback).with_bad_payloads(),
             rows: Vec::new(),
             scratch: Scratch::new(),
             records: 0,
@@ -154,26 +154,26 @@ impl BatchScan {
         let Self { walk, options, columns, rows, scratch, .. } = self;
         let step = if columns.iter().any(|column| column.reads_payload()) {
             let decompresses = columns.iter().any(|column| column.decompresses());
-            walk.step(options, |batch, given| {
-                let (crc_ok, header, origin) = (Some(batch.verify_crc().is_ok()), **batch, given.origin.clone());
+            walk.step(options, |batch, context| {
+                let (crc_ok, header, origin) = (Some(batch.verify_crc().is_ok()), **batch, context.origin.clone());
                 let uncompressed_size =
                     if decompresses { uncompressed_size(batch, scratch, &options.limits) } else { None };
-                rows.push(Row { origin, header, crc_ok, uncompressed_size });
+                rows.push(BatchRow { origin, header, crc_ok, uncompressed_size });
                 Ok(())
             })
         } else {
             walk.step_header(options, |header, origin| {
                 let (header, origin) = (*header, origin.clone());
-                rows.push(Row { origin, header, crc_ok: None, uncompressed_size: None });
+                rows.push(BatchRow { origin, header, crc_ok: None, uncompressed_size: None });
             })
         };
         match step {
             Ok(Step::Batch) => {}
             Ok(Step::End) => return Ok(false),
-            Ok(Step::SkippedBytes(fault)) => {
+            Ok(Step::SkippedBytes(skipped)) => {
                 if self.options.on_corrupt == OnCorrupt::Report {
                     self.emit()?;
-                    self.outbox.ready.push_back(fault.row(&self.schema)?);
+                    self.outbox.ready.push_back(skipped.row(&self.schema)?);
                 }
             }
             Err(error) => {
@@ -223,46 +223,46 @@ fn uncompressed_size(batch: &Batch<'_>, scratch: &mut Scratch, limits: &Limits) 
 }
 
 /// The values of a column.
-fn values(column: BatchColumn, rows: &[Row]) -> Values {
-    fn each<T>(rows: &[Row], value: impl Fn(&Row) -> Option<T>) -> Vec<Option<T>> {
+fn values(column: BatchColumn, rows: &[BatchRow]) -> ColumnValues {
+    fn each<T>(rows: &[BatchRow], value: impl Fn(&BatchRow) -> Option<T>) -> Vec<Option<T>> {
         rows.iter().map(value).collect()
     }
-    fn of<T>(rows: &[Row], value: impl Fn(&BatchHeader) -> T) -> Vec<Option<T>> {
+    fn of<T>(rows: &[BatchRow], value: impl Fn(&BatchHeader) -> T) -> Vec<Option<T>> {
         rows.iter().map(|row| Some(value(&row.header))).collect()
     }
     let number = |len: usize| i32::try_from(len).unwrap_or(i32::MAX);
     match column {
-        BatchColumn::Topic => Values::Text(each(rows, |row| row.origin.topic.clone())),
-        BatchColumn::Partition => Values::Int32(each(rows, |row| row.origin.partition)),
-        BatchColumn::Segment => Values::Text(each(rows, |row| row.origin.segment.clone())),
-        BatchColumn::Position => Values::Int64(each(rows, |row| i64::try_from(row.header.position()).ok())),
-        BatchColumn::Size => Values::Int32(of(rows, |header| number(header.size()))),
-        BatchColumn::BaseOffset => Values::Int64(each(rows, |row| row.header.base_offset())),
-        BatchColumn::LastOffset => Values::Int64(of(rows, BatchHeader::last_offset)),
-        BatchColumn::RecordCount => Values::Int32(each(rows, |row| row.header.record_count())),
-        BatchColumn::Magic => Values::Int8(of(rows, |header| header.magic().cast_signed())),
+        BatchColumn::Topic => ColumnValues::Text(each(rows, |row| row.origin.topic.clone())),
+        BatchColumn::Partition => ColumnValues::Int32(each(rows, |row| row.origin.partition)),
+        BatchColumn::Segment => ColumnValues::Text(each(rows, |row| row.origin.segment.clone())),
+        BatchColumn::Position => ColumnValues::Int64(each(rows, |row| i64::try_from(row.header.position()).ok())),
+        BatchColumn::Size => ColumnValues::Int32(of(rows, |header| number(header.size()))),
+        BatchColumn::BaseOffset => ColumnValues::Int64(each(rows, |row| row.header.base_offset())),
+        BatchColumn::LastOffset => ColumnValues::Int64(of(rows, BatchHeader::last_offset)),
+        BatchColumn::RecordCount => ColumnValues::Int32(each(rows, |row| row.header.record_count())),
+        BatchColumn::Magic => ColumnValues::Int8(of(rows, |header| header.magic().cast_signed())),
         BatchColumn::Compression => {
-            Values::Text(of(rows, |header| header.compression().map_or("unknown", Compression::name).into()))
+            ColumnValues::Text(of(rows, |header| header.compression().map_or("unknown", Compression::name).into()))
         }
-        BatchColumn::StoredSize => Values::Int32(each(rows, |row| Some(row.stored_size()))),
-        BatchColumn::TimestampType => {
-            Values::Text(each(rows, |row| row.header.timestamp_type().map(|kind| TimestampType::name(kind).into())))
-        }
-        BatchColumn::BaseTimestamp => Values::Time(each(rows, |row| {
+        BatchColumn::StoredSize => ColumnValues::Int32(each(rows, |row| Some(row.stored_size()))),
+        BatchColumn::TimestampType => ColumnValues::Text(each(rows, |row| {
+            row.header.timestamp_type().map(|kind| TimestampType::name(kind).into())
+        })),
+        BatchColumn::BaseTimestamp => ColumnValues::Time(each(rows, |row| {
             row.header.delete_horizon_ms().is_none().then(|| row.header.base_timestamp())
         })),
-        BatchColumn::MaxTimestamp => Values::Time(of(rows, BatchHeader::max_timestamp)),
-        BatchColumn::DeleteHorizon => Values::Time(each(rows, |row| row.header.delete_horizon_ms())),
-        BatchColumn::PartitionLeaderEpoch => Values::Int32(of(rows, BatchHeader::partition_leader_epoch)),
-        BatchColumn::ProducerId => Values::Int64(of(rows, BatchHeader::producer_id)),
-        BatchColumn::ProducerEpoch => Values::Int16(of(rows, BatchHeader::producer_epoch)),
-        BatchColumn::BaseSequence => Values::Int32(of(rows, BatchHeader::base_sequence)),
-        BatchColumn::LastSequence => Values::Int32(of(rows, BatchHeader::last_sequence)),
-        BatchColumn::IsTransactional => Values::Bool(of(rows, BatchHeader::is_transactional)),
-        BatchColumn::IsControl => Values::Bool(of(rows, BatchHeader::is_control)),
-        BatchColumn::Crc => Values::Int64(of(rows, |header| i64::from(header.crc()))),
-        BatchColumn::CrcOk => Values::Bool(each(rows, |row| row.crc_ok)),
-        BatchColumn::UncompressedSize => Values::Int64(each(rows, |row| row.uncompressed_size)),
-        BatchColumn::Ratio => Values::Float(each(rows, Row::ratio)),
+        BatchColumn::MaxTimestamp => ColumnValues::Time(of(rows, BatchHeader::max_timestamp)),
+        BatchColumn::DeleteHorizon => ColumnValues::Time(each(rows, |row| row.header.delete_horizon_ms())),
+        BatchColumn::PartitionLeaderEpoch => ColumnValues::Int32(of(rows, BatchHeader::partition_leader_epoch)),
+        BatchColumn::ProducerId => ColumnValues::Int64(of(rows, BatchHeader::producer_id)),
+        BatchColumn::ProducerEpoch => ColumnValues::Int16(of(rows, BatchHeader::producer_epoch)),
+        BatchColumn::BaseSequence => ColumnValues::Int32(of(rows, BatchHeader::base_sequence)),
+        BatchColumn::LastSequence => ColumnValues::Int32(of(rows, BatchHeader::last_sequence)),
+        BatchColumn::IsTransactional => ColumnValues::Bool(of(rows, BatchHeader::is_transactional)),
+        BatchColumn::IsControl => ColumnValues::Bool(of(rows, BatchHeader::is_control)),
+        BatchColumn::Crc => ColumnValues::Int64(of(rows, |header| i64::from(header.crc()))),
+        BatchColumn::CrcOk => ColumnValues::Bool(each(rows, |row| row.crc_ok)),
+        BatchColumn::UncompressedSize => ColumnValues::Int64(each(rows, |row| row.uncompressed_size)),
+        BatchColumn::Ratio => ColumnValues::Float(each(rows, BatchRow::ratio)),
     }
 }

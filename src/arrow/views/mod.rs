@@ -42,7 +42,7 @@ impl Outbox {
 }
 
 /// The values of a column, one per row.
-enum Values {
+enum ColumnValues {
     Text(Vec<Option<Arc<str>>>),
     Bool(Vec<Option<bool>>),
     Int8(Vec<Option<i8>>),
@@ -54,7 +54,7 @@ enum Values {
     Time(Vec<Option<i64>>),
 }
 
-impl Values {
+impl ColumnValues {
     /// Adds the values of another part of the same column.
     fn append(&mut self, other: Self) {
         match (self, other) {

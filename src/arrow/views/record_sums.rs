@@ -125,17 +125,17 @@ pub(crate) fn sum_records_watched(
     sources: Vec<ScanSource>,
     keys: &[BatchKey],
     options: &ScanOptions,
-    look: Option<ProgressCallback>,
+    callback: Option<ProgressCallback>,
     stats: &mut ScanStats,
 ) -> Result<Vec<(BatchGroup, RecordSums)>> {
-    let mut walk = SourceWalk::new(sources, look);
+    let mut walk = SourceWalk::new(sources, callback);
     let mut parts = Parts { by_day: keys.contains(&BatchKey::Day), ..Parts::default() };
-    let mut groups = Groups { keys, places: HashMap::new(), found: Vec::new(), last: 0, records: 0 };
+    let mut groups = RecordGroups { keys, places: HashMap::new(), found: Vec::new(), last: 0, records: 0 };
     let mut scratch = Scratch::new();
     let result = loop {
-        let step = walk.step(options, |batch, given| {
-            parts.read(batch, given, options, &mut scratch)?;
-            groups.add(batch.header(), given.origin, &parts);
+        let step = walk.step(options, |batch, context| {
+            parts.read(batch, context, options, &mut scratch)?;
+            groups.add(batch.header(), context.origin, &parts);
             Ok(())
         });
         match step {
@@ -153,12 +153,12 @@ pub(crate) fn sum_records_watched(
 struct Parts {
     by_day: bool,
     /// Adjacent records with the same day, or all of them.
-    found: Vec<Part>,
+    found: Vec<TimedSums>,
     /// The sizes of all records.
     sizes: Vec<u64>,
 }
 
-struct Part {
+struct TimedSums {
     timestamp: Option<i64>,
     sums: RecordSums,
 }
@@ -167,20 +167,20 @@ impl Parts {
     fn read(
         &mut self,
         batch: &Batch<'_>,
-        given: &BatchContext<'_>,
+        context: &BatchContext<'_>,
         options: &ScanOptions,
         scratch: &mut Scratch,
     ) -> Result<()> {
         self.found.clear();
         self.sizes.clear();
         let checks_records = options.check_crc && batch.is_legacy_wrapper();
-        let is_bounded = given.bounds.are_any();
+        let is_bounded = context.bounds.are_any();
         for record in batch.records(scratch, &options.limits)? {
             let record = record?;
             if checks_records {
                 record.verify_crc()?;
             }
-            if !is_bounded || given.bounds.want(&record) {
+            if !is_bounded || context.bounds.want(&record) {
                 self.count(&record)?;
             }
         }
@@ -191,7 +191,7 @@ impl Parts {
     fn count(&mut self, record: &Record<'_>) -> Result<()> {
         let timestamp = Some(record.timestamp()).filter(|time| self.by_day && *time != NO_TIMESTAMP);
         if self.found.last().is_none_or(|last| day_of(last.timestamp) != day_of(timestamp)) {
-            self.found.push(Part { timestamp, sums: RecordSums::default() });
+            self.found.push(TimedSums { timestamp, sums: RecordSums::default() });
         }
         if let Some(last) = self.found.last_mut() {
             self.sizes.push(last.sums.count(record)?);
@@ -201,7 +201,7 @@ impl Parts {
 }
 
 /// The groups so far.
-struct Groups<'k> {
+struct RecordGroups<'k> {
     keys: &'k [BatchKey],
     places: HashMap<BatchGroup, usize>,
     found: Vec<(BatchGroup, RecordSums, SizeCounts)>,
@@ -210,7 +210,7 @@ struct Groups<'k> {
     records: u64,
 }
 
-impl Groups<'_> {
+impl RecordGroups<'_> {
     fn add(&mut self, header: &BatchHeader, origin: &Origin, parts: &Parts) {
         let mut sizes = parts.sizes.iter();
         for part in &parts.found {

@@ -10,7 +10,7 @@ use crate::arrow::corruption::{SkippedBytes, no_errors};
 use crate::arrow::options::{OnCorrupt, ScanOptions};
 use crate::arrow::source::ScanSource;
 use crate::arrow::stats::ScanStats;
-use crate::arrow::views::{Outbox, Values, arrow_batch};
+use crate::arrow::views::{ColumnValues, Outbox, arrow_batch};
 use crate::error::{ErrorKind, Result};
 use crate::io::Location;
 use crate::log::{HeaderReader, Segment};
@@ -31,7 +31,7 @@ pub struct SegmentScan {
     sources: std::vec::IntoIter<ScanSource>,
     stats: ScanStats,
     /// Columns and number of the rows that are not in an Arrow batch yet.
-    gathered: Vec<Values>,
+    gathered: Vec<ColumnValues>,
     row_count: usize,
     outbox: Outbox,
     ended: bool,
@@ -99,7 +99,7 @@ impl SegmentScan {
         if source.path().is_none() || self.options.bounds().pass_over_segment(source.base_offset, source.next_base) {
             return Ok(true);
         }
-        let mut row = Row { source, segment: None, error: None };
+        let mut row = SegmentRow { source, segment: None, error: None };
         row.segment = match row.source.path().map(|path| self.options.open_segment(path)) {
             Some(Err(error)) if matches!(error.kind(), ErrorKind::Io(_)) => return Err(error),
             opened => opened.and_then(Result::ok), // a file with another name is not a segment
@@ -111,9 +111,9 @@ impl SegmentScan {
         self.stats.records = self.stats.records.saturating_add(1);
         self.stats.batches_skipped = self.stats.batches_skipped.saturating_add(u64::from(row.error.is_some()));
         match row.error {
-            Some(fault) if self.options.on_corrupt == OnCorrupt::Report => {
+            Some(skipped) if self.options.on_corrupt == OnCorrupt::Report => {
                 self.emit()?;
-                self.make_ready(values, 1, fault.column()?)?;
+                self.make_ready(values, 1, skipped.column()?)?;
             }
             _ if self.row_count == 0 => (self.gathered, self.row_count) = (values, 1),
             _ => {
@@ -134,7 +134,7 @@ impl SegmentScan {
         self.make_ready(values, rows, no_errors(rows))
     }
 
-    fn make_ready(&mut self, values: Vec<Values>, rows: usize, errors: ArrayRef) -> Result<()> {
+    fn make_ready(&mut self, values: Vec<ColumnValues>, rows: usize, errors: ArrayRef) -> Result<()> {
         let unit = self.options.timestamp_unit;
         let mut arrays: Vec<_> = values.into_iter().map(|values| values.into_array(unit)).collect();
         if self.options.on_corrupt == OnCorrupt::Report {
@@ -159,53 +159,53 @@ impl Iterator for SegmentScan {
 }
 
 /// A segment and its first error.
-struct Row {
+struct SegmentRow {
     source: ScanSource,
     segment: Option<Segment>,
     error: Option<SkippedBytes>,
 }
 
-impl Row {
+impl SegmentRow {
     fn is_before(&self, start_timestamp: Option<i64>) -> bool {
         let Some((start, segment)) = start_timestamp.zip(self.segment.as_ref()) else { return false };
         segment.largest_timestamp().is_ok_and(|largest| largest.timestamp < start)
     }
 
-    fn value(&mut self, column: SegmentColumn, options: &ScanOptions) -> Result<Values> {
+    fn value(&mut self, column: SegmentColumn, options: &ScanOptions) -> Result<ColumnValues> {
         let segment = self.segment.clone();
         let segment = segment.as_ref();
         let size_of = |kind| i64::try_from(segment?.file(kind).len().ok()?).ok();
         Ok(match column {
-            SegmentColumn::Topic => Values::Text(vec![self.source.origin.topic.clone()]),
-            SegmentColumn::Partition => Values::Int32(vec![self.source.origin.partition]),
-            SegmentColumn::Segment => Values::Text(vec![self.source.origin.segment.clone()]),
-            SegmentColumn::State => Values::Text(vec![segment.map(|segment| segment.state().name().into())]),
-            SegmentColumn::BaseOffset => Values::Int64(vec![segment.map(Segment::base_offset)]),
+            SegmentColumn::Topic => ColumnValues::Text(vec![self.source.origin.topic.clone()]),
+            SegmentColumn::Partition => ColumnValues::Int32(vec![self.source.origin.partition]),
+            SegmentColumn::Segment => ColumnValues::Text(vec![self.source.origin.segment.clone()]),
+            SegmentColumn::State => ColumnValues::Text(vec![segment.map(|segment| segment.state().name().into())]),
+            SegmentColumn::BaseOffset => ColumnValues::Int64(vec![segment.map(Segment::base_offset)]),
             SegmentColumn::EndOffset => {
-                Values::Int64(vec![self.or_null(segment.map(Segment::end_offset).transpose(), options)?])
+                ColumnValues::Int64(vec![self.or_null(segment.map(Segment::end_offset).transpose(), options)?])
             }
             SegmentColumn::Size => {
                 let size = self.source.path().and_then(|path| path.len().ok());
-                Values::Int64(vec![size.and_then(|size| i64::try_from(size).ok())])
+                ColumnValues::Int64(vec![size.and_then(|size| i64::try_from(size).ok())])
             }
             SegmentColumn::FirstTimestamp => {
                 let first = self.headers(options).and_then(|mut reader| reader.next_header().transpose());
                 let first = self.or_null(first, options)?.filter(|header| header.delete_horizon_ms().is_none());
-                Values::Time(vec![first.map(|header| header.base_timestamp())])
+                ColumnValues::Time(vec![first.map(|header| header.base_timestamp())])
             }
             SegmentColumn::LargestTimestamp => {
                 let largest = self.or_null(segment.map(Segment::largest_timestamp).transpose(), options)?;
-                Values::Time(vec![largest.map(|largest| largest.timestamp)])
+                ColumnValues::Time(vec![largest.map(|largest| largest.timestamp)])
             }
-            SegmentColumn::IndexSize => Values::Int64(vec![size_of(LogFileKind::OffsetIndex)]),
-            SegmentColumn::TimeIndexSize => Values::Int64(vec![size_of(LogFileKind::TimeIndex)]),
-            SegmentColumn::TxnIndexSize => Values::Int64(vec![size_of(LogFileKind::TransactionIndex)]),
+            SegmentColumn::IndexSize => ColumnValues::Int64(vec![size_of(LogFileKind::OffsetIndex)]),
+            SegmentColumn::TimeIndexSize => ColumnValues::Int64(vec![size_of(LogFileKind::TimeIndex)]),
+            SegmentColumn::TxnIndexSize => ColumnValues::Int64(vec![size_of(LogFileKind::TransactionIndex)]),
             SegmentColumn::HasSnapshot => {
-                Values::Bool(vec![segment.map(|_| size_of(LogFileKind::ProducerSnapshot).is_some())])
+                ColumnValues::Bool(vec![segment.map(|_| size_of(LogFileKind::ProducerSnapshot).is_some())])
             }
             SegmentColumn::BatchCount => {
                 let count = self.headers(options).and_then(count);
-                Values::Int64(vec![self.or_null(count.map(Some), options)?])
+                ColumnValues::Int64(vec![self.or_null(count.map(Some), options)?])
             }
         })
     }

@@ -127,7 +127,7 @@ pub struct BatchSums {
 }
 
 impl BatchSums {
-    fn add(&mut self, header: &BatchHeader, times: Times, gap: u64) {
+    fn add(&mut self, header: &BatchHeader, times: TimestampRange, gap: u64) {
         let size = u64_of(header.size());
         let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
         add(&mut self.batches, 1);
@@ -212,12 +212,12 @@ fn class_at(index: usize) -> u64 {
 
 /// The smallest and the largest timestamp in a header.
 #[derive(Debug, Clone, Copy)]
-struct Times {
+struct TimestampRange {
     first: Option<i64>,
     last: Option<i64>,
 }
 
-impl Times {
+impl TimestampRange {
     fn of(header: &BatchHeader) -> Self {
         let known = |time: i64| Some(time).filter(|time| *time != NO_TIMESTAMP);
         let last = known(header.max_timestamp());
@@ -263,7 +263,7 @@ pub(crate) fn sum_watched(
     sources: Vec<ScanSource>,
     keys: &[BatchKey],
     options: &ScanOptions,
-    look: Option<ProgressCallback>,
+    callback: Option<ProgressCallback>,
     stats: &mut ScanStats,
 ) -> Result<Vec<(BatchGroup, BatchSums)>> {
     let options = ScanOptions {
@@ -272,8 +272,8 @@ pub(crate) fn sum_watched(
         isolation: Isolation::ReadUncommitted,
         ..options.clone()
     };
-    let mut walk = SourceWalk::new(sources, look).with_bad_payloads();
-    let mut groups = Groups { keys, places: HashMap::new(), found: Vec::new(), last: 0, before: None };
+    let mut walk = SourceWalk::new(sources, callback).with_bad_payloads();
+    let mut groups = BatchGroups { keys, places: HashMap::new(), found: Vec::new(), last: 0, before: None };
     let mut batches = 0_u64;
     let result = loop {
         let step = walk.step_header(&options, |header, origin| {
@@ -291,7 +291,7 @@ pub(crate) fn sum_watched(
 }
 
 /// The groups so far.
-struct Groups<'k> {
+struct BatchGroups<'k> {
     keys: &'k [BatchKey],
     places: HashMap<BatchGroup, usize>,
     found: Vec<(BatchGroup, BatchSums)>,
@@ -301,9 +301,9 @@ struct Groups<'k> {
     before: Option<(Origin, i64)>,
 }
 
-impl Groups<'_> {
+impl BatchGroups<'_> {
     fn add(&mut self, header: &BatchHeader, origin: &Origin) {
-        let times = Times::of(header);
+        let times = TimestampRange::of(header);
         let group = group_of(self.keys, header, origin, times.last);
         let gap = self.gap_before(header, origin);
         if self.found.get(self.last).is_none_or(|(known, _)| *known != group) {

@@ -1,6 +1,6 @@
 //! Corruption in a source: what a scan reports of it, and which ends of a source it accepts.
 
-use super::current::Current;
+use super::current::CurrentSource;
 use crate::arrow::corruption::SkippedBytes;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::header::BatchHeader;
@@ -8,7 +8,7 @@ use crate::limits::Limits;
 use crate::log::tail::SegmentTail;
 use crate::store::listing::next_segment_base;
 
-impl Current {
+impl CurrentSource {
     /// Verifies the last batch if only its header was read: a corrupt length may lead past good batches to the end.
     pub(super) fn verify_last(&mut self) -> Result<()> {
         let Some(header) = self.unverified.take().filter(|_| self.is_sorted()) else { return Ok(()) };
@@ -21,7 +21,7 @@ impl Current {
         self.walk.check_length(header, least_offset)
     }
 
-    /// Like [`Current::check_length`], for a batch that was read completely and stays readable.
+    /// Like [`CurrentSource::check_length`], for a batch that was read completely and stays readable.
     pub(super) fn check_length_of_bad(&mut self, header: &BatchHeader) -> Result<()> {
         if self.walk.reader.last(*header).0.verify_crc().is_ok() {
             return Ok(());
@@ -42,8 +42,8 @@ impl Current {
         let next_offset = header.and_then(|header| header.base_offset());
         let is_end = next_offset.is_none() && reader.tail()? != SegmentTail::Partial;
         let next_offset = if is_end { self.next_base()? } else { next_offset };
-        let fault = self.fault(position, skipped.length, (self.floor.next(), next_offset), error);
-        Ok(SkippedBytes { is_cut: is_tail && !skipped.is_followed, ..fault })
+        let reported = self.skipped_bytes(position, skipped.length, (self.floor.next(), next_offset), error);
+        Ok(SkippedBytes { is_cut: is_tail && !skipped.is_followed, ..reported })
     }
 
     /// Skips the bytes after the last batch if they are corruption: an incomplete batch, or zeros that replace batches.
@@ -55,8 +55,8 @@ impl Current {
                 let Some(error) = self.tail_error(tail)? else { return Ok(None) };
                 let (length, next_base) = (self.walk.reader.remainder_len(), self.next_base()?);
                 self.walk.reader.seek(position.saturating_add(length));
-                let fault = self.fault(position, length, (self.floor.next(), next_base), error);
-                Ok(Some(SkippedBytes { is_cut: true, ..fault }))
+                let reported = self.skipped_bytes(position, length, (self.floor.next(), next_base), error);
+                Ok(Some(SkippedBytes { is_cut: true, ..reported }))
             }
             SegmentTail::Partial | SegmentTail::Corrupt { .. } if self.walk.reader.is_written_since()? => Ok(None),
             SegmentTail::Partial | SegmentTail::Corrupt { .. } => {
@@ -108,7 +108,7 @@ impl Current {
         self.source.next_base.map_or_else(|| next_segment_base(path, base_offset), |base| Ok(Some(base)))
     }
 
-    pub(super) fn fault(
+    pub(super) fn skipped_bytes(
         &self,
         position: u64,
         length: u64,

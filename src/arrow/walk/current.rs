@@ -1,4 +1,4 @@
-//! [`Current`]: the batches of one source that a scan returns.
+//! [`CurrentSource`]: the batches of one source that a scan returns.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::log::walk::BatchWalk;
 use crate::num::u64_of;
 
 /// The open source.
-pub(super) struct Current {
+pub(super) struct CurrentSource {
     pub(super) source: ScanSource,
     pub(super) walk: BatchWalk,
     pub(super) bounds: RecordBounds,
@@ -39,21 +39,21 @@ pub(super) enum NextBatch {
     /// This batch and all later ones of the source are after the bounds.
     Enough,
     End,
-    /// A damaged batch whose size is reliable: its position, size, and the offsets before and after it.
-    Bad {
+    /// A corrupt batch whose size is reliable: its position, size, and the offsets before and after it.
+    CorruptBatch {
         position: u64,
         size: usize,
         offsets: (Option<i64>, Option<i64>),
         error: Error,
     },
-    /// Corruption from a position on, of unknown length.
-    Damage {
+    /// Corrupt bytes from a position on, of unknown length.
+    CorruptBytes {
         position: u64,
         error: Error,
     },
 }
 
-impl Current {
+impl CurrentSource {
     /// Bytes of the source read so far.
     pub(super) fn walked(&self) -> u64 {
         self.walk.reader.position().saturating_sub(self.source.window.0)
@@ -71,7 +71,7 @@ impl Current {
         self.floor.least().filter(|_| self.is_sorted())
     }
 
-    /// Finds the next batch within the bounds. [`Current::give`] returns it.
+    /// Finds the next batch within the bounds. [`CurrentSource::give`] returns it.
     pub(super) fn find(
         &mut self,
         options: &ScanOptions,
@@ -86,20 +86,20 @@ impl Current {
         };
         let position = header.position();
         if returns_bad_payloads && let Err(error) = self.check_length_of_bad(&header) {
-            return NextBatch::Damage { position, error };
+            return NextBatch::CorruptBytes { position, error };
         }
         let is_enough = self.is_sorted() && self.bounds.end_before(&header);
         if options.check_crc
             && !(is_enough && is_trusted)
             && let Err(error) = self.walk.reader.last(header).0.verify_crc()
         {
-            return NextBatch::Damage { position, error };
+            return NextBatch::CorruptBytes { position, error };
         }
         if is_enough {
             return match self.damaged_offset(&header) {
                 Ok(None) => NextBatch::Enough,
-                Ok(Some(bad)) => bad,
-                Err(error) => NextBatch::Damage { position, error },
+                Ok(Some(corrupt)) => corrupt,
+                Err(error) => NextBatch::CorruptBytes { position, error },
             };
         }
         let is_aborted = !is_trusted && self.committed.as_ref().is_some_and(|committed| committed.is_aborted(&header));
@@ -118,17 +118,17 @@ impl Current {
         is_verified: bool,
         take: impl FnOnce(&Batch<'_>, &BatchContext<'_>) -> Result<()>,
     ) -> NextBatch {
-        let (batch, lender) = self.walk.reader.last(header);
+        let (batch, memory) = self.walk.reader.last(header);
         let (position, size) = (batch.position(), batch.size());
         let offsets = (batch.base_offset().or(self.floor.next()), Some(batch.next_offset()));
-        let taken = take(&batch, &BatchContext { origin: &self.source.origin, bounds: &self.bounds, lender });
+        let taken = take(&batch, &BatchContext { origin: &self.source.origin, bounds: &self.bounds, memory });
         if taken.is_ok() || is_verified {
             self.floor.pass(&header);
         }
         match taken {
             Ok(()) => NextBatch::Batch(header),
-            Err(error) if is_verified => NextBatch::Bad { position, size, offsets, error },
-            Err(error) => NextBatch::Damage { position, error },
+            Err(error) if is_verified => NextBatch::CorruptBatch { position, size, offsets, error },
+            Err(error) => NextBatch::CorruptBytes { position, error },
         }
     }
 
@@ -149,7 +149,7 @@ impl Current {
         let kind = ErrorKind::InvalidValue { value: base_offset, expected: "an offset below that of the next batch" };
         let error = Error::new(kind).at(header.position()).in_batch(base_offset).in_field("base_offset");
         let offsets = (Some(next), Some(behind.stored_base_offset));
-        Ok(Some(NextBatch::Bad { position: header.position(), size: header.size(), offsets, error }))
+        Ok(Some(NextBatch::CorruptBatch { position: header.position(), size: header.size(), offsets, error }))
     }
 
     /// The header of the next batch to read. Batches whose trusted header excludes them are skipped. The error is the
@@ -184,7 +184,7 @@ impl Current {
         match next {
             _ if !should_continue => Err(NextBatch::Stopped),
             None => Err(NextBatch::End),
-            Some(Err(error)) => Err(NextBatch::Damage { position: reader.position(), error }),
+            Some(Err(error)) => Err(NextBatch::CorruptBytes { position: reader.position(), error }),
             Some(Ok(batch)) => {
                 *unverified = None;
                 Ok(*batch.header())
@@ -196,11 +196,11 @@ impl Current {
     pub(super) fn find_header(&mut self) -> NextBatch {
         let header = match self.walk.reader.next_header() {
             None => return NextBatch::End,
-            Some(Err(error)) => return NextBatch::Damage { position: self.walk.reader.position(), error },
+            Some(Err(error)) => return NextBatch::CorruptBytes { position: self.walk.reader.position(), error },
             Some(Ok(header)) => header,
         };
         if let Err(error) = self.check_length(&header) {
-            return NextBatch::Damage { position: header.position(), error };
+            return NextBatch::CorruptBytes { position: header.position(), error };
         }
         if self.is_sorted() && self.bounds.end_before(&header) {
             return NextBatch::Enough;

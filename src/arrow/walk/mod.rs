@@ -5,7 +5,7 @@ mod current;
 
 use std::sync::Arc;
 
-use current::{Current, NextBatch};
+use current::{CurrentSource, NextBatch};
 
 use crate::arrow::corruption::SkippedBytes;
 use crate::arrow::interrupt::{InterruptCheck, ProgressCallback, go_on, interrupted};
@@ -26,7 +26,7 @@ use crate::num::u64_of;
 /// Walks sources in order, with one open at a time.
 pub(crate) struct SourceWalk {
     sources: std::vec::IntoIter<ScanSource>,
-    current: Option<Current>,
+    current: Option<CurrentSource>,
     /// The file of the next source, if it was opened before the current one ends.
     prefetched: Option<PositionedFile>,
     /// Whether opening it was tried.
@@ -43,7 +43,7 @@ pub(crate) struct BatchContext<'w> {
     pub(crate) origin: &'w Origin,
     pub(crate) bounds: &'w RecordBounds,
     /// The memory that has the batch.
-    pub(crate) lender: BatchMemory<'w>,
+    pub(crate) memory: BatchMemory<'w>,
 }
 
 /// The result of a step.
@@ -57,8 +57,8 @@ pub(crate) enum Step {
 }
 
 impl SourceWalk {
-    pub(crate) fn new(sources: Vec<ScanSource>, look: Option<ProgressCallback>) -> Self {
-        let (sources, watch) = (sources.into_iter(), InterruptCheck::new(look));
+    pub(crate) fn new(sources: Vec<ScanSource>, callback: Option<ProgressCallback>) -> Self {
+        let (sources, watch) = (sources.into_iter(), InterruptCheck::new(callback));
         Self {
             sources,
             current: None,
@@ -85,7 +85,7 @@ impl SourceWalk {
     /// Bytes read so far, if the scan has a callback.
     #[cfg(feature = "python")]
     pub(crate) fn walked(&self) -> u64 {
-        self.watch.walked.saturating_add(self.current.as_ref().map_or(0, Current::walked))
+        self.watch.walked.saturating_add(self.current.as_ref().map_or(0, CurrentSource::walked))
     }
 
     /// Passes the next batch to `take` if it is within the bounds.
@@ -160,7 +160,7 @@ impl SourceWalk {
     /// Counts what was found, and skips corruption.
     fn settle(&mut self, found: NextBatch, options: &ScanOptions) -> Result<Step> {
         let Some(current) = &mut self.current else { return Ok(Step::Batch) };
-        let fault = match found {
+        let skipped = match found {
             NextBatch::Stopped => return Err(interrupted()),
             NextBatch::Batch(_) | NextBatch::Skipped => {
                 self.stats.batches = self.stats.batches.saturating_add(1);
@@ -171,7 +171,7 @@ impl SourceWalk {
                 None
             }
             NextBatch::End => {
-                let fault = if options.on_corrupt == OnCorrupt::Fail {
+                let skipped = if options.on_corrupt == OnCorrupt::Fail {
                     if options.check_crc {
                         current.verify_last()?;
                     }
@@ -180,32 +180,34 @@ impl SourceWalk {
                 } else {
                     current.skip_tail()?
                 };
-                if fault.is_none() {
+                if skipped.is_none() {
                     self.close();
                 }
-                fault
+                skipped
             }
-            NextBatch::Bad { error, .. } | NextBatch::Damage { error, .. } if is_final(&error, options) => {
+            NextBatch::CorruptBatch { error, .. } | NextBatch::CorruptBytes { error, .. }
+                if is_final(&error, options) =>
+            {
                 return Err(current.source.locate(error));
             }
-            NextBatch::Bad { position, size, offsets, error } => {
-                Some(current.fault(position, u64_of(size), offsets, error))
+            NextBatch::CorruptBatch { position, size, offsets, error } => {
+                Some(current.skipped_bytes(position, u64_of(size), offsets, error))
             }
-            NextBatch::Damage { position, error } => Some(current.skip(position, error, false)?),
+            NextBatch::CorruptBytes { position, error } => Some(current.skip(position, error, false)?),
         };
-        Ok(fault.and_then(|fault| self.count(fault)).map_or(Step::Batch, Step::SkippedBytes))
+        Ok(skipped.and_then(|skipped| self.count(skipped)).map_or(Step::Batch, Step::SkippedBytes))
     }
 
     /// Counts corruption that begins in the source's window, and drops it otherwise.
-    fn count(&mut self, fault: SkippedBytes) -> Option<SkippedBytes> {
-        if self.current.as_ref().is_some_and(|current| fault.position < current.source.window.0) {
+    fn count(&mut self, skipped: SkippedBytes) -> Option<SkippedBytes> {
+        if self.current.as_ref().is_some_and(|current| skipped.position < current.source.window.0) {
             return None;
         }
         let stats = &mut self.stats;
-        stats.batches_skipped = stats.batches_skipped.saturating_add(u64::from(!fault.is_cut));
-        stats.bytes_lost = stats.bytes_lost.saturating_add(fault.length);
-        stats.offsets_lost = stats.offsets_lost.saturating_add(fault.offsets_lost());
-        Some(fault)
+        stats.batches_skipped = stats.batches_skipped.saturating_add(u64::from(!skipped.is_cut));
+        stats.bytes_lost = stats.bytes_lost.saturating_add(skipped.length);
+        stats.offsets_lost = stats.offsets_lost.saturating_add(skipped.offsets_lost());
+        Some(skipped)
     }
 
     fn close(&mut self) {
@@ -220,7 +222,7 @@ impl SourceWalk {
         source: ScanSource,
         options: &ScanOptions,
         prefetched: Option<PositionedFile>,
-    ) -> Result<Option<Current>> {
+    ) -> Result<Option<CurrentSource>> {
         let mut bounds = options.bounds();
         if bounds.pass_over_segment(source.base_offset, source.next_base) {
             return Ok(None);
@@ -240,7 +242,7 @@ impl SourceWalk {
         reader.stop_at(source.window.1);
         let floor = Floor::at(source.base_offset.filter(|_| position == 0));
         let walk = BatchWalk::new(reader, &options.limits);
-        Ok(Some(Current { source, walk, bounds, committed, floor, len: 0, unverified: None }))
+        Ok(Some(CurrentSource { source, walk, bounds, committed, floor, len: 0, unverified: None }))
     }
 }
 

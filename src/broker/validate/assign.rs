@@ -4,7 +4,7 @@
 //! and rebuilt if they differ. With compression, batches are changed in place unless codec or format differ, the format
 //! is v0, or the offsets do not count from 0.
 
-use crate::broker::validate::outcome::{Accepted, ErrorCode, Step, refuse, unreadable};
+use crate::broker::validate::outcome::{Accepted, ErrorCode, StepResult, refuse, unreadable};
 use crate::broker::validate::records::{Findings, ParseDepth, check_header, check_records};
 use crate::broker::validate::request::Request;
 use crate::broker::validate::settings::ValidationSettings;
@@ -22,7 +22,7 @@ use crate::num::usize_from_u64;
 use crate::slices::Slices;
 
 /// Checks the records and assigns their offsets.
-pub(super) fn assign(request: &Request<'_>, settings: &ValidationSettings, limits: &Limits) -> Step<Accepted> {
+pub(super) fn assign(request: &Request<'_>, settings: &ValidationSettings, limits: &Limits) -> StepResult<Accepted> {
     let target = settings.compression.unwrap_or(request.source);
     let mut assign = Assign { request, settings, limits, target, scratch: Scratch::new() };
     let accepted = if request.source == Compression::None && target == Compression::None {
@@ -50,13 +50,13 @@ struct Latest {
 }
 
 impl Assign<'_> {
-    fn check(&mut self, batch: &Batch<'_>, look: ParseDepth) -> Step<Findings> {
+    fn check(&mut self, batch: &Batch<'_>, depth: ParseDepth) -> StepResult<Findings> {
         check_header(batch, &self.request.first, self.settings)?;
-        check_records(batch, look, self.settings, &mut self.scratch, self.limits)
+        check_records(batch, depth, self.settings, &mut self.scratch, self.limits)
     }
 
     /// Batches that are uncompressed and stay so. v0 and v1 may have several.
-    fn uncompressed(&mut self) -> Step<Accepted> {
+    fn uncompressed(&mut self) -> StepResult<Accepted> {
         if self.request.batches().any(|batch| batch.magic() != self.settings.magic) {
             for batch in self.request.batches() {
                 self.check(&batch, ParseDepth::Full)?;
@@ -79,7 +79,7 @@ impl Assign<'_> {
     }
 
     /// A batch that is compressed or will be.
-    fn compressed(&mut self) -> Step<Accepted> {
+    fn compressed(&mut self) -> StepResult<Accepted> {
         let first = self.request.first;
         let (magic, source) = (self.settings.magic, self.request.source);
         let mut in_place = source == self.target && first.magic() == magic && magic > 0;
@@ -87,10 +87,10 @@ impl Assign<'_> {
             in_place = true; // a marker is never compressed
         }
         let short = in_place && first.magic() >= 2 && first.attributes().is_compressed();
-        let look = if short { ParseDepth::Short } else { ParseDepth::Full };
+        let depth = if short { ParseDepth::Short } else { ParseDepth::Full };
         let (mut record_count, mut max_timestamp) = (0_i64, NO_TIMESTAMP);
         for batch in self.request.batches() {
-            let found = self.check(&batch, look)?;
+            let found = self.check(&batch, depth)?;
             record_count = record_count.saturating_add(found.record_count);
             if magic > 0 {
                 max_timestamp = max_timestamp.max(found.max_timestamp);
@@ -112,7 +112,7 @@ impl Assign<'_> {
     }
 
     /// Sets the last offset, timestamps and leader epoch of a batch in place.
-    fn set_fields(&self, bytes: &mut [u8], batch: &Batch<'_>, last_offset: i64, max_timestamp: i64) -> Step<()> {
+    fn set_fields(&self, bytes: &mut [u8], batch: &Batch<'_>, last_offset: i64, max_timestamp: i64) -> StepResult<()> {
         let start = usize_from_u64(batch.position());
         let bytes = bytes.part_mut(start..start.saturating_add(batch.size()));
         let base_offset = last_offset.wrapping_sub(i64::from(batch.header().last_offset_delta));
@@ -137,7 +137,7 @@ impl Assign<'_> {
     }
 
     /// Rebuilds all records as one batch, or in v0 and v1 without compression as one message each.
-    fn rebuild(&mut self) -> Step<Accepted> {
+    fn rebuild(&mut self) -> StepResult<Accepted> {
         let (first, settings) = (self.request.first, self.settings);
         let mut builder = BatchBuilder::new()
             .magic(settings.magic)
@@ -188,7 +188,7 @@ impl Assign<'_> {
     }
 
     /// Checks sizes again, because a rebuilt batch may be larger than the original.
-    fn check_sizes(&self, accepted: &Accepted) -> Step<()> {
+    fn check_sizes(&self, accepted: &Accepted) -> StepResult<()> {
         let (most, first) = (self.settings.max_message_bytes, &self.request.first);
         let too_large = |batch: &Batch<'_>| accepted.is_rebuilt && batch.size() > most;
         if let Some(batch) = batches(&accepted.bytes).map_while(Result::ok).find(too_large) {
@@ -211,7 +211,7 @@ impl Assign<'_> {
 }
 
 /// The attributes as Kafka recomputes them, without undefined bits.
-fn attributes(batch: &Batch<'_>, timestamp_type: TimestampType) -> Step<Attributes> {
+fn attributes(batch: &Batch<'_>, timestamp_type: TimestampType) -> StepResult<Attributes> {
     Ok(Attributes::of(
         batch.magic(),
         batch.compression().map_err(|error| unreadable(error, batch))?,

@@ -153,11 +153,11 @@ impl From<Error> for Stop {
     }
 }
 
-pub(super) type Step<T> = std::result::Result<T, Stop>;
+pub(super) type StepResult<T> = std::result::Result<T, Stop>;
 
 /// Rejects a batch.
 #[cold]
-pub(super) fn refuse<T>(code: ErrorCode, message: impl Into<String>, batch: &Batch<'_>) -> Step<T> {
+pub(super) fn refuse<T>(code: ErrorCode, message: impl Into<String>, batch: &Batch<'_>) -> StepResult<T> {
     let position = Position {
         byte: Some(batch.position()),
         base_offset: Some(batch.header().stored_base_offset),
@@ -219,7 +219,7 @@ impl RecordErrors {
     }
 
     /// Rejects a batch that has any record errors. Invalid timestamps determine the code if both kinds occur.
-    pub(super) fn check(self, batch: &Batch<'_>) -> Step<()> {
+    pub(super) fn check(self, batch: &Batch<'_>) -> StepResult<()> {
         let Some(first) = self.errors.first() else { return Ok(()) };
         let (code, message) = if self.invalid_timestamps {
             let message = "One or more records have been rejected due to invalid timestamp".to_owned();

@@ -4,7 +4,7 @@
 //! like Kafka's `DefaultRecord.readPartiallyFrom`: fields are skipped one after the other, and the declared record
 //! lengths are not checked. A broker stores a batch whose record lengths are wrong, and consumers then fail to read it.
 
-use crate::broker::validate::outcome::{ErrorCode, RecordErrors, Step, refuse, unreadable};
+use crate::broker::validate::outcome::{ErrorCode, RecordErrors, StepResult, refuse, unreadable};
 use crate::broker::validate::settings::ValidationSettings;
 use crate::compression::{Compression, Payload, Scratch};
 use crate::error::{Error, ErrorKind, Result, check_limit};
@@ -17,7 +17,7 @@ use crate::num::u64_of;
 use crate::wire::varint::{VarintFault, read_varint, read_varlong};
 
 /// Checks the header of a batch.
-pub(super) fn check_header(batch: &Batch<'_>, first: &Batch<'_>, settings: &ValidationSettings) -> Step<()> {
+pub(super) fn check_header(batch: &Batch<'_>, first: &Batch<'_>, settings: &ValidationSettings) -> StepResult<()> {
     if batch.magic() != first.magic() {
         let message =
             format!("Batch magic {} is not the same as the first batch's magic byte {}", batch.magic(), first.magic());
@@ -37,7 +37,7 @@ pub(super) fn check_header(batch: &Batch<'_>, first: &Batch<'_>, settings: &Vali
     Ok(())
 }
 
-fn check_client_batch(batch: &Batch<'_>) -> Step<()> {
+fn check_client_batch(batch: &Batch<'_>) -> StepResult<()> {
     let (base, last, count) =
         (batch.header().stored_base_offset, batch.last_offset(), batch.header().stored_record_count);
     let by_offsets = last.wrapping_sub(base).wrapping_add(1);
@@ -99,16 +99,16 @@ pub(super) enum ParseDepth {
 /// Checks all records of a batch and collects those that break a rule.
 pub(super) fn check_records(
     batch: &Batch<'_>,
-    look: ParseDepth,
+    depth: ParseDepth,
     settings: &ValidationSettings,
     scratch: &mut Scratch,
     limits: &Limits,
-) -> Step<Findings> {
+) -> StepResult<Findings> {
     if has_linked_blocks(batch) {
         return refuse(ErrorCode::UnknownServerError, "Dependent block stream is unsupported", batch);
     }
     let mut checks = Checks::new(batch, settings);
-    let walked = match look {
+    let walked = match depth {
         ParseDepth::Full => checks.walk(scratch, limits),
         ParseDepth::Short => checks.walk_shortly(scratch, limits),
     };
@@ -221,12 +221,12 @@ impl<'a, 'b> Checks<'a, 'b> {
             self.findings.index_of_max_timestamp = index;
         }
         self.findings.record_count = index.saturating_add(1);
-        if let Some((code, message)) = self.fault(record) {
+        if let Some((code, message)) = self.record_error(record) {
             self.errors.add(code, u32::try_from(index).unwrap_or(u32::MAX), message);
         }
     }
 
-    fn fault(&self, record: &CheckedRecord) -> Option<(ErrorCode, String)> {
+    fn record_error(&self, record: &CheckedRecord) -> Option<(ErrorCode, String)> {
         let (batch, settings) = (self.batch, self.settings);
         if record.magic != batch.magic() {
             let message = format!("Record's magic {} does not match outer magic {}", record.magic, batch.magic());

@@ -2,7 +2,7 @@
 //!
 //! Follows `ProduceRequest.validateRecords` and `UnifiedLog.analyzeAndValidateRecords`.
 
-use crate::broker::validate::outcome::{ErrorCode, Step, Stop, refusal, refuse, unreadable};
+use crate::broker::validate::outcome::{ErrorCode, StepResult, Stop, refusal, refuse, unreadable};
 use crate::broker::validate::settings::{AppendOrigin, ValidationSettings};
 use crate::compression::Compression;
 use crate::error::{Error, ErrorKind, Position};
@@ -32,7 +32,7 @@ impl<'a> Request<'a> {
 struct RequestBatches<'a>(Batches<'a>);
 
 impl<'a> RequestBatches<'a> {
-    fn next(&mut self) -> Step<Option<Batch<'a>>> {
+    fn next(&mut self) -> StepResult<Option<Batch<'a>>> {
         match self.0.next() {
             Some(Ok(batch)) => Ok(Some(batch)),
             Some(Err(error)) => Err(no_batch(&error)),
@@ -41,7 +41,7 @@ impl<'a> RequestBatches<'a> {
     }
 
     /// Rejects zeros after the last batch, which are allowed in a preallocated file but not in a request.
-    fn check_zero_tail(&self) -> Step<()> {
+    fn check_zero_tail(&self) -> StepResult<()> {
         let rest = self.0.remainder();
         let length = rest.get(8..LOG_OVERHEAD).and_then(|length| length.first_chunk::<4>());
         match length.map(|length| i32::from_be_bytes(*length)) {
@@ -66,7 +66,7 @@ fn no_batch(error: &Error) -> Stop {
 }
 
 /// Makes all checks of this file.
-pub(super) fn check<'a>(bytes: &'a [u8], settings: &ValidationSettings) -> Step<Request<'a>> {
+pub(super) fn check<'a>(bytes: &'a [u8], settings: &ValidationSettings) -> StepResult<Request<'a>> {
     if let Some(version) = settings.request_version {
         check_version(bytes, version)?;
     }
@@ -91,7 +91,7 @@ pub(super) fn check<'a>(bytes: &'a [u8], settings: &ValidationSettings) -> Step<
     Ok(Request { bytes: bytes.part(..len), first, source })
 }
 
-fn check_version(bytes: &[u8], version: i16) -> Step<()> {
+fn check_version(bytes: &[u8], version: i16) -> StepResult<()> {
     let start = format!("Produce requests with version {version}");
     let mut walk = RequestBatches(batches(bytes));
     let Some(batch) = walk.next()? else {
@@ -115,7 +115,7 @@ fn check_version(bytes: &[u8], version: i16) -> Step<()> {
     Ok(())
 }
 
-fn check_batch(batch: &Batch<'_>, settings: &ValidationSettings) -> Step<()> {
+fn check_batch(batch: &Batch<'_>, settings: &ValidationSettings) -> StepResult<()> {
     let epoch = (batch.partition_leader_epoch(), settings.partition_leader_epoch);
     if settings.origin == AppendOrigin::RaftLeader && epoch.0 != epoch.1 {
         let message = format!(

@@ -36,11 +36,11 @@ pub(super) fn is_null_at(bytes: &[u8], bits: usize, number: usize) -> Result<boo
 
 /// Bytes under construction.
 #[derive(Default)]
-pub(super) struct Output {
+pub(super) struct RowBytes {
     pub(super) bytes: Vec<u8>,
 }
 
-impl Output {
+impl RowBytes {
     pub(super) fn len(&self) -> usize {
         self.bytes.len()
     }

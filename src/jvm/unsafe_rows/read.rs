@@ -12,7 +12,7 @@ use arrow_schema::{ArrowError, Field, Fields, Schema};
 
 use crate::error::{Error, Result};
 use crate::jvm::unsafe_rows::cells::{count_at, is_null_at, malformed, number_at, value_at};
-use crate::jvm::unsafe_rows::types::{Kind, RecordType};
+use crate::jvm::unsafe_rows::types::{RecordType, SparkType};
 use crate::jvm::unsafe_rows::{WORD, bits_len};
 use crate::slices::Slices;
 
@@ -107,7 +107,7 @@ impl<'a> Elements<'a> {
     }
 }
 
-fn columns_of(fields: &[(String, Kind)]) -> Vec<(String, Column)> {
+fn columns_of(fields: &[(String, SparkType)]) -> Vec<(String, Column)> {
     fields.iter().map(|(name, kind)| (name.clone(), Column::of(kind))).collect()
 }
 
@@ -207,25 +207,25 @@ fn fitting<'a>(so_far: &[u8], value: &'a [u8]) -> Result<&'a [u8]> {
 }
 
 impl Column {
-    fn of(kind: &Kind) -> Self {
+    fn of(kind: &SparkType) -> Self {
         match kind {
-            Kind::Skipped => Self::Skipped,
-            Kind::Boolean => Self::Boolean(BooleanBuilder::new()),
-            Kind::Byte => Self::Byte(Int8Builder::new()),
-            Kind::Short => Self::Short(Int16Builder::new()),
-            Kind::Int => Self::Int(Int32Builder::new()),
-            Kind::Long => Self::Long(Int64Builder::new()),
-            Kind::Float => Self::Float(Float32Builder::new()),
-            Kind::Double => Self::Double(Float64Builder::new()),
-            Kind::Timestamp => Self::Timestamp(TimestampMicrosecondBuilder::new().with_timezone("UTC")),
-            Kind::Bytes => Self::Bytes(BinaryBuilder::new()),
-            Kind::Text => Self::Text(StringBuilder::new()),
-            Kind::List(element) => Self::List(Box::new(Self::of(element)), element.width(), Lists::new()),
-            Kind::Map(key, value) => {
+            SparkType::Skipped => Self::Skipped,
+            SparkType::Boolean => Self::Boolean(BooleanBuilder::new()),
+            SparkType::Byte => Self::Byte(Int8Builder::new()),
+            SparkType::Short => Self::Short(Int16Builder::new()),
+            SparkType::Int => Self::Int(Int32Builder::new()),
+            SparkType::Long => Self::Long(Int64Builder::new()),
+            SparkType::Float => Self::Float(Float32Builder::new()),
+            SparkType::Double => Self::Double(Float64Builder::new()),
+            SparkType::Timestamp => Self::Timestamp(TimestampMicrosecondBuilder::new().with_timezone("UTC")),
+            SparkType::Bytes => Self::Bytes(BinaryBuilder::new()),
+            SparkType::Text => Self::Text(StringBuilder::new()),
+            SparkType::List(element) => Self::List(Box::new(Self::of(element)), element.width(), Lists::new()),
+            SparkType::Map(key, value) => {
                 let widths = (key.width(), value.width());
                 Self::Map(Box::new(Self::of(key)), Box::new(Self::of(value)), widths, Lists::new())
             }
-            Kind::Struct(fields) => Self::Struct(columns_of(fields), NullBufferBuilder::new(0)),
+            SparkType::Struct(fields) => Self::Struct(columns_of(fields), NullBufferBuilder::new(0)),
         }
     }
 

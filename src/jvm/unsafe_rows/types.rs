@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 
 /// The type of a value.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Kind {
+pub(super) enum SparkType {
     /// A field that is not read, whatever its type, or whose values are all null.
     Skipped,
     Boolean,
@@ -20,12 +20,12 @@ pub(super) enum Kind {
     /// A string that is only used as bytes, or bytes.
     Bytes,
     Text,
-    List(Box<Kind>),
-    Struct(Vec<(String, Kind)>),
-    Map(Box<Kind>, Box<Kind>),
+    List(Box<SparkType>),
+    Struct(Vec<(String, SparkType)>),
+    Map(Box<SparkType>, Box<SparkType>),
 }
 
-impl Kind {
+impl SparkType {
     /// Bytes of an element in an array.
     pub(super) fn width(&self) -> usize {
         match self {
@@ -76,7 +76,7 @@ fn name_of(field: &Value) -> Option<String> {
 /// The fields of rows, of which those with the names of a record's columns are read.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::jvm) struct RecordType {
-    pub(super) fields: Vec<(String, Kind)>,
+    pub(super) fields: Vec<(String, SparkType)>,
 }
 
 impl RecordType {
@@ -98,7 +98,7 @@ impl RecordType {
                     return Err(Error::argument(format!("kbat: column {name}: rename it to {right}")));
                 }
                 Some(_) => kind_of(field, &name)?,
-                None => Kind::Skipped,
+                None => SparkType::Skipped,
             };
             read.push((name, kind));
         }
@@ -106,10 +106,10 @@ impl RecordType {
     }
 }
 
-fn kind_of(field: &Value, name: &str) -> Result<Kind> {
+fn kind_of(field: &Value, name: &str) -> Result<SparkType> {
     let is_bytes = matches!(name, "key" | "value" | "headers");
     let json = field.get("type").unwrap_or(&Value::Null);
-    Kind::of_json(json, is_bytes).ok_or_else(|| {
+    SparkType::of_json(json, is_bytes).ok_or_else(|| {
         let shown = json.as_str().map_or_else(|| json.to_string(), str::to_owned);
         Error::argument(format!("kbat: column {name} has the unsupported type {shown}; convert it with CAST"))
     })

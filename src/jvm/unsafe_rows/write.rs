@@ -6,7 +6,7 @@ use arrow_buffer::{Buffer, NullBuffer};
 use arrow_schema::DataType;
 
 use crate::error::{Error, Result};
-use crate::jvm::unsafe_rows::cells::{Output, field_of};
+use crate::jvm::unsafe_rows::cells::{RowBytes, field_of};
 use crate::jvm::unsafe_rows::{WORD, bits_len};
 use crate::slices::Slices;
 
@@ -19,7 +19,7 @@ const MAX_LEN: usize = 0x7fff_fff0;
 /// # Errors
 /// A type that no column of a scan has; more than 2 GiB.
 pub(in crate::jvm) fn array_of_rows(batches: &[RecordBatch]) -> Result<Vec<u8>> {
-    let mut output = Output::default();
+    let mut output = RowBytes::default();
     let count = batches.iter().fold(0_usize, |sum, batch| sum.saturating_add(batch.num_rows()));
     output.push_count(count);
     output.push_zeros(bits_len(count));
@@ -44,10 +44,10 @@ pub(in crate::jvm) fn array_of_rows(batches: &[RecordBatch]) -> Result<Vec<u8>> 
 /// The values of a column.
 struct Cells<'a> {
     nulls: Option<&'a NullBuffer>,
-    values: Values<'a>,
+    values: CellValues<'a>,
 }
 
-enum Values<'a> {
+enum CellValues<'a> {
     /// Numbers of some bytes.
     Fixed(Buffer, usize),
     Bits(&'a BooleanArray),
@@ -60,16 +60,16 @@ enum Values<'a> {
 impl<'a> Cells<'a> {
     fn of(array: &'a ArrayRef) -> Result<Self> {
         let values = match array.data_type() {
-            DataType::Boolean => Values::Bits(array.as_boolean()),
-            DataType::Binary => Values::Bytes(array.as_binary()),
-            DataType::Utf8 => Values::Text(array.as_string()),
+            DataType::Boolean => CellValues::Bits(array.as_boolean()),
+            DataType::Binary => CellValues::Bytes(array.as_binary()),
+            DataType::Utf8 => CellValues::Text(array.as_string()),
             DataType::List(_) => {
                 let lists = array.as_list::<i32>();
-                Values::List(lists.value_offsets(), Box::new(Self::of(lists.values())?))
+                CellValues::List(lists.value_offsets(), Box::new(Self::of(lists.values())?))
             }
             DataType::Struct(_) => {
                 let columns = array.as_struct().columns().iter();
-                Values::Struct(columns.map(Self::of).collect::<Result<_>>()?)
+                CellValues::Struct(columns.map(Self::of).collect::<Result<_>>()?)
             }
             kind => {
                 let unknown = || Error::other(format!("Spark's rows have no field of {kind}"));
@@ -77,7 +77,7 @@ impl<'a> Cells<'a> {
                 let data = array.to_data();
                 let start = data.offset().saturating_mul(width);
                 let buffer = data.buffers().first().ok_or_else(unknown)?;
-                Values::Fixed(buffer.slice(start), width)
+                CellValues::Fixed(buffer.slice(start), width)
             }
         };
         Ok(Self { nulls: array.nulls(), values })
@@ -86,15 +86,15 @@ impl<'a> Cells<'a> {
     /// Bytes of an element in an array.
     fn width(&self) -> usize {
         match self.values {
-            Values::Fixed(_, width) => width,
-            Values::Bits(_) => 1,
+            CellValues::Fixed(_, width) => width,
+            CellValues::Bits(_) => 1,
             _ => WORD,
         }
     }
 
     fn is_null(&self, row: usize) -> bool {
         let is_empty = match self.values {
-            Values::List(offsets, _) => range_of(offsets, row).is_empty(),
+            CellValues::List(offsets, _) => range_of(offsets, row).is_empty(),
             _ => false,
         };
         is_empty || self.nulls.is_some_and(|nulls| nulls.is_null(row))
@@ -117,7 +117,7 @@ struct FieldPosition {
     at: usize,
 }
 
-fn push_row(output: &mut Output, columns: &[Cells<'_>], row: usize) -> (usize, usize) {
+fn push_row(output: &mut RowBytes, columns: &[Cells<'_>], row: usize) -> (usize, usize) {
     let base = output.len();
     let fields = bits_len(columns.len());
     output.push_zeros(fields.saturating_add(columns.len().saturating_mul(WORD)));
@@ -129,7 +129,7 @@ fn push_row(output: &mut Output, columns: &[Cells<'_>], row: usize) -> (usize, u
     (base, output.len().saturating_sub(base))
 }
 
-fn push_array(output: &mut Output, elements: &Cells<'_>, rows: std::ops::Range<usize>) -> (usize, usize) {
+fn push_array(output: &mut RowBytes, elements: &Cells<'_>, rows: std::ops::Range<usize>) -> (usize, usize) {
     let base = output.len();
     output.push_count(rows.len());
     let bits = output.len();
@@ -143,28 +143,28 @@ fn push_array(output: &mut Output, elements: &Cells<'_>, rows: std::ops::Range<u
     (base, output.len().saturating_sub(base))
 }
 
-fn push_cell(output: &mut Output, cells: &Cells<'_>, row: usize, place: FieldPosition) {
+fn push_cell(output: &mut RowBytes, cells: &Cells<'_>, row: usize, place: FieldPosition) {
     if cells.is_null(row) {
         output.set_null(place.bits, place.number);
         return;
     }
     let field = match &cells.values {
-        Values::Fixed(values, width) => {
+        CellValues::Fixed(values, width) => {
             let start = row.saturating_mul(*width);
             output.set(place.at, values.part(start..start.saturating_add(*width)));
             return;
         }
-        Values::Bits(bits) => {
+        CellValues::Bits(bits) => {
             output.set(place.at, &[u8::from(bits.value(row))]);
             return;
         }
-        Values::Bytes(bytes) => output.push_value(bytes.value(row), place.base),
-        Values::Text(texts) => output.push_value(texts.value(row).as_bytes(), place.base),
-        Values::List(offsets, elements) => {
+        CellValues::Bytes(bytes) => output.push_value(bytes.value(row), place.base),
+        CellValues::Text(texts) => output.push_value(texts.value(row).as_bytes(), place.base),
+        CellValues::List(offsets, elements) => {
             let (start, len) = push_array(output, elements, range_of(offsets, row));
             field_of(start, len, place.base)
         }
-        Values::Struct(columns) => {
+        CellValues::Struct(columns) => {
             let (start, len) = push_row(output, columns, row);
             field_of(start, len, place.base)
         }

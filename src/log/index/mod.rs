@@ -202,9 +202,9 @@ fn relative_offset(offset: i64, base_offset: i64) -> Result<i32> {
 }
 
 /// Reads the big-endian numbers of an entry in order.
-struct Fields<'a>(&'a [u8]);
+struct EntryFields<'a>(&'a [u8]);
 
-impl Fields<'_> {
+impl EntryFields<'_> {
     fn array<const N: usize>(&mut self) -> [u8; N] {
         match self.0.split_first_chunk::<N>() {
             Some((head, rest)) => {

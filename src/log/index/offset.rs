@@ -12,7 +12,7 @@
 //! Source: `OffsetIndex` of Kafka.
 
 use super::sorted::{SortedEntry, SortedIndex};
-use super::{Fields, join, relative_offset};
+use super::{EntryFields, join, relative_offset};
 use crate::error::Result;
 
 /// Size of an entry in bytes.
@@ -29,7 +29,7 @@ pub struct OffsetEntry {
 
 impl SortedEntry<ENTRY_LEN> for OffsetEntry {
     fn parse(entry: [u8; ENTRY_LEN], base_offset: i64) -> Self {
-        let mut fields = Fields(&entry);
+        let mut fields = EntryFields(&entry);
         Self { offset: base_offset.wrapping_add(i64::from(fields.i32())), position: fields.i32() }
     }
 

@@ -12,7 +12,7 @@
 //! Source: `TimeIndex` of Kafka.
 
 use super::sorted::{SortedEntry, SortedIndex};
-use super::{Fields, join, relative_offset};
+use super::{EntryFields, join, relative_offset};
 use crate::error::Result;
 use crate::format::header::NO_TIMESTAMP;
 
@@ -30,7 +30,7 @@ pub struct TimeEntry {
 
 impl SortedEntry<ENTRY_LEN> for TimeEntry {
     fn parse(entry: [u8; ENTRY_LEN], base_offset: i64) -> Self {
-        let mut fields = Fields(&entry);
+        let mut fields = EntryFields(&entry);
         Self { timestamp: fields.i64(), offset: base_offset.wrapping_add(i64::from(fields.i32())) }
     }
 

@@ -15,7 +15,7 @@
 
 use std::path::Path;
 
-use super::{EntryFile, Fields, join};
+use super::{EntryFields, EntryFile, join};
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::Location;
 use crate::num::u64_of;
@@ -51,7 +51,7 @@ impl AbortedTransaction {
     }
 
     fn parse(entry: [u8; ENTRY_LEN]) -> Self {
-        let mut fields = Fields(&entry);
+        let mut fields = EntryFields(&entry);
         Self {
             version: fields.i16(),
             producer_id: fields.i64(),

@@ -5,7 +5,7 @@ use crate::format::frame::is_zeros;
 use crate::format::header::{BatchHeader, HEADER_LEN_UP_TO_MAGIC};
 use crate::log::resync::candidate::{HEAD_LEN, candidate, may_be_cut_message};
 use crate::log::resync::payload::{is_counted, len_between};
-use crate::log::resync::{HOP_LEN, HOP_WORK, SMALLEST_BATCH_LEN, Search};
+use crate::log::resync::{BatchSearch, HOP_LEN, HOP_WORK, SMALLEST_BATCH_LEN};
 use crate::num::u64_of;
 use crate::slices::Slices;
 
@@ -29,7 +29,7 @@ impl ChainEnd {
 }
 
 /// The chain of a candidate.
-pub(super) struct Chain {
+pub(super) struct CandidateChain {
     pub(super) end: ChainEnd,
     /// The position that sizes lead to.
     pub(super) position: u64,
@@ -41,12 +41,12 @@ pub(super) struct Chain {
 /// A candidate that R13 holds.
 pub(super) struct HeldCandidate {
     pub(super) header: BatchHeader,
-    pub(super) chain: Chain,
+    pub(super) chain: CandidateChain,
 }
 
-impl Search<'_> {
+impl BatchSearch<'_> {
     /// Follows the chain of a candidate.
-    pub(super) fn follow(&mut self, first: &BatchHeader) -> Result<Chain> {
+    pub(super) fn follow(&mut self, first: &BatchHeader) -> Result<CandidateChain> {
         let furthest = self.damaged.saturating_add(u64_of(self.budget.batch_len));
         let mut position = first.position.saturating_add(u64_of(first.size));
         // offsets are not part of the checksum: a damaged one must not break the chain, so the one before it is a
@@ -98,7 +98,7 @@ impl Search<'_> {
         {
             sure = (header.position, offset);
         }
-        Ok(Chain { end, position, sure })
+        Ok(CandidateChain { end, position, sure })
     }
 
     /// Whether zeros start at a position, more of them than a header could start with. Checks at most [`HOP_LEN`]

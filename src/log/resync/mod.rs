@@ -89,7 +89,7 @@ use crate::num::u64_of;
 use crate::wire::crc::Digest;
 
 use candidate::{CandidateBounds, HEAD_LEN, candidate, crc_start, offset_after_message};
-use chain::{Chain, ChainEnd, HeldCandidate, choose};
+use chain::{CandidateChain, ChainEnd, HeldCandidate, choose};
 use checksum::{Proof, update};
 pub(crate) use floor::Floor;
 use payload::{DamagedRecords, is_counted, len_between};
@@ -150,10 +150,15 @@ impl Resync {
         }
     }
 
-    fn search<'s>(&'s mut self, source: &'s dyn ReadAt, damaged: u64, next_offset: Option<i64>) -> Result<Search<'s>> {
+    fn search<'s>(
+        &'s mut self,
+        source: &'s dyn ReadAt,
+        damaged: u64,
+        next_offset: Option<i64>,
+    ) -> Result<BatchSearch<'s>> {
         let end = source.byte_len()?;
         self.free = self.free.max(end.min(u64_of(self.batch_len)).saturating_mul(2));
-        Ok(Search {
+        Ok(BatchSearch {
             budget: self,
             source,
             damaged,
@@ -217,7 +222,7 @@ impl Resync {
 }
 
 /// One search.
-struct Search<'a> {
+struct BatchSearch<'a> {
     budget: &'a mut Resync,
     source: &'a dyn ReadAt,
     damaged: u64,
@@ -242,10 +247,10 @@ struct Search<'a> {
 enum Verdict {
     Take,
     Refuse { go_on: u64 },
-    Hold(Chain),
+    Hold(CandidateChain),
 }
 
-impl Search<'_> {
+impl BatchSearch<'_> {
     fn bounds(&self, floor: i64, cut: bool) -> CandidateBounds {
         // the offsets of a segment span less than 2³¹
         let span = if self.is_floor_known || floor > self.floor { i64::from(i32::MAX) } else { i64::MAX };
@@ -322,7 +327,7 @@ impl Search<'_> {
 
     /// Whether R4 accepts a candidate: batches after the missing bytes lead to the zeros of a preallocated file, and so does
     /// the damaged batch's size.
-    fn precedes_zeros(&mut self, header: &BatchHeader, chain: &Chain) -> Result<bool> {
+    fn precedes_zeros(&mut self, header: &BatchHeader, chain: &CandidateChain) -> Result<bool> {
         let bounds = self.bounds(self.floor, true);
         let damaged = candidate(self.hops.bytes_from(self.source, self.damaged, HEAD_LEN)?, self.damaged, &bounds);
         let follows = damaged.is_some_and(|damaged| header.stored_base_offset >= damaged.next_offset());

@@ -42,7 +42,7 @@ impl DamagedRecords {
             return Ok(false);
         }
         while let Some(start) = self.record.filter(|record| *record < position) {
-            let record = Record::parse(window.bytes_from(source, start, RECORD_HEAD_LEN)?, start);
+            let record = PlausibleRecord::parse(window.bytes_from(source, start, RECORD_HEAD_LEN)?, start);
             if let Some(record) = &record
                 && record.end > position
             {
@@ -80,13 +80,13 @@ fn length_at(bytes: &[u8]) -> Option<i32> {
 }
 
 /// A v2 record whose first fields have values that a writer writes.
-struct Record {
+struct PlausibleRecord {
     /// Position of the value's length.
     value: u64,
     end: u64,
 }
 
-impl Record {
+impl PlausibleRecord {
     fn parse(bytes: &[u8], position: u64) -> Option<Self> {
         let at = |rest: &[u8]| position.saturating_add(u64_of(bytes.len().saturating_sub(rest.len())));
         let mut rest = bytes;

@@ -266,14 +266,14 @@ impl Segment {
     }
 
     /// Finds the largest timestamp: the last entry of the time index, if it is valid, and the batches after it.
-    fn walk_timestamps(&self) -> Result<Times> {
+    fn walk_timestamps(&self) -> Result<TimestampWalk> {
         let none = TimeEntry { timestamp: NO_TIMESTAMP, offset: self.base_offset() };
         let mut reader = self.headers()?;
         let indexed = match usable(self.time_index())? {
             Ok(index) if index.is_rising()? => index.last_entry()?,
             _ => none,
         };
-        let mut times = Times { largest: none, is_v2: true, bytes_left: 0, last: None };
+        let mut times = TimestampWalk { largest: none, is_v2: true, bytes_left: 0, last: None };
         if indexed.timestamp > NO_TIMESTAMP && self.is_at(&mut reader, indexed)? {
             times.largest = indexed;
             times.bytes_left = self.walk_tail(|header| times.add(header))?.remainder_len();
@@ -409,7 +409,7 @@ pub(super) fn usable<T>(opened: Result<Option<T>>) -> Result<std::result::Result
 }
 
 /// The result of walking headers for timestamps.
-struct Times {
+struct TimestampWalk {
     largest: TimeEntry,
     /// Whether all batches are v2.
     is_v2: bool,
@@ -418,7 +418,7 @@ struct Times {
     last: Option<BatchHeader>,
 }
 
-impl Times {
+impl TimestampWalk {
     /// Adds a batch. Of equal timestamps, the earlier batch counts.
     fn add(&mut self, header: &BatchHeader) {
         if header.max_timestamp() > self.largest.timestamp {

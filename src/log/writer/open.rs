@@ -20,7 +20,7 @@ use crate::store::names::{LogFileKind, PARTITION_METADATA};
 use crate::store::{foreign_file, refuse_foreign_directory};
 
 /// A partition that is ready to be appended to.
-pub(super) struct Opened {
+pub(super) struct OpenedPartition {
     pub(super) segment: ActiveSegment,
     pub(super) state: PartitionState,
     pub(super) start_offset: i64,
@@ -30,7 +30,7 @@ pub(super) struct Opened {
 }
 
 /// Opens the files of a directory. Creates the first segment of an empty one.
-pub(super) fn open(directory: &Path, options: &LogWriterOptions) -> Result<Opened> {
+pub(super) fn open(directory: &Path, options: &LogWriterOptions) -> Result<OpenedPartition> {
     refuse_running_broker(directory)?;
     let location = Location::local(directory);
     refuse_log_directory(&location)?;
@@ -61,7 +61,7 @@ pub(super) fn open(directory: &Path, options: &LogWriterOptions) -> Result<Opene
     state.truncate(&snapshots, &segments, end_offset)?;
     state.write_epochs()?;
     sync_directory(directory).map_err(|error| Error::from(error).with_path(directory))?;
-    Ok(Opened { segment, state, start_offset, end_offset, truncated_bytes })
+    Ok(OpenedPartition { segment, state, start_offset, end_offset, truncated_bytes })
 }
 
 /// Notes a segment's batches up to the first that is incomplete or corrupt. Returns the offset after them.

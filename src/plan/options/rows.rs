@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::plan::values::Parsed;
 
 /// Stores the value of an option.
-pub(crate) type Set<T> = fn(&mut T, &str) -> Parsed<()>;
+pub(crate) type SetOption<T> = fn(&mut T, &str) -> Parsed<()>;
 
 /// One option, which sets a field of `T`.
 pub struct OptionRow<T> {
@@ -18,11 +18,16 @@ pub struct OptionRow<T> {
     pub text: &'static str,
     /// Whether no message may contain its value.
     pub is_secret: bool,
-    pub(crate) set: Set<T>,
+    pub(crate) set: SetOption<T>,
 }
 
 /// A row without an alias, whose values may be shown.
-pub(crate) const fn row<T>(name: &'static str, default: &'static str, set: Set<T>, text: &'static str) -> OptionRow<T> {
+pub(crate) const fn row<T>(
+    name: &'static str,
+    default: &'static str,
+    set: SetOption<T>,
+    text: &'static str,
+) -> OptionRow<T> {
     OptionRow { name, alias: None, default, text, is_secret: false, set }
 }
 

@@ -45,7 +45,7 @@ pub struct TaskReader {
     options: ReadOptions,
     stores: Stores,
     runs: VecDeque<Vec<Piece>>,
-    current: Option<(Vec<Piece>, Rows)>,
+    current: Option<(Vec<Piece>, RowScan)>,
     done: ScanStats,
     rows_left: Option<u64>,
     warnings: Vec<String>,
@@ -54,13 +54,13 @@ pub struct TaskReader {
     ended: bool,
 }
 
-enum Rows {
+enum RowScan {
     Records(Box<ArrowScan>),
     Batches(Box<BatchScan>),
     Segments(Box<SegmentScan>),
 }
 
-impl Rows {
+impl RowScan {
     fn next(&mut self) -> Option<Result<RecordBatch>> {
         match self {
             Self::Records(scan) => scan.next(),
@@ -202,23 +202,23 @@ impl TaskReader {
     }
 
     /// Opens the scan of a run of pieces.
-    fn open(&mut self, pieces: &[Piece]) -> Result<Rows> {
+    fn open(&mut self, pieces: &[Piece]) -> Result<RowScan> {
         let sources = self.sources(pieces)?;
         let (names, options) = self.scan_options(pieces.first());
         Ok(match self.options.view {
             PlanView::Records => {
                 let columns = parsed::<Column>(&names)?;
-                Rows::Records(Box::new(ArrowScan::new(sources, ScanOptions { columns, ..options })))
+                RowScan::Records(Box::new(ArrowScan::new(sources, ScanOptions { columns, ..options })))
             }
             PlanView::Internal => {
                 let columns = internal_columns(&names)?;
-                Rows::Records(Box::new(ArrowScan::new(sources, ScanOptions { columns, ..options })))
+                RowScan::Records(Box::new(ArrowScan::new(sources, ScanOptions { columns, ..options })))
             }
             PlanView::Batches => {
-                Rows::Batches(Box::new(BatchScan::new(sources, parsed::<BatchColumn>(&names)?, options)))
+                RowScan::Batches(Box::new(BatchScan::new(sources, parsed::<BatchColumn>(&names)?, options)))
             }
             PlanView::Segments => {
-                Rows::Segments(Box::new(SegmentScan::new(sources, parsed::<SegmentColumn>(&names)?, options)))
+                RowScan::Segments(Box::new(SegmentScan::new(sources, parsed::<SegmentColumn>(&names)?, options)))
             }
         })
     }

@@ -18,13 +18,13 @@ use crate::tiered::RemoteOptions;
 use crate::tiered::aiven::EncryptionKeys;
 
 /// A store that the caller opened, the beginning of its paths, and the prefix of its keys.
-type Opened = (Arc<dyn ObjectStore>, String, String);
+type OpenedStore = (Arc<dyn ObjectStore>, String, String);
 
 /// The keyword arguments `storage_options`, `store`, `encryption_keys`, `remote`, `remote_log_metadata` of a function.
 #[derive(Default)]
-pub(crate) struct Stores {
+pub(crate) struct StoreArguments {
     options: StoreOptions,
-    opened: Option<Opened>,
+    opened: Option<OpenedStore>,
     /// Keys, and the topic with the states of segments.
     tiered: RemoteOptions,
     /// Where the earlier segments of the partitions are.
@@ -33,7 +33,7 @@ pub(crate) struct Stores {
     is_remote_stored: bool,
 }
 
-impl Stores {
+impl StoreArguments {
     /// Parses the keyword arguments that a function does not declare.
     pub(crate) fn new(function: &str, arguments: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let mut stores = Self::default();
@@ -122,7 +122,7 @@ impl Stores {
         Ok((source, self.locate_empty(py, out)?))
     }
 
-    /// Like [`Stores::locate`]. Warns of segments of tiered storage that are omitted.
+    /// Like [`StoreArguments::locate`]. Warns of segments of tiered storage that are omitted.
     pub(crate) fn locate_all(&self, py: Python<'_>, path: PathBuf) -> PyResult<Location> {
         let location = self.locate(py, path)?;
         if location.may_omit() {
@@ -161,7 +161,7 @@ fn is_url(path: &Path) -> bool {
 }
 
 /// A path in a store that the caller opened.
-fn in_opened((store, base, prefix): &Opened, text: &str) -> PyResult<Location> {
+fn in_opened((store, base, prefix): &OpenedStore, text: &str) -> PyResult<Location> {
     if text.contains("://") {
         let message = format!("{text}: with store, the path is relative to the store, not a URL");
         return Err(PyValueError::new_err(message));
@@ -244,7 +244,7 @@ fn keys_of(value: &Bound<'_, PyAny>) -> PyResult<EncryptionKeys> {
 }
 
 /// Opens the store of an obstore object again, from its public attributes.
-fn opened(value: &Bound<'_, PyAny>) -> PyResult<Opened> {
+fn opened(value: &Bound<'_, PyAny>) -> PyResult<OpenedStore> {
     let class = value.get_type().name()?.to_string();
     let (scheme, bucket_key) = match class.as_str() {
         "S3Store" => ("s3", "bucket"),

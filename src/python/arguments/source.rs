@@ -12,7 +12,7 @@ use pyo3::types::{PyBytes, PyString};
 use crate::io::SharedBytes;
 
 /// The value of a `source` argument.
-pub(crate) enum Source {
+pub(crate) enum SourceArgument {
     Bytes(SharedBytes),
     Path(PathBuf),
 }
@@ -37,14 +37,14 @@ fn raw_bytes(object: &Bound<'_, PyAny>) -> PyResult<SharedBytes> {
 }
 
 /// Parses a `source` argument.
-pub(crate) fn source(object: &Bound<'_, PyAny>) -> PyResult<Source> {
+pub(crate) fn source(object: &Bound<'_, PyAny>) -> PyResult<SourceArgument> {
     if !object.is_instance_of::<PyString>()
         && let Some(bytes) = shared_bytes(object)?
     {
-        return Ok(Source::Bytes(bytes));
+        return Ok(SourceArgument::Bytes(bytes));
     }
     match object.extract::<PathBuf>() {
-        Ok(path) => Ok(Source::Path(path)),
+        Ok(path) => Ok(SourceArgument::Path(path)),
         Err(_) => Err(PyTypeError::new_err(format!(
             "source must be a bytes-like object or a path, not {}",
             object.get_type().name()?

@@ -11,7 +11,7 @@ use crate::format::attributes::TimestampType;
 use crate::format::header::NO_TIMESTAMP;
 use crate::python::arguments::names::timestamp_type as parse_timestamp_type;
 use crate::python::arguments::time::milliseconds;
-use crate::python::arrow::input::{Batches, arrow_input};
+use crate::python::arrow::input::{InputBatches, arrow_input};
 use crate::python::runtime::errors::OrRaise;
 use crate::python::runtime::exclusive::Exclusive;
 use crate::python::runtime::submodule::add_submodule;
@@ -191,7 +191,7 @@ fn checked_log_append_time(timestamp_type: &str, time: Option<i64>) -> PyResult<
 
 /// Iterates over record batches; see :func:`encode_batches`.
 #[pyclass(frozen, name = "EncodedBatchIterator", module = "kbat")]
-pub(crate) struct PyEncodedBatchIterator(Exclusive<EncodedBatches<Batches>>);
+pub(crate) struct PyEncodedBatchIterator(Exclusive<EncodedBatches<InputBatches>>);
 
 #[pymethods]
 impl PyEncodedBatchIterator {

@@ -12,23 +12,23 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyCapsuleMethods};
 
 use crate::python::arrow::requested_schema::{arrow_error, check_not_consumed};
-use crate::python::arrow::scan::capsule::Reader;
+use crate::python::arrow::scan::capsule::PassReader;
 use crate::python::arrow::scan::class::PyScan;
 
 /// Arrow batches from a Python object.
 pub(crate) struct ArrowInput {
     pub(crate) schema: SchemaRef,
-    pub(crate) batches: Batches,
+    pub(crate) batches: InputBatches,
 }
 
 /// An iterator of Arrow batches.
-pub(crate) enum Batches {
-    Scan(Box<Reader>),
+pub(crate) enum InputBatches {
+    Scan(Box<PassReader>),
     Stream(ArrowArrayStreamReader),
     One(Option<RecordBatch>),
 }
 
-impl Iterator for Batches {
+impl Iterator for InputBatches {
     type Item = Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -44,8 +44,8 @@ impl Iterator for Batches {
 pub(crate) fn arrow_input(object: &Bound<'_, PyAny>) -> PyResult<ArrowInput> {
     // kbat's own scans bypass the C interface, which carries only the text of an error
     if let Ok(scan) = object.cast::<PyScan>() {
-        let reader = Reader::new(object.py(), scan.get().pass())?;
-        return Ok(ArrowInput { schema: reader.schema(), batches: Batches::Scan(Box::new(reader)) });
+        let reader = PassReader::new(object.py(), scan.get().pass())?;
+        return Ok(ArrowInput { schema: reader.schema(), batches: InputBatches::Scan(Box::new(reader)) });
     }
     if object.hasattr("__arrow_c_stream__")? {
         return stream(&object.call_method0("__arrow_c_stream__")?.cast_into::<PyCapsule>()?);
@@ -67,7 +67,7 @@ fn stream(capsule: &Bound<'_, PyCapsule>) -> PyResult<ArrowInput> {
     // moved out and replaced by a released one
     let stream = unsafe { FFI_ArrowArrayStream::from_raw(pointer.as_ptr()) };
     let reader = ArrowArrayStreamReader::try_new(stream).map_err(arrow_error)?;
-    Ok(ArrowInput { schema: reader.schema(), batches: Batches::Stream(reader) })
+    Ok(ArrowInput { schema: reader.schema(), batches: InputBatches::Stream(reader) })
 }
 
 #[expect(unsafe_code, reason = "takes ownership of C structures")]
@@ -88,5 +88,5 @@ fn one(schema: &Bound<'_, PyCapsule>, array: &Bound<'_, PyCapsule>) -> PyResult<
         return Err(PyValueError::new_err("the Arrow array must be a table: a struct array without nulls"));
     }
     let batch = RecordBatch::from(StructArray::from(data));
-    Ok(ArrowInput { schema: batch.schema(), batches: Batches::One(Some(batch)) })
+    Ok(ArrowInput { schema: batch.schema(), batches: InputBatches::One(Some(batch)) })
 }

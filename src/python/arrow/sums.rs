@@ -11,12 +11,12 @@ use crate::arrow::{
 };
 use crate::error::Result;
 use crate::python::arrow::scan::class::PyScan;
-use crate::python::arrow::scan::progress::{Progress, Waiting};
+use crate::python::arrow::scan::progress::{PassProgress, Waiting};
 use crate::python::runtime::errors::OrRaise;
 use crate::python::runtime::progress::run;
 
 /// A group: the values of its keys, its sums by their names, and its batches by class of size.
-type Group<'py> = (Bound<'py, PyTuple>, Bound<'py, PyDict>, Bound<'py, PyDict>);
+type PyGroup<'py> = (Bound<'py, PyTuple>, Bound<'py, PyDict>, Bound<'py, PyDict>);
 
 /// Sum up the batches of a scan by groups, from their headers. Needs no PyArrow.
 ///
@@ -46,10 +46,11 @@ pub(crate) fn sum_batches<'py>(
     scan: &Bound<'py, PyScan>,
     by: Vec<String>,
     progress: Option<&Bound<'py, PyAny>>,
-) -> PyResult<Vec<Group<'py>>> {
+) -> PyResult<Vec<PyGroup<'py>>> {
     let (sources, options) = scan.get().batches()?;
     let keys = keys_of(py, &by)?;
-    let groups = summed(py, scan.get(), progress, |look, stats| sum_watched(sources, &keys, &options, look, stats))?;
+    let groups =
+        summed(py, scan.get(), progress, |callback, stats| sum_watched(sources, &keys, &options, callback, stats))?;
     groups.iter().map(|(group, sums)| described(py, &keys, group, batch_figures(py, sums)?, &sums.sizes)).collect()
 }
 
@@ -77,11 +78,12 @@ pub(crate) fn sum_records<'py>(
     scan: &Bound<'py, PyScan>,
     by: Vec<String>,
     progress: Option<&Bound<'py, PyAny>>,
-) -> PyResult<Vec<Group<'py>>> {
+) -> PyResult<Vec<PyGroup<'py>>> {
     let (sources, options) = scan.get().records()?;
     let keys = keys_of(py, &by)?;
-    let groups =
-        summed(py, scan.get(), progress, |look, stats| sum_records_watched(sources, &keys, &options, look, stats))?;
+    let groups = summed(py, scan.get(), progress, |callback, stats| {
+        sum_records_watched(sources, &keys, &options, callback, stats)
+    })?;
     groups.iter().map(|(group, sums)| described(py, &keys, group, record_figures(py, sums)?, &sums.sizes)).collect()
 }
 
@@ -96,10 +98,10 @@ fn summed<T: Send>(
     progress: Option<&Bound<'_, PyAny>>,
     sum: impl FnOnce(Option<ProgressCallback>, &mut ScanStats) -> Result<T> + Send,
 ) -> PyResult<T> {
-    let waiting = Waiting::with(Progress::of(py, progress, || scan.byte_len())?);
-    let look = waiting.look();
+    let waiting = Waiting::with(PassProgress::of(py, progress, || scan.byte_len())?);
+    let callback = waiting.callback();
     let mut stats = ScanStats::default();
-    let result = run(py, None, |_, _| sum(look, &mut stats));
+    let result = run(py, None, |_, _| sum(callback, &mut stats));
     scan.share(stats);
     if let Some(raised) = waiting.raised() {
         return Err(raised);
@@ -115,7 +117,7 @@ fn described<'py>(
     group: &BatchGroup,
     figures: Bound<'py, PyDict>,
     sizes: &BTreeMap<u64, u64>,
-) -> PyResult<Group<'py>> {
+) -> PyResult<PyGroup<'py>> {
     let values = keys.iter().map(|key| value_of(py, *key, group)).collect::<PyResult<Vec<_>>>()?;
     let counts = PyDict::new(py);
     for (class, count) in sizes {

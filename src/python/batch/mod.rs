@@ -26,7 +26,7 @@ use crate::limits::Limits;
 use crate::log::SharedBatch;
 use crate::num::u64_of;
 use crate::python::arguments::limits::PyLimits;
-use crate::python::batch::record::{Chunk, PyRecord, RecordSpans, SMALL_BATCH_LEN};
+use crate::python::batch::record::{PyRecord, RecordChunk, RecordSpans, SMALL_BATCH_LEN};
 use crate::python::html::{self, Table};
 use crate::python::runtime::errors::raise;
 use crate::slices::Slices;
@@ -45,7 +45,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 }
 
 /// The settings that all batches of one call share.
-pub(crate) struct Settings {
+pub(crate) struct ReadSettings {
     pub(crate) check_crc: bool,
     pub(crate) limits: Limits,
 }
@@ -59,7 +59,7 @@ pub(crate) struct Settings {
 #[pyclass(frozen, eq, hash, name = "Batch", module = "kbat")]
 pub(crate) struct PyBatch {
     batch: SharedBatch,
-    settings: Arc<Settings>,
+    settings: Arc<ReadSettings>,
     path: Option<PathBuf>,
     /// Base offset of a compressed set of magic 0 or 1, once it has been computed.
     first_offset: OnceLock<i64>,
@@ -78,7 +78,7 @@ impl Hash for PyBatch {
 }
 
 impl PyBatch {
-    pub(crate) fn new(batch: SharedBatch, settings: &Arc<Settings>, path: Option<PathBuf>) -> Self {
+    pub(crate) fn new(batch: SharedBatch, settings: &Arc<ReadSettings>, path: Option<PathBuf>) -> Self {
         Self { batch, settings: Arc::clone(settings), path, first_offset: OnceLock::new() }
     }
 
@@ -91,7 +91,7 @@ impl PyBatch {
         (**bytes).as_ref().part(range.clone())
     }
 
-    pub(crate) fn settings(&self) -> &Settings {
+    pub(crate) fn settings(&self) -> &ReadSettings {
         &self.settings
     }
 
@@ -137,7 +137,7 @@ impl PyBatch {
         let Some(record) = core.records(&mut scratch, &settings.limits)?.next().transpose()? else { return Ok(None) };
         let bytes = self.shared();
         let spans = vec![RecordSpans::of(&record, (*bytes).as_ref())];
-        Ok(Some(PyRecord { chunk: Arc::new(Chunk { bytes, spans, is_control: false, path: None }), index: 0 }))
+        Ok(Some(PyRecord { chunk: Arc::new(RecordChunk { bytes, spans, is_control: false, path: None }), index: 0 }))
     }
 
     fn with<T>(&self, py: Python<'_>, read: impl FnOnce(Batch<'_>) -> T) -> PyResult<T> {
@@ -338,7 +338,7 @@ impl PyBatch {
         &self,
         py: Python<'py>,
     ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>, u64, bool, PyLimits, Option<OsString>))> {
-        let Settings { check_crc, limits } = self.settings();
+        let ReadSettings { check_crc, limits } = self.settings();
         let path = self.path.as_ref().map(|path| path.as_os_str().to_owned());
         let state = (PyBytes::new(py, self.bytes()), self.position(), *check_crc, PyLimits(limits.clone()), path);
         Ok((py.import("kbat._core")?.getattr("_batch")?, state))

@@ -11,7 +11,7 @@ use crate::log::SharedBatch;
 use crate::python::arguments::limits::{PyLimits, or_default};
 use crate::python::arguments::names;
 use crate::python::batch::record::{PyRecord, RecordParts};
-use crate::python::batch::{PyBatch, Settings};
+use crate::python::batch::{PyBatch, ReadSettings};
 
 /// Restores a record from the state that `pickle` stored.
 #[pyfunction(name = "_record")]
@@ -52,7 +52,7 @@ pub(crate) fn batch(
     path: Option<OsString>,
 ) -> PyResult<PyBatch> {
     let range = 0..bytes.len();
-    let settings = Arc::new(Settings { check_crc, limits: or_default(limits) });
+    let settings = Arc::new(ReadSettings { check_crc, limits: or_default(limits) });
     let batch =
         PyBatch::new(SharedBatch { bytes: Arc::new(bytes), range, position }, &settings, path.map(PathBuf::from));
     batch.core().map_err(|error| PyValueError::new_err(error.to_string()))?;

@@ -10,9 +10,9 @@ use crate::io::Location;
 use crate::limits::Limits;
 use crate::log::SegmentReader;
 use crate::python::arguments::limits::{PyLimits, or_default};
-use crate::python::arguments::location::Stores;
-use crate::python::arguments::source::{Source, source};
-use crate::python::batch::{PyBatch, Settings};
+use crate::python::arguments::location::StoreArguments;
+use crate::python::arguments::source::{SourceArgument, source};
+use crate::python::batch::{PyBatch, ReadSettings};
 use crate::python::runtime::errors::OrRaise;
 
 /// Iterate over the batches of a buffer or a file, of any message format and in any order.
@@ -61,20 +61,20 @@ pub(crate) fn read_batches(
 ) -> PyResult<PyBatchIterator> {
     let limits = or_default(limits);
     let reader = match self::source(source)? {
-        Source::Bytes(bytes) => SegmentReader::from_bytes(bytes, &limits),
-        Source::Path(path) => {
-            let path = Stores::new("read_batches", stores)?.locate(source.py(), path)?;
+        SourceArgument::Bytes(bytes) => SegmentReader::from_bytes(bytes, &limits),
+        SourceArgument::Path(path) => {
+            let path = StoreArguments::new("read_batches", stores)?.locate(source.py(), path)?;
             source.py().detach(|| SegmentReader::open_with(&path, &limits)).or_raise(source.py())?
         }
     };
-    let settings = Arc::new(Settings { check_crc, limits });
+    let settings = Arc::new(ReadSettings { check_crc, limits });
     Ok(PyBatchIterator { settings, reader: Mutex::new(reader) })
 }
 
 /// The iterator returned by :func:`read_batches`.
 #[pyclass(frozen, name = "BatchIterator", module = "kbat")]
 pub(crate) struct PyBatchIterator {
-    settings: Arc<Settings>,
+    settings: Arc<ReadSettings>,
     reader: Mutex<SegmentReader>,
 }
 
@@ -88,7 +88,7 @@ impl PyBatchIterator {
         limits: &Limits,
     ) -> PyResult<Self> {
         let reader = py.detach(|| SegmentReader::open_with(path, limits)).or_raise(py)?;
-        let settings = Arc::new(Settings { check_crc, limits: limits.clone() });
+        let settings = Arc::new(ReadSettings { check_crc, limits: limits.clone() });
         Ok(Self { settings, reader: Mutex::new(reader.starting_at(position)) })
     }
 

@@ -23,12 +23,12 @@ pub(super) const SMALL_BATCH_LEN: usize = 1024;
 
 /// A part of the shared bytes.
 #[derive(Clone, Copy)]
-pub(super) struct Span {
+pub(super) struct ByteSpan {
     pub(super) start: usize,
     pub(super) len: usize,
 }
 
-impl Span {
+impl ByteSpan {
     /// Computes the span of `part`, a slice of `whole`. An empty one may be anywhere.
     pub(super) fn of(part: &[u8], whole: &[u8]) -> Self {
         let start = if part.is_empty() { 0 } else { part.as_ptr().addr().wrapping_sub(whole.as_ptr().addr()) };
@@ -47,9 +47,9 @@ pub(super) struct RecordSpans {
     timestamp: i64,
     timestamp_type: Option<TimestampType>,
     sequence: i32,
-    key: Option<Span>,
-    value: Option<Span>,
-    headers: Span,
+    key: Option<ByteSpan>,
+    value: Option<ByteSpan>,
+    headers: ByteSpan,
     header_count: u32,
     place: RecordPosition,
 }
@@ -57,16 +57,16 @@ pub(super) struct RecordSpans {
 impl RecordSpans {
     pub(super) fn of(record: &Record<'_>, whole: &[u8]) -> Self {
         let (headers, header_count) = match record.extra {
-            RecordTail::Headers { bytes, count } => (Span::of(bytes, whole), count),
-            RecordTail::Message(_) => (Span { start: 0, len: 0 }, 0),
+            RecordTail::Headers { bytes, count } => (ByteSpan::of(bytes, whole), count),
+            RecordTail::Message(_) => (ByteSpan { start: 0, len: 0 }, 0),
         };
         Self {
             offset: record.offset,
             timestamp: record.timestamp,
             timestamp_type: record.timestamp_type,
             sequence: record.sequence,
-            key: record.key.map(|key| Span::of(key, whole)),
-            value: record.value.map(|value| Span::of(value, whole)),
+            key: record.key.map(|key| ByteSpan::of(key, whole)),
+            value: record.value.map(|value| ByteSpan::of(value, whole)),
             headers,
             header_count,
             place: record.place,
@@ -75,7 +75,7 @@ impl RecordSpans {
 }
 
 /// Records parsed together, and the bytes that their spans refer to.
-pub(super) struct Chunk {
+pub(super) struct RecordChunk {
     pub(super) bytes: SharedBytes,
     pub(super) spans: Vec<RecordSpans>,
     pub(super) is_control: bool,
@@ -135,7 +135,7 @@ fn record_state<'py>(
 /// Records are equal if all their fields are. They can be hashed and pickled.
 #[pyclass(frozen, eq, hash, name = "Record", module = "kbat")]
 pub(crate) struct PyRecord {
-    pub(super) chunk: Arc<Chunk>,
+    pub(super) chunk: Arc<RecordChunk>,
     pub(super) index: usize,
 }
 
@@ -175,7 +175,7 @@ impl PyRecord {
     pub(crate) fn of_parts(parts: &RecordParts<'_>) -> Self {
         let (key, value) = (parts.key.unwrap_or_default(), parts.value.unwrap_or_default());
         let bytes = [key, value, parts.headers].concat();
-        let span = |start: usize, part: &[u8]| Span { start, len: part.len() };
+        let span = |start: usize, part: &[u8]| ByteSpan { start, len: part.len() };
         let value_start = key.len();
         let spans = vec![RecordSpans {
             offset: parts.offset,
@@ -188,7 +188,7 @@ impl PyRecord {
             header_count: parts.header_count,
             place: RecordPosition { position: 0, base_offset: parts.offset, index: 0 },
         }];
-        let chunk = Chunk { bytes: Arc::new(bytes), spans, is_control: parts.is_control, path: None };
+        let chunk = RecordChunk { bytes: Arc::new(bytes), spans, is_control: parts.is_control, path: None };
         Self { chunk: Arc::new(chunk), index: 0 }
     }
 
@@ -229,7 +229,7 @@ impl PyRecord {
         }
     }
 
-    fn copy<'py>(&self, py: Python<'py>, span: Option<Span>) -> Option<Bound<'py, PyBytes>> {
+    fn copy<'py>(&self, py: Python<'py>, span: Option<ByteSpan>) -> Option<Bound<'py, PyBytes>> {
         span.map(|span| PyBytes::new(py, span.get(self.whole())))
     }
 }
@@ -334,9 +334,9 @@ impl PyRecord {
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let show = |span: Option<Span>| -> PyResult<String> {
+        let show = |span: Option<ByteSpan>| -> PyResult<String> {
             let Some(span) = span else { return Ok("None".to_owned()) };
-            let shown = Span { start: span.start, len: span.len.min(40) };
+            let shown = ByteSpan { start: span.start, len: span.len.min(40) };
             let text = PyBytes::new(py, shown.get(self.whole())).repr()?.to_string();
             Ok(if span.len > shown.len { format!("{text}… ({} bytes)", span.len) } else { text })
         };

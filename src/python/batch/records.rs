@@ -12,14 +12,14 @@ use crate::format::bookmark::Bookmark;
 use crate::format::records::Records;
 use crate::io::SharedBytes;
 use crate::python::batch::PyBatch;
-use crate::python::batch::record::{Chunk, PyRecord, RecordSpans, SMALL_BATCH_LEN, Span};
+use crate::python::batch::record::{ByteSpan, PyRecord, RecordChunk, RecordSpans, SMALL_BATCH_LEN};
 
 /// Records parsed at a time: enough to outweigh the cost of releasing the GIL, few enough that keeping one record
 /// keeps little memory.
 const CHUNK: usize = 128;
 
 struct IteratorState {
-    chunk: Option<Arc<Chunk>>,
+    chunk: Option<Arc<RecordChunk>>,
     /// Index of the next record in the chunk.
     next: usize,
     bookmark: Option<Bookmark>,
@@ -35,7 +35,7 @@ pub(crate) struct PyRecordIterator {
     /// The bytes that spans refer to: the batch's source, or the decompressed records.
     bytes: SharedBytes,
     /// The part of the bytes that contains the records.
-    payload: Span,
+    payload: ByteSpan,
     fault: Option<Box<crate::compression::CodecFault>>,
     is_control: bool,
     /// Whether the batch is uncompressed and so small that it is parsed without releasing the GIL.
@@ -49,9 +49,9 @@ fn detach_unless<T: Send>(small: bool, py: Python<'_>, work: impl FnOnce() -> T 
 }
 
 /// The decompressed bytes of a batch and the position of its records.
-type Opened = (SharedBytes, Span, Option<Box<crate::compression::CodecFault>>, bool);
+type OpenedBatch = (SharedBytes, ByteSpan, Option<Box<crate::compression::CodecFault>>, bool);
 
-fn open(batch: &PyBatch) -> Result<Opened> {
+fn open(batch: &PyBatch) -> Result<OpenedBatch> {
     let core = batch.core()?;
     let settings = batch.settings();
     if settings.check_crc {
@@ -61,12 +61,12 @@ fn open(batch: &PyBatch) -> Result<Opened> {
     if !core.attributes().is_compressed() {
         let mut scratch = Scratch::new();
         let Payload { bytes, fault } = core.payload(&mut scratch, &settings.limits)?;
-        let span = Span::of(bytes, (*shared).as_ref());
+        let span = ByteSpan::of(bytes, (*shared).as_ref());
         return Ok((shared, span, fault, core.is_control()));
     }
     SCRATCH.with_borrow_mut(|scratch| {
         let Payload { bytes, fault } = core.payload(scratch, &settings.limits)?;
-        let span = Span { start: 0, len: bytes.len() };
+        let span = ByteSpan { start: 0, len: bytes.len() };
         let bytes: SharedBytes = Arc::new(scratch.take(span.len, KEPT_SCRATCH_LEN));
         Ok((bytes, span, fault, core.is_control()))
     })
@@ -132,7 +132,7 @@ impl PyRecordIterator {
         state.next = 0;
         let path = batch.path().filter(|_| self.is_control).map(Path::to_path_buf);
         let bytes = Arc::clone(&self.bytes);
-        state.chunk = Some(Arc::new(Chunk { bytes, spans, is_control: self.is_control, path }));
+        state.chunk = Some(Arc::new(RecordChunk { bytes, spans, is_control: self.is_control, path }));
     }
 }
 

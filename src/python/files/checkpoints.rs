@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 
 use crate::log::checkpoint::{Checkpoint, EpochEntry, PartitionOffset};
 use crate::log::producer::{ProducerEntry, ProducerSnapshot};
-use crate::python::arguments::location::Stores;
+use crate::python::arguments::location::StoreArguments;
 use crate::python::runtime::errors::OrRaise;
 use crate::store::LogFile;
 
@@ -97,7 +97,7 @@ impl PyProducerSnapshot {
 impl PyProducerSnapshot {
     #[new]
     fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        let location = Stores::default().locate(py, path.clone())?;
+        let location = StoreArguments::default().locate(py, path.clone())?;
         let snapshot = py.detach(|| ProducerSnapshot::read(&location)).or_raise(py)?;
         Ok(Self { path, snapshot })
     }
@@ -203,7 +203,7 @@ pub(crate) struct PyCheckpoint {
 impl PyCheckpoint {
     #[new]
     fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        let location = Stores::default().locate(py, path.clone())?;
+        let location = StoreArguments::default().locate(py, path.clone())?;
         let checkpoint = py.detach(|| Checkpoint::read(&location)).or_raise(py)?;
         Ok(Self { path, checkpoint })
     }

@@ -8,7 +8,7 @@ use pyo3::types::PyDict;
 
 use crate::log::index::{AbortedTransaction, OffsetIndex, TimeIndex, TransactionIndex};
 use crate::num::usize_from_u64;
-use crate::python::arguments::location::Stores;
+use crate::python::arguments::location::StoreArguments;
 use crate::python::runtime::errors::OrRaise;
 
 /// The methods of a sorted index: those that both have, and those of one class.
@@ -27,7 +27,7 @@ macro_rules! sorted_index {
                 base_offset: Option<i64>,
                 stores: Option<&Bound<'_, PyDict>>,
             ) -> PyResult<Self> {
-                let path = Stores::new($name, stores)?.locate(py, path)?;
+                let path = StoreArguments::new($name, stores)?.locate(py, path)?;
                 py.detach(|| <$index>::open(&path, base_offset)).map(Self).or_raise(py)
             }
 
@@ -242,7 +242,7 @@ impl PyTransactionIndex {
         text_signature = "(path, *, storage_options=None, store=None, encryption_keys=None, remote=None, remote_log_metadata=None)"
     )]
     fn new(py: Python<'_>, path: PathBuf, stores: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
-        let path = Stores::new("TransactionIndex", stores)?.locate(py, path)?;
+        let path = StoreArguments::new("TransactionIndex", stores)?.locate(py, path)?;
         py.detach(|| TransactionIndex::open(&path)).map(Self).or_raise(py)
     }
 

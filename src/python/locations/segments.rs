@@ -9,7 +9,7 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::io::Location;
 use crate::plan::{Discovery, Selection};
-use crate::python::arguments::location::Stores;
+use crate::python::arguments::location::StoreArguments;
 use crate::python::runtime::errors::OrRaise;
 use crate::python::runtime::warning::warn;
 use crate::store::SegmentFile;
@@ -100,7 +100,7 @@ pub(crate) fn find_segments(
     stores: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Vec<PySegmentFile>> {
     let py = path.py();
-    let stores = Stores::new("find_segments", stores)?;
+    let stores = StoreArguments::new("find_segments", stores)?;
     let discovery = discovered(py, &paths(path, &stores)?, &selection(py, topics, partitions, replicas)?)?;
     warn(py, &discovery.warnings)?;
     Ok(discovery.into_segments().into_iter().map(PySegmentFile).collect())
@@ -120,7 +120,7 @@ pub(crate) fn discover(
     stores: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<(Vec<PySegmentFile>, Vec<String>)> {
     let py = paths.py();
-    let stores = Stores::new("discover", stores)?;
+    let stores = StoreArguments::new("discover", stores)?;
     let mut discovery = discovered(py, &self::paths(paths, &stores)?, &selection(py, topics, partitions, replicas)?)?;
     let warnings = std::mem::take(&mut discovery.warnings);
     Ok((discovery.into_segments().into_iter().map(PySegmentFile).collect(), warnings))
@@ -152,12 +152,12 @@ pub(crate) fn discover(
     text_signature = "(path, *, storage_options=None, store=None, encryption_keys=None, remote=None, remote_log_metadata=None)"
 )]
 pub(crate) fn refuse_foreign(py: Python<'_>, path: PathBuf, stores: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
-    let path = Stores::new("refuse_foreign", stores)?.locate(py, path)?;
+    let path = StoreArguments::new("refuse_foreign", stores)?.locate(py, path)?;
     py.detach(|| crate::store::refuse_foreign_file(&path)).or_raise(py)
 }
 
 /// A path or a list of paths.
-fn paths(object: &Bound<'_, PyAny>, stores: &Stores) -> PyResult<Vec<Location>> {
+fn paths(object: &Bound<'_, PyAny>, stores: &StoreArguments) -> PyResult<Vec<Location>> {
     let py = object.py();
     if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
         return object.extract::<Vec<PathBuf>>()?.into_iter().map(|path| stores.locate(py, path)).collect();

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::io::Target;
-use crate::python::arguments::location::Stores;
+use crate::python::arguments::location::StoreArguments;
 use crate::python::runtime::errors::OrRaise;
 
 /// A file or directory of a store, which is written to a temporary directory first and uploaded when it is complete.
@@ -35,7 +35,7 @@ impl PyStoreTarget {
     #[new]
     #[pyo3(signature = (target, **stores), text_signature = "(target, *, storage_options=None)")]
     fn new(py: Python<'_>, target: PathBuf, stores: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
-        let target = Stores::new("StoreTarget", stores)?.locate_empty(py, target)?;
+        let target = StoreArguments::new("StoreTarget", stores)?.locate_empty(py, target)?;
         Ok(Self(Mutex::new(Some(target))))
     }
 

@@ -9,7 +9,7 @@ use pyo3::types::{PyBytes, PyDict};
 use crate::error::{Error, Result};
 use crate::io::{Location, PositionedFile};
 use crate::num::usize_from_u64;
-use crate::python::arguments::location::Stores;
+use crate::python::arguments::location::StoreArguments;
 use crate::python::runtime::errors::OrRaise;
 
 /// Directories within each other that are listed. A loop of links has no end.
@@ -37,7 +37,7 @@ impl PyStoredFile {
         text_signature = "(path, *, storage_options=None, store=None, encryption_keys=None)"
     )]
     fn new(py: Python<'_>, path: PathBuf, stores: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
-        let location = Stores::new("StoredFile", stores)?.locate_beside(py, path)?;
+        let location = StoreArguments::new("StoredFile", stores)?.locate_beside(py, path)?;
         py.detach(|| location.open()).map(Self).or_raise(py)
     }
 
@@ -92,7 +92,7 @@ pub(crate) fn stored_files(
     path: PathBuf,
     stores: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Vec<OsString>> {
-    let directory = Stores::new("stored_files", stores)?.locate_beside(py, path)?;
+    let directory = StoreArguments::new("stored_files", stores)?.locate_beside(py, path)?;
     let mut found = Vec::new();
     py.detach(|| list(&directory, MAX_DEPTH, &mut found)).or_raise(py)?;
     Ok(found)

@@ -10,7 +10,7 @@ use pyo3::types::PyDict;
 use crate::log::checkpoint::MetaProperties;
 use crate::log::{LogDirectory, OFFSET_CHECKPOINTS, PartitionLog, Segment, StrayDirectory};
 use crate::python::arguments::limits::{PyLimits, or_default};
-use crate::python::arguments::location::Stores;
+use crate::python::arguments::location::StoreArguments;
 use crate::python::html::{self, Table};
 use crate::python::locations::segments::selection;
 use crate::python::log::partition::PyPartitionLog;
@@ -65,7 +65,7 @@ impl PyLogDirectory {
         stores: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let (limits, selection) = (or_default(limits), selection(py, topics, partitions, "error")?);
-        let path = Stores::new("LogDirectory", stores)?.locate_all(py, path)?;
+        let path = StoreArguments::new("LogDirectory", stores)?.locate_all(py, path)?;
         let open = || {
             let mut directory = LogDirectory::open_with(&path, &limits)?;
             selection.check(directory.partitions().iter().filter_map(PartitionLog::topic_partition))?;

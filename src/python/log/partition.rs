@@ -9,7 +9,7 @@ use pyo3::types::PyDict;
 use crate::io::Location;
 use crate::log::{IndexUse, PartitionLog, TimestampPlace};
 use crate::python::arguments::limits::{PyLimits, limits_argument, or_default};
-use crate::python::arguments::location::{Stores, refuse_stored};
+use crate::python::arguments::location::{StoreArguments, refuse_stored};
 use crate::python::arguments::time::milliseconds;
 use crate::python::files::indexes::PyAbortedTransaction;
 use crate::python::html::{self, Table};
@@ -70,7 +70,8 @@ impl PyPartitionLog {
         limits: Option<PyLimits>,
         stores: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let (directory, limits) = (Stores::new("PartitionLog", stores)?.locate_all(py, directory)?, or_default(limits));
+        let (directory, limits) =
+            (StoreArguments::new("PartitionLog", stores)?.locate_all(py, directory)?, or_default(limits));
         py.detach(|| PartitionLog::open_with(&directory, &limits)).map(Self).or_raise(py)
     }
 

@@ -8,7 +8,7 @@ use pyo3::types::PyDict;
 
 use crate::log::Segment;
 use crate::python::arguments::limits::{PyLimits, limits_argument, or_default};
-use crate::python::arguments::location::{Stores, refuse_stored};
+use crate::python::arguments::location::{StoreArguments, refuse_stored};
 use crate::python::arguments::time::{instant, milliseconds};
 use crate::python::batch::PyBatchIterator;
 use crate::python::html::{self, Table};
@@ -62,7 +62,7 @@ impl PySegment {
         limits: Option<PyLimits>,
         stores: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let (path, limits) = (Stores::new("Segment", stores)?.locate(py, path)?, or_default(limits));
+        let (path, limits) = (StoreArguments::new("Segment", stores)?.locate(py, path)?, or_default(limits));
         py.detach(|| Segment::open_with(&path, &limits)).map(Self).or_raise(py)
     }
 

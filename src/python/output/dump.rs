@@ -8,7 +8,7 @@ use pyo3::types::PyDict;
 
 use crate::dump::{Decoder, Format, Options, dump as dump_files};
 use crate::python::arguments::limits::{PyLimits, or_default};
-use crate::python::arguments::location::Stores;
+use crate::python::arguments::location::StoreArguments;
 use crate::python::arguments::names::family_of;
 use crate::python::runtime::callback::Callback;
 use crate::python::runtime::progress::run;
@@ -93,7 +93,7 @@ fn dump(
         format: format_of(output_format)?,
         limits: or_default(limits),
     };
-    let stores = Stores::new("dump", stores)?;
+    let stores = StoreArguments::new("dump", stores)?;
     let paths = paths.into_iter().map(|path| stores.locate(py, path)).collect::<PyResult<Vec<_>>>()?;
     run(py, None, |caught, _| {
         let (mut out, mut notes) = (Callback::new(write, caught), Callback::new(note, caught));

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::parquet::{ParquetFile, ParquetOptions, ParquetWriter, PartitionBy};
-use crate::python::arguments::location::Stores;
+use crate::python::arguments::location::StoreArguments;
 use crate::python::arrow::scan::class::PyScan;
 use crate::python::runtime::errors::OrRaise;
 use crate::python::runtime::submodule::add_submodule;
@@ -103,7 +103,7 @@ pub(crate) fn write_parquet(
     progress: Option<&Bound<'_, PyAny>>,
     stores: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Vec<PyParquetFile>> {
-    let target = Stores::new("write_parquet", stores)?.locate_target(py, target)?;
+    let target = StoreArguments::new("write_parquet", stores)?.locate_target(py, target)?;
     let keys: Vec<String> = partition_by.unwrap_or_default();
     let options = ParquetOptions {
         compression: compression.parse().or_raise(py)?,

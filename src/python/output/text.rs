@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 
 use crate::error::Error;
 use crate::python::arrow::scan::class::PyScan;
-use crate::python::arrow::scan::progress::{Progress, Waiting};
+use crate::python::arrow::scan::progress::{PassProgress, Waiting};
 use crate::python::runtime::callback::Callback;
 use crate::python::runtime::errors::OrRaise;
 use crate::python::runtime::progress::run;
@@ -96,11 +96,11 @@ fn write_records(
         csv_header: header,
         batches,
     };
-    let waiting = Waiting::with(Progress::of(py, progress, || scan.byte_len())?);
-    let look = waiting.look();
+    let waiting = Waiting::with(PassProgress::of(py, progress, || scan.byte_len())?);
+    let callback = waiting.callback();
     let mut written = Written::default();
     let result = run(py, None, |caught, _| {
-        write_watched(sources, &options, &text, look, &mut Callback::new(write, caught), &mut written)
+        write_watched(sources, &options, &text, callback, &mut Callback::new(write, caught), &mut written)
     });
     scan.share(written.stats);
     if let Some(raised) = waiting.raised() {

@@ -27,7 +27,7 @@ use crate::store::names::{
     LogFile, LogFileKind, LogFileState, TopicPartition, parse_base_offset, parse_partition_directory,
 };
 use crate::store::{refuse_foreign_directory, refuse_foreign_file};
-use segment::{Log, SegmentPlace};
+use segment::{LogState, SegmentPlace};
 
 /// Verifies a `.log` file with its indexes, a partition directory, or a log directory with all its partitions.
 ///
@@ -76,7 +76,7 @@ fn verify_file(path: &Location, limits: &Limits, progress: &mut Progress<'_>, re
         refuse_foreign_file(path)?;
     }
     let base_offset = file.filter(|file| file.state == LogFileState::Live).map(|file| file.base_offset);
-    let mut log = Log { end_offset: base_offset, replayed: base_offset == Some(0), ..Log::default() };
+    let mut log = LogState { end_offset: base_offset, replayed: base_offset == Some(0), ..LogState::default() };
     partition::count(path, report)?;
     // if the directory cannot be listed, no next segment is known
     let is_last =

@@ -12,7 +12,7 @@ use crate::log::producer::{ProducerSnapshot, ProducerStates};
 use crate::plural::offsets_are;
 use crate::repair::salvage::HOLES;
 use crate::repair::verify::report::{Finding, Report, Severity};
-use crate::repair::verify::segment::{Log, SegmentPlace, check};
+use crate::repair::verify::segment::{LogState, SegmentPlace, check};
 use crate::store::names::{
     LEADER_EPOCHS, LogFile, LogFileKind, LogFileState, PARTITION_METADATA, SnapshotFile, stops_a_broker,
 };
@@ -45,7 +45,7 @@ pub(crate) fn check_partition(
         report.about(Severity::Info, "no_segment", directory, "the directory contains no segment");
         return Ok(None);
     };
-    let mut log = Log { states: ProducerStates::new(), replayed: start_offset == 0, ..Log::default() };
+    let mut log = LogState { states: ProducerStates::new(), replayed: start_offset == 0, ..LogState::default() };
     let last_base = logs.last().map(|(base, _)| *base);
     let mut gaps = Vec::new();
     for (base_offset, path) in &logs {
@@ -132,7 +132,7 @@ fn check_names(inventory: &Inventory, report: &mut Report) {
 
 /// Compares a segment's base offset with the end of the previous segment. Gaps are judged after the whole log has been
 /// read.
-fn between(base_offset: i64, path: &Path, log: &Log, gaps: &mut Vec<Finding>, report: &mut Report) {
+fn between(base_offset: i64, path: &Path, log: &LogState, gaps: &mut Vec<Finding>, report: &mut Report) {
     let Some(expected) = log.end_offset.filter(|expected| *expected != base_offset) else { return };
     let (path, offset) = (path.to_path_buf(), Some(base_offset));
     if expected > base_offset {
@@ -151,7 +151,7 @@ fn between(base_offset: i64, path: &Path, log: &Log, gaps: &mut Vec<Finding>, re
 
 /// Compares the snapshot at an offset with the replayed producers. If these are unknown, the replay starts with the
 /// snapshot.
-fn check_snapshot(inventory: &Inventory, offset: i64, log: &mut Log, report: &mut Report) {
+fn check_snapshot(inventory: &Inventory, offset: i64, log: &mut LogState, report: &mut Report) {
     let Some(path) = inventory.files.get(&LogFile::live(offset, LogFileKind::ProducerSnapshot)) else { return };
     let snapshot = match ProducerSnapshot::read(path) {
         Ok(snapshot) => snapshot,
@@ -195,7 +195,7 @@ fn check_stray_snapshots(inventory: &Inventory, logs: &[(i64, Location)], end_of
 }
 
 /// Compares the file of leader epochs with the batches.
-fn check_epochs(directory: &Location, log: &Log, report: &mut Report) {
+fn check_epochs(directory: &Location, log: &LogState, report: &mut Report) {
     let path = directory.join(LEADER_EPOCHS);
     let epochs = match LeaderEpochs::read(&path) {
         Ok(epochs) => epochs,

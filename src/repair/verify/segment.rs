@@ -19,7 +19,7 @@ use crate::repair::{Corruption, Visitor, read_record, walk};
 
 /// The state of a partition before a segment, updated by the segment.
 #[derive(Debug, Default)]
-pub(crate) struct Log {
+pub(crate) struct LogState {
     /// The offset after the last batch.
     pub(crate) end_offset: Option<i64>,
     /// The producers according to the replay.
@@ -35,7 +35,7 @@ pub(crate) struct Log {
     pub(crate) with_data: HashSet<i64>,
 }
 
-impl Log {
+impl LogState {
     /// Notes the transactional data of a batch. For a marker, returns whether there was any data before it.
     fn note_data(&mut self, header: &BatchHeader) -> bool {
         if header.is_control() {
@@ -61,7 +61,7 @@ pub(crate) struct SegmentPlace<'a> {
 /// Checks a segment.
 pub(crate) fn check(
     place: SegmentPlace<'_>,
-    log: &mut Log,
+    log: &mut LogState,
     limits: &Limits,
     progress: &mut Progress<'_>,
     report: &mut Report,
@@ -96,7 +96,7 @@ pub(crate) fn check(
 
 struct SegmentCheck<'a, 'p> {
     place: SegmentPlace<'a>,
-    log: &'a mut Log,
+    log: &'a mut LogState,
     limits: &'a Limits,
     progress: &'a mut Progress<'p>,
     report: &'a mut Report,
@@ -185,7 +185,8 @@ impl SegmentCheck<'_, '_> {
     /// Checks every record. Returns their largest timestamp.
     fn check_records(&mut self, batch: &Batch<'_>, first: i64) -> i64 {
         let position = batch.position();
-        let mut records = Records { max_timestamp: NO_TIMESTAMP, count: 0, last: None, outside: None, unordered: None };
+        let mut records =
+            RecordSummary { max_timestamp: NO_TIMESTAMP, count: 0, last: None, outside: None, unordered: None };
         if let Err(error) = records.read(batch, first, &mut self.scratch, self.limits) {
             let (severity, advice) = match error.kind() {
                 ErrorKind::Limit { .. } => (Severity::Warning, "brokers and consumers do not have this limit"),
@@ -367,10 +368,10 @@ impl Visitor for SegmentCheck<'_, '_> {
         self.progress.advance(u64_of(batch.size()))
     }
 
-    fn damage(&mut self, fault: Corruption, length: u64) -> Result<()> {
-        let end = fault.position.saturating_add(length);
+    fn corrupt_bytes(&mut self, corruption: Corruption, length: u64) -> Result<()> {
+        let end = corruption.position.saturating_add(length);
         // everything after the truncation is deleted, whatever the corruption is
-        let (severity, advice) = match fault.reason {
+        let (severity, advice) = match corruption.reason {
             "zero_tail" if self.place.is_last => {
                 (Severity::Info, "normal for a running or killed broker, which removes them when it recovers")
             }
@@ -383,9 +384,9 @@ impl Visitor for SegmentCheck<'_, '_> {
                  complete batches",
             ),
         };
-        let message = format!("{length} bytes are not a batch: {}; {advice}", fault.message);
-        self.add(severity, fault.reason, (fault.position, self.log.end_offset), message);
-        if fault.reason != "zero_tail" {
+        let message = format!("{length} bytes are not a batch: {}; {advice}", corruption.message);
+        self.add(severity, corruption.reason, (corruption.position, self.log.end_offset), message);
+        if corruption.reason != "zero_tail" {
             (self.log.replayed, self.after_damage) = (false, true);
             if let Some(check) = &mut self.indexes.offset {
                 check.skip(end, self.report)?;
@@ -401,7 +402,7 @@ impl Visitor for SegmentCheck<'_, '_> {
 }
 
 /// Properties of the records of a batch.
-struct Records {
+struct RecordSummary {
     max_timestamp: i64,
     count: u64,
     last: Option<i64>,
@@ -411,7 +412,7 @@ struct Records {
     unordered: Option<i64>,
 }
 
-impl Records {
+impl RecordSummary {
     fn read(&mut self, batch: &Batch<'_>, first: i64, scratch: &mut Scratch, limits: &Limits) -> Result<()> {
         for record in batch.records(scratch, limits)? {
             let record = record?;

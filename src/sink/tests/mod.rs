@@ -22,9 +22,9 @@ pub(in crate::sink) mod hooks;
 use hooks::{death_at, hooked, once_before, without_locks};
 
 /// A directory that is removed in the end.
-struct Target(PathBuf);
+struct TargetDirectory(PathBuf);
 
-impl Target {
+impl TargetDirectory {
     fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("kbat-sink-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&path);
@@ -33,7 +33,7 @@ impl Target {
     }
 }
 
-impl Drop for Target {
+impl Drop for TargetDirectory {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
@@ -57,15 +57,15 @@ fn job(path: &Path) -> WriteJob {
     job_with(path, &[], false).unwrap()
 }
 
-type Row = (String, i32, String);
+type InputRow = (String, i32, String);
 
 /// Rows of a partition, whose values are numbered.
-fn numbered(name: &str, numbers: Range<i32>) -> Vec<Row> {
+fn numbered(name: &str, numbers: Range<i32>) -> Vec<InputRow> {
     let (topic, partition) = name.rsplit_once('-').unwrap();
     numbers.map(|number| (topic.to_owned(), partition.parse().unwrap(), format!("{name}:{number}"))).collect()
 }
 
-fn arrow(rows: &[Row]) -> RecordBatch {
+fn arrow(rows: &[InputRow]) -> RecordBatch {
     let columns: [(&str, ArrayRef); 3] = [
         ("topic", Arc::new(rows.iter().map(|row| Some(row.0.as_str())).collect::<StringArray>())),
         ("partition", Arc::new(rows.iter().map(|row| Some(row.1)).collect::<Int32Array>())),
@@ -74,7 +74,7 @@ fn arrow(rows: &[Row]) -> RecordBatch {
     RecordBatch::try_from_iter(columns).unwrap()
 }
 
-fn task(job: &WriteJob, number: u32, rows: &[Row]) -> Written {
+fn task(job: &WriteJob, number: u32, rows: &[InputRow]) -> Written {
     let mut writer = TaskWriter::new(job, number, 7).unwrap();
     for part in rows.chunks(3) {
         writer.write(&arrow(part)).unwrap();
@@ -82,11 +82,11 @@ fn task(job: &WriteJob, number: u32, rows: &[Row]) -> Written {
     writer.finish().unwrap()
 }
 
-type Contents = BTreeMap<String, Vec<(i64, String)>>;
+type LogContents = BTreeMap<String, Vec<(i64, String)>>;
 
 /// Offset and value of the records of each partition.
-fn contents(path: &Path) -> Contents {
-    let mut found = Contents::new();
+fn contents(path: &Path) -> LogContents {
+    let mut found = LogContents::new();
     for name in names(path) {
         let directory = path.join(&name);
         let logs = file_names(&directory).unwrap().into_iter().filter(|file| file.strip_suffix(".log").is_some());
@@ -111,7 +111,7 @@ fn names(path: &Path) -> Vec<String> {
 }
 
 /// The records of partitions, with runs of numbers.
-fn expected(partitions: &[(&str, &[Range<i32>])]) -> Contents {
+fn expected(partitions: &[(&str, &[Range<i32>])]) -> LogContents {
     let records = |name: &str, runs: &[Range<i32>]| {
         let values = runs.iter().cloned().flatten().map(|number| format!("{name}:{number}"));
         (0..).zip(values).collect()
@@ -126,14 +126,14 @@ fn assert_sound(path: &Path) {
     }
 }
 
-fn write(path: &Path, rows: &[Row]) {
+fn write(path: &Path, rows: &[InputRow]) {
     let job = job(path);
     job.commit(&[task(&job, 0, rows)]).unwrap();
 }
 
 #[test]
 fn commit_puts_tasks_one_after_the_other() {
-    let target = Target::new("order");
+    let target = TargetDirectory::new("order");
     let path = &target.0;
     let job = job_with(path, &[("batchSize", "100"), ("segmentBytes", "500")], false).unwrap();
     let job = WriteJob::from_bytes(&job.to_bytes().unwrap()).unwrap();
@@ -165,7 +165,7 @@ fn commit_that_died_is_completed_by_the_next_write() {
         };
         let mut outcomes = BTreeSet::new();
         for number in 0.. {
-            let target = Target::new(&format!("death-{overwrite}-{number}"));
+            let target = TargetDirectory::new(&format!("death-{overwrite}-{number}"));
             let path = &target.0;
             write(path, &[numbered("a-0", 0..3), numbered("a-1", 0..3)].concat());
             let job = job_with(path, &[], overwrite).unwrap();
@@ -187,7 +187,7 @@ fn commit_that_died_is_completed_by_the_next_write() {
 
 #[test]
 fn abort_leaves_a_committed_write_to_the_next_one() {
-    let target = Target::new("abort");
+    let target = TargetDirectory::new("abort");
     let path = &target.0;
     let job_one = job(path);
     let written = task(&job_one, 0, &numbered("a-0", 0..3));
@@ -209,7 +209,7 @@ fn abort_leaves_a_committed_write_to_the_next_one() {
 
 #[test]
 fn commit_of_a_living_driver_is_left_to_it() {
-    let target = Target::new("living");
+    let target = TargetDirectory::new("living");
     let path = &target.0;
     let plan = job(path).directory().join("commit.json");
     fs::write(&plan, r#"{"remove": [], "move": ["a-0"]}"#).unwrap();
@@ -224,7 +224,7 @@ fn commit_of_a_living_driver_is_left_to_it() {
 
 #[test]
 fn plan_with_other_names_is_refused() {
-    let target = Target::new("names");
+    let target = TargetDirectory::new("names");
     let path = &target.0;
     let directory = job(path).directory().to_path_buf();
     for plan in [r#"{"remove": ["../a"], "move": []}"#, r#"{"remove": [], "move": ["/etc"]}"#, "{", "{}"] {
@@ -251,7 +251,7 @@ fn two_jobs(path: &Path, count: i32) -> [(WriteJob, Written); 2] {
 #[test]
 fn commits_at_the_same_time_come_one_after_the_other() {
     for count in [0, 3] {
-        let target = Target::new(&format!("same-time-{count}"));
+        let target = TargetDirectory::new(&format!("same-time-{count}"));
         let path = &target.0;
         let [(first, written), (second, also_written)] = two_jobs(path, count);
         let (sender, receiver) = std::sync::mpsc::channel();
@@ -272,7 +272,7 @@ fn commits_at_the_same_time_come_one_after_the_other() {
 #[test]
 fn commit_that_no_lock_held_back_is_an_error_and_leaves_nothing() {
     for count in [0, 3] {
-        let target = Target::new(&format!("no-lock-{count}"));
+        let target = TargetDirectory::new(&format!("no-lock-{count}"));
         let path = &target.0;
         let [(first, written), (second, also_written)] = two_jobs(path, count);
         let commit_other = move || second.commit(&[also_written]).unwrap();
@@ -290,7 +290,7 @@ fn commit_that_no_lock_held_back_is_an_error_and_leaves_nothing() {
 #[test]
 fn commit_without_hard_links_replaces_nothing_either() {
     for count in [0, 3] {
-        let target = Target::new(&format!("no-links-{count}"));
+        let target = TargetDirectory::new(&format!("no-links-{count}"));
         let path = &target.0;
         for (job, written) in two_jobs(path, count) {
             let refuse = |name: &str| match name {
@@ -310,7 +310,7 @@ fn micro_batch_is_written_once() {
     let query = "8f4e2a10-0000-4000-8000-000000000000";
     let mut is_complete = false;
     for number in 0.. {
-        let target = Target::new(&format!("epoch-{number}"));
+        let target = TargetDirectory::new(&format!("epoch-{number}"));
         let path = &target.0;
         let commit = |epoch: i64, numbers: Range<i32>| {
             let job = job(path);
@@ -328,7 +328,7 @@ fn micro_batch_is_written_once() {
         }
     }
     assert!(is_complete);
-    let target = Target::new("epoch-name");
+    let target = TargetDirectory::new("epoch-name");
     let error = job(&target.0).commit_epoch(&[], "../x", 0).unwrap_err();
     assert!(error.to_string().contains("is not the id of a streaming query"));
 }
@@ -336,13 +336,13 @@ fn micro_batch_is_written_once() {
 #[test]
 fn task_of_many_partitions_opens_few_logs_at_a_time() {
     const RUN: &[Range<i32>] = &[0..20];
-    let target = Target::new("many");
+    let target = TargetDirectory::new("many");
     let path = &target.0;
     let job = job_with(path, &[("batchSize", "50"), ("segmentBytes", "300")], false).unwrap();
     let mut writer = TaskWriter::new(&job, 0, 0).unwrap().with_limits(8, 100);
     let partitions: Vec<String> = (0..20).map(|partition| format!("a-{partition}")).collect();
     for number in 0..20 {
-        let rows: Vec<Row> = partitions.iter().flat_map(|name| numbered(name, number..number + 1)).collect();
+        let rows: Vec<InputRow> = partitions.iter().flat_map(|name| numbered(name, number..number + 1)).collect();
         writer.write(&arrow(&rows)).unwrap();
         let (logs, waiting_len) = writer.usage();
         assert_eq!(logs, 8);
@@ -356,7 +356,7 @@ fn task_of_many_partitions_opens_few_logs_at_a_time() {
 
 #[test]
 fn task_of_a_job_that_ended_fails() {
-    let target = Target::new("ended");
+    let target = TargetDirectory::new("ended");
     let job = job(&target.0);
     let mut writer = TaskWriter::new(&job, 0, 0).unwrap();
     writer.write(&arrow(&numbered("a-0", 0..3))).unwrap();
@@ -367,7 +367,7 @@ fn task_of_a_job_that_ended_fails() {
 
 #[test]
 fn rows_that_belong_nowhere_are_refused() {
-    let target = Target::new("nowhere");
+    let target = TargetDirectory::new("nowhere");
     let job = job(&target.0);
     let refused = |topic: Option<&str>, partition: Option<i32>| {
         let columns: [(&str, ArrayRef); 3] = [

@@ -1,4 +1,4 @@
-//! [`ChunkCache`]: the chunks that were decoded last.
+//! [`DecodedChunks`]: the chunks that were decoded last.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,12 +8,12 @@ const MAX_LEN: usize = 8 << 20;
 
 /// Decoded chunks by number. Keeps at least the last one, however large.
 #[derive(Debug, Default)]
-pub(super) struct ChunkCache {
+pub(super) struct DecodedChunks {
     /// The chunk that was used last is at the back.
     chunks: Mutex<VecDeque<(u32, Arc<Vec<u8>>)>>,
 }
 
-impl ChunkCache {
+impl DecodedChunks {
     /// Returns a chunk.
     pub(super) fn find(&self, number: u32) -> Option<Arc<Vec<u8>>> {
         let mut chunks = self.chunks.lock().unwrap_or_else(PoisonError::into_inner);
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn least_recently_used_chunks_are_removed() {
-        let cache = ChunkCache::default();
+        let cache = DecodedChunks::default();
         for number in 0..3 {
             cache.insert(number, Arc::new(vec![0; MAX_LEN / 3]));
         }

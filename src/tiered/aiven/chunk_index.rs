@@ -23,7 +23,7 @@ use std::ops::Range;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use super::json::{Object, invalid};
+use super::json::{JsonObject, invalid};
 use crate::compression::{StreamFault, decompress_bounded};
 use crate::error::Result;
 use crate::format::cursor::Cursor;
@@ -82,7 +82,7 @@ enum Sizes {
 
 impl ChunkIndex {
     /// Parses the member `chunkIndex` of a manifest.
-    pub(super) fn parse(index: &Object<'_>) -> Result<Self> {
+    pub(super) fn parse(index: &JsonObject<'_>) -> Result<Self> {
         let (chunk_len, original_len) = (index.size("originalChunkSize")?, index.size("originalFileSize")?);
         if chunk_len == 0 {
             return Err(invalid("chunkIndex.originalChunkSize is 0: expected at least 1"));
@@ -191,7 +191,7 @@ fn decode_sizes(text: &str, expected_count: u32) -> Result<Vec<u64>> {
             "declares a chunk count of {count}, but originalFileSize and originalChunkSize make it {expected_count}"
         )));
     }
-    let mut ends = Ends::default();
+    let mut ends = ChunkEnds::default();
     if let Some(others) = count.checked_sub(1) {
         if others > 0 {
             let base = cursor.u32("base").map_err(|_| truncated())?;
@@ -213,9 +213,9 @@ fn decode_sizes(text: &str, expected_count: u32) -> Result<Vec<u64>> {
 
 /// Adds up sizes.
 #[derive(Default)]
-struct Ends(Vec<u64>);
+struct ChunkEnds(Vec<u64>);
 
-impl Ends {
+impl ChunkEnds {
     fn push(&mut self, size: u64) -> Result<()> {
         if size > u64::from(MAX_CHUNK_LEN) {
             let number = self.0.len();
@@ -236,7 +236,7 @@ mod tests {
     use serde_json::{Value, json};
 
     fn parse(value: &Value) -> Result<ChunkIndex> {
-        ChunkIndex::parse(&Object::new(value, "chunkIndex.").unwrap())
+        ChunkIndex::parse(&JsonObject::new(value, "chunkIndex.").unwrap())
     }
 
     fn variable(chunk_len: u64, len: u64, sizes: &[u8]) -> Value {

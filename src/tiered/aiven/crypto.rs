@@ -19,7 +19,7 @@ use rsa::Oaep;
 use sha3::Sha3_512;
 use zeroize::Zeroizing;
 
-use super::json::{Object, invalid};
+use super::json::{JsonObject, invalid};
 use super::keys::EncryptionKeys;
 use crate::error::{Error, Result};
 
@@ -52,7 +52,7 @@ pub struct Encryption {
 }
 
 impl Encryption {
-    pub(super) fn parse(encryption: &Object<'_>) -> Result<Self> {
+    pub(super) fn parse(encryption: &JsonObject<'_>) -> Result<Self> {
         let data_key = encryption.text("dataKey")?;
         let parts = data_key.split_once(':').filter(|(id, key)| !id.is_empty() && !key.contains(':'));
         let Some((key_id, key)) = parts else {

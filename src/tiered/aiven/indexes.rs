@@ -10,7 +10,7 @@
 //! Source: `KafkaRemoteStorageManager.uploadIndexes` and `SegmentIndexesV1` of the plugin.
 
 use super::crypto::Cipher;
-use super::json::{Object, invalid};
+use super::json::{JsonObject, invalid};
 use crate::error::Result;
 use crate::log::checkpoint::LeaderEpochs;
 use crate::num::{u64_of, usize_from_u64};
@@ -44,9 +44,9 @@ impl IndexExtents {
     ///
     /// # Errors
     /// [`ErrorKind::InvalidFile`](crate::ErrorKind::InvalidFile) if the extents do not follow each other.
-    pub(super) fn parse(indexes: &Object<'_>) -> Result<Self> {
+    pub(super) fn parse(indexes: &JsonObject<'_>) -> Result<Self> {
         let mut end = 0_u64;
-        let mut extent = |object: &Object<'_>, name: &str| -> Result<Extent> {
+        let mut extent = |object: &JsonObject<'_>, name: &str| -> Result<Extent> {
             let extent = Extent { position: object.size("position")?, size: object.size("size")? };
             if u64::from(extent.position) != end {
                 let position = extent.position;

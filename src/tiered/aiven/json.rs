@@ -1,4 +1,4 @@
-//! [`Object`]: a JSON object whose members are read with their types checked, and named in errors.
+//! [`JsonObject`]: a JSON object whose members are read with their types checked, and named in errors.
 
 use serde_json::{Map, Value};
 
@@ -12,12 +12,12 @@ pub(super) fn invalid(message: impl Into<String>) -> Error {
 }
 
 /// A JSON object and its path in the manifest.
-pub(super) struct Object<'v> {
+pub(super) struct JsonObject<'v> {
     members: &'v Map<String, Value>,
     path: &'static str,
 }
 
-impl<'v> Object<'v> {
+impl<'v> JsonObject<'v> {
     /// `path` is empty, or ends in a dot.
     pub(super) fn new(value: &'v Value, path: &'static str) -> Result<Self> {
         match value {
@@ -35,13 +35,13 @@ impl<'v> Object<'v> {
     }
 
     /// Returns a member that is an object; `None` if it is missing or null.
-    pub(super) fn optional_object(&self, name: &str, path: &'static str) -> Result<Option<Object<'v>>> {
-        self.optional(name).map(|value| Object::new(value, path)).transpose()
+    pub(super) fn optional_object(&self, name: &str, path: &'static str) -> Result<Option<JsonObject<'v>>> {
+        self.optional(name).map(|value| JsonObject::new(value, path)).transpose()
     }
 
     /// Returns a member that is an object.
-    pub(super) fn object(&self, name: &str, path: &'static str) -> Result<Object<'v>> {
-        Object::new(self.required(name)?, path)
+    pub(super) fn object(&self, name: &str, path: &'static str) -> Result<JsonObject<'v>> {
+        JsonObject::new(self.required(name)?, path)
     }
 
     pub(super) fn text(&self, name: &str) -> Result<&'v str> {

@@ -27,11 +27,11 @@ type Load = dyn Fn(&str) -> Result<Option<String>> + Send + Sync;
 #[derive(Clone, Default)]
 pub struct EncryptionKeys {
     keys: BTreeMap<String, Arc<RsaPrivateKey>>,
-    callback: Option<Arc<Callback>>,
+    callback: Option<Arc<KeyLoader>>,
 }
 
 /// Loads keys on demand, each once.
-struct Callback {
+struct KeyLoader {
     load: Box<Load>,
     loaded: Mutex<BTreeMap<String, Arc<RsaPrivateKey>>>,
 }
@@ -81,7 +81,7 @@ impl EncryptionKeys {
     /// Sets a function that returns the PEM text of an id that was not added, or `None` if it does not know the id.
     /// Its results are kept.
     pub fn set_callback(&mut self, load: impl Fn(&str) -> Result<Option<String>> + Send + Sync + 'static) {
-        self.callback = Some(Arc::new(Callback { load: Box::new(load), loaded: Mutex::default() }));
+        self.callback = Some(Arc::new(KeyLoader { load: Box::new(load), loaded: Mutex::default() }));
     }
 
     /// Returns the key of an id.
@@ -106,7 +106,7 @@ impl EncryptionKeys {
     }
 }
 
-impl Callback {
+impl KeyLoader {
     fn find(&self, id: &str) -> Result<Option<Arc<RsaPrivateKey>>> {
         let known = self.loaded.lock().unwrap_or_else(PoisonError::into_inner).get(id).cloned();
         if known.is_some() {

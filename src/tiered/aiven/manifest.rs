@@ -20,7 +20,7 @@ use serde_json::Value;
 use super::chunk_index::ChunkIndex;
 use super::crypto::{Encryption, OVERHEAD_LEN};
 use super::indexes::IndexExtents;
-use super::json::{Object, invalid};
+use super::json::{JsonObject, invalid};
 use crate::error::{Error, Result};
 use crate::log::Uuid;
 use crate::log::checkpoint::EpochEntry;
@@ -86,7 +86,7 @@ impl Manifest {
         }
         let value: Value = serde_json::from_slice(bytes)
             .map_err(|error| invalid(format!("the manifest is not a complete JSON document: {error}")))?;
-        let root = Object::new(&value, "")?;
+        let root = JsonObject::new(&value, "")?;
         let version = root.text("version")?;
         if version != VERSION {
             return Err(Error::argument(format!(
@@ -128,7 +128,7 @@ impl Manifest {
 }
 
 impl SegmentMetadata {
-    fn parse(segment: &Object<'_>) -> Result<Self> {
+    fn parse(segment: &JsonObject<'_>) -> Result<Self> {
         let id = segment.object("remoteLogSegmentId", "remoteLogSegmentId.")?;
         let topic_id_partition = id.object("topicIdPartition", "topicIdPartition.")?;
         let topic_partition = topic_id_partition.object("topicPartition", "topicPartition.")?;
@@ -145,7 +145,7 @@ impl SegmentMetadata {
     }
 }
 
-fn uuid(object: &Object<'_>, name: &str) -> Result<Uuid> {
+fn uuid(object: &JsonObject<'_>, name: &str) -> Result<Uuid> {
     let text = object.text(name)?;
     Uuid::parse(text).ok_or_else(|| {
         let shown: String = text.chars().take(40).collect();
@@ -154,7 +154,7 @@ fn uuid(object: &Object<'_>, name: &str) -> Result<Uuid> {
 }
 
 /// A JSON object of epoch to offset. Its members may be in any order.
-fn leader_epochs(object: &Object<'_>) -> Result<Vec<EpochEntry>> {
+fn leader_epochs(object: &JsonObject<'_>) -> Result<Vec<EpochEntry>> {
     let entry = |(epoch, offset): (&String, &Value)| {
         let parsed = epoch.parse().ok().zip(offset.as_i64());
         parsed

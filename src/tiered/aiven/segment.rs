@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::cache::ChunkCache;
+use super::cache::DecodedChunks;
 use super::chunk_index::Chunk;
 use super::crypto::Cipher;
 use super::indexes::Indexes;
@@ -38,7 +38,7 @@ pub struct Segment {
     manifest: Manifest,
     cipher: Option<Cipher>,
     limits: Limits,
-    cache: ChunkCache,
+    cache: DecodedChunks,
 }
 
 impl fmt::Debug for Segment {
@@ -68,7 +68,7 @@ impl Segment {
         let cipher = cipher.map_err(in_manifest)?;
         let len = log.byte_len().map_err(|error| error.with_path(&name))?;
         manifest.check_object_len(len).map_err(|error| error.with_path(&name))?;
-        Ok(Self { log, name, manifest, cipher, limits: limits.clone(), cache: ChunkCache::default() })
+        Ok(Self { log, name, manifest, cipher, limits: limits.clone(), cache: DecodedChunks::default() })
     }
 
     /// Opens a segment of the plugin's file system backend, or of downloaded objects: a `.log` file with its manifest

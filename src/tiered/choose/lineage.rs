@@ -77,39 +77,39 @@ impl Lineage {
                 continue;
             }
             match self.bound(entry.epoch, piece_start) {
-                Bound::None => {}
-                Bound::Until(bound) if piece_end.is_some_and(|piece_end| piece_end <= bound) => {}
-                Bound::Until(bound) if piece_end.is_some() => {
+                EpochBound::None => {}
+                EpochBound::Until(bound) if piece_end.is_some_and(|piece_end| piece_end <= bound) => {}
+                EpochBound::Until(bound) if piece_end.is_some() => {
                     return Valid { end: Some(bound.max(piece_start)), deposed: Some(entry.epoch) };
                 }
                 // whether the segment reaches the bound is unknown
-                Bound::Until(bound) => return Valid { end: Some(bound.max(piece_start)), deposed: None },
-                Bound::Deposed => return Valid { end: Some(piece_start), deposed: Some(entry.epoch) },
+                EpochBound::Until(bound) => return Valid { end: Some(bound.max(piece_start)), deposed: None },
+                EpochBound::Deposed => return Valid { end: Some(piece_start), deposed: Some(entry.epoch) },
             }
         }
         Valid { end, deposed: None }
     }
 
     /// Up to which offset an epoch's records belong to the partition, if they begin at `start`.
-    fn bound(&self, epoch: i32, start: i64) -> Bound {
+    fn bound(&self, epoch: i32, start: i64) -> EpochBound {
         let higher = self.0.partition_point(|entry| entry.epoch <= epoch);
         let next = self.0.get(higher);
         let own = higher.checked_sub(1).and_then(|own| self.0.get(own));
         match (own, next) {
             // the partition's current epoch, or a later one that the lineage does not have yet
-            (_, None) => Bound::None,
+            (_, None) => EpochBound::None,
             // older than the lineage, whose start was truncated
-            (None, Some(next)) if start < next.start_offset => Bound::Until(next.start_offset),
+            (None, Some(next)) if start < next.start_offset => EpochBound::Until(next.start_offset),
             (Some(own), Some(next)) if own.epoch == epoch && start < next.start_offset => {
-                Bound::Until(next.start_offset)
+                EpochBound::Until(next.start_offset)
             }
-            _ => Bound::Deposed,
+            _ => EpochBound::Deposed,
         }
     }
 }
 
 /// How far the records of an epoch belong to the partition.
-enum Bound {
+enum EpochBound {
     /// No later epoch is known.
     None,
     /// Up to the start of the next epoch.

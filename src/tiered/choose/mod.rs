@@ -156,7 +156,7 @@ pub fn choose(candidates: &[Candidate], lineage: Option<&LeaderEpochs>, log_star
         let Valid { end, deposed } = lineage.valid_part(candidate);
         let end_is_known = candidate.last_offset.is_some() || deposed.is_some();
         let preference = preference(candidate);
-        let span = Span { index, start: candidate.start_offset, end, end_is_known, preference };
+        let span = OffsetSpan { index, start: candidate.start_offset, end, end_is_known, preference };
         match (deposed, end) {
             (Some(epoch), Some(end)) if end <= span.start => {
                 chain.omit(index, None, Reason::DeposedLeader { epoch });
@@ -210,7 +210,7 @@ fn preference(candidate: &Candidate) -> (i32, u64) {
 
 /// The offsets of a candidate that belong to the partition.
 #[derive(Debug, Clone)]
-struct Span {
+struct OffsetSpan {
     index: usize,
     start: i64,
     /// At most this, if the end is not known.
@@ -222,7 +222,7 @@ struct Span {
 /// A span whose end is assumed if it is not known.
 #[derive(Debug, Clone)]
 struct Bounded {
-    span: Span,
+    span: OffsetSpan,
     end: i64,
 }
 
@@ -234,7 +234,7 @@ impl Bounded {
 }
 
 /// Sorts spans by start. One with an unknown end reaches up to the next higher start.
-fn bounded(mut spans: Vec<Span>) -> Vec<Bounded> {
+fn bounded(mut spans: Vec<OffsetSpan>) -> Vec<Bounded> {
     spans.sort_by_key(|span| (span.start, span.index));
     let mut next_start = i64::MAX;
     let mut last_start = i64::MAX;
@@ -258,7 +258,7 @@ impl Chain {
     }
 
     /// Covers the offsets of all spans with as few of them as possible.
-    fn cover(&mut self, spans: Vec<Span>, log_start_offset: Option<i64>) {
+    fn cover(&mut self, spans: Vec<OffsetSpan>, log_start_offset: Option<i64>) {
         let spans = bounded(spans);
         let Some(first) = spans.first() else { return };
         let mut next = log_start_offset.unwrap_or(first.span.start);
@@ -301,7 +301,7 @@ impl Chain {
         } else if span.span.start < start {
             self.omit(span.span.index, Some(span.span.start..start), Reason::BeforeLogStart);
         }
-        let Span { index, end_is_known, .. } = span.span;
+        let OffsetSpan { index, end_is_known, .. } = span.span;
         self.links.push(Link { index, offsets: start..span.end, end_is_known });
     }
 

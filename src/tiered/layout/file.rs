@@ -53,10 +53,10 @@ impl File {
     pub(super) fn open(&self) -> Result<Box<dyn StoredFile>> {
         Ok(match self {
             Self::Renamed(location) => Box::new(location.open()?),
-            Self::Content(bytes) => Box::new(Bytes(Arc::clone(bytes))),
-            Self::Log(segment) => Box::new(Opened::new(segment.open()?)),
-            Self::Index(segment, part) => Box::new(Bytes(Arc::new(part(segment.indexes()?).to_vec()))),
-            Self::Part(file, range) => Box::new(Part { file: file.open()?, range: range.clone() }),
+            Self::Content(bytes) => Box::new(MemoryBytes(Arc::clone(bytes))),
+            Self::Log(segment) => Box::new(OpenedSegment::new(segment.open()?)),
+            Self::Index(segment, part) => Box::new(MemoryBytes(Arc::new(part(segment.indexes()?).to_vec()))),
+            Self::Part(file, range) => Box::new(FileRange { file: file.open()?, range: range.clone() }),
         })
     }
 
@@ -136,15 +136,15 @@ impl Chunked {
 }
 
 /// Bytes in memory.
-struct Bytes(Arc<Vec<u8>>);
+struct MemoryBytes(Arc<Vec<u8>>);
 
-impl fmt::Debug for Bytes {
+impl fmt::Debug for MemoryBytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} bytes", self.0.len())
     }
 }
 
-impl ReadAt for Bytes {
+impl ReadAt for MemoryBytes {
     fn byte_len(&self) -> Result<u64> {
         self.0.as_slice().byte_len()
     }
@@ -156,19 +156,19 @@ impl ReadAt for Bytes {
 
 /// An open segment.
 #[derive(Debug)]
-struct Opened {
+struct OpenedSegment {
     segment: Arc<Segment>,
     /// The damaged chunks that were read over; `None` if a damaged chunk is an error.
     damaged: Mutex<Option<DamagedChunks>>,
 }
 
-impl Opened {
+impl OpenedSegment {
     fn new(segment: Arc<Segment>) -> Self {
         Self { segment, damaged: Mutex::default() }
     }
 }
 
-impl ReadAt for Opened {
+impl ReadAt for OpenedSegment {
     fn byte_len(&self) -> Result<u64> {
         self.segment.byte_len()
     }
@@ -198,12 +198,12 @@ impl ReadAt for Opened {
 
 /// A range of an open file.
 #[derive(Debug)]
-struct Part {
+struct FileRange {
     file: Box<dyn StoredFile>,
     range: Range<u64>,
 }
 
-impl ReadAt for Part {
+impl ReadAt for FileRange {
     fn byte_len(&self) -> Result<u64> {
         Ok(self.range.end.saturating_sub(self.range.start))
     }

@@ -27,7 +27,7 @@ use crate::tiered::name::split_id;
 use crate::tiered::pinterest::{METADATA, WATERMARK};
 use known::Known;
 pub use known::RemoteOptions;
-use partition::{Listed, Objects, Partition};
+use partition::{Listed, ListedPartition, Objects};
 
 /// Directories below a location in which segments of tiered storage are searched.
 const SEARCH_DEPTH: usize = 5;
@@ -112,7 +112,7 @@ impl Location {
             let message = "encryption_keys have no effect: no segment of Aiven's plugin is here";
             return Err(Error::argument(message).with_path(&self));
         }
-        let mut partitions: BTreeMap<PathBuf, Partition> = BTreeMap::new();
+        let mut partitions: BTreeMap<PathBuf, ListedPartition> = BTreeMap::new();
         for FoundSegments { name, directory, content } in found {
             let text = format!("{}-{}", name.topic, name.partition);
             let is_here = matches!(content, Listed::Watermarked(_)) && directory == self;
@@ -129,7 +129,7 @@ impl Location {
                 );
                 return Err(Error::argument(message).with_path(&self));
             }
-            partitions.insert(path, Partition::new(directory, name, content, known.clone()));
+            partitions.insert(path, ListedPartition::new(directory, name, content, known.clone()));
         }
         // a location inside a single partition is that partition
         let only = partitions.iter().next().filter(|_| partitions.len() == 1);
@@ -315,7 +315,7 @@ fn collect_watermarked(location: &Location) -> Result<Vec<FoundSegments>> {
 /// The partitions of tiered storage as directories.
 struct TieredFiles {
     root: PathBuf,
-    partitions: BTreeMap<PathBuf, Partition>,
+    partitions: BTreeMap<PathBuf, ListedPartition>,
 }
 
 impl fmt::Debug for TieredFiles {

@@ -1,4 +1,4 @@
-//! [`Partition`]: the files of one partition.
+//! [`ListedPartition`]: the files of one partition.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -28,7 +28,7 @@ pub(super) type Objects = BTreeMap<String, Location>;
 const MOST_SEARCHES: usize = 8;
 
 /// A partition, whose segments are selected when it is read first.
-pub(super) struct Partition {
+pub(super) struct ListedPartition {
     /// The directory that was listed.
     pub(super) directory: Location,
     name: TopicPartition,
@@ -49,17 +49,17 @@ pub(super) enum Listed {
 struct Stored {
     name: SegmentName,
     log: Location,
-    content: Content,
+    content: SegmentContent,
     candidate: Candidate,
 }
 
-enum Content {
+enum SegmentContent {
     Plain(Objects),
     Chunked(Arc<Chunked>),
     Incomplete,
 }
 
-impl Partition {
+impl ListedPartition {
     pub(super) fn new(directory: Location, name: TopicPartition, content: Listed, known: Known) -> Self {
         Self { directory, name, content, known, loaded: OnceLock::new() }
     }
@@ -227,12 +227,12 @@ impl Partition {
                 candidate.leader_epochs.clone_from(&metadata.leader_epochs);
             }
             let chunked = Chunked::new(log.clone(), indexes, bytes, parsed, self.known.keys.clone());
-            return Ok(Stored { name, log, content: Content::Chunked(Arc::new(chunked)), candidate });
+            return Ok(Stored { name, log, content: SegmentContent::Chunked(Arc::new(chunked)), candidate });
         }
         if let Some(epochs) = object(FileKind::LeaderEpochs.suffix()) {
             candidate.leader_epochs = LeaderEpochs::read(epochs)?.entries().to_vec();
         }
-        Ok(Stored { name, log, content: Content::Plain(objects.clone()), candidate })
+        Ok(Stored { name, log, content: SegmentContent::Plain(objects.clone()), candidate })
     }
 }
 
@@ -244,8 +244,8 @@ impl Stored {
             files.insert(LogFile::live(offset, kind).to_string(), file);
         };
         match &self.content {
-            Content::Incomplete => {}
-            Content::Chunked(segment) => {
+            SegmentContent::Incomplete => {}
+            SegmentContent::Chunked(segment) => {
                 add(start, LogFileKind::Log, File::Log(Arc::clone(segment)));
                 let index = |part: fn(&Indexes) -> &[u8]| File::Index(Arc::clone(segment), part);
                 if segment.indexes.is_some() {
@@ -261,7 +261,7 @@ impl Stored {
                     }
                 }
             }
-            Content::Plain(objects) => {
+            SegmentContent::Plain(objects) => {
                 let kinds = [
                     (FileKind::Log, LogFileKind::Log),
                     (FileKind::OffsetIndex, LogFileKind::OffsetIndex),
@@ -280,9 +280,9 @@ impl Stored {
     /// Adds the batches of a segment that begin in a range of offsets, without indexes, whose positions differ.
     fn add_part(&self, files: &mut BTreeMap<String, File>, offsets: &Range<i64>) -> Result<()> {
         let whole = match &self.content {
-            Content::Chunked(segment) => File::Log(Arc::clone(segment)),
-            Content::Plain(_) => File::Renamed(self.log.clone()),
-            Content::Incomplete => return Ok(()),
+            SegmentContent::Chunked(segment) => File::Log(Arc::clone(segment)),
+            SegmentContent::Plain(_) => File::Renamed(self.log.clone()),
+            SegmentContent::Incomplete => return Ok(()),
         };
         if let Some(part) = whole.part(&self.log, offsets)? {
             files.insert(LogFile::live(offsets.start, LogFileKind::Log).to_string(), part);
@@ -295,7 +295,7 @@ impl Stored {
 fn incomplete(name: SegmentName, object: Option<Location>) -> Stored {
     let candidate = Candidate { start_offset: name.start_offset, is_incomplete: true, ..Candidate::default() };
     let log = object.unwrap_or_else(|| Location::local(name.to_string()));
-    Stored { name, log, content: Content::Incomplete, candidate }
+    Stored { name, log, content: SegmentContent::Incomplete, candidate }
 }
 
 /// Describes the parts that are omitted.

@@ -38,13 +38,13 @@ pub struct RemoteLogState {
 /// The segments of a partition.
 #[derive(Debug, Clone, Default)]
 pub struct RemotePartition {
-    segments: BTreeMap<Uuid, Known>,
+    segments: BTreeMap<Uuid, OrderedSegment>,
     delete: Option<PartitionDelete>,
 }
 
 /// A segment, and its number in the order in which copies were finished.
 #[derive(Debug, Clone)]
-struct Known {
+struct OrderedSegment {
     segment: RemoteSegment,
     order: u64,
 }
@@ -131,7 +131,7 @@ impl RemoteLogState {
         let order = self.next_order(segment.state);
         match self.partitions.entry(partition).or_default().segments.entry(segment.id) {
             Entry::Vacant(entry) => {
-                entry.insert(Known { segment, order });
+                entry.insert(OrderedSegment { segment, order });
                 None
             }
             Entry::Occupied(mut entry) => {
@@ -139,7 +139,7 @@ impl RemoteLogState {
                 if !from.may_become(to) {
                     return Some(Ignored::Transition { id, from, to });
                 }
-                entry.insert(Known { segment, order });
+                entry.insert(OrderedSegment { segment, order });
                 None
             }
         }

@@ -14,14 +14,14 @@ use crate::python::arrow::scan::pass::Pass;
 
 /// A capsule with a stream of Arrow batches.
 pub(crate) fn stream(py: Python<'_>, pass: Pass) -> PyResult<Bound<'_, PyCapsule>> {
-    let stream = FFI_ArrowArrayStream::new(Box::new(Reader::new(py, pass)?));
+    let stream = FFI_ArrowArrayStream::new(Box::new(PassReader::new(py, pass)?));
     PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
 }
 
 /// A pass as arrow-rs's reader. The C interface carries only the text of an error.
-pub(crate) struct Reader(Pass);
+pub(crate) struct PassReader(Pass);
 
-impl Reader {
+impl PassReader {
     /// Creates a reader of a pass. Called by the thread that requests the stream.
     pub(crate) fn new(py: Python<'_>, pass: Pass) -> PyResult<Self> {
         note_main_thread(py)?;
@@ -29,7 +29,7 @@ impl Reader {
     }
 }
 
-impl Iterator for Reader {
+impl Iterator for PassReader {
     type Item = Result<arrow_array::RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -65,7 +65,7 @@ fn note_main_thread(py: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
-impl RecordBatchReader for Reader {
+impl RecordBatchReader for PassReader {
     fn schema(&self) -> SchemaRef {
         self.0.schema()
     }

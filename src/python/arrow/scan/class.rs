@@ -14,9 +14,9 @@ use crate::python::arguments::time::instant;
 use crate::python::arrow::batch::{self, PyArrowBatches};
 use crate::python::arrow::requested_schema::requested;
 use crate::python::arrow::scan::capsule;
-use crate::python::arrow::scan::columns::{Rows, internal_columns, parse_columns};
-use crate::python::arrow::scan::pass::{Pass, PyArrowBatchIterator, PyScanStats, SharedStats, View};
-use crate::python::arrow::scan::progress::{Progress, Waiting};
+use crate::python::arrow::scan::columns::{ScanRows, internal_columns, parse_columns};
+use crate::python::arrow::scan::pass::{Pass, PyArrowBatchIterator, PyScanStats, SharedStats, ViewScan};
+use crate::python::arrow::scan::progress::{PassProgress, Waiting};
 use crate::python::html::Table;
 
 /// Maximum threads for reading a whole table, if the caller does not set a number.
@@ -35,20 +35,20 @@ const MAX_MEMORY_BYTES: usize = 256 << 20;
 #[pyclass(frozen, name = "Scan", module = "kbat")]
 pub(crate) struct PyScan {
     sources: Vec<ScanSource>,
-    view: Rows,
+    view: ScanRows,
     options: ScanOptions,
     stats: SharedStats,
 }
 
 impl PyScan {
-    pub(crate) fn new(sources: Vec<ScanSource>, view: Rows, options: ScanOptions) -> Self {
+    pub(crate) fn new(sources: Vec<ScanSource>, view: ScanRows, options: ScanOptions) -> Self {
         Self { sources, view, options, stats: SharedStats::default() }
     }
 
     /// The sources and options of a scan of records.
     pub(crate) fn records(&self) -> PyResult<(Vec<ScanSource>, ScanOptions)> {
         match self.view {
-            Rows::Records => Ok((self.sources.clone(), self.options.clone())),
+            ScanRows::Records => Ok((self.sources.clone(), self.options.clone())),
             _ => Err(PyValueError::new_err("only records are written as text or summed up: use view=\"records\"")),
         }
     }
@@ -56,7 +56,7 @@ impl PyScan {
     /// The sources and options of a scan of batches.
     pub(crate) fn batches(&self) -> PyResult<(Vec<ScanSource>, ScanOptions)> {
         match self.view {
-            Rows::Batches(_) => Ok((self.sources.clone(), self.options.clone())),
+            ScanRows::Batches(_) => Ok((self.sources.clone(), self.options.clone())),
             _ => Err(PyValueError::new_err("only batches are summed up: use a scan with view=\"batches\"")),
         }
     }
@@ -74,17 +74,21 @@ impl PyScan {
     /// A new pass on a number of threads. Only a pass of records uses more than one.
     fn pass_by(&self, threads: usize, max_memory_bytes: usize, waiting: Waiting) -> Pass {
         let (sources, options) = (self.sources.clone(), self.options.clone());
-        let look = waiting.look();
+        let callback = waiting.callback();
         let view = match &self.view {
-            Rows::Records | Rows::Internal if threads > 1 => {
+            ScanRows::Records | ScanRows::Internal if threads > 1 => {
                 let parallelism = Parallelism { threads, max_memory_bytes, ..Parallelism::default() };
-                View::Parallel(Box::new(ParallelScan::watched(sources, options, parallelism, look)))
+                ViewScan::Parallel(Box::new(ParallelScan::watched(sources, options, parallelism, callback)))
             }
-            Rows::Records | Rows::Internal => View::Records(Box::new(ArrowScan::watched(sources, options, look))),
-            Rows::Batches(columns) => {
-                View::Batches(Box::new(BatchScan::watched(sources, columns.clone(), options, look)))
+            ScanRows::Records | ScanRows::Internal => {
+                ViewScan::Records(Box::new(ArrowScan::watched(sources, options, callback)))
             }
-            Rows::Segments(columns) => View::Segments(Box::new(SegmentScan::new(sources, columns.clone(), options))),
+            ScanRows::Batches(columns) => {
+                ViewScan::Batches(Box::new(BatchScan::watched(sources, columns.clone(), options, callback)))
+            }
+            ScanRows::Segments(columns) => {
+                ViewScan::Segments(Box::new(SegmentScan::new(sources, columns.clone(), options)))
+            }
         };
         Pass::new(view, Arc::clone(&self.stats), waiting)
     }
@@ -97,7 +101,7 @@ impl PyScan {
         max_memory_bytes: Option<usize>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Pass> {
-        let progress = Progress::of(py, progress, || self.byte_len())?;
+        let progress = PassProgress::of(py, progress, || self.byte_len())?;
         Ok(self.pass_by(threads, max_memory_bytes.unwrap_or(MAX_MEMORY_BYTES), Waiting::with(progress)))
     }
 
@@ -128,9 +132,9 @@ impl PyScan {
 
     pub(crate) fn arrow_schema(&self) -> SchemaRef {
         match &self.view {
-            Rows::Records | Rows::Internal => self.options.schema(),
-            Rows::Batches(columns) => BatchScan::schema_of(columns, &self.options),
-            Rows::Segments(columns) => SegmentScan::schema_of(columns, &self.options),
+            ScanRows::Records | ScanRows::Internal => self.options.schema(),
+            ScanRows::Batches(columns) => BatchScan::schema_of(columns, &self.options),
+            ScanRows::Segments(columns) => SegmentScan::schema_of(columns, &self.options),
         }
     }
 
@@ -145,16 +149,20 @@ impl PyScan {
         let wants_views = schema.fields().iter().any(|field| has_views(field.data_type()));
         let mut options = ScanOptions { binary_view: wants_views, ..self.options.clone() };
         let view = match &self.view {
-            Rows::Records => {
+            ScanRows::Records => {
                 options.columns = names.iter().map(|name| name.parse().ok()).collect::<Option<_>>()?;
-                Rows::Records
+                ScanRows::Records
             }
-            Rows::Internal => {
+            ScanRows::Internal => {
                 options.columns = names.iter().map(|name| Column::of_internal(name).ok()).collect::<Option<_>>()?;
-                Rows::Internal
+                ScanRows::Internal
             }
-            Rows::Batches(_) => Rows::Batches(names.iter().map(|name| name.parse().ok()).collect::<Option<_>>()?),
-            Rows::Segments(_) => Rows::Segments(names.iter().map(|name| name.parse().ok()).collect::<Option<_>>()?),
+            ScanRows::Batches(_) => {
+                ScanRows::Batches(names.iter().map(|name| name.parse().ok()).collect::<Option<_>>()?)
+            }
+            ScanRows::Segments(_) => {
+                ScanRows::Segments(names.iter().map(|name| name.parse().ok()).collect::<Option<_>>()?)
+            }
         };
         Some(Self { sources: self.sources.clone(), view, options, stats: Arc::clone(&self.stats) })
     }
@@ -191,7 +199,7 @@ impl PyScan {
     fn count(&self, py: Python<'_>, threads: Option<usize>) -> PyResult<usize> {
         let threads = threads.unwrap_or_else(|| py.detach(|| self.threads_worth_it()));
         let mut options = self.options.clone();
-        if matches!(self.view, Rows::Records | Rows::Internal) {
+        if matches!(self.view, ScanRows::Records | ScanRows::Internal) {
             options.columns = vec![Column::Offset];
         }
         let own =
@@ -280,10 +288,10 @@ impl PyScan {
         options.end_timestamp = earlier(options.end_timestamp, end_timestamp.map(instant).transpose()?);
         if let Some(columns) = columns {
             match &mut view {
-                Rows::Records => options.columns = parse_columns(columns)?,
-                Rows::Internal => options.columns = internal_columns(columns)?,
-                Rows::Batches(own) => *own = parse_columns(columns)?,
-                Rows::Segments(own) => *own = parse_columns(columns)?,
+                ScanRows::Records => options.columns = parse_columns(columns)?,
+                ScanRows::Internal => options.columns = internal_columns(columns)?,
+                ScanRows::Batches(own) => *own = parse_columns(columns)?,
+                ScanRows::Segments(own) => *own = parse_columns(columns)?,
             }
         }
         let is_wanted = |source: &&ScanSource| {
@@ -410,10 +418,10 @@ impl PyScan {
         let fields = schema.fields().iter().map(|field| [field.name().clone(), field.data_type().to_string()]);
         let ScanOptions { start_offset, end_offset, start_timestamp, end_timestamp, .. } = &self.options;
         let view = match &self.view {
-            Rows::Records => "records",
-            Rows::Internal => "internal topics",
-            Rows::Batches(_) => "batches",
-            Rows::Segments(_) => "segments",
+            ScanRows::Records => "records",
+            ScanRows::Internal => "internal topics",
+            ScanRows::Batches(_) => "batches",
+            ScanRows::Segments(_) => "segments",
         };
         Table::new(&format!("Scan of {view} of {} sources", self.sources.len()))
             .list(["column", "type"], fields)

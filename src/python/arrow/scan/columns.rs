@@ -13,7 +13,7 @@ use crate::python::runtime::errors::OrRaise;
 
 /// The rows of a scan and their columns. The columns of records are in the options.
 #[derive(Clone)]
-pub(crate) enum Rows {
+pub(crate) enum ScanRows {
     Records,
     /// Records of internal topics.
     Internal,
@@ -26,18 +26,18 @@ pub(crate) fn with_columns(
     mut options: ScanOptions,
     view: &str,
     columns: Option<&Bound<'_, PyAny>>,
-) -> PyResult<(ScanOptions, Rows)> {
+) -> PyResult<(ScanOptions, ScanRows)> {
     let rows = match view {
         "records" => {
             options.columns = columns.map_or_else(|| Ok(Column::defaults()), parse_columns)?;
-            return Ok((options, Rows::Records));
+            return Ok((options, ScanRows::Records));
         }
         "internal" => {
             options.columns = columns.map_or_else(|| Ok(Column::internal_defaults()), internal_columns)?;
-            return Ok((options, Rows::Internal));
+            return Ok((options, ScanRows::Internal));
         }
-        "batches" => Rows::Batches(columns.map_or_else(|| Ok(BatchColumn::defaults()), parse_columns)?),
-        "segments" => Rows::Segments(columns.map_or_else(|| Ok(SegmentColumn::defaults()), parse_columns)?),
+        "batches" => ScanRows::Batches(columns.map_or_else(|| Ok(BatchColumn::defaults()), parse_columns)?),
+        "segments" => ScanRows::Segments(columns.map_or_else(|| Ok(SegmentColumn::defaults()), parse_columns)?),
         _ => {
             let message = format!("view must be \"records\", \"batches\", \"segments\" or \"internal\", not {view:?}");
             return Err(PyValueError::new_err(message));

@@ -13,11 +13,11 @@ use pyo3::types::{PyDict, PyTuple};
 
 use crate::arrow::{Decoder, Isolation, OnCorrupt, ScanOptions, ScanSource, TimestampUnit};
 use crate::python::arguments::limits::{PyLimits, or_default};
-use crate::python::arguments::location::Stores;
+use crate::python::arguments::location::StoreArguments;
 use crate::python::arguments::names::family_of;
 use crate::python::arguments::time::bound;
 use crate::python::arrow::scan::class::PyScan;
-use crate::python::arrow::scan::columns::{Rows, with_columns};
+use crate::python::arrow::scan::columns::{ScanRows, with_columns};
 use crate::python::arrow::scan::source::sources;
 use crate::python::locations::segments::selection;
 
@@ -180,13 +180,13 @@ pub(crate) fn scan(
     };
     check_bounds(&options)?;
     let (options, view) = with_columns(options, view, columns)?;
-    let stores = Stores::new("scan", stores)?;
+    let stores = StoreArguments::new("scan", stores)?;
     let sources = sources(source, &selection(source.py(), topics, partitions, replicas)?, &stores)?;
     check_names(&sources, topic, partition)?;
     let mut sources: Vec<_> = sources.into_iter().map(|source| source.or_topic_partition(topic, partition)).collect();
     match view {
-        Rows::Internal if options.decoder == Decoder::ByTopic => sources = internal(sources)?,
-        Rows::Internal => {}
+        ScanRows::Internal if options.decoder == Decoder::ByTopic => sources = internal(sources)?,
+        ScanRows::Internal => {}
         _ if options.decoder == Decoder::ByTopic => {}
         _ => return Err(PyValueError::new_err("decoder applies to view=\"internal\" only")),
     }

@@ -15,7 +15,7 @@ use crate::python::runtime::exclusive::Exclusive;
 use crate::python::runtime::fields::fields;
 
 /// The view that a pass reads.
-pub(crate) enum View {
+pub(crate) enum ViewScan {
     Records(Box<ArrowScan>),
     Parallel(Box<ParallelScan>),
     Batches(Box<BatchScan>),
@@ -27,7 +27,7 @@ pub(crate) type SharedStats = Arc<Mutex<Option<ScanStats>>>;
 
 /// A pass. It updates its own counters and those of its scan.
 pub(crate) struct Pass {
-    view: View,
+    view: ViewScan,
     /// Its own counters, which other threads can read while it runs.
     own: SharedStats,
     shared: SharedStats,
@@ -35,7 +35,7 @@ pub(crate) struct Pass {
 }
 
 impl Pass {
-    pub(crate) fn new(view: View, shared: SharedStats, waiting: Waiting) -> Self {
+    pub(crate) fn new(view: ViewScan, shared: SharedStats, waiting: Waiting) -> Self {
         let pass = Self { view, own: SharedStats::default(), shared, waiting };
         pass.share();
         pass
@@ -43,29 +43,29 @@ impl Pass {
 
     pub(crate) fn schema(&self) -> SchemaRef {
         match &self.view {
-            View::Records(scan) => scan.schema(),
-            View::Parallel(scan) => scan.schema(),
-            View::Batches(scan) => scan.schema(),
-            View::Segments(scan) => scan.schema(),
+            ViewScan::Records(scan) => scan.schema(),
+            ViewScan::Parallel(scan) => scan.schema(),
+            ViewScan::Batches(scan) => scan.schema(),
+            ViewScan::Segments(scan) => scan.schema(),
         }
     }
 
     fn stats(&self) -> ScanStats {
         match &self.view {
-            View::Records(scan) => scan.stats(),
-            View::Parallel(scan) => scan.stats(),
-            View::Batches(scan) => scan.stats(),
-            View::Segments(scan) => scan.stats(),
+            ViewScan::Records(scan) => scan.stats(),
+            ViewScan::Parallel(scan) => scan.stats(),
+            ViewScan::Batches(scan) => scan.stats(),
+            ViewScan::Segments(scan) => scan.stats(),
         }
     }
 
     /// Bytes processed so far; 0 for segments, whose bytes are not read.
     fn walked(&self) -> u64 {
         match &self.view {
-            View::Records(scan) => scan.walked(),
-            View::Parallel(scan) => scan.walked(),
-            View::Batches(scan) => scan.walked(),
-            View::Segments(_) => 0,
+            ViewScan::Records(scan) => scan.walked(),
+            ViewScan::Parallel(scan) => scan.walked(),
+            ViewScan::Batches(scan) => scan.walked(),
+            ViewScan::Segments(_) => 0,
         }
     }
 
@@ -77,7 +77,7 @@ impl Pass {
         }
         let next = next.transpose().or_raise(py)?;
         match &next {
-            Some(_) => self.waiting.look_up(py, self.walked())?,
+            Some(_) => self.waiting.report(py, self.walked())?,
             None => self.waiting.end(py)?,
         }
         Ok(next)
@@ -96,10 +96,10 @@ impl Iterator for Pass {
 
     fn next(&mut self) -> Option<Self::Item> {
         let next = match &mut self.view {
-            View::Records(scan) => scan.next(),
-            View::Parallel(scan) => scan.next(),
-            View::Batches(scan) => scan.next(),
-            View::Segments(scan) => scan.next(),
+            ViewScan::Records(scan) => scan.next(),
+            ViewScan::Parallel(scan) => scan.next(),
+            ViewScan::Batches(scan) => scan.next(),
+            ViewScan::Segments(scan) => scan.next(),
         };
         self.share();
         next

@@ -8,12 +8,12 @@ use pyo3::types::PyBool;
 use crate::arrow::ProgressCallback;
 
 /// A progress callback and the total number of bytes.
-pub(crate) struct Progress {
+pub(crate) struct PassProgress {
     callback: Py<PyAny>,
     total: u64,
 }
 
-impl Progress {
+impl PassProgress {
     /// Parses a `progress` argument: a callable, True for a progress bar, or None.
     pub(crate) fn of(
         py: Python<'_>,
@@ -29,7 +29,7 @@ impl Progress {
         Ok(if callback.is_none() { None } else { Some(Self { callback: callback.unbind(), total: total() }) })
     }
 
-    fn tell(&self, py: Python<'_>, done: u64) -> PyResult<()> {
+    fn call(&self, py: Python<'_>, done: u64) -> PyResult<()> {
         self.callback.call1(py, (done.min(self.total), self.total)).map(drop)
     }
 }
@@ -39,7 +39,7 @@ impl Progress {
 pub(crate) struct Waiting(Option<Arc<Waiter>>);
 
 struct Waiter {
-    progress: Option<Progress>,
+    progress: Option<PassProgress>,
     raised: Mutex<Option<PyErr>>,
 }
 
@@ -50,20 +50,20 @@ impl Waiting {
     }
 
     /// A caller in Python.
-    pub(crate) fn with(progress: Option<Progress>) -> Self {
+    pub(crate) fn with(progress: Option<PassProgress>) -> Self {
         Self(Some(Arc::new(Waiter { progress, raised: Mutex::new(None) })))
     }
 
     /// The callback that a running pass calls periodically, without the GIL.
-    pub(crate) fn look(&self) -> Option<ProgressCallback> {
+    pub(crate) fn callback(&self) -> Option<ProgressCallback> {
         let waiter = Arc::clone(self.0.as_ref()?);
         Some(Box::new(move |walked| {
-            let looked = Python::attach(|py| waiter.look_up(py, walked));
-            let goes_on = looked.is_ok();
-            if let Err(raised) = looked {
+            let reported = Python::attach(|py| waiter.report(py, walked));
+            let should_continue = reported.is_ok();
+            if let Err(raised) = reported {
                 *waiter.raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(raised);
             }
-            goes_on
+            should_continue
         }))
     }
 
@@ -73,19 +73,19 @@ impl Waiting {
     }
 
     /// Checks for signals and reports progress.
-    pub(crate) fn look_up(&self, py: Python<'_>, walked: u64) -> PyResult<()> {
-        self.0.as_ref().map_or(Ok(()), |waiter| waiter.look_up(py, walked))
+    pub(crate) fn report(&self, py: Python<'_>, walked: u64) -> PyResult<()> {
+        self.0.as_ref().map_or(Ok(()), |waiter| waiter.report(py, walked))
     }
 
     /// Reports that the pass has ended.
     pub(crate) fn end(&self, py: Python<'_>) -> PyResult<()> {
-        self.look_up(py, u64::MAX)
+        self.report(py, u64::MAX)
     }
 }
 
 impl Waiter {
-    fn look_up(&self, py: Python<'_>, walked: u64) -> PyResult<()> {
+    fn report(&self, py: Python<'_>, walked: u64) -> PyResult<()> {
         py.check_signals()?;
-        self.progress.as_ref().map_or(Ok(()), |progress| progress.tell(py, walked))
+        self.progress.as_ref().map_or(Ok(()), |progress| progress.call(py, walked))
     }
 }

@@ -12,8 +12,8 @@ use crate::error::Error;
 use crate::io::Location;
 use crate::plan::{Discovery, Selection, find_segments};
 use crate::python::arguments::limits::{PyLimits, or_default};
-use crate::python::arguments::location::Stores;
-use crate::python::arguments::source::{Source, source};
+use crate::python::arguments::location::StoreArguments;
+use crate::python::arguments::source::{SourceArgument, source};
 use crate::python::locations::segments::{PySegmentFile, discovered};
 use crate::python::log::partition::PyPartitionLog;
 use crate::python::log::segment::PySegment;
@@ -22,7 +22,11 @@ use crate::python::runtime::warning::warn;
 
 /// Sources of a `source` argument, in their order. All paths of a list are searched together, so that no segment is
 /// read twice.
-pub(crate) fn sources(object: &Bound<'_, PyAny>, selection: &Selection, stores: &Stores) -> PyResult<Vec<ScanSource>> {
+pub(crate) fn sources(
+    object: &Bound<'_, PyAny>,
+    selection: &Selection,
+    stores: &StoreArguments,
+) -> PyResult<Vec<ScanSource>> {
     let py = object.py();
     let mut parts = Vec::new();
     flatten(object, stores, &mut parts)?;
@@ -37,8 +41,8 @@ pub(crate) fn sources(object: &Bound<'_, PyAny>, selection: &Selection, stores: 
     let mut all = Vec::new();
     for part in parts {
         match part {
-            Part::Source(source) => all.push(*source),
-            Part::Path(_) => {
+            SourceItem::Source(source) => all.push(*source),
+            SourceItem::Path(_) => {
                 let missing = || Error::bug("a path that was searched has no result");
                 all.extend(ScanSource::files(&locations.next().ok_or_else(missing).or_raise(py)?));
             }
@@ -69,12 +73,12 @@ fn refuse_overlaps(sources: &[ScanSource]) -> PyResult<()> {
 }
 
 /// One item of a `source` argument.
-enum Part {
+enum SourceItem {
     Source(Box<ScanSource>),
     Path(Location),
 }
 
-impl Part {
+impl SourceItem {
     fn path(&self) -> Option<&Location> {
         match self {
             Self::Source(_) => None,
@@ -83,19 +87,19 @@ impl Part {
     }
 }
 
-fn flatten(object: &Bound<'_, PyAny>, stores: &Stores, parts: &mut Vec<Part>) -> PyResult<()> {
+fn flatten(object: &Bound<'_, PyAny>, stores: &StoreArguments, parts: &mut Vec<SourceItem>) -> PyResult<()> {
     if let Some(part) = file_part(object, stores)? {
-        parts.push(Part::Source(Box::new(part)));
+        parts.push(SourceItem::Source(Box::new(part)));
     } else if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
         for item in object.try_iter()? {
             flatten(&item?, stores, parts)?;
         }
     } else if let Some(location) = opened(object) {
-        parts.push(Part::Path(location));
+        parts.push(SourceItem::Path(location));
     } else {
         parts.push(match source(object)? {
-            Source::Bytes(bytes) => Part::Source(Box::new(ScanSource::memory(bytes))),
-            Source::Path(path) => Part::Path(stores.locate(object.py(), path)?),
+            SourceArgument::Bytes(bytes) => SourceItem::Source(Box::new(ScanSource::memory(bytes))),
+            SourceArgument::Path(path) => SourceItem::Path(stores.locate(object.py(), path)?),
         });
     }
     Ok(())
@@ -113,7 +117,7 @@ fn opened(object: &Bound<'_, PyAny>) -> Option<Location> {
 }
 
 /// A tuple of a path and a range of bytes, as returned by [`split`]. Batches that begin in the range are read.
-fn file_part(object: &Bound<'_, PyAny>, stores: &Stores) -> PyResult<Option<ScanSource>> {
+fn file_part(object: &Bound<'_, PyAny>, stores: &StoreArguments) -> PyResult<Option<ScanSource>> {
     let Ok(tuple) = object.cast::<PyTuple>() else { return Ok(None) };
     if tuple.len() != 3 || !tuple.get_item(1)?.is_instance_of::<PyInt>() {
         return Ok(None);
@@ -172,7 +176,7 @@ pub(crate) fn split(
     }
     let (py, limits) = (source.py(), or_default(limits));
     let mut parts = Vec::new();
-    let stores = Stores::new("split", stores)?;
+    let stores = StoreArguments::new("split", stores)?;
     for source in sources(source, &Selection::default(), &stores)? {
         let Some(path) = source.path().cloned() else {
             return Err(PyValueError::new_err("only files can be split into parts"));

@@ -11,7 +11,7 @@ use pyo3::types::PyDict;
 
 use crate::io::Progress;
 use crate::python::arguments::limits::{PyLimits, or_default};
-use crate::python::arguments::location::Stores;
+use crate::python::arguments::location::StoreArguments;
 use crate::python::locations::segments::selection;
 use crate::python::runtime::progress::run;
 use crate::python::runtime::submodule::add_submodule;
@@ -87,7 +87,7 @@ fn verify(
     progress: Option<Py<PyAny>>,
     stores: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<PyReport> {
-    let (location, limits) = (Stores::new("verify", stores)?.locate(py, path)?, or_default(limits));
+    let (location, limits) = (StoreArguments::new("verify", stores)?.locate(py, path)?, or_default(limits));
     let selection = selection(py, topics, partitions, "error")?;
     let verify = |progress: &mut Progress<'_>| {
         if !selection.is_everything() {
@@ -158,7 +158,7 @@ fn recover(
         let message = "pass out, a directory for the recovered copy, or in_place=True to change the directory itself";
         return Err(PyValueError::new_err(message));
     }
-    let stores = Stores::new("recover", stores)?;
+    let stores = StoreArguments::new("recover", stores)?;
     let (path, target) = match &out {
         Some(out) if !in_place => {
             let (path, target) = stores.locate_both(py, path, out.clone())?;
@@ -228,7 +228,7 @@ fn salvage(
     progress: Option<Py<PyAny>>,
     stores: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<PyRepairReport> {
-    let (path, target) = Stores::new("salvage", stores)?.locate_both(py, path, out)?;
+    let (path, target) = StoreArguments::new("salvage", stores)?.locate_both(py, path, out)?;
     let options = SalvageOptions { index_interval_bytes, limits: or_default(limits) };
     let mut report = run(py, progress, |_, progress| {
         let report = salvage_partition(&path, target.path(), &options, progress)?;

@@ -11,7 +11,7 @@ use pyo3::types::{PyBool, PyDict};
 
 use crate::log::Uuid;
 use crate::python::arguments::limits::{PyLimits, or_default};
-use crate::python::arguments::location::Stores;
+use crate::python::arguments::location::StoreArguments;
 use crate::python::arguments::names::uuid;
 use crate::python::arguments::time;
 use crate::python::locations::segments::selection;
@@ -124,7 +124,7 @@ fn restore(
     progress: Option<Py<PyAny>>,
     stores: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<PyRestoreReport> {
-    let stores = Stores::new("restore", stores)?;
+    let stores = StoreArguments::new("restore", stores)?;
     let (until_offset, until_offsets) = offsets(until_offset)?;
     let options = RestoreOptions {
         selection: selection(py, topics, partitions, replicas)?,

@@ -14,7 +14,7 @@ use crate::compression::{Compression, Scratch};
 use crate::format::frame::batches;
 use crate::format::record::Record;
 use crate::python::arguments::limits::{PyLimits, or_default};
-use crate::python::arguments::location::Stores;
+use crate::python::arguments::location::StoreArguments;
 use crate::python::arguments::source::required_bytes;
 use crate::python::arguments::source::shared_bytes;
 use crate::python::batch::record::PyRecord;
@@ -112,7 +112,7 @@ fn compact(
     progress: Option<Py<PyAny>>,
     stores: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<PyCompactReport> {
-    let (path, target) = Stores::new("compact", stores)?.locate_both(py, path, out)?;
+    let (path, target) = StoreArguments::new("compact", stores)?.locate_both(py, path, out)?;
     let options = CompactOptions {
         delete_retention_ms,
         now_ms,
@@ -190,7 +190,7 @@ fn filter(
     progress: Option<Py<PyAny>>,
     stores: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<PyFilterReport> {
-    let (path, target) = Stores::new("filter", stores)?.locate_both(py, path, out)?;
+    let (path, target) = StoreArguments::new("filter", stores)?.locate_both(py, path, out)?;
     if predicate.is_none() && drop_keys.is_none() {
         return Err(PyValueError::new_err("pass predicate, drop_keys or both"));
     }
@@ -291,7 +291,7 @@ fn rewrite(
     progress: Option<Py<PyAny>>,
     stores: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<PyRewriteReport> {
-    let (path, target) = Stores::new("rewrite", stores)?.locate_both(py, path, out)?;
+    let (path, target) = StoreArguments::new("rewrite", stores)?.locate_both(py, path, out)?;
     let magic = magic
         .map(|magic| {
             u8::try_from(magic)

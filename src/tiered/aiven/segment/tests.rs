@@ -10,12 +10,12 @@ use crate::compression::compress;
 type Reads = Arc<Mutex<Vec<Range<u64>>>>;
 
 /// An object that records its reads.
-struct Object {
+struct RecordedObject {
     bytes: Vec<u8>,
     reads: Reads,
 }
 
-impl ReadAt for Object {
+impl ReadAt for RecordedObject {
     fn byte_len(&self) -> Result<u64> {
         Ok(u64_of(self.bytes.len()))
     }
@@ -54,7 +54,7 @@ fn manifest(chunk_len: u64, len: u64, sizes: &[u32]) -> Vec<u8> {
 
 fn open(bytes: Vec<u8>, manifest: &[u8]) -> Result<(Segment, Reads)> {
     let reads = Reads::default();
-    let object = Object { bytes, reads: Arc::clone(&reads) };
+    let object = RecordedObject { bytes, reads: Arc::clone(&reads) };
     let keys = EncryptionKeys::new();
     let segment = Segment::open(Box::new(object), manifest, &keys, &Limits::default(), "t-0/segment.log")?;
     Ok((segment, reads))
@@ -156,7 +156,7 @@ fn bomb_is_refused_within_the_limits() {
     assert!(error.to_string().contains("chunk 0 has more than 100 bytes"), "{error}");
     let len = 64 << 20;
     let limits = Limits { ratio_free_len: 1 << 20, ..Limits::default() };
-    let object = Object { bytes: bomb, reads: Reads::default() };
+    let object = RecordedObject { bytes: bomb, reads: Reads::default() };
     let keys = EncryptionKeys::new();
     let segment = Segment::open(Box::new(object), &manifest(len, len, &[size]), &keys, &limits, "s.log").unwrap();
     let error = read(&segment, 0, 1).unwrap_err();

@@ -192,14 +192,14 @@ impl Store for JoinedFiles {
 }
 
 /// The offsets of the first and the last local segment.
-type Ends = (Option<i64>, Option<i64>);
+type LocalOffsets = (Option<i64>, Option<i64>);
 
 /// A partition in two locations.
 struct Joined {
     local: Location,
     remote: Location,
     /// The files, for the local segments at that time.
-    assembled: Mutex<Option<(Ends, Arc<Assembled>)>>,
+    assembled: Mutex<Option<(LocalOffsets, Arc<Assembled>)>>,
 }
 
 impl Joined {
@@ -223,7 +223,7 @@ impl Joined {
 }
 
 /// The base offsets of the first and the last segment in a listing.
-fn ends_of(entries: &[Location]) -> Ends {
+fn ends_of(entries: &[Location]) -> LocalOffsets {
     let bases = || entries.iter().filter_map(|entry| base_of_log(entry.name()));
     (bases().min(), bases().max())
 }
