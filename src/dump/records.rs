@@ -20,8 +20,10 @@ struct LogPosition {
 
 impl DumpJob<'_> {
     pub(super) fn log(&mut self, path: &Location, shown: &str, name: &str) -> Result<()> {
-        if self.options.format == Format::Kafka {
-            log_heading(&mut self.sink.buffer, name);
+        match self.options.format {
+            Format::Kafka => log_heading(&mut self.sink.buffer, name),
+            Format::Table => table::column_names(&mut self.sink.buffer, self.options),
+            Format::Jsonl => {}
         }
         let mut log = DumpedLog::open(path, WALK_LEN)?;
         let end = self.options.max_bytes.unwrap_or(u64::MAX).min(log.len());

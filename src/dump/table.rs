@@ -16,6 +16,19 @@ pub(super) fn heading(out: &mut Vec<u8>, shown: &str) {
     push(out, "\n");
 }
 
+/// The names of the columns of [`batch`], or of [`record`] if records are printed.
+pub(super) fn column_names(out: &mut Vec<u8>, options: &Options) {
+    let names = if options.is_deep() {
+        format!("{:>11} {:>13} {:<KEY_WIDTH$} value\n", "offset", "timestamp", "key")
+    } else {
+        format!(
+            "{:>10} {:>11} {:>11} {:>6} {:>9} {:<6} {:>13} crc\n",
+            "position", "base offset", "last offset", "count", "size", "codec", "max timestamp",
+        )
+    };
+    push(out, &names);
+}
+
 /// Position, offsets, records, size, codec, largest timestamp, checksum.
 pub(super) fn batch(out: &mut Vec<u8>, found: &ParsedBatch<'_>) {
     let header = &found.header;

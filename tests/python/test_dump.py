@@ -280,7 +280,11 @@ def test_a_table_has_at_most_80_columns() -> None:
     for options in ({}, {"deep": True}, {"contents": True}):
         out, _, error = dumped(CORPUS / "mixed-codecs" / LOG, output_format="table", **options)
         assert error is None
-        assert max(len(line) for line in out.splitlines()[1:]) <= 80
+        _, names, *rows = out.splitlines()
+        assert max(map(len, [names, *rows])) <= 80
+        assert names.split()[0] == ("offset" if options else "position")
+        # numbers end below the end of their names
+        assert all(row[: len(names)].split()[0] == row[: 11 if options else 10].strip() for row in rows)
 
 
 def test_output_that_fails_ends_the_dump() -> None:
