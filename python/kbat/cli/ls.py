@@ -1,6 +1,6 @@
 """`kbat ls`: the partitions of a log directory, or the segments of a partition."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -24,6 +24,8 @@ from kbat.cli.place import NothingToReadError, foreign, is_partition, locate
 from kbat.cli.progress import progress
 from kbat.cli.table import Column, write_table
 
+# Partitions of a store that are read at a time.
+_AT_A_TIME = 16
 _TIME = "largest timestamp (UTC)"
 _PARTITION_COLUMNS = (
     Column("topic", left=True),
@@ -116,8 +118,8 @@ def _list_partitions(
         return False
     with progress("listing", unit="partitions") as callback:
         partitions = []
-        for log in logs:
-            partitions.append(_partition(log))
+        for row in _rows(path, logs):
+            partitions.append(row)
             if callback:
                 callback(len(partitions), len(logs))
     stray = [
@@ -135,6 +137,17 @@ def _list_partitions(
         path, [(one["path"], one["error"]) for one in (*partitions, *stray) if one["error"] not in (None, *warned)]
     )
     return True
+
+
+def _rows(path: Location, logs: Sequence[kbat.PartitionLog]) -> Iterator[dict[str, Any]]:
+    """Yield the rows of partitions in their order. Of a store, several are read at a time, because each waits."""
+    if path.is_local:
+        yield from map(_partition, logs)
+        return
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - takes milliseconds to import
+
+    with ThreadPoolExecutor(_AT_A_TIME) as pool:
+        yield from pool.map(_partition, logs)
 
 
 def _values(one: kbat.PartitionLog | kbat.Segment, names: tuple[str, ...]) -> dict[str, Any]:
