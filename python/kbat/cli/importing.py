@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from kbat.cli import output
+from kbat.cli.codecs import Level
 from kbat.cli.copies import refuse_existing, staged
 from kbat.cli.json_records import BatchRow, JsonLines
 from kbat.cli.location import Location, opened_both
@@ -20,15 +21,14 @@ from kbat.cli.options import (
     StorageOptions,
     Wide,
     choice_option,
-    number_option,
     size,
 )
 from kbat.cli.partition_writer import PartitionWriter, PartitionWriters, Place
 from kbat.cli.place import NothingToReadError
 from kbat.cli.progress import ProgressCallback, progress
 from kbat.cli.record_input import RecordInput, opened, size_of
-from kbat.cli.rewriting import Codec
 from kbat.cli.table import Column, write_table
+from kbat.compression import CODECS, Compression
 
 _PARQUET_MAGIC = b"PAR1"
 # The partition of no line.
@@ -87,10 +87,8 @@ def import_records(  # noqa: PLR0913 - one per option
         InputFormat | None,
         choice_option(InputFormat, "--format", help="Format of INPUT. Default: by its content.", show_default=False),
     ] = None,
-    compression: Annotated[Codec, choice_option(Codec, help="Codec of the batches.")] = Codec.NONE,
-    level: Annotated[
-        int | None, number_option(-131_072, largest=22, help="Level of that codec, as in Kafka: zstd -131072 to 22.")
-    ] = None,
+    compression: Annotated[Compression, choice_option(CODECS, help="Codec of the batches.")] = "none",
+    level: Level = None,
     batch_bytes: Annotated[
         int, typer.Option(metavar="SIZE", parser=size, help="Bytes of a batch before compression.")
     ] = 16_384,
@@ -137,7 +135,7 @@ def import_records(  # noqa: PLR0913 - one per option
         writers = PartitionWriters(
             directory,
             is_log_directory=log_directory,
-            compression=compression.value,
+            compression=compression,
             level=level,
             batch_size=batch_bytes,
             segment_bytes=segment_bytes,
