@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kbat._core import build
 
+__all__ = ["CODECS", "Codec", "Compression"]
+
 if TYPE_CHECKING:
     from kbat._core import _Compression as Compression
 else:
