@@ -127,7 +127,6 @@ def import_records(  # noqa: PLR0913 - one per option
     if batch_bytes < 1 or segment_bytes < 1:
         message = "--batch-bytes and --segment-bytes must be 1 or more"
         raise ValueError(message)
-    wanted = None if partition is None else set(partition)
     source = RecordInput(path)
     found = input_format or _format_of(source)
     unit = "files" if found is InputFormat.PARQUET else ""
@@ -140,17 +139,11 @@ def import_records(  # noqa: PLR0913 - one per option
             batch_size=batch_bytes,
             segment_bytes=segment_bytes,
         )
-
-        def is_wanted(place: Place) -> bool:
-            return (topic is None or place[0] == topic) and (wanted is None or place[1] in wanted)
-
-        if found is InputFormat.PARQUET:
-            _import_parquet(source, writers, is_wanted, callback)
-        else:
-            _import_json(source, writers, is_wanted, callback)
+        import_all = _import_parquet if found is InputFormat.PARQUET else _import_json
+        import_all(source, writers, _selected(topic, partition), callback)
         rows = writers.close(out)
         if not rows:
-            which = "" if topic is None and wanted is None else " of that topic and partition"
+            which = "" if topic is None and partition is None else " of that topic and partition"
             message = f"{source.name} contains no record{which}"
             raise NothingToReadError(message)
     total = sum(one["records"] for one in rows)
@@ -159,6 +152,16 @@ def import_records(  # noqa: PLR0913 - one per option
         output.write_json(report)
     else:
         _show(f"{source.name} to {out}", rows, wide=wide)
+
+
+def _selected(topic: str | None, partitions: list[int] | None) -> Callable[[Place], bool]:
+    """Return whether records of a partition are imported."""
+    wanted = None if partitions is None else set(partitions)
+
+    def is_wanted(place: Place) -> bool:
+        return (topic is None or place[0] == topic) and (wanted is None or place[1] in wanted)
+
+    return is_wanted
 
 
 def _format_of(source: RecordInput) -> InputFormat:
