@@ -217,7 +217,7 @@ macro_rules! codecs {
 }
 
 // Each row: the type that implements `Codec`, its module and its feature; then number and name in Kafka, name in the
-// messages of brokers, levels, Kafka's default level, the first message format and the first version of produce requests
+// messages of brokers, levels, Kafka's default level, the first message format, the first version of produce requests
 // with the codec, and the bytes that it adds to incompressible data.
 codecs! {
     /// Gzip, RFC 1952.

@@ -272,7 +272,7 @@ def _listed(one: Written, place: Path, out: Location) -> dict[str, Any]:
 
 
 def _sums(files: RecordFiles, listed: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the files for JSON, with their sums and with what was lost to corruption."""
+    """Return the files for JSON, with their sums and the losses by corruption."""
     return {
         "records": sum(one["records"] for one in listed),
         "bytes": sum(one["bytes"] for one in listed),
