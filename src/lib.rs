@@ -84,9 +84,9 @@
 //! - `tiered`: segments in remote storage (feature `tiered`).
 //!
 //! # Features
-//! `gzip`, `snappy`, `lz4`, `zstd` (all on by default): the codecs. `arrow`: columns. `parquet`: columns to Parquet
-//! files. `plan`: reads divided into tasks. `text`: records as text. `tiered`: segments in remote storage. `python`: the
-//! extension module; needs Python. `jvm`: the library of the Spark source; needs a JVM.
+//! One per codec, such as `zstd` (all on by default). `arrow`: columns. `parquet`: columns to Parquet files. `plan`:
+//! reads divided into tasks. `text`: records as text. `tiered`: segments in remote storage. `python`: the extension
+//! module; needs Python. `jvm`: the library of the Spark source; needs a JVM.
 //!
 //! # Out of scope
 //! kbat has no client for brokers, no broker and no schema registry: keys and values are bytes.

@@ -7,6 +7,7 @@ mod columns;
 mod corruption;
 mod decoded;
 mod encode;
+mod ending;
 mod interrupt;
 mod options;
 mod origin;

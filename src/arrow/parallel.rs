@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use arrow_schema::SchemaRef;
 
+use crate::arrow::ending::ends_after_error;
 use crate::arrow::interrupt::{ProgressCallback, go_on};
 use crate::arrow::options::{Isolation, OnCorrupt, ScanOptions};
 use crate::arrow::scan::ArrowScan;
@@ -399,18 +400,7 @@ impl ParallelScan {
     }
 }
 
-impl Iterator for ParallelScan {
-    type Item = Result<arrow_array::RecordBatch>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.ended {
-            return None;
-        }
-        let next = self.advance().transpose();
-        self.ended = !matches!(next, Some(Ok(_)));
-        next
-    }
-}
+ends_after_error!(ParallelScan);
 
 impl Drop for ParallelScan {
     fn drop(&mut self) {

@@ -9,6 +9,7 @@ use arrow_schema::SchemaRef;
 use crate::arrow::binary_views::RecordMemory;
 use crate::arrow::columns::Columns;
 use crate::arrow::corruption::no_errors;
+use crate::arrow::ending::ends_after_error;
 use crate::arrow::interrupt::ProgressCallback;
 use crate::arrow::options::{OnCorrupt, ScanOptions};
 use crate::arrow::source::ScanSource;
@@ -209,15 +210,4 @@ fn decode(
     columns.extend(batch, base_offset.unwrap_or_else(|| batch.last_offset()), context.origin, rows)
 }
 
-impl Iterator for ArrowScan {
-    type Item = Result<arrow_array::RecordBatch>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.ended {
-            return None;
-        }
-        let next = self.advance().transpose();
-        self.ended = !matches!(next, Some(Ok(_)));
-        next
-    }
-}
+ends_after_error!(ArrowScan);

@@ -23,8 +23,6 @@ const HAS_NAME: u8 = 0x08;
 const HAS_COMMENT: u8 = 0x10;
 /// Output bytes per call of the streaming decoder. As in Java, the output of a call that fails is lost.
 const STEP_LEN: usize = 16 << 10;
-/// The JDK's default, which Kafka selects with −1.
-const DEFAULT_LEVEL: i32 = 6;
 
 /// The codec, with a decoder that is created on first use.
 #[derive(Default)]
@@ -45,9 +43,9 @@ impl Codec for Gzip {
         decompress_stream(input, output)
     }
 
-    /// Appends `input` as one member. Levels 1 to 9; `None` is the JDK's default.
-    fn compress(_magic: u8, level: Option<i32>, input: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
-        let level = CompressionLvl::new(level.unwrap_or(DEFAULT_LEVEL)).map_err(|_| "no such level".to_owned())?;
+    /// Appends `input` as one member. Levels 1 to 9.
+    fn compress(_magic: u8, level: i32, input: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+        let level = CompressionLvl::new(level).map_err(|_| "no such level".to_owned())?;
         let mut compressor = Compressor::new(level);
         let start = out.len();
         out.resize(start.saturating_add(compressor.gzip_compress_bound(input.len())), 0);

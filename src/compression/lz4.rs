@@ -28,7 +28,7 @@ const WRITTEN_FLG: u8 = 0x60;
 const WRITTEN_BD: u8 = 0x40;
 const WRITTEN_BLOCK_LEN: usize = 64 << 10;
 const STORED_BIT: u32 = 1 << 31;
-/// Kafka's default level, and the one that selects the fast compressor (KIP-390).
+/// The level that selects the fast compressor (KIP-390).
 const FAST_LEVEL: i32 = 9;
 /// The window of earlier output that a linked block may refer to.
 const WINDOW_LEN: usize = 64 << 10;
@@ -105,7 +105,7 @@ impl Codec for Lz4 {
         decompress(magic, input, output)
     }
 
-    fn compress(magic: u8, level: Option<i32>, input: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+    fn compress(magic: u8, level: i32, input: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
         compress(magic, level, input, out)
     }
 }
@@ -171,15 +171,14 @@ fn decompress_block(block: &[u8], header: &FrameHeader, output: &mut Output<'_>)
 }
 
 /// Appends `input` as Kafka writes it: independent blocks of 64 KiB, no content size, and for magic 0 the header
-/// checksum that old brokers expect. As in Kafka, level 9, the default, is the fast compressor, and every other level
-/// selects the slower high-compression one.
-fn compress(magic: u8, level: Option<i32>, input: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+/// checksum that old brokers expect. As in Kafka, level 9 is the fast compressor, and every other level selects the
+/// slower high-compression one.
+fn compress(magic: u8, level: i32, input: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
     let descriptor = [WRITTEN_FLG, WRITTEN_BD];
     let also_hashed: &[u8] = if magic == 0 { &FRAME_MAGIC } else { &[] };
     out.extend_from_slice(&FRAME_MAGIC);
     out.extend_from_slice(&descriptor);
     out.push(header_checksum(also_hashed, &descriptor));
-    let level = level.unwrap_or(FAST_LEVEL);
     let mode = (level != FAST_LEVEL).then_some(lz4::block::CompressionMode::HIGHCOMPRESSION(level));
     let mut table = block::CompressTable::default();
     for block in input.chunks(WRITTEN_BLOCK_LEN) {

@@ -34,8 +34,8 @@ pub(crate) trait Codec: Default {
     /// Decompresses all of `input`, which is from a batch of that magic.
     fn decompress(&mut self, magic: u8, input: &[u8], output: &mut Output<'_>) -> Result<(), StreamFault>;
 
-    /// Appends `input`, compressed as Kafka compresses a batch of that magic. `None` is Kafka's default level.
-    fn compress(magic: u8, level: Option<i32>, input: &[u8], out: &mut Vec<u8>) -> Result<(), String>;
+    /// Appends `input`, compressed as Kafka compresses a batch of that magic. Codecs without levels get level 0.
+    fn compress(magic: u8, level: i32, input: &[u8], out: &mut Vec<u8>) -> Result<(), String>;
 }
 
 /// Replaces a codec whose feature is off. Callers check [`Compression::is_built`] first.
@@ -50,7 +50,7 @@ impl Codec for NotBuilt {
         Err(StreamFault::invalid("this build does not have the codec"))
     }
 
-    fn compress(_magic: u8, _level: Option<i32>, _input: &[u8], _out: &mut Vec<u8>) -> Result<(), String> {
+    fn compress(_magic: u8, _level: i32, _input: &[u8], _out: &mut Vec<u8>) -> Result<(), String> {
         Err("this build does not have the codec".to_owned())
     }
 }
@@ -63,6 +63,7 @@ macro_rules! codecs {
             name: $name:literal,
             title: $title:literal,
             levels: $levels:expr,
+            default_level: $default_level:expr,
             min_magic: $min_magic:literal,
             min_produce_version: $min_produce_version:literal,
             overhead: |$len:ident| $overhead:expr,
@@ -118,13 +119,21 @@ macro_rules! codecs {
                 }
             }
 
-            /// The lowest and highest level that Kafka accepts (KIP-390); `None` for codecs without levels. Gzip and
-            /// lz4 start at 1, zstd at −131072.
+            /// The lowest and highest level that Kafka accepts (KIP-390); `None` for codecs without levels.
             #[must_use]
             pub const fn levels(self) -> Option<(i32, i32)> {
                 match self {
                     Self::None => None,
                     $(Self::$codec => $levels,)*
+                }
+            }
+
+            /// The level that Kafka uses by default; `None` for codecs without levels.
+            #[must_use]
+            pub const fn default_level(self) -> Option<i32> {
+                match self {
+                    Self::None => None,
+                    $(Self::$codec => $default_level,)*
                 }
             }
 
@@ -195,6 +204,7 @@ macro_rules! codecs {
             input: &[u8],
             out: &mut Vec<u8>,
         ) -> Result<(), String> {
+            let level = level.or(compression.default_level()).unwrap_or_default();
             match compression {
                 Compression::None => {
                     out.extend_from_slice(input);
@@ -207,8 +217,8 @@ macro_rules! codecs {
 }
 
 // Each row: the type that implements `Codec`, its module and its feature; then number and name in Kafka, name in the
-// messages of brokers, levels, the first message format and the first version of produce requests with the codec, and
-// the bytes that it adds to incompressible data.
+// messages of brokers, levels, Kafka's default level, the first message format, the first version of produce requests
+// with the codec, and the bytes that it adds to incompressible data.
 codecs! {
     /// Gzip, RFC 1952.
     Gzip in gzip if "gzip" {
@@ -216,6 +226,8 @@ codecs! {
         name: "gzip",
         title: "gzip",
         levels: Some((1, 9)),
+        // the JDK's default, which Kafka selects with −1
+        default_level: Some(6),
         min_magic: 0,
         min_produce_version: 0,
         // header and trailer; 5 bytes per stored block of at least 5000
@@ -227,6 +239,7 @@ codecs! {
         name: "snappy",
         title: "snappy",
         levels: None,
+        default_level: None,
         min_magic: 0,
         min_produce_version: 0,
         // header; per chunk of 32 KiB a length and snappy's own bound of 32 + n / 6
@@ -238,6 +251,7 @@ codecs! {
         name: "lz4",
         title: "lz4",
         levels: Some((1, 17)),
+        default_level: Some(9),
         min_magic: 0,
         min_produce_version: 0,
         // header and end mark; a length per block of 64 KiB, which is stored uncompressed if that is smaller
@@ -249,6 +263,7 @@ codecs! {
         name: "zstd",
         title: "ZStandard",
         levels: Some((-131_072, 22)),
+        default_level: Some(3),
         min_magic: 2,
         min_produce_version: 7,
         // ZSTD_COMPRESSBOUND

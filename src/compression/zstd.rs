@@ -15,8 +15,6 @@ const MAX_WINDOW_LOG: u32 = 27;
 const SINGLE_SEGMENT: u8 = 0x20;
 /// Bytes that Kafka decompresses in one step. The output of a step that fails is lost.
 const STEP_LEN: usize = 16 << 10;
-/// Default level of Kafka's configuration.
-const DEFAULT_LEVEL: i32 = 3;
 
 /// The codec, with a decoder that is created on first use.
 #[derive(Default)]
@@ -38,7 +36,7 @@ impl Codec for Zstd {
         decompress_stream(decoder, input, output)
     }
 
-    fn compress(_magic: u8, level: Option<i32>, input: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+    fn compress(_magic: u8, level: i32, input: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
         compress(level, input, out)
     }
 }
@@ -126,8 +124,8 @@ pub(crate) fn decompress_bounded(input: &[u8], limit: usize) -> Result<Vec<u8>, 
     Ok(buffer)
 }
 
-/// Appends `input` as one frame. `None` is Kafka's default level.
-fn compress(level: Option<i32>, input: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+/// Appends `input` as one frame.
+fn compress(level: i32, input: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
     thread_local! {
         // a context has a few hundred kilobytes of tables: creating one costs more than compressing a small batch
         static ENCODER: std::cell::RefCell<Option<CCtx<'static>>> = const { std::cell::RefCell::new(None) };
@@ -137,7 +135,7 @@ fn compress(level: Option<i32>, input: &[u8], out: &mut Vec<u8>) -> Result<(), S
             *encoder = CCtx::try_create();
         }
         let Some(encoder) = encoder.as_mut() else { return Err("no memory for an encoder".to_owned()) };
-        let level = CParameter::CompressionLevel(level.unwrap_or(DEFAULT_LEVEL));
+        let level = CParameter::CompressionLevel(level);
         let name = |code| get_error_name(code).to_owned();
         encoder.set_parameter(level).map_err(name)?;
         let start = out.len();

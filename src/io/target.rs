@@ -65,6 +65,15 @@ impl Target {
         }
     }
 
+    /// Makes a result at [`Target::path`], and uploads it if it is for a store.
+    ///
+    /// # Errors
+    /// Those of `make` and of [`Target::publish`].
+    pub(crate) fn published<R>(&self, make: impl FnOnce(&Path) -> Result<R>) -> Result<R> {
+        let made = make(&self.path)?;
+        self.publish().map(|()| made)
+    }
+
     /// Uploads a result for a store. Segments come last, so that no reader sees one without its indexes.
     ///
     /// # Errors

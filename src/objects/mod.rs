@@ -31,6 +31,14 @@ use shared::SharedStore;
 pub(crate) const SCHEMES: [&str; 11] =
     ["s3", "s3a", "gs", "az", "adl", "azure", "abfs", "abfss", "http", "https", "memory"];
 
+/// The scheme of the URL of an object, in lower case; `s3` for `s3a`, too. `None` for any other path.
+#[cfg(feature = "plan")]
+pub(crate) fn store_scheme(path: &str) -> Option<&'static str> {
+    let (scheme, _) = split_scheme(path)?;
+    let known = SCHEMES.into_iter().find(|known| known.eq_ignore_ascii_case(scheme))?;
+    Some(if known == "s3a" { "s3" } else { known })
+}
+
 impl Location {
     /// Parses a path or a URL: `s3://`, `s3a://`, `gs://`, `az://`, `abfs://`, `abfss://`, `http://`, `https://`,
     /// `memory://` or `file://`.

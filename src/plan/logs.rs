@@ -10,7 +10,7 @@ use crate::io::Location;
 use crate::io::location::split_scheme;
 use crate::limits::Limits;
 use crate::log::{PartitionLog, Segment};
-use crate::objects::StoreOptions;
+use crate::objects::{StoreOptions, store_scheme};
 use crate::plan::columns::PlanView;
 use crate::plan::discover::{Discovery, Replicas, Selection, discover};
 use crate::plan::options::{Pairs, ReadOptions};
@@ -18,8 +18,6 @@ use crate::plan::topics::{PartitionName, some_of};
 use crate::store::SegmentFile;
 use crate::tiered::RemoteOptions;
 use crate::tiered::aiven::EncryptionKeys;
-
-const S3: [&str; 2] = ["s3", "s3a"];
 
 /// How to open the paths of a read.
 pub(crate) struct Stores {
@@ -95,8 +93,7 @@ impl ReadOptions {
 /// Options without a URL, and options with paths of several kinds.
 pub(crate) fn store_options(options: &ReadOptions, paths: &[String]) -> Result<Pairs> {
     let kind_of = |path: &String| match split_scheme(path) {
-        Some((scheme, _)) if S3.iter().any(|known| scheme.eq_ignore_ascii_case(known)) => "s3".to_owned(),
-        Some((scheme, _)) => scheme.to_ascii_lowercase(),
+        Some((scheme, _)) => store_scheme(path).map_or_else(|| scheme.to_ascii_lowercase(), str::to_owned),
         None => String::new(),
     };
     let (remote, metadata) = options.remote_paths()?;

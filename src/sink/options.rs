@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use crate::arrow::EncodeOptions;
 use crate::compression::Compression;
 use crate::error::{Error, Result};
-use crate::objects::SCHEMES;
+use crate::objects::store_scheme;
 use crate::plan::paths::local_path;
 use crate::plan::values::{
     Parsed, one_of, parse_bool, parse_count, parse_number, parse_positive_count, parse_positive_len, parse_text,
@@ -46,8 +46,6 @@ impl Default for WriteOptions {
         }
     }
 }
-
-const CODECS: [&str; 5] = ["none", "gzip", "snappy", "lz4", "zstd"];
 
 /// A number that fits Kafka's 32 bits with a sign.
 fn int32(number: Parsed<u64>) -> Parsed<i32> {
@@ -102,7 +100,7 @@ static ROWS: &[OptionRow<WriteOptions>] = &[
             "compression",
             "none",
             |options, text| {
-                let name = one_of(&CODECS, text)?;
+                let name = one_of(&Compression::ALL.map(Compression::name), text)?;
                 set(&mut options.compression, name.parse().map_err(|error: Error| error.to_string()))
             },
             "the codec of the batches",
@@ -222,8 +220,7 @@ impl WriteOptions {
 
 /// Refuses the URL of an object.
 fn refuse_store(path: &str) -> Result<()> {
-    let scheme = path.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
-    if scheme.is_some_and(|scheme| SCHEMES.contains(&scheme.as_str())) {
+    if store_scheme(path).is_some() {
         return Err(Error::argument(format!(
             "kbat: {path} is in a store, and rows are only written to a file system: save there, then upload it"
         )));

@@ -195,7 +195,7 @@ def test_convert_changes_codec_and_format_and_keeps_records(tmp_path: Path) -> N
     [
         ((), "nothing to convert: set --compression or --magic"),
         (("--magic", 1, "--compression", "zstd"), "message format 1 does not support zstd"),
-        (("--compression", "zstd"), "add --magic 2, or choose --compression lz4 or gzip"),
+        (("--compression", "zstd"), "add --magic 2, or choose --compression gzip, snappy or lz4"),
         (("--compression", "lz4", "--topic", "none"), "none"),
     ],
 )

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import kbat
 from command_line import CORPUS, LOG, LOG_DIR, copy_of, json_of, on_terminal, run
-from kbat.cli.sums import Sizes
 from kbat.cli.tally import GROUPS
+from kbat.sums import Sizes
 from partitions import DAY, NOW, Log
 from test_core_sums import class_of
 

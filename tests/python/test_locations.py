@@ -13,12 +13,31 @@ import pytest
 
 import kbat
 from data import DATA
+from kbat._core.locations import store_scheme
 from reliability_logs import NOW, batch, offsets, write_log
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 LOG_DIR = DATA / "log-dir"
+
+
+@pytest.mark.parametrize(
+    ("path", "scheme"),
+    [
+        ("s3://bucket/logs", "s3"),
+        ("S3A://bucket", "s3"),
+        ("abfss://logs@account.dfs.core.windows.net/a", "abfss"),
+        ("https://host/a", "https"),
+        ("file:///logs", None),
+        ("hdfs://host/logs", None),
+        ("/logs", None),
+        ("s3:/bucket", None),
+        ("s3", None),
+    ],
+)
+def test_store_scheme_of_a_path(path: str, scheme: str | None) -> None:
+    assert store_scheme(path) == scheme
 
 
 # D9: a dangling symlink

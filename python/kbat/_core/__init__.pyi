@@ -182,7 +182,7 @@ class Batch:
 
     @property
     def compression(self) -> _Compression:
-        """``"none"``, ``"gzip"``, ``"snappy"``, ``"lz4"`` or ``"zstd"``.
+        """Kafka's name of the codec, such as ``"zstd"``; ``"none"`` if the batch is not compressed.
 
         Raises:
             UnsupportedError: The attributes do not name a codec.

@@ -38,6 +38,7 @@ __all__ = [
     "BatchBuilder",
     "Validation",
     "batch_size",
+    "codecs",
     "convert",
     "end_transaction_marker",
     "partition_for_key",
@@ -53,9 +54,9 @@ class BatchBuilder:
 
     Args:
         magic: Message format: 0, 1 or 2.
-        compression: ``"none"``, ``"gzip"``, ``"snappy"``, ``"lz4"`` or ``"zstd"`` (magic 2 only).
-        level: Compression level, numbered as in Kafka: gzip 1 to 9, lz4 1 to 17 (9, the default, is the fast
-            compressor), zstd -131072 to 22.
+        compression: Kafka's name of the codec, such as ``"lz4"``; ``"zstd"`` needs magic 2.
+        level: Compression level, numbered as in Kafka, such as 1 to 9 for gzip. Default: Kafka's own, such as 3 for
+            zstd, and 9 for lz4, which is its fast compressor.
         base_offset: Offset of the batch, and of the first record unless ``append`` sets another.
         timestamp_type: ``"CreateTime"`` or ``"LogAppendTime"``; magic 0 has no timestamps.
         log_append_time: The timestamp of all records with ``"LogAppendTime"``, milliseconds since the epoch.
@@ -226,6 +227,14 @@ def end_transaction_marker(
         ValueError: A producer id or epoch is negative.
     """
 
+def codecs() -> list[tuple[_Compression, int | None, tuple[int, int] | None, int]]:
+    """Return all codecs, in the order of Kafka's numbers, beginning with ``none``.
+
+    Returns:
+        The name of each codec, Kafka's default level, the lowest and the highest level, and the oldest message format
+        that may use the codec. Codecs without levels have None twice.
+    """
+
 def convert(
     data: Buffer,
     magic: int,
@@ -280,7 +289,7 @@ def validate(
     request_version: int | None = 13,
     origin: Literal["client", "coordinator", "raft_leader"] = "client",
     magic: int = 2,
-    compression: Literal["producer", "none", "gzip", "snappy", "lz4", "zstd"] = "producer",
+    compression: Literal["producer"] | _Compression = "producer",
     level: int | None = None,
     timestamp_type: _TimestampType = "CreateTime",
     timestamp_before_max_ms: int | None = None,

@@ -14,6 +14,7 @@ __all__ = [
     "StoredFile",
     "discover",
     "refuse_foreign",
+    "store_scheme",
     "stored_files",
 ]
 
@@ -125,6 +126,16 @@ def refuse_foreign(
     Raises:
         ValueError: It is not a log segment. The message describes what it is instead.
         OSError: The file can't be read.
+    """
+
+def store_scheme(path: str) -> str | None:
+    """Return the scheme of the URL of an object, in lower case; ``s3`` for ``s3a``, too.
+
+    Args:
+        path: A path or a URL.
+
+    Returns:
+        None for a path, for a ``file:`` URL, and for a scheme that no store has.
     """
 
 def stored_files(

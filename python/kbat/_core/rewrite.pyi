@@ -7,10 +7,9 @@ from typing import Any, Literal, TypeAlias, final
 
 from typing_extensions import Buffer
 
-from kbat._core import Limits, Record, _EncryptionKeys
+from kbat._core import Limits, Record, _Compression, _EncryptionKeys
 
 _Path: TypeAlias = str | os.PathLike[str]
-_Compression: TypeAlias = Literal["none", "gzip", "snappy", "lz4", "zstd"]
 _ProgressCallback: TypeAlias = Callable[[int, int], object]
 
 __all__ = [

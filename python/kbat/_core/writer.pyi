@@ -60,7 +60,7 @@ class LogWriter:
         segment_ms: int | None = None,
         index_interval_bytes: int = 4096,
         segment_index_bytes: int = 10485760,
-        compression: Literal["none", "gzip", "snappy", "lz4", "zstd"] = "none",
+        compression: _Compression = "none",
         level: int | None = None,
         batch_size: int = 16384,
         leader_epoch: int | None = None,

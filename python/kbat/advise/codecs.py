@@ -11,13 +11,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import kbat
 from kbat.advise.clock import Deadline
+from kbat.compression import CODECS, Compression
 
 T = TypeVar("T")
-Codec = Literal["none", "gzip", "snappy", "lz4", "zstd"]
 
 _MAGIC = 2
 _MAX_ROUNDS = 5
@@ -32,7 +32,7 @@ _VIEWS = (("size",), ("uncompressed_size",))
 class Setting(NamedTuple):
     """A codec and its level, numbered as in Kafka."""
 
-    codec: Codec
+    codec: Compression
     level: int | None = None
 
     def __str__(self) -> str:
@@ -50,12 +50,14 @@ class Setting(NamedTuple):
 
 NONE = Setting("none")
 #: The codecs with Kafka's default levels.
-DEFAULTS = (Setting("lz4", 9), Setting("snappy"), Setting("zstd", 3), Setting("gzip", 6))
+DEFAULTS = tuple(Setting(name, codec.default_level) for name, codec in CODECS.items() if name != "none")
+#: Codecs in the usual order, the best first. A codec that is in no order is measured, but not compared.
+USUAL_SPEED: tuple[Compression, ...] = ("lz4", "snappy", "zstd", "gzip")
+USUAL_RATIO: tuple[Compression, ...] = ("zstd", "gzip", "lz4", "snappy")
 # The fast ones first: they leave their time to the slow ones.
-SETTINGS = (
-    NONE,
-    DEFAULTS[1],
-    DEFAULTS[0],
+_BY_SPEED = (
+    Setting("snappy"),
+    Setting("lz4", 9),
     *(Setting("zstd", level) for level in (-5, 1, 3)),
     Setting("lz4", 1),
     *(Setting("gzip", level) for level in (1, 6)),
@@ -65,18 +67,29 @@ SETTINGS = (
     Setting("lz4", 17),
     *(Setting("zstd", level) for level in (12, 19)),
 )
-#: Every level from the smallest to the largest, and some of zstd's 131,072 negative ones.
-ALL_SETTINGS = (
-    NONE,
-    DEFAULTS[1],
-    Setting("lz4", 9),
-    *(Setting("zstd", level) for level in (-100, -50, -20, -10, -7, -5, -4, -3, -2, -1, *range(1, 10))),
-    *(Setting("gzip", level) for level in range(1, 10)),
-    *(Setting("lz4", level) for level in range(1, 18) if level != 9),  # noqa: PLR2004 - listed above
-    *(Setting("zstd", level) for level in range(10, 23)),
-)
+#: Some levels of each codec; of one that is not listed above, the default level.
+SETTINGS = tuple(dict.fromkeys((NONE, *_BY_SPEED, *DEFAULTS)))
+_NEGATIVE_LEVELS = (-100, -50, -20, -10, -7, -5, -4, -3, -2, -1)
+# From this level on, compression is slow.
+_SLOW_LEVEL = 10
 # Compresses everything once, for the time that rebuilding takes, and for the sizes of settings that are too slow.
 _REFERENCE = Setting("zstd", 1)
+
+
+def _every_setting() -> tuple[Setting, ...]:
+    found = [
+        Setting(name, level)
+        for name, codec in CODECS.items()
+        if codec.levels is not None
+        for level in (*_NEGATIVE_LEVELS, *range(1, codec.levels[1] + 1))
+        if level >= codec.levels[0]
+    ]
+    found.sort(key=lambda one: (one.level or 0) >= _SLOW_LEVEL)
+    return tuple(dict.fromkeys((NONE, *DEFAULTS, *found)))
+
+
+#: Every level from the smallest to the largest, and some of zstd's 131,072 negative ones; the fast ones first.
+ALL_SETTINGS = _every_setting()
 
 
 class Chunk(NamedTuple):

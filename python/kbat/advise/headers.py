@@ -5,7 +5,7 @@ long, segments that are spread over the log are read until the time is over, and
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -13,6 +13,7 @@ from pyarrow import compute
 
 import kbat.results
 from kbat.advise.clock import Deadline, spread
+from kbat.sums import Sums
 
 #: The producer id of batches without idempotence, and of the producers that did not fit the memory.
 NO_PRODUCER = -1
@@ -32,32 +33,6 @@ class Writer(NamedTuple):
     topic: str | None
     producer_id: int
     compression: str
-
-
-@dataclass
-class Sums:
-    """Sums over batches. The header of a compressed set of magic 0 or 1 has no number of records."""
-
-    batches: int = 0
-    bytes: int = 0
-    records: int = 0
-    uncounted_batches: int = 0
-
-    def add(self, other: "Sums") -> None:
-        """Add other batches."""
-        for one in fields(self):
-            setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
-
-    @property
-    def mean_batch_bytes(self) -> float | None:
-        """Mean size of a batch as stored."""
-        return self.bytes / self.batches if self.batches else None
-
-    @property
-    def records_per_batch(self) -> float | None:
-        """Mean number of records, of batches with a record count."""
-        counted = self.batches - self.uncounted_batches
-        return self.records / counted if counted else None
 
 
 @dataclass

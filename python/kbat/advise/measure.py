@@ -22,9 +22,10 @@ from kbat.advise.advice import (
 from kbat.advise.batching import Sender, Sent, simulate
 from kbat.advise.clock import Deadline
 from kbat.advise.codecs import NONE, SETTINGS, Bench, Chunk, Measured, Setting
-from kbat.advise.headers import OTHER_PRODUCERS, Sums, Survey, survey
+from kbat.advise.headers import OTHER_PRODUCERS, Survey, survey
 from kbat.advise.sample import Stratum, fill, strata
 from kbat.advise.usual import Order, orders
+from kbat.sums import Sums
 
 #: Bytes of the sample before compression, and about how long a measurement takes.
 SAMPLE_LEN = 4 << 20

@@ -3,10 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kbat.advise.codecs import DEFAULTS, Measured, Setting
+from kbat.advise.codecs import DEFAULTS, USUAL_RATIO, USUAL_SPEED, Measured, Setting
 
-_SPEED = ("lz4", "snappy", "zstd", "gzip")
-_RATIO = ("zstd", "gzip", "lz4", "snappy")
 # Figures that differ by less count as equal.
 _EQUAL = 1.05
 
@@ -45,8 +43,8 @@ class Order:
 def orders(measured: Mapping[Setting, Measured], ratios: Mapping[Setting, float]) -> list[Order]:
     """Compare the codecs at their default levels."""
     by_codec = {setting.codec: setting for setting in DEFAULTS if setting in measured}
-    speed = [by_codec[codec] for codec in _SPEED if codec in by_codec]
-    small = [by_codec[codec] for codec in _RATIO if codec in by_codec]
+    speed = [by_codec[codec] for codec in USUAL_SPEED if codec in by_codec]
+    small = [by_codec[codec] for codec in USUAL_RATIO if codec in by_codec]
     return [
         Order("compression speed", "bytes_per_second", tuple((one, measured[one].compress_rate or 0) for one in speed)),
         Order(

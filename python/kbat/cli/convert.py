@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import kbat
 from kbat.cli import output
+from kbat.cli.codecs import Level, NewCodec, check_codec, others, unsupported
 from kbat.cli.copies import Copy, copies, run_each
 from kbat.cli.location import opened_both
 from kbat.cli.options import (
@@ -21,12 +22,11 @@ from kbat.cli.options import (
     StorageOptions,
     Topics,
     Wide,
-    choice_option,
     number_option,
     selection,
 )
 from kbat.cli.progress import ProgressCallback
-from kbat.cli.rewriting import Codec, check_codec, note_format_losses, rewrite_partition
+from kbat.cli.rewriting import note_format_losses, rewrite_partition
 from kbat.cli.table import Column, write_table
 
 _COUNTS = ("segments", "batches", "records", "bytes")
@@ -43,13 +43,8 @@ def convert(  # noqa: PLR0913 - one per option
     path: DirectoryArgument,
     out: OutArgument,
     *,
-    compression: Annotated[
-        Codec | None,
-        choice_option(Codec, help="Codec to write with. Default: the codec of each batch.", show_default=False),
-    ] = None,
-    level: Annotated[
-        int | None, number_option(-131_072, largest=22, help="Level of that codec, as in Kafka: zstd -131072 to 22.")
-    ] = None,
+    compression: NewCodec = None,
+    level: Level = None,
     magic: Annotated[
         int | None,
         number_option(0, largest=2, help="Message format. Default: the format of each batch.", show_default=False),
@@ -96,9 +91,10 @@ def convert(  # noqa: PLR0913 - one per option
                 progress=callback,
             )
         except (kbat.errors.UnsupportedError, ValueError) as error:
-            if magic is not None or "zstd compression is not supported" not in str(error):
+            found = unsupported(error)
+            if magic is not None or found is None:
                 raise
-            message = f"{error}: add --magic 2, or choose --compression lz4 or gzip"
+            message = f"{error}: add --magic 2, or {others(found[1])}"
             raise ValueError(message) from error
 
     found = run_each("converting", copies(path, out, **selection(topic, partition, replicas)), work)

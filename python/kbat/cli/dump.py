@@ -111,11 +111,7 @@ def dump(  # noqa: PLR0913 - the options of kafka-dump-log
     decoded, after everything before them was printed, and for files that can't be read; 2 for wrong arguments, for a
     directory, and for a file that does not exist; 141 if the reader of a pipe has closed it.
     """
-    named = [name for group in files or () for name in group.split(",") if name]
-    # the output has the names of --files unchanged
-    located = [Location.parse(name) if "://" in name else Location(name) for name in named]
-    located += map(Location.parse, paths or ())
-    chosen = [one.opened_with(storage_option, encryption_key) for one in located]
+    chosen = [one.opened_with(storage_option, encryption_key) for one in _located(paths, files)]
     _check(chosen)
     decoder = _decoder(
         offsets=offsets_decoder,
@@ -139,10 +135,15 @@ def dump(  # noqa: PLR0913 - the options of kafka-dump-log
         output_format=(Format.JSONL if json else output_format).value,
         **chosen[0].options,
     )
-    for one in chosen:
-        # the output shows only that the bytes are invalid
-        if one.suffix == ".log" and (reason := foreign(one)):
-            output.note(f"kbat: warning: {reason}")
+    _note_foreign(chosen)
+
+
+def _located(paths: list[str] | None, groups: list[str] | None) -> list[Location]:
+    """Return the files of --files, each a list with commas, and those of the arguments."""
+    named = [name for group in groups or () for name in group.split(",") if name]
+    # the output has the names of --files unchanged
+    located = [Location.parse(name) if "://" in name else Location(name) for name in named]
+    return located + [Location.parse(path) for path in paths or ()]
 
 
 def _check(chosen: Sequence[Location]) -> None:
@@ -165,6 +166,13 @@ def _decoder(**flags: bool) -> _Decoder:
     chosen: Any = next((name for name, is_set in flags.items() if is_set), "text")
     found: _Decoder = chosen
     return found
+
+
+def _note_foreign(chosen: Sequence[Location]) -> None:
+    """Warn of files of other formats: the output shows only that the bytes are invalid."""
+    for one in chosen:
+        if one.suffix == ".log" and (reason := foreign(one)):
+            output.note(f"kbat: warning: {reason}")
 
 
 def _note(text: bytes) -> None:

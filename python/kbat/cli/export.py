@@ -185,24 +185,10 @@ def export(  # noqa: PLR0913 - one per option
     threads = threads or min(os.cpu_count() or 1, _MAX_THREADS)
     files = RecordFiles(Settings(found.value, bounds, paths[0].options, compression, threads))
     with staged(out) as place, progress("exporting") as callback:
-        if found is ExportFormat.PARQUET and keys:
-            written = files.write_parquet(place, segments, [key.value for key in keys], callback)
-        elif keys:
-            written = _write_directories(files, place, segments, keys, callback)
-        else:
-            written = files.write(place, segments, callback)
+        written = _write(files, place, segments, keys, callback)
         listed = [_listed(one, place, out) for one in written]
     note_losses(*files.stats)
-    report: dict[str, Any] = {
-        "paths": [str(path) for path in paths],
-        "out": str(out),
-        "format": found.value,
-        "records": sum(one["records"] for one in listed),
-        "bytes": sum(one["bytes"] for one in listed),
-        "files": listed,
-        "bytes_lost": sum(one.bytes_lost for one in files.stats),
-        "batches_skipped": sum(one.batches_skipped for one in files.stats),
-    }
+    report = {"paths": [str(path) for path in paths], "out": str(out), "format": found.value, **_sums(files, listed)}
     if json:
         output.write_json(report)
     else:
@@ -238,6 +224,21 @@ def _check(found: ExportFormat, keys: Sequence[PartitionKey], compression: str |
         raise ValueError(message)
 
 
+def _write(
+    files: RecordFiles,
+    place: Path,
+    segments: Segments,
+    keys: Sequence[PartitionKey],
+    callback: ProgressCallback | None,
+) -> list[Written]:
+    """Write one file, or a directory if there are keys."""
+    if not keys:
+        return files.write(place, segments, callback)
+    if files.output_format == ExportFormat.PARQUET:
+        return files.write_parquet(place, segments, [key.value for key in keys], callback)
+    return _write_directories(files, place, segments, keys, callback)
+
+
 def _write_directories(
     files: RecordFiles,
     place: Path,
@@ -268,6 +269,17 @@ def _listed(one: Written, place: Path, out: Location) -> dict[str, Any]:
     """Return the figures of a file, which is moved from one place to another."""
     path = out if one.path == place else out.child(one.path.relative_to(place).as_posix())
     return {"path": str(path), "records": one.records, "bytes": one.path.stat().st_size}
+
+
+def _sums(files: RecordFiles, listed: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the files for JSON, with their sums and the losses by corruption."""
+    return {
+        "records": sum(one["records"] for one in listed),
+        "bytes": sum(one["bytes"] for one in listed),
+        "files": listed,
+        "bytes_lost": sum(one.bytes_lost for one in files.stats),
+        "batches_skipped": sum(one.batches_skipped for one in files.stats),
+    }
 
 
 def _show(out: Location, report: dict[str, Any], *, wide: bool) -> None:

@@ -11,9 +11,9 @@ import kbat.results
 from kbat.cli import output
 from kbat.cli.location import Location
 from kbat.cli.place import foreign, repairable, word
-from kbat.cli.sums import BatchSums
 from kbat.cli.table import Column
 from kbat.cli.tally import DAY_MS, GROUPS, Key
+from kbat.sums import BatchSums
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _NAMES = {column: name for name, column in GROUPS.items()}

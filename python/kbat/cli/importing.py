@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from kbat.cli import output
+from kbat.cli.codecs import Level
 from kbat.cli.copies import refuse_existing, staged
 from kbat.cli.json_records import BatchRow, JsonLines
 from kbat.cli.location import Location, opened_both
@@ -20,15 +21,14 @@ from kbat.cli.options import (
     StorageOptions,
     Wide,
     choice_option,
-    number_option,
     size,
 )
 from kbat.cli.partition_writer import PartitionWriter, PartitionWriters, Place
 from kbat.cli.place import NothingToReadError
 from kbat.cli.progress import ProgressCallback, progress
 from kbat.cli.record_input import RecordInput, opened, size_of
-from kbat.cli.rewriting import Codec
 from kbat.cli.table import Column, write_table
+from kbat.compression import CODECS, Compression
 
 _PARQUET_MAGIC = b"PAR1"
 # The partition of no line.
@@ -87,10 +87,8 @@ def import_records(  # noqa: PLR0913 - one per option
         InputFormat | None,
         choice_option(InputFormat, "--format", help="Format of INPUT. Default: by its content.", show_default=False),
     ] = None,
-    compression: Annotated[Codec, choice_option(Codec, help="Codec of the batches.")] = Codec.NONE,
-    level: Annotated[
-        int | None, number_option(-131_072, largest=22, help="Level of that codec, as in Kafka: zstd -131072 to 22.")
-    ] = None,
+    compression: Annotated[Compression, choice_option(CODECS, help="Codec of the batches.")] = "none",
+    level: Level = None,
     batch_bytes: Annotated[
         int, typer.Option(metavar="SIZE", parser=size, help="Bytes of a batch before compression.")
     ] = 16_384,
@@ -129,7 +127,6 @@ def import_records(  # noqa: PLR0913 - one per option
     if batch_bytes < 1 or segment_bytes < 1:
         message = "--batch-bytes and --segment-bytes must be 1 or more"
         raise ValueError(message)
-    wanted = None if partition is None else set(partition)
     source = RecordInput(path)
     found = input_format or _format_of(source)
     unit = "files" if found is InputFormat.PARQUET else ""
@@ -137,22 +134,16 @@ def import_records(  # noqa: PLR0913 - one per option
         writers = PartitionWriters(
             directory,
             is_log_directory=log_directory,
-            compression=compression.value,
+            compression=compression,
             level=level,
             batch_size=batch_bytes,
             segment_bytes=segment_bytes,
         )
-
-        def is_wanted(place: Place) -> bool:
-            return (topic is None or place[0] == topic) and (wanted is None or place[1] in wanted)
-
-        if found is InputFormat.PARQUET:
-            _import_parquet(source, writers, is_wanted, callback)
-        else:
-            _import_json(source, writers, is_wanted, callback)
+        import_all = _import_parquet if found is InputFormat.PARQUET else _import_json
+        import_all(source, writers, _selected(topic, partition), callback)
         rows = writers.close(out)
         if not rows:
-            which = "" if topic is None and wanted is None else " of that topic and partition"
+            which = "" if topic is None and partition is None else " of that topic and partition"
             message = f"{source.name} contains no record{which}"
             raise NothingToReadError(message)
     total = sum(one["records"] for one in rows)
@@ -161,6 +152,16 @@ def import_records(  # noqa: PLR0913 - one per option
         output.write_json(report)
     else:
         _show(f"{source.name} to {out}", rows, wide=wide)
+
+
+def _selected(topic: str | None, partitions: list[int] | None) -> Callable[[Place], bool]:
+    """Return whether records of a partition are imported."""
+    wanted = None if partitions is None else set(partitions)
+
+    def is_wanted(place: Place) -> bool:
+        return (topic is None or place[0] == topic) and (wanted is None or place[1] in wanted)
+
+    return is_wanted
 
 
 def _format_of(source: RecordInput) -> InputFormat:

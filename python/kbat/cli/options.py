@@ -2,7 +2,7 @@
 
 import datetime as dt
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -12,7 +12,7 @@ import typer
 
 from kbat.cli.location import Location, Setting, is_presented
 
-E = TypeVar("E", bound=StrEnum)
+E = TypeVar("E", bound=str)
 
 # The largest offset, time and size in Kafka and kbat.
 MAX = (1 << 63) - 1
@@ -123,20 +123,21 @@ def whole(smallest: int, largest: int) -> Callable[[str], int]:
     return integer
 
 
-def one_of(choices: type[E]) -> Callable[[str], E]:
+def one_of(choices: Iterable[E]) -> Callable[[str], E]:
     """Return a parser of the values of an enumeration, in any case of letters."""
+    values = {str(value): value for value in choices}
 
     def choice(value: str) -> E:
-        try:
-            return choices(str(value).lower())
-        except ValueError:
-            message = f"{str(value)!r} is not one of {', '.join(choices)}"
-            raise typer.BadParameter(message) from None
+        found = values.get(str(value).lower())
+        if found is None:
+            message = f"{str(value)!r} is not one of {', '.join(values)}"
+            raise typer.BadParameter(message)
+        return found
 
     return choice
 
 
-def choice_option(choices: type[StrEnum], *names: str, **settings: Any) -> Any:  # noqa: ANN401 - typer's own
+def choice_option(choices: Iterable[str], *names: str, **settings: Any) -> Any:  # noqa: ANN401 - typer's own
     """Return an option with one of the values of an enumeration, which a shell completes."""
     values = list(choices)
 

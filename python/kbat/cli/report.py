@@ -35,7 +35,7 @@ from kbat.cli.progress import progress
 from kbat.cli.verify import message_of, next_commands
 
 if TYPE_CHECKING:
-    from kbat.report import Check
+    from kbat.report import Check, Report
 
 # Bytes up to which everything is verified by default.
 _VERIFIED_LEN = 4 << 30
@@ -111,11 +111,11 @@ def report(  # noqa: PLR0913 - options
     file = writer(out, [path.text for path in paths if path.is_local])
     size = sum(segment.size for segment in segments)
     is_verified = verify is Verify.ALWAYS or (verify is Verify.AUTO and size <= _VERIFIED_LEN)
-    check = _verified(paths, selection(topic, partition)) if is_verified else Check()
+    names = [str(path) for path in paths]
     found = collect(
-        [str(path) for path in paths],
+        names,
         segments,
-        check,
+        _verified(paths, selection(topic, partition)) if is_verified else Check(),
         seconds=seconds,
         leave_page_cache=leave_page_cache,
         show=progress,
@@ -123,30 +123,33 @@ def report(  # noqa: PLR0913 - options
     )
     if found.headers.batches_skipped and not found.headers.partitions:
         raise FailedError(nothing_counted(paths, segments))
-    out_bytes = file(page(found))
-    total, names = found.total, [str(path) for path in paths]
+    written = {"out": str(out), "out_bytes": file(page(found))}
+    summary = _summary(names, written, found, is_verified=is_verified)
+    if json:
+        output.write_json(summary)
+    else:
+        _show(summary)
+
+
+def _summary(names: list[str], written: dict[str, Any], found: "Report", *, is_verified: bool) -> dict[str, Any]:
+    """Return the figures for JSON."""
     severities = [one.severity for one in found.check.findings]
-    summary = {
+    return {
         "path": names[0] if len(names) == 1 else None,
         "paths": names,
-        "out": str(out),
-        "out_bytes": out_bytes,
+        **written,
         "bytes": found.size,
         "topics": len(found.topics),
-        "partitions": total.partitions,
-        "segments": total.segments,
-        "batches": total.sums.batches,
-        "records": total.sums.records,
+        "partitions": found.total.partitions,
+        "segments": found.total.segments,
+        "batches": found.total.sums.batches,
+        "records": found.total.sums.records,
         "is_verified": is_verified,
         "errors": severities.count("error"),
         "warnings": severities.count("warning"),
         "bytes_after": found.advice.bytes_after,
         "seconds": round(found.seconds, 3),
     }
-    if json:
-        output.write_json(summary)
-    else:
-        _show(summary)
 
 
 def _verified(paths: Sequence[Location], chosen: dict[str, Any]) -> "Check":

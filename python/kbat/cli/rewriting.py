@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
 
 import kbat
 from kbat.cli import output
+from kbat.cli.codecs import Level, NewCodec, check_codec, others, unsupported
 from kbat.cli.location import Location, opened_both
 from kbat.cli.options import (
     EncryptionKeys,
@@ -19,7 +19,6 @@ from kbat.cli.options import (
     Remote,
     RemoteLogMetadata,
     StorageOptions,
-    choice_option,
     number_option,
     size,
     time,
@@ -27,19 +26,7 @@ from kbat.cli.options import (
 from kbat.cli.place import check_partition
 from kbat.cli.progress import progress
 from kbat.cli.table import Column, write_table
-
-# The first message format with zstd.
-_ZSTD_MAGIC = 2
-
-
-class Codec(StrEnum):
-    """Codecs of batches."""
-
-    NONE = "none"
-    GZIP = "gzip"
-    SNAPPY = "snappy"
-    LZ4 = "lz4"
-    ZSTD = "zstd"
+from kbat.compression import Compression
 
 
 def compact(  # noqa: PLR0913 - the options of kbat.compact
@@ -123,14 +110,8 @@ def rewrite(  # noqa: PLR0913 - the options of kbat.rewrite
     path: PartitionArgument,
     out: OutArgument,
     *,
-    compression: Annotated[
-        Codec | None,
-        choice_option(Codec, help="Codec to write with. Default: the codec of each batch.", show_default=False),
-    ] = None,
-    level: Annotated[
-        int | None,
-        number_option(-131_072, largest=22, help="Level of that codec, as in Kafka: zstd -131072 to 22."),
-    ] = None,
+    compression: NewCodec = None,
+    level: Level = None,
     batch_bytes: Annotated[
         int | None,
         typer.Option(metavar="SIZE", parser=size, help="Bytes of a batch before compression, such as 1MiB."),
@@ -190,14 +171,13 @@ def rewrite_partition(
     out: Location,
     *,
     magic: int | None,
-    compression: Codec | None,
+    compression: Compression | None,
     **options: Any,  # noqa: ANN401 - those of kbat.rewrite
 ) -> dict[str, Any]:
     """Run `kbat.rewrite`, and return its report with both paths."""
-    codec: Any = None if compression is None else compression.value
-    with _zstd_of_old_magic(magic):
+    with _codec_of_old_magic(magic):
         stores = out.options | path.options
-        report = kbat.rewrite(str(path), str(out), magic=magic, compression=codec, **options, **stores)
+        report = kbat.rewrite(str(path), str(out), magic=magic, compression=compression, **options, **stores)
     return {"path": str(path), "out": str(out), **report.to_dict()}
 
 
@@ -207,22 +187,16 @@ def note_format_losses(losses: Iterable[str]) -> None:
         output.write_line(f"lost, because the message format lacks it: {names}")
 
 
-def check_codec(magic: int | None, compression: Codec | None) -> None:
-    """Refuse a codec that a message format does not support."""
-    if magic is not None and magic < _ZSTD_MAGIC and compression is Codec.ZSTD:
-        message = f"message format {magic} does not support zstd; choose --compression lz4 or gzip"
-        raise ValueError(message)
-
-
 @contextmanager
-def _zstd_of_old_magic(magic: int | None) -> Iterator[None]:
-    """Name the option that helps if batches with zstd get a message format without it."""
+def _codec_of_old_magic(magic: int | None) -> Iterator[None]:
+    """Name the option that helps if batches get a message format that does not support their codec."""
     try:
         yield
     except kbat.errors.UnsupportedError as error:
-        if magic is None or magic >= _ZSTD_MAGIC or "zstd compression is not supported" not in str(error):
+        found = unsupported(error)
+        if magic is None or found is None:
             raise
-        message = f"message format {magic} does not support the zstd of this log; choose --compression lz4 or gzip"
+        message = f"message format {magic} does not support the {found[0]} of this log; {others(magic)}"
         raise ValueError(message) from error
 
 

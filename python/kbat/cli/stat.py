@@ -35,9 +35,9 @@ from kbat.cli.options import (
 )
 from kbat.cli.place import locate, quiet
 from kbat.cli.progress import progress
-from kbat.cli.sums import BatchSums, RecordSums, Sizes
 from kbat.cli.table import Column, write_table
 from kbat.cli.tally import Key, tally_batches, tally_records
+from kbat.sums import BatchSums, RecordSums, Sizes
 
 _BATCH_FIGURES = (
     Column("batches", rank=3),

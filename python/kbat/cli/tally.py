@@ -7,7 +7,7 @@ from typing import Any
 import kbat
 from kbat._core.arrow import sum_batches
 from kbat.cli.progress import ProgressCallback
-from kbat.cli.sums import BatchSums, RecordSums, Sizes
+from kbat.sums import BatchSums, RecordSums, Sizes
 
 #: Name of a group, and its column in the views of batches and records; `day` is computed.
 GROUPS = {

@@ -10,10 +10,10 @@ from typing import Any
 
 import kbat.results
 from kbat.advise import Advice, advise
-from kbat.advise.headers import Sums
 from kbat.report import compaction, headers
 from kbat.report.compaction import Compaction
 from kbat.report.headers import Headers, Key, Partition, least, most
+from kbat.sums import Sums
 
 #: Topics with a color of their own.
 TOPICS = 8

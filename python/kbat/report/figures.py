@@ -6,6 +6,7 @@ from typing import Any
 from kbat.advise.advice import Projection
 from kbat.advise.words import rate_text
 from kbat.cli.output import size_text
+from kbat.compression import CODECS
 from kbat.report.data import PartitionRow, Report
 from kbat.report.headers import Histogram
 from kbat.report.plots import (
@@ -122,7 +123,7 @@ def codecs(report: Report) -> Figure | None:
     used = {codec for one in rows for codec in one}
     if not used:
         return None
-    ordered = [*CODEC_COLORS, *sorted(used - set(CODEC_COLORS))]
+    ordered = [*CODECS, *sorted(used - set(CODECS))]
     return stacked_rows(
         names,
         {codec: (CODEC_COLORS.get(codec, OTHER), [one[codec] for one in rows]) for codec in ordered if codec in used},
@@ -165,7 +166,7 @@ def producers(report: Report) -> Figure | None:
         return None
     shown = [sent.sums for _, sent in writers]
     data = []
-    for codec, color in {**CODEC_COLORS, "unknown": OTHER}.items():
+    for codec in (*CODECS, "unknown"):
         some = [(writer, sent.sums) for writer, sent in writers if writer.compression == codec]
         if not some:
             continue
@@ -186,7 +187,7 @@ def producers(report: Report) -> Figure | None:
                 "customdata": figures,
                 "hovertemplate": "%{text}<br>%{customdata[2]} batches of %{customdata[0]}: %{customdata[1]}"
                 "<extra>%{fullData.name}</extra>",
-                "marker": {"color": color, "size": 9, "opacity": 0.75},
+                "marker": {"color": CODEC_COLORS.get(codec, OTHER), "size": 9, "opacity": 0.75},
             }
         )
     layout = {

@@ -9,8 +9,9 @@ import pyarrow as pa
 import pyarrow.compute
 
 import kbat.results
-from kbat.advise.headers import Sums, Survey, Writer
+from kbat.advise.headers import Survey, Writer
 from kbat.report.timeline import END_OF_TIME, MONDAY, Timeline
+from kbat.sums import Sums
 
 #: Durations in milliseconds at which the classes of lateness begin; the first class is "none".
 DURATIONS = (1, 10, 100, 1000, 10_000, 60_000, 600_000, 3_600_000, 86_400_000)

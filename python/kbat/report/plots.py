@@ -12,6 +12,7 @@ from typing import Any
 
 from kbat.advise.headers import NO_PRODUCER
 from kbat.cli.output import size_text, text
+from kbat.compression import CODECS
 from kbat.report.data import PartitionRow
 from kbat.report.headers import DURATIONS, Histogram
 
@@ -20,7 +21,9 @@ Figure = dict[str, Any]
 #: Readable on white and on black, and distinct for people who do not see all colors.
 COLORS = ("#4c78a8", "#f58518", "#54a24b", "#e45756", "#72b7b2", "#b279a2", "#d6a900", "#9d755d")
 OTHER = "#8a8f98"
-CODEC_COLORS = {"none": "#e45756", "gzip": "#9d755d", "snappy": "#d6a900", "lz4": "#54a24b", "zstd": "#4c78a8"}
+CODEC_COLORS: dict[str, str] = dict(
+    zip(map(str, CODECS), (COLORS[one] for one in (3, 7, 6, 2, 0, 1, 4, 5)), strict=False)
+)
 
 _DURATION_NAMES = {
     1: "1 ms", 10: "10 ms", 100: "100 ms", 1000: "1 s", 10_000: "10 s", 60_000: "1 min", 600_000: "10 min",

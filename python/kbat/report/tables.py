@@ -4,11 +4,11 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any
 
-from kbat.advise.headers import Sums
 from kbat.cli.output import text
 from kbat.report.data import Report
 from kbat.report.headers import Sent, least, most
 from kbat.report.plots import producer_text
+from kbat.sums import Sums
 
 Table = dict[str, Any]
 

@@ -22,11 +22,12 @@ from typing import TYPE_CHECKING, cast
 from pyspark.sql.types import StructType
 
 from kbat._core import plan as core
+from kbat._core.locations import store_scheme
 from kbat.spark.jvm import check_engine, has_jar
 from kbat.spark.options import ReadOptions, parse_options
 from kbat.spark.rows import RowReader
 from kbat.spark.schema import schema_of
-from kbat.spark.stores import S3_SCHEMES, s3a_settings, scheme_of
+from kbat.spark.stores import s3a_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -91,7 +92,7 @@ def planned(
     given = options_of(source, options)
     check_engine(given)
     parsed = parse_options(given)
-    if spark is not None and not parsed.has_storage and any(scheme_of(path) in S3_SCHEMES for path in parsed.all_paths):
+    if spark is not None and not parsed.has_storage and any(store_scheme(path) == "s3" for path in parsed.all_paths):
         parsed = parse_options(given, s3a_settings(spark))
     rows, wanted = _checked(parsed, schema)
     return rows, plan(parsed, rows.fields, splits=splits), wanted
@@ -106,7 +107,7 @@ def _read_in_jvm(
     given = options_of(source, options)
     parsed = parse_options(given)
     rows, _ = _checked(parsed, schema)
-    if any(not (scheme_of(path) or os.path.lexists(path) or glob.has_magic(path)) for path in parsed.all_paths):
+    if any(not (store_scheme(path) or os.path.lexists(path) or glob.has_magic(path)) for path in parsed.all_paths):
         core.plan(parsed, rows.fields, [], splits=False)  # raises the error for a missing path
     reader = spark.read.format("kbat").options(**given)
     return (reader if schema is None else reader.schema(schema)).load()

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 Pairs = tuple[tuple[str, str], ...]
 
-_SCHEMES = ("s3", "s3a", "gs", "az", "adl", "azure", "abfs", "abfss", "http", "https")
-S3_SCHEMES = ("s3", "s3a")
 _HADOOP = "spark.hadoop.fs.s3a."
 # The settings of Hadoop's S3A client that have an option of object_store.
 _OF_S3A = {
@@ -30,12 +28,6 @@ _OF_S3A = {
 }
 # What Hadoop has for "the endpoint of the region".
 _CENTRAL_ENDPOINT = "s3.amazonaws.com"
-
-
-def scheme_of(path: str) -> str:
-    """Return the scheme of a URL that a store opens, in lower case; empty for other paths."""
-    scheme, separator, _ = path.partition("://")
-    return scheme.lower() if separator and scheme.lower() in _SCHEMES else ""
 
 
 def local_path(path: str) -> str:

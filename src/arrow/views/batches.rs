@@ -6,6 +6,7 @@ use arrow_schema::SchemaRef;
 
 use crate::arrow::column_table::BatchColumn;
 use crate::arrow::corruption::no_errors;
+use crate::arrow::ending::ends_after_error;
 use crate::arrow::interrupt::ProgressCallback;
 use crate::arrow::options::{OnCorrupt, ScanOptions};
 use crate::arrow::origin::Origin;
@@ -201,18 +202,7 @@ impl BatchScan {
     }
 }
 
-impl Iterator for BatchScan {
-    type Item = Result<arrow_array::RecordBatch>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.ended {
-            return None;
-        }
-        let next = self.advance().transpose();
-        self.ended = !matches!(next, Some(Ok(_)));
-        next
-    }
-}
+ends_after_error!(BatchScan);
 
 /// Bytes of the records after decompression; `None` if it fails.
 fn uncompressed_size(batch: &Batch<'_>, scratch: &mut Scratch, limits: &Limits) -> Option<i64> {

@@ -7,6 +7,7 @@ use arrow_schema::SchemaRef;
 
 use crate::arrow::column_table::SegmentColumn;
 use crate::arrow::corruption::{SkippedBytes, no_errors};
+use crate::arrow::ending::ends_after_error;
 use crate::arrow::options::{OnCorrupt, ScanOptions};
 use crate::arrow::source::ScanSource;
 use crate::arrow::stats::ScanStats;
@@ -145,18 +146,7 @@ impl SegmentScan {
     }
 }
 
-impl Iterator for SegmentScan {
-    type Item = Result<arrow_array::RecordBatch>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.ended {
-            return None;
-        }
-        let next = self.advance().transpose();
-        self.ended = !matches!(next, Some(Ok(_)));
-        next
-    }
-}
+ends_after_error!(SegmentScan);
 
 /// A segment and its first error.
 struct SegmentRow {

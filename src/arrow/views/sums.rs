@@ -80,7 +80,7 @@ pub struct BatchGroup {
     pub topic: Option<Arc<str>>,
     /// The partition.
     pub partition: Option<i32>,
-    /// The codec: none, gzip, snappy, lz4, zstd; `unknown` for the codec bits 5 to 7.
+    /// The codec, such as zstd; none if it is not compressed; `unknown` for the codec bits 5 to 7.
     pub compression: Option<&'static str>,
     /// The producer id; −1 for none.
     pub producer_id: Option<i64>,

@@ -40,7 +40,7 @@ impl Codec for Snappy {
         decompress(input, output)
     }
 
-    fn compress(_magic: u8, _level: Option<i32>, input: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+    fn compress(_magic: u8, _level: i32, input: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
         compress(input, out)
     }
 }

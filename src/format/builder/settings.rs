@@ -28,8 +28,7 @@ impl BatchBuilder {
         self
     }
 
-    /// Compression level, numbered as in Kafka: gzip 1 to 9, lz4 1 to 17 (9 is the fast compressor), zstd −131072 to
-    /// 22.
+    /// Compression level, numbered as in Kafka: [`Compression::levels`]. Default: [`Compression::default_level`].
     #[must_use]
     pub fn level(mut self, level: i32) -> Self {
         self.level = Some(level);

@@ -233,7 +233,7 @@ impl PyBatch {
         self.with(py, |batch| batch.attributes().bits())
     }
 
-    /// ``"none"``, ``"gzip"``, ``"snappy"``, ``"lz4"`` or ``"zstd"``.
+    /// Kafka's name of the codec, such as ``"zstd"``; ``"none"`` if the batch is not compressed.
     ///
     /// Raises:
     ///     UnsupportedError: The attributes do not name a codec.

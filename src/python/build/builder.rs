@@ -20,9 +20,9 @@ use crate::python::runtime::errors::OrRaise;
 ///
 /// Args:
 ///     magic: Message format: 0, 1 or 2.
-///     compression: ``"none"``, ``"gzip"``, ``"snappy"``, ``"lz4"`` or ``"zstd"`` (magic 2 only).
-///     level: Compression level, numbered as in Kafka: gzip 1 to 9, lz4 1 to 17 (9, the default, is the fast
-///         compressor), zstd -131072 to 22.
+///     compression: Kafka's name of the codec, such as ``"lz4"``; ``"zstd"`` needs magic 2.
+///     level: Compression level, numbered as in Kafka, such as 1 to 9 for gzip. Default: Kafka's own, such as 3 for
+///         zstd, and 9 for lz4, which is its fast compressor.
 ///     base_offset: Offset of the batch, and of the first record unless ``append`` sets another.
 ///     timestamp_type: ``"CreateTime"`` or ``"LogAppendTime"``; magic 0 has no timestamps.
 ///     log_append_time: The timestamp of all records with ``"LogAppendTime"``, milliseconds since the epoch.

@@ -1,6 +1,7 @@
 //! The submodule `kbat._core.build`: functions that make, edit, convert and validate batches.
 
 pub(crate) mod builder;
+pub(crate) mod codecs;
 pub(crate) mod convert;
 pub(crate) mod edit;
 pub(crate) mod partitioner;
@@ -17,6 +18,7 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<builder::PyBatchBuilder>()?;
     module.add_class::<validate::PyValidation>()?;
     module.add_function(wrap_pyfunction!(builder::batch_size, &module)?)?;
+    module.add_function(wrap_pyfunction!(codecs::codecs, &module)?)?;
     module.add_function(wrap_pyfunction!(convert::convert, &module)?)?;
     module.add_function(wrap_pyfunction!(edit::end_transaction_marker, &module)?)?;
     module.add_function(wrap_pyfunction!(edit::set_base_offset, &module)?)?;

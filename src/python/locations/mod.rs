@@ -22,6 +22,19 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyStoredFile>()?;
     module.add_function(wrap_pyfunction!(discover, &module)?)?;
     module.add_function(wrap_pyfunction!(refuse_foreign, &module)?)?;
+    module.add_function(wrap_pyfunction!(store_scheme, &module)?)?;
     module.add_function(wrap_pyfunction!(stored_files, &module)?)?;
     Ok(())
+}
+
+/// Return the scheme of the URL of an object, in lower case; ``s3`` for ``s3a``, too.
+///
+/// Args:
+///     path: A path or a URL.
+///
+/// Returns:
+///     None for a path, for a ``file:`` URL, and for a scheme that no store has.
+#[pyfunction]
+fn store_scheme(path: &str) -> Option<&'static str> {
+    crate::objects::store_scheme(path)
 }

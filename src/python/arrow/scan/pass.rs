@@ -134,22 +134,11 @@ fields! {
     }
 
     fn __repr__(&self) -> String {
-        let values = self.values().map(|(name, value)| format!("{name}={value}"));
-        format!("ScanStats({})", values.join(", "))
-    }
-}
-
-impl PyScanStats {
-    fn values(&self) -> [(&'static str, u64); 6] {
-        let stats = &self.0;
-        [
-            ("batches", stats.batches),
-            ("records", stats.records),
-            ("bytes_read", stats.bytes_read),
-            ("batches_skipped", stats.batches_skipped),
-            ("bytes_lost", stats.bytes_lost),
-            ("offsets_lost", stats.offsets_lost),
-        ]
+        let ScanStats { batches, records, bytes_read, batches_skipped, bytes_lost, offsets_lost } = self.0;
+        format!(
+            "ScanStats(batches={batches}, records={records}, bytes_read={bytes_read}, \
+             batches_skipped={batches_skipped}, bytes_lost={bytes_lost}, offsets_lost={offsets_lost})"
+        )
     }
 }
 

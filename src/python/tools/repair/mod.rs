@@ -230,10 +230,8 @@ fn salvage(
 ) -> PyResult<PyRepairReport> {
     let (path, target) = StoreArguments::new("salvage", stores)?.locate_both(py, path, out)?;
     let options = SalvageOptions { index_interval_bytes, limits: or_default(limits) };
-    let mut report = run(py, progress, |_, progress| {
-        let report = salvage_partition(&path, target.path(), &options, progress)?;
-        target.publish().map(|()| report)
-    })?;
+    let mut report =
+        run(py, progress, |_, progress| target.published(|out| salvage_partition(&path, out, &options, progress)))?;
     report.out = Some(target.final_path(target.path()));
     Ok(PyRepairReport(report))
 }

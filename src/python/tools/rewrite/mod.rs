@@ -126,11 +126,8 @@ fn compact(
         check_crc,
         limits: or_default(limits),
     };
-    run(py, progress, |_, progress| {
-        let report = compact_partition(&path, target.path(), &options, progress)?;
-        target.publish().map(|()| report)
-    })
-    .map(PyCompactReport)
+    run(py, progress, |_, progress| target.published(|out| compact_partition(&path, out, &options, progress)))
+        .map(PyCompactReport)
 }
 
 /// Write a partition without some of its records into a new directory, for example to delete one user's data.
@@ -204,8 +201,7 @@ fn filter(
             }
             predicate.as_ref().map_or(Ok(true), |predicate| caught.catch(|py| ask(py, predicate, record)))
         };
-        let report = filter_partition(&path, target.path(), &options, &mut keep, progress)?;
-        target.publish().map(|()| report)
+        target.published(|out| filter_partition(&path, out, &options, &mut keep, progress))
     })
     .map(PyFilterReport)
 }
@@ -308,11 +304,8 @@ fn rewrite(
         check_crc,
         limits: or_default(limits),
     };
-    run(py, progress, |_, progress| {
-        let report = rewrite_partition(&path, target.path(), &options, progress)?;
-        target.publish().map(|()| report)
-    })
-    .map(PyRewriteReport)
+    run(py, progress, |_, progress| target.published(|out| rewrite_partition(&path, out, &options, progress)))
+        .map(PyRewriteReport)
 }
 
 /// Remove some records from batches, as Kafka's ``MemoryRecords.filterTo`` does.

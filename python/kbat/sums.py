@@ -49,7 +49,7 @@ class Sizes:
         }
 
 
-class _Sums:
+class _Added:
     """Base of dataclasses whose fields are added one by one."""
 
     def add(self, other: Self) -> None:
@@ -77,26 +77,17 @@ def _sum(one: int, other: int) -> int:
 
 
 @dataclass
-class BatchSums(_Sums):
-    """Sums over the batches of a group. The header of a compressed set of magic 0 or 1 has no number of records."""
+class Sums(_Added):
+    """Sums over batches. The header of a compressed set of magic 0 or 1 has no number of records."""
 
     batches: int = 0
     bytes: int = 0
     records: int = 0
     uncounted_batches: int = 0
-    uncounted_bytes: int = 0
-    batch_header_bytes: int = 0
-    control_batches: int = 0
-    transactional_batches: int = 0
-    gaps: int = 0
-    missing_offsets: int = 0
-    first_timestamp: int | None = field(default=None, metadata={"merge": smallest_of})
-    last_timestamp: int | None = field(default=None, metadata={"merge": largest_of})
-    sizes: Sizes = field(default_factory=Sizes)
 
     @property
     def mean_batch_bytes(self) -> float | None:
-        """Mean size of a batch."""
+        """Mean size of a batch as stored."""
         return self.bytes / self.batches if self.batches else None
 
     @property
@@ -107,7 +98,22 @@ class BatchSums(_Sums):
 
 
 @dataclass
-class RecordSums(_Sums):
+class BatchSums(Sums):
+    """Sums over the batches of a group, with more of their header."""
+
+    uncounted_bytes: int = 0
+    batch_header_bytes: int = 0
+    control_batches: int = 0
+    transactional_batches: int = 0
+    gaps: int = 0
+    missing_offsets: int = 0
+    first_timestamp: int | None = field(default=None, metadata={"merge": smallest_of})
+    last_timestamp: int | None = field(default=None, metadata={"merge": largest_of})
+    sizes: Sizes = field(default_factory=Sizes)
+
+
+@dataclass
+class RecordSums(_Added):
     """Sums over the records of a group, control records excluded. Sizes are those of key, value and headers."""
 
     records: int = 0
