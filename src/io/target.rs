@@ -70,8 +70,8 @@ impl Target {
     /// # Errors
     /// Those of `make` and of [`Target::publish`].
     pub(crate) fn published<R>(&self, make: impl FnOnce(&Path) -> Result<R>) -> Result<R> {
-        let made = make(&self.path)?;
-        self.publish().map(|()| made)
+        let result = make(&self.path)?;
+        self.publish().map(|()| result)
     }
 
     /// Uploads a result for a store. Segments come last, so that no reader sees one without its indexes.
