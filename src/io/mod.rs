@@ -1,5 +1,5 @@
 //! Reading bytes by position from files and buffers through one trait, writing files and directories that appear
-//! complete or not at all, locks, and progress. Independent of Kafka's formats.
+//! complete or not at all, locks, progress, and waiting. Independent of Kafka's formats.
 
 pub(crate) mod atomic;
 mod file;
@@ -11,6 +11,7 @@ mod read_at;
 mod source;
 pub(crate) mod staged;
 mod target;
+pub(crate) mod waiting;
 
 pub(crate) use file::PositionedFile;
 pub use location::Location;

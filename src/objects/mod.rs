@@ -22,8 +22,6 @@ use crate::io::Location;
 use crate::io::location::split_scheme;
 use crate::slices::Slices;
 use files::ObjectFiles;
-#[cfg(feature = "python")]
-pub(crate) use runtime::set_interrupt_check;
 pub use settings::StoreOptions;
 use shared::SharedStore;
 

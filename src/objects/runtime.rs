@@ -2,32 +2,19 @@
 
 use std::future::Future;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
-use std::sync::{Mutex, OnceLock, PoisonError};
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
 
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::AbortHandle;
 
 use crate::error::{Error, Result};
+use crate::io::waiting::{CHECK_INTERVAL, interrupt};
 
-/// How often to check whether the user wants to stop.
-const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// Threads for requests: TLS and copying take most of their time.
 const THREADS: usize = 2;
 
 /// The threads, and the process that they belong to. A forked child has none of them.
 static RUNTIME: Mutex<Option<(u32, &'static Runtime)>> = Mutex::new(None);
-/// Returns the reason to stop waiting, if there is one.
-static INTERRUPT_CHECK: OnceLock<StopCheck> = OnceLock::new();
-
-/// A function that returns the reason to stop waiting, if there is one.
-pub(crate) type StopCheck = fn() -> Option<Error>;
-
-/// Sets the function that decides whether to stop waiting for a request.
-#[cfg(feature = "python")]
-pub(crate) fn set_interrupt_check(check: StopCheck) {
-    let _ = INTERRUPT_CHECK.set(check);
-}
 
 /// The process that opened an object. Its requests belong to its threads, which a forked child does not have.
 #[derive(Debug, Clone, Copy)]
@@ -82,7 +69,7 @@ impl<T: Send + 'static> Running<T> {
             match receiver.recv_timeout(CHECK_INTERVAL) {
                 Ok(result) => return Ok(result),
                 Err(RecvTimeoutError::Timeout) => {
-                    if let Some(interrupt) = INTERRUPT_CHECK.get().and_then(|check| check()) {
+                    if let Some(interrupt) = interrupt() {
                         return Err(interrupt);
                     }
                 }

@@ -1,13 +1,14 @@
 //! The partitions and segments of a read, listed once.
 
-use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use crate::arrow::ScanSource;
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::Location;
 use crate::io::location::split_scheme;
+use crate::io::waiting::map_concurrently;
 use crate::limits::Limits;
 use crate::log::{PartitionLog, Segment};
 use crate::objects::{StoreOptions, store_scheme};
@@ -154,7 +155,7 @@ pub(crate) struct Log {
     /// Whether topic and partition are those of options, not of the directory's name.
     pub(crate) is_labelled: bool,
     limits: Limits,
-    on_disk: OnceCell<PartitionLog>,
+    on_disk: OnceLock<PartitionLog>,
 }
 
 impl Log {
@@ -203,6 +204,20 @@ impl Log {
     }
 }
 
+/// Searches each log: of stores several at a time, because each search waits for requests.
+///
+/// # Errors
+/// That of the first log whose search failed.
+pub(crate) fn search_each<'l, R: Send>(
+    logs: &'l [Log],
+    search: impl Fn(&'l Log) -> Result<R> + Sync,
+) -> Result<Vec<R>> {
+    if logs.iter().all(|log| log.directory.is_local()) {
+        return logs.iter().map(search).collect();
+    }
+    map_concurrently(logs, search)
+}
+
 /// Lists the partitions of a read with their segments: each file once, by base offset.
 ///
 /// With `is_complete`, a topic or partition that is named but not found is an error. A stream does not warn about a
@@ -236,7 +251,7 @@ pub(crate) fn list_logs(
                 segments: Vec::new(),
                 is_labelled: false,
                 limits: options.limits.clone(),
-                on_disk: OnceCell::new(),
+                on_disk: OnceLock::new(),
             });
             logs.len().saturating_sub(1)
         });

@@ -19,7 +19,7 @@ use arrow_array::types::Int64Type;
 use crate::arrow::{ArrowScan, Column, OnCorrupt, ScanOptions};
 use crate::error::{Error, Result};
 use crate::plan::bounds::{Bound, EARLIEST, LATEST, check_names_all};
-use crate::plan::logs::Log;
+use crate::plan::logs::{Log, search_each};
 use crate::plan::options::{ReadOptions, TimestampStrategy};
 use crate::plan::places::SegmentPlaces;
 use crate::plan::topics::PartitionName;
@@ -69,21 +69,26 @@ pub(crate) fn resolve<'l>(
     if has_bounds {
         check_no_copies(logs)?;
     }
-    let range = |log: &'l Log| {
-        let (start, end) = (start_of(log, &start, options, warnings)?, end_of(log, &end, options, warnings)?);
-        Ok(LogRange { log, start, end, continues: false })
+    let ranges = search_each(logs, |log| {
+        let mut warnings = Vec::new();
+        let start = start_of(log, &start, options, &mut warnings)?;
+        let end = end_of(log, &end, options, &mut warnings)?;
+        Ok((LogRange { log, start, end, continues: false }, warnings))
+    })?;
+    let of_range = |(range, found): (LogRange<'l>, Vec<String>)| {
+        warnings.extend(found);
+        range
     };
-    logs.iter().map(range).collect()
+    Ok(ranges.into_iter().map(of_range).collect())
 }
 
 /// Refuses a log without a record since a time, if the options set the strategy error.
 fn check_starting_time(logs: &[Log], time: i64, options: &ReadOptions) -> Result<()> {
     if options.timestamp_strategy == Some(TimestampStrategy::Error) {
-        for log in logs {
-            if find_timestamp(log, time, options)?.is_none() {
-                return Err(no_record_since(log, time));
-            }
-        }
+        search_each(logs, |log| match find_timestamp(log, time, options)? {
+            Some(_) => Ok(()),
+            None => Err(no_record_since(log, time)),
+        })?;
     }
     Ok(())
 }

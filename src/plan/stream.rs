@@ -9,14 +9,14 @@
 //! Offsets are the next ones to read, in Kafka's JSON form. A micro-batch is defined by offsets only, so that it has the
 //! same rows if it runs again after a restart. Deleted segments and partitions are lost data: see `failOnDataLoss`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 use crate::plan::advice::advised;
 use crate::plan::bounds::{Bound, ByPartition, check_names_all, offsets_json, offsets_of_json};
 use crate::plan::interval::Interval;
-use crate::plan::logs::{Log, list_logs};
+use crate::plan::logs::{Log, list_logs, search_each};
 use crate::plan::ranges::{LogRange, check_no_copies, end_offset, latest_offset, report_data_loss, starting_offset};
 use crate::plan::tasks::{Read, ReadTask};
 use crate::plan::topics::{PartitionName, some_of};
@@ -75,10 +75,16 @@ impl Stream {
         self.is_new = true;
         self.warn_of_no_rows();
         check_names_all("starting", &bound, &logs.iter().map(|log| &log.partition).collect::<Vec<_>>())?;
+        let options = &self.read.options;
+        let found = search_each(&logs, |log| {
+            let mut warnings = Vec::new();
+            let start = starting_offset(log, &bound, options, &mut warnings)?;
+            Ok((log.partition.clone(), start, warnings))
+        })?;
         let mut starts = ByPartition::new();
-        for log in &logs {
-            let start = starting_offset(log, &bound, &self.read.options, &mut self.warnings)?;
-            starts.insert(log.partition.clone(), start);
+        for (partition, start, warnings) in found {
+            starts.insert(partition, start);
+            self.warnings.extend(warnings);
         }
         let json = offsets_json(&starts);
         self.last = Some(starts);
@@ -138,11 +144,15 @@ impl Stream {
 
     fn find_tasks(&mut self, start: &str, end: &str) -> Result<Vec<ReadTask>> {
         let (starts, ends) = (offsets_of_json(start)?, offsets_of_json(end)?);
-        let logs = self.logs(false)?;
+        let mut logs = self.logs(false)?;
+        logs.retain(|log| ends.contains_key(&log.partition));
+        let options = &self.read.options;
+        let found = search_each(&logs, |log| Ok((log, log.start_offset()?, end_offset(log, options)?)))?;
+        let found: HashMap<_, _> = found.into_iter().map(|found| (&found.0.partition, found)).collect();
         let mut ranges = Vec::new();
         for (partition, end) in &ends {
-            let log = logs.iter().find(|log| log.partition == *partition);
-            ranges.extend(self.range(partition, log, starts.get(partition).copied(), *end)?);
+            let found = found.get(partition).copied();
+            ranges.extend(self.range(partition, found, starts.get(partition).copied(), *end)?);
         }
         self.last = Some(ends);
         self.read.plan_ranges(&ranges, None, Interval::EVERYTHING, true)
@@ -164,8 +174,9 @@ impl Stream {
     }
 
     fn ends(&self, logs: &[Log]) -> Result<ByPartition> {
-        let end = |log: &Log| Ok((log.partition.clone(), latest_offset(log, &self.read.options)?));
-        logs.iter().map(end).collect()
+        let options = &self.read.options;
+        let ends = search_each(logs, |log| Ok((log.partition.clone(), latest_offset(log, options)?)))?;
+        Ok(ends.into_iter().collect())
     }
 
     /// The ends of all logs; a log that no longer exists keeps its offset, in case it returns.
@@ -229,23 +240,23 @@ impl Stream {
         false
     }
 
-    /// The range to read of a log, `None` for nothing. Reports lost data first.
+    /// The range to read of a log, of which the first offset and the end are given; `None` for nothing. Reports lost
+    /// data first.
     fn range<'l>(
         &mut self,
         partition: &PartitionName,
-        log: Option<&'l Log>,
+        found: Option<(&'l Log, i64, i64)>,
         start: Option<i64>,
         end: i64,
     ) -> Result<Option<LogRange<'l>>> {
         let options = &self.read.options;
         let mut lost = |what: String| report_data_loss(&what, options, &mut self.warnings);
-        let Some(log) = log else {
+        let Some((log, first, log_end)) = found else {
             if start.is_none_or(|start| start < end) {
                 lost(format!("{partition} no longer exists, nor do its offsets before {end}"))?;
             }
             return Ok(None);
         };
-        let first = log.start_offset()?;
         match start {
             None if first > 0 => lost(format!("{partition} is new and starts with offset {first}, not 0"))?,
             Some(start) if start < first.min(end) => {
@@ -254,7 +265,7 @@ impl Stream {
             }
             _ => {}
         }
-        if end > end_offset(log, options)? {
+        if end > log_end {
             lost(format!("{partition} ends before offset {end}"))?;
         }
         let start = start.map_or(first, |start| start.max(first));

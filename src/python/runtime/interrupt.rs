@@ -17,7 +17,7 @@ static RAISED: Mutex<Option<PyErr>> = Mutex::new(None);
 /// Lets signal handlers run while the core waits.
 pub(crate) fn install() {
     let _ = MAIN.set(std::thread::current().id());
-    crate::objects::set_interrupt_check(interrupted);
+    crate::io::waiting::set_interrupt_check(interrupted);
 }
 
 /// The exception that ended a wait.
