@@ -18,6 +18,7 @@ use crate::tiered::aiven::{DamagedChunks, EncryptionKeys, Indexes, Manifest, Seg
 const MAX_INDEXES_LEN: usize = 1 << 28;
 
 /// A file.
+#[derive(Debug)]
 pub(super) enum File {
     /// An object with another name.
     Renamed(Location),
@@ -97,6 +98,12 @@ pub(super) struct Chunked {
     /// The segment while it is open, so that its readers share decoded chunks.
     open: Mutex<Weak<Segment>>,
     split: OnceLock<Indexes>,
+}
+
+impl fmt::Debug for Chunked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Chunked").field("log", &self.log).finish_non_exhaustive()
+    }
 }
 
 impl Chunked {

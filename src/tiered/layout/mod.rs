@@ -5,6 +5,7 @@
 //! those that [`choose`](crate::tiered::choose()) selects; what it omits is in the warnings of the partition.
 //! [`joined`] presents such a partition and the directory of a broker as one log.
 
+mod ends;
 mod file;
 mod joined;
 mod known;
@@ -120,7 +121,7 @@ impl Location {
             if let Some(other) = partitions.get(&path) {
                 let why = match content {
                     Listed::WithIds(..) => "with two topic ids, since the topic was created again",
-                    Listed::Watermarked(_) => "in two directories, such as those of two clusters",
+                    Listed::Watermarked(_) | Listed::Plain => "in two directories, such as those of two clusters",
                 };
                 let message = format!(
                     "partition {text} is here {why}: name {} or {}",
@@ -139,6 +140,18 @@ impl Location {
         };
         let files = TieredFiles { root: self.path().to_path_buf(), partitions };
         Ok(Self::in_store(path, Arc::new(files)))
+    }
+
+    /// Presents the directory of a partition with a broker's names so that each offset is read once. Returns a location
+    /// with another layout, which is presented so, unchanged.
+    fn without_overlaps(self, known: &Known) -> Self {
+        let Some(name) = parse_partition_directory(self.absolute().name()).filter(|_| !self.is_layout()) else {
+            return self;
+        };
+        let path = self.path().to_path_buf();
+        let partition = ListedPartition::new(self, name, Listed::Plain, known.clone());
+        let partitions = BTreeMap::from([(path.clone(), partition)]);
+        Self::in_store(path.clone(), Arc::new(TieredFiles { root: path, partitions }))
     }
 }
 

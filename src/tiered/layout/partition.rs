@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
+use super::ends::{each, end_of_files, remove_overlaps};
 use super::file::{Chunked, File, Loaded};
 use super::known::Known;
 use super::watermark;
@@ -43,6 +44,8 @@ pub(super) enum Listed {
     WithIds(Uuid, BTreeMap<SegmentName, Objects>),
     /// Files with a broker's names that may be beside a watermark.
     Watermarked(Vec<Location>),
+    /// The directory of a broker, or a copy of it.
+    Plain,
 }
 
 /// A segment with its description.
@@ -79,6 +82,13 @@ impl ListedPartition {
         let loaded = match &self.content {
             Listed::WithIds(topic_id, segments) => self.load(*topic_id, segments)?,
             Listed::Watermarked(files) => watermark::load(&self.directory, files)?,
+            Listed::Plain => {
+                let entries = self.directory.entries()?.into_iter().filter(|entry| !entry.is_dir());
+                let files = entries.map(|entry| (entry.name().to_owned(), File::Renamed(entry))).collect();
+                let mut loaded = Loaded { files, warnings: Vec::new() };
+                remove_overlaps(&self.directory, &mut loaded)?;
+                loaded
+            }
         };
         Ok(self.loaded.get_or_init(|| loaded))
     }
@@ -93,9 +103,12 @@ impl ListedPartition {
         if let Some(recorded) = recorded {
             self.add_others(topic_id, recorded, &mut stored, &mut warnings)?;
         }
+        self.read_ends(&mut stored)?;
         let candidates: Vec<Candidate> = stored.iter().map(|segment| segment.candidate.clone()).collect();
         let chain = choose(&candidates, self.known.leader_epochs(&self.name)?.as_ref(), None);
-        warnings.extend(chain_warnings(&chain, &stored));
+        let about: Vec<(i64, &Location)> =
+            stored.iter().map(|segment| (segment.name.start_offset, &segment.log)).collect();
+        warnings.extend(chain_warnings(&chain, &about));
         let mut loaded = Loaded { files: BTreeMap::new(), warnings };
         let mut epochs: BTreeMap<i32, i64> = BTreeMap::new();
         for link in &chain.links {
@@ -119,6 +132,20 @@ impl ListedPartition {
             loaded.files.insert(LEADER_EPOCHS.to_owned(), File::Content(Arc::new(text.into_bytes())));
         }
         Ok(loaded)
+    }
+
+    /// Reads the last offsets of segments that nothing else describes.
+    fn read_ends(&self, stored: &mut [Stored]) -> Result<()> {
+        let is_unknown = |segment: &&mut Stored| {
+            let candidate = &segment.candidate;
+            candidate.last_offset.is_none() && !candidate.is_incomplete && !candidate.is_unrecorded
+        };
+        let mut unknown: Vec<&mut Stored> = stored.iter_mut().filter(is_unknown).collect();
+        let ends = each(&unknown, self.directory.is_local(), |segment| segment.end(&self.directory))?;
+        for (segment, end) in unknown.iter_mut().zip(ends) {
+            segment.candidate.last_offset = end.map(|end| end.saturating_sub(1));
+        }
+        Ok(())
     }
 
     /// Describes a segment by its objects, and by its records in `__remote_log_metadata` if there are any.
@@ -237,6 +264,13 @@ impl ListedPartition {
 }
 
 impl Stored {
+    /// The offset after the last record. `None` if corruption hides it.
+    fn end(&self, directory: &Location) -> Result<Option<i64>> {
+        let mut files = BTreeMap::new();
+        self.add_files(&mut files, None);
+        end_of_files(files, directory, self.name.start_offset)
+    }
+
     /// Adds the files of a segment with the names that a broker gives them.
     fn add_files(&self, files: &mut BTreeMap<String, File>, end: Option<i64>) {
         let start = self.name.start_offset;
@@ -298,24 +332,24 @@ fn incomplete(name: SegmentName, object: Option<Location>) -> Stored {
     Stored { name, log, content: SegmentContent::Incomplete, candidate }
 }
 
-/// Describes the parts that are omitted.
-fn chain_warnings(chain: &Chain, stored: &[Stored]) -> Vec<(i64, String)> {
+/// Describes the parts that are omitted, by the first offsets of the candidates and their locations.
+pub(super) fn chain_warnings(chain: &Chain, segments: &[(i64, &Location)]) -> Vec<(i64, String)> {
     let mut warnings = Vec::new();
     for omission in &chain.omitted {
-        let Some(segment) = stored.get(omission.index) else { continue };
+        let Some((start_offset, log)) = segments.get(omission.index) else { continue };
         if omission.reason == Reason::Empty {
             continue;
         }
         let (first, what) = match &omission.offsets {
             Some(Range { start, end }) => (*start, format!("offsets {start} to {} of ", end.saturating_sub(1))),
-            None => (segment.name.start_offset, String::new()),
+            None => (*start_offset, String::new()),
         };
-        warnings.push((first, format!("{what}{} is not read: {}", segment.log.display(), omission.reason)));
+        warnings.push((first, format!("{what}{} is not read: {}", log.display(), omission.reason)));
     }
     for gap in &chain.gaps {
         let last = gap.end.saturating_sub(1);
-        let before = stored.iter().find(|segment| segment.name.start_offset == gap.end).or(stored.first());
-        let place = before.map(|segment| segment.log.directory().display().to_string()).unwrap_or_default();
+        let after = segments.iter().find(|(start_offset, _)| *start_offset == gap.end).or(segments.first());
+        let place = after.map(|(_, log)| log.directory().display().to_string()).unwrap_or_default();
         warnings.push((gap.start, format!("{place}: no segment contains offsets {} to {last}", gap.start)));
     }
     warnings

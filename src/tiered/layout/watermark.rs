@@ -1,6 +1,7 @@
 //! Partitions of Pinterest's uploader, whose watermark is the base offset of the last segment that was uploaded
 //! completely.
 
+use super::ends::remove_overlaps;
 use super::file::{File, Loaded};
 use crate::error::Result;
 use crate::io::Location;
@@ -10,7 +11,7 @@ use crate::tiered::pinterest::{WATERMARK, parse_watermark};
 /// Largest size of a watermark in bytes. The uploader writes 20.
 const MAX_LEN: usize = 1 << 16;
 
-/// Selects the files up to the watermark.
+/// Selects the files up to the watermark, so that each offset is read once.
 ///
 /// # Errors
 /// [`ErrorKind::InvalidFile`](crate::ErrorKind::InvalidFile) for a malformed watermark; I/O errors.
@@ -43,5 +44,6 @@ pub(super) fn load(directory: &Location, files: &[Location]) -> Result<Loaded> {
             loaded.warnings.push((file.base_offset, message));
         }
     }
+    remove_overlaps(directory, &mut loaded)?;
     Ok(loaded)
 }

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::io::Location;
-use crate::log::Segment;
 use crate::log::checkpoint::{EpochEntry, LeaderEpochs};
 use crate::store::names::LEADER_EPOCHS;
 use crate::store::{LogFile, LogFileKind, LogFileState};
+use crate::tiered::layout::ends::end_of;
 use crate::tiered::layout::file::File;
 use crate::tiered::layout::known::epochs_of;
 
@@ -60,14 +60,19 @@ impl Assembled {
             return Ok(0..0);
         };
         self.add_before(&sides, start)?;
+        let far_end = match sides.remote.ends() {
+            Some((_, far_base)) => sides.remote.end_of(far_base)?,
+            None => None,
+        };
         let end = match lost {
             Some(lost) => Some(lost),
             // brokers copy only segments that are closed, so that the last local segment is usually the later one
-            None if sides.remote.ends().is_some_and(|(_, far)| far >= last_base) => sides.local.end_of(last_base)?,
+            None if far_end.is_some_and(|far_end| far_end > last_base) => sides.local.end_of(last_base)?,
             None => None,
         };
         let Some(end) = end else { return Ok(start..i64::MAX) };
-        self.add_after(&sides, end, lost.is_some())?;
+        let Some(far_end) = far_end.filter(|far_end| *far_end > end) else { return Ok(start..end) };
+        self.add_after(&sides, end..far_end, lost.is_some())?;
         Ok(start..end)
     }
 
@@ -131,11 +136,10 @@ impl Assembled {
         Ok(())
     }
 
-    /// Adds the remote records after the last local one, if there are any.
-    fn add_after(&mut self, sides: &Sides, end: i64, is_deposed: bool) -> Result<()> {
+    /// Adds the remote records after the last local one.
+    fn add_after(&mut self, sides: &Sides, offsets: Range<i64>, is_deposed: bool) -> Result<()> {
         let Sides { local, remote } = sides;
-        let Some((_, last)) = remote.ends() else { return Ok(()) };
-        let Some(far_end) = remote.end_of(last)?.filter(|far_end| *far_end > end) else { return Ok(()) };
+        let Range { start: end, end: far_end } = offsets;
         if !is_deposed {
             let message = format!(
                 "{} ends before offset {end}: offsets {end} to {} are read from {}",
@@ -292,10 +296,6 @@ impl Side {
     /// The offset after the last record of a segment. `None` if corruption hides it, which readers of the segment report.
     fn end_of(&self, base: i64) -> Result<Option<i64>> {
         let Some(log) = self.log(base) else { return Ok(None) };
-        match Segment::open(log).and_then(|segment| segment.end_offset()) {
-            Ok(end) => Ok(Some(end)),
-            Err(error) if error.is_of_reading() => Err(error),
-            Err(_) => Ok(None),
-        }
+        end_of(log)
     }
 }

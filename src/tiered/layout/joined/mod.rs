@@ -42,13 +42,14 @@ impl Location {
         let local = if self.name().is_empty() || self.is_pattern() { self.absolute() } else { self };
         let local = local.with_layout(&EncryptionKeys::new())?;
         let directory = local.directory_around()?;
-        let remote = remote.with_known_layout(&Known::new(options, directory.as_ref())?)?;
+        let known = Known::new(options, directory.as_ref())?;
+        let remote = remote.with_known_layout(&known)?;
         remote.check_effect(options)?;
         if !remote.status()?.is_directory() {
             let message = "remote is a file: name the directory that contains the partitions";
             return Err(Error::argument(message).with_path(&remote));
         }
-        let files = JoinedFiles { local: local.clone(), remote, partitions: Mutex::default() };
+        let files = JoinedFiles { local: local.clone(), remote, known, partitions: Mutex::default() };
         if let Some(directory) = directory {
             files.check_effect(&directory)?;
         }
@@ -77,6 +78,7 @@ struct JoinedFiles {
     local: Location,
     /// Partitions as the directories of a broker, or one partition.
     remote: Location,
+    known: Known,
     /// The partitions that were searched in the remote location.
     partitions: Mutex<HashMap<PathBuf, Option<Arc<Joined>>>>,
 }
@@ -108,11 +110,11 @@ impl JoinedFiles {
             return Ok(None);
         }
         if self.remote.absolute().name() == name {
-            return Ok(Some(self.remote.clone()));
+            return Ok(Some(self.remote.clone().without_overlaps(&self.known)));
         }
         let partition = self.remote.join(name);
         let status = partition.status_if_there()?;
-        Ok(status.filter(Status::is_directory).map(|_| partition))
+        Ok(status.filter(Status::is_directory).map(|_| partition.without_overlaps(&self.known)))
     }
 
     /// The partition of a directory, if it has segments in the remote location.
