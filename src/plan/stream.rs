@@ -240,8 +240,7 @@ impl Stream {
         false
     }
 
-    /// The range to read of a log, of which the first offset and the end are given; `None` for nothing. Reports lost
-    /// data first.
+    /// The range to read of a log, whose first offset and end are beside it; `None` for nothing. Reports lost data first.
     fn range<'l>(
         &mut self,
         partition: &PartitionName,

@@ -2,11 +2,11 @@
 //! at different offsets, and each leader copies its own.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::file::{File, Loaded};
-use super::partition::chain_warnings;
 use crate::error::{Error, Result};
 use crate::io::waiting::map_concurrently;
 use crate::io::{Location, Status, Store, StoredFile};
@@ -74,7 +74,7 @@ pub(super) fn end_of_files(files: BTreeMap<String, File>, directory: &Location, 
 }
 
 /// Removes from the files of a partition, which are those of a directory, the segments and the parts of segments whose
-/// offsets others contain, and warns of them. Gaps are no reason for a warning: compaction causes them.
+/// offsets others contain, and warns of them. Gaps cause no warning, because compaction makes them.
 ///
 /// # Errors
 /// I/O errors.
@@ -119,4 +119,27 @@ pub(super) fn remove_overlaps(directory: &Location, loaded: &mut Loaded) -> Resu
         }
     }
     Ok(())
+}
+
+/// Describes the parts that are omitted, by the first offsets of the candidates and their locations.
+pub(super) fn chain_warnings(chain: &Chain, segments: &[(i64, &Location)]) -> Vec<(i64, String)> {
+    let mut warnings = Vec::new();
+    for omission in &chain.omitted {
+        let Some((start_offset, log)) = segments.get(omission.index) else { continue };
+        if omission.reason == Reason::Empty {
+            continue;
+        }
+        let (first, what) = match &omission.offsets {
+            Some(Range { start, end }) => (*start, format!("offsets {start} to {} of ", end.saturating_sub(1))),
+            None => (*start_offset, String::new()),
+        };
+        warnings.push((first, format!("{what}{} is not read: {}", log.display(), omission.reason)));
+    }
+    for gap in &chain.gaps {
+        let last = gap.end.saturating_sub(1);
+        let after = segments.iter().find(|(start_offset, _)| *start_offset == gap.end).or(segments.first());
+        let place = after.map(|(_, log)| log.directory().display().to_string()).unwrap_or_default();
+        warnings.push((gap.start, format!("{place}: no segment contains offsets {} to {last}", gap.start)));
+    }
+    warnings
 }

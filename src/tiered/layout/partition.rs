@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use super::ends::{each, end_of_files, remove_overlaps};
+use super::ends::{chain_warnings, each, end_of_files, remove_overlaps};
 use super::file::{Chunked, File, Loaded};
 use super::known::Known;
 use super::watermark;
@@ -17,7 +17,7 @@ use crate::store::names::{LEADER_EPOCHS, LogFile, LogFileKind};
 use crate::tiered::aiven::{Indexes, Manifest, ObjectKind};
 use crate::tiered::local::FileKind;
 use crate::tiered::metadata::{CustomMetadata, RemotePartition, RemoteSegment, SegmentState};
-use crate::tiered::{Candidate, Chain, Reason, SegmentName, choose};
+use crate::tiered::{Candidate, SegmentName, choose};
 
 /// Largest size of a manifest in bytes.
 const MAX_MANIFEST_LEN: usize = 32 << 20;
@@ -330,27 +330,4 @@ fn incomplete(name: SegmentName, object: Option<Location>) -> Stored {
     let candidate = Candidate { start_offset: name.start_offset, is_incomplete: true, ..Candidate::default() };
     let log = object.unwrap_or_else(|| Location::local(name.to_string()));
     Stored { name, log, content: SegmentContent::Incomplete, candidate }
-}
-
-/// Describes the parts that are omitted, by the first offsets of the candidates and their locations.
-pub(super) fn chain_warnings(chain: &Chain, segments: &[(i64, &Location)]) -> Vec<(i64, String)> {
-    let mut warnings = Vec::new();
-    for omission in &chain.omitted {
-        let Some((start_offset, log)) = segments.get(omission.index) else { continue };
-        if omission.reason == Reason::Empty {
-            continue;
-        }
-        let (first, what) = match &omission.offsets {
-            Some(Range { start, end }) => (*start, format!("offsets {start} to {} of ", end.saturating_sub(1))),
-            None => (*start_offset, String::new()),
-        };
-        warnings.push((first, format!("{what}{} is not read: {}", log.display(), omission.reason)));
-    }
-    for gap in &chain.gaps {
-        let last = gap.end.saturating_sub(1);
-        let after = segments.iter().find(|(start_offset, _)| *start_offset == gap.end).or(segments.first());
-        let place = after.map(|(_, log)| log.directory().display().to_string()).unwrap_or_default();
-        warnings.push((gap.start, format!("{place}: no segment contains offsets {} to {last}", gap.start)));
-    }
-    warnings
 }
