@@ -22,15 +22,30 @@ class UnavailableError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Module:
-    """A module of the repository in one version."""
+    """A module of the repository in one version.
+
+    Attributes:
+        organisation: Its group in Maven's words.
+        name: Its name.
+        version: Its version.
+        classifier: Which jar of the module to take, such as ``test``. Default: the main one.
+    """
 
     organisation: str
     name: str
     version: str
+    classifier: str = ""
 
     def __str__(self) -> str:
         """Return the name as Maven writes it."""
-        return f"{self.organisation}:{self.name}:{self.version}"
+        classifier = f":jar:{self.classifier}" if self.classifier else ""
+        return f"{self.organisation}:{self.name}{classifier}:{self.version}"
+
+    def ivy_artifact(self) -> str:
+        """Write Ivy's description of the jar, unless it is the main one."""
+        if not self.classifier:
+            return ""
+        return f'<artifact name="{self.name}" type="jar" ext="jar" m:classifier="{self.classifier}"/>'
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +69,7 @@ class Request:
         conf = "default" if self.transitive else "master"
         modules = "".join(
             f'<dependency org="{module.organisation}" name="{module.name}" rev="{module.version}"'
-            f' conf="default->{conf}"/>'
+            f' conf="default->{conf}">{module.ivy_artifact()}</dependency>'
             for module in self.modules
         )
         excludes = "".join(
@@ -66,7 +81,8 @@ class Request:
             for module in self.instead
         )
         return (
-            '<ivy-module version="2.0"><info organisation="kbat" module="kbat"/>'
+            '<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">'
+            '<info organisation="kbat" module="kbat"/>'
             '<configurations><conf name="default"/></configurations>'
             f"<dependencies>{modules}{excludes}{overrides}</dependencies></ivy-module>"
         )
@@ -118,7 +134,7 @@ def fetch(java: str, request: Request, home: Path, *, cache: Path) -> None:
         modules.write_text(request.ivy_module())
         command = [java, "-cp", str(pyspark_jar("ivy")), "org.apache.ivy.Main", "-warn", "-confs", "default"]
         command += ["-cache", str(cache), "-ivy", str(modules)]
-        command += ["-retrieve", f"{jars}/[artifact]-[revision].[ext]"]
+        command += ["-retrieve", f"{jars}/[artifact]-[revision](-[classifier]).[ext]"]
         try:
             done = subprocess.run(  # noqa: S603 - the arguments are this module's own
                 command, check=False, capture_output=True, text=True, timeout=FETCH_SECONDS

@@ -36,7 +36,7 @@ CACHE = ROOT / "target" / "kafka-judge"
 
 @dataclass(frozen=True, kw_only=True)
 class JarSet:
-    """Modules to download with their dependencies.
+    """Modules to download with their dependencies, or without them if they have a classifier.
 
     Attributes:
         name: The directory below ``CACHE``.
@@ -46,6 +46,7 @@ class JarSet:
         organisation: Whose modules they are.
         without: Modules, as ``organisation#name`` of Ivy's patterns, that are needed by nothing here.
         instead: Modules of the same organisation to use in this version, regardless of the requested one.
+        classifier: Which jars of the modules to take, such as ``test``. Default: the main ones.
     """
 
     name: str
@@ -55,17 +56,19 @@ class JarSet:
     organisation: str = "org.apache.kafka"
     without: tuple[str, ...] = ()
     instead: tuple[tuple[str, str], ...] = ()
+    classifier: str = ""
 
     def request(self) -> Request:
         """Return the modules as Ivy needs them."""
         return Request(
-            modules=tuple(self._module(name, self.version) for name in self.modules),
+            modules=tuple(self._module(name, self.version, self.classifier) for name in self.modules),
+            transitive=not self.classifier,
             without=self.without,
             instead=tuple(self._module(name, version) for name, version in self.instead),
         )
 
-    def _module(self, name: str, version: str) -> Module:
-        return Module(organisation=self.organisation, name=name, version=version)
+    def _module(self, name: str, version: str, classifier: str = "") -> Module:
+        return Module(organisation=self.organisation, name=name, version=version, classifier=classifier)
 
 
 CLIENTS = JarSet(name=KAFKA_VERSION, modules=("kafka-clients",), version=KAFKA_VERSION, size="20 MB")
@@ -77,6 +80,14 @@ SERVER = JarSet(
     size="45 MB",
     without=("org.apache.kafka#connect-.*", "org.eclipse.jetty.*#.*", "org.glassfish.*#.*"),
 )
+LOCAL_TIERED_STORAGE = JarSet(
+    name=f"{KAFKA_VERSION}-tiered",
+    modules=("kafka-storage", "kafka-clients", "kafka-server-common"),
+    version=KAFKA_VERSION,
+    size="4 MB",
+    classifier="test",
+)
+"""Kafka's ``LocalTieredStorage``, which is among its tests, and the classes of other tests that it uses."""
 
 
 def spark_connector(spark_version: str) -> JarSet:
