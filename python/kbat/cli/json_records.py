@@ -15,7 +15,6 @@ _PIECE_LEN = 1 << 20
 _GZIP_MAGIC = b"\x1f\x8b"
 _TIMESTAMP_TYPES = (None, "CreateTime", "LogAppendTime")
 _CREATE_TIME = "CreateTime"
-NO_TIMESTAMP = -1
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # The fields of a batch, with their smallest and largest values.
 _BATCH_FIELDS = {
@@ -147,8 +146,8 @@ def _row(fields: dict[str, Any]) -> Row:
         raise ValueError(message)
     timestamp = _integer(fields, "timestamp", -MAX - 1, MAX)
     if timestamp is None:
-        timestamp = NO_TIMESTAMP
-    if timestamp_type is None and timestamp != NO_TIMESTAMP:
+        timestamp = output.NO_TIMESTAMP
+    if timestamp_type is None and timestamp != output.NO_TIMESTAMP:
         timestamp_type = _CREATE_TIME
     return Row(
         *_place(fields),

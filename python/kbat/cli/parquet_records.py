@@ -7,7 +7,8 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kbat.cli.json_records import NO_TIMESTAMP, Row
+from kbat.cli import output
+from kbat.cli.json_records import Row
 from kbat.cli.location import Location
 from kbat.cli.record_input import RecordInput, opened
 
@@ -129,7 +130,7 @@ def rows_of(piece: Piece) -> Iterator[Row]:
     records = zip(*columns.values(), strict=True)
     for number, (key, value, timestamp, headers, offset, kind) in enumerate(records, piece.first_row):
         pairs = [tuple(one.values()) if isinstance(one, dict) else one for one in headers or ()]
-        time = NO_TIMESTAMP if timestamp is None else timestamp
+        time = output.NO_TIMESTAMP if timestamp is None else timestamp
         try:
             named = _type_of(kind, time, is_text=is_text)
         except ValueError as error:
@@ -141,8 +142,8 @@ def rows_of(piece: Piece) -> Iterator[Row]:
 def _type_of(kind: Any, timestamp: int, *, is_text: bool) -> str | None:  # noqa: ANN401 - of any column
     """Return the timestamp type of a record; None for one of message format 0."""
     if kind is None:
-        return None if is_text and timestamp == NO_TIMESTAMP else "CreateTime"
-    if kind == _NO_TYPE and timestamp == NO_TIMESTAMP:
+        return None if is_text and timestamp == output.NO_TIMESTAMP else "CreateTime"
+    if kind == _NO_TYPE and timestamp == output.NO_TIMESTAMP:
         return None
     if isinstance(kind, str | int | float) and kind in _TIMESTAMP_TYPES:
         return _TIMESTAMP_TYPES[kind]
