@@ -222,6 +222,9 @@ def _files(paths: list[Location], chosen: dict[str, Any]) -> list[Location]:
     if len(paths) - len(files) > 1:
         message = "the standard input (-) can be read only once"
         raise ValueError(message)
+    if not files and paths[0].remote is not None:
+        message = "--remote has no effect on the standard input (-): remove it, or name the partition's directory"
+        raise ValueError(message)
     if len(files) < len(paths) and ("topics" in chosen or "partitions" in chosen):
         message = "--topic and --partition choose directories, but the standard input (-) has no topic"
         raise ValueError(message)

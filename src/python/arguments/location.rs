@@ -71,6 +71,11 @@ impl StoreArguments {
         Ok(stores)
     }
 
+    /// Whether the earlier segments are in remote storage.
+    pub(crate) fn has_remote(&self) -> bool {
+        self.remote.is_some()
+    }
+
     /// The location of a path or URL, with the segments of it in remote storage.
     pub(crate) fn locate(&self, py: Python<'_>, path: PathBuf) -> PyResult<Location> {
         let location = match path.to_str() {
