@@ -9,6 +9,11 @@ use crate::error::Error;
 /// Converts the error of a request. Messages contain no secret: requests are named by object, not by signed URL.
 #[expect(clippy::needless_pass_by_value, reason = "for map_err")]
 pub(super) fn converted(error: StoreError) -> Error {
+    let message = described(&error);
+    // an upload to a missing bucket fails as the request of a missing object does
+    if message.contains("NoSuchBucket") || message.contains("specified bucket does not exist") {
+        return Error::from(IoError::new(IoErrorKind::NotFound, "the bucket does not exist"));
+    }
     let kind = match &error {
         StoreError::NotFound { .. } => return not_found(),
         StoreError::Precondition { .. } => {
@@ -19,10 +24,6 @@ pub(super) fn converted(error: StoreError) -> Error {
         StoreError::NotSupported { .. } | StoreError::NotImplemented { .. } => IoErrorKind::Unsupported,
         _ => IoErrorKind::Other,
     };
-    let message = described(&error);
-    if message.contains("NoSuchBucket") || message.contains("specified bucket does not exist") {
-        return Error::from(IoError::new(IoErrorKind::NotFound, "the bucket does not exist"));
-    }
     let needs_credentials = message.contains("169.254.169.254") || message.contains("metadata.google.internal");
     let message = if needs_credentials { NO_CREDENTIALS.to_owned() } else { message };
     Error::from(IoError::new(kind, message))

@@ -32,7 +32,7 @@ pub struct JsonLines {
 ///
 /// Stops before the first line that is not a record of this topic and partition in the form of
 /// [`write_records`](crate::text::write_records), or that the writer refuses: the rest begins with this line. Fields
-/// may be in any order, and all except `key` and `value` may be missing.
+/// may be in any order, and all except `value` may be missing. A timestamp without a type is that of the producer.
 ///
 /// # Errors
 /// I/O errors of the writer.
@@ -73,17 +73,17 @@ fn begin_batch(writer: &mut RecordWriter, batch: &BatchFields, fields: &RecordFi
 
 /// Appends a record; `false` if its fields are not those of a record.
 fn append(writer: &mut RecordWriter, fields: &RecordFields<'_>) -> Result<bool> {
+    let timestamp = fields.timestamp.unwrap_or(NO_TIMESTAMP);
     let timestamp_type = match &fields.timestamp_type {
-        FieldContent::Missing => Some(TimestampType::CreateTime),
-        FieldContent::Null => None,
+        // a record of message format 0 has neither a timestamp nor a type
+        FieldContent::Null if timestamp == NO_TIMESTAMP => None,
+        FieldContent::Missing | FieldContent::Null => Some(TimestampType::CreateTime),
         FieldContent::Text(name) if name == TimestampType::CreateTime.name() => Some(TimestampType::CreateTime),
         FieldContent::Text(name) if name == TimestampType::LogAppendTime.name() => Some(TimestampType::LogAppendTime),
         FieldContent::Text(_) | FieldContent::Base64(_) => return Ok(false),
     };
-    let is_record = !matches!((&fields.key, &fields.value), (FieldContent::Missing, FieldContent::Missing));
     let is_offset = fields.offset.is_none_or(|offset| (0..i64::MAX).contains(&offset));
-    let timestamp = fields.timestamp.unwrap_or(NO_TIMESTAMP);
-    if !is_record || !is_offset || timestamp < NO_TIMESTAMP {
+    if fields.value == FieldContent::Missing || !is_offset || timestamp < NO_TIMESTAMP {
         return Ok(false);
     }
     let mut headers: Vec<NewHeader<'_>> = Vec::new();

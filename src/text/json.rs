@@ -22,7 +22,8 @@ pub(super) fn start(out: &mut Vec<u8>, origin: &Origin, is_terminal: bool) {
     optional_int(out, origin.partition.map(i64::from));
 }
 
-/// The rest of the line of a batch, whose first offset may require decompression.
+/// The rest of the line of a batch up to its record count, which [`insert_record_count`] adds. The first offset may
+/// require decompression.
 pub(super) fn batch(out: &mut Vec<u8>, batch: &Batch<'_>, base_offset: i64) {
     let fields = [
         ("base_offset", base_offset),
@@ -42,7 +43,15 @@ pub(super) fn batch(out: &mut Vec<u8>, batch: &Batch<'_>, base_offset: i64) {
         push(out, name);
         push_field(out, "\": ", value);
     }
-    push(out, "}}\n");
+    push(out, ", \"record_count\": ");
+}
+
+/// Ends the line of a batch at `position`, before the lines of its records.
+pub(super) fn insert_record_count(out: &mut Vec<u8>, position: usize, record_count: u64) {
+    let mut end = Vec::new();
+    push_uint(&mut end, record_count);
+    push(&mut end, "}}\n");
+    drop(out.splice(position..position, end));
 }
 
 /// The rest of the line of a record. `create_time` is the timestamp that the batch stores below the time of an append.

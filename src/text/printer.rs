@@ -46,10 +46,11 @@ impl<'o> Printer<'o> {
         let checks_records = scan.check_crc && batch.is_legacy_wrapper();
         let is_bounded = context.bounds.are_any();
         line.begin(context.origin, text);
-        let (start, records_before) = (out.len(), *records);
+        let (start, records_before, mut count_position) = (out.len(), *records, None);
         if text.batches {
             out.extend_from_slice(&line.start);
             json::batch(out, batch, batch.first_offset(scratch, &scan.limits)?);
+            count_position = Some(out.len());
         }
         // the batch stores the producers' timestamps too
         let appended = (text.batches && batch.magic() == 2 && batch.timestamp_type() == Some(LogAppendTime))
@@ -73,8 +74,13 @@ impl<'o> Printer<'o> {
                 *records = records.saturating_add(1);
             }
         }
-        if text.batches && !is_empty && *records == records_before {
-            out.truncate(start);
+        let written = records.saturating_sub(records_before);
+        if let Some(position) = count_position {
+            if !is_empty && written == 0 {
+                out.truncate(start);
+            } else {
+                json::insert_record_count(out, position, written);
+            }
         }
         Ok(())
     }

@@ -196,3 +196,16 @@ fn an_output_that_fails_ends_the_work() {
     let failed = write_records(source(log()), &ScanOptions::default(), &options("jsonl"), &mut Full);
     assert!(failed.unwrap_err().to_string().contains("the disk is full"));
 }
+
+#[test]
+fn the_line_of_a_batch_counts_the_records_that_follow() {
+    let counts = |text: TextOptions| -> Vec<String> {
+        let text = TextOptions { batches: true, ..text };
+        let lines = written(&ScanOptions::default(), &text).0;
+        let of_batches = lines.lines().filter_map(|line| line.split_once("\"record_count\": "));
+        of_batches.map(|(_, count)| count.to_owned()).collect()
+    };
+    assert_eq!(counts(options("jsonl")), ["4}}", "1}}", "1}}"]);
+    assert_eq!(counts(TextOptions { limit: Some(3), ..options("jsonl") }), ["3}}"]);
+    assert_eq!(counts(TextOptions { key_pattern: Some(Pattern::equal("k1")), ..options("jsonl") }), ["1}}", "1}}"]);
+}

@@ -108,7 +108,12 @@ def test_parquet_of_other_programs_needs_only_values(tmp_path: Path) -> None:
     ]
     pq.write_table(table.drop_columns(["value"]), tmp_path / "b.parquet")
     (tmp_path / "c.parquet").write_bytes(b"PAR1 and no more")
-    for name, reason in (("b", "has no column value; its columns are timestamp"), ("c", "can't be read as Parquet")):
+    pq.write_table(table.drop_columns(["timestamp"]), tmp_path / "d.parquet")
+    for name, reason in (
+        ("b", "has no column value; its columns are timestamp"),
+        ("c", "can't be read as Parquet"),
+        ("d", "has no column timestamp; its columns are value; add it, with nulls for records without a timestamp"),
+    ):
         done = run("import", tmp_path / f"{name}.parquet", tmp_path / "no")
         assert (done.exit_code, reason in done.stderr, done.stderr.count("\n")) == (2, True, 1), done.stderr
     (tmp_path / "empty").mkdir()
@@ -148,7 +153,12 @@ def test_gaps_and_times_of_appends_share_batches(tmp_path: Path) -> None:
 
 def test_fields_that_are_missing_have_defaults(tmp_path: Path) -> None:
     path = tmp_path / "in.jsonl"
-    lines = ['{"value": "a"}', "", '{"key": {"base64": "/w=="}, "offset": 7, "more": 1}', '{"key": "c", "value": null}']
+    lines = [
+        '{"value": "a"}',
+        "",
+        '{"key": {"base64": "/w=="}, "value": null, "offset": 7, "more": 1}',
+        '{"key": "c", "value": null}',
+    ]
     path.write_text("\n".join(lines))
     assert run("import", path, tmp_path / "t-0").exit_code == 0
     assert [(one.offset, one.timestamp, one.key, one.value) for one in records_of(tmp_path / "t-0")] == [
@@ -156,6 +166,81 @@ def test_fields_that_are_missing_have_defaults(tmp_path: Path) -> None:
         (7, -1, b"\xff", None),
         (8, -1, b"c", None),
     ]
+
+
+@pytest.mark.parametrize("before", [0, 1], ids=["the first line", "a later line"])
+@pytest.mark.parametrize(
+    ("timestamp", "timestamp_type", "expected"),
+    [
+        (5, None, (2, 5, "CreateTime")),
+        (5, "LogAppendTime", (2, 5, "LogAppendTime")),
+        (None, None, (0, None, None)),
+        (-1, None, (0, None, None)),
+        (None, "CreateTime", (2, None, "CreateTime")),
+    ],
+)
+def test_a_timestamp_without_a_type_is_kept(
+    before: int, timestamp: int | None, timestamp_type: str | None, expected: tuple[object, ...], tmp_path: Path
+) -> None:
+    row = {"value": "a", "timestamp": timestamp, "timestamp_type": timestamp_type}
+    path = jsonl(tmp_path / "in", *[{"value": "b"}] * before, row)
+    assert run("import", path, tmp_path / "t-0").exit_code == 0
+    (*_, batch) = kbat.PartitionLog(tmp_path / "t-0").segments[0].batches()
+    (*_, line) = lines_of(tmp_path / "t-0")
+    assert (batch.magic, line["timestamp"], line["timestamp_type"]) == expected
+
+
+def test_a_byte_order_mark_before_the_first_line_is_skipped(tmp_path: Path) -> None:
+    (tmp_path / "in").write_bytes(b'\xef\xbb\xbf{"value": "a"}\n{"value": "b"}\n')
+    assert run("import", tmp_path / "in", tmp_path / "t-0").exit_code == 0
+    assert [one.value for one in records_of(tmp_path / "t-0")] == [b"a", b"b"]
+
+
+TIMESTAMPS = pa.array([5, 6, None], pa.timestamp("ms"))
+
+
+@pytest.mark.parametrize(
+    ("types", "expected"),
+    [
+        (["CreateTime", "LogAppendTime", None], [("CreateTime", 5), ("LogAppendTime", 6), (None, None)]),
+        (["CreateTime", None, "CreateTime"], [("CreateTime", 5), ("CreateTime", 6), ("CreateTime", None)]),
+        ([0, 1, -1], [("CreateTime", 5), ("LogAppendTime", 6), (None, None)]),
+        ([None, 1, None], [("CreateTime", 5), ("LogAppendTime", 6), ("CreateTime", None)]),
+        (
+            pa.array(["CreateTime", "LogAppendTime", None]).dictionary_encode(),
+            [("CreateTime", 5), ("LogAppendTime", 6), (None, None)],
+        ),
+    ],
+    ids=["texts", "texts of one type", "numbers", "numbers and nulls", "a dictionary"],
+)
+def test_timestamp_types_of_parquet_are_numbers_or_texts(
+    types: list[Any] | pa.Array[Any], expected: list[object], tmp_path: Path
+) -> None:
+    table = pa.table({"value": ["a", "b", "c"], "timestamp": TIMESTAMPS, "timestamp_type": types})
+    pq.write_table(table, tmp_path / "a.parquet")
+    done = run("import", tmp_path / "a.parquet", tmp_path / "t-0")
+    assert done.exit_code == 0, done.stderr
+    assert [(row["timestamp_type"], row["timestamp"]) for row in lines_of(tmp_path / "t-0")] == expected
+
+
+@pytest.mark.parametrize(
+    ("types", "reason"),
+    [
+        ([0, 5, 0], "row 2: timestamp_type is 5; it must be 0 or"),
+        (["CreateTime", "x", None], "row 2: timestamp_type is 'x'; it must be 0 or"),
+        ([0, -1, 0], "row 2: timestamp_type is -1, which is for records without a timestamp, but the timestamp is 6"),
+        ([[0], [1], [0]], "row 1: timestamp_type is [0]; it must be 0 or"),
+    ],
+    ids=["a number", "a text", "no type", "lists"],
+)
+def test_other_timestamp_types_of_parquet_are_refused(
+    types: list[Any] | pa.Array[Any], reason: str, tmp_path: Path
+) -> None:
+    table = pa.table({"value": ["a", "b", "c"], "timestamp": TIMESTAMPS, "timestamp_type": types})
+    pq.write_table(table, tmp_path / "a.parquet")
+    done = run("import", tmp_path / "a.parquet", tmp_path / "t-0")
+    assert (done.exit_code, done.stderr.count("\n"), (tmp_path / "t-0").exists()) == (2, 1, False), done.stderr
+    assert reason in done.stderr
 
 
 def test_lines_about_corruption_are_counted(tmp_path: Path) -> None:
@@ -175,26 +260,31 @@ def test_lines_about_corruption_are_counted(tmp_path: Path) -> None:
         (b"[1]", "it is not a JSON object, such as kbat cat prints"),
         (b'{"value": "\xff"}', "it is not UTF-8"),
         (b"[" * 100_000, "it is nested too deeply"),
-        (b'{"a": 1}', 'it has no key and no value, but ["a"]'),
+        (b'{"a": 1}', 'it has no value, but ["a"]'),
+        (b'{"Value": "x", "key": "a"}', 'it has no value, but ["Value", "key"]'),
+        (b'\xef\xbb\xbf{"value": "x"}', "it is not JSON"),
         (b'{"value": {"a": 1}}', 'value is {"a": 1}; it must be text, null or {"base64"'),
         (b'{"value": 5}', "value is 5; it must be text"),
-        (b'{"key": {"base64": "?"}}', "key has invalid base64"),
-        (b'{"key": "\\ud800"}', "key has half of a surrogate pair"),
-        (b'{"key": "", "offset": -1}', "offset is -1; it must be null or a whole number from 0 to"),
-        (b'{"key": "", "offset": true}', "offset is true"),
-        (b'{"key": "", "offset": 9223372036854775807}', "it must be null or a whole number from 0 to"),
-        (b'{"key": "", "timestamp": 1e3}', "timestamp is 1000.0"),
-        (b'{"key": "", "timestamp": -2}', "timestamp"),
-        (b'{"key": "", "timestamp_type": "Other"}', 'timestamp_type is "Other"; it must be null, "CreateTime"'),
-        (b'{"key": "", "partition": "0"}', 'partition is "0"'),
-        (b'{"key": "", "topic": 1}', "topic is 1; it must be text or null"),
-        (b'{"key": "", "headers": {"a": "b"}}', "it must be a list of pairs of name and value"),
-        (b'{"key": "", "headers": [["a"]]}', "it must be a list of pairs of name and value"),
-        (b'{"key": "", "headers": [["a", 1]]}', "the value of a header is 1"),
-        (b'{"key": "", "headers": [["\\udfff", null]]}', "the name of a header has half of a surrogate pair"),
-        (b'{"key": "", "offset": 4}', "offset 4 is not above the one before it, 5"),
-        (b'{"key": "", "timestamp_type": null, "headers": [["a", null]]}', "header"),
-        (b'{"key": "", "topic": "other"}', "several partitions, --? and other-?: choose one with --topic"),
+        (b'{"value": null, "key": {"base64": "?"}}', "key has invalid base64"),
+        (b'{"value": null, "key": "\\ud800"}', "key has half of a surrogate pair"),
+        (b'{"value": "", "offset": -1}', "offset is -1; it must be null or a whole number from 0 to"),
+        (b'{"value": "", "offset": true}', "offset is true"),
+        (b'{"value": "", "offset": 9223372036854775807}', "it must be null or a whole number from 0 to"),
+        (b'{"value": "", "timestamp": 1e3}', "timestamp is 1000.0"),
+        (b'{"value": "", "timestamp": -2}', "timestamp"),
+        (b'{"value": "", "timestamp_type": "Other"}', 'timestamp_type is "Other"; it must be null, "CreateTime"'),
+        (b'{"value": "", "partition": "0"}', 'partition is "0"'),
+        (b'{"value": "", "topic": 1}', "topic is 1; it must be text or null"),
+        (b'{"value": "", "headers": {"a": "b"}}', "it must be a list of pairs of name and value"),
+        (b'{"value": "", "headers": [["a"]]}', "it must be a list of pairs of name and value"),
+        (b'{"value": "", "headers": [["a", 1]]}', "the value of a header is 1"),
+        (b'{"value": "", "headers": [["\\udfff", null]]}', "the name of a header has half of a surrogate pair"),
+        (b'{"value": "", "offset": 4}', "offset 4 is not above the one before it, 5"),
+        (b'{"value": "", "timestamp_type": null, "headers": [["a", null]]}', "header"),
+        (
+            b'{"value": "", "topic": "other"}',
+            "several partitions, such as one without a topic and other without a partition: choose one with --topic",
+        ),
     ],
     ids=lambda value: value.decode(errors="replace")[:50] if isinstance(value, bytes) else "",
 )

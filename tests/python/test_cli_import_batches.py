@@ -135,6 +135,7 @@ def test_lines_of_batches_have_the_stored_fields() -> None:
         assert (row["topic"], row["partition"]) == ("txn-simple", 0)
         fields = {name: getattr(batch, name) for name in row["batch"] if name != "attributes"}
         assert fields == {name: value for name, value in row["batch"].items() if name != "attributes"}
+        assert row["batch"]["record_count"] == sum(1 for _ in batch)
         assert bool(row["batch"]["attributes"] & 0x10) == batch.is_transactional
         assert bool(row["batch"]["attributes"] & 0x20) == batch.is_control
     # markers are records of their batches, and nothing else is added
@@ -207,6 +208,7 @@ def test_partitions_are_chosen_with_their_batches(tmp_path: Path) -> None:
         ({"attributes": 0x10, "producer_id": -1}, "a transactional batch needs a producer id"),
         ({"magic": 1, "attributes": 4}, "zstd compression is not supported for magic 1"),
         ({"producer_epoch": 1 << 20}, "producer_epoch is 1048576"),
+        ({"record_count": -1}, "record_count is -1; it must be null or a whole number from 0 to 2147483647"),
         ({"attributes": 0x40, "base_timestamp": -5}, "a delete horizon must not be negative"),
     ],
 )
@@ -230,6 +232,61 @@ def test_a_batch_that_cannot_be_written_is_refused(changes: dict[str, Any], mess
 )
 def test_lines_that_contradict_each_other_are_refused(rows: list[Any], message: str, tmp_path: Path) -> None:
     assert message in refused(tmp_path / "out", *rows)
+
+
+def counted(count: int) -> dict[str, Any]:
+    return {"batch": {**FIRST, "record_count": count}}
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (
+            [counted(2), RECORD],
+            "line 2: the batch with the base offset 5 ends after 1 record, but its record_count is 2",
+        ),
+        ([counted(1)], "line 1: the batch with the base offset 5 ends after 0 records, but its record_count is 1"),
+        (
+            [counted(2), RECORD, {**RECORD, "offset": 20}],
+            "line 3: the batch with the base offset 5 ends after 1 record",
+        ),
+        (
+            [counted(2), RECORD, {"batch": {**FIRST, "base_offset": 20, "last_offset": 20}}],
+            "line 3: the batch with the base offset 5 ends after 1 record",
+        ),
+        ([counted(1), RECORD, {**RECORD, "offset": 7}], "line 3: offset 7 is in a batch that has the record_count 1"),
+        ([counted(0), RECORD], "line 2: offset 6 is in a batch that has the record_count 0 without it"),
+    ],
+)
+def test_a_batch_with_another_number_of_records_is_refused(rows: list[Any], message: str, tmp_path: Path) -> None:
+    assert message in refused(tmp_path / "out", *rows)
+
+
+def test_a_batch_with_its_number_of_records_is_written(tmp_path: Path) -> None:
+    rows = [counted(2), RECORD, {**RECORD, "offset": 8}, {**RECORD, "offset": 20}]
+    assert imported("".join(f"{json.dumps(row)}\n" for row in rows).encode(), tmp_path / "copy").exit_code == 0
+    assert [batch.record_count for _, batch in stored(tmp_path / "copy")] == [2, 1]
+
+
+@pytest.mark.parametrize("case", ["codec-none-0", "codec-zstd-0", "txn-simple-0", "log-append-time-lz4-0"])
+def test_a_truncated_stream_is_refused_unless_a_batch_ends_there(case: str, tmp_path: Path) -> None:
+    lines = run("cat", LOG_DIR / case, "--batches").stdout.splitlines(keepends=True)
+    of_batches = [number for number, line in enumerate(lines) if '"batch": {' in line]
+    assert len(of_batches) > 1
+    for number in range(1, len(lines), max(1, len(lines) // 20)):
+        out = tmp_path / f"{number}"
+        done = imported("".join(lines[:number]).encode(), out)
+        is_complete = number in of_batches
+        assert (done.exit_code, out.exists()) == ((0, True) if is_complete else (2, False)), done.stderr
+        if not is_complete:
+            assert f"the standard input, line {number}: the batch with the base offset" in done.stderr
+
+
+def test_the_number_of_records_is_of_those_that_are_printed(tmp_path: Path) -> None:
+    printed = run("cat", LOG_DIR / "codec-none-0", "--batches", "-n", "1")
+    batch, *records = [json.loads(line) for line in printed.stdout.splitlines()]
+    assert (batch["batch"]["record_count"], len(records)) == (1, 1)
+    assert imported(printed.stdout_bytes, tmp_path / "copy").exit_code == 0
 
 
 @pytest.mark.parametrize(

@@ -202,6 +202,14 @@ def test_a_copy_is_compared_before_it_is_uploaded(
     assert bucket.keys("cli-writes/lossy") == []
 
 
+def test_a_missing_bucket_of_out_is_named(tmp_path: Path) -> None:
+    (tmp_path / "in").write_text('{"value": "a"}\n')
+    found = run("import", tmp_path / "in", "s3://missing-bucket-of-kbat/orders-0")
+    assert found.exit_code == 1
+    assert "the bucket does not exist" in found.stderr
+    assert "No such file or directory" not in found.stderr
+
+
 def test_secret_in_the_url_of_out_is_refused() -> None:
     for command in ("copy", "rewrite"):
         refused = run(command, PARTITION, "s3://user:hunter2@bucket/out-0")

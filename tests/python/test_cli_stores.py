@@ -336,16 +336,18 @@ class _Forbidden(http.server.BaseHTTPRequestHandler):
         """Print nothing."""
 
 
-def test_wrong_credentials_are_an_error_with_advice() -> None:
+@pytest.mark.parametrize("command", [("ls", "s3://bucket/logs"), ("copy", LOG_DIR / "codec-lz4-0", "s3://bucket/copy")])
+def test_wrong_credentials_are_an_error_with_advice(command: tuple[object, ...]) -> None:
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Forbidden) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         options = _settings(endpoint=f"http://127.0.0.1:{server.server_port}", region="x")
         secrets = _settings(access_key_id=ACCESS_KEY, secret_access_key=SECRET_KEY)
-        done = run("ls", "s3://bucket/logs", *options, *secrets)
+        done = run(*command, *options, *secrets)
         server.shutdown()
     assert (done.exit_code, done.stdout) == (1, "")
     assert "403 Forbidden" in done.stderr
     assert "; check the credentials in the environment" in done.stderr
+    assert "run kbat as" not in done.stderr
     assert SECRET_KEY not in done.stderr
     assert ACCESS_KEY not in done.stderr
 

@@ -138,6 +138,8 @@ def test_missing_file_is_file_not_found(tmp_path: Path) -> None:
 def test_url_that_names_no_store_is_refused(path: str | Path, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         kbat.scan(path)
+    with pytest.raises(ValueError, match=message):
+        kbat.LogDirectory(DATA / "log-dir", remote=path)
 
 
 def test_file_url_is_a_path(tmp_path: Path) -> None:

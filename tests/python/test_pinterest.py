@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import kbat
+from command_line import run
 from data import DATA
 from remote_logs import offsets_of, warned
 
@@ -82,6 +83,44 @@ def test_segments_above_the_watermark_are_omitted(tmp_path: Path) -> None:
     assert max(segment.base_offset for segment in log.segments) == 114
     findings = kbat.verify(location, topics="txn-lz4").findings
     assert len([one for one in findings if one.kind == "omitted_segment"]) == len(names)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("ls", "{}"),
+        ("ls", "{}/txn-lz4-0"),
+        ("cat", "{}", "--topic", "txn-lz4"),
+        ("batches", "{}"),
+        ("stat", "{}"),
+        ("producers", "{}"),
+        ("transactions", "{}/txn-lz4-0"),
+        ("verify", "{}"),
+        ("verify", "{}/txn-lz4-0"),
+        ("salvage", "{}/txn-lz4-0", "{}-salvaged"),
+        ("rewrite", "{}/txn-lz4-0", "{}-rewritten"),
+    ],
+    ids=" ".join,
+)
+def test_commands_show_each_warning_once(command: tuple[str, ...], tmp_path: Path) -> None:
+    location = uploaded(tmp_path / "backup", watermark=114)
+    done = run(*(one.format(location) for one in command))
+    lines = done.stderr.splitlines()
+    shown = [line for line in lines if "above the offset.wm of 114" in line]
+    assert shown
+    assert all(line.startswith("kbat: warning: ") for line in shown), lines
+    assert len(set(lines)) == len(lines), lines
+    assert "UserWarning" not in done.stderr
+
+
+def test_without_any_watermark_the_layout_is_that_of_a_plain_copy(tmp_path: Path) -> None:
+    location = uploaded(tmp_path)
+    for path in location.rglob("offset.wm"):
+        path.unlink()
+    cluster = location / "00" / "cluster-1"
+    assert offsets_of(cluster) == offsets_of(cluster / "txn-lz4-0") == list(range(374))
+    with pytest.raises(ValueError, match=r"the segments are in a subdirectory: name .*cluster-1"):
+        kbat.scan(location)
 
 
 def test_a_partition_without_a_watermark_is_read_with_a_warning(tmp_path: Path) -> None:

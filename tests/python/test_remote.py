@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import shutil
 import struct
 import warnings
@@ -11,10 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from typer.testing import CliRunner
 
 import kbat
 from command_line import json_of, lines_of, run
 from data import DATA
+from kbat.cli.app import app
 from outcomes import COLUMNS, lookups, outcome, rows, without
 from remote_logs import BASES, END, LOGS, REMOTE, TAIL, offsets_of, warned
 from test_tiered import remote_directory, remote_truth, topic_directory
@@ -349,3 +352,23 @@ def test_commands_name_their_option() -> None:
     assert "--remote has no effect" in result.stderr
     result = run("ls", TAIL, "--remote-log-metadata", LOGS)
     assert "--remote-log-metadata has no effect" in result.stderr
+
+
+def test_a_log_with_remote_segments_is_not_pickled() -> None:
+    with pytest.raises(TypeError, match=r"is read from tiered storage and can't be pickled: open it again"):
+        pickle.dumps(kbat.PartitionLog(TAIL, remote=REMOTE))
+
+
+def test_remote_is_refused_for_bytes() -> None:
+    data = next(TAIL.glob("*.log")).read_bytes()
+    with pytest.raises(ValueError, match="remote has no effect on buffers"):
+        kbat.scan(data, remote=REMOTE)
+    done = CliRunner().invoke(app, ["cat", "-", "--remote", os.fspath(REMOTE)], input=data)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "--remote has no effect on the standard input" in done.stderr
+
+
+def test_an_empty_remote_is_refused() -> None:
+    done = run("cat", TAIL, "--remote", "")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "it is empty; name a directory or its URL" in done.stderr

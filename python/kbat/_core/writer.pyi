@@ -263,6 +263,7 @@ class RecordWriter:
         producer_id: int,
         producer_epoch: int,
         base_sequence: int,
+        record_count: int | None = None,
     ) -> None:
         """Begin a batch with these fields, of which those that a message format does not have are -1.
 
@@ -280,9 +281,11 @@ class RecordWriter:
             producer_id: Producer id.
             producer_epoch: Producer epoch.
             base_sequence: Sequence of the first record.
+            record_count: Number of records that will be appended; None if it is unknown.
 
         Raises:
-            ValueError: Offsets that are not above those before, or fields that Kafka's rules forbid.
+            ValueError: Offsets that are not above those before, fields that Kafka's rules forbid, or another number of
+                records in the batch before than its record count.
             OverflowError: A number does not fit its field.
             OSError: The batch before can't be written.
         """

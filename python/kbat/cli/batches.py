@@ -105,9 +105,10 @@ def batches(  # noqa: PLR0913 - options
 ) -> None:
     """List batches, one row per batch, partition by partition in the order of the log. Reads only headers.
 
-    Batches that can't have a record in the range of offsets or times are omitted. A "?" is a number that the header of
-    a compressed set of magic 0 or 1 does not have. Flags: "txn" for a batch of a transaction, "control" for the marker
-    that ends one.
+    Batches that can't have a record in the range of offsets or times are omitted. A compressed set of magic 1 with
+    CreateTime is in every range of times: some clients did not write its largest timestamp correctly. A "?" is a number
+    that the header of a compressed set of magic 0 or 1 does not have. Flags: "txn" for a batch of a transaction,
+    "control" for the marker that ends one.
 
     Examples: `kbat batches orders-0`, `kbat batches data --topic 'orders*' --start-time 2024-05-01T00:00:00Z -n 20`,
     `kbat batches data --json | jq -c 'select(.size > 1000000) | [.segment, .position]'`

@@ -132,9 +132,9 @@ def cat(  # noqa: PLR0913 - one per option
     `length`, `first_offset`, `last_offset`. With --batches, a line with `topic`, `partition` and `batch` is before the
     records of each batch, also of batches of markers and without records: `base_offset`, `last_offset`, `magic`,
     `attributes`, `partition_leader_epoch`, `base_timestamp`, `max_timestamp`, `producer_id`, `producer_epoch`,
-    `base_sequence`, each as stored, -1 for none. Records then also have `create_time`, the producer's timestamp, if
-    their own is that of an append. CSV has the same columns; null is an empty field, and bytes that are not
-    UTF-8 are `0x` and hexadecimal digits.
+    `base_sequence`, each as stored, -1 for none, and `record_count`, the number of its records that follow. Records
+    then also have `create_time`, the producer's timestamp, if their own is that of an append. CSV has the same columns;
+    null is an empty field, and bytes that are not UTF-8 are `0x` and hexadecimal digits.
 
     A format string contains `%t` topic, `%p` partition, `%o` offset, `%T` timestamp (-1 for none), `%k` key, `%K` its
     length, `%s` value, `%S` its length (-1 for null), `%h` headers, `%%`, and `\n`, `\r`, `\t`, `\\`, `\xNN`. Nothing
@@ -221,6 +221,9 @@ def _files(paths: list[Location], chosen: dict[str, Any]) -> list[Location]:
     files = [path for path in paths if path != STDIN]
     if len(paths) - len(files) > 1:
         message = "the standard input (-) can be read only once"
+        raise ValueError(message)
+    if not files and paths[0].remote is not None:
+        message = "--remote has no effect on the standard input (-): remove it, or name the partition's directory"
         raise ValueError(message)
     if len(files) < len(paths) and ("topics" in chosen or "partitions" in chosen):
         message = "--topic and --partition choose directories, but the standard input (-) has no topic"

@@ -172,7 +172,7 @@ def _note_foreign(chosen: Sequence[Location]) -> None:
     """Warn of files of other formats: the output shows only that the bytes are invalid."""
     for one in chosen:
         if one.suffix == ".log" and (reason := foreign(one)):
-            output.note(f"kbat: warning: {reason}")
+            output.warn(reason)
 
 
 def _note(text: bytes) -> None:

@@ -129,7 +129,7 @@ def _end_offsets(path: Location) -> Callable[[str, int], int | None]:
             try:
                 known[place] = None if log is None else log.end_offset
             except (kbat.KbatError, OSError) as error:
-                output.note(f"kbat: warning: the lag of {topic}-{partition} is unknown: {error}")
+                output.warn(f"the lag of {topic}-{partition} is unknown: {error}")
                 known[place] = None
         return known[place]
 

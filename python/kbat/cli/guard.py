@@ -51,7 +51,8 @@ def guarded(command: Callable[P, None], *, failed: int = FAILED, at_damage: str 
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
         debug = bool(kwargs.pop("debug", False)) or _debugging
         try:
-            command(*args, **kwargs)
+            with output.warnings_as_lines():
+                command(*args, **kwargs)
             sys.stdout.flush()
         except BrokenPipeError:
             _close_output()
@@ -136,7 +137,7 @@ def _what_next(error: BaseException, arguments: dict[str, Any], at_damage: str) 
             verify = f"kbat verify {word(path)}{path.again}"
             salvage = f"kbat salvage {word(repairable(damaged))} OUT{path.again}"
             advice = f"'{verify}' lists all corruption, '{salvage}' keeps all complete batches{at_damage}"
-        case PermissionError() if not path.is_local:
+        case PermissionError() if error.errno is None or not path.is_local:  # errors of stores have no number
             advice = "check the credentials in the environment, such as AWS_ACCESS_KEY_ID, or those of --storage-option"
         case PermissionError():
             advice = "run kbat as a user with access to it, such as the broker's"

@@ -103,18 +103,20 @@ def import_records(  # noqa: PLR0913 - one per option
 
     The offsets of a partition must rise; a record without one gets the next one. Records keep their timestamps with
     their type, and their headers. Batches are those that `kbat.LogWriter` would write, of message format 2. Records of
-    message format 0, which have the timestamp type null, are written in that format.
+    message format 0, of which the timestamp and its type are null, are written in that format. A timestamp without a
+    type is that of the producer.
 
     The lines of `kbat cat --batches` also contain producers, transactions and the boundaries of batches: each batch is
     written again in its message format and with its codec, and --compression, --level and --batch-bytes have no effect
-    on it. Without compression, its bytes are the same.
+    on it. Without compression, its bytes are the same. A batch with another number of records than its `record_count`
+    is refused, because the input is incomplete; remove this field if you remove records.
 
     Examples: `kbat cat orders-0 --batches | kbat import - copy/orders-0`, `kbat import orders.parquet orders-0`,
     `kbat export data archive --partition-by topic,partition`, then `kbat import archive data2 --log-directory`
 
     JSON: `path`, `out`, `format`, `records`, `partitions`: a list with `topic`, `partition`, `path`, `records`,
     `start_offset`, `end_offset`, `segments` and `bytes`. The fields of the input are those of `kbat cat`; all except
-    `key` and `value` may be missing, and others have no effect.
+    `value` may be missing, and others have no effect. A Parquet file also needs the column `timestamp`.
 
     Exit codes: 0; 1 for files that can't be read or written, and for an input without records; 2 for wrong arguments,
     for a line or file that is not a record, and if OUT exists. Nothing is written unless everything can be written.
@@ -197,6 +199,10 @@ def _import_json(
                     start = end
             if callback is not None and length:
                 callback(file.tell(), length)
+        try:
+            writers.end()
+        except ValueError as error:
+            raise lines.refused(str(error)) from error
         lines.note_faults()
 
 

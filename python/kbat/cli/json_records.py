@@ -15,6 +15,7 @@ _PIECE_LEN = 1 << 20
 _GZIP_MAGIC = b"\x1f\x8b"
 _TIMESTAMP_TYPES = (None, "CreateTime", "LogAppendTime")
 _CREATE_TIME = "CreateTime"
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # The fields of a batch, with their smallest and largest values.
 _BATCH_FIELDS = {
     "base_offset": (0, MAX - 1),
@@ -28,6 +29,7 @@ _BATCH_FIELDS = {
     "producer_epoch": (-(1 << 15), (1 << 15) - 1),
     "base_sequence": (-(1 << 31), (1 << 31) - 1),
 }
+_RECORD_COUNT = "record_count"
 # `json.loads` takes twice as long, to detect UTF-16.
 _decode = json.JSONDecoder().decode
 
@@ -86,7 +88,7 @@ class JsonLines:
         """
         self.number += 1
         try:
-            fields = _parsed(line)
+            fields = _parsed(line.removeprefix(_BYTE_ORDER_MARK) if self.number == 1 else line)
             if fields is None:
                 return None
             if fields.keys() == {"error"}:
@@ -135,21 +137,25 @@ def _parsed(line: bytes) -> dict[str, Any] | None:
 
 
 def _row(fields: dict[str, Any]) -> Row:
+    if "value" not in fields:
+        message = f"it has no value, but {_shown(sorted(fields))}"
+        raise ValueError(message)
     timestamp_type = fields.get("timestamp_type", _CREATE_TIME)
     if timestamp_type not in _TIMESTAMP_TYPES:
         message = f'timestamp_type is {_shown(timestamp_type)}; it must be null, "CreateTime" or "LogAppendTime"'
         raise ValueError(message)
-    if "key" not in fields and "value" not in fields:
-        message = f"it has no key and no value, but {_shown(sorted(fields))}"
-        raise ValueError(message)
     timestamp = _integer(fields, "timestamp", -MAX - 1, MAX)
+    if timestamp is None:
+        timestamp = output.NO_TIMESTAMP
+    if timestamp_type is None and timestamp != output.NO_TIMESTAMP:
+        timestamp_type = _CREATE_TIME
     return Row(
         *_place(fields),
         _integer(fields, "offset", 0, MAX - 1),
-        -1 if timestamp is None else timestamp,
+        timestamp,
         timestamp_type,
         _content(fields.get("key"), "key"),
-        _content(fields.get("value"), "value"),
+        _content(fields["value"], "value"),
         _headers(fields.get("headers")),
         _integer(fields, "create_time", -MAX - 1, MAX),
     )
@@ -167,6 +173,9 @@ def _batch(fields: dict[str, Any]) -> BatchRow:
             message = f"the batch has no {name}"
             raise ValueError(message)
         found[name] = number
+    count = _integer(batch, _RECORD_COUNT, 0, (1 << 31) - 1)
+    if count is not None:
+        found[_RECORD_COUNT] = count
     return BatchRow(*_place(fields), found["base_offset"], found)
 
 

@@ -200,6 +200,9 @@ def existing_or_stdin(value: str) -> Location:
 
 def elsewhere(value: str) -> str:
     """Return a path or URL that belongs to another one. Whether it exists is known when it is opened."""
+    if not value:
+        message = "it is empty; name a directory or its URL"
+        raise typer.BadParameter(message)
     try:
         return Location.parse(value).text
     except ValueError as error:

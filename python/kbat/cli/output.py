@@ -11,8 +11,10 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, TextIO
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,6 +30,8 @@ _STYLES = {"bold": [1], "dim": [2], "red": [1, 31], "yellow": [33]}
 _FIRST_COLOR = 30
 _UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB")
 _UNIT = 1024
+# The warnings that the command has shown.
+_warned: set[str] = set()
 # Messages of the package name Python's functions and arguments.
 _SHELL_WORDS = (
     (re.compile(r"(?<![\w.'/-])rebuild_indexes\b"), "kbat rebuild-indexes"),
@@ -98,6 +102,32 @@ def note(text: str) -> None:
     """Write a line to the standard error, in the words of a shell, after everything printed before."""
     sys.stdout.flush()
     sys.stderr.write(f"{escaped(in_shell(' '.join(text.split())))}\n")
+
+
+def warn(text: str) -> None:
+    """Write a warning to the standard error, as a line that a command shows only once."""
+    text = text.removeprefix("kbat: ")
+    if text not in _warned:
+        _warned.add(text)
+        note(f"kbat: warning: {text}")
+
+
+@contextmanager
+def warnings_as_lines() -> Iterator[None]:
+    """Show the warnings of the package as `warn` does, in the block of a command."""
+    _warned.clear()
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", UserWarning)
+        show = warnings.showwarning
+
+        def show_line(message: Warning | str, category: type[Warning], *others: Any) -> None:  # noqa: ANN401 - of Python
+            if issubclass(category, UserWarning):
+                warn(str(message))
+            else:
+                show(message, category, *others)
+
+        warnings.showwarning = show_line  # type: ignore[assignment] # it passes all arguments on
+        yield
 
 
 def in_shell(message: str) -> str:

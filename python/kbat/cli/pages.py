@@ -8,6 +8,7 @@ from typing import Any
 _SECTIONS = {"Example": "EXAMPLES", "Examples": "EXAMPLES", "JSON": "JSON", "Exit": "EXIT STATUS"}
 CODE = re.compile(r"`([^`]+)`")
 _TITLE = re.compile(r"^(Examples?|JSON|Exit codes): ")
+_IN_BRACKETS = re.compile(r"^\[([^\[\]]*)\]$")
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,9 @@ def _option(parameter: Any) -> Option:  # noqa: ANN401 - typer does not export t
         shown = parameter.opts[0] if default else parameter.secondary_opts[0]
     else:
         shown = str(getattr(default, "value", default)) if is_shown and not callable(default) else ""
-    metavar = (parameter.metavar or parameter.name.upper()).strip("[]") if not is_flag else ""
+    metavar = parameter.metavar or parameter.name.upper()
+    # the brackets of an optional argument, not those of a part of it
+    metavar = "" if is_flag else _IN_BRACKETS.sub(r"\1", metavar)
     return Option(
         names=names,
         value=metavar,

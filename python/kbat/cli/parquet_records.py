@@ -7,6 +7,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from kbat.cli import output
 from kbat.cli.json_records import Row
 from kbat.cli.location import Location
 from kbat.cli.record_input import RecordInput, opened
@@ -15,8 +16,9 @@ from kbat.cli.record_input import RecordInput, opened
 _COLUMNS = ("key", "value", "timestamp", "headers", "offset")
 _NULL_DIRECTORY = "__HIVE_DEFAULT_PARTITION__"
 _ROWS = 65_536
-_TIMESTAMP_TYPES = {None: "CreateTime", -1: None, 0: "CreateTime", 1: "LogAppendTime"}
-_CREATE_TIME = (None, 0)
+# Kafka's numbers, which `kbat.write_parquet` writes, and the texts of `kbat cat`.
+_NO_TYPE = -1
+_TIMESTAMP_TYPES = {0: "CreateTime", 1: "LogAppendTime", "CreateTime": "CreateTime", "LogAppendTime": "LogAppendTime"}
 
 
 class Piece(NamedTuple):
@@ -24,6 +26,8 @@ class Piece(NamedTuple):
 
     topic: str | None
     partition: int | None
+    #: Number of its first row in the file, from 1.
+    first_row: int
     batch: pa.RecordBatch
 
 
@@ -31,18 +35,21 @@ def parquet_pieces(file: Location, root: RecordInput) -> Iterator[Piece]:
     """Yield the records of a Parquet file below a directory, with one topic and one partition at a time.
 
     Raises:
-        ValueError: The file is not Parquet, or has no values.
+        ValueError: The file is not Parquet, or has no values or no timestamps.
     """
     named = _of_directories(file, root)
     try:
         with opened(file) as stream, pq.ParquetFile(stream) as parquet:
             names = parquet.schema_arrow.names
-            if "value" not in names:
-                message = f"{file} has no column value; its columns are {', '.join(names)}"
-                raise ValueError(message)
+            for name, hint in (("value", ""), ("timestamp", "; add it, with nulls for records without a timestamp")):
+                if name not in names:
+                    message = f"{file} has no column {name}; its columns are {', '.join(names)}{hint}"
+                    raise ValueError(message)
+            first_row = 1
             wanted = [one for one in (*_COLUMNS, "topic", "partition", "timestamp_type") if one in names]
             for batch in parquet.iter_batches(_ROWS, columns=wanted):
-                yield from _runs(batch, named)
+                yield from _runs(batch, named, first_row)
+                first_row += batch.num_rows
     except (pa.ArrowException, OSError) as error:
         message = f"{file} can't be read as Parquet: {' '.join(str(error).split())}"
         raise ValueError(message) from error
@@ -55,7 +62,7 @@ def _of_directories(file: Location, root: RecordInput) -> dict[str, str | None]:
     return {unquote(name): None if value == _NULL_DIRECTORY else unquote(value) for name, _, value in found}
 
 
-def _runs(batch: pa.RecordBatch, named: dict[str, str | None]) -> Iterator[Piece]:
+def _runs(batch: pa.RecordBatch, named: dict[str, str | None], first_row: int) -> Iterator[Piece]:
     """Yield the rows of a batch, divided where the topic or the partition changes."""
     names = batch.schema.names
     columns: list[list[Any]] = [
@@ -67,7 +74,8 @@ def _runs(batch: pa.RecordBatch, named: dict[str, str | None]) -> Iterator[Piece
     for row in range(1, len(rows) + 1):
         if row == len(rows) or rows[row] != rows[begin]:
             topic, partition = rows[begin]
-            yield Piece(topic, None if partition is None else int(partition), batch.slice(begin, row - begin))
+            number = None if partition is None else int(partition)
+            yield Piece(topic, number, first_row + begin, batch.slice(begin, row - begin))
             begin = row
 
 
@@ -83,7 +91,18 @@ def is_plain(batch: pa.RecordBatch) -> bool:
     """Return whether all records have timestamps of the type CreateTime, or types that are unknown."""
     if "timestamp_type" not in batch.schema.names:
         return True
-    return all(one in _CREATE_TIME for one in batch.column("timestamp_type").unique().to_pylist())
+    column = batch.column("timestamp_type")
+    if pa.types.is_nested(column.type):
+        return False
+    plain = ("CreateTime",) if _is_text(column.type) else (None, 0)
+    return all(one in plain for one in column.unique().to_pylist())
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    """Return whether timestamp types are texts, of which a null may be that of message format 0, as in JSON lines."""
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def encodable(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -92,7 +111,11 @@ def encodable(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def rows_of(piece: Piece) -> Iterator[Row]:
-    """Yield records one by one."""
+    """Yield records one by one.
+
+    Raises:
+        ValueError: A timestamp type is unknown. The message has the number of the row.
+    """
     batch = piece.batch
     names = batch.schema.names
     columns: dict[str, list[Any]] = {}
@@ -103,7 +126,29 @@ def rows_of(piece: Piece) -> Iterator[Row]:
         elif name in {"key", "value"}:
             column = column.cast(pa.binary())
         columns[name] = column.to_pylist()
-    for key, value, timestamp, headers, offset, kind in zip(*columns.values(), strict=True):
+    is_text = "timestamp_type" in names and _is_text(batch.column("timestamp_type").type)
+    records = zip(*columns.values(), strict=True)
+    for number, (key, value, timestamp, headers, offset, kind) in enumerate(records, piece.first_row):
         pairs = [tuple(one.values()) if isinstance(one, dict) else one for one in headers or ()]
-        time = -1 if timestamp is None else timestamp
-        yield Row(piece.topic, piece.partition, offset, time, _TIMESTAMP_TYPES[kind], key, value, pairs)
+        time = output.NO_TIMESTAMP if timestamp is None else timestamp
+        try:
+            named = _type_of(kind, time, is_text=is_text)
+        except ValueError as error:
+            message = f"row {number}: {error}"
+            raise ValueError(message) from None
+        yield Row(piece.topic, piece.partition, offset, time, named, key, value, pairs)
+
+
+def _type_of(kind: Any, timestamp: int, *, is_text: bool) -> str | None:  # noqa: ANN401 - of any column
+    """Return the timestamp type of a record; None for one of message format 0."""
+    if kind is None:
+        return None if is_text and timestamp == output.NO_TIMESTAMP else "CreateTime"
+    if kind == _NO_TYPE and timestamp == output.NO_TIMESTAMP:
+        return None
+    if isinstance(kind, str | int | float) and kind in _TIMESTAMP_TYPES:
+        return _TIMESTAMP_TYPES[kind]
+    if kind == _NO_TYPE:
+        message = f"timestamp_type is -1, which is for records without a timestamp, but the timestamp is {timestamp}"
+        raise ValueError(message)
+    message = f'timestamp_type is {kind!r}; it must be 0 or "CreateTime", 1 or "LogAppendTime", -1 or null'
+    raise ValueError(message)

@@ -118,9 +118,17 @@ class PartitionWriters:
 
     def close(self, out: Location) -> list[dict[str, Any]]:
         """Close all files, and return figures of the partitions, whose directories will be in `out`."""
+        self.end()
+        return [self._figures(place, out) for place in self._counts]
+
+    def end(self) -> None:
+        """Write everything, and close all files.
+
+        Raises:
+            ValueError: The last batch of a partition is not complete.
+        """
         while self._open:
             self._end(*self._open.popitem())
-        return [self._figures(place, out) for place in self._counts]
 
     def _end(self, place: Place, writer: PartitionWriter) -> None:
         writer.close()
@@ -139,8 +147,8 @@ class PartitionWriters:
         first = next(iter(self._counts), place)
         if first != place:
             message = (
-                f"the input has several partitions, {_text(first)} and {_text(place)}: choose one with --topic and "
-                "--partition, or add --log-directory to write all of them"
+                f"the input has several partitions, such as {_text(first)} and {_text(place)}: choose one with --topic "
+                "and --partition, or add --log-directory to write all of them"
             )
             raise ValueError(message)
         return self._directory
@@ -162,5 +170,6 @@ class PartitionWriters:
 
 def _text(place: Place) -> str:
     topic, number = place
-    shown = "?" if number is None else str(number)
-    return f"{output.text(topic)}-{shown}"
+    if topic is None:
+        return "one without a topic" if number is None else f"partition {number} without a topic"
+    return f"{output.text(topic)} without a partition" if number is None else f"{output.text(topic)}-{number}"

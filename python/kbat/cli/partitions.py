@@ -124,4 +124,4 @@ def warnings_as_notes() -> Iterator[list[warnings.WarningMessage]]:
         warnings.simplefilter("always", UserWarning)
         yield caught
     for message in dict.fromkeys(str(one.message) for one in caught):
-        output.note(f"kbat: warning: {message}")
+        output.warn(message)

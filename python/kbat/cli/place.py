@@ -73,7 +73,7 @@ def locate(paths: Sequence[Location], *, is_judged: bool = True, **chosen: Any) 
     if is_judged and (reason := _all_foreign(logs)):
         raise ValueError(reason)
     for message in (*messages, *filter(None, map(_emptiness, paths))):
-        output.note(f"kbat: warning: {message}")
+        output.warn(message)
     return Located(segments, messages)
 
 

@@ -259,7 +259,7 @@ def _show(report: kbat.results.RestoreReport, committed_offsets: Path | None, *,
         groups = output.count_text(len({group for group, *_ in report.committed_offsets}), "group")
         output.write_line(f"{offsets} of {groups}: {committed_offsets}")
     for warning in report.warnings:
-        output.note(f"kbat: warning: {warning}")
+        output.warn(warning)
 
 
 def _rows(partitions: Iterable[kbat.results.RestoredPartition]) -> Iterator[tuple[str, ...] | str]:

@@ -151,9 +151,10 @@ def stat(  # noqa: PLR0913 - options
     sets of magic 0 and 1 do not have a record count. A number of records that does not include them is marked with "≥",
     and "records per batch" is the mean of the other batches.
 
-    Percentiles are exact up to 128 bytes, and at most 2 % too large above. Batches that can't be read are not counted;
-    a line on the standard error shows their size. A range of offsets or times selects whole batches, but not all of
-    their records.
+    Percentiles are exact up to 128 bytes, and at most 2 % too large above. A batch of which only the records can't be
+    read is counted by its header, and omitted from the figures of --records; a line on the standard error shows the
+    size of everything that is omitted. A range of offsets or times selects whole batches, but not all of their records:
+    those that `kbat batches` lists.
 
     `kbat audit` is an older name for `--by topic,codec`, with fewer figures.
 

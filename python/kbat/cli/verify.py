@@ -88,7 +88,7 @@ def verify(  # noqa: PLR0913 - options
     if nothing is not None:
         if report.exit_code == 0 or path.is_empty:
             raise nothing
-        output.note(f"kbat: warning: {nothing}")
+        output.warn(str(nothing))
     commands = next_commands(path, report)
     exit_code = max(report.exit_code, WARNING if warnings else 0)
     if json:

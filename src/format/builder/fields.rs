@@ -30,6 +30,9 @@ pub struct BatchFields {
     pub producer_epoch: i16,
     /// Sequence of the first record, −1 for none.
     pub base_sequence: i32,
+    /// Number of records that will be appended; `None` if it is unknown. A writer refuses another number of records.
+    #[cfg_attr(feature = "text", serde(default))]
+    pub record_count: Option<u32>,
 }
 
 impl BatchFields {

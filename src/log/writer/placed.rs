@@ -9,6 +9,7 @@ use crate::format::header::NO_PARTITION_LEADER_EPOCH;
 use crate::format::record::NewHeader;
 use crate::format::size::{message_len, record_len};
 use crate::log::writer::{LogWriter, LogWriterOptions, OffsetPolicy};
+use crate::plural::count_of;
 
 /// A record to write, with its own offset and timestamp.
 #[derive(Debug, Clone, Copy)]
@@ -93,6 +94,8 @@ struct PlacedBatch {
     base_offset: i64,
     /// The last offset of a batch whose fields are known, which it has without that record too.
     last_offset: Option<i64>,
+    /// The number of records that it must have, if it is known.
+    record_count: Option<u32>,
 }
 
 impl RecordWriter {
@@ -116,8 +119,8 @@ impl RecordWriter {
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for an offset that is not above the last one,
-    /// and for a record that Kafka's rules forbid, in which case it is not appended; I/O errors while writing a full
-    /// batch.
+    /// for a record that Kafka's rules forbid, and for one more than the batch must have, in which case it is not
+    /// appended; the same for a full batch with fewer records than it must have; I/O errors while writing a full batch.
     pub fn append(&mut self, record: &PlacedRecord<'_>) -> Result<i64> {
         self.check_usable()?;
         let offset = record.offset.unwrap_or(self.end_offset);
@@ -169,6 +172,7 @@ impl RecordWriter {
             kind: fields.timestamps(),
             base_offset: fields.base_offset,
             last_offset: Some(fields.last_offset),
+            record_count: fields.record_count,
         });
         Ok(())
     }
@@ -197,7 +201,8 @@ impl RecordWriter {
 
     fn write_batch(&mut self) -> Result<()> {
         let Some(batch) = self.batch.take() else { return Ok(()) };
-        let written = batch.finish().and_then(|bytes| self.writer.append_batches(&bytes, OffsetPolicy::Keep));
+        let finished = batch.check_record_count().and_then(|()| batch.finish());
+        let written = finished.and_then(|bytes| self.writer.append_batches(&bytes, OffsetPolicy::Keep));
         match &written {
             Ok(_) => self.end_offset = self.writer.end_offset(),
             Err(error) => self.refusal = Some(error.to_string()),
@@ -217,6 +222,12 @@ impl RecordWriter {
                 let message = format!("the timestamp of offset {offset} or its type differs from that of its batch");
                 return Err(Error::argument(message));
             }
+            let most =
+                batch.record_count.filter(|count| offset <= last_offset && batch.builder.record_count() >= *count);
+            if let Some(most) = most {
+                let message = format!("offset {offset} is in a batch that has the record_count {most} without it");
+                return Err(Error::argument(message));
+            }
             return Ok(offset <= last_offset);
         }
         Ok(is_alike
@@ -231,11 +242,25 @@ impl RecordWriter {
             Some(TimestampType::CreateTime) => builder,
             Some(TimestampType::LogAppendTime) => builder.log_append_time(record.timestamp),
         };
-        PlacedBatch { builder, kind: record.kind(), base_offset: offset, last_offset: None }
+        PlacedBatch { builder, kind: record.kind(), base_offset: offset, last_offset: None, record_count: None }
     }
 }
 
 impl PlacedBatch {
+    /// Refuses a batch that has fewer records than it must have, as the lines of an incomplete copy do.
+    fn check_record_count(&self) -> Result<()> {
+        let (found, expected) = (self.builder.record_count(), self.record_count);
+        match expected {
+            Some(expected) if found < expected => Err(Error::argument(format!(
+                "the batch with the base offset {} ends after {}, but its record_count is {expected}: the input is \
+                 incomplete; if records were removed on purpose, remove record_count too",
+                self.base_offset,
+                count_of(found.into(), "record"),
+            ))),
+            _ => Ok(()),
+        }
+    }
+
     /// The bytes of the batch; none if it has no records and its message format has no empty batches.
     fn finish(self) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();

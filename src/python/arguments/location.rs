@@ -71,6 +71,11 @@ impl StoreArguments {
         Ok(stores)
     }
 
+    /// Whether the earlier segments are in remote storage.
+    pub(crate) fn has_remote(&self) -> bool {
+        self.remote.is_some()
+    }
+
     /// The location of a path or URL, with the segments of it in remote storage.
     pub(crate) fn locate(&self, py: Python<'_>, path: PathBuf) -> PyResult<Location> {
         let location = match path.to_str() {
@@ -86,6 +91,9 @@ impl StoreArguments {
 
     /// The location of a path in the file system, or of a URL with the same options, as it is: without its layout.
     pub(crate) fn locate_beside(&self, py: Python<'_>, path: PathBuf) -> PyResult<Location> {
+        if let Some(text) = path.to_str() {
+            refuse_broken_url(text)?;
+        }
         match path.to_str().filter(|text| text.contains("://")) {
             Some(url) if url.starts_with("file:") => Location::parse(url, &StoreOptions::default()).or_raise(py),
             Some(url) => Location::parse(url, &self.options).or_raise(py),
@@ -140,12 +148,7 @@ impl StoreArguments {
     }
 
     fn parse(&self, py: Python<'_>, text: &str) -> PyResult<Location> {
-        if let Some((scheme, _)) = text.split_once(":/").filter(|(_, rest)| !rest.starts_with('/'))
-            && SCHEMES.contains(&scheme)
-        {
-            let message = format!("{text}: pathlib removes a slash from URLs; pass the URL as a str");
-            return Err(PyValueError::new_err(message));
-        }
+        refuse_broken_url(text)?;
         match &self.opened {
             Some(opened) if self.remote.is_none() => in_opened(opened, text),
             _ if self.is_remote_stored && (text.starts_with("file:") || !text.contains("://")) => {
@@ -154,6 +157,17 @@ impl StoreArguments {
             _ => Location::parse(text, &self.options).or_raise(py),
         }
     }
+}
+
+/// Refuses a URL that was a `pathlib.Path`.
+fn refuse_broken_url(text: &str) -> PyResult<()> {
+    if let Some((scheme, _)) = text.split_once(":/").filter(|(_, rest)| !rest.starts_with('/'))
+        && SCHEMES.contains(&scheme)
+    {
+        let message = format!("{text}: pathlib removes a slash from URLs; pass the URL as a str");
+        return Err(PyValueError::new_err(message));
+    }
+    Ok(())
 }
 
 fn is_url(path: &Path) -> bool {
@@ -183,7 +197,12 @@ pub(crate) fn refuse_stored(location: &Location) -> PyResult<()> {
     if location.is_local() {
         return Ok(());
     }
-    let message = format!("{} is in a store and can't be pickled: open its URL again", location.path().display());
+    let path = location.path();
+    let message = if is_url(path) {
+        format!("{} is in a store and can't be pickled: open its URL again", path.display())
+    } else {
+        format!("{} is read from tiered storage and can't be pickled: open it again with its arguments", path.display())
+    };
     Err(PyTypeError::new_err(message))
 }
 

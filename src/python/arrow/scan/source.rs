@@ -35,6 +35,11 @@ pub(crate) fn sources(
         let message = "topics and partitions select directories and have no effect on buffers and parts of files";
         return Err(PyValueError::new_err(message));
     }
+    let is_memory = |part: &SourceItem| matches!(part, SourceItem::Source(source) if source.path().is_none());
+    if stores.has_remote() && !parts.is_empty() && parts.iter().all(is_memory) {
+        let message = "remote has no effect on buffers: remove it, or pass the partition's directory";
+        return Err(PyValueError::new_err(message));
+    }
     let mut discovery = if paths.is_empty() { Discovery::default() } else { discovered(py, &paths, selection)? };
     warn(py, &discovery.warnings)?;
     let mut locations = std::mem::take(&mut discovery.locations).into_iter();

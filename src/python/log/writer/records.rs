@@ -124,12 +124,14 @@ impl PyRecordWriter {
     ///     producer_id: Producer id.
     ///     producer_epoch: Producer epoch.
     ///     base_sequence: Sequence of the first record.
+    ///     record_count: Number of records that will be appended; None if it is unknown.
     ///
     /// Raises:
-    ///     ValueError: Offsets that are not above those before, or fields that Kafka's rules forbid.
+    ///     ValueError: Offsets that are not above those before, fields that Kafka's rules forbid, or another number of
+    ///         records in the batch before than its record count.
     ///     OverflowError: A number does not fit its field.
     ///     OSError: The batch before can't be written.
-    #[pyo3(signature = (*, base_offset, last_offset, magic, attributes, partition_leader_epoch, base_timestamp, max_timestamp, producer_id, producer_epoch, base_sequence))]
+    #[pyo3(signature = (*, base_offset, last_offset, magic, attributes, partition_leader_epoch, base_timestamp, max_timestamp, producer_id, producer_epoch, base_sequence, record_count=None))]
     #[expect(clippy::too_many_arguments, reason = "the keyword arguments of the Python signature")]
     fn begin_batch(
         &self,
@@ -144,6 +146,7 @@ impl PyRecordWriter {
         producer_id: i64,
         producer_epoch: i16,
         base_sequence: i32,
+        record_count: Option<u32>,
     ) -> PyResult<()> {
         let fields = BatchFields {
             base_offset,
@@ -156,6 +159,7 @@ impl PyRecordWriter {
             producer_id,
             producer_epoch,
             base_sequence,
+            record_count,
         };
         self.with(py, |writer| writer.begin_batch(&fields))
     }
