@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from s3_server import S3Server
 
+Damage = Literal["payload", "negative length", "large length"]
 Layout = Literal["plain", "with ids", "watermark"]
 LAYOUTS: tuple[Layout, ...] = ("plain", "with ids", "watermark")
 Segments = list[tuple[int, int]]
@@ -134,3 +135,50 @@ def test_records_after_an_old_copy_that_ends_inside_a_remote_segment_are_read(la
     text = warned(lambda: read.extend(offsets_of(tmp_path / "local", remote=tmp_path / "remote")))
     assert read == list(range(BATCHES[0][0], BATCHES[20][0]))
     assert f"ends before offset {BATCHES[10][0]}" in text
+
+
+def damage(root: Path, segment: tuple[int, int], number: int, kind: Damage) -> None:
+    """Damage one batch of a segment."""
+    (path,) = root.rglob(f"{BATCHES[segment[0]][0]:020}*.log")
+    data = bytearray(path.read_bytes())
+    position = sum(len(batch) for _, _, batch in BATCHES[segment[0] : number])
+    if kind == "payload":
+        data[position + 70] ^= 1
+    else:
+        length = -5 if kind == "negative length" else 1 << 30
+        data[position + 8 : position + 12] = length.to_bytes(4, "big", signed=True)
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("kind", ["payload", "negative length", "large length"])
+@pytest.mark.parametrize(
+    ("local", "remote", "segment", "number"),
+    [
+        ((0, 3), [(3, 8), (8, 12)], (8, 12), 11),
+        ((0, 3), [(3, 8), (8, 12)], (8, 12), 9),
+        ((0, 3), [(2, 8), (8, 12)], (2, 8), 7),
+        ((6, 12), [(0, 8)], (0, 8), 3),
+        ((6, 12), [(0, 4), (2, 8)], (2, 8), 5),
+        ((10, 12), [(0, 5), (4, 10)], (4, 10), 9),
+    ],
+)
+def test_only_the_damaged_batch_is_lost(  # noqa: PLR0913, PLR0917 - parameters
+    layout: Layout,
+    kind: Damage,
+    local: tuple[int, int],
+    remote: Segments,
+    segment: tuple[int, int],
+    number: int,
+    tmp_path: Path,
+) -> None:
+    draw = random.Random(4)  # noqa: S311 - a test
+    write_remote(tmp_path / "remote", layout, remote, draw)
+    write(tmp_path / "local" / "orders-0", [local])
+    damage(tmp_path / "remote", segment, number, kind)
+    found = read(tmp_path / "local", remote=tmp_path / "remote", on_corrupt="skip")
+    assert found == sorted(offsets_in([(0, 12)]) - offsets_in([(number, number + 1)]))
+    is_torn_tail = kind == "large length" and number == 11
+    if not is_torn_tail:
+        with pytest.raises(kbat.KbatError):
+            read(tmp_path / "local", remote=tmp_path / "remote")

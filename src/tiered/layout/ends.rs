@@ -10,12 +10,14 @@ use super::file::{File, Loaded};
 use crate::error::{Error, Result};
 use crate::io::waiting::map_concurrently;
 use crate::io::{Location, Status, Store, StoredFile};
+use crate::limits::Limits;
 use crate::log::Segment;
+use crate::repair::walk::intact_end;
 use crate::store::{LogFile, LogFileKind, LogFileState};
 use crate::tiered::{Candidate, Chain, Reason, choose};
 
-/// The offset after the last record of a segment whose files have a broker's names. `None` if corruption hides it, which
-/// readers of the segment report.
+/// The offset after the last record of a segment whose files have a broker's names; if corruption hides it, the offset
+/// after the last intact batch, and `None` if there is none. Readers of the segment report the corruption.
 ///
 /// # Errors
 /// I/O errors.
@@ -23,7 +25,7 @@ pub(super) fn end_of(log: &Location) -> Result<Option<i64>> {
     match Segment::open(log).and_then(|segment| segment.end_offset()) {
         Ok(end) => Ok(Some(end)),
         Err(error) if error.is_of_reading() => Err(error),
-        Err(_) => Ok(None),
+        Err(_) => intact_end(log, &Limits::default()),
     }
 }
 
@@ -91,7 +93,9 @@ pub(super) fn remove_overlaps(directory: &Location, loaded: &mut Loaded) -> Resu
         segments.push((log, candidate));
     }
     let candidates: Vec<Candidate> = segments.iter().map(|(_, candidate)| candidate.clone()).collect();
-    let chain = Chain { gaps: Vec::new(), ..choose(&candidates, None, None) };
+    let mut chain = Chain { gaps: Vec::new(), ..choose(&candidates, None, None) };
+    // the last segment of a copy may be empty
+    chain.omitted.retain(|omission| omission.reason != Reason::Empty);
     let about: Vec<(i64, &Location)> = segments.iter().map(|(log, candidate)| (candidate.start_offset, log)).collect();
     loaded.warnings.extend(chain_warnings(&chain, &about));
     let mut remove = |base: i64| {
@@ -100,7 +104,7 @@ pub(super) fn remove_overlaps(directory: &Location, loaded: &mut Loaded) -> Resu
         });
     };
     let Chain { links, omitted, .. } = chain;
-    for omission in omitted.iter().filter(|omission| omission.offsets.is_none() && omission.reason != Reason::Empty) {
+    for omission in omitted.iter().filter(|omission| omission.offsets.is_none()) {
         if let Some((_, candidate)) = segments.get(omission.index) {
             remove(candidate.start_offset);
         }
@@ -110,7 +114,8 @@ pub(super) fn remove_overlaps(directory: &Location, loaded: &mut Loaded) -> Resu
         let Some((log, candidate)) = segments.get(link.index) else { continue };
         if link.offsets.start > candidate.start_offset {
             remove(candidate.start_offset);
-            parts.push((log, link.offsets));
+            // up to the end of the segment, which may be corrupt
+            parts.push((log, link.offsets.start..i64::MAX));
         }
     }
     for (log, offsets) in parts {
@@ -126,9 +131,6 @@ pub(super) fn chain_warnings(chain: &Chain, segments: &[(i64, &Location)]) -> Ve
     let mut warnings = Vec::new();
     for omission in &chain.omitted {
         let Some((start_offset, log)) = segments.get(omission.index) else { continue };
-        if omission.reason == Reason::Empty {
-            continue;
-        }
         let (first, what) = match &omission.offsets {
             Some(Range { start, end }) => (*start, format!("offsets {start} to {} of ", end.saturating_sub(1))),
             None => (*start_offset, String::new()),

@@ -9,7 +9,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Location, PositionedFile, ReadAt, Status, StatusKind, StoredFile};
 use crate::limits::Limits;
-use crate::log::{HeaderReader, SegmentReader};
+use crate::log::SegmentReader;
+use crate::log::resync::Floor;
+use crate::log::walk::{BatchWalk, WalkEvent};
 use crate::num::{u64_of, usize_from_u64};
 use crate::slices::Slices;
 use crate::tiered::aiven::{DamagedChunks, EncryptionKeys, Indexes, Manifest, Segment};
@@ -61,25 +63,45 @@ impl File {
         })
     }
 
-    /// The batches of a segment whose last offsets are in a range, as a file. `None` if there is no such batch.
+    /// The batches of a segment whose last offsets are in a range, as a file, with the corruption that may hide others of
+    /// the range, so that its readers report it. `None` if there is nothing of the range.
     ///
     /// # Errors
-    /// I/O errors. After corruption, the file contains everything up to the end, so that its readers report it.
+    /// I/O errors.
     pub(super) fn part(self, path: &Path, offsets: &Range<i64>) -> Result<Option<Self>> {
+        let limits = Limits::default();
         let opened = PositionedFile::stored(self.open()?, path);
-        let mut reader = HeaderReader::of(SegmentReader::of_file(opened, &Limits::default())?);
+        let mut walk = BatchWalk::new(SegmentReader::of_file(opened, &limits)?.reading_headers(), &limits);
+        let mut floor = Floor::at(None);
         let (mut start, mut end) = (None, 0);
-        while let Some(header) = reader.next_header() {
-            match header {
-                Ok(header) if offsets.contains(&header.last_offset()) => {
-                    start.get_or_insert(header.position());
-                    end = reader.position();
+        // the offset after the last batch, and the position of corruption after it
+        let (mut next, mut corrupt) = (i64::MIN, None);
+        while next < offsets.end {
+            let position = walk.reader.position();
+            match walk.next_header()? {
+                WalkEvent::Batch(header) => {
+                    floor.pass(&header);
+                    if let Some(corrupt) = corrupt.take().filter(|_| header.stored_base_offset > offsets.start) {
+                        start.get_or_insert(corrupt);
+                        end = position;
+                    }
+                    if offsets.contains(&header.last_offset()) {
+                        start.get_or_insert(position);
+                        end = walk.reader.position();
+                    }
+                    next = header.last_offset().saturating_add(1);
                 }
-                Ok(_) => {}
-                Err(error) if error.is_of_reading() => return Err(error),
-                Err(_) => {
-                    start.get_or_insert(reader.position());
-                    end = reader.file_len();
+                WalkEvent::End if walk.reader.remainder_len() == 0 => break,
+                event => {
+                    // a corrupt size may extend past the end, and batches may follow
+                    if walk.skip(position, floor.least())?.is_followed {
+                        corrupt.get_or_insert(position);
+                        continue;
+                    }
+                    if matches!(event, WalkEvent::Corrupt { .. }) {
+                        start.get_or_insert(corrupt.unwrap_or(position));
+                    }
+                    end = walk.reader.position().saturating_add(walk.reader.remainder_len());
                     break;
                 }
             }

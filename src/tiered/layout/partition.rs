@@ -119,7 +119,9 @@ impl ListedPartition {
             if is_whole {
                 segment.add_files(&mut loaded.files, whole_end);
             } else {
-                segment.add_part(&mut loaded.files, &link.offsets)?;
+                // up to the end of the segment, which may be corrupt
+                let end = if Some(link.offsets.end) == whole_end { i64::MAX } else { link.offsets.end };
+                segment.add_part(&mut loaded.files, &(link.offsets.start..end))?;
             }
             for entry in &segment.candidate.leader_epochs {
                 let start = epochs.entry(entry.epoch).or_insert(entry.start_offset);
