@@ -1,6 +1,6 @@
 //! Waiting for requests and for threads: how to stop it, and several calls at a time.
 
-use std::cell::RefCell;
+use std::cell::OnceCell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, OnceLock};
@@ -18,8 +18,8 @@ static INTERRUPT_CHECK: OnceLock<StopCheck> = OnceLock::new();
 pub(crate) type StopCheck = fn() -> Option<Error>;
 
 thread_local! {
-    /// Whether the thread that started this one wants it to stop.
-    static STOPPED: RefCell<Option<Arc<AtomicBool>>> = const { RefCell::new(None) };
+    /// In a thread of [`map_waiting`]: whether the thread that started it wants it to stop.
+    static STOPPED: OnceCell<Arc<AtomicBool>> = const { OnceCell::new() };
 }
 
 /// Sets the function that decides whether to stop waiting.
@@ -29,7 +29,7 @@ pub(crate) fn set_interrupt_check(check: StopCheck) {
 
 /// Returns the reason for this thread to stop waiting, if there is one.
 pub(crate) fn interrupt() -> Option<Error> {
-    if STOPPED.with_borrow(|flag| flag.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed))) {
+    if STOPPED.with(|flag| flag.get().is_some_and(|flag| flag.load(Ordering::Relaxed))) {
         return Some(Error::from(std::io::Error::from(std::io::ErrorKind::Interrupted)));
     }
     INTERRUPT_CHECK.get().and_then(|check| check())
@@ -38,17 +38,19 @@ pub(crate) fn interrupt() -> Option<Error> {
 /// Number of calls at a time.
 const THREADS: usize = 16;
 
-/// Calls a function for each item, several at a time, and returns the results in the order of the items.
+/// Calls a function for each item, several at a time if calls wait for requests, and returns the results in the order of
+/// the items. Such a call calls others one after the other.
 ///
 /// # Errors
 /// That of the first item whose call failed; calls for the items after it may not have begun. If the user stopped the
 /// operation, the reason.
-pub(crate) fn map_concurrently<'i, T: Sync, R: Send>(
+pub(crate) fn map_waiting<'i, T: Sync, R: Send>(
     items: &'i [T],
+    is_waiting: bool,
     call: impl Fn(&'i T) -> Result<R> + Sync,
 ) -> Result<Vec<R>> {
     let threads = THREADS.min(items.len());
-    if threads < 2 {
+    if threads < 2 || !is_waiting || STOPPED.with(|flag| flag.get().is_some()) {
         return items.iter().map(call).collect();
     }
     let (next, stopped) = (AtomicUsize::new(0), Arc::new(AtomicBool::new(false)));
@@ -59,7 +61,9 @@ pub(crate) fn map_concurrently<'i, T: Sync, R: Send>(
         for _ in 0..threads {
             let (sender, flag, next, call) = (sender.clone(), Arc::clone(&stopped), &next, &call);
             let work = move || {
-                STOPPED.set(Some(Arc::clone(&flag)));
+                STOPPED.with(|own| {
+                    own.get_or_init(|| Arc::clone(&flag));
+                });
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     let Some(item) = items.get(number).filter(|_| !flag.load(Ordering::Relaxed)) else { break };
@@ -102,15 +106,15 @@ mod tests {
     #[test]
     fn results_have_the_order_of_the_items() {
         let items: Vec<usize> = (0..100).collect();
-        assert_eq!(map_concurrently(&items, |item| Ok(item * 2)).unwrap(), (0..200).step_by(2).collect::<Vec<_>>());
-        assert!(map_concurrently::<usize, usize>(&[], |item| Ok(*item)).unwrap().is_empty());
+        assert_eq!(map_waiting(&items, true, |item| Ok(item * 2)).unwrap(), (0..200).step_by(2).collect::<Vec<_>>());
+        assert!(map_waiting::<usize, usize>(&[], true, |item| Ok(*item)).unwrap().is_empty());
     }
 
     #[test]
     fn several_calls_wait_at_a_time() {
         let barrier = std::sync::Barrier::new(THREADS);
         let items = [(); THREADS];
-        let leaders = map_concurrently(&items, |()| Ok(barrier.wait().is_leader())).unwrap();
+        let leaders = map_waiting(&items, true, |()| Ok(barrier.wait().is_leader())).unwrap();
         assert_eq!(leaders.into_iter().filter(|is_leader| *is_leader).count(), 1);
     }
 
@@ -118,7 +122,7 @@ mod tests {
     fn the_error_is_that_of_the_first_item_that_failed() {
         let items: Vec<usize> = (0..1000).collect();
         let begun = AtomicUsize::new(0);
-        let error = map_concurrently(&items, |item| -> Result<()> {
+        let error = map_waiting(&items, true, |item| -> Result<()> {
             begun.fetch_add(1, Ordering::Relaxed);
             thread::sleep(std::time::Duration::from_millis(if *item == 3 { 20 } else { 1 }));
             if matches!(item, 3..=9) { Err(Error::argument(format!("item {item}"))) } else { Ok(()) }

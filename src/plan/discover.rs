@@ -9,8 +9,7 @@ use glob::{MatchOptions, Pattern};
 use crate::error::{Error, Result};
 use crate::io::Location;
 use crate::limits::Limits;
-use crate::log::Segment;
-use crate::repair::walk::intact_end;
+use crate::repair::walk::reachable_end;
 use crate::store::listing::{Listing, list_location};
 use crate::store::{
     DirectoryState, PartitionDirectory, SegmentFile, TopicPartition, is_tiered_segment, parse_base_offset,
@@ -389,11 +388,8 @@ fn extent(segments: &[&SegmentFile]) -> (i64, i64, u64) {
     let start = segments.iter().filter_map(|segment| segment.base_offset).min().unwrap_or(0);
     let last = segments.iter().max_by_key(|segment| segment.base_offset);
     let end = last.map_or(start, |last| {
-        let limits = Limits::default();
         // over corruption too, so that it does not make a replica look shorter
-        let end = Segment::open_with(&last.path, &limits)
-            .and_then(|segment| segment.end_offset().map(Some))
-            .or_else(|_| intact_end(&last.path, &limits));
+        let end = reachable_end(&last.path, &Limits::default());
         // a replica that ends in corruption reaches at least to its last segment's base offset
         end.ok().flatten().or(last.base_offset).unwrap_or(start)
     });

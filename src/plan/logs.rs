@@ -8,7 +8,7 @@ use crate::arrow::ScanSource;
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::Location;
 use crate::io::location::split_scheme;
-use crate::io::waiting::map_concurrently;
+use crate::io::waiting::map_waiting;
 use crate::limits::Limits;
 use crate::log::{PartitionLog, Segment};
 use crate::objects::{StoreOptions, store_scheme};
@@ -212,10 +212,7 @@ pub(crate) fn search_each<'l, R: Send>(
     logs: &'l [Log],
     search: impl Fn(&'l Log) -> Result<R> + Sync,
 ) -> Result<Vec<R>> {
-    if logs.iter().all(|log| log.directory.is_local()) {
-        return logs.iter().map(search).collect();
-    }
-    map_concurrently(logs, search)
+    map_waiting(logs, logs.iter().any(|log| !log.directory.is_local()), search)
 }
 
 /// Lists the partitions of a read with their segments: each file once, by base offset.

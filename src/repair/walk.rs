@@ -4,6 +4,7 @@ use crate::error::Result;
 use crate::format::batch::Batch;
 use crate::io::Location;
 use crate::limits::Limits;
+use crate::log::Segment;
 use crate::log::reader::SegmentReader;
 use crate::log::resync::Floor;
 use crate::log::walk::{BatchWalk, WalkEvent};
@@ -84,14 +85,21 @@ pub(crate) fn walk_to_corruption(
     }
 }
 
-/// The offset after the last intact batch of a segment, over corruption. `None` if there is no such batch.
+/// The offset after the last record of a segment; if corruption hides it, that after the last intact batch. `None` if
+/// there is no such batch.
 ///
 /// # Errors
-/// Those of [`walk`].
-pub(crate) fn intact_end(path: &Location, limits: &Limits) -> Result<Option<i64>> {
-    let mut end = End(Floor::at(None));
-    walk(path, limits, &mut end)?;
-    Ok(end.0.next())
+/// I/O errors; those of [`walk`].
+pub(crate) fn reachable_end(path: &Location, limits: &Limits) -> Result<Option<i64>> {
+    match Segment::open_with(path, limits).and_then(|segment| segment.end_offset()) {
+        Ok(end) => Ok(Some(end)),
+        Err(error) if error.is_of_reading() => Err(error),
+        Err(_) => {
+            let mut end = End(Floor::at(None));
+            walk(path, limits, &mut end)?;
+            Ok(end.0.next())
+        }
+    }
 }
 
 /// Keeps the offset after the last intact batch.

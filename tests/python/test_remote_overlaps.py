@@ -131,9 +131,9 @@ def test_records_after_an_old_copy_that_ends_inside_a_remote_segment_are_read(la
     draw = random.Random(3)  # noqa: S311 - a test
     write_remote(tmp_path / "remote", layout, [(0, 6), (6, 20)], draw)
     write(tmp_path / "local" / "orders-0", [(8, 10)])
-    read: list[int] = []
-    text = warned(lambda: read.extend(offsets_of(tmp_path / "local", remote=tmp_path / "remote")))
-    assert read == list(range(BATCHES[0][0], BATCHES[20][0]))
+    found: list[int] = []
+    text = warned(lambda: found.extend(offsets_of(tmp_path / "local", remote=tmp_path / "remote")))
+    assert found == list(range(BATCHES[0][0], BATCHES[20][0]))
     assert f"ends before offset {BATCHES[10][0]}" in text
 
 

@@ -1,45 +1,19 @@
 //! Segments whose last offsets nothing records. They are read, so that each offset is read once: replicas roll segments
 //! at different offsets, and each leader copies its own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::file::{File, Loaded};
-use crate::error::{Error, Result};
-use crate::io::waiting::map_concurrently;
+use super::file::{File, Loaded, no_file};
+use crate::error::Result;
+use crate::io::waiting::map_waiting;
 use crate::io::{Location, Status, Store, StoredFile};
 use crate::limits::Limits;
-use crate::log::Segment;
-use crate::repair::walk::intact_end;
+use crate::repair::walk::reachable_end;
 use crate::store::{LogFile, LogFileKind, LogFileState};
 use crate::tiered::{Candidate, Chain, Reason, choose};
-
-/// The offset after the last record of a segment whose files have a broker's names; if corruption hides it, the offset
-/// after the last intact batch, and `None` if there is none. Readers of the segment report the corruption.
-///
-/// # Errors
-/// I/O errors.
-pub(super) fn end_of(log: &Location) -> Result<Option<i64>> {
-    match Segment::open(log).and_then(|segment| segment.end_offset()) {
-        Ok(end) => Ok(Some(end)),
-        Err(error) if error.is_of_reading() => Err(error),
-        Err(_) => intact_end(log, &Limits::default()),
-    }
-}
-
-/// Calls a function for each of some segments; of a store several at a time.
-///
-/// # Errors
-/// That of the first call that failed.
-pub(super) fn each<'s, S: Sync, R: Send>(
-    segments: &'s [S],
-    is_local: bool,
-    call: impl Fn(&'s S) -> Result<R> + Sync,
-) -> Result<Vec<R>> {
-    if is_local { segments.iter().map(call).collect() } else { map_concurrently(segments, call) }
-}
 
 /// The files of one segment, under a broker's names.
 #[derive(Debug)]
@@ -48,7 +22,7 @@ pub(super) struct SegmentFiles(pub(super) BTreeMap<String, File>);
 impl SegmentFiles {
     fn file(&self, path: &Path) -> Result<&File> {
         let file = path.file_name().and_then(|name| self.0.get(name.to_str().unwrap_or_default()));
-        file.ok_or_else(|| Error::from(std::io::Error::from(std::io::ErrorKind::NotFound)).with_path(path))
+        file.ok_or_else(|| no_file(path))
     }
 }
 
@@ -66,13 +40,14 @@ impl Store for SegmentFiles {
     }
 }
 
-/// The offset after the last record of a segment with these files, by the names that a broker gives them.
+/// [`reachable_end`] of a segment with these files, by the names that a broker gives them.
 ///
 /// # Errors
-/// I/O errors.
+/// Those of [`reachable_end`].
 pub(super) fn end_of_files(files: BTreeMap<String, File>, directory: &Location, base: i64) -> Result<Option<i64>> {
     let name = LogFile::live(base, LogFileKind::Log).to_string();
-    end_of(&Location::in_store(directory.path().join(name), Arc::new(SegmentFiles(files))))
+    let log = Location::in_store(directory.path().join(name), Arc::new(SegmentFiles(files)));
+    reachable_end(&log, &Limits::default())
 }
 
 /// Removes from the files of a partition, which are those of a directory, the segments and the parts of segments whose
@@ -81,48 +56,49 @@ pub(super) fn end_of_files(files: BTreeMap<String, File>, directory: &Location, 
 /// # Errors
 /// I/O errors.
 pub(super) fn remove_overlaps(directory: &Location, loaded: &mut Loaded) -> Result<()> {
-    let base_of = |name: &str| LogFile::parse(name).filter(|file| file.state == LogFileState::Live);
-    let is_log = |name: &&String| base_of(name).is_some_and(|file| file.kind == LogFileKind::Log);
-    let logs: Vec<Location> = loaded.files.keys().filter(is_log).map(|name| directory.join(name)).collect();
-    let ends = each(&logs, directory.is_local(), end_of)?;
-    let mut segments = Vec::new();
-    for (log, end) in logs.into_iter().zip(ends) {
-        let Some(file) = base_of(log.name()) else { continue };
-        let last_offset = end.map(|end| end.saturating_sub(1));
-        let candidate = Candidate { start_offset: file.base_offset, last_offset, ..Candidate::default() };
-        segments.push((log, candidate));
+    let live = |name: &str| LogFile::parse(name).filter(|file| file.state == LogFileState::Live);
+    let base_of_log = |name: &str| live(name).filter(|file| file.kind == LogFileKind::Log).map(|file| file.base_offset);
+    let mut bases = Vec::new();
+    let mut logs = Vec::new();
+    for name in loaded.files.keys() {
+        if let Some(base) = base_of_log(name) {
+            bases.push(base);
+            logs.push(directory.join(name));
+        }
     }
-    let candidates: Vec<Candidate> = segments.iter().map(|(_, candidate)| candidate.clone()).collect();
+    let ends = map_waiting(&logs, !directory.is_local(), |log| reachable_end(log, &Limits::default()))?;
+    let candidates: Vec<Candidate> = bases
+        .iter()
+        .zip(ends)
+        .map(|(base, end)| Candidate {
+            start_offset: *base,
+            last_offset: end.map(|end| end.saturating_sub(1)),
+            ..Candidate::default()
+        })
+        .collect();
     let mut chain = Chain { gaps: Vec::new(), ..choose(&candidates, None, None) };
     // the last segment of a copy may be empty
     chain.omitted.retain(|omission| omission.reason != Reason::Empty);
-    let about: Vec<(i64, &Location)> = segments.iter().map(|(log, candidate)| (candidate.start_offset, log)).collect();
-    loaded.warnings.extend(chain_warnings(&chain, &about));
-    let mut remove = |base: i64| {
-        loaded.files.retain(|name, _| {
-            base_of(name).is_none_or(|file| file.base_offset != base || file.kind == LogFileKind::ProducerSnapshot)
-        });
-    };
-    let Chain { links, omitted, .. } = chain;
-    for omission in omitted.iter().filter(|omission| omission.offsets.is_none()) {
-        if let Some((_, candidate)) = segments.get(omission.index) {
-            remove(candidate.start_offset);
-        }
-    }
+    let segments: Vec<(i64, &Location)> = bases.into_iter().zip(&logs).collect();
+    loaded.warnings.extend(chain_warnings(&chain, &segments));
+    let whole = chain.omitted.iter().filter(|omission| omission.offsets.is_none());
     let mut parts = Vec::new();
-    for link in links {
-        let Some((log, candidate)) = segments.get(link.index) else { continue };
-        if link.offsets.start > candidate.start_offset {
-            remove(candidate.start_offset);
-            // up to the end of the segment, which may be corrupt
-            parts.push((log, link.offsets.start..i64::MAX));
+    let mut removed: HashSet<i64> =
+        whole.filter_map(|omission| segments.get(omission.index)).map(|(base, _)| *base).collect();
+    for link in &chain.links {
+        let Some((base, log)) = segments.get(link.index).filter(|(base, _)| link.offsets.start > *base) else {
+            continue;
+        };
+        removed.insert(*base);
+        // up to the end of the segment, which may be corrupt
+        if let Some(part) = File::Renamed((*log).clone()).part(log, &(link.offsets.start..i64::MAX))? {
+            parts.push((LogFile::live(link.offsets.start, LogFileKind::Log).to_string(), part));
         }
     }
-    for (log, offsets) in parts {
-        if let Some(part) = File::Renamed(log.clone()).part(log, &offsets)? {
-            loaded.files.insert(LogFile::live(offsets.start, LogFileKind::Log).to_string(), part);
-        }
-    }
+    loaded.files.retain(|name, _| {
+        live(name).is_none_or(|file| file.kind == LogFileKind::ProducerSnapshot || !removed.contains(&file.base_offset))
+    });
+    loaded.files.extend(parts);
     Ok(())
 }
 

@@ -34,6 +34,11 @@ pub(super) enum File {
     Part(Box<File>, Range<u64>),
 }
 
+/// The error for a path without a file.
+pub(super) fn no_file(path: &Path) -> Error {
+    Error::from(std::io::Error::from(std::io::ErrorKind::NotFound)).with_path(path)
+}
+
 /// The files of a partition by name, and what a reader should know, each with the lowest offset that it is about.
 #[derive(Default)]
 pub(super) struct Loaded {

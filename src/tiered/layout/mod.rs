@@ -26,6 +26,7 @@ use crate::tiered::aiven::{EncryptionKeys, ObjectKind};
 use crate::tiered::local::{self, FileKind};
 use crate::tiered::name::split_id;
 use crate::tiered::pinterest::{METADATA, WATERMARK};
+use file::no_file;
 use known::Known;
 pub use known::RemoteOptions;
 use partition::{Listed, ListedPartition, Objects};
@@ -345,7 +346,7 @@ impl TieredFiles {
             Some((partition, name)) => partition.files()?.get(name.to_str().unwrap_or_default()),
             None => None,
         };
-        file.ok_or_else(|| Error::from(std::io::Error::from(std::io::ErrorKind::NotFound)).with_path(path))
+        file.ok_or_else(|| no_file(path))
     }
 }
 
@@ -364,7 +365,7 @@ impl Store for TieredFiles {
         if directory == self.root {
             return Ok(self.partitions.keys().cloned().collect());
         }
-        Err(Error::from(std::io::Error::from(std::io::ErrorKind::NotFound)).with_path(directory))
+        Err(no_file(directory))
     }
 
     fn open(&self, path: &Path) -> Result<Box<dyn StoredFile>> {

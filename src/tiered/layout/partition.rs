@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use super::ends::{chain_warnings, each, end_of_files, remove_overlaps};
+use super::ends::{chain_warnings, end_of_files, remove_overlaps};
 use super::file::{Chunked, File, Loaded};
 use super::known::Known;
 use super::watermark;
 use crate::error::Result;
 use crate::io::Location;
+use crate::io::waiting::map_waiting;
 use crate::log::Uuid;
 use crate::log::checkpoint::{EpochEntry, LeaderEpochs};
 use crate::store::TopicPartition;
@@ -143,7 +144,7 @@ impl ListedPartition {
             candidate.last_offset.is_none() && !candidate.is_incomplete && !candidate.is_unrecorded
         };
         let mut unknown: Vec<&mut Stored> = stored.iter_mut().filter(is_unknown).collect();
-        let ends = each(&unknown, self.directory.is_local(), |segment| segment.end(&self.directory))?;
+        let ends = map_waiting(&unknown, !self.directory.is_local(), |segment| segment.end(&self.directory))?;
         for (segment, end) in unknown.iter_mut().zip(ends) {
             segment.candidate.last_offset = end.map(|end| end.saturating_sub(1));
         }

@@ -1,16 +1,18 @@
 //! [`Assembled`]: which files of a partition are read from where.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::Result;
 use crate::io::Location;
+use crate::limits::Limits;
 use crate::log::checkpoint::{EpochEntry, LeaderEpochs};
+use crate::repair::walk::reachable_end;
 use crate::store::names::LEADER_EPOCHS;
 use crate::store::{LogFile, LogFileKind, LogFileState};
-use crate::tiered::layout::ends::end_of;
 use crate::tiered::layout::file::File;
 use crate::tiered::layout::known::epochs_of;
 
@@ -259,6 +261,8 @@ struct Side {
     files: BTreeMap<i64, Vec<(LogFile, Location)>>,
     epochs: Option<LeaderEpochs>,
     has_epochs_file: bool,
+    /// The ends that were read, by base offset.
+    ends: RefCell<HashMap<i64, Option<i64>>>,
 }
 
 impl Side {
@@ -271,7 +275,7 @@ impl Side {
         }
         let has_epochs_file = entries.iter().any(|entry| entry.name() == LEADER_EPOCHS);
         let epochs = if has_epochs_file { epochs_of(directory)? } else { None };
-        Ok(Self { directory: directory.clone(), files, epochs, has_epochs_file })
+        Ok(Self { directory: directory.clone(), files, epochs, has_epochs_file, ends: RefCell::default() })
     }
 
     /// The base offsets of the segments.
@@ -293,9 +297,14 @@ impl Side {
         self.logs().next().zip(self.logs().next_back())
     }
 
-    /// The offset after the last record of a segment. `None` if corruption hides it, which readers of the segment report.
+    /// [`reachable_end`] of a segment, which is read once. `None` if there is no such segment, too.
     fn end_of(&self, base: i64) -> Result<Option<i64>> {
         let Some(log) = self.log(base) else { return Ok(None) };
-        end_of(log)
+        if let Some(end) = self.ends.borrow().get(&base) {
+            return Ok(*end);
+        }
+        let end = reachable_end(log, &Limits::default())?;
+        self.ends.borrow_mut().insert(base, end);
+        Ok(end)
     }
 }

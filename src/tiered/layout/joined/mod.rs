@@ -17,7 +17,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::file::File;
+use super::file::{File, no_file};
 use super::known::{Known, RemoteOptions};
 use crate::error::{Error, Result};
 use crate::io::{Location, Status, Store, StoredFile};
@@ -138,9 +138,7 @@ impl JoinedFiles {
         let name = name.to_str().unwrap_or_default();
         match assembled.files.get(name) {
             Some(file) => use_file(file).map(Some),
-            None if assembled.hidden.contains(name) => {
-                Err(Error::from(std::io::Error::from(std::io::ErrorKind::NotFound)).with_path(path))
-            }
+            None if assembled.hidden.contains(name) => Err(no_file(path)),
             None => Ok(None),
         }
     }
