@@ -1,5 +1,6 @@
 //! Kafka batches to Arrow batches and back (feature `arrow`).
 
+mod ahead;
 mod binary_views;
 mod byte_columns;
 pub(crate) mod column_table;

@@ -13,6 +13,8 @@ pub(crate) mod staged;
 mod target;
 pub(crate) mod waiting;
 
+#[cfg(feature = "arrow")]
+pub(crate) use file::OpenedFile;
 pub(crate) use file::PositionedFile;
 pub use location::Location;
 pub(crate) use location::{Status, StatusKind, Store};
