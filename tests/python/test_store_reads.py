@@ -14,13 +14,15 @@ import pytest
 import kbat
 from data import DATA, build
 from fault_proxy import FaultProxy
+from kbat.spark.options import parse_options
+from kbat.spark.plan import plan
 from s3_server import BUCKET
 from store_servers import SCHEME
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fault_proxy import Kind
+    from fault_proxy import Kind, Request
     from s3_server import S3Server
 
 
@@ -41,16 +43,17 @@ def proxy(s3_server: S3Server) -> Iterator[FaultProxy]:
 LARGE, SMALL = f"{SCHEME}://{BUCKET}/faults/large-0", f"{SCHEME}://{BUCKET}/faults/small-0"
 
 
-def offsets_of(url: str, proxy: FaultProxy, **options: Any) -> list[Any]:  # noqa: ANN401 - those of kbat.scan
+def offsets_of(url: str, proxy: FaultProxy, threads: int = 1, **options: Any) -> list[Any]:  # noqa: ANN401 - of kbat.scan
     scan = kbat.scan(url, storage_options=proxy.options, **options)
-    found: list[Any] = scan.to_pyarrow(threads=1)["offset"].to_pylist()
+    found: list[Any] = scan.to_pyarrow(threads=threads)["offset"].to_pylist()
     return found
 
 
+@pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("kind", ["reset", "error", "slow down", "truncate", "drip"])
-def test_rows_are_complete_despite_faults(kind: Kind, proxy: FaultProxy) -> None:
+def test_rows_are_complete_despite_faults(kind: Kind, threads: int, proxy: FaultProxy) -> None:
     proxy.clear(lambda request: kind if request.is_read and request.number % 2 else None)
-    assert offsets_of(LARGE, proxy) == list(range(40))
+    assert offsets_of(LARGE, proxy, threads) == list(range(40))
     assert len(proxy.requests) <= 30
 
 
@@ -242,3 +245,46 @@ def test_end_offsets_read_the_ends_of_last_segments(proxy: FaultProxy, s3_server
     assert len(proxy.lists()) == 1
     assert len(proxy.requests) <= 22
     assert proxy.body_len() <= 32_000
+
+
+class Unanswered:
+    """Counts the segments for which requests arrive before one of them is answered, which takes a while."""
+
+    def __init__(self, proxy: FaultProxy) -> None:
+        """Count from 0."""
+        self.proxy, self.most = proxy, 0
+        proxy.clear(self)
+        proxy.delay = 0.2
+
+    def __call__(self, _request: Request) -> None:
+        """Count."""
+        waiting = {one.path for one in self.proxy.requests if one.is_read and one.status == 0}
+        self.most = max(self.most, sum(path.endswith(".log") for path in waiting))
+
+    def stop(self) -> int:
+        """Return the largest count."""
+        self.proxy.delay = 0.0
+        return self.most
+
+
+@pytest.fixture(scope="module")
+def many(s3_server: S3Server) -> str:
+    """A partition of 6 segments of 10 batches of 30 kB."""
+    for base in range(0, 60, 10):
+        rows = [build([(1, None, b"v" * 30_000)], base_offset=base + at) for at in range(10)]
+        s3_server.put(f"faults/many-0/{base:020}.log", b"".join(rows))
+    return LARGE.replace("large-0", "many-0")
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_segments_are_requested_before_they_are_read(threads: int, proxy: FaultProxy, many: str) -> None:
+    counted = Unanswered(proxy)
+    assert offsets_of(many, proxy, threads) == list(range(60))
+    assert counted.stop() >= 3
+
+
+def test_a_plan_splits_several_segments_at_a_time(proxy: FaultProxy, many: str) -> None:
+    counted = Unanswered(proxy)
+    options = {f"storage.{name}": str(value) for name, value in proxy.options.items()}
+    assert len(plan(parse_options({"path": many, "maxPartitionBytes": "100000", **options}))) == 24
+    assert counted.stop() >= 5
