@@ -59,14 +59,14 @@ def locate(paths: Sequence[Location], *, is_judged: bool = True, **chosen: Any) 
         NothingToReadError: There is no segment, as in an empty directory.
     """
     try:
-        segments, warned = discover(list(map(str, paths)), **chosen, **paths[0].options)
+        segments, warned, omitted = discover(list(map(str, paths)), **chosen, **paths[0].options)
     except FileNotFoundError as error:
         for path in paths:
             if str(path) == str(error.filename) and not path.is_local:
                 message = f"path {str(path)!r} does not exist"
                 raise ValueError(message) from None
         raise
-    messages = list(dict.fromkeys(warned))
+    messages = list(dict.fromkeys((*omitted, *warned)))
     if not segments:
         raise NothingToReadError("; ".join(messages) or f"no segment under {', '.join(map(str, paths))}")
     logs = (paths[0].at(segment.path) for segment in segments if segment.size)
@@ -127,7 +127,7 @@ def check_partition(path: Location) -> None:
 
 def check_not_foreign(path: Location, **chosen: Any) -> None:  # noqa: ANN401 - as for `locate`
     """Refuse a path whose segments are all text files, compressed copies or the like. Shows nothing else."""
-    segments, _ = discover([str(path)], **chosen, **path.options)
+    segments, _, _ = discover([str(path)], **chosen, **path.options)
     if reason := _all_foreign(path.at(segment.path) for segment in segments if segment.size):
         raise ValueError(reason)
 

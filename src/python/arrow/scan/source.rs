@@ -14,11 +14,10 @@ use crate::plan::{Discovery, Selection, find_segments};
 use crate::python::arguments::limits::{PyLimits, or_default};
 use crate::python::arguments::location::StoreArguments;
 use crate::python::arguments::source::{SourceArgument, source};
-use crate::python::locations::segments::{PySegmentFile, discovered};
+use crate::python::locations::segments::{PySegmentFile, discovered, warn_of};
 use crate::python::log::partition::PyPartitionLog;
 use crate::python::log::segment::PySegment;
 use crate::python::runtime::errors::OrRaise;
-use crate::python::runtime::warning::warn;
 
 /// Sources of a `source` argument, in their order. All paths of a list are searched together, so that no segment is
 /// read twice.
@@ -41,7 +40,7 @@ pub(crate) fn sources(
         return Err(PyValueError::new_err(message));
     }
     let mut discovery = if paths.is_empty() { Discovery::default() } else { discovered(py, &paths, selection)? };
-    warn(py, &discovery.warnings)?;
+    warn_of(py, &discovery)?;
     let mut locations = std::mem::take(&mut discovery.locations).into_iter();
     let mut all = Vec::new();
     for part in parts {
