@@ -159,7 +159,8 @@ def is_partition(path: Location, segments: Sequence[kbat.results.SegmentFile]) -
     if any(directory.is_local for directory in directories):
         return False
     # a directory of tiered storage may be one partition, which is presented below it
-    with suppress(ValueError):
+    # otherwise, it is several partitions, and `locate` has shown the warnings about those that are read
+    with suppress(ValueError), quiet():
         kbat.PartitionLog(str(path), **path.options)
         return True
     return False

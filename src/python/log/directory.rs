@@ -65,7 +65,7 @@ impl PyLogDirectory {
         stores: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let (limits, selection) = (or_default(limits), selection(py, topics, partitions, "error")?);
-        let path = StoreArguments::new("LogDirectory", stores)?.locate_all(py, path)?;
+        let path = StoreArguments::new("LogDirectory", stores)?.locate_selected(py, path, &selection)?;
         let open = || {
             let mut directory = LogDirectory::open_with(&path, &limits)?;
             selection.check(directory.partitions().iter().filter_map(PartitionLog::topic_partition))?;

@@ -1,0 +1,67 @@
+"""Warnings about remote segments: each is about a partition that is read, is true, and is shown once."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+import kbat
+from command_line import json_of, run
+from remote_logs import BASES, REMOTE, TAIL, warned
+from test_tiered import remote_directory
+
+OTHER = "orders-1-gZr7LNvRQaeTZzSyD2PJ2A"
+GAP = f"no segment contains offsets {BASES[1]} to {BASES[2] - 1}"
+OTHER_GAP = f"no segment contains offsets {BASES[2]} to {BASES[3] - 1}"
+
+
+@pytest.fixture
+def remote(tmp_path: Path) -> Path:
+    """Two remote partitions, each without one of its segments."""
+    root = tmp_path / "remote"
+    for name, base in ((remote_directory().name, BASES[1]), (OTHER, BASES[2])):
+        for path in shutil.copytree(remote_directory(), root / name).glob(f"{base:020}-*"):
+            path.unlink()
+    return root
+
+
+@pytest.fixture
+def local(tmp_path: Path) -> Path:
+    """The directories of a broker for both partitions."""
+    for name in ("orders-0", "orders-1"):
+        shutil.copytree(TAIL, tmp_path / "local" / name)
+    return tmp_path / "local"
+
+
+# --- Partitions that are not shown
+
+
+@pytest.mark.parametrize("command", ["ls", "verify"])
+@pytest.mark.parametrize("joined", [False, True], ids=["alone", "with the broker"])
+def test_warnings_are_those_of_the_selected_partition(command: str, joined: bool, local: Path, remote: Path) -> None:  # noqa: FBT001 - a parameter
+    source = (local, "--remote", remote) if joined else (remote,)
+    shown = run(command, *source, "--partition", 0).output
+    assert GAP in shown
+    assert OTHER_GAP not in shown
+    shown = run(command, *source).output
+    assert GAP in shown
+    assert OTHER_GAP in shown
+
+
+def test_a_log_directory_warns_of_selected_partitions(local: Path, remote: Path) -> None:
+    for partition, text, other in ((0, GAP, OTHER_GAP), (1, OTHER_GAP, GAP)):
+        shown = warned(lambda: kbat.LogDirectory(local, remote=remote, partitions=partition))  # noqa: B023 - called at once
+        assert text in shown
+        assert other not in shown
+    shown = warned(lambda: kbat.LogDirectory(local, remote=remote))
+    assert GAP in shown
+    assert OTHER_GAP in shown
+
+
+def test_a_partition_that_is_only_remote_is_named_if_it_is_selected(local: Path, remote: Path) -> None:
+    shutil.rmtree(local / "orders-1")
+    assert "orders-1" in warned(lambda: kbat.LogDirectory(local, remote=remote))
+    assert "orders-1" not in warned(lambda: kbat.LogDirectory(local, remote=remote, partitions=0))
