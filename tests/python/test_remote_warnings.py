@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 import kbat
 from command_line import json_of, run
-from remote_logs import BASES, REMOTE, TAIL, warned
+from remote_logs import BASES, LOGS, REMOTE, TAIL, warned
 from test_tiered import remote_directory
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 OTHER = "orders-1-gZr7LNvRQaeTZzSyD2PJ2A"
 GAP = f"no segment contains offsets {BASES[1]} to {BASES[2] - 1}"
@@ -65,3 +67,29 @@ def test_a_partition_that_is_only_remote_is_named_if_it_is_selected(local: Path,
     shutil.rmtree(local / "orders-1")
     assert "orders-1" in warned(lambda: kbat.LogDirectory(local, remote=remote))
     assert "orders-1" not in warned(lambda: kbat.LogDirectory(local, remote=remote, partitions=0))
+
+
+# --- Findings
+
+
+@pytest.mark.parametrize("joined", [False, True], ids=["alone", "with the broker"])
+def test_verify_shows_an_omission_once(joined: bool, local: Path, remote: Path) -> None:  # noqa: FBT001 - a parameter
+    source = (local, "--remote", remote) if joined else (remote,)
+    done = run("verify", *source)
+    assert done.exit_code == 1
+    assert done.stdout.count(GAP) == 1
+    assert done.stderr == ""
+    found = json_of("verify", *source, exit_code=1)
+    assert found["warnings"] == []
+    assert [GAP in one["message"] for one in found["findings"] if one["kind"] == "omitted_segment"] == [True, False]
+
+
+def test_a_partition_that_is_only_remote_is_one_finding(local: Path) -> None:
+    shutil.rmtree(local / "orders-1")
+    shutil.copyfile(LOGS / "meta.properties", local / "meta.properties")
+    remote = local.parent / "whole"
+    shutil.copytree(REMOTE, remote)
+    shutil.copytree(remote_directory(), remote / OTHER)
+    done = run("verify", local, "--remote", remote)
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert done.stdout.count("orders-1") == 1

@@ -44,7 +44,13 @@ class Located(NamedTuple):
     warnings: list[str]
 
 
-def locate(paths: Sequence[Location], *, is_judged: bool = True, **chosen: Any) -> Located:  # noqa: ANN401 - as below
+def locate(
+    paths: Sequence[Location],
+    *,
+    is_judged: bool = True,
+    shows_omissions: bool = True,
+    **chosen: Any,  # noqa: ANN401 - as below
+) -> Located:
     """Find the segments under some paths. A note on the standard error names partitions that contain something else.
 
     All paths have the same options.
@@ -52,6 +58,8 @@ def locate(paths: Sequence[Location], *, is_judged: bool = True, **chosen: Any) 
     Args:
         paths: The paths.
         is_judged: Whether segments that are all text files, compressed copies or the like are an error.
+        shows_omissions: Whether the warnings include those about segments in remote storage, such as segments that are
+            omitted.
         chosen: Which partitions, as for `kbat.scan`.
 
     Raises:
@@ -66,7 +74,7 @@ def locate(paths: Sequence[Location], *, is_judged: bool = True, **chosen: Any) 
                 message = f"path {str(path)!r} does not exist"
                 raise ValueError(message) from None
         raise
-    messages = list(dict.fromkeys((*omitted, *warned)))
+    messages = list(dict.fromkeys((*omitted, *warned) if shows_omissions else warned))
     if not segments:
         raise NothingToReadError("; ".join(messages) or f"no segment under {', '.join(map(str, paths))}")
     logs = (paths[0].at(segment.path) for segment in segments if segment.size)
