@@ -122,8 +122,8 @@ def test_what_is_omitted_is_named(layout: Layout, tmp_path: Path) -> None:
     text = warned(lambda: offsets_of(tmp_path / "local", remote=tmp_path / "remote"))
     covered, again, cut = (BATCHES[number][0] for number in (2, 6, 8))
     assert f"{covered:020}" in text
-    assert f"offsets {again} to {cut - 1} of " in text
-    assert "other segments contain the same offsets" in text
+    [line] = [line for line in text.splitlines() if f"offsets {again} to {cut - 1} of " in line]
+    assert line.endswith(" are not read: other segments contain the same offsets")
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -11,6 +11,7 @@ use crate::error::Result;
 use crate::io::waiting::map_waiting;
 use crate::io::{Location, Status, Store, StoredFile};
 use crate::limits::Limits;
+use crate::plural::{are, offsets};
 use crate::repair::walk::reachable_end;
 use crate::store::{LogFile, LogFileKind, LogFileState};
 use crate::tiered::{Candidate, Chain, Reason, choose};
@@ -107,17 +108,53 @@ pub(super) fn chain_warnings(chain: &Chain, segments: &[(i64, &Location)]) -> Ve
     let mut warnings = Vec::new();
     for omission in &chain.omitted {
         let Some((start_offset, log)) = segments.get(omission.index) else { continue };
-        let (first, what) = match &omission.offsets {
-            Some(Range { start, end }) => (*start, format!("offsets {start} to {} of ", end.saturating_sub(1))),
-            None => (*start_offset, String::new()),
-        };
-        warnings.push((first, format!("{what}{} is not read: {}", log.display(), omission.reason)));
+        let (log, reason) = (log.display(), omission.reason);
+        warnings.push(match &omission.offsets {
+            Some(Range { start, end: i64::MAX }) => {
+                (*start, format!("offsets from {start} on of {log} are not read: {reason}"))
+            }
+            Some(Range { start, end }) => {
+                let (first, last) = (*start, end.saturating_sub(1));
+                let (what, are) = (offsets(first, last), are(first, last));
+                (first, format!("{what} of {log} {are} not read: {reason}"))
+            }
+            None => (*start_offset, format!("{log} is not read: {reason}")),
+        });
     }
     for gap in &chain.gaps {
         let last = gap.end.saturating_sub(1);
         let after = segments.iter().find(|(start_offset, _)| *start_offset == gap.end).or(segments.first());
         let place = after.map(|(_, log)| log.directory().display().to_string()).unwrap_or_default();
-        warnings.push((gap.start, format!("{place}: no segment contains offsets {} to {last}", gap.start)));
+        warnings.push((gap.start, format!("{place}: no segment contains {}", offsets(gap.start, last))));
     }
     warnings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tiered::Omission;
+
+    #[test]
+    fn warnings_about_one_and_several_offsets_are_sentences() {
+        let logs = [Location::local("remote/a.log"), Location::local("remote/b.log")];
+        let omitted = vec![
+            Omission { index: 0, offsets: Some(5..6), reason: Reason::Covered { by: 1 } },
+            Omission { index: 0, offsets: Some(5..8), reason: Reason::DeposedLeader { epoch: 2 } },
+            Omission { index: 0, offsets: Some(5..i64::MAX), reason: Reason::DeposedLeader { epoch: 2 } },
+            Omission { index: 1, offsets: None, reason: Reason::Incomplete },
+        ];
+        let chain = Chain { omitted, gaps: vec![7..8, 3..8], ..Chain::default() };
+        let warnings = chain_warnings(&chain, &[(0, &logs[0]), (8, &logs[1])]);
+        let texts: Vec<&str> = warnings.iter().map(|(_, text)| text.as_str()).collect();
+        let expected = [
+            "offset 5 of remote/a.log is not read: other segments contain the same offsets",
+            "offsets 5 to 7 of remote/a.log are not read: a deposed leader, epoch 2, wrote the records",
+            "offsets from 5 on of remote/a.log are not read: a deposed leader, epoch 2, wrote the records",
+            "remote/b.log is not read: it is incomplete: not all of its objects exist",
+            "remote: no segment contains offset 7",
+            "remote: no segment contains offsets 3 to 7",
+        ];
+        assert_eq!(texts, expected);
+    }
 }

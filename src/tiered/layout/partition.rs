@@ -13,6 +13,7 @@ use crate::io::Location;
 use crate::io::waiting::map_waiting;
 use crate::log::Uuid;
 use crate::log::checkpoint::{EpochEntry, LeaderEpochs};
+use crate::plural::offsets;
 use crate::store::TopicPartition;
 use crate::store::names::{LEADER_EPOCHS, LogFile, LogFileKind};
 use crate::tiered::aiven::{Indexes, Manifest, ObjectKind};
@@ -202,9 +203,9 @@ impl ListedPartition {
             searches_left = searches_left.saturating_sub(1);
             let (first, last) = (segment.start_offset, segment.end_offset);
             let message = format!(
-                "{}: the objects of segment {name}, offsets {first} to {last}, are missing, but \
-                 __remote_log_metadata has it as finished",
-                self.directory.display()
+                "{}: the objects of segment {name}, {}, are missing, but __remote_log_metadata has it as finished",
+                self.directory.display(),
+                offsets(first, last)
             );
             warnings.push((first, message));
         }
