@@ -74,6 +74,11 @@ pub(crate) trait Store: fmt::Debug + Send + Sync {
         Ok(Vec::new())
     }
 
+    /// If a file is a part of another one: the path of that file, and the position at which the part begins.
+    fn part_of(&self, _path: &Path) -> Option<(PathBuf, u64)> {
+        None
+    }
+
     /// Partition directories that belong to a directory, and that [`Store::list`] does not return.
     fn unlisted(&self, _directory: &Path) -> Vec<PathBuf> {
         Vec::new()
@@ -296,6 +301,28 @@ impl Location {
     /// I/O errors.
     pub(crate) fn warnings_by_offset(&self) -> Result<Vec<(i64, String)>> {
         self.store.as_ref().map_or_else(|| Ok(Vec::new()), |store| store.warnings(&self.path))
+    }
+
+    /// If this is a part of another file: the path of that file, and the position at which the part begins.
+    pub(crate) fn part_of(&self) -> Option<(PathBuf, u64)> {
+        self.store.as_ref()?.part_of(&self.path)
+    }
+
+    /// If this is a part of another file, and does not begin where that begins: where a byte is in that file.
+    pub(crate) fn place_in_whole(&self, position: u64) -> Option<String> {
+        let (whole, start) = self.part_of().filter(|(_, start)| *start > 0)?;
+        Some(format!("byte {position} is byte {} of {}", position.saturating_add(start), whole.display()))
+    }
+
+    /// Adds the path to an error in this file and, if this is a part of another file, the position there.
+    pub(crate) fn locate(&self, error: Error) -> Error {
+        let is_here = error.path().is_none_or(|path| path == self.path);
+        let position = error.position().byte.filter(|_| is_here);
+        let error = error.with_path(&self.path);
+        match position.and_then(|position| self.place_in_whole(position)) {
+            Some(note) => error.with_note(note),
+            None => error,
+        }
     }
 
     /// Partition directories that belong to this directory, and that are not read with it.

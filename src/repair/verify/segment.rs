@@ -384,7 +384,9 @@ impl Visitor for SegmentCheck<'_, '_> {
                  complete batches",
             ),
         };
-        let message = format!("{length} bytes are not a batch: {}; {advice}", corruption.message);
+        let place = self.place.path.place_in_whole(corruption.position).map(|place| format!("; {place}"));
+        let place = place.unwrap_or_default();
+        let message = format!("{length} bytes are not a batch: {}; {advice}{place}", corruption.message);
         self.add(severity, corruption.reason, (corruption.position, self.log.end_offset), message);
         if corruption.reason != "zero_tail" {
             (self.log.replayed, self.after_damage) = (false, true);

@@ -376,6 +376,10 @@ impl Store for TieredFiles {
         true
     }
 
+    fn part_of(&self, path: &Path) -> Option<(PathBuf, u64)> {
+        self.file(path).ok()?.part_of()
+    }
+
     fn warnings(&self, directory: &Path) -> Result<Vec<(i64, String)>> {
         match self.partitions.get(directory) {
             Some(partition) => Ok(partition.warnings()?.to_vec()),

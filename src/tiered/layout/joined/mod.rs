@@ -178,6 +178,10 @@ impl Store for JoinedFiles {
         }
     }
 
+    fn part_of(&self, path: &Path) -> Option<(PathBuf, u64)> {
+        self.with_file(path, |file| Ok(file.part_of())).ok()??
+    }
+
     fn unlisted(&self, directory: &Path) -> Vec<PathBuf> {
         let local = self.local.sibling(directory);
         let is_partition = |entry: &Location| parse_partition_directory(entry.name()).is_some();
