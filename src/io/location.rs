@@ -79,6 +79,12 @@ pub(crate) trait Store: fmt::Debug + Send + Sync {
         None
     }
 
+    /// Whether a path is that of a file in the directory of a broker, with which no segment in remote storage is read.
+    #[cfg(feature = "plan")]
+    fn is_read_alone(&self, _path: &Path) -> bool {
+        false
+    }
+
     /// Partition directories that belong to a directory, and that [`Store::list`] does not return.
     fn unlisted(&self, _directory: &Path) -> Vec<PathBuf> {
         Vec::new()
@@ -301,6 +307,12 @@ impl Location {
     /// I/O errors.
     pub(crate) fn warnings_by_offset(&self) -> Result<Vec<(i64, String)>> {
         self.store.as_ref().map_or_else(|| Ok(Vec::new()), |store| store.warnings(&self.path))
+    }
+
+    /// Whether this is a file in the directory of a broker, with which no segment in remote storage is read.
+    #[cfg(feature = "plan")]
+    pub(crate) fn is_read_alone(&self) -> bool {
+        self.store.as_ref().is_some_and(|store| store.is_read_alone(&self.path))
     }
 
     /// If this is a part of another file: the path of that file, and the position at which the part begins.

@@ -325,8 +325,12 @@ fn without_rows(text: &str) -> String {
 }
 
 fn found(paths: &[String], stores: &Stores, selection: &Selection, options: &ReadOptions) -> Result<Discovery> {
-    let locate = || paths.iter().map(|path| stores.locate(path)).collect::<Result<Vec<_>>>();
-    locate().and_then(|locations| discover(&locations, selection)).map_err(|error| {
+    let find = || {
+        let locations = paths.iter().map(|path| stores.locate(path)).collect::<Result<Vec<_>>>()?;
+        Location::check_remote_effect(&locations)?;
+        discover(&locations, selection)
+    };
+    find().map_err(|error| {
         if !matches!(error.kind(), ErrorKind::Io(_)) {
             return named_as_option(error);
         }

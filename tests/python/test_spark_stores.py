@@ -109,6 +109,8 @@ def test_warnings_about_remote_segments_are_those_of_a_scan(tmp_path: Path) -> N
 def test_options_of_tiered_storage_without_effect_are_named() -> None:
     path = os.fspath(TAIL)
     assert "option remote has no effect" in outcome(path, {"remote": os.fspath(DATA / "corpus")})
+    file = os.fspath(TAIL / f"{6678:020}.log")
+    assert "option remote has no effect on a file: name the directory" in outcome(file, {"remote": os.fspath(REMOTE)})
     assert "option remoteLogMetadata has no effect" in outcome(path, {"remoteLogMetadata": os.fspath(LOGS)})
 
 

@@ -105,7 +105,7 @@ class Segment:
 
     Raises:
         OSError: The file can't be read.
-        ValueError: The file's name does not contain a base offset.
+        ValueError: The file's name does not contain a base offset, or ``remote`` has no effect on a local file.
 
     Example:
         >>> segment = kbat.Segment("orders-0/00000000000000000000.log")

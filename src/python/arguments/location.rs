@@ -90,6 +90,14 @@ impl StoreArguments {
         py.detach(present).or_raise(py)
     }
 
+    /// Like [`StoreArguments::locate`], for the only path of a function: it must not be a file that `remote` has no
+    /// effect on.
+    pub(crate) fn locate_one(&self, py: Python<'_>, path: PathBuf) -> PyResult<Location> {
+        let location = self.locate(py, path)?;
+        py.detach(|| Location::check_remote_effect(std::slice::from_ref(&location))).or_raise(py)?;
+        Ok(location)
+    }
+
     /// The location of a path in the file system, or of a URL with the same options, as it is: without its layout.
     pub(crate) fn locate_beside(&self, py: Python<'_>, path: PathBuf) -> PyResult<Location> {
         if let Some(text) = path.to_str() {
@@ -138,7 +146,7 @@ impl StoreArguments {
 
     /// Like [`StoreArguments::locate_all`], with the warnings of the partitions that are selected.
     pub(crate) fn locate_selected(&self, py: Python<'_>, path: PathBuf, selection: &Selection) -> PyResult<Location> {
-        let location = self.locate(py, path)?;
+        let location = self.locate_one(py, path)?;
         if location.may_omit() {
             let omitted = || -> crate::error::Result<Vec<String>> {
                 let mut warnings = location.warnings()?;

@@ -164,10 +164,13 @@ pub(crate) fn refuse_foreign(py: Python<'_>, path: PathBuf, stores: Option<&Boun
 /// A path or a list of paths.
 fn paths(object: &Bound<'_, PyAny>, stores: &StoreArguments) -> PyResult<Vec<Location>> {
     let py = object.py();
-    if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
-        return object.extract::<Vec<PathBuf>>()?.into_iter().map(|path| stores.locate(py, path)).collect();
+    if !object.is_instance_of::<PyList>() && !object.is_instance_of::<PyTuple>() {
+        return Ok(vec![stores.locate_one(py, object.extract()?)?]);
     }
-    Ok(vec![stores.locate(py, object.extract()?)?])
+    let paths = object.extract::<Vec<PathBuf>>()?.into_iter().map(|path| stores.locate(py, path));
+    let locations = paths.collect::<PyResult<Vec<_>>>()?;
+    py.detach(|| Location::check_remote_effect(&locations)).or_raise(py)?;
+    Ok(locations)
 }
 
 /// The segments of some paths, found with the GIL released.

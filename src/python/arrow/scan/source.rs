@@ -39,6 +39,9 @@ pub(crate) fn sources(
         let message = "remote has no effect on buffers: remove it, or pass the partition's directory";
         return Err(PyValueError::new_err(message));
     }
+    if parts.iter().all(|part| matches!(part, SourceItem::Path(_))) {
+        py.detach(|| Location::check_remote_effect(&paths)).or_raise(py)?;
+    }
     let mut discovery = if paths.is_empty() { Discovery::default() } else { discovered(py, &paths, selection)? };
     warn_of(py, &discovery)?;
     let mut locations = std::mem::take(&mut discovery.locations).into_iter();
@@ -46,7 +49,7 @@ pub(crate) fn sources(
     for part in parts {
         match part {
             SourceItem::Source(source) => all.push(*source),
-            SourceItem::Path(_) => {
+            SourceItem::Path(_) | SourceItem::Opened(_) => {
                 let missing = || Error::bug("a path that was searched has no result");
                 all.extend(ScanSource::files(&locations.next().ok_or_else(missing).or_raise(py)?));
             }
@@ -80,13 +83,15 @@ fn refuse_overlaps(sources: &[ScanSource]) -> PyResult<()> {
 enum SourceItem {
     Source(Box<ScanSource>),
     Path(Location),
+    /// The location of a segment or partition that was opened before.
+    Opened(Location),
 }
 
 impl SourceItem {
     fn path(&self) -> Option<&Location> {
         match self {
             Self::Source(_) => None,
-            Self::Path(path) => Some(path),
+            Self::Path(path) | Self::Opened(path) => Some(path),
         }
     }
 }
@@ -99,7 +104,7 @@ fn flatten(object: &Bound<'_, PyAny>, stores: &StoreArguments, parts: &mut Vec<S
             flatten(&item?, stores, parts)?;
         }
     } else if let Some(location) = opened(object) {
-        parts.push(SourceItem::Path(location));
+        parts.push(SourceItem::Opened(location));
     } else {
         parts.push(match source(object)? {
             SourceArgument::Bytes(bytes) => SourceItem::Source(Box::new(ScanSource::memory(bytes))),

@@ -56,6 +56,18 @@ impl Location {
         Ok(Self::in_store(local.path(), Arc::new(files)))
     }
 
+    /// Fails if these are only files in the directories of a broker, so that no segment in remote storage is read.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument).
+    #[cfg(feature = "plan")]
+    pub(crate) fn check_remote_effect(locations: &[Self]) -> Result<()> {
+        let all_alone = locations.iter().all(Self::is_read_alone);
+        let Some(first) = locations.first().filter(|_| all_alone) else { return Ok(()) };
+        let message = "remote has no effect on a file: name the directory of its partition";
+        Err(Error::argument(message).with_path(first))
+    }
+
     /// The partition directory or log directory of this location, which may also be a segment, or the path of one that is
     /// only in remote storage. `None` for a pattern.
     fn directory_around(&self) -> Result<Option<Self>> {
@@ -176,6 +188,11 @@ impl Store for JoinedFiles {
             Some(joined) => Ok(joined.assembled(None)?.warnings.clone()),
             None => Ok(Vec::new()),
         }
+    }
+
+    #[cfg(feature = "plan")]
+    fn is_read_alone(&self, path: &Path) -> bool {
+        self.local.sibling(path).status().is_ok_and(|status| !status.is_directory())
     }
 
     fn part_of(&self, path: &Path) -> Option<(PathBuf, u64)> {
