@@ -19,8 +19,9 @@ from store_servers import SCHEME
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-    from fault_proxy import Kind
+    from fault_proxy import Kind, Request
     from s3_server import S3Server
 
 
@@ -242,3 +243,38 @@ def test_end_offsets_read_the_ends_of_last_segments(proxy: FaultProxy, s3_server
     assert len(proxy.lists()) == 1
     assert len(proxy.requests) <= 22
     assert proxy.body_len() <= 32_000
+
+
+def test_end_offsets_are_those_of_the_partitions() -> None:
+    directory = kbat.LogDirectory(DATA / "log-dir")
+    ends = directory.end_offsets()
+    assert ends == {(log.topic, log.partition): log.end_offset for log in directory.partitions}
+    assert list(ends) == sorted(ends)
+    assert set(kbat.LogDirectory(DATA / "log-dir", topics="codec-lz4").end_offsets()) == {("codec-lz4", 0)}
+
+
+def test_end_offsets_of_partitions_in_a_store_are_read_at_the_same_time(s3_server: S3Server) -> None:
+    for number in range(4):
+        s3_server.put(f"ends/t-{number}/00000000000000000000.log", values(number + 1, 10))
+    waiting: list[int] = []
+    with FaultProxy(s3_server.port, options_at=s3_server.options_at, delay=0.3) as slow:
+        directory = kbat.LogDirectory(f"{SCHEME}://{BUCKET}/ends", storage_options=slow.options)
+
+        def count(_request: Request) -> None:
+            waiting.append(len({one.path for one in slow.requests if one.is_read and one.status == 0}))
+
+        slow.clear(count)
+        assert directory.end_offsets() == {("t", number): number + 1 for number in range(4)}
+    assert max(waiting) > 1
+
+
+def test_end_offsets_raise_the_corruption_of_a_partition(tmp_path: Path) -> None:
+    for number in range(2):
+        (tmp_path / f"t-{number}").mkdir()
+        (tmp_path / f"t-{number}" / f"{0:020}.log").write_bytes(values(2, 10))
+    log = tmp_path / "t-1" / f"{0:020}.log"
+    content = bytearray(log.read_bytes())
+    content[-1] ^= 1
+    log.write_bytes(content)
+    with pytest.raises(kbat.CrcError, match="t-1"):
+        kbat.LogDirectory(tmp_path).end_offsets()

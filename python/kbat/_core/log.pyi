@@ -422,6 +422,23 @@ class LogDirectory:
     def partition(self, topic: str, partition: int) -> PartitionLog | None:
         """Find a partition. Returns None if it does not exist."""
 
+    def end_offsets(self) -> dict[tuple[str, int], int]:
+        """Read the end offset of every partition.
+
+        Of a store, 16 partitions are read at a time, because each waits for requests. To keep the others if one
+        partition is corrupt, read ``end_offset`` of each in ``partitions``.
+
+        Returns:
+            ``(topic, partition) -> offset``, the offset that the next record would get, sorted by topic and partition.
+
+        Raises:
+            CorruptError: The last segment of a partition can't be read to its end.
+            OSError: A file can't be read.
+
+        Example:
+            >>> kbat.LogDirectory("s3://bucket/kafka").end_offsets()
+        """
+
     @property
     def stray(self) -> list[StrayDirectory]:
         """Directories that are not live partitions: deleted, future and stray ones, and foreign names."""

@@ -15,6 +15,7 @@ use crate::python::html::{self, Table};
 use crate::python::locations::segments::selection;
 use crate::python::log::partition::PyPartitionLog;
 use crate::python::runtime::errors::OrRaise;
+use crate::store::TopicPartition;
 
 /// The entries of a checkpoint, by topic and partition.
 type Offsets = HashMap<(String, i32), i64>;
@@ -90,6 +91,31 @@ impl PyLogDirectory {
     /// Find a partition. Returns None if it does not exist.
     fn partition(&self, topic: &str, partition: i32) -> Option<PyPartitionLog> {
         self.0.partition(topic, partition).cloned().map(PyPartitionLog)
+    }
+
+    /// Read the end offset of every partition.
+    ///
+    /// Of a store, 16 partitions are read at a time, because each waits for requests. To keep the others if one
+    /// partition is corrupt, read ``end_offset`` of each in ``partitions``.
+    ///
+    /// Returns:
+    ///     ``(topic, partition) -> offset``, the offset that the next record would get, sorted by topic and partition.
+    ///
+    /// Raises:
+    ///     CorruptError: The last segment of a partition can't be read to its end.
+    ///     OSError: A file can't be read.
+    ///
+    /// Example:
+    ///     >>> kbat.LogDirectory("s3://bucket/kafka").end_offsets()
+    fn end_offsets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let ends = py.detach(|| self.0.end_offsets()).or_raise(py)?;
+        let offsets = PyDict::new(py);
+        for (log, end) in self.0.partitions().iter().zip(ends) {
+            if let Some(TopicPartition { topic, partition }) = log.topic_partition() {
+                offsets.set_item((topic.as_str(), *partition), end)?;
+            }
+        }
+        Ok(offsets)
     }
 
     /// Directories that are not live partitions: deleted, future and stray ones, and foreign names.
