@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,6 +13,7 @@ from remote_logs import BASES, LOGS, REMOTE, TAIL, warned
 from test_tiered import remote_directory
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 OTHER = "orders-1-gZr7LNvRQaeTZzSyD2PJ2A"
@@ -93,3 +94,34 @@ def test_a_partition_that_is_only_remote_is_one_finding(local: Path) -> None:
     done = run("verify", local, "--remote", remote)
     assert (done.exit_code, done.stderr) == (0, "")
     assert done.stdout.count("orders-1") == 1
+
+
+# --- Damaged copies
+
+
+def change(remote: Path, base: int, content: Callable[[bytes], bytes]) -> Path:
+    """Change the bytes of a remote segment."""
+    [path] = remote.rglob(f"{base:020}-*.log")
+    path.write_bytes(content(path.read_bytes()))
+    return path
+
+
+@pytest.mark.parametrize("options", [{}, {"remote_log_metadata": LOGS}], ids=["objects", "metadata"])
+@pytest.mark.parametrize("base", [BASES[2], BASES[-1]])
+def test_an_empty_object_is_named(base: int, options: dict[str, Any], tmp_path: Path) -> None:
+    remote = shutil.copytree(REMOTE, tmp_path / "remote")
+    path = change(remote, base, lambda _: b"")
+    text = f"{path} is not read: it is empty: the copy may be unfinished, or bytes may be lost"
+    shown = warned(lambda: kbat.scan(remote, **options).count()).splitlines()
+    assert f"kbat: {text}" in shown
+    assert len(shown) == (1 if base == BASES[-1] else 2)
+    assert text in [one.message for one in kbat.verify(remote, **options).findings]
+
+
+@pytest.mark.parametrize("content", [lambda found: bytes(len(found)), lambda found: found[:50]], ids=["zeros", "start"])
+def test_an_object_without_a_batch_is_named(content: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    remote = shutil.copytree(REMOTE, tmp_path / "remote")
+    path = change(remote, BASES[-1], content)
+    shown = warned(lambda: kbat.scan(remote).count())
+    size = path.stat().st_size
+    assert f"is not read: there is no complete batch from offset {BASES[-1]} on in its {size} bytes: the copy" in shown
