@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -125,3 +126,48 @@ def test_an_object_without_a_batch_is_named(content: Callable[[bytes], bytes], t
     shown = warned(lambda: kbat.scan(remote).count())
     size = path.stat().st_size
     assert f"is not read: there is no complete batch from offset {BASES[-1]} on in its {size} bytes: the copy" in shown
+
+
+@pytest.mark.parametrize("base", [BASES[2], BASES[-1]])
+@pytest.mark.parametrize("joined", [False, True], ids=["alone", "with the broker"])
+@pytest.mark.parametrize(
+    ("kind", "content"),
+    [("partial_batch", lambda found: found[:-100]), ("zero_tail", lambda found: found + bytes(5000))],
+    ids=["start of a batch", "zeros"],
+)
+def test_verify_reports_the_end_of_a_remote_segment(
+    kind: str,
+    content: Callable[[bytes], bytes],
+    joined: bool,  # noqa: FBT001 - a parameter
+    base: int,
+    tmp_path: Path,
+) -> None:
+    remote = shutil.copytree(REMOTE, tmp_path / "remote")
+    path = change(remote, base, content)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        report = kbat.verify(TAIL, remote=remote) if joined else kbat.verify(remote)
+    [found] = [one for one in report.findings if one.kind == kind]
+    is_last = base == BASES[-1] and not joined
+    assert found.severity == ("warning" if kind == "zero_tail" and is_last else "error")
+    assert report.exit_code > 0
+    assert found.position is not None
+    assert found.message.startswith(f"{path.stat().st_size - found.position} bytes are not a batch: ")
+    assert found.message.endswith(
+        "brokers copy only complete segments, so the copy is corrupt, and records may be missing"
+    )
+
+
+@pytest.mark.parametrize("has_watermark", [False, True], ids=["plain", "watermark"])
+def test_a_copy_may_end_in_zeros_unless_a_watermark_shows_that_it_is_complete(
+    has_watermark: bool,  # noqa: FBT001 - a parameter
+    tmp_path: Path,
+) -> None:
+    copy = tmp_path / "orders-0"
+    copy.mkdir()
+    content = (TAIL / f"{6678:020}.log").read_bytes()
+    (copy / f"{6678:020}.log").write_bytes(content + bytes(5000))
+    if has_watermark:
+        (copy / "offset.wm").write_text(f"{6678:020}")
+    [found] = [one for one in kbat.verify(copy).findings if one.kind == "zero_tail"]
+    assert (found.position, found.severity) == (len(content), "warning" if has_watermark else "info")

@@ -68,6 +68,17 @@ impl File {
         })
     }
 
+    /// Whether this is a segment that was complete when it was stored. An object with another name is one if
+    /// `are_objects`.
+    pub(super) fn is_finished(&self, are_objects: bool) -> bool {
+        match self {
+            Self::Renamed(location) => are_objects || location.is_finished(),
+            Self::Log(_) => true,
+            Self::Part(file, _) => file.is_finished(are_objects),
+            Self::Content(_) | Self::Index(..) => false,
+        }
+    }
+
     /// If this is a part of another file: the path of that file, and the position at which the part begins.
     pub(super) fn part_of(&self) -> Option<(PathBuf, u64)> {
         match self {

@@ -19,6 +19,7 @@ use crate::store::names::{LEADER_EPOCHS, LogFile, LogFileKind};
 use crate::tiered::aiven::{Indexes, Manifest, ObjectKind};
 use crate::tiered::local::FileKind;
 use crate::tiered::metadata::{CustomMetadata, RemotePartition, RemoteSegment, SegmentState};
+use crate::tiered::pinterest::WATERMARK;
 use crate::tiered::{Candidate, SegmentName, choose};
 
 /// Largest size of a manifest in bytes.
@@ -77,6 +78,16 @@ impl ListedPartition {
 
     pub(super) fn warnings(&self) -> Result<&[(i64, String)]> {
         self.loaded().map(|loaded| loaded.warnings.as_slice())
+    }
+
+    /// Whether all segments were complete when they were stored.
+    pub(super) fn is_finished(&self) -> bool {
+        match &self.content {
+            Listed::WithIds(..) => true,
+            // without a watermark, the last segment may be incomplete
+            Listed::Watermarked(_) => self.directory.join(WATERMARK).exists(),
+            Listed::Plain => false,
+        }
     }
 
     fn loaded(&self) -> Result<&Loaded> {

@@ -195,6 +195,11 @@ impl Store for JoinedFiles {
         self.local.sibling(path).status().is_ok_and(|status| !status.is_directory())
     }
 
+    fn is_finished(&self, path: &Path) -> bool {
+        let found = self.with_file(path, |file| Ok(file.is_finished(false)));
+        found.is_ok_and(|is_finished| is_finished.unwrap_or_default())
+    }
+
     fn part_of(&self, path: &Path) -> Option<(PathBuf, u64)> {
         self.with_file(path, |file| Ok(file.part_of())).ok()??
     }
