@@ -423,21 +423,7 @@ class LogDirectory:
         """Find a partition. Returns None if it does not exist."""
 
     def end_offsets(self) -> dict[tuple[str, int], int]:
-        """Read the end offset of every partition.
-
-        Of a store, 16 partitions are read at a time, because each waits for requests. To keep the others if one
-        partition is corrupt, read ``end_offset`` of each in ``partitions``.
-
-        Returns:
-            ``(topic, partition) -> offset``, the offset that the next record would get, sorted by topic and partition.
-
-        Raises:
-            CorruptError: The last segment of a partition can't be read to its end.
-            OSError: A file can't be read.
-
-        Example:
-            >>> kbat.LogDirectory("s3://bucket/kafka").end_offsets()
-        """
+        """Read ``PartitionLog.end_offset`` of each partition, with the same errors; of a store, 16 at a time."""
 
     @property
     def stray(self) -> list[StrayDirectory]:

@@ -93,20 +93,7 @@ impl PyLogDirectory {
         self.0.partition(topic, partition).cloned().map(PyPartitionLog)
     }
 
-    /// Read the end offset of every partition.
-    ///
-    /// Of a store, 16 partitions are read at a time, because each waits for requests. To keep the others if one
-    /// partition is corrupt, read ``end_offset`` of each in ``partitions``.
-    ///
-    /// Returns:
-    ///     ``(topic, partition) -> offset``, the offset that the next record would get, sorted by topic and partition.
-    ///
-    /// Raises:
-    ///     CorruptError: The last segment of a partition can't be read to its end.
-    ///     OSError: A file can't be read.
-    ///
-    /// Example:
-    ///     >>> kbat.LogDirectory("s3://bucket/kafka").end_offsets()
+    /// Read ``PartitionLog.end_offset`` of each partition, with the same errors; of a store, 16 at a time.
     fn end_offsets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let ends = py.detach(|| self.0.end_offsets()).or_raise(py)?;
         let offsets = PyDict::new(py);

@@ -197,7 +197,7 @@ impl Store for JoinedFiles {
 
     fn is_finished(&self, path: &Path) -> bool {
         let found = self.with_file(path, |file| Ok(file.is_finished(false)));
-        found.is_ok_and(|is_finished| is_finished.unwrap_or_default())
+        found.is_ok_and(|is_finished| is_finished == Some(true))
     }
 
     fn part_of(&self, path: &Path) -> Option<(PathBuf, u64)> {
