@@ -28,7 +28,7 @@ use assemble::Assembled;
 impl Location {
     /// Returns a location that presents the partitions here, which are of a broker, with the segments before them that
     /// are in remote storage: `remote` may have any layout, or be a copy of log directories. This may be a log directory,
-    /// a partition directory, a segment or a pattern.
+    /// a partition directory, a segment or a pattern. A segment that is here is read alone.
     ///
     /// Each offset is read once. Local segments are preferred; records of a deposed leader are omitted. If
     /// [`RemoteOptions::metadata`] is not set, the partitions of `__remote_log_metadata` in the log directory are used.
