@@ -205,7 +205,7 @@ impl ScanSource {
             Some(Ok(Some(what))) => {
                 error.with_path(path).with_note(format!("the file is {what}, not a Kafka log segment"))
             }
-            _ => error.with_path(path),
+            _ => path.locate(error),
         }
     }
 }

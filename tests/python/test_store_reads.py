@@ -21,6 +21,7 @@ from store_servers import SCHEME
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from fault_proxy import Kind, Request
     from s3_server import S3Server
@@ -288,3 +289,32 @@ def test_a_plan_splits_several_segments_at_a_time(proxy: FaultProxy, many: str) 
     options = {f"storage.{name}": str(value) for name, value in proxy.options.items()}
     assert len(plan(parse_options({"path": many, "maxPartitionBytes": "100000", **options}))) == 24
     assert counted.stop() >= 5
+
+
+def test_end_offsets_are_those_of_the_partitions() -> None:
+    directory = kbat.LogDirectory(DATA / "log-dir")
+    ends = directory.end_offsets()
+    assert ends == {(log.topic, log.partition): log.end_offset for log in directory.partitions}
+    assert list(ends) == sorted(ends)
+    assert set(kbat.LogDirectory(DATA / "log-dir", topics="codec-lz4").end_offsets()) == {("codec-lz4", 0)}
+
+
+def test_end_offsets_of_partitions_in_a_store_are_read_at_the_same_time(proxy: FaultProxy, s3_server: S3Server) -> None:
+    for number in range(4):
+        s3_server.put(f"ends/t-{number}/00000000000000000000.log", values(number + 1, 10))
+    directory = kbat.LogDirectory(f"{SCHEME}://{BUCKET}/ends", storage_options=proxy.options)
+    counted = Unanswered(proxy)
+    assert directory.end_offsets() == {("t", number): number + 1 for number in range(4)}
+    assert counted.stop() == 4
+
+
+def test_end_offsets_raise_the_corruption_of_a_partition(tmp_path: Path) -> None:
+    for number in range(2):
+        (tmp_path / f"t-{number}").mkdir()
+        (tmp_path / f"t-{number}" / f"{0:020}.log").write_bytes(values(2, 10))
+    log = tmp_path / "t-1" / f"{0:020}.log"
+    content = bytearray(log.read_bytes())
+    content[-1] ^= 1
+    log.write_bytes(content)
+    with pytest.raises(kbat.CrcError, match="t-1"):
+        kbat.LogDirectory(tmp_path).end_offsets()
