@@ -131,7 +131,7 @@ def _encode_in_jvm(df: DataFrame, keys: Sequence[str], records: Sequence[str], s
     fields = types.StructType([log, *(df.schema[name] for name in records)]).json()
     of_log = functions.struct(*(functions.col(quoted(name)) for name in keys)).alias("log")
     row = functions.struct(of_log, *(functions.col(quoted(name)) for name in records))
-    rows = df.select(functions.call_function("kbat_struct_bytes", row, functions.lit(fields)))
+    rows = df.select(functions.call_function("kbat_struct_bytes", row, functions.lit(fields)).alias("row"))
     made = functions.lit(types.StructType([log, *_BATCH_FIELDS]).json())
     batches = encode_in_jvm(rows, fields, settings)
     batches = batches.select(functions.call_function("kbat_struct", functions.col("value"), made).alias("made"))
