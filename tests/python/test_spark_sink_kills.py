@@ -89,7 +89,9 @@ def run(home: Path, directory: Path, moment: str, number: int) -> bool:
         # the process that commits late has the pipes of its driver
         subprocess.run(command, check=False, stdout=output, stderr=output, cwd=directory, env=environment, timeout=300)  # noqa: S603 -- from above
         output.seek(0)
-        return "complete" in output.read().splitlines()
+        text = output.read()
+    assert "STREAM_FAILED" not in text, text[-3000:]
+    return "complete" in text.splitlines()
 
 
 @pytest.mark.parametrize("version", VERSIONS)
