@@ -87,7 +87,7 @@ def run(home: Path, directory: Path, moment: str, number: int) -> bool:
     command = [sys.executable, "-c", PROGRAM, json.dumps([str(directory), moment, number])]
     with (directory / f"output-{moment}").open("w+") as output:
         # the process that commits late has the pipes of its driver
-        subprocess.run(command, check=False, stdout=output, stderr=output, cwd=directory, env=environment, timeout=300)  # noqa: S603 -- from above
+        subprocess.run(command, check=False, stdout=output, stderr=output, cwd=directory, env=environment, timeout=600)  # noqa: S603 -- from above
         output.seek(0)
         text = output.read()
     assert "STREAM_FAILED" not in text, text[-3000:]
