@@ -11,8 +11,9 @@ Spark session in its own process, and prints its tables as soon as they are meas
 
 - default: all columns by all readers, with Spark's default settings;
 - queries: four queries by kbat in the JVM and in Python, and by Spark's Parquet scan;
-- streams: streaming queries (availableNow) by kbat and by Spark's Kafka source, in one micro-batch and in five;
-- tuned: the readers in Python, in a session with `kbat.spark.SETTINGS`;
+- streams: streaming queries (availableNow) by kbat and by Spark's Kafka source, in one micro-batch and in five, of the
+  uncompressed shapes;
+- tuned: the readers in Python, aiokafka among them, in a session with `kbat.spark.SETTINGS`;
 - socket, arrow: only the Unix socket of these settings, and only Java without Arrow's checks;
 - settings: options and settings of the Python data source one by one, on the first shape;
 - parquet: the ways to write the rows as Parquet.
@@ -47,12 +48,14 @@ from spark_goals import goals_table
 from spark_measure import Usage, loads, table, timed
 from spark_prebuilt import prebuilt_jar
 from spark_readers import (
+    AIOKAFKA,
     ALL_COLUMNS,
     JVM,
     NATIVE,
     PARQUET,
     PYTHON,
     QUERIES,
+    by_aiokafka,
     check,
     in_jvm,
     others,
@@ -60,7 +63,7 @@ from spark_readers import (
     through_python,
 )
 from spark_settings import settings, writers
-from spark_streams import BATCHES, streams
+from spark_streams import BATCHES, UNCOMPRESSED, streams
 from spark_topics import Topic, serve
 
 import kbat
@@ -122,7 +125,8 @@ def measures(
     elif part == "parquet":
         yield "writing Parquet", {topic.name: dict(writers(spark, topic, scratch)) for topic in topics}
     elif part == "streams":
-        by_topic = {topic.name: streams(spark, topic, bootstrap, scratch) for topic in topics}
+        chosen = [topic for topic in topics if topic.name in UNCOMPRESSED] or topics
+        by_topic = {topic.name: streams(spark, topic, bootstrap, scratch) for topic in chosen}
         for query in BATCHES:
             yield query, {name: dict(queries[query]) for name, queries in by_topic.items()}
     else:
@@ -134,8 +138,10 @@ def measures(
 
 
 def readers_of(part: str, spark: SparkSession, topic: Topic, bootstrap: str) -> dict[str, Reader]:
-    """The readers that a part compares. Writes the rows as Parquet if a part before has not."""
+    """The readers that a part compares. Writes the rows as Parquet unless an earlier part did."""
     in_python = through_python(spark, topic)
+    if part == "tuned":
+        return {**in_python, AIOKAFKA: by_aiokafka(spark, topic)}
     if part not in {"default", "queries"}:
         return in_python
     ours = in_jvm(spark, topic)
@@ -148,7 +154,8 @@ def readers_of(part: str, spark: SparkSession, topic: Topic, bootstrap: str) -> 
 def run_part(part: str, given: dict[str, Any]) -> None:
     """Measure all topics in one session; print tables, and write the figures as JSON."""
     copies = Path(given["copies"])
-    topics = [Topic(*topic, logs=Path(given["logs"]), copies=copies) for topic in given["topics"]]
+    logs = Path(given["logs"])
+    topics = [Topic(name, rows, value_len, logs, copies) for name, rows, value_len in given["topics"]]
     rows = {topic.name: topic.rows for topic in topics}
     spark = session(part, given["jars"], copies / "warehouse", given["slots"])
     measured: dict[str, dict[str, Passes]] = {}
@@ -234,7 +241,7 @@ def main() -> int:
         failed = [part for part in parts if not completes(part, given)]
         broker.stop()
         print(goals_table(found_in(Path(scratch), parts)))
-    print(f"\nload averages after: {loads()}; {time.monotonic() - start:.0f} s in all")
+    print(f"\nload averages after all: {loads()}; {time.monotonic() - start:.0f} s")
     if failed:
         print(f"FAILED: {', '.join(failed)}")
     return len(failed) > 0
@@ -243,8 +250,9 @@ def main() -> int:
 def completes(part: str, given: dict[str, Any]) -> bool:
     """Run a part in a process of its own, and return whether it succeeds."""
     command = [sys.executable, __file__, "--run", part, json.dumps(given)]
+    start = time.monotonic()
     succeeds = subprocess.run(command, check=False).returncode == 0  # noqa: S603 -- this script
-    say(f"load averages after {part}: {loads()}")
+    print(f"\nload averages after {part}: {loads()}; {time.monotonic() - start:.0f} s", flush=True)
     return succeeds
 
 

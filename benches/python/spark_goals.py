@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from spark_measure import Passes, Usage, median
 from spark_readers import ALL_COLUMNS, COUNT, JVM, KAFKA, KAFKA_TUNED, NATIVE, OFFSET, PARQUET, SUM_LENGTH
-from spark_streams import BATCHES
+from spark_streams import BATCHES, UNCOMPRESSED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -44,7 +44,7 @@ GOALS = (
     Goal("default", ALL_COLUMNS, KAFKA, 6, LARGE),
     Goal("default", ALL_COLUMNS, KAFKA_TUNED, 4, LARGE),
     Goal("default", ALL_COLUMNS, NATIVE, 0.8, ("100B-none",)),
-    *(Goal("streams", query, KAFKA, 3) for query in BATCHES),
+    *(Goal("streams", query, KAFKA, 3, UNCOMPRESSED) for query in BATCHES),
 )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions
 from spark_topics import DDL, PARTITIONS
-from spark_workers import PrebuiltArrow, by_aiokafka, mapped
+from spark_workers import PrebuiltArrow, aiokafka_batches, mapped
 
 import kbat.spark
 
@@ -99,14 +99,18 @@ def others(spark: SparkSession, topic: Topic, bootstrap: str) -> dict[str, Reade
         reader = spark.read.format("kafka").option("kafka.bootstrap.servers", bootstrap)
         return reader.option("subscribe", topic.name)
 
-    paths = [topic.log(number) for number in range(PARTITIONS)]
-    name, columns = topic.name, [column.split()[0] for column in DDL.split(", ")]
     return {
         PARQUET: lambda: spark.read.schema(DDL).parquet(topic.parquet),
-        AIOKAFKA: lambda: in_tasks(spark, lambda number: by_aiokafka(paths[number], name, columns, number)),
         KAFKA: lambda: kafka().load(),
         KAFKA_TUNED: lambda: kafka().options(**TUNED_CONSUMER).load(),
     }
+
+
+def by_aiokafka(spark: SparkSession, topic: Topic) -> Reader:
+    """The rows by a Python package that decodes in C, in mapInArrow."""
+    paths = [topic.log(number) for number in range(PARTITIONS)]
+    name, columns = topic.name, [column.split()[0] for column in DDL.split(", ")]
+    return lambda: in_tasks(spark, lambda number: aiokafka_batches(paths[number], name, columns, number))
 
 
 def in_tasks(spark: SparkSession, of_task: Callable[[int], Iterator[pa.RecordBatch]]) -> DataFrame:

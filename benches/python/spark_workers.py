@@ -47,7 +47,7 @@ def mapped(directory: str, number: int) -> Iterator[pa.RecordBatch]:
         yield reader.get_batch(place)
 
 
-def by_aiokafka(path: str, topic: str, columns: list[str], partition: int) -> Iterator[pa.RecordBatch]:
+def aiokafka_batches(path: str, topic: str, columns: list[str], partition: int) -> Iterator[pa.RecordBatch]:
     """Read without kbat: aiokafka's C decoder, lists, Arrow."""
     from aiokafka.record.memory_records import MemoryRecords  # type: ignore[import-untyped]  # noqa: PLC0415
 
