@@ -5,9 +5,10 @@
 
 Writes topics of two partitions with kbat and a fixed seed (16-byte keys, JSON values, batches of 16 KB), serves them
 with a local broker, and reads them into ``format("noop")`` on ``local[slots]``. Each pass runs all readers in turn.
-Figures are medians over passes, after two passes that are not counted, and include the fixed costs of a query. CPU
-time, from /proc, is that of the driver, its JVM and the Python workers; that of the broker is separate. Each part is a
-Spark session in its own process, and prints its tables as soon as they are measured:
+Figures are medians over passes, and include the fixed costs of a query, planning among them. The first pass is not
+counted. Before it, each reader must have returned the right number of rows, sum of offsets and sum of lengths of
+values. CPU time, from /proc, is that of the driver, its JVM and the Python workers; that of the broker is separate.
+Each part is a Spark session in its own process, and prints its tables as soon as they are measured:
 
 - default: all columns by all readers, with Spark's default settings;
 - queries: four queries by kbat in the JVM and in Python, and by Spark's Parquet scan;
@@ -22,7 +23,7 @@ The last table compares the figures of the first three parts with the goals.
 
 *Prebuilt native memory* is the ceiling of kbat in the JVM: a data source in ``benches/java``, compiled for this run,
 whose tasks return the first batch of kbat again and again, from the memory that Rust decoded it to, by kbat's own
-vectors. Each reader must first return the right number of rows, sum of offsets and sum of lengths of values.
+vectors. Every session has kbat's jar and the connector's, so readers in Python are selected by ``engine=python``.
 
 Requires aiokafka, kbat's jar (`kbat.spark.jar`) and, on the first run, the central Maven repository for the broker,
 Spark's Kafka connector and the compiler.

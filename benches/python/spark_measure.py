@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-WARM_UP_PASSES = 2
+WARM_UP_PASSES = 1
 TRIES = 20
 
 

@@ -7,7 +7,7 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING
 
-from spark_readers import JVM, KAFKA, KAFKA_TUNED, PYTHON, TUNED_CONSUMER
+from spark_readers import JVM, KAFKA, PYTHON
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +33,6 @@ def streams(
         JVM: ("kbat", {**kbat, "engine": "jvm"}),
         PYTHON: ("kbat", {**kbat, "engine": "python"}),
         KAFKA: ("kafka", kafka),
-        KAFKA_TUNED: ("kafka", {**kafka, **TUNED_CONSUMER}),
     }
     checkpoints = (scratch / f"{topic.name}-{number}" for number in itertools.count())
 
