@@ -7,8 +7,9 @@ Writes topics of two partitions with kbat and a fixed seed (16-byte keys, JSON v
 with a local broker, and reads them into ``format("noop")`` on ``local[slots]``. Each pass runs all readers in turn.
 Figures are medians over passes, and include the fixed costs of a query, planning among them. The first pass is not
 counted. Before it, each reader must have returned the right number of rows, sum of offsets and sum of lengths of
-values. CPU time, from /proc, is that of the driver, its JVM and the Python workers; that of the broker is separate.
-Each part is a Spark session in its own process, and prints its tables as soon as they are measured:
+values; each micro-batch of a stream must have the right number of rows. CPU time, from /proc, is that of the driver,
+its JVM and the Python workers; that of the broker is separate. Each part is a Spark session in its own process, and
+prints its tables as soon as they are measured:
 
 - default: all columns by all readers, with Spark's default settings;
 - queries: four queries by kbat in the JVM and in Python, and by Spark's Parquet scan;
