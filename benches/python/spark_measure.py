@@ -28,29 +28,34 @@ Passes = dict[str, list[Usage]]
 
 
 def cpu_seconds(root: int) -> float:
-    """CPU time of a process and its descendants, including those that have ended."""
+    """CPU time of a process and its descendants, including those that have ended.
+
+    A process that ends during the scan could be counted twice, or not at all: the family must be that of the scan
+    before, and still exist.
+    """
+    before: set[int] = set()
     for _ in range(TRIES):
-        parents, used, is_complete = _processes()
-        if is_complete:
+        used = _family(root)
+        if used.keys() == before and all(Path(f"/proc/{pid}").exists() for pid in used):
             break
-    family = {root}
-    while more := {pid for pid, parent in parents.items() if parent in family} - family:
-        family |= more
-    return sum(used.get(pid, 0) for pid in family) / os.sysconf("SC_CLK_TCK")
+        before = set(used)
+    return sum(used.values()) / os.sysconf("SC_CLK_TCK")
 
 
-def _processes() -> tuple[dict[int, int], dict[int, int], bool]:
-    """Parents and ticks of all processes, and whether none has ended so that its parent was read too early."""
-    parents, used, is_complete = {}, {}, True
+def _family(root: int) -> dict[int, int]:
+    """The ticks of a process and of its descendants."""
+    parents, used = {}, {}
     for pid in [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]:
         try:
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         except OSError:
-            is_complete = False
-            continue
+            continue  # it has ended
         parents[pid] = int(fields[1])
         used[pid] = sum(map(int, fields[11:15]))
-    return parents, used, is_complete
+    family = {root}
+    while more := {pid for pid, parent in parents.items() if parent in family} - family:
+        family |= more
+    return {pid: used[pid] for pid in family if pid in used}
 
 
 def timed(runs: Mapping[str, Callable[[], object]], passes: int, broker: int) -> Passes:
