@@ -42,6 +42,7 @@ def started(directory: Path, *options: str) -> Iterator[str]:
     settings = {
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": 0,
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",  # saves a third of the processor time
         "spark.sql.shuffle.partitions": 1,
         "spark.ui.enabled": "false",
     }
