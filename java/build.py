@@ -102,14 +102,17 @@ def build(jar: Path, libraries: list[tuple[str, Path]]) -> None:
     write(jar, entries)
 
 
-def compile_to(classes: Path) -> None:
-    """Compile the classes into a directory. Raises `BuildError` with the compiler's messages."""
+def compile_to(classes: Path, sources: Path = SOURCES, *libraries: Path) -> None:
+    """Compile the classes, which may use further jars, into a directory.
+
+    Raises `BuildError` with the compiler's messages.
+    """
     java = find_java()
     jars = {jar.name: jar for jar in compile_jars(java)}
     compiler = jars.pop(f"ecj-{ECJ}.jar")
     command = [java, "-jar", str(compiler), "-source", "8", "-target", "8", "-encoding", "UTF-8", "-proc:none"]
     command += [f"-warn:{WARNINGS}", "-failOnWarning", "-g:source,lines"]
-    command += ["-classpath", ":".join(map(str, jars.values())), "-d", str(classes), str(SOURCES)]
+    command += ["-classpath", ":".join(map(str, [*jars.values(), *libraries])), "-d", str(classes), str(sources)]
     done = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603 - its own arguments
     if done.returncode:
         message = f"the classes do not compile\n{done.stdout}{done.stderr}"

@@ -10,9 +10,19 @@ pub(crate) fn count_of(count: u64, noun: &str) -> String {
     format!("{count} {noun}{ending}")
 }
 
+/// A range of offsets, such as `offset 5` or `offsets 5 to 9`.
+pub(crate) fn offsets(first: i64, last: i64) -> String {
+    if first == last { format!("offset {first}") } else { format!("offsets {first} to {last}") }
+}
+
+/// The verb of [`offsets`].
+pub(crate) fn are(first: i64, last: i64) -> &'static str {
+    if first == last { "is" } else { "are" }
+}
+
 /// A range of offsets as the subject of a sentence, such as `offset 5 is` or `offsets 5 to 9 are`.
 pub(crate) fn offsets_are(first: i64, last: i64) -> String {
-    if first == last { format!("offset {first} is") } else { format!("offsets {first} to {last} are") }
+    format!("{} {}", offsets(first, last), are(first, last))
 }
 
 #[cfg(test)]
@@ -25,6 +35,8 @@ mod tests {
         for (count, noun, text) in texts {
             assert_eq!(count_of(count, noun), text);
         }
+        assert_eq!(offsets(5, 5), "offset 5");
+        assert_eq!(offsets(5, 9), "offsets 5 to 9");
         assert_eq!(offsets_are(5, 5), "offset 5 is");
         assert_eq!(offsets_are(5, 9), "offsets 5 to 9 are");
     }

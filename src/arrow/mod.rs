@@ -1,5 +1,6 @@
 //! Kafka batches to Arrow batches and back (feature `arrow`).
 
+mod ahead;
 mod binary_views;
 mod byte_columns;
 pub(crate) mod column_table;
@@ -25,6 +26,8 @@ mod workers;
 pub use column_table::{BatchColumn, Column, ColumnDefinition, ColumnType, SegmentColumn, View};
 #[cfg(feature = "plan")]
 pub(crate) use encode::BytesColumn;
+#[cfg(feature = "jvm")]
+pub(crate) use encode::RowPacker;
 pub use encode::{EncodeOptions, EncodedBatch, EncodedBatches};
 pub use options::{Decoder, Isolation, OnCorrupt, ScanOptions};
 pub use parallel::{ParallelScan, Parallelism};

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use arrow_schema::SchemaRef;
 
+use crate::arrow::ahead::{NextFiles, Splitter};
 use crate::arrow::ending::ends_after_error;
 use crate::arrow::interrupt::{ProgressCallback, go_on};
 use crate::arrow::options::{Isolation, OnCorrupt, ScanOptions};
@@ -27,6 +28,7 @@ use crate::arrow::stats::ScanStats;
 use crate::arrow::transactions::Transactions;
 use crate::arrow::workers;
 use crate::error::{Error, Result};
+use crate::io::OpenedFile;
 
 /// How long the caller waits for an Arrow batch between two calls of its callback.
 const CALLBACK_INTERVAL: Duration = Duration::from_millis(50);
@@ -103,7 +105,56 @@ struct RemainingWork {
     sources: std::vec::IntoIter<ScanSource>,
     /// Units that no thread has taken.
     units: VecDeque<ScanSource>,
+    /// The source in a store whose units come before those.
+    splitter: Option<Splitter>,
+    next_files: NextFiles,
     transactions: Transactions,
+}
+
+impl RemainingWork {
+    /// The next unit, with its file if that is open. A source is split into units when its turn comes.
+    fn next(&mut self, options: &ScanOptions, part_bytes: u64) -> Option<(ScanSource, Option<OpenedFile>)> {
+        loop {
+            if let Some(splitter) = &mut self.splitter {
+                let unit = splitter.next(part_bytes, &options.limits);
+                self.next_files.request(splitter.spare_requests(), self.sources.as_slice());
+                if unit.is_some() {
+                    return unit;
+                }
+                self.splitter = None;
+            }
+            if let Some(unit) = self.units.pop_front() {
+                return Some((unit, None));
+            }
+            let mut source = self.sources.next()?;
+            let file = self.next_files.take();
+            if options.isolation == Isolation::ReadCommitted {
+                // an error here occurs again when the source is read, and is reported then
+                source.committed = self.transactions.around(&source, self.sources.as_slice(), options).ok();
+            }
+            if !can_split(options) {
+                return Some((source, None));
+            }
+            if source.is_local() {
+                self.units.extend(source.parts(part_bytes, &options.limits));
+                continue;
+            }
+            // only a part of the source may be within the bounds
+            if !options.bounds().are_any() {
+                self.splitter = Splitter::new(&source, file);
+            }
+            if self.splitter.is_none() {
+                return Some((source, None));
+            }
+        }
+    }
+}
+
+/// Whether sources may be split. Transactions, and resuming after corruption, depend on the complete source. Splitting
+/// reads through the page cache.
+fn can_split(options: &ScanOptions) -> bool {
+    let ScanOptions { isolation, on_corrupt, leave_page_cache, .. } = options;
+    *isolation == Isolation::ReadUncommitted && *on_corrupt == OnCorrupt::Fail && !leave_page_cache
 }
 
 #[derive(Default)]
@@ -154,42 +205,25 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next unit to decode. A source is split into units when its turn comes.
-    fn take_unit(&self) -> Option<(usize, ScanSource)> {
+    /// The next unit to decode, with its file if that is open.
+    fn take_unit(&self) -> Option<(usize, ScanSource, Option<OpenedFile>)> {
         let mut plan = self.plan.lock().unwrap_or_else(PoisonError::into_inner);
-        let RemainingWork { sources, units, transactions } = &mut *plan;
-        while units.is_empty()
-            && let Some(mut source) = sources.next()
-        {
-            if self.options.isolation == Isolation::ReadCommitted {
-                // an error here occurs again when the source is read, and is reported then
-                source.committed = transactions.around(&source, sources.as_slice(), &self.options).ok();
-            }
-            units.extend(if self.can_cut() {
-                source.parts(self.parallelism.part_bytes, &self.options.limits)
-            } else {
-                vec![source]
-            });
+        if self.is_stopped() {
+            return None;
         }
+        let next = plan.next(&self.options, self.parallelism.part_bytes);
         let mut state = self.state();
         let unit = state.first.saturating_add(state.lanes.len());
         if !self.is_wanted(&state, unit) {
             return None;
         }
-        let Some(source) = units.pop_front() else {
+        let Some((source, opened)) = next else {
             state.all_taken = true;
             self.filled.notify_one();
             return None;
         };
         state.lanes.push_back(Lane { len: source.byte_len(), ..Lane::default() });
-        Some((unit, source))
-    }
-
-    /// Whether sources may be split. Transactions, and resuming after corruption, depend on the complete source.
-    /// Splitting reads through the page cache.
-    fn can_cut(&self) -> bool {
-        let ScanOptions { isolation, on_corrupt, leave_page_cache, .. } = self.options;
-        isolation == Isolation::ReadUncommitted && on_corrupt == OnCorrupt::Fail && !leave_page_cache
+        Some((unit, source, opened))
     }
 
     fn is_stopped(&self) -> bool {
@@ -233,12 +267,12 @@ impl Shared {
 
     /// Decodes units until none are left.
     fn work(self: &Arc<Self>) {
-        while let Some((unit, source)) = self.take_unit() {
+        while let Some((unit, source, opened)) = self.take_unit() {
             let lane = OpenLane { shared: self, unit };
             let watched = Arc::clone(self);
             let callback: ProgressCallback =
                 Box::new(move |_| !watched.is_stopped() && watched.state().is_wanted(unit));
-            let mut scan = ArrowScan::watched(vec![source], self.options.clone(), Some(callback));
+            let mut scan = ArrowScan::watched(vec![source], self.options.clone(), Some(callback)).with_opened(opened);
             while let Some(next) = scan.next() {
                 if !self.give(unit, next, scan.stats()) {
                     return;
@@ -324,6 +358,8 @@ impl ParallelScan {
             plan: Mutex::new(RemainingWork {
                 sources: sources.into_iter(),
                 units: VecDeque::new(),
+                splitter: None,
+                next_files: NextFiles::default(),
                 transactions: Transactions::default(),
             }),
             options,

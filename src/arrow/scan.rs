@@ -20,6 +20,7 @@ use crate::error::{Error, Result};
 use crate::format::batch::Batch;
 use crate::format::record::Record;
 use crate::format::records::Records;
+use crate::io::OpenedFile;
 
 /// Iterates over the records of some sources as Arrow batches, in order. Reads lazily; holds one window of a file, one
 /// [`Scratch`] and the Arrow batch under construction. Ends after its first error.
@@ -71,6 +72,11 @@ impl ArrowScan {
             ended: false,
             options,
         }
+    }
+
+    /// Uses the file of the first source, which is open.
+    pub(crate) fn with_opened(self, opened: Option<OpenedFile>) -> Self {
+        Self { walk: self.walk.with_opened(opened), ..self }
     }
 
     /// Schema of the Arrow batches.

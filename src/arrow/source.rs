@@ -8,7 +8,7 @@ use crate::arrow::origin::Origin;
 use crate::error::{Error, Result};
 use crate::format::frame::batches;
 use crate::format::header::HEADER_LEN_UP_TO_MAGIC;
-use crate::io::{Location, PositionedFile};
+use crate::io::{Location, OpenedFile, PositionedFile};
 use crate::limits::Limits;
 use crate::log::committed::Committed;
 use crate::log::{SegmentReader, split_points};
@@ -134,6 +134,11 @@ impl ScanSource {
         len.min(self.window.1).saturating_sub(self.window.0)
     }
 
+    /// Whether the source is a buffer or a file of the file system.
+    pub(crate) fn is_local(&self) -> bool {
+        self.path().is_none_or(Location::is_local)
+    }
+
     /// The file; `None` for a buffer.
     #[must_use]
     pub fn path(&self) -> Option<&Location> {
@@ -155,25 +160,24 @@ impl ScanSource {
         self.base_offset.and_then(|_| self.path().map(Location::directory))
     }
 
-    /// Opens a file in a store before it is read, and requests its beginning. `None` for others, and after an error,
-    /// which opening the file again reports.
-    pub(crate) fn prefetch(&self) -> Option<PositionedFile> {
-        let SourceBytes::File(path) = &self.place else { return None };
+    /// Opens a file in a store before it is read. `None` for others, and after an error, which opening the file again
+    /// reports.
+    pub(crate) fn open_ahead(&self) -> Option<PositionedFile> {
+        let path = self.path()?;
         if path.is_local() || !self.begins_with_batch {
             return None;
         }
         let file = path.open().ok()?;
         file.limit_ahead(self.window.1);
-        file.expect_reads(self.window.0);
         Some(file)
     }
 
-    /// Opens the source. `prefetched` is its file, if that is open.
+    /// Opens the source. `opened` is its file, if that is open.
     pub(crate) fn open(
         &self,
         position: u64,
         options: &ScanOptions,
-        prefetched: Option<PositionedFile>,
+        opened: Option<OpenedFile>,
     ) -> Result<SegmentReader> {
         let limits = &options.limits;
         // only checksums tell which batches have bytes that cannot be decoded
@@ -183,8 +187,9 @@ impl ScanSource {
                 SegmentReader::open_with(path, limits)?.leaving_page_cache().starting_at(position)
             }
             SourceBytes::File(path) => {
-                let file = prefetched.map_or_else(|| path.open(), Ok)?;
-                SegmentReader::of_file(file, limits)?.starting_at(position)
+                let OpenedFile { file, bytes } = opened.map_or_else(|| path.open().map(OpenedFile::from), Ok)?;
+                let reader = SegmentReader::of_file(file, limits)?.starting_at(position);
+                if position == self.window.0 { reader.with_bytes(bytes) } else { reader }
             }
             SourceBytes::Memory(bytes) => SegmentReader::from_bytes(Arc::clone(bytes), limits).starting_at(position),
         };
@@ -200,7 +205,7 @@ impl ScanSource {
             Some(Ok(Some(what))) => {
                 error.with_path(path).with_note(format!("the file is {what}, not a Kafka log segment"))
             }
-            _ => error.with_path(path),
+            _ => path.locate(error),
         }
     }
 }

@@ -78,6 +78,7 @@ macro_rules! codecs {
 
         /// A codec.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+        #[cfg_attr(feature = "plan", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "lowercase"))]
         #[non_exhaustive]
         pub enum Compression {
             /// No compression.

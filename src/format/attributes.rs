@@ -23,6 +23,7 @@ const DELETE_HORIZON_BIT: u16 = 0x40;
 
 /// The type of a batch's timestamps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "plan", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum TimestampType {
     /// Set by the producer.

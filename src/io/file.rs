@@ -17,6 +17,20 @@ pub(crate) struct PositionedFile {
     path: PathBuf,
 }
 
+/// A file that is open, and bytes of it that were read from the position at which a reader begins, or none.
+#[cfg(feature = "arrow")]
+pub(crate) struct OpenedFile {
+    pub(crate) file: PositionedFile,
+    pub(crate) bytes: Vec<u8>,
+}
+
+#[cfg(feature = "arrow")]
+impl From<PositionedFile> for OpenedFile {
+    fn from(file: PositionedFile) -> Self {
+        Self { file, bytes: Vec::new() }
+    }
+}
+
 /// Where the bytes are.
 #[derive(Debug)]
 enum Content {
@@ -115,11 +129,19 @@ impl PositionedFile {
         }
     }
 
-    /// See [`ReadAt::is_requested`](crate::io::ReadAt::is_requested).
-    pub(crate) fn is_requested(&self) -> bool {
+    /// See [`ReadAt::spare_requests`](crate::io::ReadAt::spare_requests).
+    pub(crate) fn spare_requests(&self) -> usize {
         match &self.content {
-            Content::Local(_) => false,
-            Content::Stored(file) => file.is_requested(),
+            Content::Local(_) => 0,
+            Content::Stored(file) => file.spare_requests(),
+        }
+    }
+
+    /// See [`ReadAt::request_ahead`](crate::io::ReadAt::request_ahead).
+    pub(crate) fn request_ahead(&self, position: u64, count: usize) -> usize {
+        match &self.content {
+            Content::Local(_) => 0,
+            Content::Stored(file) => file.request_ahead(position, count),
         }
     }
 
@@ -177,8 +199,12 @@ impl ReadAt for PositionedFile {
         PositionedFile::expect_reads(self, position);
     }
 
-    fn is_requested(&self) -> bool {
-        PositionedFile::is_requested(self)
+    fn spare_requests(&self) -> usize {
+        PositionedFile::spare_requests(self)
+    }
+
+    fn request_ahead(&self, position: u64, count: usize) -> usize {
+        PositionedFile::request_ahead(self, position, count)
     }
 
     fn read_over_damage(&self) {

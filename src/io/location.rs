@@ -9,11 +9,10 @@ use std::io::Read;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::file::PositionedFile;
-use crate::io::read_at::StoredFile;
+use crate::io::store::{Status, Store};
 use crate::num::{u64_of, usize_from_u64};
 
 /// A path, and the store that it is in: the file system, or objects with the names of files, such as a bucket or the
@@ -25,97 +24,6 @@ pub struct Location {
     path: PathBuf,
     /// `None` for the file system.
     store: Option<Arc<dyn Store>>,
-}
-
-/// Files in directories that can be listed and read, but not changed.
-pub(crate) trait Store: fmt::Debug + Send + Sync {
-    /// What is at a path.
-    ///
-    /// # Errors
-    /// An I/O error of the kind `NotFound` if nothing is there, and other I/O errors.
-    fn status(&self, path: &Path) -> Result<Status>;
-
-    /// Lists the paths in a directory, in any order.
-    ///
-    /// # Errors
-    /// As for [`Store::status`].
-    fn list(&self, directory: &Path) -> Result<Vec<PathBuf>>;
-
-    /// Opens a file.
-    ///
-    /// # Errors
-    /// As for [`Store::status`].
-    fn open(&self, path: &Path) -> Result<Box<dyn StoredFile>>;
-
-    /// Writes a file with the content of a file of the file system, and replaces one of the same name.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidArgument`] if files cannot be written; I/O errors.
-    fn put(&self, path: &Path, _from: &Path) -> Result<()> {
-        Err(Error::argument("files in this layout cannot be written").with_path(path))
-    }
-
-    /// Whether the directories are made of objects in another layout, so that a broker never wrote them.
-    fn is_layout(&self) -> bool {
-        false
-    }
-
-    /// Whether parts of what is stored are omitted, which [`Store::warnings`] describes.
-    fn may_omit(&self) -> bool {
-        self.is_layout()
-    }
-
-    /// What a reader of a directory should know, such as parts that are omitted, each with the lowest offset that it
-    /// is about.
-    ///
-    /// # Errors
-    /// As for [`Store::status`].
-    fn warnings(&self, _directory: &Path) -> Result<Vec<(i64, String)>> {
-        Ok(Vec::new())
-    }
-
-    /// Partition directories that belong to a directory, and that [`Store::list`] does not return.
-    fn unlisted(&self, _directory: &Path) -> Vec<PathBuf> {
-        Vec::new()
-    }
-}
-
-/// What is at a location.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Status {
-    pub(crate) kind: StatusKind,
-    /// Length of a file in bytes.
-    pub(crate) len: u64,
-    pub(crate) modified: Option<SystemTime>,
-}
-
-/// A file, a directory, or something else, such as a pipe.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum StatusKind {
-    File,
-    Directory,
-    Other,
-}
-
-impl Status {
-    pub(crate) fn is_file(&self) -> bool {
-        self.kind == StatusKind::File
-    }
-
-    pub(crate) fn is_directory(&self) -> bool {
-        self.kind == StatusKind::Directory
-    }
-}
-
-impl From<fs::Metadata> for Status {
-    fn from(metadata: fs::Metadata) -> Self {
-        let kind = match metadata.file_type() {
-            kind if kind.is_file() => StatusKind::File,
-            kind if kind.is_dir() => StatusKind::Directory,
-            _ => StatusKind::Other,
-        };
-        Self { kind, len: metadata.len(), modified: metadata.modified().ok() }
-    }
 }
 
 impl Location {
@@ -296,6 +204,39 @@ impl Location {
     /// I/O errors.
     pub(crate) fn warnings_by_offset(&self) -> Result<Vec<(i64, String)>> {
         self.store.as_ref().map_or_else(|| Ok(Vec::new()), |store| store.warnings(&self.path))
+    }
+
+    /// Whether this is a segment that was complete when it was stored, so that it must end with a batch.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.store.as_ref().is_some_and(|store| store.is_finished(&self.path))
+    }
+
+    /// Whether this is a file in the directory of a broker, with which no segment in remote storage is read.
+    #[cfg(feature = "plan")]
+    pub(crate) fn is_read_alone(&self) -> bool {
+        self.store.as_ref().is_some_and(|store| store.is_read_alone(&self.path))
+    }
+
+    /// If this is a part of another file: the path of that file, and the position at which the part begins.
+    pub(crate) fn part_of(&self) -> Option<(PathBuf, u64)> {
+        self.store.as_ref()?.part_of(&self.path)
+    }
+
+    /// The position of a byte in the whole file, if this is a part of one that does not begin with it.
+    pub(crate) fn place_in_whole(&self, position: u64) -> Option<String> {
+        let (whole, start) = self.part_of().filter(|(_, start)| *start > 0)?;
+        Some(format!("byte {position} is byte {} of {}", position.saturating_add(start), whole.display()))
+    }
+
+    /// Adds the path to an error in this file and, if this is a part of another file, the position there.
+    pub(crate) fn locate(&self, error: Error) -> Error {
+        let is_here = error.path().is_none_or(|path| path == self.path);
+        let position = error.position().byte.filter(|_| is_here);
+        let error = error.with_path(&self.path);
+        match position.and_then(|position| self.place_in_whole(position)) {
+            Some(note) => error.with_note(note),
+            None => error,
+        }
     }
 
     /// Partition directories that belong to this directory, and that are not read with it.

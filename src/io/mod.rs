@@ -10,13 +10,16 @@ pub(crate) mod progress;
 mod read_at;
 mod source;
 pub(crate) mod staged;
+mod store;
 mod target;
 pub(crate) mod waiting;
 
+#[cfg(feature = "arrow")]
+pub(crate) use file::OpenedFile;
 pub(crate) use file::PositionedFile;
 pub use location::Location;
-pub(crate) use location::{Status, StatusKind, Store};
 pub use progress::Progress;
 pub(crate) use read_at::{ChunkCache, DAMAGED_BYTE, ReadAt, StoredFile, is_zero_to_the_end};
 pub(crate) use source::{ByteSource, SharedBytes};
+pub(crate) use store::{Status, StatusKind, Store};
 pub(crate) use target::Target;

@@ -37,9 +37,15 @@ pub(crate) trait ReadAt {
     /// in advance.
     fn expect_reads(&self, _position: u64) {}
 
-    /// Whether everything up to the limit was requested, so that another file may be read in advance.
-    fn is_requested(&self) -> bool {
-        false
+    /// Number of requests that this reader leaves to the files after it, because everything up to the limit was requested.
+    fn spare_requests(&self) -> usize {
+        0
+    }
+
+    /// Requests everything from a position up to the limit in advance, until `count` requests are under way. Returns how
+    /// many of them are left for the files after it, as [`ReadAt::spare_requests`] does.
+    fn request_ahead(&self, _position: u64, _count: usize) -> usize {
+        0
     }
 
     /// From now on, bytes that are stored but cannot be decoded are read as 0xff instead of an error. Their

@@ -77,10 +77,10 @@ impl ReadAt for ByteSource {
         }
     }
 
-    fn is_requested(&self) -> bool {
+    fn spare_requests(&self) -> usize {
         match self {
-            Self::File(file) => file.is_requested(),
-            Self::Memory(_) => false,
+            Self::File(file) => file.spare_requests(),
+            Self::Memory(_) => 0,
         }
     }
 

@@ -14,8 +14,8 @@ use crate::arrow::{EncodeOptions, EncodedBatches};
 use crate::error::Result;
 use crate::format::header::NO_TIMESTAMP;
 
-/// The fields of a record that `kbat_encode` reads.
-const FIELDS: [&str; 5] = ["key", "value", "timestamp", "headers", "offset"];
+/// The fields of a record that an encoder reads.
+pub(super) const FIELDS: [&str; 5] = ["key", "value", "timestamp", "headers", "offset"];
 
 /// What the last text means: all calls of a task have the same.
 struct LastParsed<T>(RefCell<Option<(String, Rc<T>)>>);

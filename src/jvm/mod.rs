@@ -7,6 +7,7 @@
 #![allow(clippy::needless_pass_by_value, reason = "the JVM passes arguments by value")]
 
 mod decode;
+mod encode;
 mod functions;
 mod nodes;
 mod parquet;
@@ -185,9 +186,13 @@ fn strings<'l>(env: &mut Env<'l>, texts: &[String]) -> JvmResult<Strings<'l>> {
 }
 
 fn tasks_of<'l>(env: &mut Env<'l>, tasks: &[ReadTask]) -> JvmResult<JObjectArray<'l, JByteArray<'l>>> {
-    let array = JObjectArray::<JByteArray<'l>>::new(env, tasks.len(), JByteArray::null())?;
-    for (place, task) in tasks.iter().enumerate() {
-        let bytes = env.byte_array_from_slice(&task.to_bytes()?)?;
+    byte_arrays(env, &tasks.iter().map(ReadTask::to_bytes).collect::<crate::error::Result<Vec<_>>>()?)
+}
+
+fn byte_arrays<'l>(env: &mut Env<'l>, all: &[Vec<u8>]) -> JvmResult<JObjectArray<'l, JByteArray<'l>>> {
+    let array = JObjectArray::<JByteArray<'l>>::new(env, all.len(), JByteArray::null())?;
+    for (place, bytes) in all.iter().enumerate() {
+        let bytes = env.byte_array_from_slice(bytes)?;
         array.set_element(env, place, &bytes)?;
         env.delete_local_ref(bytes);
     }

@@ -14,6 +14,7 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::io::Location;
+use crate::io::waiting::map_waiting;
 use crate::limits::Limits;
 use crate::log::checkpoint::{MetaProperties, OffsetCheckpoint};
 use crate::log::partition::{PartitionLog, log_starts};
@@ -159,6 +160,15 @@ impl LogDirectory {
     pub fn partition(&self, topic: &str, partition: i32) -> Option<&PartitionLog> {
         let wanted = TopicPartition { topic: topic.to_owned(), partition };
         self.partitions.iter().find(|log| log.topic_partition() == Some(&wanted))
+    }
+
+    /// Returns the end offsets of the partitions, in the order of [`LogDirectory::partitions`]. Of a store, 16 partitions
+    /// are read at a time.
+    ///
+    /// # Errors
+    /// The errors of [`PartitionLog::end_offset`]: those of the first partition whose end cannot be read.
+    pub fn end_offsets(&self) -> Result<Vec<i64>> {
+        map_waiting(&self.partitions, !self.path.is_local(), PartitionLog::end_offset)
     }
 
     /// The other directories: those of partitions that were deleted, moved or abandoned, and those with names that

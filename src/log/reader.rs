@@ -156,6 +156,14 @@ impl SegmentReader {
         self
     }
 
+    /// Uses these bytes, which were read from the file at the position of the next batch, instead of reading them again.
+    pub(crate) fn with_bytes(mut self, bytes: Vec<u8>) -> Self {
+        (self.start, self.end) = (0, bytes.len());
+        self.bytes_read = self.bytes_read.saturating_add(u64_of(bytes.len()));
+        self.window = Window::Read(Arc::new(bytes));
+        self
+    }
+
     /// Drops pages that reading adds to the page cache, and only those: pages that a broker has cached stay. Turns off
     /// read-ahead, which makes reading slower. Has no effect on systems other than Linux.
     #[must_use]
@@ -181,14 +189,16 @@ impl SegmentReader {
     }
 
     /// Announces that all batches up to the stop position will be read, so that the first ones can be requested in
-    /// advance.
+    /// advance. Does nothing if the reader already has bytes.
     pub(crate) fn expect_reads(&self) {
-        self.source.expect_reads(self.position);
+        if self.start == self.end {
+            self.source.expect_reads(self.position);
+        }
     }
 
-    /// Whether everything up to the stop position was requested, so that another file may be read in advance.
-    pub(crate) fn is_requested(&self) -> bool {
-        self.source.is_requested()
+    /// Number of requests that this reader leaves to the files after it: see [`ReadAt::spare_requests`].
+    pub(crate) fn spare_requests(&self) -> usize {
+        self.source.spare_requests()
     }
 
     /// Resumes after corruption, possibly inside a batch already returned. Limits how many bytes may be read again, so
@@ -444,7 +454,8 @@ impl SegmentReader {
         if window.len() < read_len {
             window.resize(read_len, 0);
         }
-        let end = usize_from_u64(self.len.saturating_sub(self.position)).min(read_len);
+        let stop = self.stop.max(self.position.saturating_add(u64_of(wanted)));
+        let end = usize_from_u64(self.len.min(stop).saturating_sub(self.position)).min(read_len);
         let room = window.part_mut(have..end);
         let count = self.source.read_bytes_at(room, self.position.saturating_add(u64_of(have)))?;
         self.bytes_read = self.bytes_read.saturating_add(u64_of(count));

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io::{Error as IoError, ErrorKind as IoErrorKind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use futures_util::TryStreamExt;
@@ -30,10 +30,11 @@ const GROWTH: u64 = 4;
 const NEAR_LEN: u64 = 64 << 10;
 /// Objects up to this size, such as indexes, are requested at once.
 const WHOLE_LEN: u64 = 256 << 10;
-/// Requests ahead of one reader until it has used up the first of them, and after that. Eight of the largest hide a latency
-/// of 50 ms on a line of a gigabyte per second.
+/// Requests ahead of one reader until it has used up the first of them, and after that. Each time that it has to wait for
+/// a request then, their number doubles. Sixteen of the largest hide a latency of 50 ms on a line of two gigabytes per second.
 const FIRST_AHEAD_COUNT: usize = 4;
 const AHEAD_COUNT: usize = 8;
+const LARGEST_AHEAD_COUNT: usize = 16;
 /// Bytes that all readers of the process may have requested in advance. Beyond it, a reader requests what it needs.
 const BUDGET: u64 = 256 << 20;
 
@@ -57,8 +58,8 @@ struct Ahead {
     next_len: u64,
     /// Whether the reader is sequential.
     is_sequential: bool,
-    /// Whether it has read a range to its end.
-    is_under_way: bool,
+    /// Requests ahead of a sequential reader.
+    count: usize,
     /// The end of the last read.
     last_end: u64,
     /// The position after which nothing is requested in advance.
@@ -163,13 +164,13 @@ impl ObjectFile {
             ahead.is_sequential |= continues && known_end.is_some_and(|known| end > known);
             while ahead.ranges.front().is_some_and(|front| front.end <= position) {
                 ahead.ranges.pop_front();
-                ahead.is_under_way = true;
+                ahead.count = ahead.count.max(AHEAD_COUNT);
             }
             next = ahead.ranges.back().map_or(position, |range| range.end);
         } else {
             let is_expected = ahead.expected.take() == Some(position);
-            ahead.is_under_way = false;
             ahead.is_sequential = is_expected || continues && known_end.is_some();
+            ahead.count = FIRST_AHEAD_COUNT;
             ahead.ranges.clear();
             if self.object.size <= WHOLE_LEN {
                 (next, ahead.next_len) = (0, WHOLE_LEN);
@@ -179,14 +180,16 @@ impl ObjectFile {
                 ahead.next_len = FIRST_LEN;
             }
         }
-        let wanted_count = match (ahead.is_sequential, ahead.is_under_way) {
-            (true, true) => AHEAD_COUNT,
-            (true, false) => FIRST_AHEAD_COUNT,
-            (false, _) => 1,
-        };
-        let limit = ahead.limit.unwrap_or(u64::MAX).max(end).min(self.object.size);
-        while next < limit && (next < end || ahead.ranges.len() < wanted_count && HELD.load(Ordering::Relaxed) < BUDGET)
-        {
+        let count = if ahead.is_sequential { ahead.count } else { 1 };
+        self.extend(ahead, next, end, count)
+    }
+
+    /// Requests ranges from a position on: those that a read up to `end` needs, and more up to the limit, until there are
+    /// `count` of them.
+    fn extend(&self, ahead: &mut Ahead, from: u64, end: u64, count: usize) -> Result<()> {
+        let limit = self.limit(ahead).max(end).min(self.object.size);
+        let mut next = from;
+        while next < limit && (next < end || ahead.ranges.len() < count && HELD.load(Ordering::Relaxed) < BUDGET) {
             let needed = end.saturating_sub(next).min(LARGEST_LEN);
             let len = ahead.next_len.min(limit.saturating_sub(next)).max(needed).max(1);
             ahead.ranges.push_back(self.request(next, len)?);
@@ -197,9 +200,29 @@ impl ObjectFile {
         }
         Ok(())
     }
+
+    /// The position after which nothing is requested in advance.
+    fn limit(&self, ahead: &Ahead) -> u64 {
+        ahead.limit.unwrap_or(u64::MAX).min(self.object.size)
+    }
+
+    /// Number of `count` requests that are left, if everything up to the limit was requested.
+    fn spare(&self, ahead: &Ahead, count: usize) -> usize {
+        let is_complete = ahead.ranges.back().is_some_and(|range| range.end >= self.limit(ahead));
+        if is_complete { count.saturating_sub(ahead.ranges.len()) } else { 0 }
+    }
+
+    fn ahead(&self) -> MutexGuard<'_, Ahead> {
+        self.ahead.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Requested {
+    /// Whether the bytes are not here yet.
+    fn has_to_wait(&self) -> bool {
+        matches!(&self.bytes, RangeBytes::Running(running) if !running.is_done())
+    }
+
     /// The bytes, once they are here.
     fn pieces(&mut self) -> Result<&Pieces> {
         if let RangeBytes::Running(_) = self.bytes
@@ -230,12 +253,16 @@ impl ReadAt for ObjectFile {
         if position >= end {
             return Ok(0);
         }
-        let mut ahead = self.ahead.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ahead = self.ahead();
         let mut done = 0_usize;
         let mut at = position;
         while at < end {
             let copied = self.prepare(&mut ahead, at, end).and_then(|()| {
-                let Some(range) = ahead.ranges.front_mut() else { return Ok(0) };
+                let Ahead { ranges, count, .. } = &mut *ahead;
+                let Some(range) = ranges.front_mut() else { return Ok(0) };
+                if *count >= AHEAD_COUNT && range.has_to_wait() {
+                    *count = count.saturating_mul(2).min(LARGEST_AHEAD_COUNT);
+                }
                 let from = usize_from_u64(at.saturating_sub(range.start));
                 Ok(range.pieces()?.copy_to(from, out.part_mut(done..)))
             });
@@ -256,11 +283,11 @@ impl ReadAt for ObjectFile {
     }
 
     fn limit_ahead(&self, end: u64) {
-        self.ahead.lock().unwrap_or_else(PoisonError::into_inner).limit = Some(end);
+        self.ahead().limit = Some(end);
     }
 
     fn expect_reads(&self, position: u64) {
-        let mut ahead = self.ahead.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ahead = self.ahead();
         if !ahead.ranges.is_empty() || position >= self.object.size {
             return;
         }
@@ -270,9 +297,24 @@ impl ReadAt for ObjectFile {
         }
     }
 
-    fn is_requested(&self) -> bool {
-        let ahead = self.ahead.lock().unwrap_or_else(PoisonError::into_inner);
-        let limit = ahead.limit.unwrap_or(u64::MAX).min(self.object.size);
-        ahead.ranges.len() < AHEAD_COUNT && ahead.ranges.back().is_some_and(|range| range.end >= limit)
+    fn spare_requests(&self) -> usize {
+        let ahead = self.ahead();
+        self.spare(&ahead, ahead.count)
+    }
+
+    fn request_ahead(&self, position: u64, count: usize) -> usize {
+        let mut ahead = self.ahead();
+        if position >= self.limit(&ahead) {
+            return count;
+        }
+        if ahead.ranges.is_empty() {
+            (ahead.is_sequential, ahead.next_len) = (true, LARGEST_LEN);
+        }
+        ahead.count = ahead.count.max(count);
+        let next = ahead.ranges.back().map_or(position, |range| range.end);
+        if self.extend(&mut ahead, next, next, count).is_err() {
+            ahead.ranges.clear(); // the read fails in the same way, and reports it
+        }
+        self.spare(&ahead, count)
     }
 }

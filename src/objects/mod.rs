@@ -111,4 +111,4 @@ fn split_bucket<'t>(text: &'t str, rest: &'t str) -> (&'t str, &'t str) {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

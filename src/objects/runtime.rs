@@ -59,6 +59,11 @@ impl<T: Send + 'static> Running<T> {
         Ok(Self { receiver: Mutex::new(receiver), task: task.abort_handle() })
     }
 
+    /// Whether the result is here.
+    pub(super) fn is_done(&self) -> bool {
+        self.task.is_finished()
+    }
+
     /// Waits for the result.
     ///
     /// # Errors

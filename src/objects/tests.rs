@@ -10,7 +10,8 @@ use super::StoreOptions;
 use super::runtime::wait;
 use crate::io::Location;
 
-fn store(objects: &[(&str, Vec<u8>)]) -> Arc<dyn ObjectStore> {
+/// A store in memory.
+pub(crate) fn store(objects: &[(&str, Vec<u8>)]) -> Arc<dyn ObjectStore> {
     let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
     for (key, bytes) in objects {
         let (store, key, bytes) = (Arc::clone(&store), Key::from(*key), bytes.clone());
@@ -73,7 +74,7 @@ fn announced_reads_return_the_same_bytes() {
     {
         let file = location.open().unwrap();
         file.limit_ahead(limit);
-        assert!(!file.is_requested());
+        assert_eq!(file.spare_requests(), 0);
         file.expect_reads(start);
         let mut out = vec![0; 10_000];
         let mut at = usize::try_from(start).unwrap();
@@ -86,8 +87,24 @@ fn announced_reads_return_the_same_bytes() {
             at += count;
         }
         assert_eq!(at, bytes.len());
-        assert_eq!(file.is_requested(), start < 3_000_000);
+        assert_eq!(file.spare_requests() > 0, start < 3_000_000);
     }
+}
+
+#[test]
+fn requests_that_a_file_does_not_need_are_left_to_the_next_one() {
+    let len = 20 << 20;
+    let bytes: Vec<u8> = (0..len).map(|index: u32| (index % 251).to_le_bytes()[0]).collect();
+    let location = Location::of_objects(store(&[("a.log", bytes.clone())]), "s3://bucket", "a.log");
+    let file = location.open().unwrap();
+    assert_eq!(file.request_ahead(0, 2), 0); // 16 of 20 MiB
+    assert_eq!(file.request_ahead(0, 2), 0);
+    assert_eq!(file.request_ahead(0, 10), 7);
+    assert_eq!(file.request_ahead(0, 4), 1);
+    let mut out = vec![0; bytes.len()];
+    assert_eq!(file.read_at(&mut out, 0).unwrap(), bytes.len());
+    assert!(out == bytes);
+    assert_eq!(file.request_ahead(u64::from(len), 3), 3);
 }
 
 #[test]

@@ -156,6 +156,9 @@ pub struct Discovery {
     pub locations: Vec<Vec<SegmentFile>>,
     /// Warnings to show to users: empty locations, and partitions that contain files but no segment.
     pub warnings: Vec<String>,
+    /// What users should know about segments in remote storage, such as segments that are omitted, offsets that no
+    /// segment contains, and partitions that are not read.
+    pub omissions: Vec<String>,
 }
 
 impl Discovery {
@@ -197,10 +200,10 @@ pub fn discover(locations: &[Location], selection: &Selection) -> Result<Discove
                 list_location(&path, &|partition| selection.includes(partition))?;
             let directories = found.iter().map(|segment| segment.path.directory()).chain(without_segments.clone());
             for directory in directories.collect::<BTreeSet<_>>() {
-                discovery.warnings.extend(directory.warnings()?);
+                discovery.omissions.extend(directory.warnings()?);
             }
             if locations.len() == 1 {
-                discovery.warnings.extend(warning_of_unlisted(&path, selection));
+                discovery.omissions.extend(warning_of_unlisted(&path, selection));
             }
             let is_filtered = !named.is_empty() && !named.iter().any(|partition| selection.includes(partition));
             if found.is_empty() && !is_filtered {

@@ -231,7 +231,7 @@ pub(crate) fn list_logs(
 ) -> Result<Vec<Log>> {
     let (files, texts) = segment_files(options, is_complete)?;
     if !is_stream {
-        warnings.extend(texts.into_iter().map(|text| format!("kbat: {text}; the read has no rows of it")));
+        warnings.extend(texts);
     }
     let mut logs: Vec<Log> = Vec::new();
     let mut numbers: HashMap<(PartitionName, PathBuf), usize> = HashMap::new();
@@ -299,7 +299,8 @@ fn segment_files(options: &ReadOptions, is_complete: bool) -> Result<(Vec<Segmen
         }
         other => other?,
     };
-    let mut warnings = discovery.warnings.clone();
+    let mut warnings: Vec<String> = discovery.omissions.iter().map(|text| format!("kbat: {text}")).collect();
+    warnings.extend(discovery.warnings.iter().map(|text| without_rows(text)));
     let files = discovery.into_segments();
     check_effect(&files, options)?;
     if is_complete {
@@ -313,14 +314,23 @@ fn segment_files(options: &ReadOptions, is_complete: bool) -> Result<(Vec<Segmen
         }
     }
     if is_any && chosen.is_empty() {
-        warnings.push(format!("no topic at {} matches subscribePattern", paths.join(", ")));
+        warnings.push(without_rows(&format!("no topic at {} matches subscribePattern", paths.join(", "))));
     }
     Ok((chosen, warnings))
 }
 
+/// The warning about a location without rows.
+fn without_rows(text: &str) -> String {
+    format!("kbat: {text}; the read has no rows of it")
+}
+
 fn found(paths: &[String], stores: &Stores, selection: &Selection, options: &ReadOptions) -> Result<Discovery> {
-    let locate = || paths.iter().map(|path| stores.locate(path)).collect::<Result<Vec<_>>>();
-    locate().and_then(|locations| discover(&locations, selection)).map_err(|error| {
+    let find = || {
+        let locations = paths.iter().map(|path| stores.locate(path)).collect::<Result<Vec<_>>>()?;
+        Location::check_remote_effect(&locations)?;
+        discover(&locations, selection)
+    };
+    find().map_err(|error| {
         if !matches!(error.kind(), ErrorKind::Io(_)) {
             return named_as_option(error);
         }

@@ -11,6 +11,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::io::waiting::map_waiting;
 use crate::log::split_points;
 use crate::plan::advice::advised;
 use crate::plan::columns::PlanView;
@@ -249,24 +250,32 @@ impl Read {
         splits: bool,
     ) -> Result<Vec<ReadTask>> {
         let options = &self.options;
-        let mut found = Vec::new();
-        for range in ranges {
-            for (number, segment) in segments_within(range) {
-                if segment.size > 0 && !start_timestamp.is_some_and(|time| is_older(range.log, segment, time)) {
-                    found.push((range, number, segment));
-                }
-            }
-        }
+        let is_waiting = ranges.iter().any(|range| !range.log.directory.is_local());
+        let segments: Vec<_> = ranges
+            .iter()
+            .flat_map(|range| segments_within(range).into_iter().map(move |(number, segment)| (range, number, segment)))
+            .filter(|(.., segment)| segment.size > 0)
+            .collect();
+        let found: Vec<_> = match start_timestamp {
+            Some(time) => map_waiting(&segments, is_waiting, |found @ (range, _, segment)| {
+                Ok((!is_older(range.log, segment, time)).then_some(*found))
+            })?
+            .into_iter()
+            .flatten()
+            .collect(),
+            None => segments,
+        };
         let total = found.iter().fold(0_u64, |total, (_, _, segment)| total.saturating_add(segment.size));
         let cores = std::thread::available_parallelism().map_or(1, |count| crate::num::u64_of(count.get()));
         // totals need only headers, which are quick to read
         let max_len = if self.totals.is_empty() { window_len(total, cores, options) } else { u64::MAX };
         let cutter = Cutter { max_len, options, splits: splits && options.view == PlanView::Records };
-        let mut pieces = Vec::new();
-        for (range, number, segment) in found {
-            cutter.cut(range, number, segment, &mut pieces)?;
-        }
-        let mut groups = pack(pieces, max_len, cores, options.max_records_per_partition);
+        let pieces = map_waiting(&found, is_waiting, |(range, number, segment)| {
+            let mut pieces = Vec::new();
+            cutter.cut(range, *number, segment, &mut pieces)?;
+            Ok(pieces)
+        })?;
+        let mut groups = pack(pieces.concat(), max_len, cores, options.max_records_per_partition);
         let mean = total.checked_div(crate::num::u64_of(ranges.len())).unwrap_or(0);
         if self.is_apart && mean >= MIN_TASK_LEN {
             groups = apart(&groups);

@@ -149,7 +149,7 @@ static ROWS: &[OptionRow<WriteOptions>] = &[
         "engine",
         "auto",
         |_, text| one_of(&["auto", "jvm", "python"], text).map(drop),
-        "which implementation writes, as in a read; only jvm writes streams",
+        "which implementation writes, as in a read",
     ),
 ];
 

@@ -155,7 +155,7 @@ def test_empty_directory_is_a_warning_with_exit_code_1(command: str, name: str, 
     out = [] if command in READERS else [tmp_path / "out"]
     done = run(command, place, *out)
     assert (done.exit_code, done.stdout) == (1, "")
-    _, (warning,) = discover(place)
+    _, (warning,), _ = discover(place)
     assert done.stderr == f"kbat: warning: {warning}\n"
     assert [path.name for path in tmp_path.iterdir()] == [name]
     assert "empty directory" in " ".join(run(command, "--help").stdout.split())

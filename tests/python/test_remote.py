@@ -23,7 +23,7 @@ from remote_logs import BASES, END, LOGS, REMOTE, TAIL, offsets_of, warned
 from test_tiered import remote_directory, remote_truth, topic_directory
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from s3_server import S3Server
 
@@ -254,7 +254,7 @@ def test_records_of_a_deposed_leader_are_omitted(tmp_path: Path) -> None:
             path.write_text("0\n2\n0 200\n1 4517\n")
     local = partition_copy(remote_directory(), tmp_path / "orders-0", BASES[3:])
     text = warned(lambda: offsets_of(local, remote=remote.parent))
-    assert "offsets from 4517 on" in text
+    assert f"offsets from 4517 on in {local} are not read" in text
     assert "deposed leader, epoch 0" in text
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -316,6 +316,37 @@ def test_arguments_without_effect_are_refused(options: dict[str, Any], error: ty
     assert message in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    "read",
+    [
+        kbat.Segment,
+        kbat.scan,
+        kbat.find_segments,
+        kbat.read_batches,
+        kbat.verify,
+        partial(kbat.split, max_bytes=1 << 20),
+        partial(kbat.recover, dry_run=True),
+        lambda path, **options: kbat.scan([path], **options),
+    ],
+    ids=["Segment", "scan", "find_segments", "read_batches", "verify", "split", "recover", "list"],
+)
+def test_remote_of_a_file_in_the_local_directory_is_refused(read: Callable[..., object]) -> None:
+    path = TAIL / f"{6678:020}.log"
+    with pytest.raises(ValueError, match="remote has no effect on a file: name the directory") as raised:
+        read(path, remote=REMOTE)
+    assert os.fspath(path) in str(raised.value)
+
+
+def test_files_of_both_locations_are_read_together() -> None:
+    found = kbat.find_segments(TAIL, remote=REMOTE)
+    assert len(found) == len(BASES) + 1
+    expected = kbat.scan(TAIL, remote=REMOTE).count()
+    assert kbat.scan(found, remote=REMOTE).count() == expected
+    assert kbat.scan([one.path for one in found], remote=REMOTE).count() == expected
+    assert kbat.scan(found[-1], remote=REMOTE).count() == kbat.scan(TAIL).count()
+    assert sum(kbat.scan(part, remote=REMOTE).count() for part in kbat.split(found, 1 << 18, remote=REMOTE)) == expected
+
+
 def test_remote_of_a_parquet_file_is_refused(tmp_path: Path) -> None:
     options: dict[str, Any] = {"remote": REMOTE}
     with pytest.raises(TypeError, match="remote has no effect on a target"):
@@ -350,6 +381,10 @@ def test_commands_name_their_option() -> None:
     result = run("ls", TAIL, "--remote", DATA / "corpus")
     assert result.exit_code == 2
     assert "--remote has no effect" in result.stderr
+    for command in ("ls", "cat", "verify", "batches", "stat"):
+        result = run(command, TAIL / f"{6678:020}.log", "--remote", REMOTE)
+        assert (result.exit_code, result.stdout) == (2, ""), command
+        assert "--remote has no effect on a file: name the directory of its partition" in result.stderr
     result = run("ls", TAIL, "--remote-log-metadata", LOGS)
     assert "--remote-log-metadata has no effect" in result.stderr
 

@@ -122,8 +122,8 @@ def test_what_is_omitted_is_named(layout: Layout, tmp_path: Path) -> None:
     text = warned(lambda: offsets_of(tmp_path / "local", remote=tmp_path / "remote"))
     covered, again, cut = (BATCHES[number][0] for number in (2, 6, 8))
     assert f"{covered:020}" in text
-    assert f"offsets {again} to {cut - 1} of " in text
-    assert "other segments contain the same offsets" in text
+    [line] = [line for line in text.splitlines() if f"offsets {again} to {cut - 1} of " in line]
+    assert line.endswith(" are not read: other segments contain the same offsets")
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -182,3 +182,28 @@ def test_only_the_damaged_batch_is_lost(  # noqa: PLR0913, PLR0917 - parameters
     if not is_torn_tail:
         with pytest.raises(kbat.KbatError):
             read(tmp_path / "local", remote=tmp_path / "remote")
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_an_error_in_a_part_has_the_position_in_the_segment(layout: Layout, tmp_path: Path) -> None:
+    draw = random.Random(5)  # noqa: S311 - a test
+    write_remote(tmp_path / "remote", layout, [(2, 8), (8, 12)], draw)
+    write(tmp_path / "local" / "orders-0", [(0, 3)])
+    damage(tmp_path / "remote", (2, 8), 7, "payload")
+    start = len(BATCHES[2][2])
+    with pytest.raises(kbat.CrcError) as raised:
+        read(tmp_path / "local", remote=tmp_path / "remote")
+    messages = [(raised.value.position, str(raised.value))]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        report = kbat.verify(tmp_path / "local", remote=tmp_path / "remote")
+        table = kbat.scan(tmp_path / "local", remote=tmp_path / "remote", on_corrupt="report").to_pyarrow()
+    messages += [(one.position, one.message) for one in report.findings if one.kind == "crc"]
+    errors: list[Any] = table["error"].drop_null().to_pylist()
+    messages += [(None, one["message"]) for one in errors]
+    assert len(messages) == 3
+    whole = tmp_path / "remote" / "orders-0" / f"{BATCHES[2][0]:020}.log"
+    for position, message in messages:
+        assert f" of {whole}" in message
+        if position is not None:
+            assert f"byte {position} is byte {position + start} of " in message

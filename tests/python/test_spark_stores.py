@@ -15,7 +15,7 @@ import kbat.spark
 from data import DATA
 from growing_log import GrowingLog, time_of
 from kbat.spark.options import parse_options
-from remote_logs import BASES, END, LOGS, REMOTE, TAIL
+from remote_logs import BASES, END, LOGS, REMOTE, TAIL, offsets_of, warned
 from s3_server import S3Server, log_files
 from spark_bucket import AIVEN, KEYS, loaded, outcome, rows
 
@@ -92,9 +92,25 @@ def test_segments_in_tiered_storage_and_the_local_tail_are_one_log(
     assert offsets[0] < BASES[1] < END - 10 < offsets[-1]
 
 
+def test_warnings_about_remote_segments_are_those_of_a_scan(tmp_path: Path) -> None:
+    """None of them is about a location without rows."""
+    remote = shutil.copytree(REMOTE, tmp_path / "remote")
+    for path in remote.rglob(f"{BASES[1]:020}-*"):
+        path.unlink()
+    for path in list(remote.rglob(f"{BASES[3]:020}-*")):
+        shutil.copyfile(path, path.with_name(path.name[:21] + "A" * 22 + path.name[43:]))
+    options = parse_options({"path": os.fspath(TAIL), "remote": os.fspath(remote)})
+    text = warned(lambda: rows(options))
+    assert "__remote_log_metadata has no record of it" in text
+    assert "no segment contains offsets 2218 to 2360" in text
+    assert text == warned(lambda: offsets_of(TAIL, remote=remote))
+
+
 def test_options_of_tiered_storage_without_effect_are_named() -> None:
     path = os.fspath(TAIL)
     assert "option remote has no effect" in outcome(path, {"remote": os.fspath(DATA / "corpus")})
+    file = os.fspath(TAIL / f"{6678:020}.log")
+    assert "option remote has no effect on a file: name the directory" in outcome(file, {"remote": os.fspath(REMOTE)})
     assert "option remoteLogMetadata has no effect" in outcome(path, {"remoteLogMetadata": os.fspath(LOGS)})
 
 

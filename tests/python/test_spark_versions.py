@@ -31,10 +31,11 @@ CACHE = Path(__file__).parents[2] / "target" / "spark"
 LOG_DIR = DATA / "log-dir"
 
 # Prints, for each view, how many rows there are and a hash of all their columns; then what a stream reads; then the
-# rows that the SQL functions decode from a file, those that they decode from what they have encoded, and the rows of
-# two logs that a batch query and a stream wrote.
+# rows that the SQL functions decode from a file, those that they decode from what they and kbat.spark.encode have
+# encoded, and the rows of two logs that a batch query and a stream wrote.
 PROGRAM = """
 import json, sys
+import kbat.spark
 from pyspark.sql import SparkSession, functions
 master, jar, views, path, checkpoint = json.loads(sys.argv[1])
 spark = (
@@ -69,7 +70,9 @@ read.load(log).select(columns).coalesce(1).write.format("kbat").mode("append").s
 sink = stream.option("includeHeaders", True).load(log).select(columns).writeStream.format("kbat")
 query = sink.option("checkpointLocation", checkpoint + "-sink").trigger(availableNow=True).start(streamed)
 query.awaitTermination()
-for frame in (records, batches.selectExpr("inline(kbat_decode(batches))"), read.load(written), read.load(streamed)):
+encoded = kbat.spark.encode(records, by="path", batch_rows=50).selectExpr("inline(kbat_decode(batch))")
+decoded = (batches.selectExpr("inline(kbat_decode(batches))"), encoded)
+for frame in (records, *decoded, read.load(written), read.load(streamed)):
     print("rows", *frame.selectExpr("count(*)", "bit_xor(xxhash64(offset, timestamp, key, value, headers))").first())
 """
 COLUMNS = [(view, ",".join(column.name for column in columns)) for view, (columns, _) in VIEWS.items()]
@@ -96,7 +99,7 @@ def environment(home: Path, directory: Path) -> dict[str, str]:
     return {
         **{name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK_", "SPARK_"))},
         "PATH": os.pathsep.join([str(bin_directory), os.environ["PATH"]]),
-        "PYTHONPATH": str(home.parent),
+        "PYTHONPATH": os.pathsep.join([str(home.parent), str(Path(kbat.__file__).parents[1])]),
         "PYSPARK_PYTHON": str(bin_directory / "python3"),
         "SPARK_HOME": str(home),
         "SPARK_LOCAL_IP": "127.0.0.1",
@@ -138,7 +141,7 @@ def expected(spark: SparkSession) -> list[tuple[int, ...]]:
     log = spark.read.format("kbat").options(columns="offset,timestamp,key,value,headers", engine="python")
     row = log.load(str(LOG_DIR / "codec-lz4-0")).selectExpr("count(*)", "bit_xor(xxhash64(*))").first()
     assert row is not None
-    return [*found, (found[0][0], 1), *[tuple(row)] * 4]
+    return [*found, (found[0][0], 1), *[tuple(row)] * 5]
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -14,13 +14,16 @@ import pytest
 import kbat
 from data import DATA, build
 from fault_proxy import FaultProxy
+from kbat.spark.options import parse_options
+from kbat.spark.plan import plan
 from s3_server import BUCKET
 from store_servers import SCHEME
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-    from fault_proxy import Kind
+    from fault_proxy import Kind, Request
     from s3_server import S3Server
 
 
@@ -41,16 +44,17 @@ def proxy(s3_server: S3Server) -> Iterator[FaultProxy]:
 LARGE, SMALL = f"{SCHEME}://{BUCKET}/faults/large-0", f"{SCHEME}://{BUCKET}/faults/small-0"
 
 
-def offsets_of(url: str, proxy: FaultProxy, **options: Any) -> list[Any]:  # noqa: ANN401 - those of kbat.scan
+def offsets_of(url: str, proxy: FaultProxy, threads: int = 1, **options: Any) -> list[Any]:  # noqa: ANN401 - of kbat.scan
     scan = kbat.scan(url, storage_options=proxy.options, **options)
-    found: list[Any] = scan.to_pyarrow(threads=1)["offset"].to_pylist()
+    found: list[Any] = scan.to_pyarrow(threads=threads)["offset"].to_pylist()
     return found
 
 
+@pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("kind", ["reset", "error", "slow down", "truncate", "drip"])
-def test_rows_are_complete_despite_faults(kind: Kind, proxy: FaultProxy) -> None:
+def test_rows_are_complete_despite_faults(kind: Kind, threads: int, proxy: FaultProxy) -> None:
     proxy.clear(lambda request: kind if request.is_read and request.number % 2 else None)
-    assert offsets_of(LARGE, proxy) == list(range(40))
+    assert offsets_of(LARGE, proxy, threads) == list(range(40))
     assert len(proxy.requests) <= 30
 
 
@@ -242,3 +246,75 @@ def test_end_offsets_read_the_ends_of_last_segments(proxy: FaultProxy, s3_server
     assert len(proxy.lists()) == 1
     assert len(proxy.requests) <= 22
     assert proxy.body_len() <= 32_000
+
+
+class Unanswered:
+    """Counts the segments for which requests arrive before one of them is answered, which takes a while."""
+
+    def __init__(self, proxy: FaultProxy) -> None:
+        """Count from 0."""
+        self.proxy, self.most = proxy, 0
+        proxy.clear(self)
+        proxy.delay = 0.2
+
+    def __call__(self, _request: Request) -> None:
+        """Count."""
+        waiting = {one.path for one in self.proxy.requests if one.is_read and one.status == 0}
+        self.most = max(self.most, sum(path.endswith(".log") for path in waiting))
+
+    def stop(self) -> int:
+        """Return the largest count."""
+        self.proxy.delay = 0.0
+        return self.most
+
+
+@pytest.fixture(scope="module")
+def many(s3_server: S3Server) -> str:
+    """A partition of 6 segments of 10 batches of 30 kB."""
+    for base in range(0, 60, 10):
+        rows = [build([(1, None, b"v" * 30_000)], base_offset=base + at) for at in range(10)]
+        s3_server.put(f"faults/many-0/{base:020}.log", b"".join(rows))
+    return LARGE.replace("large-0", "many-0")
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_segments_are_requested_before_they_are_read(threads: int, proxy: FaultProxy, many: str) -> None:
+    counted = Unanswered(proxy)
+    assert offsets_of(many, proxy, threads) == list(range(60))
+    assert counted.stop() >= 3
+
+
+def test_a_plan_splits_several_segments_at_a_time(proxy: FaultProxy, many: str) -> None:
+    counted = Unanswered(proxy)
+    options = {f"storage.{name}": str(value) for name, value in proxy.options.items()}
+    assert len(plan(parse_options({"path": many, "maxPartitionBytes": "100000", **options}))) == 24
+    assert counted.stop() >= 5
+
+
+def test_end_offsets_are_those_of_the_partitions() -> None:
+    directory = kbat.LogDirectory(DATA / "log-dir")
+    ends = directory.end_offsets()
+    assert ends == {(log.topic, log.partition): log.end_offset for log in directory.partitions}
+    assert list(ends) == sorted(ends)
+    assert set(kbat.LogDirectory(DATA / "log-dir", topics="codec-lz4").end_offsets()) == {("codec-lz4", 0)}
+
+
+def test_end_offsets_of_partitions_in_a_store_are_read_at_the_same_time(proxy: FaultProxy, s3_server: S3Server) -> None:
+    for number in range(4):
+        s3_server.put(f"ends/t-{number}/00000000000000000000.log", values(number + 1, 10))
+    directory = kbat.LogDirectory(f"{SCHEME}://{BUCKET}/ends", storage_options=proxy.options)
+    counted = Unanswered(proxy)
+    assert directory.end_offsets() == {("t", number): number + 1 for number in range(4)}
+    assert counted.stop() == 4
+
+
+def test_end_offsets_raise_the_corruption_of_a_partition(tmp_path: Path) -> None:
+    for number in range(2):
+        (tmp_path / f"t-{number}").mkdir()
+        (tmp_path / f"t-{number}" / f"{0:020}.log").write_bytes(values(2, 10))
+    log = tmp_path / "t-1" / f"{0:020}.log"
+    content = bytearray(log.read_bytes())
+    content[-1] ^= 1
+    log.write_bytes(content)
+    with pytest.raises(kbat.CrcError, match="t-1"):
+        kbat.LogDirectory(tmp_path).end_offsets()

@@ -64,7 +64,7 @@ abstract class FunctionExpression extends Expression implements Serializable {
     }
 
     @Override
-    public final boolean nullable() {
+    public boolean nullable() {
         return true; // as results of Python functions
     }
 

@@ -43,7 +43,7 @@ public final class Functions {
         register(session, forUsers());
     }
 
-    /** Registers the functions that {@code kbat.spark.decode} uses. */
+    /** Registers the functions that {@code kbat.spark.decode} and {@code encode} use. */
     public static void registerInternal(FunctionRegistry session) {
         register(session, internal());
     }
@@ -118,7 +118,21 @@ public final class Functions {
                         "Decodes a part of a value.",
                         2,
                         2,
-                        DecodeExpression::ofPart));
+                        DecodeExpression::ofPart),
+                new Function(
+                        "kbat_struct_bytes",
+                        "(struct, type)",
+                        "Returns the bytes of a struct.",
+                        2,
+                        2,
+                        StructExpression::toBytes),
+                new Function(
+                        "kbat_struct",
+                        "(bytes, type)",
+                        "Returns the struct of bytes.",
+                        2,
+                        2,
+                        StructExpression::ofBytes));
     }
 
     private static void register(FunctionRegistry session, List<Function> functions) {

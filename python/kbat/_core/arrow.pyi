@@ -199,7 +199,7 @@ def sum_records(
     """
 
 def split(
-    source: _Path | _Part | Sequence[_Path | _Part],
+    source: _Path | _Part | SegmentFile | Sequence[_Path | _Part | SegmentFile],
     max_bytes: int,
     *,
     limits: Limits | None = None,

@@ -11,6 +11,7 @@ __all__ = [
     "EncodedBatchIterator",
     "encode",
     "encode_batches",
+    "encode_settings",
 ]
 
 def encode(
@@ -96,6 +97,9 @@ def encode_batches(
         >>> for batch in kbat.encode_batches(table, compression="lz4"):
         ...     print(batch.base_offset, batch.record_count, len(batch.bytes))
     """
+
+def encode_settings(encoder: EncodedBatchIterator) -> str:
+    """Return the options of an encoder as JSON, which Spark's JVM parses."""
 
 @final
 class EncodedBatchIterator:

@@ -94,8 +94,13 @@ def discover(
     encryption_keys: _EncryptionKeys | None = None,
     remote: str | os.PathLike[str] | None = None,
     remote_log_metadata: str | os.PathLike[str] | None = None,
-) -> tuple[list[SegmentFile], list[str]]:
-    """Like ``kbat.find_segments``, but returns the warnings as a list of texts."""
+) -> tuple[list[SegmentFile], list[str], list[str]]:
+    """Like ``kbat.find_segments``, but returns the warnings as texts.
+
+    Returns:
+        The segments; warnings about locations and partitions without segments; what users should know about segments in
+        remote storage, such as those that are omitted.
+    """
 
 def refuse_foreign(
     path: _Path,

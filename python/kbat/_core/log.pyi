@@ -105,7 +105,7 @@ class Segment:
 
     Raises:
         OSError: The file can't be read.
-        ValueError: The file's name does not contain a base offset.
+        ValueError: The file's name does not contain a base offset, or ``remote`` has no effect on a local file.
 
     Example:
         >>> segment = kbat.Segment("orders-0/00000000000000000000.log")
@@ -421,6 +421,9 @@ class LogDirectory:
 
     def partition(self, topic: str, partition: int) -> PartitionLog | None:
         """Find a partition. Returns None if it does not exist."""
+
+    def end_offsets(self) -> dict[tuple[str, int], int]:
+        """Read ``PartitionLog.end_offset`` of each partition, with the same errors; of a store, 16 at a time."""
 
     @property
     def stray(self) -> list[StrayDirectory]:

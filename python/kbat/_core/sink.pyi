@@ -87,7 +87,7 @@ def is_committed(job: bytes) -> bool:
         ValueError: Other bytes.
     """
 
-def commit(job: bytes, written: Sequence[bytes]) -> None:
+def commit(job: bytes, written: Sequence[bytes], *, epoch: tuple[str, int] | None = None) -> None:
     """Set the offsets of all records, and move them into the partitions, task by task.
 
     Before the commit, nothing is visible; after it, the next write to the path moves the remaining files.
@@ -95,12 +95,15 @@ def commit(job: bytes, written: Sequence[bytes]) -> None:
     Args:
         job: The bytes that :func:`start` returned.
         written: What :meth:`TaskWriter.finish` returned for each task.
+        epoch: The id of a streaming query and the number of its micro-batch, which is written once: the commit
+            discards the records if the target already has them.
 
     Raises:
         CorruptError: The end of an existing partition is corrupt.
         FileExistsError: A concurrent write created the same files, and locks have no effect here.
         OSError: A file can't be read, written or moved.
-        ValueError: Other bytes, or ``leaderEpoch`` is below the latest epoch of a partition.
+        ValueError: Other bytes, ``leaderEpoch`` is below the latest epoch of a partition, or the id of the query is not
+            1 to 100 ASCII letters, digits and dashes.
     """
 
 def abort(job: bytes) -> None:

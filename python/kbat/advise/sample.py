@@ -208,14 +208,14 @@ class _Reader:
     def _parts(self, segment: kbat.results.SegmentFile, window_len: int) -> list[int]:
         if segment.size <= window_len:
             return [0]
-        return [start for _, start, _ in kbat.split(segment.path, window_len, **self._options)]
+        return [start for _, start, _ in kbat.split(segment, window_len, **self._options)]
 
     def _start(self, segment: kbat.results.SegmentFile, position: int) -> _Start:
         """Return the start of a batch near a position, or the position itself if no index leads to one."""
         if position <= 0:
             return _Start(segment, 0)
         try:
-            log = kbat.Segment(segment.path, **self._options)
+            log = self._opened(segment.path)
             if "index" in log.files:
                 offsets = log.end_offset - log.base_offset
                 place = log.find_offset(log.base_offset + offsets * position // segment.size)
@@ -225,6 +225,14 @@ class _Reader:
             # not named like a segment, or corrupt
             pass
         return _Start(segment, position, is_inside=True)
+
+    def _opened(self, path: str) -> kbat.Segment:
+        try:
+            return kbat.Segment(path, **self._options)
+        except ValueError:
+            # `remote` is refused for a file in the directory of the broker
+            own = {name: value for name, value in self._options.items() if not name.startswith("remote")}
+            return kbat.Segment(path, **own)
 
     def _window(self, stratum: Stratum, start: _Start, budget: int) -> list[Sampled]:
         path = start.segment.path

@@ -199,7 +199,7 @@ def _chosen(
     files = [str(path) for path in paths if path != STDIN]
     if not files:
         return selection(topics, [0], replicas)
-    segments, _ = discover(files, **selection(topics, None, replicas), **paths[0].options)
+    segments, _, _ = discover(files, **selection(topics, None, replicas), **paths[0].options)
     found = sorted({one.partition for one in segments if one.partition is not None})
     matching = [one for one in found if any(fnmatch.fnmatchcase(str(one), pattern) for pattern in wanted)]
     if not matching:

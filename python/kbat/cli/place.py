@@ -44,7 +44,13 @@ class Located(NamedTuple):
     warnings: list[str]
 
 
-def locate(paths: Sequence[Location], *, is_judged: bool = True, **chosen: Any) -> Located:  # noqa: ANN401 - as below
+def locate(
+    paths: Sequence[Location],
+    *,
+    is_judged: bool = True,
+    shows_omissions: bool = True,
+    **chosen: Any,  # noqa: ANN401 - as below
+) -> Located:
     """Find the segments under some paths. A note on the standard error names partitions that contain something else.
 
     All paths have the same options.
@@ -52,6 +58,8 @@ def locate(paths: Sequence[Location], *, is_judged: bool = True, **chosen: Any) 
     Args:
         paths: The paths.
         is_judged: Whether segments that are all text files, compressed copies or the like are an error.
+        shows_omissions: Whether the warnings include those about segments in remote storage, such as segments that are
+            omitted.
         chosen: Which partitions, as for `kbat.scan`.
 
     Raises:
@@ -59,14 +67,14 @@ def locate(paths: Sequence[Location], *, is_judged: bool = True, **chosen: Any) 
         NothingToReadError: There is no segment, as in an empty directory.
     """
     try:
-        segments, warned = discover(list(map(str, paths)), **chosen, **paths[0].options)
+        segments, warned, omitted = discover(list(map(str, paths)), **chosen, **paths[0].options)
     except FileNotFoundError as error:
         for path in paths:
             if str(path) == str(error.filename) and not path.is_local:
                 message = f"path {str(path)!r} does not exist"
                 raise ValueError(message) from None
         raise
-    messages = list(dict.fromkeys(warned))
+    messages = list(dict.fromkeys((*omitted, *warned) if shows_omissions else warned))
     if not segments:
         raise NothingToReadError("; ".join(messages) or f"no segment under {', '.join(map(str, paths))}")
     logs = (paths[0].at(segment.path) for segment in segments if segment.size)
@@ -127,7 +135,7 @@ def check_partition(path: Location) -> None:
 
 def check_not_foreign(path: Location, **chosen: Any) -> None:  # noqa: ANN401 - as for `locate`
     """Refuse a path whose segments are all text files, compressed copies or the like. Shows nothing else."""
-    segments, _ = discover([str(path)], **chosen, **path.options)
+    segments, _, _ = discover([str(path)], **chosen, **path.options)
     if reason := _all_foreign(path.at(segment.path) for segment in segments if segment.size):
         raise ValueError(reason)
 
@@ -159,7 +167,8 @@ def is_partition(path: Location, segments: Sequence[kbat.results.SegmentFile]) -
     if any(directory.is_local for directory in directories):
         return False
     # a directory of tiered storage may be one partition, which is presented below it
-    with suppress(ValueError):
+    # otherwise, it is several partitions, and `locate` has shown the warnings about those that are read
+    with suppress(ValueError), quiet():
         kbat.PartitionLog(str(path), **path.options)
         return True
     return False

@@ -96,7 +96,7 @@ class RecordFiles:
                 records, _ = write_records(scan, file.write, output_format=form, progress=callback)
                 self._count(scan)
                 return Written(path, records)
-            parts = kbat.split([one.path for one in segments], _PART_LEN, **self._settings.store)
+            parts = kbat.split(list(segments), _PART_LEN, **self._settings.store)
             total = sum(end - start for _, start, end in parts)
             done = records = 0
             for (_, start, end), (text, count) in zip(parts, self._formatted(parts), strict=True):

@@ -79,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the demo and return its exit code: 0, or 1 with a message on the standard error."""
     given = _parse(arguments)
     try:
-        segments, _ = discover([given.log_dir])  # an empty directory is an error here, not a warning
+        segments, _, _ = discover([given.log_dir])  # an empty directory is an error here, not a warning
         _check(given.log_dir, segments)
         _say(f"{given.log_dir}: segments: {len(segments)}, {_size(sum(segment.size for segment in segments))}")
         with _local_spark() as spark:

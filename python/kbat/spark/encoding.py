@@ -6,6 +6,12 @@ rows ──► repartitioned and sorted by partition ──► runs of rows of o
 
 A run continues from one Arrow batch to the next, so that the size of record batches does not depend on how Spark splits
 its rows.
+
+In a session with kbat's jar, the JVM encodes, and no row passes through Python:
+
+```
+rows, sorted ──► kbat_struct_bytes: the bytes of a row ──► LogEncoder, in Rust ──► kbat_struct: the columns of a batch
+```
 """
 
 from __future__ import annotations
@@ -17,10 +23,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import types
+from pyspark.sql import functions, types
 
 import kbat.results
+from kbat._core import encode as core
 from kbat.spark.column_names import listed, map_in_arrow, quoted
+from kbat.spark.connect import is_connect
+from kbat.spark.jvm import encode_in_jvm, register_in_jvm, runs_in_jvm
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -104,13 +113,33 @@ def encode(
         message = f"kbat: the DataFrame has no column {missing[0]}; it has {', '.join(df.columns)}"
         raise ValueError(message)
     _check_keys(df, keys)
-    kbat.encode(pa.schema(ARROW_FIELDS).empty_table().select(records), **options)  # checks the options
+    # checks the options
+    nothing = kbat.encode_batches(pa.schema(ARROW_FIELDS).empty_table().select(records), **options)
     if repartition:
         df = df.repartition(*map(quoted, keys)) if keys else df.coalesce(1)
         df = df.sortWithinPartitions(*map(quoted, (*keys, *order))) if keys or order else df
+    if not is_connect(df.sparkSession) and runs_in_jvm(df.sparkSession):
+        return _encode_in_jvm(df, keys, records, core.encode_settings(nothing))
     schema = types.StructType([*(df.schema[name] for name in keys), *_BATCH_FIELDS])
     encoder = Encoder(tuple(keys), tuple(records), tuple(options.items()))
     return map_in_arrow(df, tuple(dict.fromkeys([*keys, *records])), _encoding(encoder), schema)
+
+
+def _encode_in_jvm(df: DataFrame, keys: Sequence[str], records: Sequence[str], settings: str) -> DataFrame:
+    """Encode sorted rows with the functions of the jar, which are registered in the session for that."""
+    register_in_jvm(df.sparkSession, is_internal=True)
+    log = types.StructField("log", types.StructType([df.schema[name] for name in keys]), nullable=False)
+    fields = types.StructType([log, *(df.schema[name] for name in records)]).json()
+    of_log = functions.struct(*(functions.col(quoted(name)) for name in keys)).alias("log")
+    row = functions.struct(of_log, *(functions.col(quoted(name)) for name in records))
+    rows = df.select(functions.call_function("kbat_struct_bytes", row, functions.lit(fields)).alias("row"))
+    made = functions.lit(types.StructType([log, *_BATCH_FIELDS]).json())
+    batches = encode_in_jvm(rows, fields, settings)
+    batches = batches.select(functions.call_function("kbat_struct", functions.col("value"), made).alias("made"))
+    return batches.select(
+        *(functions.col(f"made.log.{quoted(name)}") for name in keys),
+        *(functions.col(f"made.{field.name}") for field in _BATCH_FIELDS),
+    )
 
 
 def check_case(given: Iterable[str], known: Iterable[str]) -> None:

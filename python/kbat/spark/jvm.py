@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from kbat.spark import connect
 
@@ -116,7 +116,7 @@ def runs_in_jvm(spark: SparkSession, engine: object = None) -> bool:
 
 
 def register_in_jvm(spark: SparkSession, *, is_internal: bool = False) -> None:
-    """Register the jar's SQL functions in a session, or those that `decode` uses."""
+    """Register the jar's SQL functions in a session, or those that `decode` and `encode` use."""
     if connect.is_connect(spark):
         connect.server_has(spark, "internal" if is_internal else "users")
         return
@@ -127,6 +127,13 @@ def register_in_jvm(spark: SparkSession, *, is_internal: bool = False) -> None:
         functions.registerInternal(registry)
     else:
         functions.register(registry)
+
+
+def encode_in_jvm(rows: DataFrame, fields: str, settings: str) -> DataFrame:
+    """Encode the rows in a binary column, to rows in a binary column; the class `LogEncoder` describes both."""
+    session: Any = rows.sparkSession
+    encoder = session._jvm.kbat.spark.LogEncoder  # noqa: SLF001 -- nothing else leads to Java
+    return DataFrame(encoder.encode(rows._jdf, fields, settings), session)  # noqa: SLF001 -- as above
 
 
 def check_engine(options: Mapping[str, str]) -> None:

@@ -47,6 +47,8 @@ class KbatDataSource(DataSource):
 
     # The session's settings of S3, as `kbat.spark.register` found them; the process that plans a read has no session.
     session_storage: Pairs = ()
+    # Whether this was pickled. Spark starts a micro-batch with a new source, and ends it with one that was pickled.
+    is_restored = False
 
     @classmethod
     def name(cls) -> str:
@@ -76,16 +78,19 @@ class KbatDataSource(DataSource):
         """Return the reader of a stream with a schema's columns."""
         return KbatStreamReader(schema, self._parsed())
 
+    @shallow
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: FBT001, N802 -- Spark's signature
-        """Refuse: only the JVM's data source writes streams. Raises `ValueError`."""
-        del schema, overwrite
-        check_engine(self.options)
-        message = (
-            "kbat: the Python data source does not write streams, only the one in the JVM (engine=jvm) does: start "
-            "the session with the settings kbat.spark.SETTINGS, or add the file that kbat.spark.jar() returns to "
-            'spark.jars, or write each micro-batch with foreachBatch and batch.write.format("kbat")'
-        )
-        raise ValueError(message)
+        """Return the writer of a micro-batch with a schema's columns."""
+        from kbat.spark.stream_writer import KbatStreamWriter  # noqa: PLC0415 -- most jobs only read
+
+        writer = KbatStreamWriter(schema, self.options, overwrite=overwrite)
+        if not self.is_restored:
+            writer.start()
+        return writer
+
+    def __getstate__(self) -> dict[str, object]:
+        """Pickle for the processes that plan a read, or end a micro-batch."""
+        return {**self.__dict__, "is_restored": True}
 
     def _parsed(self) -> ReadOptions:
         check_engine(self.options)

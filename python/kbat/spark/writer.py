@@ -28,16 +28,11 @@ class KbatWriter(DataSourceArrowWriter):
     def __init__(self, schema: StructType, options: Mapping[str, str], *, overwrite: bool) -> None:
         """Check schema and options. Raises `ValueError` if they don't fit each other."""
         check_engine(options)
-        columns = [(column.name, column.dataType.simpleString()) for column in schema.fields]
-        self.job = core.start(list(options.items()), columns, overwrite=overwrite)
+        self.job = core.start(list(options.items()), columns_of(schema), overwrite=overwrite)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:  # type: ignore[override]  # as Spark has it
         """Write the rows of one task to the task's own directory."""
-        from pyspark import TaskContext  # noqa: PLC0415 -- there are tasks only where Spark runs them
-
-        context = TaskContext.get()
-        number, attempt = (context.partitionId(), context.taskAttemptId()) if context else (0, 0)
-        task = core.TaskWriter(self.job, number, attempt)
+        task = task_writer(self.job)
         for batch in iterator:
             task.write(batch)
         return Written(task.finish())
@@ -50,6 +45,20 @@ class KbatWriter(DataSourceArrowWriter):
         """Remove all files of the write, unless it is committed and only moving failed: the next write completes it."""
         del messages
         core.abort(self.job)
+
+
+def columns_of(schema: StructType) -> list[tuple[str, str]]:
+    """Return name and type in SQL of each column."""
+    return [(column.name, column.dataType.simpleString()) for column in schema.fields]
+
+
+def task_writer(job: bytes) -> core.TaskWriter:
+    """Return what writes the rows of the task that runs in this process."""
+    from pyspark import TaskContext  # noqa: PLC0415 -- there are tasks only where Spark runs them
+
+    context = TaskContext.get()
+    number, attempt = (context.partitionId(), context.taskAttemptId()) if context else (0, 0)
+    return core.TaskWriter(job, number, attempt)
 
 
 @dataclass(frozen=True)

@@ -2,27 +2,18 @@
 
 mod bytes;
 mod options;
+mod packer;
 mod rows;
 
 #[cfg(feature = "plan")]
 pub(crate) use self::bytes::BytesColumn;
+pub(crate) use self::packer::RowPacker;
 pub use options::EncodeOptions;
 
 use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, Schema};
 
-use crate::arrow::encode::rows::{ColumnIndexes, RecordColumns};
 use crate::error::{Error, Result};
-use crate::format::builder::BatchBuilder;
-use crate::format::header::increment_sequence;
-use crate::format::header::{BATCH_HEADER_LEN, NO_SEQUENCE};
-use crate::format::record::NewHeader;
-
-/// Maximum bytes of a record besides its key, value and headers: length, attributes, deltas, lengths and count in v2,
-/// the fields of the message in v0 and v1.
-const RECORD_OVERHEAD: usize = 36;
-/// Maximum bytes of a header besides its key and value.
-const HEADER_OVERHEAD: usize = 10;
 
 /// A record batch encoded from Arrow rows. With magic 0 or 1 and no compression: the sequence of messages that takes
 /// its role.
@@ -66,33 +57,8 @@ pub struct EncodedBatch {
 /// ```
 pub struct EncodedBatches<I> {
     source: I,
-    options: EncodeOptions,
-    layout: ColumnIndexes,
-    /// The current Arrow batch, and its next row.
-    current: Option<(RecordBatch, usize)>,
-    open: Option<Open>,
-    next_offset: i64,
-    next_sequence: i32,
-    /// Rows read, for messages.
-    row_count: u64,
+    packer: RowPacker,
     ended: bool,
-}
-
-/// A record batch under construction.
-struct Open {
-    builder: BatchBuilder,
-    base_offset: i64,
-    last_offset: i64,
-    /// Upper bound of the bytes of its records.
-    len: usize,
-}
-
-impl Open {
-    /// Number of sequence numbers: one for each offset from the first to the last record.
-    fn sequence_count(&self) -> i32 {
-        let count = self.last_offset.wrapping_sub(self.base_offset).saturating_add(1);
-        i32::try_from(count).unwrap_or(i32::MAX)
-    }
 }
 
 impl<I: Iterator<Item = std::result::Result<RecordBatch, ArrowError>>> EncodedBatches<I> {
@@ -101,122 +67,27 @@ impl<I: Iterator<Item = std::result::Result<RecordBatch, ArrowError>>> EncodedBa
     /// # Errors
     /// If options contradict each other, or a column is missing or has an unsupported type.
     pub fn new(schema: &Schema, source: impl IntoIterator<IntoIter = I>, options: EncodeOptions) -> Result<Self> {
-        options.validate()?;
-        Ok(Self {
-            source: source.into_iter(),
-            layout: ColumnIndexes::of(schema, &options)?,
-            current: None,
-            open: None,
-            next_offset: options.base_offset.unwrap_or(0),
-            next_sequence: options.base_sequence,
-            row_count: 0,
-            ended: false,
-            options,
-        })
+        Ok(Self { source: source.into_iter(), packer: RowPacker::new(schema, options)?, ended: false })
+    }
+
+    /// The options.
+    #[cfg(feature = "python")]
+    pub(crate) fn options(&self) -> &EncodeOptions {
+        &self.packer.options
     }
 
     fn advance(&mut self) -> Result<Option<EncodedBatch>> {
         loop {
-            if self.current.is_none() {
-                match self.source.next() {
-                    None => return self.close(),
-                    Some(Ok(batch)) => self.current = Some((batch, 0)),
-                    Some(Err(error)) => return Err(data_error(error)),
-                }
-            }
-            if let Some(batch) = self.fill()? {
+            if let Some(batch) = self.packer.next_full()? {
                 return Ok(Some(batch));
             }
-        }
-    }
-
-    /// Appends rows of the current Arrow batch until it ends or a record batch is full.
-    fn fill(&mut self) -> Result<Option<EncodedBatch>> {
-        let Some((batch, start)) = self.current.take() else { return Ok(None) };
-        let rows = RecordColumns::new(&batch, &self.layout, &self.options)?;
-        let mut headers = Vec::new();
-        for row in start..batch.num_rows() {
-            let full = self.append(&rows, row, &mut headers).map_err(|error| self.in_row(&error))?;
-            self.row_count = self.row_count.saturating_add(1);
-            if full.is_some() {
-                drop(headers);
-                self.current = Some((batch, row.saturating_add(1)));
-                return Ok(full);
+            match self.source.next() {
+                None => return self.packer.finish(),
+                Some(Ok(rows)) => self.packer.push(rows),
+                Some(Err(error)) => return Err(data_error(error)),
             }
         }
-        Ok(None)
     }
-
-    /// Appends a row. Returns the previous batch if the row did not fit into it.
-    #[inline]
-    fn append<'a>(
-        &mut self,
-        rows: &RecordColumns<'a>,
-        row: usize,
-        headers: &mut Vec<NewHeader<'a>>,
-    ) -> Result<Option<EncodedBatch>> {
-        rows.headers(row, headers)?;
-        let (key, value, timestamp) = (rows.key(row), rows.value(row), rows.timestamp(row)?);
-        let offset = match rows.offset(row)? {
-            Some(offset) if offset < self.next_offset => {
-                let before = self.next_offset.wrapping_sub(1);
-                return Err(Error::argument(format!(
-                    "offset {offset} does not follow {before}: offsets must be strictly increasing"
-                )));
-            }
-            offset => offset.unwrap_or(self.next_offset),
-        };
-        let len = record_len_bound(key, value, headers);
-        let full = if self.has_room(offset, len) { None } else { self.close()? };
-        let open = self.open.get_or_insert_with(|| Open {
-            builder: self.options.builder(offset, self.next_sequence),
-            base_offset: offset,
-            last_offset: offset,
-            len: BATCH_HEADER_LEN,
-        });
-        open.builder.append_at(offset, timestamp, key, value, headers)?;
-        (open.last_offset, open.len) = (offset, open.len.saturating_add(len));
-        self.next_offset = offset.checked_add(1).ok_or_else(|| Error::argument("there is no offset after this one"))?;
-        Ok(full)
-    }
-
-    /// Whether a record of `len` bytes fits into the open batch, if there is one.
-    #[inline]
-    fn has_room(&self, offset: i64, len: usize) -> bool {
-        let Some(open) = &self.open else { return true };
-        let rows = open.builder.record_count();
-        let in_reach = offset.checked_sub(open.base_offset).is_some_and(|delta| i32::try_from(delta).is_ok());
-        in_reach
-            && open.len.saturating_add(len) <= self.options.batch_bytes
-            && self.options.batch_rows.is_none_or(|most| usize::try_from(rows).is_ok_and(|rows| rows < most))
-    }
-
-    /// Ends the open batch.
-    fn close(&mut self) -> Result<Option<EncodedBatch>> {
-        let Some(open) = self.open.take() else { return Ok(None) };
-        let record_count = open.builder.record_count();
-        if self.next_sequence != NO_SEQUENCE {
-            self.next_sequence = increment_sequence(self.next_sequence, open.sequence_count());
-        }
-        let mut bytes = Vec::new();
-        open.builder.finish_into(&mut bytes)?;
-        Ok(Some(EncodedBatch { bytes, base_offset: open.base_offset, last_offset: open.last_offset, record_count }))
-    }
-
-    #[cold]
-    fn in_row(&self, error: &Error) -> Error {
-        Error::argument(format!("row {}: {error}", self.row_count))
-    }
-}
-
-/// Upper bound of the bytes of a record.
-#[inline]
-fn record_len_bound(key: Option<&[u8]>, value: Option<&[u8]>, headers: &[NewHeader<'_>]) -> usize {
-    let len = |bytes: Option<&[u8]>| bytes.map_or(0, <[u8]>::len);
-    let records = len(key).saturating_add(len(value)).saturating_add(RECORD_OVERHEAD);
-    headers.iter().fold(records, |sum, (key, value)| {
-        sum.saturating_add(key.len()).saturating_add(len(*value)).saturating_add(HEADER_OVERHEAD)
-    })
 }
 
 impl<I: Iterator<Item = std::result::Result<RecordBatch, ArrowError>>> Iterator for EncodedBatches<I> {

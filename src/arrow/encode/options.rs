@@ -8,6 +8,7 @@ use crate::format::header::{NO_PARTITION_LEADER_EPOCH, NO_PRODUCER_EPOCH, NO_PRO
 
 /// Options of [`EncodedBatches`](crate::arrow::EncodedBatches): those of a [`BatchBuilder`], and the size of batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "plan", derive(serde::Serialize, serde::Deserialize))]
 pub struct EncodeOptions {
     /// Message format: 0, 1 or 2. Default 2.
     pub magic: u8,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use current::{CurrentSource, NextBatch};
 
+use crate::arrow::ahead::NextFiles;
 use crate::arrow::corruption::SkippedBytes;
 use crate::arrow::interrupt::{InterruptCheck, ProgressCallback, go_on, interrupted};
 use crate::arrow::options::{Isolation, OnCorrupt, RecordBounds, ScanOptions};
@@ -17,7 +18,7 @@ use crate::arrow::transactions::Transactions;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Batch;
 use crate::format::header::BatchHeader;
-use crate::io::PositionedFile;
+use crate::io::OpenedFile;
 use crate::log::BatchMemory;
 use crate::log::resync::Floor;
 use crate::log::walk::BatchWalk;
@@ -27,10 +28,9 @@ use crate::num::u64_of;
 pub(crate) struct SourceWalk {
     sources: std::vec::IntoIter<ScanSource>,
     current: Option<CurrentSource>,
-    /// The file of the next source, if it was opened before the current one ends.
-    prefetched: Option<PositionedFile>,
-    /// Whether opening it was tried.
-    is_next_tried: bool,
+    /// The file of the first source, if it is open.
+    opened: Option<OpenedFile>,
+    next_files: NextFiles,
     transactions: Transactions,
     stats: ScanStats,
     watch: InterruptCheck,
@@ -62,8 +62,8 @@ impl SourceWalk {
         Self {
             sources,
             current: None,
-            prefetched: None,
-            is_next_tried: false,
+            opened: None,
+            next_files: NextFiles::default(),
             transactions: Transactions::default(),
             stats: ScanStats::default(),
             watch,
@@ -74,6 +74,11 @@ impl SourceWalk {
     /// Returns batches with a wrong checksum, unless their length is corrupt.
     pub(crate) fn with_bad_payloads(self) -> Self {
         Self { returns_bad_payloads: true, ..self }
+    }
+
+    /// Uses the file of the first source, which is open.
+    pub(crate) fn with_opened(self, opened: Option<OpenedFile>) -> Self {
+        Self { opened, ..self }
     }
 
     /// Counts of what was read and lost so far, without rows, which the walk does not count.
@@ -97,7 +102,7 @@ impl SourceWalk {
         if let Some(step) = self.open_next(options, true)? {
             return Ok(step);
         }
-        self.prefetch(options);
+        self.request_next(options);
         let Some(current) = &mut self.current else { return Ok(Step::Batch) };
         let found = match current.find(options, self.returns_bad_payloads, &mut self.watch) {
             NextBatch::Batch(header) => current.give(header, options.check_crc, take),
@@ -106,12 +111,11 @@ impl SourceWalk {
         self.settle(found, options)
     }
 
-    /// Requests the beginning of the next source when nothing of the current one remains to be requested.
-    fn prefetch(&mut self, options: &ScanOptions) {
-        let is_due = self.current.as_ref().is_some_and(|current| current.walk.reader.is_requested());
-        if is_due && !self.is_next_tried && !options.bounds().are_any() {
-            self.is_next_tried = true;
-            self.prefetched = self.sources.as_slice().first().and_then(ScanSource::prefetch);
+    /// Requests the next sources when nothing of the current one remains to be requested.
+    fn request_next(&mut self, options: &ScanOptions) {
+        let spare = self.current.as_ref().map_or(0, |current| current.walk.reader.spare_requests());
+        if spare > 0 && !options.bounds().are_any() {
+            self.next_files.request(spare, self.sources.as_slice());
         }
     }
 
@@ -138,9 +142,8 @@ impl SourceWalk {
         if self.current.is_none() {
             let Some(source) = self.sources.next() else { return Ok(Some(Step::End)) };
             let len = if self.watch.is_kept() { source.byte_len() } else { 0 };
-            let prefetched = self.prefetched.take();
-            self.is_next_tried = false;
-            self.current = self.open(source, options, prefetched)?;
+            let opened = self.opened.take().or_else(|| self.next_files.take().map(OpenedFile::from));
+            self.current = self.open(source, options, opened)?;
             if reads_payloads
                 && let Some(current) = &self.current
                 && !options.bounds().are_any()
@@ -221,7 +224,7 @@ impl SourceWalk {
         &mut self,
         source: ScanSource,
         options: &ScanOptions,
-        prefetched: Option<PositionedFile>,
+        opened: Option<OpenedFile>,
     ) -> Result<Option<CurrentSource>> {
         let mut bounds = options.bounds();
         if bounds.pass_over_segment(source.base_offset, source.next_base) {
@@ -238,7 +241,7 @@ impl SourceWalk {
             committed = Some(transactions);
         }
         let Some(position) = start_position(&source, &bounds, options)? else { return Ok(None) };
-        let mut reader = source.open(position, options, prefetched)?;
+        let mut reader = source.open(position, options, opened)?;
         reader.stop_at(source.window.1);
         let floor = Floor::at(source.base_offset.filter(|_| position == 0));
         let walk = BatchWalk::new(reader, &options.limits);

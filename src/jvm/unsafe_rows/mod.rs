@@ -18,9 +18,9 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-pub(super) use read::{batch_of_array, batch_of_rows};
+pub(super) use read::{batch_of_array, batch_of_rows, batches_of_runs};
 pub(super) use types::RecordType;
-pub(super) use write::array_of_rows;
+pub(super) use write::{Cell, array_of_rows, row_of};
 
 /// Bytes of a field, and of an element of variable length.
 const WORD: usize = 8;

@@ -6,7 +6,7 @@ use arrow_array::builder::{
     BinaryBuilder, BooleanBuilder, Float32Builder, Float64Builder, Int8Builder, Int16Builder, Int32Builder,
     Int64Builder, NullBufferBuilder, StringBuilder, TimestampMicrosecondBuilder,
 };
-use arrow_array::{ArrayRef, ListArray, RecordBatch, RecordBatchOptions, StructArray};
+use arrow_array::{ArrayRef, ListArray, NullArray, RecordBatch, RecordBatchOptions, StructArray};
 use arrow_buffer::{OffsetBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, Field, Fields, Schema};
 
@@ -40,14 +40,44 @@ pub(in crate::jvm) fn batch_of_array(bytes: &[u8], rows: &RecordType) -> Result<
 /// A column of more than 2 GiB; bytes that are not such rows.
 pub(in crate::jvm) fn batch_of_rows(bytes: &[u8], rows: &RecordType) -> Result<RecordBatch> {
     let mut reader = RowReader::new(rows);
+    for row in rows_in(bytes)? {
+        reader.push(row)?;
+    }
+    reader.finish()
+}
+
+/// Rows in the same form, as an Arrow batch for each run of rows whose first field, of variable length, has the same
+/// bytes; and these bytes.
+///
+/// # Errors
+/// Those of [`batch_of_rows`].
+pub(in crate::jvm) fn batches_of_runs<'a>(bytes: &'a [u8], rows: &RecordType) -> Result<Vec<(&'a [u8], RecordBatch)>> {
+    let first = bits_len(rows.fields.len());
+    let keyed = rows_in(bytes)?.into_iter().map(|row| Ok((value_at(row, first)?, row)));
+    let keyed = keyed.collect::<Result<Vec<_>>>()?;
+    let mut runs = Vec::new();
+    for run in keyed.chunk_by(|(one, _), (other, _)| one == other) {
+        let mut reader = RowReader::new(rows);
+        for (_, row) in run {
+            reader.push(row)?;
+        }
+        if let Some((key, _)) = run.first() {
+            runs.push((*key, reader.finish()?));
+        }
+    }
+    Ok(runs)
+}
+
+fn rows_in(bytes: &[u8]) -> Result<Vec<&[u8]>> {
+    let mut rows = Vec::new();
     let mut rest = bytes;
     while !rest.is_empty() {
         let len = count_at(rest, 0)?;
         let (row, after) = rest.get(WORD..).and_then(|rest| rest.split_at_checked(len)).ok_or_else(malformed)?;
-        reader.push(row)?;
+        rows.push(row);
         rest = after;
     }
-    reader.finish()
+    Ok(rows)
 }
 
 /// Collects rows.
@@ -146,6 +176,8 @@ fn finished(columns: Vec<(String, Column)>) -> Result<(Fields, Vec<ArrayRef>)> {
 /// A column under construction.
 enum Column {
     Skipped,
+    /// The number of nulls.
+    Null(usize),
     Boolean(BooleanBuilder),
     Byte(Int8Builder),
     Short(Int16Builder),
@@ -210,6 +242,7 @@ impl Column {
     fn of(kind: &SparkType) -> Self {
         match kind {
             SparkType::Skipped => Self::Skipped,
+            SparkType::Null => Self::Null(0),
             SparkType::Boolean => Self::Boolean(BooleanBuilder::new()),
             SparkType::Byte => Self::Byte(Int8Builder::new()),
             SparkType::Short => Self::Short(Int16Builder::new()),
@@ -233,6 +266,7 @@ impl Column {
     fn push(&mut self, bytes: &[u8], at: usize) -> Result<()> {
         match self {
             Self::Skipped => {}
+            Self::Null(_) => return Err(malformed()),
             Self::Boolean(column) => column.append_value(number_at::<1>(bytes, at)? != [0]),
             Self::Byte(column) => column.append_value(i8::from_ne_bytes(number_at(bytes, at)?)),
             Self::Short(column) => column.append_value(i16::from_ne_bytes(number_at(bytes, at)?)),
@@ -272,6 +306,7 @@ impl Column {
     fn push_null(&mut self) {
         match self {
             Self::Skipped => {}
+            Self::Null(count) => *count = count.saturating_add(1),
             Self::Boolean(column) => column.append_null(),
             Self::Byte(column) => column.append_null(),
             Self::Short(column) => column.append_null(),
@@ -296,6 +331,7 @@ impl Column {
     fn finish(self) -> Result<Option<ArrayRef>> {
         let array: ArrayRef = match self {
             Self::Skipped => return Ok(None),
+            Self::Null(count) => Arc::new(NullArray::new(count)),
             Self::Boolean(mut column) => Arc::new(column.finish()),
             Self::Byte(mut column) => Arc::new(column.finish()),
             Self::Short(mut column) => Arc::new(column.finish()),

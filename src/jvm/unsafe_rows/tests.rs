@@ -118,6 +118,43 @@ fn rows_after_their_lengths_are_read() {
 }
 
 #[test]
+fn row_of_values_has_sparks_bytes() {
+    let inner = row_of(&[Cell::Int(3)]);
+    let row = row_of(&[Cell::Bytes(&inner), Cell::Long(-2), Cell::Int(7), Cell::Bytes(b"ab")]);
+    let int = |number: i32| [number.to_ne_bytes(), [0; 4]].concat();
+    let field = |start: u64, len: u64| ((start << 32) | len).to_ne_bytes();
+    // the null bits, four fields, the inner row with its own null bits, and the padded value
+    let head = [[0; 8], field(40, 16), (-2_i64).to_ne_bytes()].concat();
+    assert_eq!(row, [&head[..], &int(7), &field(56, 2), &[0; 8], &int(3), b"ab\0\0\0\0\0\0"].concat());
+}
+
+#[test]
+fn runs_end_where_the_first_field_changes() {
+    let fields = record_type(&[("log", "string"), ("value", "binary")]).unwrap();
+    let mut bytes = Vec::new();
+    for (log, value) in [("a", "1"), ("a", "2"), ("", "3"), ("b", "4"), ("a", "5")] {
+        let row = row_of(&[Cell::Bytes(log.as_bytes()), Cell::Bytes(value.as_bytes())]);
+        bytes.extend_from_slice(&u64::try_from(row.len()).unwrap().to_ne_bytes());
+        bytes.extend_from_slice(&row);
+    }
+    let runs = batches_of_runs(&bytes, &fields).unwrap();
+    let values = |rows: &RecordBatch| rows.column(0).as_binary::<i32>().iter().flatten().flatten().copied().collect();
+    let found: Vec<(&[u8], Vec<u8>)> = runs.iter().map(|(log, rows)| (*log, values(rows))).collect();
+    let expected = [("a", "12"), ("", "3"), ("b", "4"), ("a", "5")];
+    assert_eq!(found, expected.map(|(log, values)| (log.as_bytes(), values.as_bytes().to_vec())));
+    assert!(batches_of_runs(&[], &fields).unwrap().is_empty());
+    assert!(batches_of_runs(&bytes[..bytes.len() - 1], &fields).is_err());
+}
+
+#[test]
+fn column_of_nulls_only_has_its_rows() {
+    let column: ArrayRef = Arc::new(BinaryArray::from(vec![None::<&[u8]>; 3]));
+    let bytes = array_of_rows(&[RecordBatch::try_from_iter([("value", column)]).unwrap()]).unwrap();
+    let found = batch_of_array(&bytes, &record_type(&[("value", "void")]).unwrap()).unwrap();
+    assert_eq!((found.num_rows(), found.column(0).data_type()), (3, &DataType::Null));
+}
+
+#[test]
 fn many_rows_have_several_words_of_null_bits() {
     let offsets: Int64Array = (0..200).map(|number| (number % 3 > 0).then_some(number)).collect();
     let column: ArrayRef = Arc::new(offsets);

@@ -7,8 +7,10 @@ use crate::error::{Error, Result};
 /// The type of a value.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum SparkType {
-    /// A field that is not read, whatever its type, or whose values are all null.
+    /// A field that is not read, whatever its type.
     Skipped,
+    /// The values are all null.
+    Null,
     Boolean,
     Byte,
     Short,
@@ -40,7 +42,7 @@ impl SparkType {
     fn of_json(json: &Value, is_bytes: bool) -> Option<Self> {
         if let Some(name) = json.as_str() {
             return Some(match name {
-                "void" | "null" => Self::Skipped,
+                "void" | "null" => Self::Null,
                 "binary" => Self::Bytes,
                 "boolean" => Self::Boolean,
                 "byte" => Self::Byte,
@@ -49,7 +51,7 @@ impl SparkType {
                 "long" => Self::Long,
                 "float" => Self::Float,
                 "double" => Self::Double,
-                "timestamp" => Self::Timestamp,
+                "timestamp" | "timestamp_ntz" => Self::Timestamp,
                 "string" if is_bytes => Self::Bytes,
                 "string" => Self::Text,
                 _ => return None,

@@ -41,6 +41,33 @@ pub(in crate::jvm) fn array_of_rows(batches: &[RecordBatch]) -> Result<Vec<u8>> 
     Ok(output.bytes)
 }
 
+/// A value of a row.
+pub(in crate::jvm) enum Cell<'a> {
+    Int(i32),
+    Long(i64),
+    /// Bytes, text, or a row in a row.
+    Bytes(&'a [u8]),
+}
+
+/// A row of some values.
+pub(in crate::jvm) fn row_of(cells: &[Cell<'_>]) -> Vec<u8> {
+    let mut output = RowBytes::default();
+    let mut at = bits_len(cells.len());
+    output.push_zeros(cells.len().saturating_mul(WORD).saturating_add(at));
+    for cell in cells {
+        match cell {
+            Cell::Int(number) => output.set(at, &number.to_ne_bytes()),
+            Cell::Long(number) => output.set(at, &number.to_ne_bytes()),
+            Cell::Bytes(bytes) => {
+                let field = output.push_value(bytes, 0);
+                output.set(at, &field.to_ne_bytes());
+            }
+        }
+        at = at.saturating_add(WORD);
+    }
+    output.bytes
+}
+
 /// The values of a column.
 struct Cells<'a> {
     nulls: Option<&'a NullBuffer>,

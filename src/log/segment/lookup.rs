@@ -170,7 +170,7 @@ impl Segment {
                 expected: "an offset after those of earlier batches",
             };
             let error = Error::new(kind).at(last.position()).in_batch(last.stored_base_offset).in_field("base_offset");
-            return Err(error.with_path(self.path()));
+            return Err(self.location().locate(error));
         }
         if let Some(last) = last.filter(|_| end.saturating_sub(self.base_offset()) > 1 << 31) {
             let kind = ErrorKind::InvalidValue {
@@ -178,7 +178,7 @@ impl Segment {
                 expected: "an offset within 2^31 of the segment's",
             };
             let error = Error::new(kind).at(last.position()).in_batch(last.stored_base_offset).in_field("base_offset");
-            return Err(error.with_path(self.path()));
+            return Err(self.location().locate(error));
         }
         // the same reader: it still has the bytes of the last batches
         if let Some(last) = last
@@ -220,7 +220,7 @@ impl Segment {
         let mut bytes = Vec::new();
         let mut reader = self.headers()?;
         let batch = reader.read_batch(last, &mut bytes)?;
-        batch.verify_crc().map_err(|error| error.with_path(self.path()))?;
+        batch.verify_crc().map_err(|error| self.location().locate(error))?;
         Ok(batch.next_offset())
     }
 
@@ -229,7 +229,7 @@ impl Segment {
         let file = self.location().open()?;
         let position = file.len()?.saturating_sub(bytes_left);
         let tail = SegmentTail::search(&file, position, Some(end_offset), self.limits())?;
-        tail.check(position, Some(end_offset), None).map_err(|error| error.with_path(self.path()))
+        tail.check(position, Some(end_offset), None).map_err(|error| self.location().locate(error))
     }
 
     /// The largest timestamp of the segment's records and the last offset of the first batch that has it. −1 and the
@@ -368,7 +368,7 @@ impl Segment {
         }
         let mut bytes = Vec::new();
         let batch = reader.read_batch(header, &mut bytes)?;
-        batch.first_offset(&mut Scratch::new(), self.limits()).map_err(|error| error.with_path(self.path()))
+        batch.first_offset(&mut Scratch::new(), self.limits()).map_err(|error| self.location().locate(error))
     }
 
     /// Returns the timestamp and offset of the batch's first record that is late enough.
@@ -379,7 +379,7 @@ impl Segment {
         starting_offset: i64,
         scratch: &mut Scratch,
     ) -> Result<Option<(i64, i64)>> {
-        let locate = |error: Error| error.with_path(self.path());
+        let locate = |error: Error| self.location().locate(error);
         for record in batch.records(scratch, self.limits()).map_err(locate)? {
             let record = record.map_err(locate)?;
             if record.timestamp() >= timestamp && record.offset() >= starting_offset {

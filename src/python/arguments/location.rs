@@ -14,6 +14,7 @@ use crate::objects::{SCHEMES, StoreOptions};
 use crate::plan::{Selection, warning_of_unlisted};
 use crate::python::runtime::errors::OrRaise;
 use crate::python::runtime::warning::warn;
+use crate::store::parse_partition_directory;
 use crate::tiered::RemoteOptions;
 use crate::tiered::aiven::EncryptionKeys;
 
@@ -89,6 +90,14 @@ impl StoreArguments {
         py.detach(present).or_raise(py)
     }
 
+    /// Like [`StoreArguments::locate`], for the only path of a function: it must not be a file that `remote` has no
+    /// effect on.
+    pub(crate) fn locate_one(&self, py: Python<'_>, path: PathBuf) -> PyResult<Location> {
+        let location = self.locate(py, path)?;
+        py.detach(|| Location::check_remote_effect(std::slice::from_ref(&location))).or_raise(py)?;
+        Ok(location)
+    }
+
     /// The location of a path in the file system, or of a URL with the same options, as it is: without its layout.
     pub(crate) fn locate_beside(&self, py: Python<'_>, path: PathBuf) -> PyResult<Location> {
         if let Some(text) = path.to_str() {
@@ -132,13 +141,20 @@ impl StoreArguments {
 
     /// Like [`StoreArguments::locate`]. Warns of segments of tiered storage that are omitted.
     pub(crate) fn locate_all(&self, py: Python<'_>, path: PathBuf) -> PyResult<Location> {
-        let location = self.locate(py, path)?;
+        self.locate_selected(py, path, &Selection::default())
+    }
+
+    /// Like [`StoreArguments::locate_all`], with the warnings of the partitions that are selected.
+    pub(crate) fn locate_selected(&self, py: Python<'_>, path: PathBuf, selection: &Selection) -> PyResult<Location> {
+        let location = self.locate_one(py, path)?;
         if location.may_omit() {
             let omitted = || -> crate::error::Result<Vec<String>> {
                 let mut warnings = location.warnings()?;
-                warnings.extend(warning_of_unlisted(&location, &Selection::default()));
+                warnings.extend(warning_of_unlisted(&location, selection));
                 for entry in if location.is_dir() { location.entries()? } else { Vec::new() } {
-                    warnings.extend(entry.warnings()?);
+                    if parse_partition_directory(entry.name()).is_none_or(|partition| selection.includes(&partition)) {
+                        warnings.extend(entry.warnings()?);
+                    }
                 }
                 Ok(warnings)
             };

@@ -6,7 +6,7 @@ use pyo3::types::PyBytes;
 
 use crate::arrow::{EncodeOptions, EncodedBatches};
 use crate::compression::Compression;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::format::attributes::TimestampType;
 use crate::format::header::NO_TIMESTAMP;
 use crate::python::arguments::names::timestamp_type as parse_timestamp_type;
@@ -23,6 +23,7 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyEncodedBatchIterator>()?;
     module.add_function(wrap_pyfunction!(encode, &module)?)?;
     module.add_function(wrap_pyfunction!(encode_batches, &module)?)?;
+    module.add_function(wrap_pyfunction!(encode_settings, &module)?)?;
     Ok(())
 }
 
@@ -170,6 +171,14 @@ pub(crate) fn encode_batches(
     let input = arrow_input(data)?;
     let batches = EncodedBatches::new(&input.schema, input.batches, options).or_raise(py)?;
     Ok(PyEncodedBatchIterator(Exclusive::new(batches)))
+}
+
+/// Return the options of an encoder as JSON, which Spark's JVM parses.
+#[pyfunction]
+pub(crate) fn encode_settings(encoder: &Bound<'_, PyEncodedBatchIterator>) -> PyResult<String> {
+    let py = encoder.py();
+    let options = encoder.get().0.with(py, |batches| *batches.options())?;
+    serde_json::to_string(&options).map_err(Error::other).or_raise(py)
 }
 
 fn parse_magic(magic: i64) -> PyResult<u8> {

@@ -63,7 +63,7 @@ pub(crate) fn read_batches(
     let reader = match self::source(source)? {
         SourceArgument::Bytes(bytes) => SegmentReader::from_bytes(bytes, &limits),
         SourceArgument::Path(path) => {
-            let path = StoreArguments::new("read_batches", stores)?.locate(source.py(), path)?;
+            let path = StoreArguments::new("read_batches", stores)?.locate_one(source.py(), path)?;
             source.py().detach(|| SegmentReader::open_with(&path, &limits)).or_raise(source.py())?
         }
     };

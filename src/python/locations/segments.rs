@@ -102,11 +102,15 @@ pub(crate) fn find_segments(
     let py = path.py();
     let stores = StoreArguments::new("find_segments", stores)?;
     let discovery = discovered(py, &paths(path, &stores)?, &selection(py, topics, partitions, replicas)?)?;
-    warn(py, &discovery.warnings)?;
+    warn_of(py, &discovery)?;
     Ok(discovery.into_segments().into_iter().map(PySegmentFile).collect())
 }
 
-/// Like ``kbat.find_segments``, but returns the warnings as a list of texts.
+/// Like ``kbat.find_segments``, but returns the warnings as texts.
+///
+/// Returns:
+///     The segments; warnings about locations and partitions without segments; what users should know about segments in
+///     remote storage, such as those that are omitted.
 #[pyfunction]
 #[pyo3(
     signature = (paths, *, topics=None, partitions=None, replicas="error", **stores),
@@ -118,12 +122,13 @@ pub(crate) fn discover(
     partitions: Option<&Bound<'_, PyAny>>,
     replicas: &str,
     stores: Option<&Bound<'_, PyDict>>,
-) -> PyResult<(Vec<PySegmentFile>, Vec<String>)> {
+) -> PyResult<(Vec<PySegmentFile>, Vec<String>, Vec<String>)> {
     let py = paths.py();
     let stores = StoreArguments::new("discover", stores)?;
     let mut discovery = discovered(py, &self::paths(paths, &stores)?, &selection(py, topics, partitions, replicas)?)?;
     let warnings = std::mem::take(&mut discovery.warnings);
-    Ok((discovery.into_segments().into_iter().map(PySegmentFile).collect(), warnings))
+    let omissions = std::mem::take(&mut discovery.omissions);
+    Ok((discovery.into_segments().into_iter().map(PySegmentFile).collect(), warnings, omissions))
 }
 
 /// Refuse a file that is clearly not a log segment, such as a text file, by its first bytes.
@@ -159,15 +164,24 @@ pub(crate) fn refuse_foreign(py: Python<'_>, path: PathBuf, stores: Option<&Boun
 /// A path or a list of paths.
 fn paths(object: &Bound<'_, PyAny>, stores: &StoreArguments) -> PyResult<Vec<Location>> {
     let py = object.py();
-    if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
-        return object.extract::<Vec<PathBuf>>()?.into_iter().map(|path| stores.locate(py, path)).collect();
+    if !object.is_instance_of::<PyList>() && !object.is_instance_of::<PyTuple>() {
+        return Ok(vec![stores.locate_one(py, object.extract()?)?]);
     }
-    Ok(vec![stores.locate(py, object.extract()?)?])
+    let paths = object.extract::<Vec<PathBuf>>()?.into_iter().map(|path| stores.locate(py, path));
+    let locations = paths.collect::<PyResult<Vec<_>>>()?;
+    py.detach(|| Location::check_remote_effect(&locations)).or_raise(py)?;
+    Ok(locations)
 }
 
 /// The segments of some paths, found with the GIL released.
 pub(crate) fn discovered(py: Python<'_>, paths: &[Location], selection: &Selection) -> PyResult<Discovery> {
     py.detach(|| crate::plan::discover(paths, selection)).or_raise(py)
+}
+
+/// Warns of what is omitted, and of locations without segments.
+pub(crate) fn warn_of(py: Python<'_>, discovery: &Discovery) -> PyResult<()> {
+    warn(py, &discovery.omissions)?;
+    warn(py, &discovery.warnings)
 }
 
 /// Parses the arguments that select partitions. A single topic or number is treated as a list of one.

@@ -15,6 +15,7 @@ use crate::python::html::{self, Table};
 use crate::python::locations::segments::selection;
 use crate::python::log::partition::PyPartitionLog;
 use crate::python::runtime::errors::OrRaise;
+use crate::store::TopicPartition;
 
 /// The entries of a checkpoint, by topic and partition.
 type Offsets = HashMap<(String, i32), i64>;
@@ -65,7 +66,7 @@ impl PyLogDirectory {
         stores: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let (limits, selection) = (or_default(limits), selection(py, topics, partitions, "error")?);
-        let path = StoreArguments::new("LogDirectory", stores)?.locate_all(py, path)?;
+        let path = StoreArguments::new("LogDirectory", stores)?.locate_selected(py, path, &selection)?;
         let open = || {
             let mut directory = LogDirectory::open_with(&path, &limits)?;
             selection.check(directory.partitions().iter().filter_map(PartitionLog::topic_partition))?;
@@ -90,6 +91,18 @@ impl PyLogDirectory {
     /// Find a partition. Returns None if it does not exist.
     fn partition(&self, topic: &str, partition: i32) -> Option<PyPartitionLog> {
         self.0.partition(topic, partition).cloned().map(PyPartitionLog)
+    }
+
+    /// Read ``PartitionLog.end_offset`` of each partition, with the same errors; of a store, 16 at a time.
+    fn end_offsets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let ends = py.detach(|| self.0.end_offsets()).or_raise(py)?;
+        let offsets = PyDict::new(py);
+        for (log, end) in self.0.partitions().iter().zip(ends) {
+            if let Some(TopicPartition { topic, partition }) = log.topic_partition() {
+                offsets.set_item((topic.as_str(), *partition), end)?;
+            }
+        }
+        Ok(offsets)
     }
 
     /// Directories that are not live partitions: deleted, future and stray ones, and foreign names.

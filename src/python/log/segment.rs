@@ -39,7 +39,7 @@ use crate::store::LogFileKind;
 ///
 /// Raises:
 ///     OSError: The file can't be read.
-///     ValueError: The file's name does not contain a base offset.
+///     ValueError: The file's name does not contain a base offset, or ``remote`` has no effect on a local file.
 ///
 /// Example:
 ///     >>> segment = kbat.Segment("orders-0/00000000000000000000.log")
@@ -62,7 +62,7 @@ impl PySegment {
         limits: Option<PyLimits>,
         stores: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let (path, limits) = (StoreArguments::new("Segment", stores)?.locate(py, path)?, or_default(limits));
+        let (path, limits) = (StoreArguments::new("Segment", stores)?.locate_one(py, path)?, or_default(limits));
         py.detach(|| Segment::open_with(&path, &limits)).map(Self).or_raise(py)
     }
 

@@ -92,18 +92,26 @@ fn is_committed(py: Python<'_>, job: &[u8]) -> PyResult<bool> {
 /// Args:
 ///     job: The bytes that :func:`start` returned.
 ///     written: What :meth:`TaskWriter.finish` returned for each task.
+///     epoch: The id of a streaming query and the number of its micro-batch, which is written once: the commit
+///         discards the records if the target already has them.
 ///
 /// Raises:
 ///     CorruptError: The end of an existing partition is corrupt.
 ///     FileExistsError: A concurrent write created the same files, and locks have no effect here.
 ///     OSError: A file can't be read, written or moved.
-///     ValueError: Other bytes, or ``leaderEpoch`` is below the latest epoch of a partition.
+///     ValueError: Other bytes, ``leaderEpoch`` is below the latest epoch of a partition, or the id of the query is not
+///         1 to 100 ASCII letters, digits and dashes.
 #[pyfunction]
-fn commit(py: Python<'_>, job: &[u8], written: Vec<Vec<u8>>) -> PyResult<()> {
+#[pyo3(signature = (job, written, *, epoch=None))]
+fn commit(py: Python<'_>, job: &[u8], written: Vec<Vec<u8>>, epoch: Option<(String, i64)>) -> PyResult<()> {
     let job = job_of(py, job)?;
     let written = written.iter().map(|bytes| Written::from_bytes(bytes)).collect::<crate::error::Result<Vec<_>>>();
     let written = written.or_raise(py)?;
-    py.detach(|| job.commit(&written)).or_raise(py)
+    py.detach(|| match &epoch {
+        Some((query, number)) => job.commit_epoch(&written, query, *number),
+        None => job.commit(&written),
+    })
+    .or_raise(py)
 }
 
 /// Remove all files of a write, unless it is committed and only moving failed: the next write completes it.

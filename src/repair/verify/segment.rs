@@ -371,7 +371,13 @@ impl Visitor for SegmentCheck<'_, '_> {
     fn corrupt_bytes(&mut self, corruption: Corruption, length: u64) -> Result<()> {
         let end = corruption.position.saturating_add(length);
         // everything after the truncation is deleted, whatever the corruption is
+        let is_tail = matches!(corruption.reason, "zero_tail" | "partial_batch") && end >= self.len;
         let (severity, advice) = match corruption.reason {
+            _ if is_tail && self.place.path.is_finished() => {
+                let is_after_all = corruption.reason == "zero_tail" && self.place.is_last;
+                let severity = if is_after_all { Severity::Warning } else { Severity::Error };
+                (severity, "brokers copy only complete segments, so the copy is corrupt, and records may be missing")
+            }
             "zero_tail" if self.place.is_last => {
                 (Severity::Info, "normal for a running or killed broker, which removes them when it recovers")
             }
@@ -384,7 +390,9 @@ impl Visitor for SegmentCheck<'_, '_> {
                  complete batches",
             ),
         };
-        let message = format!("{length} bytes are not a batch: {}; {advice}", corruption.message);
+        let place = self.place.path.place_in_whole(corruption.position).map(|place| format!("; {place}"));
+        let place = place.unwrap_or_default();
+        let message = format!("{length} bytes are not a batch: {}; {advice}{place}", corruption.message);
         self.add(severity, corruption.reason, (corruption.position, self.log.end_offset), message);
         if corruption.reason != "zero_tail" {
             (self.log.replayed, self.after_damage) = (false, true);

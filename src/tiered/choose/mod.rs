@@ -91,8 +91,8 @@ impl fmt::Display for Reason {
             Self::Unrecorded => f.write_str("__remote_log_metadata has no record of it"),
             Self::Incomplete => f.write_str("it is incomplete: not all of its objects exist"),
             Self::Empty => f.write_str("it has no records"),
-            Self::BeforeLogStart => f.write_str("it is below the start of the log"),
-            Self::DeposedLeader { epoch } => write!(f, "it is of a deposed leader, epoch {epoch}"),
+            Self::BeforeLogStart => f.write_str("the log starts at a later offset"),
+            Self::DeposedLeader { epoch } => write!(f, "a deposed leader, epoch {epoch}, wrote the records"),
             Self::Duplicate { .. } => f.write_str("another copy of it is read"),
             Self::Covered { .. } => f.write_str("other segments contain the same offsets"),
         }

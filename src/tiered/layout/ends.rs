@@ -11,6 +11,7 @@ use crate::error::Result;
 use crate::io::waiting::map_waiting;
 use crate::io::{Location, Status, Store, StoredFile};
 use crate::limits::Limits;
+use crate::plural::{are, count_of, offsets};
 use crate::repair::walk::reachable_end;
 use crate::store::{LogFile, LogFileKind, LogFileState};
 use crate::tiered::{Candidate, Chain, Reason, choose};
@@ -80,7 +81,8 @@ pub(super) fn remove_overlaps(directory: &Location, loaded: &mut Loaded) -> Resu
     // the last segment of a copy may be empty
     chain.omitted.retain(|omission| omission.reason != Reason::Empty);
     let segments: Vec<(i64, &Location)> = bases.into_iter().zip(&logs).collect();
-    loaded.warnings.extend(chain_warnings(&chain, &segments));
+    let about = segments.iter().map(|(base, log)| About { start_offset: *base, log, is_end_read: true });
+    loaded.warnings.extend(chain_warnings(&chain, &about.collect::<Vec<_>>()));
     let whole = chain.omitted.iter().filter(|omission| omission.offsets.is_none());
     let mut parts = Vec::new();
     let mut removed: HashSet<i64> =
@@ -102,22 +104,87 @@ pub(super) fn remove_overlaps(directory: &Location, loaded: &mut Loaded) -> Resu
     Ok(())
 }
 
-/// Describes the parts that are omitted, by the first offsets of the candidates and their locations.
-pub(super) fn chain_warnings(chain: &Chain, segments: &[(i64, &Location)]) -> Vec<(i64, String)> {
+/// A candidate in warnings.
+#[derive(Debug)]
+pub(super) struct About<'l> {
+    pub(super) start_offset: i64,
+    pub(super) log: &'l Location,
+    /// Whether the last offset is that of the batches, rather than one that something else describes.
+    pub(super) is_end_read: bool,
+}
+
+impl About<'_> {
+    /// Why the segment is not read.
+    fn reason(&self, reason: Reason) -> String {
+        if reason != Reason::Empty {
+            return reason.to_string();
+        }
+        let cause = "the copy may be unfinished, or bytes may be lost";
+        match self.log.len() {
+            Ok(0) => format!("it is empty: {cause}"),
+            Ok(len) if self.is_end_read => {
+                let (first, bytes) = (self.start_offset, count_of(len, "byte"));
+                format!("there is no complete batch from offset {first} on in its {bytes}: {cause}")
+            }
+            _ => reason.to_string(),
+        }
+    }
+}
+
+/// Describes the parts that are omitted, and the gaps. `segments` are the candidates.
+pub(super) fn chain_warnings(chain: &Chain, segments: &[About<'_>]) -> Vec<(i64, String)> {
     let mut warnings = Vec::new();
     for omission in &chain.omitted {
-        let Some((start_offset, log)) = segments.get(omission.index) else { continue };
-        let (first, what) = match &omission.offsets {
-            Some(Range { start, end }) => (*start, format!("offsets {start} to {} of ", end.saturating_sub(1))),
-            None => (*start_offset, String::new()),
-        };
-        warnings.push((first, format!("{what}{} is not read: {}", log.display(), omission.reason)));
+        let Some(about) = segments.get(omission.index) else { continue };
+        let (log, reason) = (about.log.display(), about.reason(omission.reason));
+        warnings.push(match &omission.offsets {
+            Some(Range { start, end: i64::MAX }) => {
+                (*start, format!("offsets from {start} on of {log} are not read: {reason}"))
+            }
+            Some(Range { start, end }) => {
+                let (first, last) = (*start, end.saturating_sub(1));
+                let (what, are) = (offsets(first, last), are(first, last));
+                (first, format!("{what} of {log} {are} not read: {reason}"))
+            }
+            None => (about.start_offset, format!("{log} is not read: {reason}")),
+        });
     }
     for gap in &chain.gaps {
         let last = gap.end.saturating_sub(1);
-        let after = segments.iter().find(|(start_offset, _)| *start_offset == gap.end).or(segments.first());
-        let place = after.map(|(_, log)| log.directory().display().to_string()).unwrap_or_default();
-        warnings.push((gap.start, format!("{place}: no segment contains offsets {} to {last}", gap.start)));
+        let after = segments.iter().find(|about| about.start_offset == gap.end).or(segments.first());
+        let place = after.map(|about| about.log.directory().display().to_string()).unwrap_or_default();
+        warnings.push((gap.start, format!("{place}: no segment contains {}", offsets(gap.start, last))));
     }
     warnings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tiered::Omission;
+
+    #[test]
+    fn warnings_about_one_and_several_offsets_are_sentences() {
+        let logs = [Location::local("remote/a.log"), Location::local("remote/b.log")];
+        let omitted = vec![
+            Omission { index: 0, offsets: Some(5..6), reason: Reason::Covered { by: 1 } },
+            Omission { index: 0, offsets: Some(5..8), reason: Reason::DeposedLeader { epoch: 2 } },
+            Omission { index: 0, offsets: Some(5..i64::MAX), reason: Reason::DeposedLeader { epoch: 2 } },
+            Omission { index: 1, offsets: None, reason: Reason::Incomplete },
+        ];
+        let chain = Chain { omitted, gaps: vec![7..8, 3..8], ..Chain::default() };
+        let about = [(0, &logs[0]), (8, &logs[1])];
+        let about = about.map(|(start_offset, log)| About { start_offset, log, is_end_read: true });
+        let warnings = chain_warnings(&chain, &about);
+        let texts: Vec<&str> = warnings.iter().map(|(_, text)| text.as_str()).collect();
+        let expected = [
+            "offset 5 of remote/a.log is not read: other segments contain the same offsets",
+            "offsets 5 to 7 of remote/a.log are not read: a deposed leader, epoch 2, wrote the records",
+            "offsets from 5 on of remote/a.log are not read: a deposed leader, epoch 2, wrote the records",
+            "remote/b.log is not read: it is incomplete: not all of its objects exist",
+            "remote: no segment contains offset 7",
+            "remote: no segment contains offsets 3 to 7",
+        ];
+        assert_eq!(texts, expected);
+    }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use crate::error::{Error, ErrorKind, Result};
@@ -66,6 +66,39 @@ impl File {
             Self::Index(segment, part) => Box::new(MemoryBytes(Arc::new(part(segment.indexes()?).to_vec()))),
             Self::Part(file, range) => Box::new(FileRange { file: file.open()?, range: range.clone() }),
         })
+    }
+
+    /// Whether this is a segment that was complete when it was stored. An object with another name is one if
+    /// `are_objects`.
+    pub(super) fn is_finished(&self, are_objects: bool) -> bool {
+        match self {
+            Self::Renamed(location) => are_objects || location.is_finished(),
+            Self::Log(_) => true,
+            Self::Part(file, _) => file.is_finished(are_objects),
+            Self::Content(_) | Self::Index(..) => false,
+        }
+    }
+
+    /// If this is a part of another file: the path of that file, and the position at which the part begins.
+    pub(super) fn part_of(&self) -> Option<(PathBuf, u64)> {
+        match self {
+            Self::Renamed(location) => location.part_of(),
+            Self::Part(file, range) => {
+                let (path, start) = file.origin()?;
+                Some((path, start.saturating_add(range.start)))
+            }
+            Self::Content(_) | Self::Log(_) | Self::Index(..) => None,
+        }
+    }
+
+    /// The path of the object with the bytes of a segment, and the position at which they begin.
+    fn origin(&self) -> Option<(PathBuf, u64)> {
+        match self {
+            Self::Renamed(location) => Some(location.part_of().unwrap_or_else(|| (location.to_path_buf(), 0))),
+            Self::Log(segment) => Some((segment.log.to_path_buf(), 0)),
+            Self::Part(..) => self.part_of(),
+            Self::Content(_) | Self::Index(..) => None,
+        }
     }
 
     /// The batches of a segment whose last offsets are in a range, as a file, with the corruption that may hide others of

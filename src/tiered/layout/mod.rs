@@ -376,6 +376,16 @@ impl Store for TieredFiles {
         true
     }
 
+    fn is_finished(&self, path: &Path) -> bool {
+        let partition = path.parent().and_then(|parent| self.partitions.get(parent));
+        let are_objects = partition.is_some_and(ListedPartition::is_finished);
+        self.file(path).is_ok_and(|file| file.is_finished(are_objects))
+    }
+
+    fn part_of(&self, path: &Path) -> Option<(PathBuf, u64)> {
+        self.file(path).ok()?.part_of()
+    }
+
     fn warnings(&self, directory: &Path) -> Result<Vec<(i64, String)>> {
         match self.partitions.get(directory) {
             Some(partition) => Ok(partition.warnings()?.to_vec()),

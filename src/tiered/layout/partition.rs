@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use super::ends::{chain_warnings, end_of_files, remove_overlaps};
+use super::ends::{About, chain_warnings, end_of_files, remove_overlaps};
 use super::file::{Chunked, File, Loaded};
 use super::known::Known;
 use super::watermark;
@@ -13,11 +13,13 @@ use crate::io::Location;
 use crate::io::waiting::map_waiting;
 use crate::log::Uuid;
 use crate::log::checkpoint::{EpochEntry, LeaderEpochs};
+use crate::plural::offsets;
 use crate::store::TopicPartition;
 use crate::store::names::{LEADER_EPOCHS, LogFile, LogFileKind};
 use crate::tiered::aiven::{Indexes, Manifest, ObjectKind};
 use crate::tiered::local::FileKind;
 use crate::tiered::metadata::{CustomMetadata, RemotePartition, RemoteSegment, SegmentState};
+use crate::tiered::pinterest::WATERMARK;
 use crate::tiered::{Candidate, SegmentName, choose};
 
 /// Largest size of a manifest in bytes.
@@ -55,6 +57,8 @@ struct Stored {
     log: Location,
     content: SegmentContent,
     candidate: Candidate,
+    /// Whether the last offset of the candidate is that of the batches.
+    is_end_read: bool,
 }
 
 enum SegmentContent {
@@ -74,6 +78,16 @@ impl ListedPartition {
 
     pub(super) fn warnings(&self) -> Result<&[(i64, String)]> {
         self.loaded().map(|loaded| loaded.warnings.as_slice())
+    }
+
+    /// Whether all segments were complete when they were stored.
+    pub(super) fn is_finished(&self) -> bool {
+        match &self.content {
+            Listed::WithIds(..) => true,
+            // without a watermark, the last segment may be incomplete
+            Listed::Watermarked(_) => self.directory.join(WATERMARK).exists(),
+            Listed::Plain => false,
+        }
     }
 
     fn loaded(&self) -> Result<&Loaded> {
@@ -107,8 +121,7 @@ impl ListedPartition {
         self.read_ends(&mut stored)?;
         let candidates: Vec<Candidate> = stored.iter().map(|segment| segment.candidate.clone()).collect();
         let chain = choose(&candidates, self.known.leader_epochs(&self.name)?.as_ref(), None);
-        let about: Vec<(i64, &Location)> =
-            stored.iter().map(|segment| (segment.name.start_offset, &segment.log)).collect();
+        let about: Vec<About<'_>> = stored.iter().map(Stored::about).collect();
         warnings.extend(chain_warnings(&chain, &about));
         let mut loaded = Loaded { files: BTreeMap::new(), warnings };
         let mut epochs: BTreeMap<i32, i64> = BTreeMap::new();
@@ -147,6 +160,7 @@ impl ListedPartition {
         let ends = map_waiting(&unknown, !self.directory.is_local(), |segment| segment.end(&self.directory))?;
         for (segment, end) in unknown.iter_mut().zip(ends) {
             segment.candidate.last_offset = end.map(|end| end.saturating_sub(1));
+            segment.is_end_read = true;
         }
         Ok(())
     }
@@ -172,7 +186,9 @@ impl ListedPartition {
         };
         let candidate = &mut stored.candidate;
         candidate.state = Some(segment.state);
-        candidate.last_offset = Some(segment.end_offset);
+        if !stored.is_end_read {
+            candidate.last_offset = Some(segment.end_offset);
+        }
         candidate.preference = recorded.finish_order(segment.id);
         if candidate.leader_epochs.is_empty() {
             candidate.leader_epochs.clone_from(&segment.leader_epochs);
@@ -202,9 +218,9 @@ impl ListedPartition {
             searches_left = searches_left.saturating_sub(1);
             let (first, last) = (segment.start_offset, segment.end_offset);
             let message = format!(
-                "{}: the objects of segment {name}, offsets {first} to {last}, are missing, but \
-                 __remote_log_metadata has it as finished",
-                self.directory.display()
+                "{}: the objects of segment {name}, {}, are missing, but __remote_log_metadata has it as finished",
+                self.directory.display(),
+                offsets(first, last)
             );
             warnings.push((first, message));
         }
@@ -257,16 +273,26 @@ impl ListedPartition {
                 candidate.leader_epochs.clone_from(&metadata.leader_epochs);
             }
             let chunked = Chunked::new(log.clone(), indexes, bytes, parsed, self.known.keys.clone());
-            return Ok(Stored { name, log, content: SegmentContent::Chunked(Arc::new(chunked)), candidate });
+            let content = SegmentContent::Chunked(Arc::new(chunked));
+            return Ok(Stored { name, log, content, candidate, is_end_read: false });
         }
         if let Some(epochs) = object(FileKind::LeaderEpochs.suffix()) {
             candidate.leader_epochs = LeaderEpochs::read(epochs)?.entries().to_vec();
         }
-        Ok(Stored { name, log, content: SegmentContent::Plain(objects.clone()), candidate })
+        let is_empty = log.len().is_ok_and(|len| len == 0);
+        if is_empty {
+            candidate.last_offset = Some(name.start_offset.saturating_sub(1));
+        }
+        let content = SegmentContent::Plain(objects.clone());
+        Ok(Stored { name, log, content, candidate, is_end_read: is_empty })
     }
 }
 
 impl Stored {
+    fn about(&self) -> About<'_> {
+        About { start_offset: self.name.start_offset, log: &self.log, is_end_read: self.is_end_read }
+    }
+
     /// The offset after the last record. `None` if corruption hides it.
     fn end(&self, directory: &Location) -> Result<Option<i64>> {
         let mut files = BTreeMap::new();
@@ -332,5 +358,5 @@ impl Stored {
 fn incomplete(name: SegmentName, object: Option<Location>) -> Stored {
     let candidate = Candidate { start_offset: name.start_offset, is_incomplete: true, ..Candidate::default() };
     let log = object.unwrap_or_else(|| Location::local(name.to_string()));
-    Stored { name, log, content: SegmentContent::Incomplete, candidate }
+    Stored { name, log, content: SegmentContent::Incomplete, candidate, is_end_read: false }
 }

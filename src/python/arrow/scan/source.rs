@@ -14,11 +14,10 @@ use crate::plan::{Discovery, Selection, find_segments};
 use crate::python::arguments::limits::{PyLimits, or_default};
 use crate::python::arguments::location::StoreArguments;
 use crate::python::arguments::source::{SourceArgument, source};
-use crate::python::locations::segments::{PySegmentFile, discovered};
+use crate::python::locations::segments::{PySegmentFile, discovered, warn_of};
 use crate::python::log::partition::PyPartitionLog;
 use crate::python::log::segment::PySegment;
 use crate::python::runtime::errors::OrRaise;
-use crate::python::runtime::warning::warn;
 
 /// Sources of a `source` argument, in their order. All paths of a list are searched together, so that no segment is
 /// read twice.
@@ -40,14 +39,17 @@ pub(crate) fn sources(
         let message = "remote has no effect on buffers: remove it, or pass the partition's directory";
         return Err(PyValueError::new_err(message));
     }
+    if parts.iter().all(|part| matches!(part, SourceItem::Path(_))) {
+        py.detach(|| Location::check_remote_effect(&paths)).or_raise(py)?;
+    }
     let mut discovery = if paths.is_empty() { Discovery::default() } else { discovered(py, &paths, selection)? };
-    warn(py, &discovery.warnings)?;
+    warn_of(py, &discovery)?;
     let mut locations = std::mem::take(&mut discovery.locations).into_iter();
     let mut all = Vec::new();
     for part in parts {
         match part {
             SourceItem::Source(source) => all.push(*source),
-            SourceItem::Path(_) => {
+            SourceItem::Path(_) | SourceItem::Opened(_) => {
                 let missing = || Error::bug("a path that was searched has no result");
                 all.extend(ScanSource::files(&locations.next().ok_or_else(missing).or_raise(py)?));
             }
@@ -81,13 +83,15 @@ fn refuse_overlaps(sources: &[ScanSource]) -> PyResult<()> {
 enum SourceItem {
     Source(Box<ScanSource>),
     Path(Location),
+    /// The location of a segment or partition that was opened before.
+    Opened(Location),
 }
 
 impl SourceItem {
     fn path(&self) -> Option<&Location> {
         match self {
             Self::Source(_) => None,
-            Self::Path(path) => Some(path),
+            Self::Path(path) | Self::Opened(path) => Some(path),
         }
     }
 }
@@ -100,7 +104,7 @@ fn flatten(object: &Bound<'_, PyAny>, stores: &StoreArguments, parts: &mut Vec<S
             flatten(&item?, stores, parts)?;
         }
     } else if let Some(location) = opened(object) {
-        parts.push(SourceItem::Path(location));
+        parts.push(SourceItem::Opened(location));
     } else {
         parts.push(match source(object)? {
             SourceArgument::Bytes(bytes) => SourceItem::Source(Box::new(ScanSource::memory(bytes))),

@@ -87,7 +87,7 @@ fn verify(
     progress: Option<Py<PyAny>>,
     stores: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<PyReport> {
-    let (location, limits) = (StoreArguments::new("verify", stores)?.locate(py, path)?, or_default(limits));
+    let (location, limits) = (StoreArguments::new("verify", stores)?.locate_one(py, path)?, or_default(limits));
     let selection = selection(py, topics, partitions, "error")?;
     let verify = |progress: &mut Progress<'_>| {
         if !selection.is_everything() {

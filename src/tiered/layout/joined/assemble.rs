@@ -10,6 +10,7 @@ use crate::error::Result;
 use crate::io::Location;
 use crate::limits::Limits;
 use crate::log::checkpoint::{EpochEntry, LeaderEpochs};
+use crate::plural::offsets_are;
 use crate::repair::walk::reachable_end;
 use crate::store::names::LEADER_EPOCHS;
 use crate::store::{LogFile, LogFileKind, LogFileState};
@@ -93,8 +94,8 @@ impl Assembled {
             return Ok(None);
         }
         let message = format!(
-            "offsets from {lost} on of {} are not read: they are of a deposed leader, epoch {}, and {} has those of \
-             epoch {}",
+            "offsets from {lost} on in {} are not read: a deposed leader, epoch {}, wrote the records, and {} has those \
+             of epoch {}",
             local.directory.display(),
             own.epoch,
             remote.directory.display(),
@@ -144,9 +145,9 @@ impl Assembled {
         let Range { start: end, end: far_end } = offsets;
         if !is_deposed {
             let message = format!(
-                "{} ends before offset {end}: offsets {end} to {} are read from {}",
+                "{} ends before offset {end}: {} read from {}",
                 local.directory.display(),
-                far_end.saturating_sub(1),
+                offsets_are(end, far_end.saturating_sub(1)),
                 remote.directory.display()
             );
             self.warnings.push((end, message));
@@ -177,8 +178,8 @@ impl Assembled {
     fn warn_of_gap(&mut self, sides: &Sides, offsets: Range<i64>) {
         let Range { start, end } = offsets;
         let message = format!(
-            "offsets {start} to {} are neither in {} nor in {}",
-            end.saturating_sub(1),
+            "{} neither in {} nor in {}",
+            offsets_are(start, end.saturating_sub(1)),
             sides.remote.directory.display(),
             sides.local.directory.display()
         );

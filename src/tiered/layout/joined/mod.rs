@@ -28,7 +28,7 @@ use assemble::Assembled;
 impl Location {
     /// Returns a location that presents the partitions here, which are of a broker, with the segments before them that
     /// are in remote storage: `remote` may have any layout, or be a copy of log directories. This may be a log directory,
-    /// a partition directory, a segment or a pattern.
+    /// a partition directory, a segment or a pattern. A segment that is here is read alone.
     ///
     /// Each offset is read once. Local segments are preferred; records of a deposed leader are omitted. If
     /// [`RemoteOptions::metadata`] is not set, the partitions of `__remote_log_metadata` in the log directory are used.
@@ -54,6 +54,18 @@ impl Location {
             files.check_effect(&directory)?;
         }
         Ok(Self::in_store(local.path(), Arc::new(files)))
+    }
+
+    /// Fails if these are only files in the directories of a broker, so that no segment in remote storage is read.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument).
+    #[cfg(feature = "plan")]
+    pub(crate) fn check_remote_effect(locations: &[Self]) -> Result<()> {
+        let all_alone = locations.iter().all(Self::is_read_alone);
+        let Some(first) = locations.first().filter(|_| all_alone) else { return Ok(()) };
+        let message = "remote has no effect on a file: name the directory of its partition";
+        Err(Error::argument(message).with_path(first))
     }
 
     /// The partition directory or log directory of this location, which may also be a segment, or the path of one that is
@@ -176,6 +188,20 @@ impl Store for JoinedFiles {
             Some(joined) => Ok(joined.assembled(None)?.warnings.clone()),
             None => Ok(Vec::new()),
         }
+    }
+
+    #[cfg(feature = "plan")]
+    fn is_read_alone(&self, path: &Path) -> bool {
+        self.local.sibling(path).status().is_ok_and(|status| !status.is_directory())
+    }
+
+    fn is_finished(&self, path: &Path) -> bool {
+        let found = self.with_file(path, |file| Ok(file.is_finished(false)));
+        found.is_ok_and(|is_finished| is_finished == Some(true))
+    }
+
+    fn part_of(&self, path: &Path) -> Option<(PathBuf, u64)> {
+        self.with_file(path, |file| Ok(file.part_of())).ok()??
     }
 
     fn unlisted(&self, directory: &Path) -> Vec<PathBuf> {
