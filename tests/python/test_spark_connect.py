@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 pytest.importorskip("grpc_status", reason="Spark Connect needs grpcio-status")
 
+pytestmark = pytest.mark.long
+
 LOG_DIR = DATA / "log-dir"
 RECORD_COUNT = 220
 
