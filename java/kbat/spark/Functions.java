@@ -1,18 +1,30 @@
 package kbat.spark;
 
+import java.lang.reflect.InvocationTargetException;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.List;
+import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.catalyst.FunctionIdentifier;
 import org.apache.spark.sql.catalyst.analysis.FunctionRegistry;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.ExpressionInfo;
+import org.apache.spark.sql.internal.SessionState;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructType;
 import scala.Function1;
 import scala.Tuple3;
 import scala.collection.Seq;
 
 /** The SQL functions of the jar. */
 public final class Functions {
+    /**
+     * An option of a read that registers functions when its schema is requested, and has no rows. A client of Spark
+     * Connect can't call Java, but the server infers schemas in the client's session.
+     */
+    static final String OPTION = "kbat.functions";
+
     /** What Spark calls functions that a jar registers. */
     private static final String SOURCE = "java_udf";
 
@@ -34,6 +46,43 @@ public final class Functions {
     /** Registers the functions that {@code kbat.spark.decode} and {@code encode} use. */
     public static void registerInternal(FunctionRegistry session) {
         register(session, internal());
+    }
+
+    /**
+     * Registers functions in the active session, and returns a schema with their names.
+     *
+     * @param which {@code users}, {@code internal} or {@code none}
+     */
+    static StructType register(String which) {
+        List<Function> functions = which.equals("users")
+                ? forUsers()
+                : which.equals("internal") ? internal() : Collections.<Function>emptyList();
+        StructType names = new StructType();
+        if (!functions.isEmpty()) {
+            register(ofActiveSession(), functions);
+        }
+        for (Function function : functions) {
+            names = names.add(function.name, DataTypes.BinaryType);
+        }
+        return names;
+    }
+
+    private static FunctionRegistry ofActiveSession() {
+        Object session = activeSession();
+        try {
+            // by name, because it is a method of different classes in Spark 3.5 and 4
+            Object state = session.getClass().getMethod("sessionState").invoke(session);
+            return ((SessionState) state).functionRegistry();
+        } catch (InvocationTargetException error) {
+            throw Failures.unchecked(error.getCause());
+        } catch (ReflectiveOperationException error) {
+            throw new UnsupportedOperationException("kbat: this Spark's registry of functions is not known", error);
+        }
+    }
+
+    /** Returns the session, which is not this class's to close. */
+    private static Object activeSession() {
+        return SparkSession.active();
     }
 
     private static List<Function> forUsers() {

@@ -17,6 +17,9 @@ final class JvmFace implements Face {
         if (ParquetJob.of(options) != null) {
             return ParquetJob.SCHEMA;
         }
+        if (options.containsKey(Functions.OPTION)) {
+            return Functions.register(options.get(Functions.OPTION));
+        }
         Options given = new Options(options);
         String[] columns = Native.call(() -> Native.columns(given.pairs(), given.session()));
         StructType schema = new StructType();

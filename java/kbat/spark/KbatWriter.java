@@ -85,7 +85,7 @@ final class KbatWriter implements DataWriter<InternalRow> {
         try {
             byte[] written = NativeSink.finish(handle);
             report(NativeSink.counts(written));
-            return new KbatWritten(written);
+            return KbatWritten.of(written);
         } catch (IOException | IllegalArgumentException error) {
             throw errors.of(error);
         }

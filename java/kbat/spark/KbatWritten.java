@@ -1,36 +1,23 @@
 package kbat.spark;
 
-import java.lang.reflect.Method;
+import org.apache.spark.internal.io.FileCommitProtocol.TaskCommitMessage;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
+import org.apache.spark.sql.execution.datasources.WriteTaskResult;
 
-/** What a task wrote, opaque. */
-final class KbatWritten implements WriterCommitMessage {
-    private static final long serialVersionUID = 1;
+/**
+ * What a task wrote, opaque bytes in a message of Spark's own class.
+ *
+ * <p>A thread of the driver deserializes the message. It does not know the classes of a jar that was added to a running
+ * session, by {@code ADD JAR} or as an artifact of Spark Connect.
+ */
+final class KbatWritten {
+    private KbatWritten() {}
 
-    private final byte[] bytes;
-
-    KbatWritten(byte[] bytes) {
-        this.bytes = bytes.clone();
+    static WriterCommitMessage of(byte[] bytes) {
+        return new WriteTaskResult(new TaskCommitMessage(bytes), null);
     }
 
-    byte[] bytes() {
-        return bytes.clone();
-    }
-
-    /** Returns the bytes of a message, also if the executor loaded this class a second time, as after ADD JAR. */
     static byte[] bytesOf(WriterCommitMessage message) {
-        if (message instanceof KbatWritten) {
-            return ((KbatWritten) message).bytes();
-        }
-        if (!message.getClass().getName().equals(KbatWritten.class.getName())) {
-            throw new IllegalStateException("kbat: a task returned a " + message.getClass().getName());
-        }
-        try {
-            Method method = message.getClass().getDeclaredMethod("bytes");
-            method.setAccessible(true);
-            return (byte[]) method.invoke(message);
-        } catch (ReflectiveOperationException error) {
-            throw new IllegalStateException("kbat: the message of a task cannot be read", error);
-        }
+        return (byte[]) ((WriteTaskResult) message).commitMsg().obj();
     }
 }

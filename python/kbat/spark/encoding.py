@@ -28,6 +28,7 @@ from pyspark.sql import functions, types
 import kbat.results
 from kbat._core import encode as core
 from kbat.spark.column_names import listed, map_in_arrow, quoted
+from kbat.spark.connect import is_connect
 from kbat.spark.jvm import encode_in_jvm, register_in_jvm, runs_in_jvm
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def encode(
     if repartition:
         df = df.repartition(*map(quoted, keys)) if keys else df.coalesce(1)
         df = df.sortWithinPartitions(*map(quoted, (*keys, *order))) if keys or order else df
-    if runs_in_jvm(df.sparkSession):
+    if not is_connect(df.sparkSession) and runs_in_jvm(df.sparkSession):
         return _encode_in_jvm(df, keys, records, core.encode_settings(nothing))
     schema = types.StructType([*(df.schema[name] for name in keys), *_BATCH_FIELDS])
     encoder = Encoder(tuple(keys), tuple(records), tuple(options.items()))

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from kbat.spark import connect
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _JAR = Path(__file__).parent / "jars" / "kbat-spark.jar"
-_CLASS = "kbat.DefaultSource"
 
 _JARS = "spark.jars"
 _EXTENSIONS = "spark.sql.extensions"
@@ -63,7 +64,7 @@ def session(builder: SparkSession.Builder | None = None) -> SparkSession:
     """Return a session whose `format("kbat")` runs in the JVM, with the settings of `SETTINGS`.
 
     A session that is already running gets the jar with `ADD JAR`, for the Python thread that calls this function, and
-    keeps its other settings.
+    keeps its other settings. A session of Spark Connect gets it with `addArtifacts`, unless the server has it.
 
     Args:
         builder: A builder of the session, with settings of its own; by default `SparkSession.builder`.
@@ -74,7 +75,8 @@ def session(builder: SparkSession.Builder | None = None) -> SparkSession:
     path = jar()
     new = SparkSession.builder if builder is None else builder
     given: dict[str, str] = dict(new._options)  # noqa: SLF001 -- nothing else has them
-    for name, ours in SETTINGS.items():
+    # a server that is running has settings of its own, and pyspark warns about each that it refuses
+    for name, ours in () if connect.is_started(given) else SETTINGS.items():
         theirs = str(given.get(name, ""))
         separator = _SEPARATORS.get(name)
         if not theirs:
@@ -82,20 +84,24 @@ def session(builder: SparkSession.Builder | None = None) -> SparkSession:
         elif separator is not None and ours not in theirs:
             new.config(name, f"{theirs}{separator}{ours}")
     spark = new.getOrCreate()
-    if not has_jar(spark):
+    if has_jar(spark):
+        return spark
+    if connect.is_connect(spark):
+        spark.addArtifacts(path)
+    else:
         spark.sql(f"ADD JAR '{path}'")
     return spark
 
 
 def has_jar(spark: SparkSession) -> bool:
-    """Return whether `format("kbat")` runs in the JVM of a session; False for Spark Connect, whose JVM is elsewhere."""
-    jvm = getattr(spark, "_jvm", None)
-    if jvm is None:
-        return False
+    """Return whether `format("kbat")` runs in the JVM of a session, or in that of the server with Spark Connect."""
+    if connect.is_connect(spark):
+        return connect.server_has(spark)
     from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # noqa: PLC0415 -- pyspark-client has none
 
+    jvm: Any = spark._jvm  # noqa: SLF001 -- nothing else leads to Java
     try:
-        jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(_CLASS)
+        jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(connect.CLASS)
     except Py4JJavaError:
         return False
     return True
@@ -111,6 +117,9 @@ def runs_in_jvm(spark: SparkSession, engine: object = None) -> bool:
 
 def register_in_jvm(spark: SparkSession, *, is_internal: bool = False) -> None:
     """Register the jar's SQL functions in a session, or those that `decode` and `encode` use."""
+    if connect.is_connect(spark):
+        connect.server_has(spark, "internal" if is_internal else "users")
+        return
     session: Any = spark
     functions = session._jvm.kbat.spark.Functions  # noqa: SLF001 -- nothing else leads to Java
     registry = session._jsparkSession.sessionState().functionRegistry()  # noqa: SLF001 -- as above

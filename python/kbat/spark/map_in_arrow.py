@@ -8,7 +8,7 @@ plan, on the driver ──► range(tasks), one row and partition per task ─�
 
 A Python data source passes on its rows one Arrow batch at a time and checks each of them; `mapInArrow` does not. There
 is no shuffle, and no file goes through the JVM. It also works with Spark Connect, where the client plans the tasks; it
-must see the files under the same paths as the workers.
+must see the files under the same paths as the workers. If the server has the jar, only the server and its workers do.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from pyspark.sql.types import StructType
 
 from kbat._core import plan as core
 from kbat._core.locations import store_scheme
+from kbat.spark.connect import is_connect
 from kbat.spark.jvm import check_engine, has_jar
 from kbat.spark.options import ReadOptions, parse_options
 from kbat.spark.rows import RowReader
@@ -63,7 +64,7 @@ def read(
     Raises:
         ValueError: An unknown option, a wrong value, or bounds that do not fit the existing partitions; in a session
             with the jar, the first query reports the latter.
-        FileNotFoundError: A path does not exist.
+        FileNotFoundError: A path does not exist. If a Spark Connect server has the jar, the first query reports it.
     """
     if has_jar(spark) and str(options.get("engine", "auto")).lower() != "python":
         return _read_in_jvm(spark, source, options, schema)
@@ -107,7 +108,10 @@ def _read_in_jvm(
     given = options_of(source, options)
     parsed = parse_options(given)
     rows, _ = _checked(parsed, schema)
-    if any(not (store_scheme(path) or os.path.lexists(path) or glob.has_magic(path)) for path in parsed.all_paths):
+    if is_connect(spark):  # paths are relative to this process, and only the server may see the files
+        given = {name: text for name, text in given.items() if name.lower() != "path"}
+        given["paths"] = json.dumps(parsed.all_paths)
+    elif any(not (store_scheme(path) or os.path.lexists(path) or glob.has_magic(path)) for path in parsed.all_paths):
         core.plan(parsed, rows.fields, [], splits=False)  # raises the error for a missing path
     reader = spark.read.format("kbat").options(**given)
     return (reader if schema is None else reader.schema(schema)).load()
