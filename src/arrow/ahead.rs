@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use crate::arrow::options::RecordBounds;
 use crate::arrow::source::ScanSource;
 use crate::format::frame::batches;
 use crate::io::{OpenedFile, PositionedFile};
@@ -22,14 +23,14 @@ pub(crate) struct NextFiles {
 
 impl NextFiles {
     /// Requests the next sources in advance. `spare` is the number of requests that the current source leaves to them.
-    pub(crate) fn request(&mut self, spare: usize, sources: &[ScanSource]) {
+    pub(crate) fn request(&mut self, spare: usize, sources: &[ScanSource], bounds: &RecordBounds) {
         let mut spare = spare;
         for (number, source) in sources.iter().enumerate() {
             if spare == 0 {
                 return;
             }
             if number == self.files.len() && !self.is_complete {
-                match source.open_ahead() {
+                match source.is_read_whole(bounds).then(|| source.open_ahead()).flatten() {
                     Some(file) => self.files.push_back(file),
                     None => self.is_complete = true,
                 }

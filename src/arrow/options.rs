@@ -206,6 +206,14 @@ impl RecordBounds {
             && self.end_timestamp.is_none_or(|end| timestamp < end)
     }
 
+    /// Whether all of a segment is probably read, by its base offset and the base offset of the next segment. Bounds by
+    /// timestamp may exclude parts of it.
+    pub(crate) fn need_all(&self, base_offset: Option<i64>, next_base: Option<i64>) -> bool {
+        let is_after_start = self.start_offset.is_none_or(|start| base_offset.is_some_and(|base| start <= base));
+        let is_before_end = self.end_offset.zip(next_base).is_none_or(|(end, next)| next <= end);
+        is_after_start && is_before_end && self.start_timestamp.is_none()
+    }
+
     /// Whether a segment has no record within the bounds, by its base offset and the base offset of the next segment.
     pub(crate) fn pass_over_segment(&self, base_offset: Option<i64>, next_base: Option<i64>) -> bool {
         let is_after = self.end_offset.zip(base_offset).is_some_and(|(end, base)| base >= end);

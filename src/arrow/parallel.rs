@@ -117,7 +117,7 @@ impl RemainingWork {
         loop {
             if let Some(splitter) = &mut self.splitter {
                 let unit = splitter.next(part_bytes, &options.limits);
-                self.next_files.request(splitter.spare_requests(), self.sources.as_slice());
+                self.next_files.request(splitter.spare_requests(), self.sources.as_slice(), &options.bounds());
                 if unit.is_some() {
                     return unit;
                 }
@@ -139,8 +139,7 @@ impl RemainingWork {
                 self.units.extend(source.parts(part_bytes, &options.limits));
                 continue;
             }
-            // only a part of the source may be within the bounds
-            if !options.bounds().are_any() {
+            if source.is_read_whole(&options.bounds()) {
                 self.splitter = Splitter::new(&source, file);
             }
             if self.splitter.is_none() {

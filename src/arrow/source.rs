@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::arrow::decoded::is_internal;
-use crate::arrow::options::{OnCorrupt, ScanOptions};
+use crate::arrow::options::{OnCorrupt, RecordBounds, ScanOptions};
 use crate::arrow::origin::Origin;
 use crate::error::{Error, Result};
 use crate::format::frame::batches;
@@ -158,6 +158,12 @@ impl ScanSource {
     /// The directory of a segment.
     pub(crate) fn directory(&self) -> Option<Location> {
         self.base_offset.and_then(|_| self.path().map(Location::directory))
+    }
+
+    /// Whether a scan probably reads the whole source, so that it can be requested in advance. Windows are planned for bounds.
+    pub(crate) fn is_read_whole(&self, bounds: &RecordBounds) -> bool {
+        let is_planned = self.window.1 < u64::MAX && bounds.start_timestamp.is_none();
+        is_planned || bounds.need_all(self.base_offset, self.next_base)
     }
 
     /// Opens a file in a store before it is read. `None` for others, and after an error, which opening the file again

@@ -301,8 +301,8 @@ def test_end_offsets_are_those_of_the_partitions() -> None:
 
 def test_end_offsets_of_partitions_in_a_store_are_read_at_the_same_time(proxy: FaultProxy, s3_server: S3Server) -> None:
     for number in range(4):
-        s3_server.put(f"ends/t-{number}/00000000000000000000.log", values(number + 1, 10))
-    directory = kbat.LogDirectory(f"{SCHEME}://{BUCKET}/ends", storage_options=proxy.options)
+        s3_server.put(f"four-ends/t-{number}/00000000000000000000.log", values(number + 1, 10))
+    directory = kbat.LogDirectory(f"{SCHEME}://{BUCKET}/four-ends", storage_options=proxy.options)
     counted = Unanswered(proxy)
     assert directory.end_offsets() == {("t", number): number + 1 for number in range(4)}
     assert counted.stop() == 4

@@ -114,8 +114,8 @@ impl SourceWalk {
     /// Requests the next sources when nothing of the current one remains to be requested.
     fn request_next(&mut self, options: &ScanOptions) {
         let spare = self.current.as_ref().map_or(0, |current| current.walk.reader.spare_requests());
-        if spare > 0 && !options.bounds().are_any() {
-            self.next_files.request(spare, self.sources.as_slice());
+        if spare > 0 {
+            self.next_files.request(spare, self.sources.as_slice(), &options.bounds());
         }
     }
 
@@ -146,7 +146,7 @@ impl SourceWalk {
             self.current = self.open(source, options, opened)?;
             if reads_payloads
                 && let Some(current) = &self.current
-                && !options.bounds().are_any()
+                && current.source.is_read_whole(&options.bounds())
             {
                 current.walk.reader.expect_reads();
             }
