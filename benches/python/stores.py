@@ -19,6 +19,7 @@ import statistics
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -182,7 +183,7 @@ def headers(url: str, options: dict[str, Any]) -> object:
 def ends(url: str, options: dict[str, Any]) -> object:
     """Compute the end offset of each partition."""
     directory = kbat.LogDirectory(f"{url.rpartition('/')[0]}/many", storage_options=options)
-    return sum(log.end_offset for log in directory.partitions)
+    return sum(directory.end_offsets().values())
 
 
 def time_range(url: str, options: dict[str, Any]) -> object:
@@ -192,10 +193,10 @@ def time_range(url: str, options: dict[str, Any]) -> object:
     return scan.count(threads=1)
 
 
-def whole(url: str, options: dict[str, Any]) -> object:
+def whole(url: str, options: dict[str, Any], threads: int = 1) -> object:
     """Read all records."""
     scan = kbat.scan(url, columns=COLUMNS, storage_options=options)
-    return sum(batch.num_rows for batch in scan.to_batches(threads=1))
+    return sum(batch.num_rows for batch in scan.to_batches(threads=threads))
 
 
 QUERIES: dict[str, Callable[[str, dict[str, Any]], object]] = {
@@ -204,6 +205,7 @@ QUERIES: dict[str, Callable[[str, dict[str, Any]], object]] = {
     f"`end_offset` of {PARTITIONS} partitions": ends,
     "a time range of 1,000 records": time_range,
     "all records": whole,
+    "all records, 2 threads": partial(whole, threads=2),
 }
 
 

@@ -206,10 +206,11 @@ impl ObjectFile {
         ahead.limit.unwrap_or(u64::MAX).min(self.object.size)
     }
 
-    /// Number of `count` requests that are left, if everything up to the limit was requested.
+    /// Number of `count` requests that are left, if everything up to the limit was requested for a sequential reader. One
+    /// that jumps from header to header does not need all bytes of the next file either.
     fn spare(&self, ahead: &Ahead, count: usize) -> usize {
         let is_complete = ahead.ranges.back().is_some_and(|range| range.end >= self.limit(ahead));
-        if is_complete { count.saturating_sub(ahead.ranges.len()) } else { 0 }
+        if is_complete && ahead.is_sequential { count.saturating_sub(ahead.ranges.len()) } else { 0 }
     }
 
     fn ahead(&self) -> MutexGuard<'_, Ahead> {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -48,9 +49,9 @@ spark = (
     .getOrCreate()
 )
 spark.sparkContext.setLogLevel("OFF")
-for view, columns in views:
+for view, columns, place in views:
     reader = spark.read.format("kbat").option("view", view).option("columns", columns).option("engine", "jvm")
-    frame = reader.option("maxPartitionBytes", "50k").load(path).drop("segment")
+    frame = reader.option("maxPartitionBytes", "50k").load(place).drop("segment")
     print("rows", *frame.selectExpr("count(*)", "bit_xor(xxhash64(*))").first())
 stream = spark.readStream.format("kbat").option("startingOffsets", "earliest").option("maxOffsetsPerTrigger", 2000)
 sink = stream.load(path).writeStream.format("noop").option("checkpointLocation", checkpoint)
@@ -75,7 +76,9 @@ decoded = (batches.selectExpr("inline(kbat_decode(batches))"), encoded)
 for frame in (records, *decoded, read.load(written), read.load(streamed)):
     print("rows", *frame.selectExpr("count(*)", "bit_xor(xxhash64(offset, timestamp, key, value, headers))").first())
 """
-COLUMNS = [(view, ",".join(column.name for column in columns)) for view, (columns, _) in VIEWS.items()]
+
+Views = list[tuple[str, str, str]]
+"""Each view, its columns, and where its rows are."""
 
 
 def spark_home(version: str, say: Callable[[str], None]) -> Path:
@@ -122,19 +125,29 @@ def run(home: Path, directory: Path, *command: str, text: str | None = None) -> 
     return done.stdout
 
 
-def run_program(home: Path, directory: Path, master: str) -> list[tuple[int, ...]]:
+def run_program(home: Path, directory: Path, master: str, views: Views) -> list[tuple[int, ...]]:
     """Run PROGRAM, and return what it prints."""
-    arguments = [master, kbat.spark.jar(), COLUMNS, str(LOG_DIR), str(directory / "checkpoint")]
+    arguments = [master, kbat.spark.jar(), views, str(LOG_DIR), str(directory / "checkpoint")]
     output = run(home, directory, sys.executable, "-c", PROGRAM, json.dumps(arguments))
     return [tuple(map(int, line.split()[1:])) for line in output.splitlines() if line.startswith("rows ")]
 
 
 @pytest.fixture(scope="module")
-def expected(spark: SparkSession) -> list[tuple[int, ...]]:
+def views(tmp_path_factory: pytest.TempPathFactory) -> Views:
+    """Of all views, with internal topics for the view of that name."""
+    internal = tmp_path_factory.mktemp("internal")
+    for case, name in (("consumer-offsets", "__consumer_offsets-0"), ("transaction-state", "__transaction_state-0")):
+        shutil.copytree(DATA / "corpus" / case, internal / name)
+    places = dict.fromkeys(VIEWS, str(LOG_DIR)) | {"internal": str(internal)}
+    return [(view, ",".join(column.name for column in columns), places[view]) for view, (columns, _) in VIEWS.items()]
+
+
+@pytest.fixture(scope="module")
+def expected(spark: SparkSession, views: Views) -> list[tuple[int, ...]]:
     """What PROGRAM prints, as the Python data source reads it."""
     found: list[tuple[int, ...]] = []
-    for view, columns in COLUMNS:
-        frame = spark.read.format("kbat").options(view=view, columns=columns, engine="python").load(str(LOG_DIR))
+    for view, columns, place in views:
+        frame = spark.read.format("kbat").options(view=view, columns=columns, engine="python").load(place)
         row = frame.drop("segment").selectExpr("count(*)", "bit_xor(xxhash64(*))").first()
         assert row is not None
         found.append(tuple(row))
@@ -146,9 +159,9 @@ def expected(spark: SparkSession) -> list[tuple[int, ...]]:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_versions_have_the_same_rows(
-    expected: list[tuple[int, ...]], say: Callable[[str], None], tmp_path: Path, version: str
+    expected: list[tuple[int, ...]], views: Views, say: Callable[[str], None], tmp_path: Path, version: str
 ) -> None:
-    assert run_program(spark_home(version, say), tmp_path, "local[2]") == expected
+    assert run_program(spark_home(version, say), tmp_path, "local[2]", views) == expected
 
 
 @pytest.mark.parametrize("version", [VERSIONS[0], pyspark.__version__])
@@ -181,8 +194,8 @@ def cluster(tmp_path: Path) -> Iterator[str]:
 
 
 def test_versions_of_a_cluster_get_the_jar_from_the_driver(
-    expected: list[tuple[int, ...]], cluster: str, tmp_path: Path
+    expected: list[tuple[int, ...]], views: Views, cluster: str, tmp_path: Path
 ) -> None:
-    assert run_program(Path(next(iter(pyspark.__path__))), tmp_path, cluster) == expected
+    assert run_program(Path(next(iter(pyspark.__path__))), tmp_path, cluster, views) == expected
     executors = list(tmp_path.glob("work*/*/*/stderr"))
     assert len(executors) == 2

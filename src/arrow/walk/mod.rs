@@ -128,6 +128,7 @@ impl SourceWalk {
         if let Some(step) = self.open_next(options, false)? {
             return Ok(step);
         }
+        self.request_next(options);
         let Some(current) = &mut self.current else { return Ok(Step::Batch) };
         let found = current.find_header();
         if let NextBatch::Batch(header) = &found {
