@@ -210,8 +210,12 @@ impl RecordBounds {
     /// timestamp may exclude parts of it.
     pub(crate) fn need_all(&self, base_offset: Option<i64>, next_base: Option<i64>) -> bool {
         let is_after_start = self.start_offset.is_none_or(|start| base_offset.is_some_and(|base| start <= base));
-        let is_before_end = self.end_offset.zip(next_base).is_none_or(|(end, next)| next <= end);
-        is_after_start && is_before_end && self.start_timestamp.is_none()
+        is_after_start && self.reach_end(next_base) && self.start_timestamp.is_none()
+    }
+
+    /// Whether a segment is probably read to its end, by the base offset of the next segment.
+    pub(crate) fn reach_end(&self, next_base: Option<i64>) -> bool {
+        self.end_offset.zip(next_base).is_none_or(|(end, next)| next <= end)
     }
 
     /// Whether a segment has no record within the bounds, by its base offset and the base offset of the next segment.

@@ -145,11 +145,12 @@ impl SourceWalk {
             let len = if self.watch.is_kept() { source.byte_len() } else { 0 };
             let opened = self.opened.take().or_else(|| self.next_files.take().map(OpenedFile::from));
             self.current = self.open(source, options, opened)?;
-            if reads_payloads
-                && let Some(current) = &self.current
-                && current.source.is_read_whole(&options.bounds())
-            {
-                current.walk.reader.expect_reads();
+            if reads_payloads && let Some(current) = &self.current {
+                // the first records of a range may be all that the caller takes, but this one has taken a source
+                let (bounds, is_under_way) = (options.bounds(), self.stats.batches > 0);
+                if current.source.is_read_whole(&bounds) || is_under_way && bounds.reach_end(current.source.next_base) {
+                    current.walk.reader.expect_reads();
+                }
             }
             match &mut self.current {
                 Some(current) => current.len = len,
