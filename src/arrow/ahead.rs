@@ -7,6 +7,7 @@ use crate::arrow::source::ScanSource;
 use crate::format::frame::batches;
 use crate::io::{OpenedFile, PositionedFile};
 use crate::limits::Limits;
+use crate::log::resync::Floor;
 use crate::num::{u64_of, usize_from_u64};
 use crate::slices::Slices;
 
@@ -56,9 +57,10 @@ pub(crate) struct Splitter {
     file: PositionedFile,
     /// The end of the source.
     end: u64,
-    /// The position of the next part, and bytes from there on that were read.
+    /// The position of the next part, bytes from there on that were read, and the end of the batches before it.
     position: u64,
     bytes: Vec<u8>,
+    floor: Floor,
 }
 
 impl Splitter {
@@ -68,7 +70,8 @@ impl Splitter {
         let file = file.map_or_else(|| source.open_ahead(), Some)?;
         let (position, end) = (source.window.0, source.window.1.min(file.len().ok()?));
         file.expect_reads(position);
-        (position < end).then(|| Self { source: source.clone(), file, end, position, bytes: Vec::new() })
+        let floor = source.before.unwrap_or_else(|| Floor::at(source.base_offset.filter(|_| position == 0)));
+        (position < end).then(|| Self { source: source.clone(), file, end, position, bytes: Vec::new(), floor })
     }
 
     /// Number of requests that this source leaves to those after it.
@@ -82,7 +85,7 @@ impl Splitter {
         if self.position >= self.end {
             return None;
         }
-        let start = self.position;
+        let (start, before) = (self.position, Some(self.floor));
         let mut bytes = std::mem::take(&mut self.bytes);
         let is_filled = self.fill(&mut bytes, max_bytes, limits);
         let opened = if is_filled { self.source.open_ahead() } else { None };
@@ -90,7 +93,7 @@ impl Splitter {
         let has_more = opened.is_some() && end < self.end;
         let window_end = if has_more { end } else { self.source.window.1 };
         self.position = if has_more { end } else { self.end };
-        let part = ScanSource { window: (start, window_end), ..self.source.clone() };
+        let part = ScanSource { window: (start, window_end), before, ..self.source.clone() };
         Some((part, opened.map(|file| OpenedFile { file, bytes })))
     }
 
@@ -113,8 +116,9 @@ impl Splitter {
                 return true;
             }
             let mut walk = batches(bytes).with_limits(limits);
-            if walk.by_ref().any(|batch| batch.is_err()) {
-                return false;
+            for batch in walk.by_ref() {
+                let Ok(batch) = batch else { return false };
+                self.floor.pass(batch.header());
             }
             let cut = usize_from_u64(walk.position());
             if cut > 0 {

@@ -11,6 +11,7 @@ use crate::format::header::HEADER_LEN_UP_TO_MAGIC;
 use crate::io::{Location, OpenedFile, PositionedFile};
 use crate::limits::Limits;
 use crate::log::committed::Committed;
+use crate::log::resync::Floor;
 use crate::log::{SegmentReader, split_points};
 use crate::num::u64_of;
 use crate::store::{SegmentFile, foreign_file};
@@ -27,6 +28,8 @@ pub struct ScanSource {
     pub(crate) window: (u64, u64),
     /// Whether a batch is known to begin at the start of the window.
     pub(crate) begins_with_batch: bool,
+    /// The end of the batches before the window, if they were read.
+    pub(crate) before: Option<Floor>,
     /// Which batches are committed, if already determined.
     pub(crate) committed: Option<Arc<Committed>>,
 }
@@ -54,6 +57,7 @@ impl ScanSource {
             next_base: None,
             window: (0, u64::MAX),
             begins_with_batch: true,
+            before: None,
             committed: None,
         }
     }
@@ -81,6 +85,7 @@ impl ScanSource {
             next_base: None,
             window: (0, u64::MAX),
             begins_with_batch: true,
+            before: None,
             committed: None,
         }
     }

@@ -191,7 +191,9 @@ impl WriteOptions {
     /// No path, or one that is not in a file system.
     pub fn directory(&self) -> Result<String> {
         let Some(path) = &self.path else {
-            return Err(Error::argument("kbat: no path; write .save(\"/path/to/directory\")"));
+            return Err(Error::argument(
+                "kbat: no path; write .save(\"/path/to/directory\"), or .start(\"/path/to/directory\") for a stream",
+            ));
         };
         refuse_store(path)?;
         local_path(path)

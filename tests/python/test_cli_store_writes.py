@@ -13,6 +13,7 @@ import pytest
 
 from command_line import LOG, LOG_DIR, copy_of, run
 from fault_proxy import FaultProxy
+from store_servers import SCHEME
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -204,7 +205,7 @@ def test_a_copy_is_compared_before_it_is_uploaded(
 
 def test_a_missing_bucket_of_out_is_named(tmp_path: Path) -> None:
     (tmp_path / "in").write_text('{"value": "a"}\n')
-    found = run("import", tmp_path / "in", "s3://missing-bucket-of-kbat/orders-0")
+    found = run("import", tmp_path / "in", f"{SCHEME}://missing-bucket-of-kbat/orders-0")
     assert found.exit_code == 1
     assert "the bucket does not exist" in found.stderr
     assert "No such file or directory" not in found.stderr

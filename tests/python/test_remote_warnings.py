@@ -148,8 +148,7 @@ def test_verify_reports_the_end_of_a_remote_segment(
         warnings.simplefilter("ignore")
         report = kbat.verify(TAIL, remote=remote) if joined else kbat.verify(remote)
     [found] = [one for one in report.findings if one.kind == kind]
-    is_last = base == BASES[-1] and not joined
-    assert found.severity == ("warning" if kind == "zero_tail" and is_last else "error")
+    assert found.severity == "error"
     assert report.exit_code > 0
     assert found.position is not None
     assert found.message.startswith(f"{path.stat().st_size - found.position} bytes are not a batch: ")
@@ -170,4 +169,4 @@ def test_a_copy_may_end_in_zeros_unless_a_watermark_shows_that_it_is_complete(
     if has_watermark:
         (copy / "offset.wm").write_text(f"{6678:020}")
     [found] = [one for one in kbat.verify(copy).findings if one.kind == "zero_tail"]
-    assert (found.position, found.severity) == (len(content), "warning" if has_watermark else "info")
+    assert (found.position, found.severity) == (len(content), "error" if has_watermark else "info")

@@ -265,7 +265,10 @@ class Scan:
 
     @property
     def stats(self) -> ScanStats | None:
-        """What the most recently advanced pass has read and lost so far; None before the first pass."""
+        """What the most recently advanced pass has read and lost so far; None before the first pass.
+
+        With several threads, rows that were decoded and not taken are counted, too.
+        """
 
     @property
     def topic_partitions(self) -> list[tuple[str | None, int | None]]:
@@ -443,4 +446,7 @@ class ArrowBatchIterator:
     def _next_columns(self) -> dict[str, list[Any]] | None: ...
     @property
     def stats(self) -> ScanStats:
-        """What this pass has read and lost so far."""
+        """What this pass has read and lost so far.
+
+        With several threads, rows that were decoded and not taken are counted, too.
+        """

@@ -97,8 +97,11 @@ fn what_is_after_a_corrupt_batch_or_at_the_end_is_one_part() {
 fn a_scan_of_parts_returns_the_same_rows_and_error() {
     let (good, ends) = segment();
     let mut bad = good.clone();
-    bad[usize::try_from(ends[150]).unwrap() + 40] ^= 1;
-    for bytes in [good, bad] {
+    let position = usize::try_from(ends[150]).unwrap();
+    bad[position + 40] ^= 1;
+    let mut long = good.clone();
+    long[position + 8..position + 12].copy_from_slice(&(1_i32 << 20).to_be_bytes());
+    for bytes in [good, bad, long] {
         let sources = || vec![source(&bytes), source(&bytes)];
         let rows = |found: &mut dyn Iterator<Item = crate::Result<arrow_array::RecordBatch>>| {
             let (mut rows, mut error) = (0, None);

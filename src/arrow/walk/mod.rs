@@ -245,7 +245,8 @@ impl SourceWalk {
         let Some(position) = start_position(&source, &bounds, options)? else { return Ok(None) };
         let mut reader = source.open(position, options, opened)?;
         reader.stop_at(source.window.1);
-        let floor = Floor::at(source.base_offset.filter(|_| position == 0));
+        let before = source.before.filter(|_| position == source.window.0);
+        let floor = before.unwrap_or_else(|| Floor::at(source.base_offset.filter(|_| position == 0)));
         let walk = BatchWalk::new(reader, &options.limits);
         Ok(Some(CurrentSource { source, walk, bounds, committed, floor, len: 0, unverified: None }))
     }

@@ -373,11 +373,10 @@ impl Visitor for SegmentCheck<'_, '_> {
         // everything after the truncation is deleted, whatever the corruption is
         let is_tail = matches!(corruption.reason, "zero_tail" | "partial_batch") && end >= self.len;
         let (severity, advice) = match corruption.reason {
-            _ if is_tail && self.place.path.is_finished() => {
-                let is_after_all = corruption.reason == "zero_tail" && self.place.is_last;
-                let severity = if is_after_all { Severity::Warning } else { Severity::Error };
-                (severity, "brokers copy only complete segments, so the copy is corrupt, and records may be missing")
-            }
+            _ if is_tail && self.place.path.is_finished() => (
+                Severity::Error,
+                "brokers copy only complete segments, so the copy is corrupt, and records may be missing",
+            ),
             "zero_tail" if self.place.is_last => {
                 (Severity::Info, "normal for a running or killed broker, which removes them when it recovers")
             }

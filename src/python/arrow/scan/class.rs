@@ -238,6 +238,8 @@ impl PyScan {
     }
 
     /// What the most recently advanced pass has read and lost so far; None before the first pass.
+    ///
+    /// With several threads, rows that were decoded and not taken are counted, too.
     #[getter]
     fn stats(&self) -> Option<PyScanStats> {
         self.stats.lock().unwrap_or_else(PoisonError::into_inner).map(PyScanStats)

@@ -187,6 +187,8 @@ impl PyArrowBatchIterator {
     }
 
     /// What this pass has read and lost so far.
+    ///
+    /// With several threads, rows that were decoded and not taken are counted, too.
     #[getter]
     fn stats(&self) -> PyScanStats {
         PyScanStats(self.stats.lock().unwrap_or_else(PoisonError::into_inner).unwrap_or_default())
