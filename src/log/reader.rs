@@ -3,6 +3,8 @@
 //! Files are read, not mapped: a broker may truncate a mapped file, which kills the process. Memory use is one window.
 //! It grows to the largest batch that exists within [`Limits::batch_len`].
 
+#[cfg(feature = "arrow")]
+mod ahead;
 mod shared;
 
 use std::path::Path;
@@ -156,14 +158,6 @@ impl SegmentReader {
         self
     }
 
-    /// Uses these bytes, which were read from the file at the position of the next batch, instead of reading them again.
-    pub(crate) fn with_bytes(mut self, bytes: Vec<u8>) -> Self {
-        (self.start, self.end) = (0, bytes.len());
-        self.bytes_read = self.bytes_read.saturating_add(u64_of(bytes.len()));
-        self.window = Window::Read(Arc::new(bytes));
-        self
-    }
-
     /// Drops pages that reading adds to the page cache, and only those: pages that a broker has cached stay. Turns off
     /// read-ahead, which makes reading slower. Has no effect on systems other than Linux.
     #[must_use]
@@ -186,19 +180,6 @@ impl SegmentReader {
     pub fn stop_at(&mut self, position: u64) {
         self.stop = position;
         self.source.limit_ahead(position);
-    }
-
-    /// Announces that all batches up to the stop position will be read, so that the first ones can be requested in
-    /// advance. Does nothing if the reader already has bytes.
-    pub(crate) fn expect_reads(&self) {
-        if self.start == self.end {
-            self.source.expect_reads(self.position);
-        }
-    }
-
-    /// Number of requests that this reader leaves to the files after it: see [`ReadAt::spare_requests`].
-    pub(crate) fn spare_requests(&self) -> usize {
-        self.source.spare_requests()
     }
 
     /// Resumes after corruption, possibly inside a batch already returned. Limits how many bytes may be read again, so
