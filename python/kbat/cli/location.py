@@ -6,7 +6,6 @@ tiered storage that exists only as the core presents it, such as `backup/orders-
 
 import re
 import shlex
-import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -170,8 +169,7 @@ class Location:
         """The files in a directory; of a store, those that are segments or remains of segments."""
         if self.is_local:
             return [self.at(str(path)) for path in sorted(Path(self.text).iterdir())]
-        with suppress(*_ERRORS), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the command shows those that are about what it reads
+        with suppress(*_ERRORS):
             log = kbat.PartitionLog(self.text, **self.options)
             return [self.at(path) for path in (*(one.path for one in log.segments), *log.leftovers)]
         return []

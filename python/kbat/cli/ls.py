@@ -215,18 +215,8 @@ def _show_partitions(
     for one in directory.stray:
         output.write_line(f"not a live partition ({one.state}): {output.text(one.path)}")
     total = output.size_text(sum(one["bytes"] for one in partitions))
-    output.write_line(f"{output.count_text(len(partitions), 'partition')}, {total}{_shutdown(directory)}")
-
-
-def _shutdown(directory: kbat.LogDirectory) -> str:
-    """Return how the broker of a directory stopped; nothing if the directory is not that of a broker."""
-    if directory.is_clean_shutdown:
-        return "; clean shutdown: yes"
-    try:
-        is_of_broker = directory.meta is not None
-    except kbat.CorruptError:
-        is_of_broker = True
-    return "; clean shutdown: no (the broker runs, or was killed)" if is_of_broker else ""
+    state = "yes" if directory.is_clean_shutdown else "no (the broker runs, or was killed)"
+    output.write_line(f"{output.count_text(len(partitions), 'partition')}, {total}; clean shutdown: {state}")
 
 
 def _list_segments(path: Location, log: kbat.PartitionLog | kbat.Segment, *, as_json: bool, wide: bool) -> None:
