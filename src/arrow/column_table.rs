@@ -216,6 +216,29 @@ columns! {
         "path of the file; null for a buffer"
 }
 
+impl Column {
+    /// Whether a batch header shows the column's values for all records, if there are as many records as offsets.
+    pub(crate) fn is_in_header(self) -> bool {
+        matches!(
+            self,
+            Self::Offset
+                | Self::Topic
+                | Self::Partition
+                | Self::Segment
+                | Self::TimestampType
+                | Self::BaseOffset
+                | Self::Position
+                | Self::BatchSize
+                | Self::PartitionLeaderEpoch
+                | Self::ProducerId
+                | Self::ProducerEpoch
+                | Self::IsTransactional
+                | Self::Compression
+                | Self::Magic
+        )
+    }
+}
+
 columns! {
     /// A column of a scan with one row per batch.
     BatchColumn

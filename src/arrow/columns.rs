@@ -3,6 +3,7 @@
 //! They are plain vectors that keep their capacity from batch to batch; a builder that starts empty takes five times as
 //! long.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use arrow_array::{
@@ -91,7 +92,7 @@ impl Builder {
             }
             Self::Timestamp(values, TimestampUnit::Microsecond, _) => {
                 for record in records {
-                    values.push(record.timestamp().checked_mul(1000).ok_or_else(|| timestamp_error(record))?);
+                    values.push(microseconds_of(record)?);
                 }
             }
             Self::Sequence(values) => values.extend(records.iter().map(Record::sequence)),
@@ -229,6 +230,11 @@ fn timestamps(mut values: Vec<i64>, unit: TimestampUnit, missing: Option<i64>) -
     }
 }
 
+/// The timestamp of a record in microseconds since the epoch; −1000 for none.
+pub(crate) fn microseconds_of(record: &Record<'_>) -> Result<i64> {
+    record.timestamp().checked_mul(1000).ok_or_else(|| timestamp_error(record))
+}
+
 #[cold]
 fn timestamp_error(record: &Record<'_>) -> Error {
     let kind = ErrorKind::InvalidValue {
@@ -298,6 +304,15 @@ impl Columns {
             }
         }
         Ok(())
+    }
+
+    /// Adds records of which only the offsets are needed.
+    pub(crate) fn push_offsets(&mut self, offsets: RangeInclusive<i64>) {
+        for builder in &mut self.builders {
+            if let Builder::Offset(values) = builder {
+                values.extend(offsets.clone());
+            }
+        }
     }
 
     /// Adds the fields that `rows` records of a batch share.

@@ -13,6 +13,7 @@ mod interrupt;
 mod options;
 mod origin;
 mod parallel;
+mod records;
 mod runs;
 mod scan;
 mod schema;
@@ -30,6 +31,8 @@ pub(crate) use encode::BytesColumn;
 pub(crate) use encode::RowPacker;
 pub use encode::{EncodeOptions, EncodedBatch, EncodedBatches};
 pub use options::{Decoder, Isolation, OnCorrupt, ScanOptions};
+#[cfg(any(feature = "plan", feature = "text"))]
+pub(crate) use origin::Origin;
 pub use parallel::{ParallelScan, Parallelism};
 pub use scan::ArrowScan;
 pub use schema::TimestampUnit;
@@ -38,10 +41,14 @@ pub use stats::ScanStats;
 pub use views::{BatchGroup, BatchKey, BatchScan, BatchSums, RecordSums, SegmentScan, sum_batches, sum_records};
 #[cfg(feature = "python")]
 pub(crate) use views::{sum_records_watched, sum_watched};
+#[cfg(feature = "plan")]
+pub(crate) use {
+    columns::microseconds_of,
+    views::{Visited, visit_records},
+};
 #[cfg(feature = "text")]
 pub(crate) use {
     corruption::SkippedBytes,
     interrupt::ProgressCallback,
-    origin::Origin,
     walk::{BatchContext, SourceWalk, Step},
 };

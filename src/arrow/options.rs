@@ -99,6 +99,10 @@ pub struct ScanOptions {
     pub max_bytes: usize,
     /// Whether to drop the pages that the scan brings into the page cache. Pages cached before stay. Default no.
     pub leave_page_cache: bool,
+    /// Whether offsets may be computed from batch headers. If no column needs more of the records, a batch of format v2
+    /// with as many records as offsets is then verified by its checksum, but neither decompressed nor parsed.
+    /// Corruption from before the checksum was computed is not noticed. Default no.
+    pub offsets_from_headers: bool,
 }
 
 impl Default for ScanOptions {
@@ -121,6 +125,7 @@ impl Default for ScanOptions {
             max_rows: 16_384,
             max_bytes: 1 << 20,
             leave_page_cache: false,
+            offsets_from_headers: false,
         }
     }
 }
@@ -133,6 +138,11 @@ impl ScanOptions {
 
     pub(crate) fn as_asked(&self, segment: Segment) -> Segment {
         if self.leave_page_cache { segment.leaving_page_cache() } else { segment }
+    }
+
+    /// Whether no column needs more of the records than their offsets.
+    pub(crate) fn needs_only_headers(&self) -> bool {
+        self.offsets_from_headers && self.check_crc && self.columns.iter().all(|column| column.is_in_header())
     }
 
     /// Schema of the Arrow batches.
@@ -204,6 +214,13 @@ impl RecordBounds {
             && (timestamp != NO_TIMESTAMP || !self.has_times())
             && self.start_timestamp.is_none_or(|start| timestamp >= start)
             && self.end_timestamp.is_none_or(|end| timestamp < end)
+    }
+
+    /// Whether all records of a batch are within the bounds, by its header.
+    pub(crate) fn take_all(&self, header: &BatchHeader) -> bool {
+        !self.has_times()
+            && self.start_offset.is_none_or(|start| header.base_offset().is_some_and(|base| start <= base))
+            && self.end_offset.is_none_or(|end| header.last_offset() < end)
     }
 
     /// Whether all of a segment is probably read, by its base offset and the base offset of the next segment. Bounds by

@@ -6,20 +6,18 @@ use std::sync::Arc;
 use arrow_array::RecordBatchOptions;
 use arrow_schema::SchemaRef;
 
-use crate::arrow::binary_views::RecordMemory;
 use crate::arrow::columns::Columns;
 use crate::arrow::corruption::no_errors;
 use crate::arrow::ending::ends_after_error;
 use crate::arrow::interrupt::ProgressCallback;
 use crate::arrow::options::{OnCorrupt, ScanOptions};
+use crate::arrow::records::{offsets_in_header, read_records};
 use crate::arrow::source::ScanSource;
 use crate::arrow::stats::ScanStats;
 use crate::arrow::walk::{BatchContext, SourceWalk, Step};
 use crate::compression::Scratch;
 use crate::error::{Error, Result};
 use crate::format::batch::Batch;
-use crate::format::record::Record;
-use crate::format::records::Records;
 use crate::io::OpenedFile;
 
 /// Iterates over the records of some sources as Arrow batches, in order. Reads lazily; holds one window of a file, one
@@ -44,6 +42,8 @@ pub struct ArrowScan {
     walk: SourceWalk,
     columns: Columns,
     scratch: Scratch,
+    /// Whether batches whose headers show all offsets are not decoded.
+    needs_only_headers: bool,
     records: u64,
     /// Complete Arrow batches: parts of one that exceeded `max_rows`, and rows that report corruption.
     ready: VecDeque<arrow_array::RecordBatch>,
@@ -66,6 +66,7 @@ impl ArrowScan {
             columns: Columns::new(&options),
             walk: SourceWalk::new(sources, callback),
             scratch: Scratch::new(),
+            needs_only_headers: options.needs_only_headers(),
             records: 0,
             ready: VecDeque::new(),
             failed: None,
@@ -118,9 +119,15 @@ impl ArrowScan {
 
     /// Decodes the next Kafka batch. Returns `false` at the end.
     fn read(&mut self) -> Result<bool> {
-        let Self { walk, options, columns, scratch, .. } = self;
+        let Self { walk, options, columns, scratch, needs_only_headers, .. } = self;
         let rows = columns.rows();
         let step = walk.step(options, |batch, context| {
+            if *needs_only_headers && let Some((offsets, rows)) = offsets_in_header(batch, context) {
+                batch.compression()?;
+                let base_offset = *offsets.start();
+                columns.push_offsets(offsets);
+                return columns.extend(batch, base_offset, context.origin, rows);
+            }
             let decoded = decode(batch, context, options, scratch, columns);
             if decoded.is_err() {
                 columns.roll_back();
@@ -166,9 +173,6 @@ impl ArrowScan {
     }
 }
 
-/// Number of records that are parsed before they are appended to the columns; so many fit a first-level cache.
-const CHUNK: usize = 128;
-
 /// Appends the records of one batch to the columns.
 fn decode(
     batch: &Batch<'_>,
@@ -177,34 +181,11 @@ fn decode(
     scratch: &mut Scratch,
     columns: &mut Columns,
 ) -> Result<()> {
-    let bounded = context.bounds.are_any();
-    let check_records = options.check_crc && batch.is_legacy_wrapper();
-    let mut base_offset = batch.base_offset();
     let mut rows = 0_usize;
-    let payload = batch.payload(scratch, &options.limits)?;
-    let memory = if batch.attributes().is_compressed() {
-        RecordMemory::Reused(payload.bytes)
-    } else {
-        RecordMemory::of(batch, context.memory)
-    };
     columns.begin_batch(batch, context.origin);
-    let mut records = Records::new(batch, payload, &options.limits)?;
-    let mut chunk = Vec::with_capacity(CHUNK);
-    let mut more = true;
-    while more {
-        chunk.clear();
-        more = records.read_into(&mut chunk, CHUNK)?;
-        if check_records {
-            chunk.iter().try_for_each(Record::verify_crc)?;
-        }
-        if let Some(first) = chunk.first() {
-            base_offset.get_or_insert(first.offset());
-        }
-        if bounded {
-            chunk.retain(|record| context.bounds.want(record));
-        }
-        columns.push_all(&chunk, memory)?;
-        rows = rows.wrapping_add(chunk.len());
+    let first_offset = read_records(batch, context, options, scratch, |records, memory| {
+        columns.push_all(records, memory)?;
+        rows = rows.wrapping_add(records.len());
         // 32-bit offsets: max_bytes bounds the bytes before this batch, the limits those that it adds
         if columns.longest() > 0x7fff_ffff {
             return Err(Error::argument(
@@ -212,8 +193,10 @@ fn decode(
                 limit decompressed_len if a single batch is that large, or use binary_view",
             ));
         }
-    }
-    columns.extend(batch, base_offset.unwrap_or_else(|| batch.last_offset()), context.origin, rows)
+        Ok(())
+    })?;
+    let base_offset = batch.base_offset().or(first_offset).unwrap_or_else(|| batch.last_offset());
+    columns.extend(batch, base_offset, context.origin, rows)
 }
 
 ends_after_error!(ArrowScan);

@@ -30,7 +30,8 @@ use crate::arrow::ScanStats;
 use crate::error::{Error, ErrorKind};
 use crate::num::u64_of;
 use crate::plan::{
-    Condition, Pairs, Read, ReadOptions, ReadTask, RowFilter, TaskReader, Total, WantedColumn, columns_of_schema,
+    Condition, GroupColumn, Pairs, Read, ReadOptions, ReadTask, RowFilter, TaskReader, Total, WantedColumn,
+    columns_of_schema,
 };
 
 type Strings<'l> = JObjectArray<'l, JString<'l>>;
@@ -286,13 +287,15 @@ extern "system" fn Java_kbat_spark_Native_plan<'l>(
     filters: StringLists<'l>,
     limit: jint,
     totals: Strings<'l>,
+    groups: Strings<'l>,
     is_apart: jboolean,
 ) -> JObjectArray<'l, JByteArray<'l>> {
     call(env, |env| {
         let columns = texts(env, &columns)?;
         let totals = texts(env, &totals)?.iter().filter_map(|name| Total::named(name)).collect();
+        let groups = texts(env, &groups)?.iter().filter_map(|name| GroupColumn::named(name)).collect();
         let read = read_of(env, &options, &session, &columns, &filters)?;
-        let read = read.limit(u64::try_from(limit).ok()).apart(is_apart).totals(totals)?;
+        let read = read.limit(u64::try_from(limit).ok()).apart(is_apart).totals(totals, groups)?;
         let mut warnings = Vec::new();
         let tasks = read.plan(true, &mut warnings);
         warn(warnings);

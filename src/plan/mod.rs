@@ -70,6 +70,6 @@ pub use self::{
     stream::{ReadLimit, Stream},
     tasks::{Read, ReadTask},
     topics::PartitionName,
-    totals::Total,
+    totals::{GroupColumn, Total},
     wanted::{WantedColumn, columns_of_schema},
 };

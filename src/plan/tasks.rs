@@ -24,7 +24,7 @@ use crate::plan::paths::text_of;
 use crate::plan::pieces::Piece;
 use crate::plan::places::SegmentPlaces;
 use crate::plan::ranges::{LogRange, resolve};
-use crate::plan::totals::Total;
+use crate::plan::totals::{GroupColumn, Total};
 use crate::store::{LogFileKind, SegmentFile};
 
 /// A task with fewer bytes takes most of its time to start.
@@ -52,6 +52,8 @@ pub struct ReadTask {
     pub(crate) limit: Option<u64>,
     /// What to compute of all rows instead of returning them.
     pub(crate) totals: Vec<Total>,
+    /// The columns to group the totals by.
+    pub(crate) groups: Vec<GroupColumn>,
     pub(crate) pieces: Vec<Piece>,
 }
 
@@ -60,6 +62,11 @@ impl ReadTask {
     #[must_use]
     pub fn pieces(&self) -> &[Piece] {
         &self.pieces
+    }
+
+    /// Whether headers have the totals.
+    pub(crate) fn has_header_totals(&self) -> bool {
+        self.totals.iter().all(|total| total.is_in_headers())
     }
 
     /// The partition of all its rows, if they have only one, with a topic and a number.
@@ -97,6 +104,7 @@ pub struct Read {
     pub(crate) filter: RowFilter,
     pub(crate) limit: Option<u64>,
     pub(crate) totals: Vec<Total>,
+    groups: Vec<GroupColumn>,
     is_apart: bool,
 }
 
@@ -116,7 +124,16 @@ impl Read {
         });
         let given = given.collect();
         let filter = RowFilter::default();
-        Ok(Self { given, options, columns, filter, limit: None, totals: Vec::new(), is_apart: false })
+        Ok(Self {
+            given,
+            options,
+            columns,
+            filter,
+            limit: None,
+            totals: Vec::new(),
+            groups: Vec::new(),
+            is_apart: false,
+        })
     }
 
     /// The options.
@@ -146,15 +163,16 @@ impl Read {
         self
     }
 
-    /// Lets each task return one row with these totals instead of its rows.
+    /// Lets each task return these totals instead of its rows: one row, or with `groups` one or more for each group of
+    /// which it has rows. The columns of `groups` come first.
     ///
     /// # Errors
     /// Options with which batch headers do not show which records are rows, by [`ReadOptions::has_totals`].
-    pub fn totals(mut self, totals: Vec<Total>) -> Result<Self> {
+    pub fn totals(mut self, totals: Vec<Total>, groups: Vec<GroupColumn>) -> Result<Self> {
         if !totals.is_empty() && !self.options.has_totals() {
             return Err(Error::argument("kbat: these options exclude records that batch headers count"));
         }
-        self.totals = totals;
+        (self.totals, self.groups) = (totals, groups);
         Ok(self)
     }
 
@@ -224,6 +242,7 @@ impl Read {
             times,
             limit: self.limit,
             totals: self.totals.clone(),
+            groups: self.groups.clone(),
             pieces,
         }
     }
@@ -267,8 +286,9 @@ impl Read {
         };
         let total = found.iter().fold(0_u64, |total, (_, _, segment)| total.saturating_add(segment.size));
         let cores = std::thread::available_parallelism().map_or(1, |count| crate::num::u64_of(count.get()));
-        // totals need only headers, which are quick to read
-        let max_len = if self.totals.is_empty() { window_len(total, cores, options) } else { u64::MAX };
+        // headers are quick to read
+        let reads_headers = !self.totals.is_empty() && self.totals.iter().all(|total| total.is_in_headers());
+        let max_len = if reads_headers { u64::MAX } else { window_len(total, cores, options) };
         let cutter = Cutter { max_len, options, splits: splits && options.view == PlanView::Records };
         let pieces = map_waiting(&found, is_waiting, |(range, number, segment)| {
             let mut pieces = Vec::new();

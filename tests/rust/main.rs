@@ -42,6 +42,8 @@ mod index_files;
 #[cfg(feature = "arrow")]
 mod internal_columns;
 #[cfg(feature = "arrow")]
+mod offset_columns;
+#[cfg(feature = "arrow")]
 mod parallel;
 mod producer_states;
 mod properties;

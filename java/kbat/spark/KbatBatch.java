@@ -24,17 +24,25 @@ final class KbatBatch implements Batch {
     private final List<Filter> filters;
     private final int limit;
     private final String[] totals;
+    private final String[] groups;
     private final boolean isApart;
     private final boolean isKeyed;
     private InputPartition[] tasks;
     private long planMillis;
 
-    KbatBatch(Options options, StructType columns, List<Filter> filters, int limit, String[] totals) {
+    KbatBatch(
+            Options options,
+            StructType columns,
+            List<Filter> filters,
+            int limit,
+            String[] totals,
+            String[] groups) {
         this.options = options;
         this.columns = columns;
         this.filters = filters;
         this.limit = limit;
         this.totals = totals;
+        this.groups = groups;
         boolean hasRows = totals.length == 0 && limit == KbatScan.NO_LIMIT;
         isKeyed = hasRows && Grouping.isUseful(columns);
         isApart = hasRows && Grouping.isPlanned(columns);
@@ -51,6 +59,7 @@ final class KbatBatch implements Batch {
                     Filters.encodeAll(filters),
                     limit,
                     totals,
+                    groups,
                     isApart)));
             tasks = isKeyed ? Grouping.keyed(planned) : planned;
             planMillis = TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - start);
@@ -85,7 +94,8 @@ final class KbatBatch implements Batch {
                 && limit == that.limit
                 && isApart == that.isApart
                 && isKeyed == that.isKeyed
-                && Arrays.equals(totals, that.totals);
+                && Arrays.equals(totals, that.totals)
+                && Arrays.equals(groups, that.groups);
     }
 
     @Override

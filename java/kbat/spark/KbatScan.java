@@ -25,6 +25,7 @@ final class KbatScan implements SupportsReportStatistics, SupportsReportPartitio
     private final List<Filter> filters;
     private final int limit;
     private final String[] totals;
+    private final String[] groups;
     private volatile KbatBatch batch;
     private Statistics statistics;
 
@@ -32,16 +33,25 @@ final class KbatScan implements SupportsReportStatistics, SupportsReportPartitio
      * Describes a read.
      *
      * @param schema the columns of the table, which may be the user's
-     * @param columns those of them that the query needs, or one for each total
+     * @param columns those of them that the query needs, or one for each group and total
      * @param totals what the tasks compute instead of returning rows; empty for rows
+     * @param groups the columns to group the totals by; may be empty
      */
-    KbatScan(StructType schema, StructType columns, Options options, List<Filter> filters, int limit, String[] totals) {
+    KbatScan(
+            StructType schema,
+            StructType columns,
+            Options options,
+            List<Filter> filters,
+            int limit,
+            String[] totals,
+            String[] groups) {
         this.schema = schema;
         this.columns = columns;
         this.options = options;
         this.filters = filters;
         this.limit = limit;
         this.totals = totals;
+        this.groups = groups;
     }
 
     @Override
@@ -58,6 +68,7 @@ final class KbatScan implements SupportsReportStatistics, SupportsReportPartitio
                 + "], PushedFilters: [" + pushed
                 + "]" + (limit == NO_LIMIT ? "" : ", PushedLimit: " + limit)
                 + (totals.length == 0 ? "" : ", PushedAggregates: [" + String.join(", ", totals) + "]")
+                + (groups.length == 0 ? "" : ", PushedGroupBy: [" + String.join(", ", groups) + "]")
                 + ", ReadSchema: " + columns.catalogString();
     }
 
@@ -91,7 +102,7 @@ final class KbatScan implements SupportsReportStatistics, SupportsReportPartitio
     private synchronized KbatBatch batch() {
         if (batch == null) {
             check(false);
-            batch = new KbatBatch(options, columns, filters, limit, totals);
+            batch = new KbatBatch(options, columns, filters, limit, totals, groups);
         }
         return batch;
     }

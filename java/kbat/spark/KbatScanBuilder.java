@@ -24,6 +24,7 @@ final class KbatScanBuilder
     private StructType columns;
     private int limit = KbatScan.NO_LIMIT;
     private String[] totals = new String[0];
+    private String[] groups = new String[0];
 
     KbatScanBuilder(StructType schema, Options options) {
         this.schema = schema;
@@ -68,20 +69,22 @@ final class KbatScanBuilder
         return true;
     }
 
-    /** Takes aggregates that batch headers answer. Spark asks only if no filter is left for it to apply. */
+    /** Takes aggregates that Rust computes. Spark asks only if no filter is left for it to apply. */
     @Override
     public boolean pushAggregation(Aggregation aggregation) {
         String[] names = Totals.of(aggregation);
-        if (names == null || !Native.call(() -> Native.hasTotals(options.pairs(), options.session()))) {
+        String[] by = Totals.groups(aggregation);
+        if (names == null || by == null || !Native.call(() -> Native.hasTotals(options.pairs(), options.session()))) {
             return false;
         }
         totals = names;
-        columns = Totals.schema(names);
+        groups = by;
+        columns = Totals.schema(by, names);
         return true;
     }
 
     @Override
     public Scan build() {
-        return new KbatScan(schema, columns, options, pushed, limit, totals);
+        return new KbatScan(schema, columns, options, pushed, limit, totals, groups);
     }
 }

@@ -30,6 +30,7 @@ final class Native {
      * @param filters as {@link Filters} encodes them
      * @param limit each task stops after so many rows; -1 for no limit
      * @param totals what each task computes instead of returning rows, as {@link Totals} names it; may be empty
+     * @param groups the columns to group the totals by: topic, partition or both; may be empty
      * @param isApart whether no task reads two partitions of a topic, unless partitions are very small
      */
     static native byte[][] plan(
@@ -39,6 +40,7 @@ final class Native {
             String[][] filters,
             int limit,
             String[] totals,
+            String[] groups,
             boolean isApart)
             throws IOException;
 

@@ -59,6 +59,7 @@ final class ParquetScan implements Scan, Batch {
                 new String[0][],
                 KbatScan.NO_LIMIT,
                 new String[0],
+                new String[0],
                 false)));
     }
 

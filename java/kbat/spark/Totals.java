@@ -1,6 +1,7 @@
 package kbat.spark;
 
-import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
 import java.util.List;
 import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.NamedReference;
@@ -15,38 +16,43 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * Aggregates that Rust computes from batch headers: counts of rows, the extremes of offsets, and the largest timestamp.
- * The smallest timestamp is not in a header.
+ * Aggregates that Rust computes: from batch headers, counts of rows, the extremes of offsets and the largest timestamp; from
+ * records, counts of keys and values that are not null. They may be grouped by topic and partition. The smallest timestamp is
+ * not in a header, and Spark passes on no length of bytes.
  */
 final class Totals {
     private static final String OFFSET = "offset";
     private static final String MAX_TIMESTAMP = "max_timestamp";
+    private static final List<String> GROUPS = Arrays.asList("topic", "partition");
+    private static final List<String> NULLABLE = Arrays.asList("key", "value");
 
     private Totals() {}
 
     /** Returns the names of the totals of a query in Rust, or null if there is another aggregate. */
     static String[] of(Aggregation aggregation) {
-        AggregateFunc[] functions = aggregation.aggregateExpressions();
-        if (aggregation.groupByExpressions().length > 0 || functions.length == 0) {
-            return null;
-        }
-        List<String> names = new ArrayList<>();
-        for (AggregateFunc function : functions) {
-            String name = nameOf(function);
-            if (name == null) {
-                return null;
-            }
-            names.add(name);
-        }
-        return names.toArray(new String[0]);
+        String[] names = Arrays.stream(aggregation.aggregateExpressions())
+                .map(Totals::nameOf)
+                .toArray(String[]::new);
+        return names.length == 0 || Arrays.asList(names).contains(null) ? null : names;
     }
 
-    /** Returns the schema of a task's row: the totals of its part, which Spark combines. */
-    static StructType schema(String[] names) {
+    /** Returns the names of the columns that a query groups by, or null if there is another expression. */
+    static String[] groups(Aggregation aggregation) {
+        String[] names = Arrays.stream(aggregation.groupByExpressions())
+                .map(column -> nameIn(GROUPS, column))
+                .toArray(String[]::new);
+        return Arrays.asList(names).contains(null) ? null : names;
+    }
+
+    /** Returns the schema of a task's rows: groups, and the totals of its part, which Spark combines. */
+    static StructType schema(String[] groups, String[] totals) {
         StructType schema = new StructType();
-        for (int i = 0; i < names.length; i++) {
-            DataType type = names[i].equals(MAX_TIMESTAMP) ? DataTypes.TimestampType : DataTypes.LongType;
-            schema = schema.add(names[i] + "_" + i, type, true);
+        for (String group : groups) {
+            schema = schema.add(group, group.equals("topic") ? DataTypes.StringType : DataTypes.IntegerType, true);
+        }
+        for (int i = 0; i < totals.length; i++) {
+            DataType type = totals[i].equals(MAX_TIMESTAMP) ? DataTypes.TimestampType : DataTypes.LongType;
+            schema = schema.add(totals[i] + "_" + i, type, true);
         }
         return schema;
     }
@@ -57,7 +63,11 @@ final class Totals {
         }
         if (function instanceof Count) {
             Count count = (Count) function;
-            return !count.isDistinct() && is(OFFSET, count.column()) ? "count" : null; // no offset is null
+            if (count.isDistinct()) {
+                return null;
+            }
+            String name = nameIn(NULLABLE, count.column());
+            return is(OFFSET, count.column()) ? "count" : name == null ? null : name + "_count"; // no offset is null
         }
         if (function instanceof Min) {
             return is(OFFSET, ((Min) function).column()) ? "min_offset" : null;
@@ -70,10 +80,18 @@ final class Totals {
     }
 
     private static boolean is(String name, Expression column) {
+        return nameIn(Collections.singletonList(name), column) != null;
+    }
+
+    /** Returns that of the names which a column has, or null. */
+    private static String nameIn(List<String> names, Expression column) {
         if (!(column instanceof NamedReference)) {
-            return false;
+            return null;
         }
-        String[] names = ((NamedReference) column).fieldNames();
-        return names.length == 1 && names[0].equalsIgnoreCase(name);
+        String[] parts = ((NamedReference) column).fieldNames();
+        return names.stream()
+                .filter(name -> parts.length == 1 && parts[0].equalsIgnoreCase(name))
+                .findFirst()
+                .orElse(null);
     }
 }

@@ -5,6 +5,8 @@ mod batches;
 mod record_sums;
 mod segments;
 mod sums;
+#[cfg(feature = "plan")]
+mod visit;
 
 pub use batches::BatchScan;
 #[cfg(feature = "python")]
@@ -14,6 +16,8 @@ pub use segments::SegmentScan;
 #[cfg(feature = "python")]
 pub(crate) use sums::sum_watched;
 pub use sums::{BatchGroup, BatchKey, BatchSums, sum_batches};
+#[cfg(feature = "plan")]
+pub(crate) use visit::{Visited, visit_records};
 
 use std::collections::VecDeque;
 use std::sync::Arc;

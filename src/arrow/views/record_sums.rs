@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use crate::arrow::interrupt::ProgressCallback;
 use crate::arrow::options::ScanOptions;
 use crate::arrow::origin::Origin;
+use crate::arrow::records::read_records;
 use crate::arrow::source::ScanSource;
 use crate::arrow::stats::ScanStats;
 use crate::arrow::views::sums::{BatchGroup, BatchKey, SizeCounts, day_of, group_of};
@@ -173,17 +174,9 @@ impl Parts {
     ) -> Result<()> {
         self.found.clear();
         self.sizes.clear();
-        let checks_records = options.check_crc && batch.is_legacy_wrapper();
-        let is_bounded = context.bounds.are_any();
-        for record in batch.records(scratch, &options.limits)? {
-            let record = record?;
-            if checks_records {
-                record.verify_crc()?;
-            }
-            if !is_bounded || context.bounds.want(&record) {
-                self.count(&record)?;
-            }
-        }
+        read_records(batch, context, options, scratch, |records, _| {
+            records.iter().try_for_each(|one| self.count(one))
+        })?;
         Ok(())
     }
 

@@ -30,7 +30,7 @@ use crate::plan::pieces::Piece;
 use crate::plan::ranges::report_data_loss;
 use crate::plan::rows::shape::{in_order, own_rows};
 use crate::plan::tasks::ReadTask;
-use crate::plan::totals::{self, Totals};
+use crate::plan::totals::{self, Groups};
 use crate::store::SegmentFile;
 
 const OFFSET: &str = "offset";
@@ -181,24 +181,26 @@ impl TaskReader {
         }
     }
 
-    /// The only row of a task that computes totals.
+    /// The rows of a task that computes totals.
     fn totals(&mut self) -> Result<RecordBatch> {
         self.rows_left = Some(0);
-        let mut totals = Totals::default();
+        let mut groups = Groups::default();
         while let Some(pieces) = self.runs.pop_front() {
             let sources = self.sources(&pieces)?;
+            let Some(first) = sources.first() else { continue };
+            let totals = groups.of(&first.origin, &self.task.groups);
             let (_, options) = self.scan_options(pieces.first());
-            let (start, end) = (options.start_offset, options.end_offset);
-            if start.is_none() && end.is_none() && self.task.times == Interval::EVERYTHING {
+            let is_whole = options.start_offset.is_none() && options.end_offset.is_none();
+            if is_whole && self.task.times == Interval::EVERYTHING && self.task.has_header_totals() {
                 totals.add_headers(&sources, &self.task.totals, &options)?;
             } else {
-                totals.add_decoded(sources, &self.task.totals, &options)?;
+                totals.add_records(sources, &self.task.totals, &options)?;
             }
             let sizes = local_sizes(&pieces)?;
             check_sizes(&pieces, |path| sizes.get(path).copied())?;
         }
-        self.done = self.done.plus(&totals.stats);
-        totals.row(&self.task.totals)
+        self.done = self.done.plus(&groups.stats());
+        groups.rows(&self.task.groups, &self.task.totals)
     }
 
     /// Opens the scan of a run of pieces.
@@ -272,6 +274,7 @@ impl TaskReader {
             isolation: self.options.isolation,
             limits: self.options.limits.clone(),
             leave_page_cache: self.options.leave_page_cache,
+            offsets_from_headers: true,
             ..default
         };
         (names, options)
@@ -283,7 +286,7 @@ impl TaskReader {
     /// Columns of another version.
     pub fn schema(&self) -> Result<SchemaRef> {
         if !self.task.totals.is_empty() {
-            return Ok(totals::schema_of(&self.task.totals));
+            return Ok(totals::schema_of(&self.task.groups, &self.task.totals));
         }
         let (names, options) = self.scan_options(None);
         let schema = match self.options.view {

@@ -47,6 +47,7 @@ final class PrebuiltBatch implements Serializable {
                 new String[0][],
                 KbatScan.NO_LIMIT,
                 new String[0],
+                new String[0],
                 false);
         List<PrebuiltBatch> batches = new ArrayList<>();
         for (byte[] task : tasks) {

@@ -1,4 +1,4 @@
-//! [`Total`]: the number of records, the extremes of their offsets and the largest timestamp, from batch headers.
+//! Totals of batch headers.
 //!
 //! Only the headers are read, so a corrupt payload is not noticed. A header of format v2 has these totals:
 //!
@@ -14,101 +14,14 @@
 //! be within the extremes.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int8Type, Int32Type, Int64Type, TimestampMicrosecondType};
-use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, RecordBatchOptions, TimestampMicrosecondArray};
-use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
-use serde::{Deserialize, Serialize};
+use arrow_array::{Array, RecordBatch};
 
-use crate::arrow::{ArrowScan, BatchColumn, BatchScan, Column, ScanOptions, ScanSource, ScanStats};
+use super::{Total, Totals, Wanted};
+use crate::arrow::{BatchColumn, BatchScan, ScanOptions, ScanSource, ScanStats};
 use crate::error::Result;
-use crate::plan::arrow_error::arrow_error;
-
-const UTC: &str = "UTC";
-
-/// A value that a task computes of all its rows instead of returning them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Total {
-    /// The number of rows.
-    Count,
-    /// The smallest offset.
-    MinOffset,
-    /// The largest offset.
-    MaxOffset,
-    /// The largest timestamp, in microseconds since the epoch; −1000 if no record has one.
-    MaxTimestamp,
-}
-
-impl Total {
-    /// The total with a name: `count`, `min_offset`, `max_offset` or `max_timestamp`.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        match name {
-            "count" => Some(Self::Count),
-            "min_offset" => Some(Self::MinOffset),
-            "max_offset" => Some(Self::MaxOffset),
-            "max_timestamp" => Some(Self::MaxTimestamp),
-            _ => None,
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Count => "count",
-            Self::MinOffset => "min_offset",
-            Self::MaxOffset => "max_offset",
-            Self::MaxTimestamp => "max_timestamp",
-        }
-    }
-
-    fn data_type(self) -> DataType {
-        match self {
-            Self::Count | Self::MinOffset | Self::MaxOffset => DataType::Int64,
-            Self::MaxTimestamp => DataType::Timestamp(TimeUnit::Microsecond, Some(UTC.into())),
-        }
-    }
-}
-
-/// The schema of the row with some totals.
-pub(crate) fn schema_of(totals: &[Total]) -> SchemaRef {
-    Arc::new(Schema::new(
-        totals.iter().map(|total| Field::new(total.name(), total.data_type(), true)).collect::<Vec<_>>(),
-    ))
-}
-
-/// What some totals need of a header.
-#[derive(Debug, Clone, Copy)]
-struct Needs {
-    offsets: bool,
-    timestamps: bool,
-}
-
-impl Needs {
-    fn of(totals: &[Total]) -> Self {
-        Self {
-            offsets: totals.iter().any(|total| matches!(total, Total::MinOffset | Total::MaxOffset)),
-            timestamps: totals.contains(&Total::MaxTimestamp),
-        }
-    }
-
-    fn columns(self) -> Vec<Column> {
-        let timestamp = self.timestamps.then_some(Column::Timestamp);
-        [Column::Offset].into_iter().chain(timestamp).collect()
-    }
-}
-
-/// The totals of what was read so far.
-#[derive(Debug, Default)]
-pub(crate) struct Totals {
-    rows: u64,
-    offsets: Option<(i64, i64)>,
-    /// In microseconds since the epoch.
-    max_timestamp: Option<i64>,
-    pub(crate) stats: ScanStats,
-}
 
 impl Totals {
     /// Adds the records of some sources, of which `options` excludes none by offset, time or transaction.
@@ -121,10 +34,10 @@ impl Totals {
         totals: &[Total],
         options: &ScanOptions,
     ) -> Result<()> {
-        let needs = Needs::of(totals);
+        let wanted = Wanted(totals);
         for source in sources {
             let mut scan = BatchScan::new(vec![source.clone()], HeaderFields::COLUMNS.to_vec(), options.clone());
-            let mut unclear = Unclear { source, options, needs, window: None, last: None };
+            let mut unclear = Unclear { source, options, wanted, window: None, last: None };
             for rows in scan.by_ref() {
                 for header in headers_of(&rows?) {
                     if options.include_control || !header.is_control {
@@ -138,74 +51,13 @@ impl Totals {
         }
         Ok(())
     }
-
-    /// Adds the records of some sources, which are decoded.
-    ///
-    /// # Errors
-    /// Those of the scan.
-    pub(crate) fn add_decoded(
-        &mut self,
-        sources: Vec<ScanSource>,
-        totals: &[Total],
-        options: &ScanOptions,
-    ) -> Result<()> {
-        self.decode(sources, Needs::of(totals), options)
-    }
-
-    fn decode(&mut self, sources: Vec<ScanSource>, needs: Needs, options: &ScanOptions) -> Result<()> {
-        let mut scan = ArrowScan::new(sources, ScanOptions { columns: needs.columns(), ..options.clone() });
-        for rows in scan.by_ref() {
-            self.add_rows(&rows?);
-        }
-        self.stats = self.stats.plus(&scan.stats());
-        Ok(())
-    }
-
-    fn add_rows(&mut self, rows: &RecordBatch) {
-        let offsets = rows.column_by_name("offset").and_then(|column| column.as_primitive_opt::<Int64Type>());
-        let timestamps =
-            rows.column_by_name("timestamp").and_then(|column| column.as_primitive_opt::<TimestampMicrosecondType>());
-        let extremes = offsets.and_then(|offsets| {
-            let values = offsets.values();
-            values.iter().min().copied().zip(values.iter().max().copied())
-        });
-        let latest = timestamps.and_then(|timestamps| timestamps.iter().flatten().max());
-        self.add(crate::num::u64_of(rows.num_rows()), extremes, latest);
-    }
-
-    fn add(&mut self, count: u64, offsets: Option<(i64, i64)>, timestamp: Option<i64>) {
-        self.rows = self.rows.saturating_add(count);
-        self.offsets = match (self.offsets, offsets) {
-            (Some((low, high)), Some((first, last))) => Some((low.min(first), high.max(last))),
-            (one, other) => one.or(other),
-        };
-        self.max_timestamp = self.max_timestamp.max(timestamp);
-    }
-
-    /// The row with some totals.
-    pub(crate) fn row(&self, totals: &[Total]) -> Result<RecordBatch> {
-        let whole = |value: Option<i64>| -> ArrayRef { Arc::new(Int64Array::from(vec![value])) };
-        let column = |total: &Total| -> ArrayRef {
-            match total {
-                Total::Count => whole(i64::try_from(self.rows).ok()),
-                Total::MinOffset => whole(self.offsets.map(|(low, _)| low)),
-                Total::MaxOffset => whole(self.offsets.map(|(_, high)| high)),
-                Total::MaxTimestamp => {
-                    Arc::new(TimestampMicrosecondArray::from(vec![self.max_timestamp]).with_timezone(UTC))
-                }
-            }
-        };
-        let one = RecordBatchOptions::new().with_row_count(Some(1));
-        RecordBatch::try_new_with_options(schema_of(totals), totals.iter().map(column).collect(), &one)
-            .map_err(|error| arrow_error(&error))
-    }
 }
 
 /// The batches of a source whose headers are not enough.
 struct Unclear<'s> {
     source: &'s ScanSource,
     options: &'s ScanOptions,
-    needs: Needs,
+    wanted: Wanted<'s>,
     /// Adjacent batches that one scan decodes.
     window: Option<Range<u64>>,
     /// A batch of which only the offsets are unknown, and that may have the largest one.
@@ -221,11 +73,11 @@ impl Unclear<'_> {
         }
         let timestamp = header.max_timestamp.filter(|_| header.magic == 2);
         let Some(base) = header.base_offset else { return self.extend(&header, totals) };
-        if self.needs.timestamps && timestamp.is_none() {
+        if self.wanted.timestamps() && timestamp.is_none() {
             return self.extend(&header, totals);
         }
         totals.stats.records = totals.stats.records.saturating_add(count);
-        if !self.needs.offsets || header.is_full(base, count) {
+        if !self.wanted.offsets() || header.is_full(base, count) {
             totals.add(count, Some((base, header.last_offset)), timestamp);
             return Ok(());
         }
@@ -243,7 +95,7 @@ impl Unclear<'_> {
     fn finish(mut self, totals: &mut Totals) -> Result<()> {
         if let Some(window) = self.window.take() {
             let sources = vec![self.source.clone().within(window.start, window.end)];
-            totals.decode(sources, self.needs, self.options)?;
+            totals.decode(sources, self.wanted, self.options)?;
         }
         let Some(last) = self.last.take() else { return Ok(()) };
         if totals.offsets.is_some_and(|(_, high)| high >= last.last_offset) {
@@ -259,7 +111,7 @@ impl Unclear<'_> {
             window => {
                 if let Some(before) = window.replace(header.start..header.end) {
                     let sources = vec![self.source.clone().within(before.start, before.end)];
-                    totals.decode(sources, self.needs, self.options)?;
+                    totals.decode(sources, self.wanted, self.options)?;
                 }
             }
         }
@@ -269,8 +121,8 @@ impl Unclear<'_> {
     /// Adds the offsets of a batch whose records are counted.
     fn decode_offsets(&self, window: Range<u64>, totals: &mut Totals) -> Result<()> {
         let mut decoded = Totals::default();
-        let needs = Needs { offsets: true, timestamps: false };
-        decoded.decode(vec![self.source.clone().within(window.start, window.end)], needs, self.options)?;
+        let wanted = Wanted(&[Total::MinOffset]);
+        decoded.decode(vec![self.source.clone().within(window.start, window.end)], wanted, self.options)?;
         totals.add(0, decoded.offsets, None);
         totals.stats = totals.stats.plus(&ScanStats { batches: 0, records: 0, ..decoded.stats });
         Ok(())

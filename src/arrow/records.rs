@@ -1,0 +1,66 @@
+//! The records of a batch that a scan returns.
+
+use std::ops::RangeInclusive;
+
+use crate::arrow::binary_views::RecordMemory;
+use crate::arrow::options::ScanOptions;
+use crate::arrow::walk::BatchContext;
+use crate::compression::Scratch;
+use crate::error::Result;
+use crate::format::batch::Batch;
+use crate::format::record::Record;
+use crate::format::records::Records;
+
+/// Number of records that are parsed before they are passed on; so many fit a first-level cache.
+const CHUNK: usize = 128;
+
+/// Passes the records of a batch that are within the bounds to `take`, in chunks, with the memory that has them. Returns
+/// the offset of the batch's first record.
+#[inline]
+pub(crate) fn read_records(
+    batch: &Batch<'_>,
+    context: &BatchContext<'_>,
+    options: &ScanOptions,
+    scratch: &mut Scratch,
+    mut take: impl FnMut(&[Record<'_>], RecordMemory<'_>) -> Result<()>,
+) -> Result<Option<i64>> {
+    let bounded = context.bounds.are_any();
+    let check_records = options.check_crc && batch.is_legacy_wrapper();
+    let mut first_offset = None;
+    let payload = batch.payload(scratch, &options.limits)?;
+    let memory = if batch.attributes().is_compressed() {
+        RecordMemory::Reused(payload.bytes)
+    } else {
+        RecordMemory::of(batch, context.memory)
+    };
+    let mut records = Records::new(batch, payload, &options.limits)?;
+    let mut chunk = Vec::with_capacity(CHUNK);
+    let mut more = true;
+    while more {
+        chunk.clear();
+        more = records.read_into(&mut chunk, CHUNK)?;
+        if check_records {
+            chunk.iter().try_for_each(Record::verify_crc)?;
+        }
+        if let Some(first) = chunk.first() {
+            first_offset.get_or_insert(first.offset());
+        }
+        if bounded {
+            chunk.retain(|record| context.bounds.want(record));
+        }
+        take(&chunk, memory)?;
+    }
+    Ok(first_offset)
+}
+
+/// The offsets of a batch's records and their number, if its header shows them and all are within the bounds. A number
+/// that is unlikely for the batch's size is not accepted, so that a few bytes do not become millions of rows.
+pub(crate) fn offsets_in_header(batch: &Batch<'_>, context: &BatchContext<'_>) -> Option<(RangeInclusive<i64>, usize)> {
+    let header = batch.header();
+    let count = header.record_count().filter(|_| header.magic() == 2)?;
+    let first = header.base_offset()?;
+    let last = first.checked_add(i64::from(count))?.checked_sub(1)?;
+    let rows = usize::try_from(count).ok()?;
+    let is_shown = rows > 0 && rows <= header.size() && last == header.last_offset();
+    (is_shown && context.bounds.take_all(header)).then_some((first..=last, rows))
+}
