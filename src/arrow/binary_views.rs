@@ -28,8 +28,8 @@ const BLOCK_LEN: usize = 0x7fff_ffff;
 /// The memory that has the records of a batch.
 #[derive(Clone, Copy)]
 pub(crate) enum RecordMemory<'b> {
-    /// The window of a file, which can be kept alive.
-    Window(&'b Arc<Vec<u8>>),
+    /// The window of a file, which can be kept alive, and the number of bytes of the batch.
+    Window(&'b Arc<Vec<u8>>, usize),
     /// The caller's buffer, which is kept alive anyway, and the number of bytes of the batch.
     Buffer(&'b SharedBytes, usize),
     /// Memory that will be reused.
@@ -40,7 +40,7 @@ impl<'b> RecordMemory<'b> {
     /// The memory that has the records of an uncompressed batch.
     pub(crate) fn of(batch: &Batch<'_>, memory: BatchMemory<'b>) -> Self {
         match memory {
-            BatchMemory::Window(window) => Self::Window(window),
+            BatchMemory::Window(window) => Self::Window(window, batch.size()),
             BatchMemory::Buffer(bytes) => Self::Buffer(bytes, batch.size()),
         }
     }
@@ -57,8 +57,8 @@ pub(crate) struct Blocks {
     current: Option<BlockBase>,
     /// The address of the memory that was added last, and the location of its values.
     held: Option<(usize, BlockBase)>,
-    /// Bytes that the Arrow batch keeps alive. For the caller's buffer, only the batches that views refer to are
-    /// counted.
+    /// Bytes of the batches that views refer to. Those of a whole window would end an Arrow batch too early: the next
+    /// one has the rest of the window.
     retained: usize,
 }
 
@@ -95,7 +95,7 @@ impl AsRef<[u8]> for BufferOwner {
 }
 
 impl Blocks {
-    /// Bytes that the Arrow batch keeps alive.
+    /// Bytes of the batches that views refer to.
     pub(crate) fn retained(&self) -> usize {
         self.retained
     }
@@ -121,11 +121,13 @@ impl Blocks {
     #[cold]
     fn lend(&mut self, value: &[u8], memory: RecordMemory<'_>) -> (u32, u32) {
         let found = match memory {
-            RecordMemory::Window(window) => self.held(window, value).unwrap_or_else(|| {
-                self.retained = self.retained.saturating_add(window.len());
-                let bytes: SharedBytes = Arc::<Vec<u8>>::clone(window);
-                self.hold(value, bytes)
-            }),
+            RecordMemory::Window(window, batch_len) => {
+                self.retained = self.retained.saturating_add(batch_len);
+                self.held(window, value).unwrap_or_else(|| {
+                    let bytes: SharedBytes = Arc::<Vec<u8>>::clone(window);
+                    self.hold(value, bytes)
+                })
+            }
             RecordMemory::Buffer(bytes, batch_len) => {
                 self.retained = self.retained.saturating_add(batch_len);
                 self.held((**bytes).as_ref(), value).unwrap_or_else(|| self.hold(value, Arc::clone(bytes)))

@@ -118,3 +118,14 @@ fn an_arrow_batch_holds_no_more_than_was_asked_for() {
         std::fs::remove_file(path).unwrap();
     }
 }
+
+#[test]
+fn arrow_batches_have_about_as_many_rows_as_those_of_the_copying_scan() {
+    let bytes = batches(200, 20, 1000, Compression::None);
+    let path = std::env::temp_dir().join(format!("kbat-views-rows-{}.log", std::process::id()));
+    std::fs::write(&path, &bytes).unwrap();
+    let file = ScanSource::file(&find_segments(&path).unwrap()[0]);
+    let [viewed, copied] = [true, false].map(|binary_view| scanned(&file, &options(binary_view)).len());
+    std::fs::remove_file(path).unwrap();
+    assert!((copied..=copied + 1).contains(&viewed), "{viewed}, {copied}");
+}
