@@ -57,9 +57,10 @@ pub(crate) struct Blocks {
     current: Option<BlockBase>,
     /// The address of the memory that was added last, and the location of its values.
     held: Option<(usize, BlockBase)>,
-    /// Bytes of the batches that views refer to. Those of a whole window would end an Arrow batch too early: the next
-    /// one has the rest of the window.
-    retained: usize,
+    /// Bytes of the batches that views refer to, or that were copied.
+    used: usize,
+    /// Bytes of the windows that are blocks. The next Arrow batch often uses the rest of the last one.
+    windows: usize,
 }
 
 /// A value at an address is in `block` at the address minus `base`, which wraps.
@@ -95,9 +96,10 @@ impl AsRef<[u8]> for BufferOwner {
 }
 
 impl Blocks {
-    /// Bytes of the batches that views refer to.
+    /// What counts as the size of the Arrow batch, in bytes: those of the batches that views refer to, and at least a
+    /// quarter of all that it keeps alive.
     pub(crate) fn retained(&self) -> usize {
-        self.retained
+        self.used.max(self.windows / 4)
     }
 
     /// Begins a batch.
@@ -122,14 +124,15 @@ impl Blocks {
     fn lend(&mut self, value: &[u8], memory: RecordMemory<'_>) -> (u32, u32) {
         let found = match memory {
             RecordMemory::Window(window, batch_len) => {
-                self.retained = self.retained.saturating_add(batch_len);
+                self.used = self.used.saturating_add(batch_len);
                 self.held(window, value).unwrap_or_else(|| {
+                    self.windows = self.windows.saturating_add(window.len());
                     let bytes: SharedBytes = Arc::<Vec<u8>>::clone(window);
                     self.hold(value, bytes)
                 })
             }
             RecordMemory::Buffer(bytes, batch_len) => {
-                self.retained = self.retained.saturating_add(batch_len);
+                self.used = self.used.saturating_add(batch_len);
                 self.held((**bytes).as_ref(), value).unwrap_or_else(|| self.hold(value, Arc::clone(bytes)))
             }
             // views do not reach all values of a larger batch, so each is copied alone, and is not `current`
@@ -175,7 +178,7 @@ impl Blocks {
         self.copies_block = Some(block);
         let base = bytes.as_ptr().addr().wrapping_sub(self.copies.len());
         self.copies.extend_from_slice(bytes);
-        self.retained = self.retained.saturating_add(bytes.len());
+        self.used = self.used.saturating_add(bytes.len());
         BlockBase { block, base }
     }
 
@@ -196,7 +199,7 @@ impl Blocks {
     /// The blocks of the complete Arrow batch.
     pub(crate) fn finish(&mut self) -> Vec<Buffer> {
         self.end_copies();
-        (self.current, self.held, self.retained) = (None, None, 0);
+        (self.current, self.held, self.used, self.windows) = (None, None, 0, 0);
         std::mem::take(&mut self.buffers)
     }
 }

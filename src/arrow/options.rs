@@ -99,9 +99,9 @@ pub struct ScanOptions {
     pub max_bytes: usize,
     /// Whether to drop the pages that the scan brings into the page cache. Pages cached before stay. Default no.
     pub leave_page_cache: bool,
-    /// Whether offsets may be computed from batch headers. If no column needs more of the records, a batch of format v2
-    /// with as many records as offsets is then verified by its checksum, but neither decompressed nor parsed.
-    /// Corruption from before the checksum was computed is not noticed. Default no.
+    /// Whether offsets may be computed from batch headers. If no column needs more of the records, and corruption is
+    /// an error, a batch of format v2 with as many records as offsets is then neither decompressed nor parsed. Its
+    /// checksum is verified, but corruption from before it was computed is not noticed. Default no.
     pub offsets_from_headers: bool,
 }
 
@@ -140,9 +140,11 @@ impl ScanOptions {
         if self.leave_page_cache { segment.leaving_page_cache() } else { segment }
     }
 
-    /// Whether no column needs more of the records than their offsets.
+    /// Whether no column needs more of the records than their offsets. If corruption is skipped or reported, the rows
+    /// must not depend on the columns.
     pub(crate) fn needs_only_headers(&self) -> bool {
-        self.offsets_from_headers && self.check_crc && self.columns.iter().all(|column| column.is_in_header())
+        let is_final = self.on_corrupt == OnCorrupt::Fail;
+        self.offsets_from_headers && is_final && self.columns.iter().all(|column| column.is_in_header())
     }
 
     /// Schema of the Arrow batches.

@@ -53,14 +53,24 @@ pub(crate) fn read_records(
     Ok(first_offset)
 }
 
+/// The smallest record of format v2, in bytes.
+const MIN_RECORD_LEN: usize = 7;
+
 /// The offsets of a batch's records and their number, if its header shows them and all are within the bounds. A number
-/// that is unlikely for the batch's size is not accepted, so that a few bytes do not become millions of rows.
-pub(crate) fn offsets_in_header(batch: &Batch<'_>, context: &BatchContext<'_>) -> Option<(RangeInclusive<i64>, usize)> {
+/// that is unlikely for the batch's size, or exceeds the limit, is not accepted: a few bytes do not become millions of
+/// rows.
+pub(crate) fn offsets_in_header(
+    batch: &Batch<'_>,
+    context: &BatchContext<'_>,
+    options: &ScanOptions,
+) -> Option<(RangeInclusive<i64>, usize)> {
     let header = batch.header();
     let count = header.record_count().filter(|_| header.magic() == 2)?;
     let first = header.base_offset()?;
     let last = first.checked_add(i64::from(count))?.checked_sub(1)?;
-    let rows = usize::try_from(count).ok()?;
-    let is_shown = rows > 0 && rows <= header.size() && last == header.last_offset();
+    let rows = usize::try_from(count).ok().filter(|rows| (1..=options.limits.record_count).contains(rows))?;
+    let len = batch.stored_records().len();
+    let most = if batch.attributes().is_compressed() { len } else { len / MIN_RECORD_LEN };
+    let is_shown = rows <= most && last == header.last_offset();
     (is_shown && context.bounds.take_all(header)).then_some((first..=last, rows))
 }

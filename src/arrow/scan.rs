@@ -122,7 +122,7 @@ impl ArrowScan {
         let Self { walk, options, columns, scratch, needs_only_headers, .. } = self;
         let rows = columns.rows();
         let step = walk.step(options, |batch, context| {
-            if *needs_only_headers && let Some((offsets, rows)) = offsets_in_header(batch, context) {
+            if *needs_only_headers && let Some((offsets, rows)) = offsets_in_header(batch, context, options) {
                 batch.compression()?;
                 let base_offset = *offsets.start();
                 columns.push_offsets(offsets);

@@ -24,7 +24,7 @@ use crate::plan::paths::text_of;
 use crate::plan::pieces::Piece;
 use crate::plan::places::SegmentPlaces;
 use crate::plan::ranges::{LogRange, resolve};
-use crate::plan::totals::{GroupColumn, Total};
+use crate::plan::totals::{GroupColumn, Total, has_header_totals};
 use crate::store::{LogFileKind, SegmentFile};
 
 /// A task with fewer bytes takes most of its time to start.
@@ -62,11 +62,6 @@ impl ReadTask {
     #[must_use]
     pub fn pieces(&self) -> &[Piece] {
         &self.pieces
-    }
-
-    /// Whether headers have the totals.
-    pub(crate) fn has_header_totals(&self) -> bool {
-        self.totals.iter().all(|total| total.is_in_headers())
     }
 
     /// The partition of all its rows, if they have only one, with a topic and a number.
@@ -286,8 +281,10 @@ impl Read {
         };
         let total = found.iter().fold(0_u64, |total, (_, _, segment)| total.saturating_add(segment.size));
         let cores = std::thread::available_parallelism().map_or(1, |count| crate::num::u64_of(count.get()));
-        // headers are quick to read
-        let reads_headers = !self.totals.is_empty() && self.totals.iter().all(|total| total.is_in_headers());
+        // headers are quick to read, but within bounds records are needed, too
+        let is_bounded = ranges.iter().any(|range| range.start.is_some() || range.end.is_some());
+        let reads_headers =
+            has_header_totals(&self.totals) && !self.totals.is_empty() && !is_bounded && times == Interval::EVERYTHING;
         let max_len = if reads_headers { u64::MAX } else { window_len(total, cores, options) };
         let cutter = Cutter { max_len, options, splits: splits && options.view == PlanView::Records };
         let pieces = map_waiting(&found, is_waiting, |(range, number, segment)| {

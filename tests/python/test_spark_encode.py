@@ -153,6 +153,8 @@ def test_encode_of_a_stream_has_the_batches_of_each_micro_batch(jvm: SparkSessio
         rows.write.mode("append").parquet(str(tmp_path / "rows"))
     stream = jvm.readStream.schema(rows.schema).option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "rows"))
     with engine_of(jvm, engine):
+        with pytest.raises(ValueError, match="can't sort a stream"):
+            kbat.spark.encode(stream, timestamp=0)
         encoded = kbat.spark.encode(stream, repartition=False, timestamp=0, batch_rows=6)
     sink = encoded.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "checkpoint"))
     sink.trigger(availableNow=True).start(str(tmp_path / "batches")).awaitTermination()

@@ -342,6 +342,9 @@ REFUSED: list[tuple[Callable[[DataFrame], object], str]] = [
     ),
     (lambda df: kbat.spark.decode(df, "value", keep=["id", "id"]), "keep names id twice"),
     (lambda df: kbat.spark.encode(df, by=["id", "id"]), "by names id twice"),
+    (lambda df: kbat.spark.encode(df, by=5), "by names columns as text, not 5"),  # type: ignore[arg-type]
+    (lambda df: kbat.spark.encode(df, by=df.id), "by names columns as text, not Column<'id'>"),  # type: ignore[arg-type]
+    (lambda df: kbat.spark.encode(df, order_by=[df.id]), "order_by names columns as text, not Column<'id'>"),  # type: ignore[list-item]
     (
         lambda df: kbat.spark.encode(df.withColumnRenamed("id", "Batch"), by="Batch"),
         "the result has a column of that",

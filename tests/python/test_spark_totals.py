@@ -146,3 +146,14 @@ def test_offsets_of_a_batch_are_verified_but_not_decompressed(jvm: SparkSession,
         assert message_of(read(jvm, tmp_path, columns="offset", engine=engine).collect, "checksum")
     with pytest.raises(kbat.KbatError):
         kbat.scan(tmp_path, columns=["offset"]).to_pyarrow()
+
+
+def test_reported_corruption_does_not_depend_on_the_columns(jvm: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "a-0").mkdir()
+    batch = bytearray(build([(FIRST_TIME, None, b"value" * 10)] * 5, compression="zstd"))
+    batch[61:69] = bytes(8)
+    (tmp_path / "a-0" / f"{0:020}.log").write_bytes(with_right_crc(batch))
+    frame = read(jvm, tmp_path, onCorrupt="report")
+    assert [row.error.last_offset for row in frame.select("error").collect()] == [4]
+    assert frame.where("error IS NOT NULL").count() == 1
+    assert read(jvm, tmp_path, onCorrupt="skip").select("offset").collect() == []

@@ -129,3 +129,23 @@ fn arrow_batches_have_about_as_many_rows_as_those_of_the_copying_scan() {
     std::fs::remove_file(path).unwrap();
     assert!((copied..=copied + 1).contains(&viewed), "{viewed}, {copied}");
 }
+
+#[test]
+fn arrow_batch_of_many_small_files_keeps_little_alive() {
+    let directory = std::env::temp_dir().join(format!("kbat-views-files-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    for file in 0..200 {
+        std::fs::write(directory.join(format!("{file:020}.log")), batches(1, 1, 100, Compression::None)).unwrap();
+    }
+    let sources = find_segments(&directory).unwrap().iter().map(ScanSource::file).collect::<Vec<_>>();
+    let wanted = ScanOptions { columns: vec![Column::Value], ..options(true) };
+    let mut rows = 0;
+    for batch in ArrowScan::new(sources, wanted) {
+        let batch = batch.unwrap();
+        let buffers = batch.column(0).as_binary_view().data_buffers().iter();
+        assert!(buffers.map(arrow_buffer::Buffer::len).sum::<usize>() <= 5 << 20);
+        rows += batch.num_rows();
+    }
+    std::fs::remove_dir_all(directory).unwrap();
+    assert_eq!(rows, 200);
+}

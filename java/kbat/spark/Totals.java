@@ -18,7 +18,7 @@ import org.apache.spark.sql.types.StructType;
 /**
  * Aggregates that Rust computes: from batch headers, counts of rows, the extremes of offsets and the largest timestamp; from
  * records, counts of keys and values that are not null. They may be grouped by topic and partition. The smallest timestamp is
- * not in a header, and Spark passes on no length of bytes.
+ * not in a header, and Spark does not push down the length of bytes.
  */
 final class Totals {
     private static final String OFFSET = "offset";

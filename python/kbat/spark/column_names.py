@@ -19,9 +19,15 @@ if TYPE_CHECKING:
 
 
 def listed(names: str | Iterable[str], what: str) -> list[str]:
-    """Return the names in an argument; text is one name. Raises `ValueError` for a repeated name."""
-    found = [names] if isinstance(names, str) else list(names)
+    """Return the names in an argument; text is one name. Raises `ValueError` for other objects and repeated names."""
+    try:
+        found = [names] if isinstance(names, (str, bytes)) else list(names)
+    except TypeError:  # a Column, for example
+        found = [names]  # type: ignore[list-item]
     for place, name in enumerate(found):
+        if not isinstance(name, str):
+            message = f"kbat: {what} names columns as text, not {name!r}"
+            raise ValueError(message)  # noqa: TRY004 -- as for every wrong argument
         if name in found[:place]:
             message = f"kbat: {what} names {name} twice"
             raise ValueError(message)

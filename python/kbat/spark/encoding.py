@@ -95,11 +95,14 @@ def encode(
         order_by: Columns that determine the order in each log; by default `offset`, if it exists. Otherwise the order
             is arbitrary.
         repartition: Whether to group and sort the rows of each log. Set it to False if they are: sorted by `by` in each
-            Spark partition, and no log in two partitions.
+            Spark partition, and no log in two partitions. Spark can't sort a stream: encode each of its batches in
+            `foreachBatch`, unless its rows are sorted already.
         options: The options of `kbat.encode_batches`: `compression`, `level`, `batch_bytes`, `timestamp` and more.
 
     Raises:
-        ValueError: An unknown column or option, or a column of `by` whose type can't identify a log.
+        ValueError: An unknown column, a wrong value of an option, a column of `by` whose type can't identify a log, or
+            a stream that would have to be sorted.
+        TypeError: An unknown option.
 
     Example:
         >>> kbat.spark.encode(df, by=["topic", "partition"], order_by=["timestamp"], compression="zstd")
@@ -113,6 +116,9 @@ def encode(
         message = f"kbat: the DataFrame has no column {missing[0]}; it has {', '.join(df.columns)}"
         raise ValueError(message)
     _check_keys(df, keys)
+    if repartition and (keys or order) and df.isStreaming:
+        message = "kbat: Spark can't sort a stream: call encode in foreachBatch, or if it is sorted, repartition=False"
+        raise ValueError(message)
     # checks the options
     nothing = kbat.encode_batches(pa.schema(ARROW_FIELDS).empty_table().select(records), **options)
     if repartition:

@@ -20,8 +20,9 @@ pub(crate) enum Visited<'r> {
     Offsets(RangeInclusive<i64>),
 }
 
-/// Passes the records of some sources to `take`, in order, with what [`ScanOptions::columns`] names; a batch whose
-/// header shows that need not be decoded. Returns the counts also if an error ends the visit.
+/// Passes the records of some sources to `take`, in order. A batch is not decoded if
+/// [`ScanOptions::offsets_from_headers`] allows that for [`ScanOptions::columns`]. Returns the counts also if an error
+/// ends the visit.
 pub(crate) fn visit_records(
     sources: Vec<ScanSource>,
     options: &ScanOptions,
@@ -33,7 +34,7 @@ pub(crate) fn visit_records(
     let mut records = 0_u64;
     let result = loop {
         let step = walk.step(options, |batch, context| {
-            if needs_only_headers && let Some((offsets, count)) = offsets_in_header(batch, context) {
+            if needs_only_headers && let Some((offsets, count)) = offsets_in_header(batch, context, options) {
                 batch.compression()?;
                 records = records.saturating_add(u64_of(count));
                 return take(Visited::Offsets(offsets));

@@ -191,7 +191,7 @@ impl TaskReader {
             let totals = groups.of(&first.origin, &self.task.groups);
             let (_, options) = self.scan_options(pieces.first());
             let is_whole = options.start_offset.is_none() && options.end_offset.is_none();
-            if is_whole && self.task.times == Interval::EVERYTHING && self.task.has_header_totals() {
+            if is_whole && self.task.times == Interval::EVERYTHING && totals::has_header_totals(&self.task.totals) {
                 totals.add_headers(&sources, &self.task.totals, &options)?;
             } else {
                 totals.add_records(sources, &self.task.totals, &options)?;

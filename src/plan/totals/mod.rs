@@ -61,11 +61,6 @@ impl Total {
         }
     }
 
-    /// Whether headers have it, at least those of most batches.
-    pub(crate) fn is_in_headers(self) -> bool {
-        !matches!(self, Self::KeyCount | Self::ValueCount)
-    }
-
     fn data_type(self) -> DataType {
         match self {
             Self::MaxTimestamp => DataType::Timestamp(TimeUnit::Microsecond, Some(UTC.into())),
@@ -87,6 +82,11 @@ impl GroupColumn {
             Self::Partition => Column::Partition,
         }
     }
+}
+
+/// Whether headers have the totals, at least those of most batches.
+pub(crate) fn has_header_totals(totals: &[Total]) -> bool {
+    !totals.iter().any(|total| matches!(total, Total::KeyCount | Total::ValueCount))
 }
 
 /// The schema of rows of totals. Their columns have no names that matter.
