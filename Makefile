@@ -29,6 +29,8 @@ PYTHON_SOURCES := pyproject.toml README.md $(shell find python -name '*.py' -o -
 
 # cargo and maturin build against the interpreter of .venv, whatever else is on the PATH.
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
+# The recipes look for libraries and documentation below target/, wherever the user's own settings of cargo put them.
+export CARGO_TARGET_DIR := $(CURDIR)/target
 
 .PHONY: help
 help: ## list the commands
