@@ -234,7 +234,12 @@ pub fn discover(locations: &[Location], selection: &Selection) -> Result<Discove
 /// was written yet, or if it has other partitions.
 fn judge_empty(path: &Location, partitions: &[TopicPartition], warnings: &mut Vec<String>) -> Result<()> {
     refuse_foreign_directory(path)?;
-    warnings.push(if partitions.is_empty() {
+    let hidden = path.is_dir().then(|| path.entries()).transpose()?.unwrap_or_default();
+    let hidden = hidden.iter().find(|entry| entry.name().starts_with('.') && entry.is_dir());
+    warnings.push(if let Some(hidden) = hidden.filter(|_| partitions.is_empty()) {
+        let (path, hidden) = (path.display(), hidden.display());
+        format!("there is no segment to read in {path}; {hidden} was not searched, because its name begins with a dot")
+    } else if partitions.is_empty() {
         format!("{} is empty: there is no segment to read", path.display())
     } else {
         format!("no partition in {} has a segment to read", path.display())

@@ -7,7 +7,9 @@ use crate::internal::Family;
 use crate::io::Location;
 use crate::plan::{Selection, discover};
 use crate::restore::SkippedPartition;
-use crate::store::names::{DirectoryState, LogFile, LogFileKind, LogFileState, PartitionDirectory};
+use crate::store::names::{
+    DirectoryState, LogFile, LogFileKind, LogFileState, PartitionDirectory, is_beside_partitions,
+};
 use crate::store::{TopicPartition, parse_partition_directory, refuse_foreign_directory};
 
 /// Levels of directories below the location in which partitions are searched. Pinterest's layout has three.
@@ -18,8 +20,6 @@ const MAX_DIRECTORIES: usize = 100_000;
 const CLUSTER_METADATA: &str = "__cluster_metadata";
 /// The topic with the offsets of consumers.
 const CONSUMER_OFFSETS: &str = "__consumer_offsets";
-/// Directories that do not contain partitions.
-const OTHER_DIRECTORIES: [&str; 2] = ["remote-log-index-cache", "lost+found"];
 
 /// A partition to restore.
 #[derive(Debug)]
@@ -152,7 +152,7 @@ impl PartitionSearch {
             let mut nested = entries;
             nested.retain(|entry| {
                 let name = entry.name();
-                !name.starts_with('.') && !OTHER_DIRECTORIES.contains(&name) && entry.is_dir()
+                !name.starts_with('.') && !is_beside_partitions(name) && entry.is_dir()
             });
             // the name of a cluster may be that of a partition
             if let Some(partition) = parse_partition_directory(name).filter(|_| nested.is_empty()) {

@@ -5,7 +5,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::io::Location;
 use crate::store::names::{
     DirectoryState, LEADER_EPOCHS, LogFile, LogFileKind, LogFileState, PARTITION_METADATA, PartitionDirectory,
-    SnapshotFile, parse_base_offset, parse_partition_directory,
+    SnapshotFile, is_beside_partitions, parse_base_offset, parse_partition_directory,
 };
 
 /// Number of bytes read to recognize a file.
@@ -32,6 +32,7 @@ const SIGNATURES: [(&[u8], &str); 11] = [
 const TAR_SIGNATURE: &[u8] = b"ustar";
 const TAR_POSITION: usize = 257;
 const TAR_ARCHIVE: &str = "a tar archive";
+const TEXT_FILE: &str = "a text file";
 
 /// Names the format of a file that is clearly not a segment, from its first bytes. Returns `None` for a file that may
 /// be one.
@@ -52,7 +53,7 @@ pub(crate) fn foreign_head(head: &[u8]) -> Option<&'static str> {
     let signature = SIGNATURES.iter().find(|(signature, _)| head.starts_with(signature));
     let is_tar = head.get(TAR_POSITION..).is_some_and(|rest| rest.starts_with(TAR_SIGNATURE));
     let archive = signature.map(|(_, what)| *what).or(is_tar.then_some(TAR_ARCHIVE));
-    archive.or_else(|| is_text(head).then_some("a text file"))
+    archive.or_else(|| is_text(head).then_some(TEXT_FILE))
 }
 
 /// Refuses a tar archive: it may contain several partitions, whose batches are not one log.
@@ -97,10 +98,22 @@ fn is_text(head: &[u8]) -> bool {
 /// Refuses a directory that contains no segment, but files that Kafka does not write next to segments.
 ///
 /// # Errors
-/// [`ErrorKind::InvalidArgument`] that names such a file; I/O errors.
+/// [`ErrorKind::InvalidArgument`] that names such a file, or says that not all directories were searched; I/O errors.
 pub(crate) fn refuse_foreign_directory(path: &Location) -> Result<()> {
-    let Some(found) = ForeignSearch::default().directory(path, SEARCH_DEPTH)? else { return Ok(()) };
-    Err(Error::argument(format!("no log segment is recognized: {}", found.describe(path))).with_path(path))
+    let mut search = ForeignSearch::default();
+    let found = search.directory(path, SEARCH_DEPTH)?;
+    let is_telling = |found: &Foreign| !matches!(found, Foreign::Other(_, None | Some(TEXT_FILE)));
+    let what = match (found, search.cut) {
+        (Some(found), cut) if cut.is_none() || is_telling(&found) => found.describe(path),
+        (_, Some(cut)) if !has_partitions(path)? => cut,
+        _ => return Ok(()),
+    };
+    Err(Error::argument(format!("no log segment is recognized: {what}")).with_path(path))
+}
+
+/// Whether this is a log directory, whose partitions may be empty.
+fn has_partitions(path: &Location) -> Result<bool> {
+    Ok(path.entries()?.iter().any(|entry| parse_partition_directory(entry.name()).is_some()))
 }
 
 /// A file that is neither a live segment in the expected directory nor one that Kafka keeps next to segments.
@@ -128,7 +141,10 @@ impl Foreign {
                 name(path)
             ),
             Self::Manifest(path) => {
-                format!("{} belongs to Aiven's tiered storage plugin, which kbat does not read", name(path))
+                format!(
+                    "{} is of Aiven's tiered storage plugin: name the directory that contains its topics",
+                    name(path)
+                )
             }
             Self::Index(path) => format!("{} is an index whose .log file is missing", name(path)),
             Self::Other(path, Some(what)) => format!("{}: {}", name(path), advice_on(what)),
@@ -144,6 +160,8 @@ impl Foreign {
 #[derive(Debug, Default)]
 struct ForeignSearch {
     entries: usize,
+    /// What was not searched.
+    cut: Option<String>,
 }
 
 impl ForeignSearch {
@@ -154,6 +172,8 @@ impl ForeignSearch {
         for path in path.entries()? {
             self.entries = self.entries.saturating_add(1);
             if self.entries > SEARCH_ENTRIES {
+                let advice = "name a directory nearer to the segments";
+                self.cut = Some(format!("the search ended after {SEARCH_ENTRIES} files and directories: {advice}"));
                 break;
             }
             if path.is_dir() {
@@ -162,9 +182,16 @@ impl ForeignSearch {
                 best = Some(more_telling(best, found));
             }
         }
+        if depth == 0
+            && let Some(deeper) = directories.first()
+        {
+            let advice = "name a directory nearer to the segments";
+            let message = || format!("{} is more than {SEARCH_DEPTH} levels deep: {advice}", deeper.display());
+            self.cut.get_or_insert_with(message);
+        }
         for path in directories.into_iter().filter(|_| depth > 0) {
             let state = PartitionDirectory::parse(path.name()).map(|parsed| parsed.state);
-            let is_hidden = path.name().starts_with('.') || path.name() == "lost+found";
+            let is_hidden = path.name().starts_with('.') || is_beside_partitions(path.name());
             if is_hidden || state.is_some_and(|state| state != DirectoryState::Live) {
                 continue;
             }
@@ -185,7 +212,7 @@ fn more_telling(one: Option<Foreign>, other: Foreign) -> Foreign {
         Foreign::Manifest(_) => 0,
         Foreign::Log(_) => 1,
         Foreign::Tiered(_) => 2,
-        Foreign::Other(_, Some(what)) if *what != "a text file" => 3,
+        Foreign::Other(_, Some(what)) if *what != TEXT_FILE => 3,
         Foreign::Index(_) => 4,
         Foreign::Other(_, _) => 5,
     };

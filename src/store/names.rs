@@ -24,6 +24,9 @@ pub(crate) const PARTITION_METADATA: &str = "partition.metadata";
 /// Size limit of Kafka's segments in bytes: positions in an index are `i32`.
 pub(crate) const MAX_SEGMENT_LEN: u64 = 0x7fff_ffff;
 
+/// Directories beside those of partitions that are not partitions.
+const OTHER_DIRECTORIES: [&str; 2] = ["remote-log-index-cache", "lost+found"];
+
 /// Longest topic name that Kafka accepts, in characters.
 const MAX_TOPIC_LEN: usize = 249;
 
@@ -72,6 +75,11 @@ pub fn parse_partition_directory(name: &str) -> Option<TopicPartition> {
         return None;
     }
     Some(TopicPartition { topic: topic.to_owned(), partition: digits.parse().ok()? })
+}
+
+/// Whether a directory with this name may be beside those of partitions, and contains no partition.
+pub(crate) fn is_beside_partitions(name: &str) -> bool {
+    OTHER_DIRECTORIES.contains(&name)
 }
 
 /// The purpose of a partition directory.

@@ -10,10 +10,10 @@ use crate::log::inventory::name_of;
 use crate::log::log_directory::OFFSET_CHECKPOINTS;
 use crate::repair::verify::partition::{check_partition, unreadable};
 use crate::repair::verify::report::{Finding, Report, Severity};
-use crate::store::names::{DirectoryState, PartitionDirectory, TopicPartition, parse_partition_directory};
+use crate::store::names::{
+    DirectoryState, PartitionDirectory, TopicPartition, is_beside_partitions, parse_partition_directory,
+};
 
-/// Known directories that are not partitions.
-const KNOWN: [&str; 2] = ["remote-log-index-cache", "lost+found"];
 /// Start of the name of a Spark write's working directory.
 const SPARK_JOB: &str = ".kbat-";
 const CLEAN_SHUTDOWN: &str = ".kafka_cleanshutdown";
@@ -62,7 +62,7 @@ pub(crate) fn check_directory(
                 let message = "a partition that was deleted, moved or abandoned; not checked";
                 report.about(Severity::Info, "stray_directory", &directory, message);
             }
-            None if KNOWN.contains(&name.as_str()) => {}
+            None if is_beside_partitions(&name) => {}
             None if name.starts_with(SPARK_JOB) => {
                 let message = "the working directory of a Spark write that is running or was killed; a broker does \
                     not start with it: if no write is running, repeat the write if the directory contains a \

@@ -21,14 +21,52 @@ use super::chunk_index::ChunkIndex;
 use super::crypto::{Encryption, OVERHEAD_LEN};
 use super::indexes::IndexExtents;
 use super::json::{JsonObject, invalid};
+use super::members::parse_members;
 use crate::error::{Error, Result};
 use crate::log::Uuid;
 use crate::log::checkpoint::EpochEntry;
+use crate::tiered::name::SegmentName;
 
 /// The only version of the format.
 const VERSION: &str = "1";
 /// Largest manifest in bytes: sizes of chunks have at most 10 MiB before base64.
 pub(super) const MAX_LEN: usize = 32 << 20;
+/// Members that are parsed; others take no memory.
+const MEMBERS: [&str; 31] = [
+    "aad",
+    "chunkIndex",
+    "compression",
+    "dataKey",
+    "encryption",
+    "endOffset",
+    "finalTransformedChunkSize",
+    "id",
+    "leaderEpoch",
+    "maxTimestampMs",
+    "offset",
+    "originalChunkSize",
+    "originalFileSize",
+    "partition",
+    "position",
+    "producerSnapshot",
+    "remoteLogSegmentId",
+    "remoteLogSegmentMetadata",
+    "segmentIndexes",
+    "size",
+    "startOffset",
+    "timestamp",
+    "topic",
+    "topicId",
+    "topicIdPartition",
+    "topicPartition",
+    "transaction",
+    "transformedChunkSize",
+    "transformedChunks",
+    "type",
+    "version",
+];
+/// The member whose members are epochs.
+const LEADER_EPOCHS: &str = "segmentLeaderEpochs";
 /// First bytes of a Puffin file, which is the manifest of a segment in Iceberg's format.
 const PUFFIN_MAGIC: &[u8] = b"PFA1";
 
@@ -84,7 +122,7 @@ impl Manifest {
         if bytes.len() > MAX_LEN {
             return Err(invalid(format!("the manifest is larger than {MAX_LEN} bytes")));
         }
-        let value: Value = serde_json::from_slice(bytes)
+        let value = parse_members(bytes, &MEMBERS, LEADER_EPOCHS)
             .map_err(|error| invalid(format!("the manifest is not a complete JSON document: {error}")))?;
         let root = JsonObject::new(&value, "")?;
         let version = root.text("version")?;
@@ -128,6 +166,18 @@ impl Manifest {
 }
 
 impl SegmentMetadata {
+    /// Fails if this is another segment than the one that the key of the manifest names.
+    pub(crate) fn check_key(&self, topic_id: Uuid, partition: i32, name: SegmentName) -> Result<()> {
+        let described = SegmentName { start_offset: self.start_offset, segment_id: self.segment_id };
+        if (self.topic_id, self.partition, described) == (topic_id, partition, name) {
+            return Ok(());
+        }
+        Err(invalid(format!(
+            "the manifest is of another segment than its name says: {}-{}/{}/{described}",
+            self.topic, self.topic_id, self.partition
+        )))
+    }
+
     fn parse(segment: &JsonObject<'_>) -> Result<Self> {
         let id = segment.object("remoteLogSegmentId", "remoteLogSegmentId.")?;
         let topic_id_partition = id.object("topicIdPartition", "topicIdPartition.")?;
@@ -140,7 +190,7 @@ impl SegmentMetadata {
             start_offset: segment.long("startOffset")?,
             end_offset: segment.long("endOffset")?,
             max_timestamp: segment.long("maxTimestampMs")?,
-            leader_epochs: leader_epochs(&segment.object("segmentLeaderEpochs", "segmentLeaderEpochs.")?)?,
+            leader_epochs: leader_epochs(&segment.object(LEADER_EPOCHS, "segmentLeaderEpochs.")?)?,
         })
     }
 }

@@ -33,6 +33,7 @@ mod json;
 mod key;
 mod keys;
 mod manifest;
+mod members;
 mod segment;
 
 pub use chunk_index::{Chunk, ChunkIndex};

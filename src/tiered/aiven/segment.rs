@@ -23,8 +23,23 @@ use crate::slices::Slices;
 /// Most bytes of the object to read at once, unless a single chunk has more.
 const MAX_READ_LEN: u64 = 16 << 20;
 
-/// Numbers of the chunks that cannot be decoded.
-pub(crate) type DamagedChunks = BTreeSet<u32>;
+/// Chunks that cannot be decoded.
+#[derive(Debug, Default)]
+pub(crate) struct DamagedChunks {
+    /// Numbers of chunks.
+    numbers: BTreeSet<u32>,
+    /// Number of the first chunk after the end of the object.
+    missing: Option<u32>,
+}
+
+impl DamagedChunks {
+    /// The first of the chunks `first` to `last` that is damaged.
+    fn find(&self, first: u32, last: u32) -> Option<u32> {
+        let missing = self.missing.map(|missing| missing.max(first)).filter(|missing| *missing <= last);
+        let listed = self.numbers.range(first..=last).next().copied();
+        listed.into_iter().chain(missing).min()
+    }
+}
 
 /// A segment. Reads by position fetch only the chunks that contain the requested bytes, in as few reads of the object
 /// as possible, and keep the chunks that were decoded last.
@@ -135,14 +150,20 @@ impl Segment {
         }
         let mut at = position;
         while let Some(chunk) = self.manifest.chunks.chunk_at(at).filter(|_| at < end) {
-            let chunk_end = chunk.original.end.min(end);
+            let is_missing = damaged.missing.is_some_and(|missing| missing <= chunk.number);
+            let chunk_end = if is_missing { end } else { chunk.original.end.min(end) };
             let range = usize_from_u64(at.saturating_sub(position))..usize_from_u64(chunk_end.saturating_sub(position));
             let part = out.part_mut(range);
-            let is_damaged = damaged.contains(&chunk.number)
+            let is_damaged = is_missing
+                || damaged.numbers.contains(&chunk.number)
                 || match self.read_at(part, at) {
                     Ok(_) => false,
                     Err(error) if error.is_of_reading() => return Err(error),
-                    Err(_) => damaged.insert(chunk.number),
+                    Err(_) if chunk.transformed.start >= self.log.byte_len()? => {
+                        damaged.missing = Some(chunk.number);
+                        true
+                    }
+                    Err(_) => damaged.numbers.insert(chunk.number),
                 };
             if is_damaged {
                 part.fill(DAMAGED_BYTE);
@@ -153,8 +174,13 @@ impl Segment {
     }
 
     fn first_damaged(&self, original: &Range<u64>, damaged: &DamagedChunks) -> Option<Chunk> {
-        let mut chunks = damaged.iter().filter_map(|number| self.manifest.chunks.chunk(*number));
-        chunks.find(|chunk| chunk.original.start < original.end && original.start < chunk.original.end)
+        if original.is_empty() {
+            return None;
+        }
+        let chunks = &self.manifest.chunks;
+        let last = chunks.chunk_at(original.end.min(self.original_len()).checked_sub(1)?)?;
+        let number = damaged.find(chunks.chunk_at(original.start)?.number, last.number)?;
+        chunks.chunk(number)
     }
 
     /// The error of the first damaged chunk in a range of original bytes.

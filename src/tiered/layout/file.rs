@@ -10,6 +10,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Location, PositionedFile, ReadAt, Status, StatusKind, StoredFile};
 use crate::limits::Limits;
 use crate::log::SegmentReader;
+use crate::log::checkpoint::EpochEntry;
 use crate::log::resync::Floor;
 use crate::log::walk::{BatchWalk, WalkEvent};
 use crate::num::{u64_of, usize_from_u64};
@@ -199,6 +200,19 @@ impl Chunked {
         };
         let split = self.open()?.indexes(&object.read_small(MAX_INDEXES_LEN)?)?;
         Ok(self.split.get_or_init(|| split))
+    }
+
+    /// The leader epochs in the `.indexes` object; none if they cannot be read, which readers of the segment report.
+    ///
+    /// # Errors
+    /// I/O errors.
+    pub(super) fn leader_epochs(&self) -> Result<Vec<EpochEntry>> {
+        let parsed = self.indexes().and_then(Indexes::leader_epochs);
+        match parsed {
+            Ok(epochs) => Ok(epochs.entries().to_vec()),
+            Err(error) if error.is_of_reading() => Err(error),
+            Err(_) => Ok(Vec::new()),
+        }
     }
 }
 

@@ -83,11 +83,22 @@ impl Known {
         Ok(Self { keys: options.keys.clone(), states: states.map(Arc::new), local: local.cloned() })
     }
 
-    /// The records about a partition in `__remote_log_metadata`, if there are any.
+    /// The records about a partition in `__remote_log_metadata`, if there are any and all could be parsed.
     pub(super) fn recorded(&self, topic_id: Uuid, partition: i32) -> Option<&RemotePartition> {
-        let mut partitions = self.states.as_ref()?.state.partitions();
+        let mut partitions = self.states.as_ref().filter(|states| states.newer.is_none())?.state.partitions();
         let found = partitions.find(|(name, _)| name.topic_id == topic_id && name.partition == partition);
         found.map(|(_, recorded)| recorded)
+    }
+
+    /// What a reader of a partition should know about its records in `__remote_log_metadata`.
+    pub(super) fn warnings(&self, topic_id: Uuid, partition: &TopicPartition) -> Vec<(i64, String)> {
+        let newer = self.states.as_ref().and_then(|states| states.newer.as_ref());
+        let newer = newer.map(|newer| format!("the states of segments in {TOPIC} are not used: {newer}"));
+        let recorded = self.recorded(topic_id, partition.partition);
+        let is_deleted = recorded.is_some_and(|recorded| recorded.delete().is_some());
+        let deleted =
+            is_deleted.then(|| format!("the topic of {} was deleted, as {TOPIC} records", partition.directory_name()));
+        newer.into_iter().chain(deleted).map(|text| (i64::MIN, text)).collect()
     }
 
     /// Whether a segment without records never had any.
@@ -139,6 +150,8 @@ struct States {
     state: RemoteLogState,
     /// Whether no record was deleted at the start of a partition that was read.
     begins_at_zero: bool,
+    /// Where a record about a segment has a version that kbat cannot parse.
+    newer: Option<String>,
 }
 
 impl States {
@@ -180,6 +193,15 @@ impl States {
                 let offset = record.offset();
                 let parsed = MetadataRecord::parse(value)
                     .map_err(|error| error.with_note(format!("in the record at offset {offset}")))?;
+                if let MetadataRecord::Unknown { api_key, version } = parsed {
+                    let path = file.path.display();
+                    let text = || {
+                        format!(
+                            "the record at offset {offset} of {path} is of type {api_key} in version {version}, which is unknown"
+                        )
+                    };
+                    self.newer.get_or_insert_with(text);
+                }
                 // a broker ignores the same records
                 let _ = self.state.apply(parsed);
             }

@@ -5,11 +5,13 @@
 //! those that [`choose`](crate::tiered::choose()) selects; what it omits is in the warnings of the partition.
 //! [`joined`] presents such a partition and the directory of a broker as one log.
 
+mod claims;
 mod ends;
 mod file;
 mod joined;
 mod known;
 mod partition;
+mod search;
 mod watermark;
 
 use std::collections::BTreeMap;
@@ -19,27 +21,14 @@ use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Location, Status, StatusKind, Store, StoredFile};
-use crate::log::Uuid;
-use crate::store::{LogFile, LogFileKind, TopicPartition, parse_partition_directory};
-use crate::tiered::SegmentName;
-use crate::tiered::aiven::{EncryptionKeys, ObjectKind};
-use crate::tiered::local::{self, FileKind};
-use crate::tiered::name::split_id;
-use crate::tiered::pinterest::{METADATA, WATERMARK};
+use crate::store::{LogFile, LogFileKind, parse_partition_directory};
+use crate::tiered::aiven::EncryptionKeys;
+use crate::tiered::local;
 use file::no_file;
 use known::Known;
 pub use known::RemoteOptions;
-use partition::{Listed, ListedPartition, Objects};
-
-/// Directories below a location in which segments of tiered storage are searched.
-const SEARCH_DEPTH: usize = 5;
-/// Entries that are read before a location counts as one without tiered storage.
-const SEARCH_ENTRIES: usize = 2000;
-
-/// Partition directories of a broker that are searched for a watermark.
-const WATERMARK_SEARCHES: usize = 8;
-/// A directory, a cluster with the name of a partition, and a partition.
-const WATERMARK_DEPTH: usize = 3;
+use partition::{Listed, ListedPartition};
+use search::{FoundSegments, Layout, aiven_partition, collect, collect_watermarked, layout_of, parse};
 
 impl Location {
     /// If this contains segments of tiered storage, returns a location that presents them as the partition directories
@@ -160,170 +149,6 @@ impl Location {
 fn is_partition(location: &Location) -> bool {
     let absolute = location.absolute();
     local::Directory::parse(absolute.name()).is_some() || aiven_partition(&absolute).is_some()
-}
-
-/// The partition of a directory `<topic>-<topic id>/<partition>`.
-fn aiven_partition(directory: &Location) -> Option<(TopicPartition, Uuid)> {
-    let number = directory.name();
-    let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
-    let partition = number.parse().ok().filter(|_| is_number)?;
-    let parent = directory.directory();
-    let (topic, id) = split_id(parent.name())?;
-    Some((TopicPartition { topic: topic.to_owned(), partition }, id))
-}
-
-/// The segment and kind of a file of tiered storage.
-fn parse(name: &str) -> Option<(SegmentName, &str)> {
-    let (stem, suffix) = name.split_at_checked(name.find('.')?)?;
-    let is_known = ObjectKind::ALL.iter().any(|kind| kind.suffix() == suffix)
-        || FileKind::ALL.iter().any(|kind| kind.suffix() == suffix);
-    Some((SegmentName::parse(stem).filter(|_| is_known)?, suffix))
-}
-
-/// What the names under a location are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Layout {
-    /// Those of a broker, or of something else.
-    Broker,
-    /// Segments with ids.
-    WithIds,
-    /// Those of a broker, beside watermarks: Pinterest's uploader.
-    Watermarked,
-}
-
-/// Recognizes the layout of a location by names. Directories of a broker are recognized at once.
-///
-/// # Errors
-/// I/O errors; [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) if directories of a broker and of
-/// tiered storage are side by side.
-fn layout_of(location: &Location) -> Result<Layout> {
-    if !location.status()?.is_directory() {
-        return Ok(Layout::Broker);
-    }
-    let mut pending = vec![(location.clone(), SEARCH_DEPTH)];
-    let mut seen = 0_usize;
-    while let Some((directory, depth)) = pending.pop() {
-        let entries = directory.entries()?;
-        seen = seen.saturating_add(entries.len());
-        if entries.iter().any(|entry| parse(entry.name()).is_some()) {
-            return Ok(Layout::WithIds);
-        }
-        if let Some(broker) = entries.iter().find(|entry| is_of_broker(entry.name())) {
-            let tiered = entries.iter().find(|entry| split_id(entry.name()).is_some() && !is_of_broker(entry.name()));
-            if let Some(tiered) = tiered.filter(|entry| is_tiered_directory(entry)) {
-                let message = format!(
-                    "{} is of a broker and {} of tiered storage: name one of them",
-                    broker.name(),
-                    tiered.name()
-                );
-                return Err(Error::argument(message).with_path(location));
-            }
-            return Ok(if has_watermark(&entries, WATERMARK_DEPTH) { Layout::Watermarked } else { Layout::Broker });
-        }
-        if seen > SEARCH_ENTRIES {
-            return Ok(Layout::Broker);
-        }
-        for entry in entries.into_iter().filter(|entry| depth > 0 && !entry.name().starts_with('.')) {
-            if entry.is_dir() {
-                pending.push((entry, depth.saturating_sub(1)));
-            }
-        }
-    }
-    Ok(Layout::Broker)
-}
-
-/// Whether a broker gives this name to a partition directory or to a file in one.
-fn is_of_broker(name: &str) -> bool {
-    LogFile::parse(name).is_some() || parse_partition_directory(name).is_some()
-}
-
-/// Whether these are the files of a partition with a watermark, or directories of such partitions. The name of a cluster
-/// may be that of a partition, so directories are searched to this depth.
-fn has_watermark(entries: &[Location], depth: usize) -> bool {
-    let Some(deeper) = depth.checked_sub(1) else { return false };
-    let directories = entries.iter().filter(|entry| parse_partition_directory(entry.name()).is_some());
-    let has_one = |directory: &Location| has_watermark(&directory.entries().unwrap_or_default(), deeper);
-    entries.iter().any(|entry| entry.name() == WATERMARK) || directories.take(WATERMARK_SEARCHES).any(has_one)
-}
-
-/// Whether a directory is that of a partition or topic in tiered storage.
-fn is_tiered_directory(directory: &Location) -> bool {
-    let files = |directory: &Location| directory.entries().unwrap_or_default();
-    let has_segment = |directory: &Location| files(directory).iter().any(|entry| parse(entry.name()).is_some());
-    has_segment(directory) || files(directory).iter().any(has_segment)
-}
-
-/// A partition in the listing, and its directory.
-struct FoundSegments {
-    name: TopicPartition,
-    directory: Location,
-    content: Listed,
-}
-
-/// The segments with ids under a location, by partition and topic id.
-fn collect(location: &Location) -> Result<Vec<FoundSegments>> {
-    let mut found: BTreeMap<(TopicPartition, Uuid), (Location, BTreeMap<SegmentName, Objects>)> = BTreeMap::new();
-    let mut pending = vec![location.clone()];
-    while let Some(directory) = pending.pop() {
-        let absolute = directory.absolute();
-        let named = local::Directory::parse(absolute.name())
-            .map(|parsed| (parsed.partition, parsed.topic_id))
-            .or_else(|| aiven_partition(&absolute));
-        for entry in directory.entries()? {
-            if let Some((segment, suffix)) = parse(entry.name()) {
-                let Some(named) = &named else {
-                    let message = "this segment of tiered storage is in a directory whose name is not that of a \
-                                   partition, <topic>-<partition>-<topic id> or <topic>-<topic id>/<partition>";
-                    return Err(Error::argument(message).with_path(&entry));
-                };
-                let suffix = suffix.to_owned();
-                let (_, segments) = found.entry(named.clone()).or_insert_with(|| (directory.clone(), BTreeMap::new()));
-                segments.entry(segment).or_default().insert(suffix, entry);
-            } else if LogFile::parse(entry.name()).is_some() {
-                let message = "segments of a broker and of tiered storage are in this location: name one of them";
-                return Err(Error::argument(message).with_path(&entry));
-            } else if !entry.name().starts_with('.') && entry.is_dir() {
-                pending.push(entry);
-            }
-        }
-    }
-    let found = found.into_iter();
-    Ok(found
-        .map(|((name, id), (directory, segments))| FoundSegments {
-            name,
-            directory,
-            content: Listed::WithIds(id, segments),
-        })
-        .collect())
-}
-
-/// The partitions of Pinterest's uploader under a location. Their directories may be under different binary digits.
-fn collect_watermarked(location: &Location) -> Result<Vec<FoundSegments>> {
-    let mut found = Vec::new();
-    let mut pending = vec![(location.clone(), SEARCH_DEPTH)];
-    while let Some((directory, depth)) = pending.pop() {
-        let entries = directory.entries()?;
-        let is_of_partition = |entry: &Location| entry.name() == WATERMARK || LogFile::parse(entry.name()).is_some();
-        if entries.iter().any(is_of_partition) {
-            let Some(name) = parse_partition_directory(directory.absolute().name()) else {
-                let message = "the directory contains segments, but its name is not that of a partition: rename it to \
-                               <topic>-<partition>";
-                return Err(Error::argument(message).with_path(&directory));
-            };
-            let mut files = entries;
-            files.retain(|entry| ![WATERMARK, METADATA].contains(&entry.name()) && !entry.is_dir());
-            found.push(FoundSegments { name, directory, content: Listed::Watermarked(files) });
-            continue;
-        }
-        for entry in entries.into_iter().filter(|entry| depth > 0 && !entry.name().starts_with('.')) {
-            if entry.is_dir() {
-                pending.push((entry, depth.saturating_sub(1)));
-            }
-        }
-    }
-    // `pending` is a stack
-    found.reverse();
-    Ok(found)
 }
 
 /// The partitions of tiered storage as directories.

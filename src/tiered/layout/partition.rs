@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
+use super::claims::check_claims;
 use super::ends::{About, chain_warnings, end_of_files, remove_overlaps};
 use super::file::{Chunked, File, Loaded};
 use super::known::Known;
 use super::watermark;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::io::Location;
 use crate::io::waiting::map_waiting;
 use crate::log::Uuid;
@@ -52,13 +53,13 @@ pub(super) enum Listed {
 }
 
 /// A segment with its description.
-struct Stored {
+pub(super) struct Stored {
     name: SegmentName,
-    log: Location,
+    pub(super) log: Location,
     content: SegmentContent,
-    candidate: Candidate,
+    pub(super) candidate: Candidate,
     /// Whether the last offset of the candidate is that of the batches.
-    is_end_read: bool,
+    pub(super) is_end_read: bool,
 }
 
 enum SegmentContent {
@@ -110,15 +111,15 @@ impl ListedPartition {
 
     fn load(&self, topic_id: Uuid, segments: &BTreeMap<SegmentName, Objects>) -> Result<Loaded> {
         let recorded = self.known.recorded(topic_id, self.name.partition);
-        let mut stored = Vec::new();
-        for (name, objects) in segments {
-            stored.push(self.recorded_segment(*name, objects, recorded)?);
-        }
-        let mut warnings = Vec::new();
+        let listed: Vec<(&SegmentName, &Objects)> = segments.iter().collect();
+        let describe = |(name, objects): &(&SegmentName, &Objects)| self.recorded_segment(**name, objects, recorded);
+        let mut stored = map_waiting(&listed, !self.directory.is_local(), describe)?;
+        let mut warnings = self.known.warnings(topic_id, &self.name);
         if let Some(recorded) = recorded {
             self.add_others(topic_id, recorded, &mut stored, &mut warnings)?;
         }
         self.read_ends(&mut stored)?;
+        warnings.extend(check_claims(&mut stored, &self.directory)?);
         let candidates: Vec<Candidate> = stored.iter().map(|segment| segment.candidate.clone()).collect();
         let chain = choose(&candidates, self.known.leader_epochs(&self.name)?.as_ref(), None);
         let about: Vec<About<'_>> = stored.iter().map(Stored::about).collect();
@@ -267,12 +268,20 @@ impl ListedPartition {
         }
         if let Some(manifest) = manifest {
             let bytes = manifest.read_small(MAX_MANIFEST_LEN)?;
-            let parsed = Manifest::parse(&bytes).map_err(|error| error.with_path(&manifest))?;
+            let in_manifest = |error: Error| error.with_path(&manifest);
+            let parsed = Manifest::parse(&bytes).map_err(in_manifest)?;
             if let Some(metadata) = &parsed.segment {
+                if let Listed::WithIds(topic_id, _) = &self.content {
+                    metadata.check_key(*topic_id, self.name.partition, name).map_err(in_manifest)?;
+                }
                 candidate.last_offset = Some(metadata.end_offset);
                 candidate.leader_epochs.clone_from(&metadata.leader_epochs);
             }
+            let is_described = parsed.segment.is_some();
             let chunked = Chunked::new(log.clone(), indexes, bytes, parsed, self.known.keys.clone());
+            if !is_described {
+                candidate.leader_epochs = chunked.leader_epochs()?;
+            }
             let content = SegmentContent::Chunked(Arc::new(chunked));
             return Ok(Stored { name, log, content, candidate, is_end_read: false });
         }
@@ -294,7 +303,7 @@ impl Stored {
     }
 
     /// The offset after the last record. `None` if corruption hides it.
-    fn end(&self, directory: &Location) -> Result<Option<i64>> {
+    pub(super) fn end(&self, directory: &Location) -> Result<Option<i64>> {
         let mut files = BTreeMap::new();
         self.add_files(&mut files, None);
         end_of_files(files, directory, self.name.start_offset)
