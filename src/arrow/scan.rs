@@ -6,18 +6,20 @@ use std::sync::Arc;
 use arrow_array::RecordBatchOptions;
 use arrow_schema::SchemaRef;
 
-use crate::arrow::columns::Columns;
+use crate::arrow::columns::{Columns, microseconds_of};
 use crate::arrow::corruption::no_errors;
 use crate::arrow::ending::ends_after_error;
 use crate::arrow::interrupt::ProgressCallback;
 use crate::arrow::options::{OnCorrupt, ScanOptions};
 use crate::arrow::records::{offsets_in_header, read_records};
+use crate::arrow::schema::TimestampUnit;
 use crate::arrow::source::ScanSource;
 use crate::arrow::stats::ScanStats;
 use crate::arrow::walk::{BatchContext, SourceWalk, Step};
 use crate::compression::Scratch;
 use crate::error::{Error, Result};
 use crate::format::batch::Batch;
+use crate::format::record::Record;
 use crate::io::OpenedFile;
 
 /// Iterates over the records of some sources as Arrow batches, in order. Reads lazily; holds one window of a file, one
@@ -184,6 +186,9 @@ fn decode(
     let mut rows = 0_usize;
     columns.begin_batch(batch, context.origin);
     let first_offset = read_records(batch, context, options, scratch, |records, memory| {
+        if options.on_corrupt != OnCorrupt::Fail {
+            check_every_field(records, options)?;
+        }
         columns.push_all(records, memory)?;
         rows = rows.wrapping_add(records.len());
         // 32-bit offsets: max_bytes bounds the bytes before this batch, the limits those that it adds
@@ -197,6 +202,20 @@ fn decode(
     })?;
     let base_offset = batch.base_offset().or(first_offset).unwrap_or_else(|| batch.last_offset());
     columns.extend(batch, base_offset, context.origin, rows)
+}
+
+/// Fails for a field that its column cannot contain, whether or not the column is one of the scan's: the rows that remain
+/// if corruption is skipped or reported must not depend on the columns.
+fn check_every_field(records: &[Record<'_>], options: &ScanOptions) -> Result<()> {
+    for record in records {
+        if options.timestamp_unit == TimestampUnit::Microsecond {
+            microseconds_of(record)?;
+        }
+        for header in record.headers() {
+            header?;
+        }
+    }
+    Ok(())
 }
 
 ends_after_error!(ArrowScan);

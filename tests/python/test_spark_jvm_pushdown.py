@@ -122,6 +122,12 @@ def test_groups_cost_no_task(jvm: SparkSession, partitions: Path) -> None:
     assert frame.rdd.getNumPartitions() == frame.select("value").rdd.getNumPartitions() == 12
 
 
+def test_groups_of_many_tasks_are_not_reported(jvm: SparkSession, tmp_path: Path) -> None:
+    for partition in range(3):
+        GrowingLog(tmp_path / f"a-{partition}").append(*[1] * 17)
+    assert "Exchange" in plan_of(ranked(read(jvm, tmp_path, maxPartitionBytes=1)))
+
+
 def test_tasks_of_two_partitions_are_no_groups(jvm: SparkSession, partitions: Path) -> None:
     frame = read(jvm, partitions)  # all of it is one task
     assert frame.rdd.getNumPartitions() == 1

@@ -11,6 +11,7 @@ from pyspark.errors import PySparkException
 
 import kbat
 from command_line import CORPUS, LOG
+from data import DATA
 from growing_log import GrowingLog
 from kbat.spark import metrics
 from kbat.spark.schema import VIEWS
@@ -70,6 +71,13 @@ def test_view_internal_has_the_records_of_internal_topics(spark: SparkSession, t
         order: Any = [("topic", "ascending"), ("partition", "ascending"), ("offset", "ascending")]
         expected = scan.to_pyarrow().rename_columns(found.column_names).sort_by(order)
         assert found.sort_by(order).to_pydict() == expected.to_pydict()
+
+
+def test_missing_timestamps_are_minus_one_in_both_views_of_records(spark: SparkSession, tmp_path: Path) -> None:
+    shutil.copytree(DATA / "corpus-legacy" / "k0822-java0822-none", tmp_path / "__consumer_offsets-0")
+    for view in ("records", "internal"):
+        frame = read(spark, tmp_path, view=view).selectExpr("min(unix_millis(timestamp))", "count(timestamp)")
+        assert frame.collect() == [(-1, 52)], view
 
 
 def test_view_internal_needs_an_internal_topic(spark: SparkSession, log_dir: Path) -> None:

@@ -2,9 +2,11 @@ package kbat.spark;
 
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collection;
 import java.util.List;
 import java.util.Objects;
 import java.util.stream.Collectors;
+import org.apache.spark.SparkContext;
 import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.read.InputPartition;
@@ -22,8 +24,14 @@ import org.apache.spark.sql.types.StructType;
  * <p>It is reported only if it costs nothing. Up to version 4.1, Spark reads all tasks of a group one after the other as
  * soon as groups are reported, even if no operator needs them; so there each group has to have one task. Later versions
  * join the tasks of a group only where that saves a shuffle.
+ *
+ * <p>Where tasks are joined, each of them keeps the memory of its partial aggregates, about 2 MB, until the last one
+ * ends. So groups of many tasks are not reported either.
  */
 final class Grouping {
+    /** Most tasks of a group that Spark may join. */
+    private static final int MOST_TASKS = 16;
+
     /** The node of a plan that joins the tasks of a group, which Spark has from version 4.2 on. */
     private static final String JOINING = "org.apache.spark.sql.execution.datasources.v2.GroupPartitionsExec";
     private static final boolean IS_ON_DEMAND = hasJoining();
@@ -47,8 +55,17 @@ final class Grouping {
         if (keyed.length < 2 || Arrays.stream(keyed).anyMatch(Objects::isNull)) {
             return tasks;
         }
-        long groups = Arrays.stream(keyed).map(KeyedTask::name).distinct().count();
-        return groups > 1 && (IS_ON_DEMAND || groups == keyed.length) ? keyed : tasks;
+        Collection<Long> sizes = Arrays.stream(keyed)
+                .collect(Collectors.groupingBy(KeyedTask::name, Collectors.counting()))
+                .values();
+        boolean isSingle = sizes.size() == keyed.length;
+        return sizes.size() > 1 && (isSingle || (IS_ON_DEMAND && isCheap(sizes))) ? keyed : tasks;
+    }
+
+    /** Returns whether joining the tasks of each group leaves work for all cores, and few tasks to each. */
+    private static boolean isCheap(Collection<Long> sizes) {
+        return sizes.size() >= SparkContext.getOrCreate().defaultParallelism()
+                && sizes.stream().allMatch(size -> size <= MOST_TASKS);
     }
 
     /** Returns what Spark is told about tasks that {@link #keyed} returned. */

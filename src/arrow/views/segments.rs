@@ -105,7 +105,18 @@ impl SegmentScan {
             Some(Err(error)) if matches!(error.kind(), ErrorKind::Io(_)) => return Err(error),
             opened => opened.and_then(Result::ok), // a file with another name is not a segment
         };
-        let values = self.columns.iter().map(|column| row.value(*column, &self.options)).collect::<Result<Vec<_>>>()?;
+        let mut known = Vec::new();
+        if self.options.on_corrupt == OnCorrupt::Report {
+            // the error must not depend on the columns
+            for column in SegmentColumn::all() {
+                known.push((column, row.value(column, &self.options)?));
+            }
+        }
+        let mut value = |column: SegmentColumn| match known.iter().position(|(known, _)| *known == column) {
+            Some(place) => Ok(known.swap_remove(place).1),
+            None => row.value(column, &self.options),
+        };
+        let values = self.columns.iter().map(|column| value(*column)).collect::<Result<Vec<_>>>()?;
         if row.is_before(self.options.start_timestamp) {
             return Ok(true);
         }

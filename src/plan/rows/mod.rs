@@ -267,7 +267,8 @@ impl TaskReader {
             end_offset,
             start_timestamp: self.task.times.start,
             end_timestamp: self.task.times.end,
-            missing_timestamp: (self.options.view == PlanView::Records).then_some(MISSING_TIMESTAMP),
+            missing_timestamp: matches!(self.options.view, PlanView::Records | PlanView::Internal)
+                .then_some(MISSING_TIMESTAMP),
             include_control: self.options.include_control,
             check_crc: self.options.check_crc,
             on_corrupt: self.options.on_corrupt,
