@@ -160,7 +160,7 @@ impl Foreign {
 #[derive(Debug, Default)]
 struct ForeignSearch {
     entries: usize,
-    /// What was not searched.
+    /// Why directories or files were left out of the search.
     cut: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-"""The rows that remain if corruption is skipped or reported, and the reports, do not depend on the columns of a scan."""
+"""Rows that remain if corruption is skipped or reported, and the reports, do not depend on the columns of a scan."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ const SEARCH_DIRECTORIES: usize = 1000;
 /// Directories that are listed beside those of a broker.
 const SEARCH_BESIDE_BROKER: usize = 100;
 
-/// Partition directories of a broker whose files are looked at.
+/// Directories with the names of partitions that are listed.
 const BROKER_SEARCHES: usize = 8;
 /// A directory, a cluster with the name of a partition, and a partition.
 const WATERMARK_DEPTH: usize = 3;
