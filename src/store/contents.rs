@@ -160,7 +160,7 @@ impl Foreign {
 #[derive(Debug, Default)]
 struct ForeignSearch {
     entries: usize,
-    /// Why directories or files were left out of the search.
+    /// Why the search is incomplete, if it is.
     cut: Option<String>,
 }
 
