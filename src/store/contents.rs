@@ -113,7 +113,13 @@ pub(crate) fn refuse_foreign_directory(path: &Location) -> Result<()> {
 
 /// Whether this is a log directory, whose partitions may be empty.
 fn has_partitions(path: &Location) -> Result<bool> {
-    Ok(path.entries()?.iter().any(|entry| parse_partition_directory(entry.name()).is_some()))
+    let is_of_partition = |entry: &Location| {
+        let files = entry.entries().unwrap_or_default();
+        entry.is_dir() && files.iter().all(|file| LogFile::parse(file.name()).is_some() || is_of_kafka(file.name()))
+    };
+    let entries = path.entries()?;
+    let mut named = entries.iter().filter(|entry| parse_partition_directory(entry.name()).is_some());
+    Ok(named.next().is_some_and(is_of_partition))
 }
 
 /// A file that is neither a live segment in the expected directory nor one that Kafka keeps next to segments.

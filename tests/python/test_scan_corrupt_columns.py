@@ -34,7 +34,7 @@ def corrupt_header(tmp_path: Path) -> Path:
     batch = bytearray(builder.finish())
     assert batch[-4:] == b"\x02h\x02x"
     batch[-4] = 0x69  # the size of the header's key becomes -53
-    log.append_bytes(with_right_crc(batch))
+    log.append_bytes(bytes(with_right_crc(batch)))
     log.end_offset = 3
     log.append(2)
     return tmp_path / "a-0"

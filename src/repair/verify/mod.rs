@@ -102,7 +102,11 @@ fn total_len(path: &Location) -> Result<u64> {
         return path.len();
     }
     let mut total = 0_u64;
-    let mut folders = directory::directories(path)?;
+    let mut folders = match directory::directories(path) {
+        // what describes the segments of tiered storage is corrupt
+        Err(error) if path.may_omit() && !error.is_of_reading() => Vec::new(),
+        folders => folders?,
+    };
     folders.push(path.clone());
     // directories and files that cannot be read are reported later
     for file in folders.iter().flat_map(|folder| files_of(folder).unwrap_or_default()) {

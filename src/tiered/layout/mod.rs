@@ -12,6 +12,7 @@ mod joined;
 mod known;
 mod partition;
 mod search;
+mod stored;
 mod watermark;
 
 use std::collections::BTreeMap;

@@ -4,7 +4,8 @@
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::path::PathBuf;
 
-use super::partition::{Listed, Objects};
+use super::partition::Listed;
+use super::stored::Objects;
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::Location;
 use crate::log::Uuid;
@@ -205,15 +206,15 @@ pub(super) fn collect(location: &Location) -> Result<Vec<FoundSegments>> {
         .collect())
 }
 
-/// The objects of the directory that has most of a segment: with the manifest, which is written last, then the number
-/// of objects and the bytes of the log. If several have as many, those of the first.
+/// The objects of the directory that has most of a segment: with the manifest, which is written last, then the bytes of
+/// the log and the number of objects. If several have as many, those of the first.
 fn most_complete(copies: BTreeMap<PathBuf, Objects>) -> Objects {
     let len_of_log = |objects: &Objects| objects.get(ObjectKind::Log.suffix()).and_then(|log| log.len().ok());
     let has_manifest = |objects: &Objects| objects.contains_key(ObjectKind::Manifest.suffix());
     let several = copies.len() > 1;
     let completeness = |objects: &Objects| {
         let len = if several { len_of_log(objects) } else { None };
-        (has_manifest(objects), objects.len(), len)
+        (has_manifest(objects), len, objects.len())
     };
     // the last of several with the same key
     copies.into_values().rev().max_by_key(completeness).unwrap_or_default()
