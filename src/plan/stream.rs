@@ -86,6 +86,10 @@ impl Stream {
             starts.insert(partition, start);
             self.warnings.extend(warnings);
         }
+        // records may have come since the end of the query was fixed
+        for (partition, end) in self.target.iter_mut().flatten() {
+            *end = starts.get(partition).map_or(*end, |start| *start.max(end));
+        }
         let json = offsets_json(&starts);
         self.last = Some(starts);
         Ok(json)
@@ -196,7 +200,14 @@ impl Stream {
             report_data_loss(&what, options, &mut self.warnings)?;
         }
         for (partition, offset) in start {
-            if let Some(end) = ends.get(partition).filter(|end| *end < offset) {
+            let Some(end) = ends.get_mut(partition).filter(|end| **end < *offset) else { continue };
+            let log = logs.iter().find(|log| log.partition == *partition);
+            let is_after_stable =
+                options.is_committed() && log.map(|log| end_offset(log, options)).transpose()? >= Some(*offset);
+            if is_after_stable {
+                // the query started inside a transaction that is open, or after its first record
+                *end = *offset;
+            } else {
                 let what = format!("the end of {partition} went from {offset} back to {end}; records may be lost");
                 report_data_loss(&what, options, &mut self.warnings)?;
             }
@@ -257,6 +268,10 @@ impl Stream {
             return Ok(None);
         };
         match start {
+            Some(start) if start > end => lost(format!(
+                "a micro-batch of {partition} starts at offset {start}, and ended at {end} when it ran before; set \
+                 startingOffsets to the offsets at which the query started"
+            ))?,
             None if first > 0 => lost(format!("{partition} is new and starts with offset {first}, not 0"))?,
             Some(start) if start < first.min(end) => {
                 let before = first.min(end).saturating_sub(1);
