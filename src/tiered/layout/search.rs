@@ -76,7 +76,13 @@ pub(super) fn layout_of(location: &Location) -> Result<Layout> {
                 if is_tiered { pending.push_front(next) } else { pending.push_back(next) }
             }
         }
-        broker = broker.or(found);
+        // a partition may have no watermark, although others have one
+        broker = match (broker, found) {
+            (Some(known), Some(found)) if found.layout == Layout::Watermarked => {
+                Some(OfBroker { layout: Layout::Watermarked, ..known })
+            }
+            (known, found) => known.or(found),
+        };
     }
     Ok(broker.map_or(Layout::Broker, |broker| broker.layout))
 }
