@@ -34,6 +34,7 @@ JAR = ROOT / "python" / "kbat" / "spark" / "jars" / "kbat-spark.jar"
 SPARK = "3.5.7"
 ECJ = "3.38.0"
 SCALA = "2.12.18"
+HADOOP = "3.3.4"
 SLF4J = "2.0.7"
 KRYO = "4.0.2"
 JSON4S = "3.7.0-M11"
@@ -50,6 +51,7 @@ MODULES = (
         Module(organisation="org.apache.spark", name=f"spark-{name}_2.12", version=SPARK)
         for name in ("catalyst", "common-utils", "core", "sql", "sql-api", "unsafe")
     ),
+    Module(organisation="org.apache.hadoop", name="hadoop-common", version=HADOOP),
     Module(organisation="org.scala-lang", name="scala-library", version=SCALA),
     Module(organisation="org.slf4j", name="slf4j-api", version=SLF4J),
     Module(organisation="com.esotericsoftware", name="kryo-shaded", version=KRYO),
@@ -123,7 +125,7 @@ def compile_jars(java: str) -> list[Path]:
     """Return the compiler and the jars that the classes mention, fetched on the first call."""
     home = TARGET / f"spark-{SPARK}-ecj-{ECJ}"
     if not all((home / f"{module.name}-{module.version}.jar").exists() for module in MODULES):
-        print(f"fetching Spark {SPARK}'s jars and ecj into {home} (once, about 50 MB)", file=sys.stderr)  # noqa: T201
+        print(f"fetching Spark {SPARK}'s jars and ecj into {home} (once, about 55 MB)", file=sys.stderr)  # noqa: T201
         shutil.rmtree(home, ignore_errors=True)  # as an earlier version of this script left it
         fetch(java, Request(modules=MODULES, transitive=False), home, cache=TARGET / "ivy")
     return sorted(home.glob("*.jar"))

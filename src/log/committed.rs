@@ -3,8 +3,8 @@
 //! A broker answers such a consumer with the aborted transactions of the range and the last stable offset. Here they
 //! are computed from:
 //!
-//! * **The log.** One read of the batch headers and the markers, from the first segment of the range until every
-//!   transaction that began in the range has ended.
+//! * **The log.** One read of the batch headers and the markers (see [`replay`]), from the first segment of the range
+//!   until every transaction that began in the range has ended.
 //! * **The `.txnindex` of each segment**, which may list transactions whose markers cannot be read. It only adds to
 //!   the log: an index that is truncated, empty or missing, as after a crash, turns no aborted record into a committed
 //!   one.
@@ -17,20 +17,19 @@
 //!
 //! Source: `LogSegment.collectAbortedTxns`, `CompletedFetch` and `ProducerStateManager` of Kafka.
 
+mod replay;
+
 use std::collections::{BTreeMap, HashMap};
 
-use crate::compression::Scratch;
 use crate::error::{ErrorKind, Result};
-use crate::format::header::{BatchHeader, NO_PRODUCER_ID};
+use crate::format::header::BatchHeader;
 use crate::limits::Limits;
 use crate::log::SegmentReader;
 use crate::log::index::AbortedTransaction;
 use crate::log::producer::{ProducerSnapshot, ProducerStates};
-use crate::log::resync::Floor;
 use crate::log::segment::Segment;
-use crate::log::tail::SegmentTail;
-use crate::log::walk::{BatchWalk, WalkEvent};
 use crate::store::names::LogFileKind;
+use replay::replay;
 
 /// Returns the aborted transactions that matter to a reader of offsets from `start_offset` up to but excluding
 /// `end_offset`, in the order of their markers. `segments` are all segments of a partition, by base offset.
@@ -42,7 +41,7 @@ pub(crate) fn aborted_transactions(
     start_offset: i64,
     end_offset: i64,
 ) -> Result<Vec<AbortedTransaction>> {
-    let mut replay = Replay { segments, states: None };
+    let mut replay = SegmentReplay { segments, states: None };
     let first = segments.partition_point(|segment| segment.base_offset() <= start_offset).saturating_sub(1);
     let (mut found, mut is_decided) = (Vec::new(), false);
     for (index, segment) in segments.iter().enumerate().skip(first) {
@@ -77,7 +76,7 @@ pub(crate) fn last_stable_offset(segments: &[Segment]) -> Result<i64> {
 /// I/O errors.
 pub(crate) fn producer_states(segments: &[Segment]) -> Result<ProducerStates> {
     let Some(last) = segments.len().checked_sub(1) else { return Ok(ProducerStates::new()) };
-    let mut replay = Replay { segments, states: None };
+    let mut replay = SegmentReplay { segments, states: None };
     let mut states = replay.states_at(last)?;
     if let Some(segment) = segments.last() {
         states.set_end_offset(states.end_offset().max(segment.base_offset()));
@@ -106,13 +105,13 @@ fn joined(indexed: Vec<AbortedTransaction>, marked: Vec<AbortedTransaction>) -> 
 }
 
 /// Replays the segments of a partition in order, each one once.
-struct Replay<'a> {
+struct SegmentReplay<'a> {
     segments: &'a [Segment],
     /// The state at the start of a segment, with the segment's index.
     states: Option<(usize, ProducerStates)>,
 }
 
-impl Replay<'_> {
+impl SegmentReplay<'_> {
     /// Returns the transactions that the markers of a segment abort, as its transaction index should list them, and
     /// the last stable offset at the end of the segment.
     fn aborted_in(&mut self, index: usize, segment: &Segment) -> Result<(Vec<AbortedTransaction>, i64)> {
@@ -148,53 +147,10 @@ impl Replay<'_> {
     }
 }
 
-/// Updates `states` with the batches of a segment.
+/// Updates `states` with the batches of a segment. Returns the aborted transactions.
 fn pass_segment(segment: &Segment, states: &mut ProducerStates) -> Result<Vec<AbortedTransaction>> {
-    let limits = segment.limits();
-    pass_over(SegmentReader::open_with(segment.location(), &unbounded(limits))?, limits, states)
-}
-
-/// A batch over the limit counts by its header, for which no memory is allocated.
-fn unbounded(limits: &Limits) -> Limits {
-    Limits { batch_len: usize::MAX, ..limits.clone() }
-}
-
-/// Updates `states` with the batches of a file or buffer, from their headers and markers. Returns the aborted
-/// transactions. A batch over the limit counts if the file ends or another batch starts directly after it: without it,
-/// the log would seem to end earlier. After corruption, continues at the next batch.
-fn pass_over(reader: SegmentReader, limits: &Limits, states: &mut ProducerStates) -> Result<Vec<AbortedTransaction>> {
-    let mut walk = BatchWalk::new(reader.reading_headers(), limits);
-    let (mut aborted, mut bytes, mut scratch) = (Vec::new(), Vec::new(), Scratch::new());
-    let mut floor = Floor::default();
-    loop {
-        let header = match walk.next_header()? {
-            WalkEvent::Batch(header) if header.size() <= limits.batch_len || walk.is_followed() => header,
-            WalkEvent::End if walk.reader.tail()? != SegmentTail::Partial => break,
-            damaged => {
-                // a corrupt length may lead past the end
-                let position = match damaged {
-                    WalkEvent::Batch(header) => header.position(),
-                    WalkEvent::Corrupt { position, .. } => position,
-                    WalkEvent::End => walk.reader.position(),
-                };
-                walk.skip(position, floor.least())?;
-                continue;
-            }
-        };
-        floor.pass(&header);
-        let is_marker = header.is_control() && header.producer_id() > NO_PRODUCER_ID;
-        if !is_marker || header.size() > limits.batch_len {
-            states.update_by_header(&header);
-            continue;
-        }
-        let batch = walk.reader.read_batch(&header, &mut bytes)?;
-        if batch.verify_crc().is_ok()
-            && let Ok(found) = states.update(&batch, &mut scratch, limits)
-        {
-            aborted.extend(found);
-        }
-    }
-    Ok(aborted)
+    let open = |limits: &Limits| SegmentReader::open_with(segment.location(), limits);
+    replay(open, Some(segment.base_offset()), segment.limits(), states)
 }
 
 /// Decides which batches a `read_committed` consumer sees.
@@ -213,9 +169,9 @@ impl Committed {
     }
 
     /// For a file outside a partition or a buffer, based on the markers in it.
-    pub(crate) fn of_source(open: impl FnOnce(&Limits) -> Result<SegmentReader>, limits: &Limits) -> Result<Self> {
+    pub(crate) fn of_source(open: impl Fn(&Limits) -> Result<SegmentReader>, limits: &Limits) -> Result<Self> {
         let mut states = ProducerStates::new();
-        let aborted = pass_over(open(&unbounded(limits))?, limits, &mut states)?;
+        let aborted = replay(open, None, limits, &mut states)?;
         Ok(Self::new(&aborted, states.last_stable_offset(i64::MAX)))
     }
 

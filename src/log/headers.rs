@@ -103,9 +103,10 @@ impl HeaderReader {
     ///
     /// # Errors
     /// I/O errors; [`ErrorKind::Truncated`](crate::ErrorKind::Truncated) if the file has become shorter.
-    pub fn read_batch<'a>(&mut self, header: &BatchHeader, out: &'a mut Vec<u8>) -> Result<Batch<'a>> {
-        let batch = self.reader.read_batch(header, out)?;
-        self.batch_bytes_read = self.batch_bytes_read.saturating_add(u64_of(header.size()));
-        Ok(batch)
+    pub fn read_batch<'a>(&'a mut self, header: &BatchHeader, out: &'a mut Vec<u8>) -> Result<Batch<'a>> {
+        if self.reader.in_window(header).is_none() {
+            self.batch_bytes_read = self.batch_bytes_read.saturating_add(u64_of(header.size()));
+        }
+        self.reader.read_batch(header, out)
     }
 }

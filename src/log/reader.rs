@@ -3,6 +3,7 @@
 //! Files are read, not mapped: a broker may truncate a mapped file, which kills the process. Memory use is one window.
 //! It grows to the largest batch that exists within [`Limits::batch_len`].
 
+mod again;
 #[cfg(feature = "arrow")]
 mod ahead;
 mod shared;
@@ -17,7 +18,7 @@ use crate::format::header::{BATCH_HEADER_LEN, BatchHeader, HEADER_LEN_UP_TO_MAGI
 use crate::io::{ByteSource, Location, PositionedFile, ReadAt, is_zero_to_the_end};
 use crate::limits::Limits;
 use crate::log::tail::SegmentTail;
-use crate::log::window::{BatchMemory, Window, own_window};
+use crate::log::window::{Window, own_window};
 use crate::num::{u64_of, usize_from_u64};
 use crate::slices::Slices;
 
@@ -446,38 +447,6 @@ impl SegmentReader {
         }
         self.end = have.saturating_add(count);
         Ok(self.end)
-    }
-
-    /// Reads the complete batch of a header that this reader returned, and stays at its position.
-    ///
-    /// # Errors
-    /// I/O errors; [`ErrorKind::Truncated`] if the file has become shorter.
-    pub(crate) fn read_batch<'a>(&self, header: &BatchHeader, out: &'a mut Vec<u8>) -> Result<Batch<'a>> {
-        out.clear();
-        out.resize(header.size(), 0);
-        if self.source.read_bytes_at(out, header.position())? < header.size() {
-            let error = Error::new(ErrorKind::Truncated).at(header.position()).in_batch(header.stored_base_offset);
-            return Err(self.source.locate(error));
-        }
-        Batch::parse(out, header.position()).map_err(|error| self.source.locate(error))
-    }
-
-    /// Returns the last batch, whose header was returned, and the memory that contains it.
-    pub(crate) fn last(&self, header: BatchHeader) -> (Batch<'_>, BatchMemory<'_>) {
-        // wraps if the bytes are not in the window, so that the range is outside
-        let bytes = self.window.bytes().part(self.start.wrapping_sub(header.size())..self.start);
-        let memory = match &self.window {
-            Window::Read(window) => BatchMemory::Window(window),
-            Window::Whole(bytes) => BatchMemory::Buffer(bytes),
-        };
-        (Batch::of(bytes, header), memory)
-    }
-
-    /// Reads the header of the batch at a position.
-    pub(crate) fn header_at(&self, position: u64) -> Result<BatchHeader> {
-        let mut bytes = [0; BATCH_HEADER_LEN];
-        let len = self.source.read_bytes_at(&mut bytes, position)?;
-        BatchHeader::parse(bytes.part(..len), position, 0)
     }
 
     /// Whether the rest of a file is unchanged. A broker that rolls a preallocated segment fills and truncates it.

@@ -11,11 +11,13 @@ use arrow_array::{Array, ArrayRef, RecordBatch, UInt32Array};
 use arrow_schema::ArrowError;
 use arrow_select::take::take_record_batch;
 
-use crate::arrow::EncodedBatches;
+use crate::arrow::{EncodedBatch, EncodedBatches};
 use crate::error::{Error, Result};
 use crate::log::{LogWriter, LogWriterOptions, OffsetPolicy};
+use crate::num::u64_of;
 use crate::partitioner::partition_for_key;
 use crate::plan::paths::text_of;
+use crate::plural::count_of;
 use crate::sink::job::WriteJob;
 use crate::sink::open_logs::OpenLogs;
 use crate::sink::options::{WriteOptions, check_topic};
@@ -222,6 +224,9 @@ impl TaskWriter {
         let options = self.options.encoding(log.end_offset(), self.now);
         for batch in EncodedBatches::new(&schema, waiting.into_iter().map(Ok), options)? {
             let batch = batch?;
+            if u64_of(batch.bytes.len()) > segment_bytes {
+                return Err(over_segment(&batch, &partition.name, segment_bytes));
+            }
             log.append_batches(&batch.bytes, OffsetPolicy::Keep)?;
             self.counts.add(batch.record_count, batch.bytes.len());
         }
@@ -252,6 +257,15 @@ fn open_log(directory: &Path, name: &TopicPartition, segment_bytes: u64) -> Resu
     }
     let options = LogWriterOptions { segment_bytes, ..LogWriterOptions::default() };
     LogWriter::open(directory.join(name.directory_name()), options)
+}
+
+fn over_segment(batch: &EncodedBatch, name: &TopicPartition, segment_bytes: u64) -> Error {
+    let (len, records) = (batch.bytes.len(), count_of(u64::from(batch.record_count), "record"));
+    let name = name.directory_name();
+    Error::argument(format!(
+        "kbat: a batch of {name} with {records} has {len} bytes, and option segmentBytes is {segment_bytes}: set it \
+         higher, or batchSize lower"
+    ))
 }
 
 /// The columns of records, without those that decide where they belong.

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import datasource
 
 import kbat
-from data import with_right_crc
+from data import DATA, with_right_crc
 from growing_log import GrowingLog, time_of
 from kbat.spark.options import ReadOptions, parse_options
 from kbat.spark.schema import schema_of
@@ -338,3 +338,21 @@ def test_view_batches_between_equal_bounds_has_none(tmp_path: Path) -> None:
     at = {"a": {"0": 5}}
     assert read(tmp_path, view="batches", startingOffsets=at, endingOffsets=at) == []
     assert len(read(tmp_path, view="batches", startingOffsets=at)) == 1
+
+
+def test_the_offsets_of_an_error_do_not_depend_on_where_a_task_ends(tmp_path: Path) -> None:
+    """The compressed message after the damaged one does not say where its offsets begin."""
+    path = tmp_path / "b-0"
+    path.mkdir()
+    for segment in (DATA / "corpus-legacy" / "k0102-compacted").glob("*.log"):
+        (path / segment.name).write_bytes(segment.read_bytes())
+    damaged = path / f"{288:020}.log"
+    content = bytearray(damaged.read_bytes())
+    content[315 + 276] ^= 1
+    damaged.write_bytes(content)
+    whole, split = (
+        [row["error"] for row in read(path, onCorrupt="report", maxPartitionBytes=size) if row["error"]]
+        for size in ("384m", "1")
+    )
+    assert whole == split
+    assert [(error["first_offset"], error["last_offset"]) for error in whole] == [(333, None)]

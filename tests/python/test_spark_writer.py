@@ -222,6 +222,13 @@ def test_commit_puts_tasks_one_after_the_other(tmp_path: Path) -> None:
     assert is_sound(tmp_path)
 
 
+def test_write_refuses_a_batch_over_the_size_of_a_segment(tmp_path: Path) -> None:
+    writer = job(tmp_path, {"segmentBytes": "500"})
+    message = "^kbat: a batch of a-0 with 40 records has [0-9]+ bytes, and option segmentBytes is 500: set it higher"
+    with pytest.raises(ValueError, match=message):
+        task(writer, 0, numbered("a-0", range(40)))
+
+
 def test_commit_goes_on_with_offsets_and_epochs(tmp_path: Path) -> None:
     epochs: list[dict[str, str]] = [{}, {"leaderEpoch": "3"}, {}]
     for options, numbers in zip(epochs, (range(10), range(10, 20), range(20, 30)), strict=True):

@@ -110,7 +110,7 @@ final class KbatScan implements SupportsReportStatistics, SupportsReportPartitio
     @Override
     public MicroBatchStream toMicroBatchStream(String checkpointLocation) {
         check(true);
-        return new KbatStream(options, columns);
+        return new KbatStream(options, columns, checkpointLocation);
     }
 
     @Override

@@ -21,17 +21,28 @@ final class KbatStream implements MicroBatchStream, SupportsTriggerAvailableNow,
     private final String paths;
     private final StructType columns;
     private final boolean isLimited;
+    private final String checkpointLocation;
 
-    KbatStream(Options options, StructType columns) {
+    KbatStream(Options options, StructType columns, String checkpointLocation) {
         this.columns = columns;
+        this.checkpointLocation = checkpointLocation;
         paths = options.paths();
         isLimited = options.has("maxOffsetsPerTrigger") || options.has("minOffsetsPerTrigger");
         stream = new StreamHandle(options.pairs(), options.session(), columns.fieldNames());
     }
 
+    /** Returns where the query starts, as its checkpoint has it. */
     @Override
     public Offset initialOffset() {
-        return new KbatOffset(stream.call(Native::initialOffset));
+        return new KbatOffset(stream.call(handle -> {
+            InitialOffsets stored = new InitialOffsets(checkpointLocation);
+            String offsets = stored.read();
+            if (offsets == null) {
+                offsets = Native.initialOffset(handle);
+                stored.write(offsets);
+            }
+            return offsets;
+        }));
     }
 
     @Override

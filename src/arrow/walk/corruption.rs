@@ -40,7 +40,7 @@ impl CurrentSource {
         // a file that was truncated while it was read may now end before the header
         let header = if skipped.is_followed { reader.header_at(reader.position()).ok() } else { None };
         let next_offset = header.and_then(|header| header.base_offset());
-        let is_end = next_offset.is_none() && reader.tail()? != SegmentTail::Partial;
+        let is_end = !skipped.is_followed && reader.tail()? != SegmentTail::Partial;
         let next_offset = if is_end { self.next_base()? } else { next_offset };
         let reported = self.skipped_bytes(position, skipped.length, (self.floor.next(), next_offset), error);
         Ok(SkippedBytes { is_cut: is_tail && !skipped.is_followed, ..reported })

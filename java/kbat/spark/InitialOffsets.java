@@ -1,0 +1,75 @@
+package kbat.spark;
+
+import java.io.ByteArrayOutputStream;
+import java.io.FileNotFoundException;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.OutputStream;
+import java.nio.charset.StandardCharsets;
+import java.util.UUID;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.SparkContext;
+import org.apache.spark.sql.internal.SQLConf;
+
+/**
+ * The offsets at which a query started, in its checkpoint.
+ *
+ * <p>Spark stores only the ends of micro-batches and asks for the start again if the first one runs again. By then,
+ * segments may be deleted, or records appended, that the start depends on. The file is that of Spark's Kafka source:
+ * {@code <checkpoint>/sources/<number>/0} has a version and the offsets. A zero byte before them, which that source
+ * writes, is accepted.
+ */
+final class InitialOffsets {
+    private static final String VERSION = "v1\n";
+
+    private final Path file;
+    private final FileSystem files;
+
+    /** Opens the part of a checkpoint that belongs to a source. */
+    InitialOffsets(String checkpointLocation) throws IOException {
+        file = new Path(checkpointLocation, "0");
+        files = file.getFileSystem(settings());
+    }
+
+    /** Returns Hadoop's settings, and those of the session, as Spark combines them for a checkpoint. */
+    private static Configuration settings() {
+        Configuration settings = new Configuration(SparkContext.getOrCreate().hadoopConfiguration());
+        SQLConf.get().settings().forEach(settings::set);
+        return settings;
+    }
+
+    /** Returns the offsets that the checkpoint has; null for a new query. */
+    String read() throws IOException {
+        ByteArrayOutputStream content = new ByteArrayOutputStream();
+        try (InputStream input = files.open(file)) {
+            byte[] part = new byte[8192];
+            for (int count; (count = input.read(part)) >= 0; ) {
+                content.write(part, 0, count);
+            }
+        } catch (FileNotFoundException error) {
+            return null;
+        }
+        String text = new String(content.toByteArray(), StandardCharsets.UTF_8);
+        int start = text.startsWith("\0") ? 1 : 0;
+        if (!text.startsWith(VERSION, start) || !text.endsWith("}")) {
+            throw new IOException("kbat: " + file + " in the checkpoint does not have the offsets at which the query"
+                    + " started, in version 1; a later version of kbat may have written it, or it is damaged");
+        }
+        return text.substring(start + VERSION.length());
+    }
+
+    /** Stores the offsets, so that the file is complete if it exists. */
+    void write(String offsets) throws IOException {
+        Path scratch = new Path(file.getParent(), "." + file.getName() + "." + UUID.randomUUID() + ".tmp");
+        try (OutputStream output = files.create(scratch, false)) {
+            output.write((VERSION + offsets).getBytes(StandardCharsets.UTF_8));
+        }
+        if (!files.rename(scratch, file)) {
+            files.delete(scratch, false);
+            throw new IOException("kbat: the offsets at which the query starts cannot be stored in " + file
+                    + "; does another query use the same checkpoint?");
+        }
+    }
+}
