@@ -1,9 +1,10 @@
 //! [`StagedFile`]: a file that has a temporary name until it is complete. [`StagedDirectory`]: the same for a
 //! directory.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
@@ -14,10 +15,14 @@ use crate::io::lock::DirectoryLock;
 
 /// Part of the name of an incomplete file or directory.
 const PARTIAL: &str = ".kbat-partial";
+/// Part of the name of an incomplete directory that is not locked yet.
+const BEGUN: &str = ".kbat-begun";
 /// Suffix of an incomplete directory. Kafka uses it for partitions that are about to be deleted, so neither kbat nor a
 /// broker treats the directory as a live partition, and a broker deletes the leftovers of a killed tool when it
 /// starts.
 const NOT_LIVE: &str = "-delete";
+/// Largest length of a name to which a suffix is added, in bytes: file systems allow 255 in all.
+const MAX_STEM_LEN: usize = 200;
 /// Distinguishes the directories of one process.
 static COUNTER: AtomicU64 = AtomicU64::new(0);
 
@@ -84,10 +89,15 @@ impl Drop for StagedFile {
 ///
 /// Its name is unique and it is locked while in use. So two runs with the same target do not touch each other's files:
 /// the first to finish succeeds, the other fails. The next run removes the unlocked directories of killed runs.
+///
+/// An existing directory can't be replaced if a file system is mounted on it, or if its parent is read-only. The incomplete
+/// directory is then in it, and its files are moved up in the end.
 #[derive(Debug)]
 pub(crate) struct StagedDirectory {
     staged: PathBuf,
     path: PathBuf,
+    /// Whether the target can't be replaced, so that the incomplete directory is in it.
+    is_inside: bool,
     /// The parent directories that were created for the result, the outermost last.
     made: Vec<PathBuf>,
     lock: Option<DirectoryLock>,
@@ -115,31 +125,37 @@ impl StagedDirectory {
     /// I/O errors.
     pub(crate) fn create(source: &Path, path: &Path) -> Result<Self> {
         refuse_url(path)?;
-        let is_empty = match fs::read_dir(path) {
+        let path = resolved(path);
+        refuse_inside(source, &path)?;
+        let is_inside = is_mount_point(&path) || path.is_dir() && !is_writable(directory_of(&path));
+        let beside = shortened(&path);
+        let stem = |part: &str| if is_inside { path.join(part) } else { with_added_extension(&beside, part) };
+        remove_abandoned(&stem(PARTIAL));
+        let is_empty = match fs::read_dir(&path) {
             Ok(mut entries) => entries.next().is_none(),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => true,
-            Err(error) => return Err(Error::from(error).with_path(path)),
+            Err(error) => return Err(Error::from(error).with_path(&path)),
         };
         if !is_empty {
             let message = "the output directory is not empty: name one that does not exist yet";
-            return Err(Error::argument(message).with_path(path));
+            return Err(Error::argument(message).with_path(&path));
         }
-        refuse_inside(source, path)?;
-        remove_abandoned(path);
         let number = COUNTER.fetch_add(1, Ordering::Relaxed);
-        let own = format!("-{}-{number}", std::process::id());
+        let own = format!("-{}-{number}{NOT_LIVE}", std::process::id());
+        let begun = with_added_extension(&stem(BEGUN), &own);
         let mut directory = Self {
-            staged: with_added_extension(path, &format!("{PARTIAL}{own}{NOT_LIVE}")),
-            path: path.to_path_buf(),
+            staged: with_added_extension(&stem(PARTIAL), &own),
+            path,
+            is_inside,
             made: Vec::new(),
             lock: None,
             committed: false,
         };
-        directory.make(&own)?;
+        directory.make(&begun)?;
         Ok(directory)
     }
 
-    fn make(&mut self, own: &str) -> Result<()> {
+    fn make(&mut self, begun: &Path) -> Result<()> {
         for parent in self.path.ancestors().skip(1).filter(|parent| !parent.as_os_str().is_empty()) {
             if parent.exists() {
                 break;
@@ -150,11 +166,10 @@ impl StagedDirectory {
             fs::create_dir(parent).map_err(|error| Error::from(error).with_path(parent))?;
         }
         // renamed only once it is locked, so that other runs do not treat it as abandoned
-        let unlocked = with_added_extension(&self.path, &format!(".kbat-begun{own}{NOT_LIVE}"));
-        fs::create_dir(&unlocked).map_err(|error| Error::from(error).with_path(&unlocked))?;
+        fs::create_dir(begun).map_err(|error| Error::from(error).with_path(begun))?;
         // not all file systems support locks, and Windows cannot rename a directory with an open file in it
-        self.lock = if cfg!(unix) { DirectoryLock::acquire(&unlocked).ok() } else { None };
-        fs::rename(&unlocked, &self.staged).map_err(|error| Error::from(error).with_path(&self.staged))
+        self.lock = if cfg!(unix) { DirectoryLock::acquire(begun).ok() } else { None };
+        fs::rename(begun, &self.staged).map_err(|error| Error::from(error).with_path(&self.staged))
     }
 
     /// The directory to write to until it is committed.
@@ -169,6 +184,9 @@ impl StagedDirectory {
     pub(crate) fn commit(mut self) -> Result<()> {
         let commit = || {
             sync_directory(&self.staged)?;
+            if self.is_inside {
+                return self.move_up();
+            }
             match fs::remove_dir(&self.path) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
                 _ => {}
@@ -179,6 +197,16 @@ impl StagedDirectory {
         commit().map_err(|error: std::io::Error| Error::from(error).with_path(&self.path))?;
         self.committed = true;
         Ok(())
+    }
+
+    /// Moves everything in the directory to the one above it.
+    fn move_up(&self) -> std::io::Result<()> {
+        for entry in fs::read_dir(&self.staged)? {
+            let entry = entry?;
+            fs::rename(entry.path(), self.path.join(entry.file_name()))?;
+        }
+        fs::remove_dir(&self.staged)?;
+        sync_directory(&self.path)
     }
 }
 
@@ -194,14 +222,53 @@ impl Drop for StagedDirectory {
     }
 }
 
-/// Removes the directories of killed runs with the same target: those that are not locked. Errors are ignored.
-fn remove_abandoned(path: &Path) {
-    let Some(name) = path.file_name() else { return };
-    let prefix = with_added_extension(Path::new(name), &format!("{PARTIAL}-"));
-    for entry in fs::read_dir(directory_of(path)).into_iter().flatten().flatten() {
+/// Removes the directories of killed runs with the same target, whose names begin with `stem`: those that are not locked.
+/// Errors are ignored.
+fn remove_abandoned(stem: &Path) {
+    let Some(name) = stem.file_name() else { return };
+    let prefix = with_added_extension(Path::new(name), "-");
+    for entry in fs::read_dir(directory_of(stem)).into_iter().flatten().flatten() {
         let is_partial = entry.file_name().as_encoded_bytes().starts_with(prefix.as_os_str().as_encoded_bytes());
         if cfg!(unix) && is_partial && DirectoryLock::acquire(&entry.path()).is_ok() {
             let _ = fs::remove_dir_all(entry.path());
         }
     }
+}
+
+/// The path with a shorter name, if there is no room in it for a suffix.
+fn shortened(path: &Path) -> PathBuf {
+    match path.file_name().and_then(OsStr::to_str) {
+        Some(name) if name.len() > MAX_STEM_LEN => {
+            let end = (0..=MAX_STEM_LEN).rev().find(|end| name.is_char_boundary(*end)).unwrap_or(0);
+            path.with_file_name(name.split_at(end).0)
+        }
+        _ => path.to_path_buf(),
+    }
+}
+
+/// The path without a slash at its end; of a link or of `.`, the directory that it means.
+fn resolved(path: &Path) -> PathBuf {
+    let plain: PathBuf = path.components().collect();
+    let is_named = matches!(plain.components().next_back(), Some(Component::Normal(_))) && !plain.is_symlink();
+    if is_named { plain } else { fs::canonicalize(&plain).unwrap_or(plain) }
+}
+
+/// Whether files can be created in a directory.
+fn is_writable(directory: &Path) -> bool {
+    let number = COUNTER.fetch_add(1, Ordering::Relaxed);
+    let probe = directory.join(format!("{BEGUN}-{}-{number}{NOT_LIVE}", std::process::id()));
+    fs::create_dir(&probe).is_ok() && fs::remove_dir(&probe).is_ok()
+}
+
+/// Whether a file system is mounted on a directory.
+#[cfg(unix)]
+fn is_mount_point(path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let device = |path: &Path| fs::metadata(path).map(|status| status.dev()).ok();
+    device(path).is_some_and(|own| device(directory_of(path)) != Some(own))
+}
+
+#[cfg(not(unix))]
+fn is_mount_point(_: &Path) -> bool {
+    false
 }

@@ -51,6 +51,11 @@ impl Target {
         Err(Error::argument(message).with_path(&location))
     }
 
+    /// Where the result goes.
+    pub(crate) fn location(&self) -> &Location {
+        &self.location
+    }
+
     /// The path in the file system to write to.
     pub(crate) fn path(&self) -> &Path {
         &self.path
@@ -91,6 +96,47 @@ impl Target {
         }
         Ok(())
     }
+}
+
+/// Refuses a target inside a source of the same store, which is only read. Those in the file system are checked when a
+/// directory is written.
+///
+/// # Errors
+/// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument).
+pub(crate) fn refuse_inside_store(source: &Location, target: &Location) -> Result<()> {
+    let (of_source, of_target) = (store_name(source), store_name(target));
+    let is_inside = of_target.strip_prefix(&of_source).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    if source.is_local() || target.is_local() || !is_inside {
+        return Ok(());
+    }
+    let message =
+        format!("the output directory is inside {}, which is only read: name a prefix outside it", source.display());
+    Err(Error::argument(message).with_path(target))
+}
+
+/// Refuses a target that is one of the files to read.
+///
+/// # Errors
+/// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument).
+pub(crate) fn refuse_sources<'l>(target: &Location, sources: impl IntoIterator<Item = &'l Location>) -> Result<()> {
+    let real = |path: &Location| fs::canonicalize(path.path()).ok();
+    let of_target = if target.is_local() { real(target) } else { Some(store_name(target).into()) };
+    let Some(of_target) = of_target else { return Ok(()) };
+    for source in sources {
+        let of_source = if source.is_local() { real(source) } else { Some(store_name(source).into()) };
+        if source.is_local() == target.is_local() && of_source.as_ref() == Some(&of_target) {
+            return Err(Error::argument("this file is one of those to read: name another one").with_path(target));
+        }
+    }
+    Ok(())
+}
+
+/// The URL of a location in a store, with one of the schemes of S3 and without a slash at its end.
+fn store_name(location: &Location) -> String {
+    let url = location.path().to_string_lossy();
+    let rest = url.strip_prefix("s3a://").or_else(|| url.strip_prefix("s3n://"));
+    let url = rest.map_or_else(|| url.clone().into_owned(), |rest| format!("s3://{rest}"));
+    url.trim_end_matches('/').to_owned()
 }
 
 /// Collects the files in a directory, or the file itself.

@@ -14,7 +14,10 @@ use std::path::Path;
 use crate::error::{Error, Result};
 use crate::io::Location;
 use crate::limits::Limits;
+use crate::log::SegmentReader;
 use crate::log::headers::HeaderReader;
+use crate::log::walk::{BatchWalk, WalkEvent};
+use crate::store::listing::same_base_offset;
 use crate::store::names::{LogFile, LogFileKind, LogFileState};
 
 /// The files of a partition after the clean-up of its directory, and the steps of the clean-up.
@@ -28,6 +31,8 @@ pub(crate) struct Inventory {
     removed: Vec<Location>,
     /// Files that the clean-up renames: current and new paths.
     renamed: Vec<(Location, Location)>,
+    /// A damaged `.swap` file of which the segments that it replaces are complete.
+    pub(crate) damaged_swap: Option<Location>,
 }
 
 impl Inventory {
@@ -36,25 +41,22 @@ impl Inventory {
         let mut inventory = Self::default();
         for path in files_of(directory)? {
             match LogFile::parse(&name_of(&path)) {
-                Some(file) if file.state == LogFileState::Live => {
-                    inventory.files.insert(file, path);
-                }
+                Some(file) if file.state == LogFileState::Live => inventory.add_live(file, path)?,
                 _ => inventory.others.push(path),
             }
         }
         Ok(inventory)
     }
 
-    /// Lists a directory without changing it.
+    /// Lists a directory without changing it. One rule is not a broker's: segments that are complete stay if the `.swap`
+    /// file that replaces them is damaged.
     pub(crate) fn read(directory: &Location, limits: &Limits) -> Result<Self> {
         let mut inventory = Self::default();
         let mut temporary: Vec<(LogFile, Location)> = Vec::new();
         for path in files_of(directory)? {
             let name = path.name();
             match LogFile::parse(name) {
-                Some(file) if file.state == LogFileState::Live => {
-                    inventory.files.insert(file, path);
-                }
+                Some(file) if file.state == LogFileState::Live => inventory.add_live(file, path)?,
                 Some(file) if file.state == LogFileState::Deleted => inventory.removed.push(path),
                 Some(file) => temporary.push((file, path)),
                 None if name.ends_with(".deleted") && !name.ends_with(".checkpoint.deleted") => {
@@ -68,6 +70,14 @@ impl Inventory {
         Ok(inventory)
     }
 
+    fn add_live(&mut self, file: LogFile, path: Location) -> Result<()> {
+        let name = path.name().to_owned();
+        match self.files.insert(file, path) {
+            Some(other) if file.kind == LogFileKind::Log => Err(same_base_offset(&other, &name)),
+            _ => Ok(()),
+        }
+    }
+
     /// Plans the clean-up of an interrupted compaction.
     fn settle(&mut self, directory: &Location, temporary: Vec<(LogFile, Location)>, limits: &Limits) -> Result<()> {
         let cleaned = temporary.iter().filter(|(file, _)| file.state == LogFileState::Cleaned);
@@ -77,9 +87,18 @@ impl Inventory {
             .partition(|(file, _)| file.state == LogFileState::Swap && file.base_offset < min_cleaned);
         self.removed.extend(stray.into_iter().map(|(_, path)| path));
         let (mut start, mut end) = (i64::MAX, i64::MIN);
+        let mut damaged = None;
         for (file, path) in swap.iter().filter(|(file, _)| file.kind == LogFileKind::Log) {
             start = start.min(file.base_offset);
             end = end.max(next_offset(path, file.base_offset, limits)?);
+            if damaged.is_none() && !has_only_batches(path, limits)? {
+                damaged = Some(path.clone());
+            }
+        }
+        if damaged.is_some() && self.contains(start, end, limits)? {
+            self.damaged_swap = damaged;
+            self.removed.extend(swap.into_iter().map(|(_, path)| path));
+            return Ok(());
         }
         let replaced: Vec<LogFile> =
             self.files.keys().filter(|file| (start..end).contains(&file.base_offset)).copied().collect();
@@ -90,6 +109,17 @@ impl Inventory {
             self.files.insert(file, path);
         }
         Ok(())
+    }
+
+    /// Whether the segments in use begin at `start`, and one of them reaches `end`.
+    fn contains(&self, start: i64, end: i64, limits: &Limits) -> Result<bool> {
+        let mut reached = None;
+        for (base_offset, path) in self.of_kind(LogFileKind::Log).filter(|(base, _)| (start..=end).contains(base)) {
+            if reached.is_some() || base_offset == start {
+                reached = reached.max(Some(next_offset(path, base_offset, limits)?));
+            }
+        }
+        Ok(reached >= Some(end))
     }
 
     fn remove_orphans(&mut self) {
@@ -157,6 +187,18 @@ fn next_offset(path: &Location, base_offset: i64, limits: &Limits) -> Result<i64
         }
     }
     Ok(next)
+}
+
+/// Whether a file has batches, all of them with correct checksums, and nothing else.
+fn has_only_batches(path: &Location, limits: &Limits) -> Result<bool> {
+    let mut walk = BatchWalk::new(SegmentReader::open_with(path, limits)?, limits);
+    loop {
+        match walk.next_batch()? {
+            WalkEvent::Batch(_) => {}
+            WalkEvent::Corrupt { .. } => return Ok(false),
+            WalkEvent::End => return Ok(walk.reader.position() > 0 && walk.reader.remainder_len() == 0),
+        }
+    }
 }
 
 /// A change of a file.

@@ -15,7 +15,7 @@ use crate::log::index::AbortedTransaction;
 use crate::log::producer::ProducerStates;
 use crate::log::segment::{OffsetPlace, Segment, TimestampPlace};
 use crate::slices::Slices;
-use crate::store::listing::refuse_log_directory;
+use crate::store::listing::{refuse_log_directory, refuse_same_base_offset};
 use crate::store::names::{
     LEADER_EPOCHS, LogFile, LogFileKind, LogFileState, PARTITION_METADATA, SnapshotFile, TopicPartition,
     parse_partition_directory,
@@ -98,6 +98,7 @@ impl PartitionLog {
             refuse_foreign_directory(directory)?;
         }
         log.segments.sort_by_key(Segment::base_offset);
+        refuse_same_base_offset(log.segments.iter().map(|segment| (segment.base_offset(), segment.location())))?;
         log.snapshots.sort();
         log.metadata_snapshots.sort();
         log.leftovers.sort();

@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use crate::compression::Scratch;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Batch;
 use crate::format::header::HEADER_LEN_UP_TO_MAGIC;
 use crate::io::lock::DirectoryLock;
@@ -81,7 +81,8 @@ impl Default for RecoverOptions {
 ///   place, also if a broker holds the log directory's `.lock` (detected on Linux only), or if a
 ///   [`LogWriter`](crate::log::LogWriter) or another repair uses the directory.
 /// - [`ErrorKind::InvalidFile`](crate::ErrorKind::InvalidFile) if there is no complete batch, so that nothing would be
-///   kept.
+///   kept. Also if the `.swap` file of a compaction is damaged, but the segments that it replaces are complete: a broker
+///   would remove them.
 /// - [`ErrorKind::Limit`](crate::ErrorKind::Limit) for a batch over [`Limits::batch_len`].
 /// - I/O errors.
 pub fn recover(
@@ -92,6 +93,11 @@ pub fn recover(
     let path: &Location = &path.into();
     check(path, options)?;
     let mut inventory = Inventory::read(path, &options.limits)?;
+    if let Some(swap) = &inventory.damaged_swap {
+        let message = "the output of a compaction is damaged, and a broker that starts would replace complete segments \
+                       with it: remove it, or use salvage, which keeps them";
+        return Err(Error::new(ErrorKind::InvalidFile(message.to_owned())).with_path(swap));
+    }
     let Some((start_offset, _)) = inventory.of_kind(LogFileKind::Log).next() else {
         refuse_log_directory(path)?;
         refuse_foreign_directory(path)?;
@@ -129,9 +135,7 @@ pub fn recover(
         snapshots: BTreeSet::new(),
     };
     recovery.segments(&inventory, progress)?;
-    if !options.dry_run {
-        recovery.refuse_no_log(in_place)?;
-    }
+    recovery.refuse_no_log(options.in_place)?;
     let mut report = recovery.finish(&inventory, in_place)?;
     report.files.splice(0..0, changes);
     progress.finish()?;

@@ -1,6 +1,7 @@
 //! [`salvage`]: keeps every complete batch of a damaged file or partition.
 
 use std::fmt::Write as _;
+use std::fs;
 use std::path::Path;
 
 use crate::compression::Scratch;
@@ -13,8 +14,9 @@ use crate::io::staged::StagedDirectory;
 use crate::io::{Location, Progress};
 use crate::limits::Limits;
 use crate::log::checkpoint::LeaderEpochs;
+use crate::log::checkpoint::PartitionMetadata;
 use crate::log::index::DEFAULT_INDEX_INTERVAL_BYTES;
-use crate::log::inventory::Inventory;
+use crate::log::inventory::{FileAction, FileChange, Inventory};
 use crate::log::reader::SegmentReader;
 use crate::log::walk::{BatchWalk, WalkEvent};
 use crate::num::u64_of;
@@ -25,7 +27,7 @@ use crate::repair::recover::{copy_others, read_epochs};
 use crate::repair::report::{DroppedRange, RepairReport, RepairedSegment, refuse_nothing_kept};
 use crate::repair::walk::{Visitor, walk};
 use crate::store::listing::refuse_log_directory;
-use crate::store::names::{LogFile, LogFileKind};
+use crate::store::names::{LogFile, LogFileKind, PARTITION_METADATA};
 use crate::store::{refuse_archive, refuse_foreign_directory};
 
 /// The file that lists the dropped ranges.
@@ -52,7 +54,8 @@ impl Default for SalvageOptions {
 /// A batch is valid if its size, magic and checksum are correct, if all its records can be decoded, and if its offsets
 /// are after those of the previous batch and, after a gap, before those of the next segment. After corruption, the
 /// next batch is searched; bytes inside a record are never treated as a batch. The result is a partition directory
-/// with the original offsets, and with indexes, producer snapshots and leader epochs. It appears under its name once
+/// with the original offsets, and with indexes, producer snapshots and leader epochs. A compressed v0 set stores its last
+/// offset a second time, outside of its checksum: if it differs from that of the last message, it is corrected. It appears under its name once
 /// it is complete. [`RepairReport::dropped`] lists the dropped bytes. If there are any, the file `holes.jsonl` of the
 /// result, which a broker ignores, also lists them.
 ///
@@ -98,9 +101,10 @@ pub fn salvage(
         progress,
     };
     salvage.sources(&sources)?;
-    let report = salvage.finish(path.is_dir())?;
+    let mut report = salvage.finish(path.is_dir())?;
     refuse_nothing_kept(path, &report)?;
     copy_others(&inventory, staged.directory())?;
+    report.files.extend(remove_bad_metadata(staged.directory())?);
     if !report.dropped.is_empty() {
         write_atomically(&staged.directory().join(HOLES), holes(&report.dropped).as_bytes())?;
     }
@@ -109,12 +113,24 @@ pub fn salvage(
     Ok(report)
 }
 
+/// Removes a copy of `partition.metadata` that can't be read: a broker would not start with it, but creates a missing one.
+fn remove_bad_metadata(directory: &Path) -> Result<Option<FileChange>> {
+    let path = directory.join(PARTITION_METADATA);
+    if !path.exists() || PartitionMetadata::read(&path).is_ok() {
+        return Ok(None);
+    }
+    fs::remove_file(&path).map_err(|error| Error::from(error).with_path(&path))?;
+    Ok(Some(FileChange { name: PARTITION_METADATA.to_owned(), action: FileAction::Deleted }))
+}
+
 /// A source file.
 #[derive(Debug, Clone)]
 struct SourceFile {
     path: Location,
     /// Base offset from the name, or the offset of the first batch if that is valid and smaller.
     base_offset: Option<i64>,
+    /// The offset of the first batch, if that is valid.
+    first: Option<i64>,
     /// Base offset of the next segment that has a batch.
     bound: i64,
     size: u64,
@@ -139,24 +155,25 @@ fn sources(path: &Location, inventory: &Inventory, limits: &Limits) -> Result<Ve
         let firsts = first_offsets(&path, limits)?;
         let is_only = index == 0 && count == 1;
         let base_offset = name.map(|name| believable_base(name, &firsts, is_only));
-        sources.push(SourceFile { path, base_offset, bound, size });
+        let first = firsts.first().map(|(first, _)| *first);
+        sources.push(SourceFile { path, base_offset, first, bound, size });
         // the name of an empty file does not bound the offsets of other batches
-        let first = firsts.first().copied().max(base_offset.filter(|_| !firsts.is_empty()));
+        let first = first.max(base_offset.filter(|_| !firsts.is_empty()));
         bound = first.or(base_offset.filter(|_| size > 0)).map_or(bound, |start| start.min(bound));
     }
     sources.reverse();
     Ok(sources)
 }
 
-/// Returns the first offsets of a file's first two batches, or of fewer if one is not valid.
-fn first_offsets(path: &Location, limits: &Limits) -> Result<Vec<i64>> {
+/// Returns the offsets of a file's first two batches, or of fewer if one is not valid: the first, and the next one after it.
+fn first_offsets(path: &Location, limits: &Limits) -> Result<Vec<(i64, i64)>> {
     let mut walk = BatchWalk::new(SegmentReader::open_with(path, limits)?, limits);
     let mut firsts = Vec::new();
     while firsts.len() < 2
         && let WalkEvent::Batch(batch) = walk.next_batch()?
         && let Ok(first) = batch.first_offset(&mut Scratch::new(), limits)
     {
-        firsts.push(first);
+        firsts.push((first, batch.next_offset()));
     }
     Ok(firsts)
 }
@@ -164,10 +181,11 @@ fn first_offsets(path: &Location, limits: &Limits) -> Result<Vec<i64>> {
 /// Returns the base offset of a segment: the one in its name, or a smaller one if its first two batches agree on it. A
 /// single batch may have a corrupt offset, which no checksum covers; but in the only file of a log, its offset is the
 /// better guess.
-fn believable_base(name: i64, firsts: &[i64], is_only: bool) -> i64 {
+fn believable_base(name: i64, firsts: &[(i64, i64)], is_only: bool) -> i64 {
     match firsts {
-        [first, second] if *first < name && *second < name && first < second => *first,
-        [first] if is_only => (*first).min(name).max(0),
+        [(first, _), (second, _)] if *first < name && *second < name && first < second => *first,
+        [(first, next), (second, _)] if is_only && *first < name && next == second => *first,
+        [(first, _)] if is_only => (*first).min(name).max(0),
         _ => name,
     }
 }
@@ -199,7 +217,9 @@ impl Salvage<'_, '_> {
         for source in sources {
             self.source = Some(source.clone());
             if let Some(base_offset) = source.base_offset {
-                self.begin(base_offset.max(self.end_offset.unwrap_or(0)))?;
+                // the name is not after the batches if they directly continue the log
+                let continued = self.end_offset.filter(|end| source.first == Some(*end));
+                self.begin(continued.unwrap_or_else(|| base_offset.max(self.end_offset.unwrap_or(0))))?;
             }
             let limits = self.limits.clone();
             walk(&source.path, &limits, self)?;
@@ -248,6 +268,18 @@ impl Salvage<'_, '_> {
     }
 
     fn keep(&mut self, batch: &Batch<'_>) -> Result<()> {
+        let last = last_offset(batch, &mut self.scratch, &self.limits)?;
+        if last == batch.last_offset() {
+            return self.append(batch);
+        }
+        let mut corrected = batch.bytes().to_vec();
+        if let Some(stored) = corrected.first_chunk_mut() {
+            *stored = last.to_be_bytes();
+        }
+        self.append(&Batch::parse(&corrected, batch.position())?)
+    }
+
+    fn append(&mut self, batch: &Batch<'_>) -> Result<()> {
         let first_offset = batch.first_offset(&mut self.scratch, &self.limits)?;
         if self.segment.is_none() {
             self.begin(first_offset)?;

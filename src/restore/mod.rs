@@ -33,6 +33,7 @@
 mod cut;
 mod offsets;
 mod options;
+mod overlap;
 mod partition;
 mod plan;
 mod report;

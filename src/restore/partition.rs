@@ -16,6 +16,7 @@ use crate::log::checkpoint::LeaderEpochs;
 use crate::log::producer::{ProducerEntry, ProducerSnapshot, ProducerStates};
 use crate::repair::output::{BatchRefusal, OutputSettings, PartitionOutput, SegmentOutput};
 use crate::restore::cut::{CutBounds, head};
+use crate::restore::overlap::refuse_unrepeated;
 use crate::restore::sources::PartitionSource;
 use crate::restore::{OpenTransaction, OpenTransactions, RestoreOptions, RestoredPartition, RestoredSegment};
 use crate::rewrite::source::{RewriteSource, SourceSegment};
@@ -31,6 +32,8 @@ pub(super) struct PartitionRestore<'a> {
     report: RestoredPartition,
     segment: Option<SegmentOutput>,
     current: CurrentFile,
+    /// The last file of which a batch was written.
+    before: Option<Location>,
     /// The offset after the last batch written, or the base offset of an empty segment.
     end_offset: Option<i64>,
     scratch: Scratch,
@@ -105,6 +108,7 @@ impl<'a> PartitionRestore<'a> {
             report,
             segment: None,
             current: CurrentFile::of(first, None),
+            before: None,
             end_offset: None,
             scratch: Scratch::new(),
             edited: Vec::new(),
@@ -125,8 +129,16 @@ impl<'a> PartitionRestore<'a> {
                 break;
             }
             self.current = CurrentFile::of(file, self.end_offset);
+            if let Some((before, end)) =
+                self.before.as_ref().zip(self.end_offset).filter(|(_, end)| *end > file.base_offset)
+            {
+                refuse_unrepeated(before, &file.path, end, &self.options.limits)?;
+            }
             let left = source.each_batch(file, progress, &mut |batch| self.pass(batch))?;
             self.end_file(left)?;
+            if self.current.end_offset.is_some() && self.current.is_begun {
+                self.before = Some(file.path.clone());
+            }
         }
         self.finish()
     }

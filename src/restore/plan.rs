@@ -8,6 +8,7 @@ use crate::io::Progress;
 use crate::log::{PartitionLog, Segment};
 use crate::num::u64_of;
 use crate::restore::cut::{CutBounds, head};
+use crate::restore::overlap::refuse_unrepeated;
 use crate::restore::partition::known_time;
 use crate::restore::sources::PartitionSource;
 use crate::restore::{RestoreCut, RestoreOptions, RestoredPartition, RestoredSegment};
@@ -27,7 +28,7 @@ pub(super) fn plan(
     report.warnings = one.directory.warnings()?;
     report.source_topic_id = log.metadata()?.map(|metadata| metadata.topic_id);
     let mut end_offset: Option<i64> = None;
-    let mut current = log.segments().first();
+    let (mut current, mut before) = (log.segments().first(), None);
     for segment in log.segments() {
         progress.advance(0)?;
         if let Some(cut) = bounds.excludes(segment.base_offset()) {
@@ -37,6 +38,9 @@ pub(super) fn plan(
         current = Some(segment);
         let own_end = segment.end_offset()?;
         if let Some(end) = end_offset {
+            if let Some(before) = before.filter(|_| end > segment.base_offset()) {
+                refuse_unrepeated(before, segment.location(), end, &options.limits)?;
+            }
             report.add_overlap(segment.base_offset(), own_end, end);
             if own_end <= end && segment.base_offset() < end {
                 continue;
@@ -51,6 +55,7 @@ pub(super) fn plan(
                 next.base_offset = next.base_offset.max(end);
             }
             end_offset = Some(next.end_offset);
+            before = Some(segment.location());
             report.segments.push(next);
         }
         if report.cut.is_some() {

@@ -193,7 +193,27 @@ fn live_segments(listed: &[Location]) -> Result<Vec<SegmentFile>> {
         refuse_compressed(listed)?;
     }
     segments.sort_by_key(|segment| segment.base_offset);
+    refuse_same_base_offset(segments.iter().map(|segment| (segment.base_offset.unwrap_or(0), &segment.path)))?;
     Ok(segments)
+}
+
+/// Refuses two segments with the same base offset. A broker that starts loads only one of them. `segments` are sorted by
+/// base offset.
+pub(crate) fn refuse_same_base_offset<'l>(segments: impl Iterator<Item = (i64, &'l Location)>) -> Result<()> {
+    let mut last: Option<(i64, &Location)> = None;
+    for (base_offset, path) in segments {
+        if let Some((_, other)) = last.filter(|(before, _)| *before == base_offset) {
+            return Err(same_base_offset(other, path.name()));
+        }
+        last = Some((base_offset, path));
+    }
+    Ok(())
+}
+
+/// The error of two segments with the same base offset.
+pub(crate) fn same_base_offset(path: &Location, other: &str) -> Error {
+    let message = format!("{other} has the same base offset: move away the one that does not belong to the log");
+    Error::argument(message).with_path(path)
 }
 
 fn segment(path: &Location, size: u64) -> SegmentFile {

@@ -50,10 +50,10 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONUNBUFFERED": ""}
 
 
-def process(*arguments: object) -> subprocess.Popen[str]:
+def process(*arguments: object, **files: Any) -> subprocess.Popen[str]:  # noqa: ANN401 - stdin, stdout
     return subprocess.Popen(  # noqa: S603 - its own module
         [sys.executable, "-m", "kbat", *map(str, arguments)],
-        stdout=subprocess.PIPE,
+        **({"stdout": subprocess.PIPE} | files),
         stderr=subprocess.PIPE,
         text=True,
         env=environment(),

@@ -39,9 +39,13 @@ class Source:
     records: dict[tuple[str, int, Isolation], list[ConsumedRecord]]
 
 
+LAST_TIMES = [0]
+
+
 def rows(partition: int) -> list[ProducerRecord]:
-    """A batch of records from now on, in which each of them is a millisecond newer than the one before."""
-    first = int(time.time() * 1000)
+    """A batch of records from now on, each a millisecond newer than the one before, also of earlier batches."""
+    first = max(int(time.time() * 1000), LAST_TIMES[-1] + 1)
+    LAST_TIMES.append(first + 39)
     values = [random.Random(n).randbytes(300) for n in range(40)]  # noqa: S311 - they only must not compress
     return [ProducerRecord(b"key", one, (), first + n, partition) for n, one in enumerate(values)]
 

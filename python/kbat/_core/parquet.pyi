@@ -45,7 +45,7 @@ def write_parquet(
     Memory use is up to ``max_memory_bytes`` of rows, plus half a megabyte per open file. Each directory gets one
     file; with more than 1,024 directories and unsorted rows, some get several. Files get their final names when all
     of them are complete, and an error leaves none. Existing files of these names are replaced, including the targets
-    of links; other files in the directory are kept.
+    of links; other files in the directory are kept. A file that is read is never replaced.
 
     Args:
         scan: A scan from :func:`kbat.scan`.
@@ -70,7 +70,8 @@ def write_parquet(
         The files written.
 
     Raises:
-        ValueError: A column or codec does not exist, or a column can't name a directory.
+        ValueError: A column or codec does not exist, a column can't name a directory, or the target is one of the files
+            that are read.
         KbatError: Reading the scan failed.
         OSError: A file can't be written.
 

@@ -117,6 +117,7 @@ def _show(title: str, found: Sequence[dict[str, Any]], *, wide: bool) -> None:
     dropped = sum(count for one in found for count in one["dropped"].values())
     if dropped:
         output.write_line(f"dropped, because transactions can't be kept: {output.count_text(dropped, 'record')}")
+    output.write_tail_bytes(sum(one["tail_bytes"] or 0 for one in found))
     note_format_losses(dict.fromkeys(loss for one in found for loss in one["losses"]))
 
 

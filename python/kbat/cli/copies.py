@@ -92,8 +92,9 @@ def staged(out: Location) -> Iterator[Path]:
     target = Path(str(out))
     is_new_parent = not target.parent.exists()
     target.parent.mkdir(parents=True, exist_ok=True)
-    # beside the target, so that renaming it is one step
-    path = target.with_name(f"{target.name}.tmp-{os.getpid()}")
+    # beside the target, so that renaming it is one step; readers and brokers ignore a partition that is about to be
+    # deleted
+    path = target.with_name(f"{target.name}.kbat-partial-{os.getpid()}-delete")
     try:
         yield path
         path.replace(target)

@@ -284,5 +284,4 @@ def _show(title: str, found: list[dict[str, Any]], *, wide: bool) -> None:
     batches, size = (sum(one[name] for one in found) for name in ("batches", "bytes"))
     count = f"{output.count_text(len(found), 'partition')}, {output.count_text(batches, 'batch', 'batches')}"
     output.write_line(f"{count}, {output.size_text(size)}: each batch was compared with its source")
-    if tail_bytes := sum(one["tail_bytes"] or 0 for one in found):
-        output.write_line(f"bytes after the last complete batch of a segment, not copied: {tail_bytes:,}")
+    output.write_tail_bytes(sum(one["tail_bytes"] or 0 for one in found))

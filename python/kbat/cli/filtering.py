@@ -177,3 +177,4 @@ def _show(title: str, found: list[dict[str, Any]], *, wide: bool) -> None:
     write_table(title, _COLUMNS, rows, wide=wide)
     dropped, read = sum(one["dropped_records"] for one in found), sum(one["read"]["records"] for one in found)
     output.write_line(f"{output.count_text(len(found), 'partition')}: {dropped:,} of {read:,} records dropped")
+    output.write_tail_bytes(sum(one["tail_bytes"] or 0 for one in found))

@@ -51,9 +51,11 @@ def guarded(command: Callable[P, None], *, failed: int = FAILED, at_damage: str 
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
         debug = bool(kwargs.pop("debug", False)) or _debugging
         try:
-            with output.warnings_as_lines():
-                command(*args, **kwargs)
-            sys.stdout.flush()
+            try:
+                with output.warnings_as_lines():
+                    command(*args, **kwargs)
+            finally:
+                sys.stdout.flush()
         except BrokenPipeError:
             _close_output()
             raise typer.Exit(BROKEN_PIPE) from None
@@ -95,8 +97,8 @@ def _fail(message: str, exit_code: int, details: str = "") -> NoReturn:
     try:
         # keep the order of the output if both outputs are the same file
         sys.stdout.flush()
-    except (BrokenPipeError, KeyboardInterrupt):
-        # the second Ctrl-C, while the reader of the pipe pauses
+    except (OSError, KeyboardInterrupt):
+        # a full disk, or the second Ctrl-C while the reader of the pipe pauses
         _close_output()
     output.note(f"kbat: {message}")
     sys.stderr.write(details)

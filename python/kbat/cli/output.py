@@ -87,6 +87,12 @@ def write_line(text: str) -> None:
     sys.stdout.write(f"{text}\n")
 
 
+def write_tail_bytes(count: int) -> None:
+    """Write how many bytes after the last batches were not copied, if there are any."""
+    if count:
+        write_line(f"bytes after the last complete batch of a segment, not copied: {count:,}")
+
+
 def write_lines(lines: Iterable[str]) -> None:
     """Write lines to the standard output in one piece."""
     if joined := "\n".join(lines):

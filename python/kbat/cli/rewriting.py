@@ -219,5 +219,4 @@ def _show(found: dict[str, Any]) -> None:
     dropped = [f"{reason} {count:,}" for reason, count in found["dropped"].items() if count]
     if dropped:
         output.write_line(f"records dropped: {', '.join(dropped)}")
-    if found["tail_bytes"]:
-        output.write_line(f"bytes after the last complete batch of a segment, not copied: {found['tail_bytes']:,}")
+    output.write_tail_bytes(found["tail_bytes"])

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyString};
 
 use crate::error::Error;
-use crate::io::{Location, Target};
+use crate::io::{Location, Target, refuse_inside_store};
 use crate::objects::{SCHEMES, StoreOptions};
 use crate::plan::{Selection, warning_of_unlisted};
 use crate::python::runtime::errors::OrRaise;
@@ -136,6 +136,7 @@ impl StoreArguments {
         } else {
             self.locate_all(py, source)?
         };
+        refuse_inside_store(&source, &self.locate_beside(py, out.clone())?).or_raise(py)?;
         Ok((source, self.locate_empty(py, out)?))
     }
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::io::refuse_sources;
 use crate::parquet::{ParquetFile, ParquetOptions, ParquetWriter, PartitionBy};
 use crate::python::arguments::location::StoreArguments;
 use crate::python::arrow::scan::class::PyScan;
@@ -52,7 +53,7 @@ impl PyParquetFile {
 /// Memory use is up to ``max_memory_bytes`` of rows, plus half a megabyte per open file. Each directory gets one
 /// file; with more than 1,024 directories and unsorted rows, some get several. Files get their final names when all
 /// of them are complete, and an error leaves none. Existing files of these names are replaced, including the targets
-/// of links; other files in the directory are kept.
+/// of links; other files in the directory are kept. A file that is read is never replaced.
 ///
 /// Args:
 ///     scan: A scan from :func:`kbat.scan`.
@@ -77,7 +78,8 @@ impl PyParquetFile {
 ///     The files written.
 ///
 /// Raises:
-///     ValueError: A column or codec does not exist, or a column can't name a directory.
+///     ValueError: A column or codec does not exist, a column can't name a directory, or the target is one of the files
+///         that are read.
 ///     KbatError: Reading the scan failed.
 ///     OSError: A file can't be written.
 ///
@@ -118,6 +120,7 @@ pub(crate) fn write_parquet(
         memory_len: max_memory_bytes,
     };
     let scan = scan.get();
+    py.detach(|| refuse_sources(target.location(), scan.files())).or_raise(py)?;
     let mut writer = ParquetWriter::new(target.path(), &scan.arrow_schema(), options).or_raise(py)?;
     let mut pass = scan.watched(py, threads, None, progress)?;
     while let Some(arrow_batch) = pass.advance(py)? {

@@ -10,6 +10,7 @@ use pyo3::types::{PyCapsule, PyDict};
 use crate::arrow::{
     ArrowScan, BatchScan, Column, OnCorrupt, ParallelScan, Parallelism, ScanOptions, ScanSource, ScanStats, SegmentScan,
 };
+use crate::io::Location;
 use crate::python::arguments::time::instant;
 use crate::python::arrow::batch::{self, PyArrowBatches};
 use crate::python::arrow::requested_schema::requested;
@@ -43,6 +44,11 @@ pub(crate) struct PyScan {
 impl PyScan {
     pub(crate) fn new(sources: Vec<ScanSource>, view: ScanRows, options: ScanOptions) -> Self {
         Self { sources, view, options, stats: SharedStats::default() }
+    }
+
+    /// The files that the scan reads.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &Location> {
+        self.sources.iter().filter_map(ScanSource::path)
     }
 
     /// The sources and options of a scan of records.
