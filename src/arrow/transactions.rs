@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::arrow::options::ScanOptions;
+use crate::arrow::options::{OnCorrupt, ScanOptions};
 use crate::arrow::source::{ScanSource, SourceBytes};
 use crate::error::Result;
 use crate::io::Location;
 use crate::limits::Limits;
-use crate::log::committed::Committed;
+use crate::log::committed::{Committed, Wanted};
 use crate::log::{PartitionLog, SegmentReader};
 
 /// The transactions of the partition whose sources are being read.
@@ -30,12 +30,17 @@ impl Transactions {
         options: &ScanOptions,
     ) -> Result<Arc<Committed>> {
         let limits = &options.limits;
+        let mut wanted = Wanted {
+            start_offset: options.start_offset.unwrap_or(i64::MIN),
+            end_offset: options.end_offset.unwrap_or(i64::MAX),
+            fails: options.on_corrupt == OnCorrupt::Fail,
+        };
         let (path, directory) = match (&source.place, source.directory()) {
             (SourceBytes::Memory(bytes), _) => {
                 let open = |limits: &Limits| Ok(SegmentReader::from_bytes(Arc::clone(bytes), limits));
-                return Committed::of_source(open, limits).map(Arc::new);
+                return Committed::of_source(open, limits, &wanted).map(Arc::new);
             }
-            (SourceBytes::File(path), None) => return of_file(path, limits),
+            (SourceBytes::File(path), None) => return of_file(path, limits, &wanted),
             (SourceBytes::File(path), Some(directory)) => (path, directory),
         };
         if let Some((known, committed)) = &self.0
@@ -45,21 +50,21 @@ impl Transactions {
         }
         let log = PartitionLog::open_with(&directory, limits)?;
         if !log.segments().iter().any(|segment| segment.location().name() == path.name()) {
-            return of_file(path, limits); // a segment that is about to be deleted
+            return of_file(path, limits, &wanted); // a segment that is about to be deleted
         }
         // the sources of a partition are adjacent
         let same = || rest.iter().take_while(|other| other.directory().as_ref() == Some(&directory)).chain([source]);
         let start = same().filter_map(|source| source.base_offset).min().unwrap_or(0);
         let end = same().map(|source| source.next_base.unwrap_or(i64::MAX)).max().unwrap_or(i64::MAX);
-        let start = options.start_offset.map_or(start, |offset| offset.max(start));
-        let end = options.end_offset.map_or(end, |offset| offset.min(end));
+        wanted.start_offset = wanted.start_offset.max(start);
+        wanted.end_offset = wanted.end_offset.min(end);
         let segments: Vec<_> = log.segments().iter().map(|segment| options.as_asked(segment.clone())).collect();
-        let committed = Arc::new(Committed::of_segments(&segments, start, end)?);
+        let committed = Arc::new(Committed::of_segments(&segments, &wanted)?);
         self.0 = Some((directory.clone(), Arc::clone(&committed)));
         Ok(committed)
     }
 }
 
-fn of_file(path: &Location, limits: &Limits) -> Result<Arc<Committed>> {
-    Committed::of_source(|limits| SegmentReader::open_with(path, limits), limits).map(Arc::new)
+fn of_file(path: &Location, limits: &Limits, wanted: &Wanted) -> Result<Arc<Committed>> {
+    Committed::of_source(|limits| SegmentReader::open_with(path, limits), limits, wanted).map(Arc::new)
 }

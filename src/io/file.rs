@@ -81,6 +81,11 @@ impl PositionedFile {
         }
     }
 
+    /// Whether the file is in a store.
+    pub(crate) fn is_stored(&self) -> bool {
+        matches!(self.content, Content::Stored(_))
+    }
+
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }

@@ -17,6 +17,11 @@ pub(crate) enum ByteSource {
 }
 
 impl ByteSource {
+    /// Whether this is a file in a store.
+    pub(crate) fn is_stored(&self) -> bool {
+        matches!(self, Self::File(file) if file.is_stored())
+    }
+
     /// Path of the file. `None` for a buffer.
     pub(crate) fn path(&self) -> Option<&Path> {
         match self {

@@ -29,7 +29,31 @@ use crate::log::index::AbortedTransaction;
 use crate::log::producer::{ProducerSnapshot, ProducerStates};
 use crate::log::segment::Segment;
 use crate::store::names::LogFileKind;
-use replay::replay;
+use replay::{Passed, replay};
+
+/// The offsets that a reader wants, and what to do if corruption may change which of them it sees.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted {
+    pub(crate) start_offset: i64,
+    /// Excluded.
+    pub(crate) end_offset: i64,
+    /// Whether such corruption is an error.
+    pub(crate) fails: bool,
+}
+
+impl Wanted {
+    /// All offsets; corruption is skipped.
+    const ALL: Self = Self { start_offset: i64::MIN, end_offset: i64::MAX, fails: false };
+    /// The end of the log, which depends on open transactions and the last batches; corruption is an error.
+    pub(crate) const END: Self = Self { start_offset: i64::MAX, end_offset: i64::MAX, fails: true };
+
+    /// Whether corruption after `expected` may change what the reader sees: it is in the range, or a transaction of the
+    /// range was open before it, of which it may contain the marker.
+    fn is_changed(&self, expected: Option<i64>, states: &ProducerStates) -> bool {
+        let is_open = states.first_unstable_offset().is_some_and(|first| first < self.end_offset);
+        is_open || expected.is_none_or(|offset| (self.start_offset..self.end_offset).contains(&offset))
+    }
+}
 
 /// Returns the aborted transactions that matter to a reader of offsets from `start_offset` up to but excluding
 /// `end_offset`, in the order of their markers. `segments` are all segments of a partition, by base offset.
@@ -41,7 +65,13 @@ pub(crate) fn aborted_transactions(
     start_offset: i64,
     end_offset: i64,
 ) -> Result<Vec<AbortedTransaction>> {
-    let mut replay = SegmentReplay { segments, states: None };
+    find_aborted(segments, &Wanted { start_offset, end_offset, fails: false }, true)
+}
+
+/// Like [`aborted_transactions`]. Unless `with_removed`, without transactions whose data compaction has removed.
+fn find_aborted(segments: &[Segment], wanted: &Wanted, with_removed: bool) -> Result<Vec<AbortedTransaction>> {
+    let Wanted { start_offset, end_offset, .. } = *wanted;
+    let mut replay = SegmentReplay { segments, states: None, wanted };
     let first = segments.partition_point(|segment| segment.base_offset() <= start_offset).saturating_sub(1);
     let (mut found, mut is_decided) = (Vec::new(), false);
     for (index, segment) in segments.iter().enumerate().skip(first) {
@@ -52,7 +82,7 @@ pub(crate) fn aborted_transactions(
         is_decided = stable >= end_offset;
         let is_asked = |one: &AbortedTransaction| one.last_offset >= start_offset && one.first_offset < end_offset;
         found.extend(joined(indexed, marked).into_iter().filter(is_asked));
-        if is_decided && is_complete {
+        if is_decided && (is_complete || !with_removed) {
             break;
         }
     }
@@ -65,7 +95,15 @@ pub(crate) fn aborted_transactions(
 /// # Errors
 /// I/O errors.
 pub(crate) fn last_stable_offset(segments: &[Segment]) -> Result<i64> {
-    let states = producer_states(segments)?;
+    stable_offset(segments, &Wanted::ALL)
+}
+
+/// Like [`last_stable_offset`].
+///
+/// # Errors
+/// If corruption may change what the reader sees, and that is an error; I/O errors.
+pub(crate) fn stable_offset(segments: &[Segment], wanted: &Wanted) -> Result<i64> {
+    let states = states_of(segments, wanted)?;
     Ok(states.last_stable_offset(states.end_offset()))
 }
 
@@ -75,12 +113,16 @@ pub(crate) fn last_stable_offset(segments: &[Segment]) -> Result<i64> {
 /// # Errors
 /// I/O errors.
 pub(crate) fn producer_states(segments: &[Segment]) -> Result<ProducerStates> {
+    states_of(segments, &Wanted::ALL)
+}
+
+fn states_of(segments: &[Segment], wanted: &Wanted) -> Result<ProducerStates> {
     let Some(last) = segments.len().checked_sub(1) else { return Ok(ProducerStates::new()) };
-    let mut replay = SegmentReplay { segments, states: None };
+    let mut replay = SegmentReplay { segments, states: None, wanted };
     let mut states = replay.states_at(last)?;
     if let Some(segment) = segments.last() {
         states.set_end_offset(states.end_offset().max(segment.base_offset()));
-        pass_segment(segment, &mut states)?;
+        pass_segment(segment, &mut states, wanted)?;
     }
     Ok(states)
 }
@@ -109,6 +151,7 @@ struct SegmentReplay<'a> {
     segments: &'a [Segment],
     /// The state at the start of a segment, with the segment's index.
     states: Option<(usize, ProducerStates)>,
+    wanted: &'a Wanted,
 }
 
 impl SegmentReplay<'_> {
@@ -116,9 +159,16 @@ impl SegmentReplay<'_> {
     /// the last stable offset at the end of the segment.
     fn aborted_in(&mut self, index: usize, segment: &Segment) -> Result<(Vec<AbortedTransaction>, i64)> {
         let mut states = self.states_at(index)?;
-        let aborted = pass_segment(segment, &mut states)?;
-        let stable = states.last_stable_offset(states.end_offset());
-        self.states = Some((index.saturating_add(1), states));
+        let Passed { aborted, is_damaged } = pass_segment(segment, &mut states, self.wanted)?;
+        let next = index.saturating_add(1);
+        let next_base = self.segments.get(next).map_or(i64::MAX, Segment::base_offset);
+        if is_damaged && let Some(snapshot) = self.snapshot_at(next) {
+            // it knows what the markers were that cannot be read
+            states = snapshot;
+        }
+        // no checksum covers the offset of the last batch
+        let stable = states.last_stable_offset(states.end_offset().min(next_base));
+        self.states = Some((next, states));
         Ok((aborted, stable))
     }
 
@@ -129,49 +179,63 @@ impl SegmentReplay<'_> {
             _ => self.last_snapshot(index),
         };
         while let Some(segment) = self.segments.get(from).filter(|_| from < index) {
-            pass_segment(segment, &mut states)?;
+            pass_segment(segment, &mut states, self.wanted)?;
             from = from.saturating_add(1);
         }
         Ok(states)
     }
 
+    /// The state in the snapshot at the start of a segment, if that can be read.
+    fn snapshot_at(&self, index: usize) -> Option<ProducerStates> {
+        let segment = self.segments.get(index)?;
+        let snapshot = ProducerSnapshot::read(segment.file(LogFileKind::ProducerSnapshot)).ok()?;
+        Some(ProducerStates::from_snapshot(&snapshot, segment.base_offset()))
+    }
+
     /// Finds the last segment up to `index` whose snapshot can be read. Returns its index and the state in the
     /// snapshot.
     fn last_snapshot(&self, index: usize) -> (usize, ProducerStates) {
-        for (at, segment) in self.segments.iter().enumerate().take(index.saturating_add(1)).rev() {
-            if let Ok(snapshot) = ProducerSnapshot::read(segment.file(LogFileKind::ProducerSnapshot)) {
-                return (at, ProducerStates::from_snapshot(&snapshot, segment.base_offset()));
-            }
-        }
-        (0, ProducerStates::new())
+        let found = (0..=index).rev().find_map(|at| self.snapshot_at(at).map(|states| (at, states)));
+        found.unwrap_or((0, ProducerStates::new()))
     }
 }
 
-/// Updates `states` with the batches of a segment. Returns the aborted transactions.
-fn pass_segment(segment: &Segment, states: &mut ProducerStates) -> Result<Vec<AbortedTransaction>> {
+/// Updates `states` with the batches of a segment.
+fn pass_segment(segment: &Segment, states: &mut ProducerStates, wanted: &Wanted) -> Result<Passed> {
     let open = |limits: &Limits| SegmentReader::open_with(segment.location(), limits);
-    replay(open, Some(segment.base_offset()), segment.limits(), states)
+    replay(open, Some(segment.base_offset()), segment.limits(), states, wanted)
 }
 
 /// Decides which batches a `read_committed` consumer sees.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "plan", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Committed {
-    /// First and last offset of each aborted transaction, sorted, by producer.
+    /// First and last offset of each aborted transaction, sorted, by producer. The last offset is the largest up to there.
     aborted: HashMap<i64, Vec<(i64, i64)>>,
     last_stable_offset: i64,
 }
 
 impl Committed {
-    /// For offsets from `start_offset` up to but excluding `end_offset` of a partition.
-    pub(crate) fn of_segments(segments: &[Segment], start_offset: i64, end_offset: i64) -> Result<Self> {
-        let aborted = aborted_transactions(segments, start_offset, end_offset)?;
-        Ok(Self::new(&aborted, last_stable_offset(segments)?))
+    /// For a reader of a partition.
+    ///
+    /// # Errors
+    /// If corruption may change what it sees, and that is an error; I/O errors.
+    pub(crate) fn of_segments(segments: &[Segment], wanted: &Wanted) -> Result<Self> {
+        let aborted = find_aborted(segments, wanted, false)?;
+        Ok(Self::new(&aborted, stable_offset(segments, wanted)?))
     }
 
-    /// For a file outside a partition or a buffer, based on the markers in it.
-    pub(crate) fn of_source(open: impl Fn(&Limits) -> Result<SegmentReader>, limits: &Limits) -> Result<Self> {
+    /// For a reader of a file outside a partition or of a buffer, based on the markers in it.
+    ///
+    /// # Errors
+    /// Those of [`Committed::of_segments`].
+    pub(crate) fn of_source(
+        open: impl Fn(&Limits) -> Result<SegmentReader>,
+        limits: &Limits,
+        wanted: &Wanted,
+    ) -> Result<Self> {
         let mut states = ProducerStates::new();
-        let aborted = replay(open, None, limits, &mut states)?;
+        let Passed { aborted, .. } = replay(open, None, limits, &mut states, wanted)?;
         Ok(Self::new(&aborted, states.last_stable_offset(i64::MAX)))
     }
 
@@ -183,8 +247,27 @@ impl Committed {
         }
         for ranges in by_producer.values_mut() {
             ranges.sort_unstable();
+            let mut largest = i64::MIN;
+            for (_, last) in ranges {
+                largest = largest.max(*last);
+                *last = largest;
+            }
         }
         Self { aborted: by_producer, last_stable_offset }
+    }
+
+    /// What concerns the batches of a range of offsets.
+    #[cfg(feature = "plan")]
+    pub(crate) fn part(&self, start_offset: i64, end_offset: i64) -> Self {
+        let mut part = Self { aborted: HashMap::new(), last_stable_offset: self.last_stable_offset };
+        for (producer_id, ranges) in &self.aborted {
+            let within = |(first, last): &&(i64, i64)| *first < end_offset && *last >= start_offset;
+            let ranges: Vec<(i64, i64)> = ranges.iter().filter(within).copied().collect();
+            if !ranges.is_empty() {
+                part.aborted.insert(*producer_id, ranges);
+            }
+        }
+        part
     }
 
     /// The first offset whose transaction has not ended.
@@ -192,8 +275,14 @@ impl Committed {
         self.last_stable_offset
     }
 
+    /// Whether a batch belongs to an aborted transaction, or is not before the last stable offset.
+    pub(crate) fn is_hidden(&self, header: &BatchHeader) -> bool {
+        header.base_offset().unwrap_or_else(|| header.last_offset()) >= self.last_stable_offset
+            || self.is_aborted(header)
+    }
+
     /// Whether a batch belongs to an aborted transaction.
-    pub(crate) fn is_aborted(&self, header: &BatchHeader) -> bool {
+    fn is_aborted(&self, header: &BatchHeader) -> bool {
         if !header.is_transactional() || header.is_control() {
             return false;
         }

@@ -264,6 +264,24 @@ impl PartitionLog {
         committed::last_stable_offset(&self.segments).map(|offset| offset.max(self.start_offset()))
     }
 
+    /// Whether every segment after the first has a producer snapshot.
+    #[cfg(feature = "plan")]
+    pub(crate) fn has_snapshots(&self) -> bool {
+        let has = |segment: &Segment| {
+            self.snapshots.binary_search_by_key(&segment.base_offset(), |(offset, _)| *offset).is_ok()
+        };
+        self.segments.iter().skip(1).all(has)
+    }
+
+    /// Like [`PartitionLog::last_stable_offset`], but fails if corruption may change the result.
+    ///
+    /// # Errors
+    /// Such corruption; I/O errors.
+    #[cfg(feature = "plan")]
+    pub(crate) fn certain_stable_offset(&self) -> Result<i64> {
+        committed::stable_offset(&self.segments, &committed::Wanted::END).map(|offset| offset.max(self.start_offset()))
+    }
+
     /// A broker's state of the producers at the end of the log.
     ///
     /// # Errors

@@ -31,6 +31,8 @@ const WINDOW_LEN: usize = 1 << 20;
 const FIRST_WINDOW_LEN: usize = 1 << 16;
 /// Number of bytes per read while batches are skipped by their headers.
 const HEADER_WINDOW_LEN: usize = 128;
+/// The same for an object in a store.
+const STORE_HEADER_WINDOW_LEN: usize = 1 << 18;
 /// Batches up to this size in bytes are cheaper to read than to skip.
 const SMALL_BATCH_LEN: usize = 4096;
 
@@ -72,6 +74,8 @@ pub struct SegmentReader {
     lent: Vec<Arc<Vec<u8>>>,
     /// Number of bytes to read next, unless more are needed.
     read_len: usize,
+    /// Number of bytes to read for a header.
+    header_len: usize,
     bytes_read: u64,
     /// Whether the file became shorter after it was opened.
     is_shorter: bool,
@@ -137,6 +141,7 @@ impl SegmentReader {
             window,
             lent: Vec::new(),
             read_len: FIRST_WINDOW_LEN,
+            header_len: HEADER_WINDOW_LEN,
             bytes_read: 0,
             is_shorter: false,
             again: 0,
@@ -148,8 +153,16 @@ impl SegmentReader {
 
     /// Reads few bytes at a time, for callers that need only headers.
     pub(crate) fn reading_headers(mut self) -> Self {
-        self.read_len = HEADER_WINDOW_LEN;
+        self.read_len = self.header_len;
         self
+    }
+
+    /// Reads the headers of all batches: from a store in larger parts, because a request takes as long as many bytes.
+    pub(crate) fn reading_all_headers(mut self) -> Self {
+        if self.source.is_stored() {
+            self.header_len = STORE_HEADER_WINDOW_LEN;
+        }
+        self.reading_headers()
     }
 
     /// Starts at the batch at this byte position.
@@ -317,7 +330,7 @@ impl SegmentReader {
     /// Returns the header of the next batch. Its payload is not read, unless it is in a window.
     pub(crate) fn next_header(&mut self) -> Option<Result<BatchHeader>> {
         if self.bytes_read == 0 {
-            self.read_len = HEADER_WINDOW_LEN;
+            self.read_len = self.header_len;
         }
         if self.state == ReadState::Walking && self.position < self.stop {
             match self.header() {
@@ -339,7 +352,7 @@ impl SegmentReader {
 
     fn pass_over(&mut self, header: &BatchHeader) {
         if header.size() > self.end.saturating_sub(self.start).max(SMALL_BATCH_LEN) {
-            self.read_len = HEADER_WINDOW_LEN;
+            self.read_len = self.header_len;
         }
         self.seek(header.position().saturating_add(u64_of(header.size())));
     }

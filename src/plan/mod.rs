@@ -29,6 +29,7 @@ mod logs;
 #[cfg(feature = "plan")]
 mod options;
 #[cfg(feature = "plan")]
+mod packing;
 pub(crate) mod paths;
 #[cfg(feature = "plan")]
 mod pieces;

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::log::committed::Committed;
 use crate::plan::interval::Interval;
 
 /// A window of a segment, in bytes, and the offsets to read of it; `None` if there is no bound.
@@ -30,6 +31,9 @@ pub struct Piece {
     /// Limits a window of one batch to some of its records; other pieces read the rest. The piece with the last part
     /// reports the corruption of the window.
     pub part: Interval,
+    /// Which of its batches are committed, if the plan has determined it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) committed: Option<Committed>,
     /// Approximate number of offsets, to fill tasks by; 0 if unknown.
     #[serde(skip)]
     pub offset_count: i64,

@@ -152,21 +152,30 @@ fn end_of(log: &Log, bound: &Bound, options: &ReadOptions, warnings: &mut Vec<St
         return unchecked(log, bound, options);
     }
     let wanted = match offset_of(log, bound, options)? {
-        None | Some(LATEST) => {
-            return if options.is_committed() { latest_offset(log, options).map(Some) } else { Ok(None) };
-        }
+        None | Some(LATEST) => return stable_end(log, None, options),
         Some(wanted) if matches!(bound, Bound::Offsets(_)) => within(log, wanted, options, warnings)?,
         Some(wanted) => wanted,
     };
-    if options.is_committed() {
-        return Ok(Some(wanted.min(latest_offset(log, options)?)));
+    stable_end(log, Some(wanted), options)
+}
+
+/// The end of a read that should end at `wanted`. Those that skip corruption have no other end, because they also report
+/// corruption after the last stable offset; the plan tells them which batches are committed.
+fn stable_end(log: &Log, wanted: Option<i64>, options: &ReadOptions) -> Result<Option<i64>> {
+    if !options.is_committed() || !options.fails() {
+        return Ok(wanted);
     }
-    Ok(Some(wanted))
+    let stable = latest_offset(log, options)?;
+    Ok(Some(wanted.map_or(stable, |wanted| wanted.min(stable))))
 }
 
 /// The offset after the last one that a reader of this isolation level sees.
 pub(crate) fn latest_offset(log: &Log, options: &ReadOptions) -> Result<i64> {
-    if options.is_committed() { log.on_disk()?.last_stable_offset() } else { end_offset(log, options) }
+    if !options.is_committed() {
+        return end_offset(log, options);
+    }
+    let log = log.on_disk()?;
+    if options.fails() { log.certain_stable_offset() } else { log.last_stable_offset() }
 }
 
 /// The offset after the last one of a log; with `onCorrupt=skip` and `report` also after corruption.

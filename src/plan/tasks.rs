@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::waiting::map_waiting;
+use crate::log::committed::{Committed, Wanted};
 use crate::log::split_points;
 use crate::plan::advice::advised;
 use crate::plan::columns::PlanView;
@@ -20,6 +21,7 @@ use crate::plan::filters::RowFilter;
 use crate::plan::interval::Interval;
 use crate::plan::logs::{Log, list_logs};
 use crate::plan::options::{Pairs, ReadOptions};
+use crate::plan::packing::{MIN_TASK_LEN, apart, is_of_one_log, pack};
 use crate::plan::paths::text_of;
 use crate::plan::pieces::Piece;
 use crate::plan::places::SegmentPlaces;
@@ -27,8 +29,6 @@ use crate::plan::ranges::{LogRange, resolve};
 use crate::plan::totals::{GroupColumn, Total, has_header_totals};
 use crate::store::{LogFileKind, SegmentFile};
 
-/// A task with fewer bytes takes most of its time to start.
-const MIN_TASK_LEN: u64 = 4 << 20;
 /// Factor for the bytes of a task that only reads headers.
 const HEADERS_ONLY: u64 = 16;
 /// Number of files that one task of the view segments reads.
@@ -255,6 +255,23 @@ impl Read {
         Ok(pieces.chunks(FILES_IN_A_TASK).map(|pieces| self.task(pieces.to_vec(), times)).collect())
     }
 
+    /// The transactions of a log, if the tasks should not determine them. Each task could, with the same result, unless the
+    /// log grows, but would read the log from its start if snapshots of producers are missing. With `skip` and `report`,
+    /// tasks read to the end of the log to report corruption, so that only the plan knows how far rows are returned.
+    fn committed(&self, range: &LogRange<'_>) -> Result<Option<Committed>> {
+        let options = &self.options;
+        if !options.is_committed() || options.view != PlanView::Records || !range.log.is_named() {
+            return Ok(None);
+        }
+        let log = range.log.on_disk()?;
+        if options.fails() && log.has_snapshots() {
+            return Ok(None);
+        }
+        let (start_offset, end_offset) = (range.start.unwrap_or(i64::MIN), range.end.unwrap_or(i64::MAX));
+        let wanted = Wanted { start_offset, end_offset, fails: options.fails() };
+        Committed::of_segments(log.segments(), &wanted).map(Some)
+    }
+
     /// Distributes ranges to tasks, except segments whose records are all older than `start_timestamp`.
     pub(crate) fn plan_ranges(
         &self,
@@ -265,13 +282,17 @@ impl Read {
     ) -> Result<Vec<ReadTask>> {
         let options = &self.options;
         let is_waiting = ranges.iter().any(|range| !range.log.directory.is_local());
+        let committed = map_waiting(ranges, is_waiting, |range| self.committed(range))?;
         let segments: Vec<_> = ranges
             .iter()
-            .flat_map(|range| segments_within(range).into_iter().map(move |(number, segment)| (range, number, segment)))
+            .zip(&committed)
+            .flat_map(|range| {
+                segments_within(range.0).into_iter().map(move |(number, segment)| (range, number, segment))
+            })
             .filter(|(.., segment)| segment.size > 0)
             .collect();
         let found: Vec<_> = match start_timestamp {
-            Some(time) => map_waiting(&segments, is_waiting, |found @ (range, _, segment)| {
+            Some(time) => map_waiting(&segments, is_waiting, |found @ ((range, _), _, segment)| {
                 Ok((!is_older(range.log, segment, time)).then_some(*found))
             })?
             .into_iter()
@@ -287,9 +308,15 @@ impl Read {
             has_header_totals(&self.totals) && !self.totals.is_empty() && !is_bounded && times == Interval::EVERYTHING;
         let max_len = if reads_headers { u64::MAX } else { window_len(total, cores, options) };
         let cutter = Cutter { max_len, options, splits: splits && options.view == PlanView::Records };
-        let pieces = map_waiting(&found, is_waiting, |(range, number, segment)| {
+        let pieces = map_waiting(&found, is_waiting, |((range, committed), number, segment)| {
             let mut pieces = Vec::new();
             cutter.cut(range, *number, segment, &mut pieces)?;
+            if let (Some(committed), Some(base)) = (committed, segment.base_offset) {
+                let part = committed.part(base, range.log.next_base(*number).unwrap_or(i64::MAX));
+                for piece in &mut pieces {
+                    piece.committed = Some(part.clone());
+                }
+            }
             Ok(pieces)
         })?;
         let mut groups = pack(pieces.concat(), max_len, cores, options.max_records_per_partition);
@@ -312,50 +339,6 @@ fn window_len(total: u64, cores: u64, options: &ReadOptions) -> u64 {
         Some(count) => max_len.min(total.div_ceil(count.max(1)).max(1)),
         None => max_len,
     }
-}
-
-/// Groups adjacent pieces into tasks of similar size, at most `max_len` bytes; a larger piece is a task of its own.
-///
-/// There are as many tasks as that requires, or one for each core if each then has [`MIN_TASK_LEN`] bytes. No task has
-/// more than `max_offset_count` offsets.
-fn pack(pieces: Vec<Piece>, max_len: u64, cores: u64, max_offset_count: Option<i64>) -> Vec<Vec<Piece>> {
-    let total = pieces.iter().fold(0_u64, |total, piece| total.saturating_add(piece.size()));
-    let by_len = total.div_ceil(max_len.max(1));
-    let by_cores = cores.min(total.checked_div(MIN_TASK_LEN).unwrap_or(0));
-    let count = u128::from(by_len.max(by_cores).max(1));
-    let most = max_offset_count.unwrap_or(i64::MAX);
-    let mut groups = Vec::new();
-    let mut run: Vec<Piece> = Vec::new();
-    let (mut run_len, mut run_count, mut run_place, mut start) = (0_u64, 0_i64, 0_u128, 0_u64);
-    for piece in pieces {
-        // a piece belongs to the task whose share of all bytes contains its middle
-        let middle = u128::from(start).saturating_mul(2).saturating_add(u128::from(piece.size()));
-        let place = middle.saturating_mul(count).checked_div(u128::from(total).saturating_mul(2)).unwrap_or(0);
-        let is_full =
-            run_len.saturating_add(piece.size()) > max_len || run_count.saturating_add(piece.offset_count) > most;
-        if !run.is_empty() && (place != run_place || is_full) {
-            groups.push(std::mem::take(&mut run));
-            (run_len, run_count) = (0, 0);
-        }
-        run_len = run_len.saturating_add(piece.size());
-        run_count = run_count.saturating_add(piece.offset_count);
-        run_place = place;
-        start = start.saturating_add(piece.size());
-        run.push(piece);
-    }
-    if !run.is_empty() {
-        groups.push(run);
-    }
-    groups
-}
-
-/// Divides groups where the partition changes.
-fn apart(groups: &[Vec<Piece>]) -> Vec<Vec<Piece>> {
-    groups.iter().flat_map(|group| group.chunk_by(is_of_one_log).map(<[Piece]>::to_vec)).collect()
-}
-
-fn is_of_one_log(one: &Piece, other: &Piece) -> bool {
-    one.topic == other.topic && one.partition == other.partition
 }
 
 /// The segments whose names show that they overlap a range, each with its number in the log.

@@ -60,6 +60,11 @@ final class InitialOffsets {
         return text.substring(start + VERSION.length());
     }
 
+    /** Removes the offsets again. */
+    void delete() throws IOException {
+        files.delete(file, false);
+    }
+
     /** Stores the offsets, so that the file is complete if it exists. */
     void write(String offsets) throws IOException {
         Path scratch = new Path(file.getParent(), "." + file.getName() + "." + UUID.randomUUID() + ".tmp");

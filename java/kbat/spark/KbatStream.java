@@ -1,5 +1,6 @@
 package kbat.spark;
 
+import java.io.IOException;
 import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.LongSummaryStatistics;
@@ -22,6 +23,8 @@ final class KbatStream implements MicroBatchStream, SupportsTriggerAvailableNow,
     private final StructType columns;
     private final boolean isLimited;
     private final String checkpointLocation;
+    /** What this query has stored in its checkpoint before its first micro-batch. */
+    private InitialOffsets unused;
 
     KbatStream(Options options, StructType columns, String checkpointLocation) {
         this.columns = columns;
@@ -40,6 +43,7 @@ final class KbatStream implements MicroBatchStream, SupportsTriggerAvailableNow,
             if (offsets == null) {
                 offsets = Native.initialOffset(handle);
                 stored.write(offsets);
+                unused = stored;
             }
             return offsets;
         }));
@@ -85,7 +89,19 @@ final class KbatStream implements MicroBatchStream, SupportsTriggerAvailableNow,
 
     @Override
     public InputPartition[] planInputPartitions(Offset start, Offset end) {
-        return KbatTask.all(stream.call(handle -> Native.planMicroBatch(handle, start.json(), end.json())));
+        return KbatTask.all(stream.call(handle -> {
+            try {
+                byte[][] tasks = Native.planMicroBatch(handle, start.json(), end.json());
+                unused = null;
+                return tasks;
+            } catch (IOException | RuntimeException error) {
+                if (unused != null) {
+                    unused.delete(); // the user may set other options, as the error says
+                    unused = null;
+                }
+                throw error;
+            }
+        }));
     }
 
     @Override

@@ -102,8 +102,16 @@ impl CurrentSource {
                 Err(error) => NextBatch::CorruptBytes { position, error },
             };
         }
-        let is_aborted = !is_trusted && self.committed.as_ref().is_some_and(|committed| committed.is_aborted(&header));
-        if position < self.source.window.0 || self.bounds.pass_over(&header) || is_aborted {
+        if self.committed.is_some() && self.is_sorted() {
+            // a batch with a damaged offset would be outside its transaction
+            match self.damaged_offset(&header) {
+                Ok(None) => {}
+                Ok(Some(corrupt)) => return corrupt,
+                Err(error) => return NextBatch::CorruptBytes { position, error },
+            }
+        }
+        let is_hidden = self.committed.as_ref().is_some_and(|committed| committed.is_hidden(&header));
+        if position < self.source.window.0 || self.bounds.pass_over(&header) || is_hidden {
             self.floor.pass(&header);
             return NextBatch::Skipped;
         }
@@ -160,17 +168,16 @@ impl CurrentSource {
         watch: &mut InterruptCheck,
     ) -> std::result::Result<BatchHeader, NextBatch> {
         let is_sorted = self.is_sorted();
-        let Self { source, walk: BatchWalk { reader, .. }, bounds, committed, floor, unverified, .. } = self;
+        let Self { source, walk: BatchWalk { reader, .. }, bounds, floor, unverified, .. } = self;
         let from = source.window.0;
         let mut should_continue = true;
-        let next = if is_trusted && (bounds.are_any() || committed.is_some() || from > 0) {
+        let next = if is_trusted && (bounds.are_any() || from > 0) {
             reader.next_wanted(|header| {
                 if header.is_control() || is_sorted && bounds.end_before(header) {
                     return true; // a control batch to verify its checksum, the other to end the source
                 }
                 let is_before = header.position() < from;
-                let is_aborted = committed.as_ref().is_some_and(|committed| committed.is_aborted(header));
-                let passes_over = is_before || is_aborted || bounds.pass_over(header);
+                let passes_over = is_before || bounds.pass_over(header);
                 if passes_over {
                     floor.pass(header);
                     *unverified = Some(*header);

@@ -238,8 +238,10 @@ impl SourceWalk {
                 Some(known) => Arc::clone(known),
                 None => self.transactions.around(&source, self.sources.as_slice(), options)?,
             };
-            let stable = transactions.last_stable_offset();
-            bounds.end_offset = Some(bounds.end_offset.map_or(stable, |end| end.min(stable)));
+            if options.on_corrupt == OnCorrupt::Fail {
+                let stable = transactions.last_stable_offset();
+                bounds.end_offset = Some(bounds.end_offset.map_or(stable, |end| end.min(stable)));
+            }
             committed = Some(transactions);
         }
         let Some(position) = start_position(&source, &bounds, options)? else { return Ok(None) };

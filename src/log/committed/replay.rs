@@ -6,8 +6,9 @@
 
 use std::collections::HashMap;
 
+use super::Wanted;
 use crate::compression::Scratch;
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::format::header::{BatchHeader, NO_PRODUCER_ID};
 use crate::limits::Limits;
 use crate::log::SegmentReader;
@@ -22,48 +23,80 @@ pub(super) fn unbounded(limits: &Limits) -> Limits {
     Limits { batch_len: usize::MAX, ..limits.clone() }
 }
 
-/// Updates `states` with the batches of a file or buffer. Returns the aborted transactions.
+/// What a replay found.
+pub(super) struct Passed {
+    pub(super) aborted: Vec<AbortedTransaction>,
+    /// Whether there is corruption before which a transaction was open, or in the range that is wanted.
+    pub(super) is_damaged: bool,
+}
+
+/// Updates `states` with the batches of a file or buffer.
 ///
 /// `open` opens the input with the given limits, and `base_offset` is that of a segment. A batch over the limit counts
 /// if the file ends or another batch starts directly after it: without it, the log would seem to end earlier.
+///
+/// # Errors
+/// Corruption that may change what is wanted, if that is an error; I/O errors.
 pub(super) fn replay(
     open: impl Fn(&Limits) -> Result<SegmentReader>,
     base_offset: Option<i64>,
     limits: &Limits,
     states: &mut ProducerStates,
-) -> Result<Vec<AbortedTransaction>> {
-    let mut replay = Replay::new(open(&unbounded(limits))?, base_offset, limits, states.clone());
-    if !replay.read_headers()? {
-        replay = Replay::new(open(&unbounded(limits))?, base_offset, limits, std::mem::take(states));
-        replay.read_batches()?;
+    wanted: &Wanted,
+) -> Result<Passed> {
+    states.begin();
+    let mut replay = Replay::new(open(&unbounded(limits))?, base_offset, limits, states, wanted);
+    if replay.read_headers()? {
+        let passed = replay.finish();
+        states.commit();
+        return Ok(passed);
     }
-    *states = replay.states;
-    Ok(replay.aborted)
+    states.roll_back();
+    let mut replay = Replay::new(open(&unbounded(limits))?, base_offset, limits, states, wanted);
+    replay.read_batches()?;
+    Ok(replay.finish())
 }
 
 struct Replay<'a> {
     walk: BatchWalk,
     limits: &'a Limits,
+    wanted: &'a Wanted,
     floor: Floor,
     is_sorted: bool,
-    states: ProducerStates,
+    states: &'a mut ProducerStates,
     aborted: Vec<AbortedTransaction>,
+    is_damaged: bool,
+    /// The last batch, if it began a transaction after a gap, and the offset before the gap.
+    begun_after_gap: Option<(BatchHeader, i64)>,
     bytes: Vec<u8>,
     scratch: Scratch,
 }
 
 impl<'a> Replay<'a> {
-    fn new(reader: SegmentReader, base_offset: Option<i64>, limits: &'a Limits, states: ProducerStates) -> Self {
+    fn new(
+        reader: SegmentReader,
+        base_offset: Option<i64>,
+        limits: &'a Limits,
+        states: &'a mut ProducerStates,
+        wanted: &'a Wanted,
+    ) -> Self {
         Self {
-            walk: BatchWalk::new(reader.reading_headers(), limits),
+            walk: BatchWalk::new(reader.reading_all_headers(), limits),
             limits,
+            wanted,
             floor: Floor::at(base_offset),
             is_sorted: base_offset.is_some(),
             states,
             aborted: Vec::new(),
+            is_damaged: false,
+            begun_after_gap: None,
             bytes: Vec::new(),
             scratch: Scratch::new(),
         }
+    }
+
+    fn finish(self) -> Passed {
+        Passed { aborted: self.aborted, is_damaged: self.is_damaged }
     }
 
     /// Reads headers, and of batches only those that are markers, or whose length is in doubt. Returns whether nothing
@@ -78,29 +111,30 @@ impl<'a> Replay<'a> {
                     // a transaction that stays open hides everything after it, so its first batch must be correct
                     let doubted: Vec<BatchHeader> = open.into_values().chain(last).collect();
                     for header in &doubted {
-                        if !self.is_verified(header)? {
+                        if self.fault(header)?.is_some() {
                             return Ok(false);
                         }
                     }
-                    return Ok(self.walk.reader.tail()? != SegmentTail::Partial || !self.skip_damage(None)?);
+                    return Ok(self.walk.reader.tail()? != SegmentTail::Partial || !self.skip(None)?);
                 }
                 WalkEvent::Batch(_) | WalkEvent::Corrupt { .. } => return Ok(false),
             };
             if let Some(last) = last
                 && header.base_offset() != Some(last.next_offset())
-                && !self.is_verified(&last)?
+                && self.fault(&last)?.is_some()
             {
                 return Ok(false);
             }
             last = Some(header);
             let producer_id = header.producer_id();
-            if header.is_control() {
-                open.remove(&producer_id);
-            } else if header.is_transactional() && self.states.entry(producer_id).current_txn_first_offset.is_none() {
-                open.insert(producer_id, header);
-            }
-            if !self.pass(&header, false)? {
+            let begins = header.is_transactional() && !header.is_control() && !self.is_open(producer_id);
+            if self.pass(&header, false)?.is_some() {
                 return Ok(false);
+            }
+            if begins {
+                open.insert(producer_id, header);
+            } else if header.is_control() && !self.is_open(producer_id) {
+                open.remove(&producer_id);
             }
         }
     }
@@ -108,69 +142,99 @@ impl<'a> Replay<'a> {
     /// Reads all batches and continues after corruption, as a scan does.
     fn read_batches(&mut self) -> Result<()> {
         loop {
-            let damaged = match self.walk.next_header()? {
+            let (damaged, error) = match self.walk.next_header()? {
                 WalkEvent::Batch(header) => {
-                    let is_found = if self.is_over_limit(&header) {
-                        self.walk.is_followed() && self.pass(&header, false)?
+                    let is_over_limit = self.is_over_limit(&header);
+                    if is_over_limit && !self.walk.is_followed() {
+                        (header.position(), None)
                     } else {
-                        self.pass(&header, true)?
-                    };
-                    if is_found {
-                        continue;
+                        match self.pass(&header, !is_over_limit)? {
+                            None => continue,
+                            fault => (header.position(), fault),
+                        }
                     }
-                    header.position()
                 }
-                WalkEvent::Corrupt { position, .. } => position,
+                WalkEvent::Corrupt { position, error } => (position, Some(error)),
                 WalkEvent::End if self.walk.reader.tail()? != SegmentTail::Partial => return Ok(()),
                 // a corrupt length may lead past the end
-                WalkEvent::End => self.walk.reader.position(),
+                WalkEvent::End => (self.walk.reader.position(), None),
             };
-            self.skip_damage(Some(damaged))?;
+            let is_changed = self.wanted.is_changed(self.floor.next(), self.states);
+            let is_followed = self.skip(Some(damaged))?;
+            let error = error.or_else(|| is_followed.then(|| Error::new(ErrorKind::Truncated).at(damaged)));
+            let is_end = !is_followed && self.wanted.end_offset == i64::MAX;
+            if let Some(error) = error.filter(|_| is_changed || is_end) {
+                self.is_damaged = true;
+                if self.wanted.fails {
+                    return Err(self.walk.reader.source().locate(error));
+                }
+            }
         }
     }
 
-    /// Updates the states with a batch, of which `verifies` reads more than the header. Returns `false` if its checksum
-    /// is wrong.
-    fn pass(&mut self, header: &BatchHeader, verifies: bool) -> Result<bool> {
+    /// Updates the states with a batch, of which `verifies` reads more than the header. Returns what is wrong with it.
+    fn pass(&mut self, header: &BatchHeader, verifies: bool) -> Result<Option<Error>> {
         let is_marker = header.is_control() && header.producer_id() > NO_PRODUCER_ID && !self.is_over_limit(header);
+        self.correct_begin(header);
+        let (end_offset, was_open) = (self.states.end_offset(), self.is_open(header.producer_id()));
         if !is_marker && !verifies {
             self.states.update_by_header(header);
-            self.floor.pass(header);
-            return Ok(true);
+        } else {
+            let batch = match self.walk.reader.read_batch(header, &mut self.bytes) {
+                Err(error) if matches!(error.kind(), ErrorKind::Io(_)) => return Err(error),
+                Err(error) => return Ok(Some(error)),
+                Ok(batch) => batch,
+            };
+            if let Err(error) = batch.verify_crc() {
+                return Ok(Some(error));
+            }
+            if !is_marker {
+                self.states.update_by_header(header);
+            } else if let Ok(found) = self.states.update(&batch, &mut self.scratch, self.limits) {
+                self.aborted.extend(found);
+            }
         }
-        let batch = match self.walk.reader.read_batch(header, &mut self.bytes) {
-            Err(error) if matches!(error.kind(), ErrorKind::Io(_)) => return Err(error),
-            Err(_) => return Ok(false),
-            Ok(batch) => batch,
-        };
-        if batch.verify_crc().is_err() {
-            return Ok(false);
+        // no checksum covers the offset of a batch: this one is below those of all batches before
+        if self.is_sorted && self.floor.least().is_some_and(|least| header.stored_base_offset < least) {
+            self.states.set_end_offset(end_offset);
         }
+        let expected = self.floor.next().filter(|next| !was_open && header.stored_base_offset > *next);
+        self.begun_after_gap =
+            expected.filter(|_| self.is_open(header.producer_id())).map(|expected| (*header, expected));
         self.floor.pass(header);
-        if !is_marker {
-            self.states.update_by_header(header);
-        } else if let Ok(found) = self.states.update(&batch, &mut self.scratch, self.limits) {
-            self.aborted.extend(found);
-        }
-        Ok(true)
+        Ok(None)
     }
 
-    /// Whether a batch has a correct checksum. One over the limit is not read.
-    fn is_verified(&mut self, header: &BatchHeader) -> Result<bool> {
-        if self.is_over_limit(header) {
-            return Ok(true);
+    /// Corrects the first offset of a transaction whose first batch has a higher offset than the batch after it: its
+    /// offset is damaged.
+    fn correct_begin(&mut self, header: &BatchHeader) {
+        let Some((first, expected)) = self.begun_after_gap.take() else { return };
+        if (expected..first.stored_base_offset).contains(&header.stored_base_offset) {
+            self.states.move_transaction(first.producer_id(), expected);
         }
-        match self.walk.reader.read_batch(header, &mut self.bytes) {
+    }
+
+    /// Returns why a batch is corrupt, if it is. One over the limit is not read.
+    fn fault(&mut self, header: &BatchHeader) -> Result<Option<Error>> {
+        if self.is_over_limit(header) {
+            return Ok(None);
+        }
+        match self.walk.reader.read_batch(header, &mut self.bytes).and_then(|batch| batch.verify_crc()) {
+            Ok(()) => Ok(None),
             Err(error) if matches!(error.kind(), ErrorKind::Io(_)) => Err(error),
-            found => Ok(found.is_ok_and(|batch| batch.verify_crc().is_ok())),
+            Err(error) => Ok(Some(error)),
         }
     }
 
     /// Continues after corrupt bytes from a position on, or from that of the walk on. Returns whether a batch follows.
-    fn skip_damage(&mut self, position: Option<u64>) -> Result<bool> {
+    fn skip(&mut self, position: Option<u64>) -> Result<bool> {
         let position = position.unwrap_or_else(|| self.walk.reader.position());
         let least_offset = self.floor.least().filter(|_| self.is_sorted);
         self.walk.skip(position, least_offset).map(|skipped| skipped.is_followed)
+    }
+
+    fn is_open(&self, producer_id: i64) -> bool {
+        self.states.entry(producer_id).current_txn_first_offset.is_some()
     }
 
     fn is_over_limit(&self, header: &BatchHeader) -> bool {

@@ -58,6 +58,16 @@ pub struct ProducerStates {
     /// Maps the first offset of each open transaction to its producer id.
     ongoing: BTreeMap<i64, i64>,
     end_offset: i64,
+    /// What changed since [`ProducerStates::begin`].
+    journal: Option<Journal>,
+}
+
+/// How to return to an earlier state.
+#[derive(Debug, Clone, Default)]
+struct Journal {
+    /// The producers that changed, as they were; `None` for new ones.
+    producers: HashMap<i64, Option<RankedProducer>>,
+    end_offset: i64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -194,7 +204,51 @@ impl ProducerStates {
         )
     }
 
+    /// Sets the first offset of the open transaction of a producer.
+    pub(crate) fn move_transaction(&mut self, producer_id: i64, first_offset: i64) {
+        let mut entry = self.entry(producer_id);
+        if let Some(before) = entry.current_txn_first_offset.replace(first_offset) {
+            self.ongoing.remove(&before);
+            self.ongoing.insert(first_offset, producer_id);
+            self.set(entry);
+        }
+    }
+
+    /// Begins changes that [`ProducerStates::roll_back`] can undo.
+    pub(crate) fn begin(&mut self) {
+        self.journal = Some(Journal { end_offset: self.end_offset, ..Journal::default() });
+    }
+
+    /// Keeps the changes.
+    pub(crate) fn commit(&mut self) {
+        self.journal = None;
+    }
+
+    /// Undoes the changes.
+    pub(crate) fn roll_back(&mut self) {
+        let Some(journal) = self.journal.take() else { return };
+        self.end_offset = journal.end_offset;
+        for (producer_id, before) in journal.producers {
+            let after = self.producers.remove(&producer_id);
+            if let Some(first_offset) = after.and_then(|state| state.entry.current_txn_first_offset) {
+                self.ongoing.remove(&first_offset);
+            }
+            if let Some(state) = before {
+                self.producers.insert(producer_id, state);
+            }
+        }
+        for state in self.producers.values() {
+            if let Some(first_offset) = state.entry.current_txn_first_offset {
+                self.ongoing.insert(first_offset, state.entry.producer_id);
+            }
+        }
+    }
+
     fn set(&mut self, entry: ProducerEntry) {
+        if let Some(journal) = &mut self.journal {
+            let before = self.producers.get(&entry.producer_id).copied();
+            journal.producers.entry(entry.producer_id).or_insert(before);
+        }
         let rank = self.producers.len();
         self.producers.entry(entry.producer_id).or_insert(RankedProducer { entry, rank }).entry = entry;
     }

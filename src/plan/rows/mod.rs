@@ -240,6 +240,7 @@ impl TaskReader {
             if !piece.is_whole && (piece.start, piece.end) != (0, file.size) {
                 source = source.within(piece.start, piece.end);
             }
+            source.committed = piece.committed.clone().map(Arc::new);
             if piece.is_labelled {
                 source = source.or_topic_partition(piece.topic.as_deref(), piece.partition);
             }
