@@ -210,7 +210,7 @@ fn pass_segment(segment: &Segment, states: &mut ProducerStates, wanted: &Wanted)
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "plan", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Committed {
-    /// First and last offset of each aborted transaction, sorted, by producer. The last offset is the largest up to there.
+    /// First and last offset of each aborted transaction, sorted, by producer. The last offset is the largest so far.
     aborted: HashMap<i64, Vec<(i64, i64)>>,
     last_stable_offset: i64,
 }

@@ -160,7 +160,7 @@ fn end_of(log: &Log, bound: &Bound, options: &ReadOptions, warnings: &mut Vec<St
 }
 
 /// The end of a read that should end at `wanted`. Those that skip corruption have no other end, because they also report
-/// corruption after the last stable offset; the plan tells them which batches are committed.
+/// corruption after the last stable offset; the plan has determined which batches are committed.
 fn stable_end(log: &Log, wanted: Option<i64>, options: &ReadOptions) -> Result<Option<i64>> {
     if !options.is_committed() || !options.fails() {
         return Ok(wanted);

@@ -12,9 +12,13 @@ use crate::slices::Slices;
 impl SegmentReader {
     /// The bytes of a header's batch, if they are in the window.
     pub(crate) fn in_window(&self, header: &BatchHeader) -> Option<&[u8]> {
+        self.bytes_in_window(header.position(), header.size())
+    }
+
+    fn bytes_in_window(&self, position: u64, len: usize) -> Option<&[u8]> {
         let window_position = self.position.saturating_sub(u64_of(self.start));
-        let start = usize_from_u64(header.position().checked_sub(window_position)?);
-        let end = start.saturating_add(header.size());
+        let start = usize_from_u64(position.checked_sub(window_position)?);
+        let end = start.saturating_add(len);
         (end <= self.end).then(|| self.window.bytes().part(start..end))
     }
 
@@ -49,6 +53,9 @@ impl SegmentReader {
 
     /// Reads the header of the batch at a position.
     pub(crate) fn header_at(&self, position: u64) -> Result<BatchHeader> {
+        if let Some(bytes) = self.bytes_in_window(position, BATCH_HEADER_LEN) {
+            return BatchHeader::parse(bytes, position, 0);
+        }
         let mut bytes = [0; BATCH_HEADER_LEN];
         let len = self.source.read_bytes_at(&mut bytes, position)?;
         BatchHeader::parse(bytes.part(..len), position, 0)
