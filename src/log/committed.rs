@@ -29,7 +29,7 @@ use crate::log::index::AbortedTransaction;
 use crate::log::producer::{ProducerSnapshot, ProducerStates};
 use crate::log::segment::Segment;
 use crate::store::names::LogFileKind;
-use replay::{Passed, replay};
+use replay::{Passed, Place, replay};
 
 /// The offsets that a reader wants, and what to do if corruption may change which of them it sees.
 #[derive(Debug, Clone, Copy)]
@@ -122,7 +122,7 @@ fn states_of(segments: &[Segment], wanted: &Wanted) -> Result<ProducerStates> {
     let mut states = replay.states_at(last)?;
     if let Some(segment) = segments.last() {
         states.set_end_offset(states.end_offset().max(segment.base_offset()));
-        pass_segment(segment, &mut states, wanted)?;
+        pass_segment(segment, &mut states, wanted, false)?;
     }
     Ok(states)
 }
@@ -159,15 +159,15 @@ impl SegmentReplay<'_> {
     /// the last stable offset at the end of the segment.
     fn aborted_in(&mut self, index: usize, segment: &Segment) -> Result<(Vec<AbortedTransaction>, i64)> {
         let mut states = self.states_at(index)?;
-        let Passed { aborted, is_damaged } = pass_segment(segment, &mut states, self.wanted)?;
         let next = index.saturating_add(1);
-        let next_base = self.segments.get(next).map_or(i64::MAX, Segment::base_offset);
+        let next_base = self.segments.get(next).map(Segment::base_offset);
+        let Passed { aborted, is_damaged } = pass_segment(segment, &mut states, self.wanted, next_base.is_some())?;
         if is_damaged && let Some(snapshot) = self.snapshot_at(next) {
             // it knows what the markers were that cannot be read
             states = snapshot;
         }
         // no checksum covers the offset of the last batch
-        let stable = states.last_stable_offset(states.end_offset().min(next_base));
+        let stable = states.last_stable_offset(states.end_offset().min(next_base.unwrap_or(i64::MAX)));
         self.states = Some((next, states));
         Ok((aborted, stable))
     }
@@ -179,7 +179,7 @@ impl SegmentReplay<'_> {
             _ => self.last_snapshot(index),
         };
         while let Some(segment) = self.segments.get(from).filter(|_| from < index) {
-            pass_segment(segment, &mut states, self.wanted)?;
+            pass_segment(segment, &mut states, self.wanted, true)?;
             from = from.saturating_add(1);
         }
         Ok(states)
@@ -200,10 +200,11 @@ impl SegmentReplay<'_> {
     }
 }
 
-/// Updates `states` with the batches of a segment.
-fn pass_segment(segment: &Segment, states: &mut ProducerStates, wanted: &Wanted) -> Result<Passed> {
+/// Updates `states` with the batches of a segment, after which the log `continues` in another one or ends.
+fn pass_segment(segment: &Segment, states: &mut ProducerStates, wanted: &Wanted, continues: bool) -> Result<Passed> {
     let open = |limits: &Limits| SegmentReader::open_with(segment.location(), limits);
-    replay(open, Some(segment.base_offset()), segment.limits(), states, wanted)
+    let place = Place { base_offset: Some(segment.base_offset()), continues };
+    replay(open, place, segment.limits(), states, wanted)
 }
 
 /// Decides which batches a `read_committed` consumer sees.
@@ -235,7 +236,7 @@ impl Committed {
         wanted: &Wanted,
     ) -> Result<Self> {
         let mut states = ProducerStates::new();
-        let Passed { aborted, .. } = replay(open, None, limits, &mut states, wanted)?;
+        let Passed { aborted, .. } = replay(open, Place::default(), limits, &mut states, wanted)?;
         Ok(Self::new(&aborted, states.last_stable_offset(i64::MAX)))
     }
 

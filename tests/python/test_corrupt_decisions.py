@@ -267,3 +267,23 @@ def test_tasks_without_snapshots_have_the_transactions_of_the_plan(tmp_path: Pat
         except ValueError as error:
             assert "was deleted after the read was planned" in str(error)  # noqa: PT017
     assert found == [*range(6, 11), log.end_offset - 1]
+
+
+ATTRIBUTES, IS_CONTROL = 21, 5
+
+
+@pytest.mark.parametrize(("byte", "bit"), [(ATTRIBUTES + 1, IS_CONTROL), (8, 4)], ids=["attributes", "length"])
+def test_a_marker_that_looks_like_data_or_leads_past_the_end_is_an_error(byte: int, bit: int, tmp_path: Path) -> None:
+    log = GrowingLog(tmp_path / "a-0")
+    transaction(log, 3, 1)
+    position, first = log.segment.stat().st_size, log.segment
+    log.end_transaction(1, commit=True)
+    log.roll()
+    log.append(3)
+    assert seen(log.directory) == [0, 1, 2, 4, 5, 6]
+    flip(first, position + byte, bit)
+    for read in (seen, in_spark):
+        with pytest.raises((kbat.KbatError, ValueError), match="base offset 3"):
+            read(log.directory)
+    assert seen(log.directory, on_corrupt="skip") == []
+    assert (position, 3) in reported(log.directory)

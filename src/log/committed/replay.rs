@@ -18,6 +18,9 @@ use crate::log::resync::Floor;
 use crate::log::tail::SegmentTail;
 use crate::log::walk::{BatchWalk, WalkEvent};
 
+/// Size of a transaction marker in bytes, as brokers write it.
+const MARKER_LEN: usize = 78;
+
 /// A batch over the limit counts by its header, for which no memory is allocated.
 pub(super) fn unbounded(limits: &Limits) -> Limits {
     Limits { batch_len: usize::MAX, ..limits.clone() }
@@ -30,39 +33,57 @@ pub(super) struct Passed {
     pub(super) is_damaged: bool,
 }
 
+/// Where an input is in a log.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Place {
+    /// The base offset of a segment.
+    pub(super) base_offset: Option<i64>,
+    /// Whether another segment follows.
+    pub(super) continues: bool,
+}
+
 /// Updates `states` with the batches of a file or buffer.
 ///
-/// `open` opens the input with the given limits, and `base_offset` is that of a segment. A batch over the limit counts
+/// `open` opens the input with the given limits. A batch over the limit counts
 /// if the file ends or another batch starts directly after it: without it, the log would seem to end earlier.
 ///
 /// # Errors
 /// Corruption that may change what is wanted, if that is an error; I/O errors.
 pub(super) fn replay(
     open: impl Fn(&Limits) -> Result<SegmentReader>,
-    base_offset: Option<i64>,
+    place: Place,
     limits: &Limits,
     states: &mut ProducerStates,
     wanted: &Wanted,
 ) -> Result<Passed> {
     states.begin();
-    let mut replay = Replay::new(open(&unbounded(limits))?, base_offset, limits, states, wanted);
+    let mut replay = Replay::new(open(&unbounded(limits))?, place, limits, states, wanted);
     if replay.read_headers()? {
         let passed = replay.finish();
         states.commit();
         return Ok(passed);
     }
     states.roll_back();
-    let mut replay = Replay::new(open(&unbounded(limits))?, base_offset, limits, states, wanted);
+    let mut replay = Replay::new(open(&unbounded(limits))?, place, limits, states, wanted);
     replay.read_batches()?;
     Ok(replay.finish())
+}
+
+/// The error of a batch whose length leads past the end.
+fn truncated(position: u64, expected: Option<i64>) -> Error {
+    let error = Error::new(ErrorKind::Truncated).at(position).in_field("size");
+    match expected {
+        Some(offset) => error.in_batch(offset),
+        None => error,
+    }
 }
 
 struct Replay<'a> {
     walk: BatchWalk,
     limits: &'a Limits,
     wanted: &'a Wanted,
+    place: Place,
     floor: Floor,
-    is_sorted: bool,
     states: &'a mut ProducerStates,
     aborted: Vec<AbortedTransaction>,
     is_damaged: bool,
@@ -75,7 +96,7 @@ struct Replay<'a> {
 impl<'a> Replay<'a> {
     fn new(
         reader: SegmentReader,
-        base_offset: Option<i64>,
+        place: Place,
         limits: &'a Limits,
         states: &'a mut ProducerStates,
         wanted: &'a Wanted,
@@ -84,8 +105,8 @@ impl<'a> Replay<'a> {
             walk: BatchWalk::new(reader.reading_all_headers(), limits),
             limits,
             wanted,
-            floor: Floor::at(base_offset),
-            is_sorted: base_offset.is_some(),
+            place,
+            floor: Floor::at(place.base_offset),
             states,
             aborted: Vec::new(),
             is_damaged: false,
@@ -115,7 +136,8 @@ impl<'a> Replay<'a> {
                             return Ok(false);
                         }
                     }
-                    return Ok(self.walk.reader.tail()? != SegmentTail::Partial || !self.skip(None)?);
+                    let is_partial = self.walk.reader.tail()? == SegmentTail::Partial;
+                    return Ok(!is_partial || !self.place.continues && !self.skip(None)?);
                 }
                 WalkEvent::Batch(_) | WalkEvent::Corrupt { .. } => return Ok(false),
             };
@@ -124,6 +146,9 @@ impl<'a> Replay<'a> {
                 && self.fault(&last)?.is_some()
             {
                 return Ok(false);
+            }
+            if header.size() == MARKER_LEN && !header.is_control() && self.fault(&header)?.is_some() {
+                return Ok(false); // it may be a marker whose attributes are damaged
             }
             last = Some(header);
             let producer_id = header.producer_id();
@@ -159,9 +184,11 @@ impl<'a> Replay<'a> {
                 // a corrupt length may lead past the end
                 WalkEvent::End => (self.walk.reader.position(), None),
             };
-            let is_changed = self.wanted.is_changed(self.floor.next(), self.states);
+            let expected = self.floor.next();
+            let is_changed = self.wanted.is_changed(expected, self.states);
             let is_followed = self.skip(Some(damaged))?;
-            let error = error.or_else(|| is_followed.then(|| Error::new(ErrorKind::Truncated).at(damaged)));
+            let is_cut = is_followed || self.place.continues;
+            let error = error.or_else(|| is_cut.then(|| truncated(damaged, expected)));
             let is_end = !is_followed && self.wanted.end_offset == i64::MAX;
             if let Some(error) = error.filter(|_| is_changed || is_end) {
                 self.is_damaged = true;
@@ -195,7 +222,8 @@ impl<'a> Replay<'a> {
             }
         }
         // no checksum covers the offset of a batch: this one is below those of all batches before
-        if self.is_sorted && self.floor.least().is_some_and(|least| header.stored_base_offset < least) {
+        if self.place.base_offset.is_some() && self.floor.least().is_some_and(|least| header.stored_base_offset < least)
+        {
             self.states.set_end_offset(end_offset);
         }
         let expected = self.floor.next().filter(|next| !was_open && header.stored_base_offset > *next);
@@ -229,7 +257,7 @@ impl<'a> Replay<'a> {
     /// Continues after corrupt bytes from a position on, or from that of the walk on. Returns whether a batch follows.
     fn skip(&mut self, position: Option<u64>) -> Result<bool> {
         let position = position.unwrap_or_else(|| self.walk.reader.position());
-        let least_offset = self.floor.least().filter(|_| self.is_sorted);
+        let least_offset = self.floor.least().filter(|_| self.place.base_offset.is_some());
         self.walk.skip(position, least_offset).map(|skipped| skipped.is_followed)
     }
 
