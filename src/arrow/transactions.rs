@@ -33,7 +33,7 @@ impl Transactions {
         let mut wanted = Wanted {
             start_offset: options.start_offset.unwrap_or(i64::MIN),
             end_offset: options.end_offset.unwrap_or(i64::MAX),
-            fails: options.on_corrupt == OnCorrupt::Fail,
+            fails: options.on_corrupt == OnCorrupt::Fail && options.check_crc,
         };
         let (path, directory) = match (&source.place, source.directory()) {
             (SourceBytes::Memory(bytes), _) => {

@@ -169,7 +169,10 @@ impl StagedDirectory {
         fs::create_dir(begun).map_err(|error| Error::from(error).with_path(begun))?;
         // not all file systems support locks, and Windows cannot rename a directory with an open file in it
         self.lock = if cfg!(unix) { DirectoryLock::acquire(begun).ok() } else { None };
-        fs::rename(begun, &self.staged).map_err(|error| Error::from(error).with_path(&self.staged))
+        fs::rename(begun, &self.staged).map_err(|error| {
+            let _ = fs::remove_dir_all(begun);
+            Error::from(error).with_path(&self.staged)
+        })
     }
 
     /// The directory to write to until it is committed.
@@ -201,9 +204,15 @@ impl StagedDirectory {
 
     /// Moves everything in the directory to the one above it.
     fn move_up(&self) -> std::io::Result<()> {
-        for entry in fs::read_dir(&self.staged)? {
-            let entry = entry?;
-            fs::rename(entry.path(), self.path.join(entry.file_name()))?;
+        if fs::read_dir(&self.path)?.count() > 1 {
+            return Err(std::io::Error::from(std::io::ErrorKind::DirectoryNotEmpty)); // another run was first
+        }
+        let mut names =
+            fs::read_dir(&self.staged)?.map(|entry| Ok(entry?.file_name())).collect::<std::io::Result<Vec<_>>>()?;
+        // no reader sees a segment without its indexes
+        names.sort_by_key(|name| (Path::new(name).extension() == Some(OsStr::new("log")), name.clone()));
+        for name in names {
+            fs::rename(self.staged.join(&name), self.path.join(&name))?;
         }
         fs::remove_dir(&self.staged)?;
         sync_directory(&self.path)

@@ -19,7 +19,7 @@
 
 mod replay;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use crate::error::{ErrorKind, Result};
 use crate::format::header::BatchHeader;
@@ -122,7 +122,7 @@ fn states_of(segments: &[Segment], wanted: &Wanted) -> Result<ProducerStates> {
     let mut states = replay.states_at(last)?;
     if let Some(segment) = segments.last() {
         states.set_end_offset(states.end_offset().max(segment.base_offset()));
-        pass_segment(segment, &mut states, wanted, false)?;
+        pass_segment(segment, &mut states, wanted, None)?;
     }
     Ok(states)
 }
@@ -161,7 +161,7 @@ impl SegmentReplay<'_> {
         let mut states = self.states_at(index)?;
         let next = index.saturating_add(1);
         let next_base = self.segments.get(next).map(Segment::base_offset);
-        let Passed { aborted, is_damaged } = pass_segment(segment, &mut states, self.wanted, next_base.is_some())?;
+        let Passed { aborted, is_damaged } = pass_segment(segment, &mut states, self.wanted, next_base)?;
         if is_damaged && let Some(snapshot) = self.snapshot_at(next) {
             // it knows what the markers were that cannot be read
             states = snapshot;
@@ -179,8 +179,9 @@ impl SegmentReplay<'_> {
             _ => self.last_snapshot(index),
         };
         while let Some(segment) = self.segments.get(from).filter(|_| from < index) {
-            pass_segment(segment, &mut states, self.wanted, true)?;
             from = from.saturating_add(1);
+            let next_base = self.segments.get(from).map(Segment::base_offset);
+            pass_segment(segment, &mut states, self.wanted, next_base)?;
         }
         Ok(states)
     }
@@ -200,10 +201,15 @@ impl SegmentReplay<'_> {
     }
 }
 
-/// Updates `states` with the batches of a segment, after which the log `continues` in another one or ends.
-fn pass_segment(segment: &Segment, states: &mut ProducerStates, wanted: &Wanted, continues: bool) -> Result<Passed> {
+/// Updates `states` with the batches of a segment. `next_base` is the base offset of the one after it.
+fn pass_segment(
+    segment: &Segment,
+    states: &mut ProducerStates,
+    wanted: &Wanted,
+    next_base: Option<i64>,
+) -> Result<Passed> {
     let open = |limits: &Limits| SegmentReader::open_with(segment.location(), limits);
-    let place = Place { base_offset: Some(segment.base_offset()), continues };
+    let place = Place { base_offset: Some(segment.base_offset()), next_base };
     replay(open, place, segment.limits(), states, wanted)
 }
 
@@ -212,7 +218,7 @@ fn pass_segment(segment: &Segment, states: &mut ProducerStates, wanted: &Wanted,
 #[cfg_attr(feature = "plan", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Committed {
     /// First and last offset of each aborted transaction, sorted, by producer. The last offset is the largest so far.
-    aborted: HashMap<i64, Vec<(i64, i64)>>,
+    aborted: BTreeMap<i64, Vec<(i64, i64)>>,
     last_stable_offset: i64,
 }
 
@@ -241,7 +247,7 @@ impl Committed {
     }
 
     fn new(aborted: &[AbortedTransaction], last_stable_offset: i64) -> Self {
-        let mut by_producer: HashMap<i64, Vec<(i64, i64)>> = HashMap::new();
+        let mut by_producer: BTreeMap<i64, Vec<(i64, i64)>> = BTreeMap::new();
         for transaction in aborted {
             let range = (transaction.first_offset, transaction.last_offset);
             by_producer.entry(transaction.producer_id).or_default().push(range);
@@ -260,7 +266,7 @@ impl Committed {
     /// What concerns the batches of a range of offsets.
     #[cfg(feature = "plan")]
     pub(crate) fn part(&self, start_offset: i64, end_offset: i64) -> Self {
-        let mut part = Self { aborted: HashMap::new(), last_stable_offset: self.last_stable_offset };
+        let mut part = Self { aborted: BTreeMap::new(), last_stable_offset: self.last_stable_offset };
         for (producer_id, ranges) in &self.aborted {
             let within = |(first, last): &&(i64, i64)| *first < end_offset && *last >= start_offset;
             let ranges: Vec<(i64, i64)> = ranges.iter().filter(within).copied().collect();

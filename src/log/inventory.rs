@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::io::Location;
 use crate::limits::Limits;
 use crate::log::SegmentReader;
@@ -87,15 +87,16 @@ impl Inventory {
             .partition(|(file, _)| file.state == LogFileState::Swap && file.base_offset < min_cleaned);
         self.removed.extend(stray.into_iter().map(|(_, path)| path));
         let (mut start, mut end) = (i64::MAX, i64::MIN);
-        let mut damaged = None;
+        let (mut damaged, mut known_end) = (None, i64::MIN);
         for (file, path) in swap.iter().filter(|(file, _)| file.kind == LogFileKind::Log) {
             start = start.min(file.base_offset);
             end = end.max(next_offset(path, file.base_offset, limits)?);
-            if damaged.is_none() && !has_only_batches(path, limits)? {
-                damaged = Some(path.clone());
+            if let Some(last) = end_of_damaged(path, limits)? {
+                damaged = damaged.or_else(|| Some(path.clone()));
+                known_end = known_end.max(last);
             }
         }
-        if damaged.is_some() && self.contains(start, end, limits)? {
+        if damaged.is_some() && self.contains(start, end.max(known_end), limits)? {
             self.damaged_swap = damaged;
             self.removed.extend(swap.into_iter().map(|(_, path)| path));
             return Ok(());
@@ -111,15 +112,29 @@ impl Inventory {
         Ok(())
     }
 
-    /// Whether the segments in use begin at `start`, and one of them reaches `end`.
+    /// Whether the segments in use have all offsets from `start` to `end`.
     fn contains(&self, start: i64, end: i64, limits: &Limits) -> Result<bool> {
-        let mut reached = None;
-        for (base_offset, path) in self.of_kind(LogFileKind::Log).filter(|(base, _)| (start..=end).contains(base)) {
-            if reached.is_some() || base_offset == start {
-                reached = reached.max(Some(next_offset(path, base_offset, limits)?));
+        let mut reached = start;
+        let mut is_begun = false;
+        for (base_offset, path) in self.of_kind(LogFileKind::Log).filter(|(base, _)| *base >= start) {
+            if base_offset > reached || is_begun && reached >= end {
+                break;
             }
+            is_begun = true;
+            reached = reached.max(next_offset(path, base_offset, limits)?);
         }
-        Ok(reached >= Some(end))
+        Ok(is_begun && reached >= end)
+    }
+
+    /// Refuses a partition in which a damaged `.swap` file would replace complete segments.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidFile`].
+    pub(crate) fn refuse_damaged_swap(&self) -> Result<()> {
+        let Some(swap) = &self.damaged_swap else { return Ok(()) };
+        let message = "the output of a compaction is damaged, and a broker that starts would replace complete segments \
+                       with it: remove it, or use salvage, which keeps them";
+        Err(Error::new(ErrorKind::InvalidFile(message.to_owned())).with_path(swap))
     }
 
     fn remove_orphans(&mut self) {
@@ -189,14 +204,29 @@ fn next_offset(path: &Location, base_offset: i64, limits: &Limits) -> Result<i64
     Ok(next)
 }
 
-/// Whether a file has batches, all of them with correct checksums, and nothing else.
-fn has_only_batches(path: &Location, limits: &Limits) -> Result<bool> {
+/// The offset after the last batch that can be found in a damaged file, 0 if there is none. `None` if the file has only
+/// batches with correct checksums, and at least one.
+fn end_of_damaged(path: &Location, limits: &Limits) -> Result<Option<i64>> {
     let mut walk = BatchWalk::new(SegmentReader::open_with(path, limits)?, limits);
+    let (mut end, mut is_damaged) = (0, path.len()? == 0);
     loop {
-        match walk.next_batch()? {
-            WalkEvent::Batch(_) => {}
-            WalkEvent::Corrupt { .. } => return Ok(false),
-            WalkEvent::End => return Ok(walk.reader.position() > 0 && walk.reader.remainder_len() == 0),
+        let position = match walk.next_batch()? {
+            WalkEvent::Batch(batch) => {
+                end = end.max(batch.next_offset());
+                continue;
+            }
+            WalkEvent::Corrupt { position, .. } => position,
+            WalkEvent::End => {
+                if walk.reader.remainder_len() == 0 {
+                    return Ok(is_damaged.then_some(end));
+                }
+                walk.reader.position()
+            }
+        };
+        is_damaged = true;
+        let skipped = walk.skip(position, Some(end))?;
+        if !skipped.is_followed {
+            return Ok(Some(end));
         }
     }
 }

@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use crate::compression::Scratch;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::format::batch::Batch;
 use crate::format::header::HEADER_LEN_UP_TO_MAGIC;
 use crate::io::lock::DirectoryLock;
@@ -93,11 +93,7 @@ pub fn recover(
     let path: &Location = &path.into();
     check(path, options)?;
     let mut inventory = Inventory::read(path, &options.limits)?;
-    if let Some(swap) = &inventory.damaged_swap {
-        let message = "the output of a compaction is damaged, and a broker that starts would replace complete segments \
-                       with it: remove it, or use salvage, which keeps them";
-        return Err(Error::new(ErrorKind::InvalidFile(message.to_owned())).with_path(swap));
-    }
+    inventory.refuse_damaged_swap()?;
     let Some((start_offset, _)) = inventory.of_kind(LogFileKind::Log).next() else {
         refuse_log_directory(path)?;
         refuse_foreign_directory(path)?;

@@ -66,9 +66,9 @@ def test_complete_segments_stay_if_the_output_of_a_compaction_is_damaged(swap: b
     with pytest.raises(kbat.CorruptError, match=message):
         kbat.recover(path, tmp_path / "recovered-0")
     assert offsets(path) == [*range(25)]
-    with kbat.LogWriter(path) as log:
-        log.append(None, b"v", timestamp=1)
-    assert offsets(path) == [*range(26)]
+    with pytest.raises(kbat.CorruptError, match=message):
+        kbat.LogWriter(path)
+    assert offsets(path) == [*range(25)]
 
 
 @pytest.mark.parametrize("is_left", [False, True])
@@ -80,6 +80,13 @@ def test_a_damaged_output_of_a_compaction_is_used_if_a_segment_that_it_replaces_
     (path / f"{name(0)}.swap").write_bytes(flipped(WHOLE))
     report = kbat.salvage(path, tmp_path / "salvaged-0")
     assert not report.is_complete
+    assert offsets(tmp_path / "salvaged-0") == [*range(5), *range(10, 20)]
+
+
+def test_a_damaged_output_of_a_compaction_is_used_if_a_later_segment_only_begins_at_its_end(tmp_path: Path) -> None:
+    path = partition(tmp_path, s0=records(0), s15=records(15))
+    (path / f"{name(0)}.swap").write_bytes(records(0) + flipped(records(5)) + records(10))
+    kbat.salvage(path, tmp_path / "salvaged-0")
     assert offsets(tmp_path / "salvaged-0") == [*range(5), *range(10, 20)]
 
 

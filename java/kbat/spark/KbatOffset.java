@@ -36,6 +36,12 @@ final class KbatOffset extends Offset {
                 .summaryStatistics();
     }
 
+    /** Returns whether an offset of a partition is after that of another. */
+    boolean isAfter(KbatOffset other) {
+        return offsets().entrySet().stream()
+                .anyMatch(entry -> entry.getValue() > other.offsets().getOrDefault(entry.getKey(), Long.MAX_VALUE));
+    }
+
     private Map<String, Long> offsets() {
         if (offsets == null) {
             offsets = new HashMap<>();

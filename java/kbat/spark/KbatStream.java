@@ -1,6 +1,5 @@
 package kbat.spark;
 
-import java.io.IOException;
 import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.LongSummaryStatistics;
@@ -89,19 +88,15 @@ final class KbatStream implements MicroBatchStream, SupportsTriggerAvailableNow,
 
     @Override
     public InputPartition[] planInputPartitions(Offset start, Offset end) {
-        return KbatTask.all(stream.call(handle -> {
-            try {
-                byte[][] tasks = Native.planMicroBatch(handle, start.json(), end.json());
-                unused = null;
-                return tasks;
-            } catch (IOException | RuntimeException error) {
-                if (unused != null) {
-                    unused.delete(); // the user may set other options, as the error says
-                    unused = null;
-                }
-                throw error;
-            }
-        }));
+        if (unused != null && new KbatOffset(start.json()).isAfter(new KbatOffset(end.json()))) {
+            // the query began elsewhere; the user may set other options, as the error says
+            stream.call(handle -> {
+                unused.delete();
+                return null;
+            });
+        }
+        unused = null;
+        return KbatTask.all(stream.call(handle -> Native.planMicroBatch(handle, start.json(), end.json())));
     }
 
     @Override

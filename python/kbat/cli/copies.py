@@ -94,7 +94,7 @@ def staged(out: Location) -> Iterator[Path]:
     target.parent.mkdir(parents=True, exist_ok=True)
     # beside the target, so that renaming it is one step; readers and brokers ignore a partition that is about to be
     # deleted
-    path = target.with_name(f"{target.name}.kbat-partial-{os.getpid()}-delete")
+    path = target.with_name(f"{target.name}.kbat-writing-{os.getpid()}-delete")
     try:
         yield path
         path.replace(target)

@@ -38,8 +38,8 @@ pub(super) struct Passed {
 pub(super) struct Place {
     /// The base offset of a segment.
     pub(super) base_offset: Option<i64>,
-    /// Whether another segment follows.
-    pub(super) continues: bool,
+    /// The base offset of the segment after it.
+    pub(super) next_base: Option<i64>,
 }
 
 /// Updates `states` with the batches of a file or buffer.
@@ -136,8 +136,9 @@ impl<'a> Replay<'a> {
                             return Ok(false);
                         }
                     }
-                    let is_partial = self.walk.reader.tail()? == SegmentTail::Partial;
-                    return Ok(!is_partial || !self.place.continues && !self.skip(None)?);
+                    let tail = self.walk.reader.tail()?;
+                    let is_sound = tail.check(0, self.floor.next(), self.place.next_base).is_ok();
+                    return Ok(is_sound && (tail != SegmentTail::Partial || !self.skip(None)?));
                 }
                 WalkEvent::Batch(_) | WalkEvent::Corrupt { .. } => return Ok(false),
             };
@@ -180,23 +181,32 @@ impl<'a> Replay<'a> {
                     }
                 }
                 WalkEvent::Corrupt { position, error } => (position, Some(error)),
-                WalkEvent::End if self.walk.reader.tail()? != SegmentTail::Partial => return Ok(()),
-                // a corrupt length may lead past the end
-                WalkEvent::End => (self.walk.reader.position(), None),
+                WalkEvent::End => {
+                    let (position, tail) = (self.walk.reader.position(), self.walk.reader.tail()?);
+                    let error = tail.check(position, self.floor.next(), self.place.next_base).err();
+                    // a corrupt length may lead past the end
+                    if tail != SegmentTail::Partial {
+                        let is_changed = self.wanted.is_changed(self.floor.next(), self.states);
+                        return error.map_or(Ok(()), |error| self.note(error, is_changed));
+                    }
+                    (position, error)
+                }
             };
             let expected = self.floor.next();
             let is_changed = self.wanted.is_changed(expected, self.states);
             let is_followed = self.skip(Some(damaged))?;
-            let is_cut = is_followed || self.place.continues;
-            let error = error.or_else(|| is_cut.then(|| truncated(damaged, expected)));
-            let is_end = !is_followed && self.wanted.end_offset == i64::MAX;
-            if let Some(error) = error.filter(|_| is_changed || is_end) {
-                self.is_damaged = true;
-                if self.wanted.fails {
-                    return Err(self.walk.reader.source().locate(error));
-                }
+            let error = error.or_else(|| is_followed.then(|| truncated(damaged, expected)));
+            if let Some(error) = error {
+                let is_end = !is_followed && self.wanted.end_offset == i64::MAX;
+                self.note(error, is_changed || is_end)?;
             }
         }
+    }
+
+    /// Records corruption that may change what is wanted.
+    fn note(&mut self, error: Error, is_changed: bool) -> Result<()> {
+        self.is_damaged = self.is_damaged || is_changed;
+        if is_changed && self.wanted.fails { Err(self.walk.reader.source().locate(error)) } else { Ok(()) }
     }
 
     /// Updates the states with a batch, of which `verifies` reads more than the header. Returns what is wrong with it.
@@ -226,7 +236,8 @@ impl<'a> Replay<'a> {
         {
             self.states.set_end_offset(end_offset);
         }
-        let expected = self.floor.next().filter(|next| !was_open && header.stored_base_offset > *next);
+        let expected = self.floor.next().filter(|_| self.place.base_offset.is_some());
+        let expected = expected.filter(|next| !was_open && header.stored_base_offset > *next);
         self.begun_after_gap =
             expected.filter(|_| self.is_open(header.producer_id())).map(|expected| (*header, expected));
         self.floor.pass(header);

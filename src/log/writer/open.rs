@@ -36,6 +36,7 @@ pub(super) fn open(directory: &Path, options: &LogWriterOptions) -> Result<Opene
     refuse_log_directory(&location)?;
     check_topic_id(directory, options)?;
     let mut inventory = Inventory::read(&location, &options.limits)?;
+    inventory.refuse_damaged_swap()?;
     inventory.apply()?;
     let mut state = PartitionState::read(directory, &options.limits)?;
     let segments: Vec<_> = inventory.of_kind(LogFileKind::Log).collect();
