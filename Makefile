@@ -102,6 +102,7 @@ check-words: $(VENV)/.made-tools
 .PHONY: clippy
 clippy: $(VENV)/.made-tools $(LOCK)
 	cargo clippy --all-targets --all-features -- -D warnings
+	cargo check --quiet
 
 .PHONY: check-python
 check-python: $(VENV)/.made-kbat

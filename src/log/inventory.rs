@@ -31,8 +31,15 @@ pub(crate) struct Inventory {
     removed: Vec<Location>,
     /// Files that the clean-up renames: current and new paths.
     renamed: Vec<(Location, Location)>,
-    /// A damaged `.swap` file of which the segments that it replaces are complete.
-    pub(crate) damaged_swap: Option<Location>,
+    damaged_swap: Option<DamagedSwap>,
+}
+
+/// A corrupt `.swap` file, the output of a compaction, beside segments that it replaces.
+#[derive(Debug)]
+struct DamagedSwap {
+    path: Location,
+    /// Whether all segments that it replaces exist, so that they are used instead.
+    is_omitted: bool,
 }
 
 impl Inventory {
@@ -96,10 +103,16 @@ impl Inventory {
                 known_end = known_end.max(last);
             }
         }
-        if damaged.is_some() && self.contains(start, end.max(known_end), limits)? {
-            self.damaged_swap = damaged;
-            self.removed.extend(swap.into_iter().map(|(_, path)| path));
-            return Ok(());
+        if let Some(path) = damaged {
+            let end = end.max(known_end);
+            let is_omitted = self.has_all_replaced(start, end, limits)?;
+            if is_omitted || self.replaced(start, end).next().is_some() {
+                self.damaged_swap = Some(DamagedSwap { path, is_omitted });
+            }
+            if is_omitted {
+                self.removed.extend(swap.into_iter().map(|(_, path)| path));
+                return Ok(());
+            }
         }
         let replaced: Vec<LogFile> =
             self.files.keys().filter(|file| (start..end).contains(&file.base_offset)).copied().collect();
@@ -112,29 +125,37 @@ impl Inventory {
         Ok(())
     }
 
-    /// Whether the segments in use have all offsets from `start` to `end`.
-    fn contains(&self, start: i64, end: i64, limits: &Limits) -> Result<bool> {
-        let mut reached = start;
-        let mut is_begun = false;
-        for (base_offset, path) in self.of_kind(LogFileKind::Log).filter(|(base, _)| *base >= start) {
-            if base_offset > reached || is_begun && reached >= end {
-                break;
-            }
-            is_begun = true;
+    /// Whether all segments that the `.swap` files from `start` to `end` replace exist. A broker removes them in the
+    /// order of their offsets, so the first one shows it; the last one must reach the end, in case that others did.
+    fn has_all_replaced(&self, start: i64, end: i64, limits: &Limits) -> Result<bool> {
+        let (mut is_first_there, mut reached) = (false, start);
+        for (base_offset, path) in self.replaced(start, end) {
+            is_first_there |= base_offset == start;
             reached = reached.max(next_offset(path, base_offset, limits)?);
         }
-        Ok(is_begun && reached >= end)
+        Ok(is_first_there && reached >= end)
     }
 
-    /// Refuses a partition in which a damaged `.swap` file would replace complete segments.
+    /// The segments in use from `start` to `end`, or at `start`.
+    fn replaced(&self, start: i64, end: i64) -> impl Iterator<Item = (i64, &Location)> {
+        self.of_kind(LogFileKind::Log).filter(move |(base, _)| *base == start || (start..end).contains(base))
+    }
+
+    /// Refuses a partition in which a corrupt `.swap` file would replace segments.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidFile`].
     pub(crate) fn refuse_damaged_swap(&self) -> Result<()> {
         let Some(swap) = &self.damaged_swap else { return Ok(()) };
-        let message = "the output of a compaction is damaged, and a broker that starts would replace complete segments \
-                       with it: remove it, or use salvage, which keeps them";
-        Err(Error::new(ErrorKind::InvalidFile(message.to_owned())).with_path(swap))
+        let message = if swap.is_omitted {
+            "the output of a compaction is corrupt, and a broker that starts would replace complete segments with it: \
+             remove it, or use salvage, which keeps them"
+        } else {
+            "the output of a compaction is corrupt, a broker that starts would replace segments with it, and others \
+             that it replaces are gone: salvage copies the complete batches of this file, but not those of the \
+             segments; salvage a copy of the partition without this file, too"
+        };
+        Err(Error::new(ErrorKind::InvalidFile(message.to_owned())).with_path(&swap.path))
     }
 
     fn remove_orphans(&mut self) {

@@ -30,6 +30,7 @@ mod logs;
 mod options;
 #[cfg(feature = "plan")]
 mod packing;
+#[cfg(feature = "plan")]
 pub(crate) mod paths;
 #[cfg(feature = "plan")]
 mod pieces;

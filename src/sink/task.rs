@@ -18,6 +18,7 @@ use crate::num::u64_of;
 use crate::partitioner::partition_for_key;
 use crate::plan::paths::text_of;
 use crate::plural::count_of;
+use crate::sink::files::{at, step};
 use crate::sink::job::WriteJob;
 use crate::sink::open_logs::OpenLogs;
 use crate::sink::options::{WriteOptions, check_topic};
@@ -249,14 +250,18 @@ impl TaskWriter {
 }
 
 fn open_log(directory: &Path, name: &TopicPartition, segment_bytes: u64) -> Result<LogWriter> {
-    // fails if the directory of the job is gone, as after the job has failed
-    if let Err(error) = fs::create_dir(directory)
-        && error.kind() != io::ErrorKind::AlreadyExists
-    {
-        return Err(Error::from(error).with_path(directory));
+    // no parent is created, so that nothing remains of a task that runs on after its job has failed
+    let partition = directory.join(name.directory_name());
+    for missing in [directory, &partition] {
+        if let Err(error) = step("directory").and_then(|()| fs::create_dir(missing))
+            && error.kind() != io::ErrorKind::AlreadyExists
+        {
+            return Err(Error::from(error).with_path(missing));
+        }
     }
+    at(&partition, step("log"))?;
     let options = LogWriterOptions { segment_bytes, ..LogWriterOptions::default() };
-    LogWriter::open(directory.join(name.directory_name()), options)
+    LogWriter::open_existing(&partition, options)
 }
 
 fn over_segment(batch: &EncodedBatch, name: &TopicPartition, segment_bytes: u64) -> Error {

@@ -97,6 +97,36 @@ def test_an_intact_output_of_a_compaction_replaces_segments(tmp_path: Path) -> N
     assert offsets(tmp_path / "salvaged-0") == [*range(5), *range(10, 20)]
 
 
+def test_complete_segments_with_gaps_stay_if_the_output_of_a_compaction_is_damaged(tmp_path: Path) -> None:
+    """An earlier compaction removed offsets 10 to 19."""
+    path = partition(tmp_path, s0=records(0) + records(5), s20=records(20), s25=records(25))
+    swap = path / f"{name(0)}.swap"
+    swap.write_bytes(records(0) + flipped(records(5)) + records(20))
+    kbat.salvage(path, tmp_path / "salvaged-0")
+    expected = [*range(10), *range(20, 30)]
+    assert offsets(tmp_path / "salvaged-0") == expected
+    for change in (lambda: kbat.LogWriter(path), lambda: kbat.recover(path, in_place=True)):
+        with pytest.raises(kbat.CorruptError, match="would replace complete segments with it"):
+            change()
+        assert offsets(path) == expected
+
+
+def test_no_segment_is_removed_for_a_damaged_output_if_others_are_gone(tmp_path: Path) -> None:
+    path = partition(tmp_path, s5=records(5), s10=records(10))
+    swap = path / f"{name(0)}.swap"
+    swap.write_bytes(records(0) + flipped(records(5)) + records(10))
+    message = rf"others that it replaces are gone: salvage .*{name(0)}\.swap"
+    for change in (lambda: kbat.LogWriter(path), lambda: kbat.recover(path, in_place=True)):
+        with pytest.raises(kbat.CorruptError, match=message):
+            change()
+        assert offsets(path) == [*range(5, 15)]
+    kbat.salvage(path, tmp_path / "salvaged-0")
+    swap.unlink()
+    kbat.salvage(path, tmp_path / "rest-0")
+    found = {*offsets(tmp_path / "salvaged-0"), *offsets(tmp_path / "rest-0")}
+    assert found == {*range(15)}
+
+
 READERS: dict[str, Callable[[Path, Path], object]] = {
     "scan": lambda path, _: kbat.scan(path).count(),
     "partition": lambda path, _: kbat.PartitionLog(path),

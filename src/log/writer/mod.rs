@@ -104,6 +104,12 @@ impl LogWriter {
         options.validate()?;
         refuse_url(directory)?;
         open::create_directory(directory)?;
+        Self::open_existing(directory, options)
+    }
+
+    /// As [`open`](Self::open), but fails if the directory does not exist, also if it is removed at the same time.
+    pub(crate) fn open_existing(directory: &Path, options: LogWriterOptions) -> Result<Self> {
+        options.validate()?;
         let lock = DirectoryLock::acquire(directory)?;
         let opened = open::open(directory, &options)?;
         let leader_epoch = leader_epoch(&opened.state, &options)?;

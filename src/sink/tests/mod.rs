@@ -312,13 +312,18 @@ fn micro_batch_is_written_once() {
     for number in 0.. {
         let target = TargetDirectory::new(&format!("epoch-{number}"));
         let path = &target.0;
-        let commit = |epoch: i64, numbers: Range<i32>| {
+        let prepare = |numbers: Range<i32>| {
             let job = job(path);
             let written = task(&job, 0, &numbered("a-0", numbers));
-            job.commit_epoch(&[written], query, epoch)
+            (job, [written])
+        };
+        let commit = |epoch: i64, numbers: Range<i32>| {
+            let (job, written) = prepare(numbers);
+            job.commit_epoch(&written, query, epoch)
         };
         commit(0, 0..3).unwrap();
-        is_complete = hooked(death_at(number), || commit(1, 3..5)).is_ok();
+        let (job, written) = prepare(3..5);
+        is_complete = hooked(death_at(number), || job.commit_epoch(&written, query, 1)).is_ok();
         commit(1, 3..5).unwrap();
         commit(1, 3..5).unwrap();
         commit(2, 5..6).unwrap();
@@ -363,6 +368,26 @@ fn task_of_a_job_that_ended_fails() {
     job.abort().unwrap();
     assert!(writer.finish().unwrap_err().is_not_found());
     assert_eq!(file_names(&target.0).unwrap(), [""; 0]);
+}
+
+#[test]
+fn task_creates_nothing_while_its_job_ends() {
+    for number in 0..3 {
+        let target = TargetDirectory::new(&format!("ending-{number}"));
+        let job = job(&target.0);
+        let mut writer = TaskWriter::new(&job, 0, 0).unwrap();
+        writer.write(&arrow(&numbered("a-0", 0..3))).unwrap();
+        let mut left = number;
+        let abort = move |_: &str| {
+            if left == 0 {
+                job.abort().unwrap();
+            }
+            left -= 1;
+            Ok(())
+        };
+        assert!(hooked(abort, || writer.finish()).unwrap_err().is_not_found(), "step {number}");
+        assert_eq!(file_names(&target.0).unwrap(), [""; 0], "step {number}");
+    }
 }
 
 #[test]
