@@ -111,29 +111,51 @@ struct RemainingWork {
     transactions: Transactions,
 }
 
+/// What a thread decodes.
+struct Unit {
+    source: ScanSource,
+    /// The file, if it is open.
+    opened: Option<OpenedFile>,
+    /// Why nothing is read.
+    error: Option<Error>,
+}
+
+impl Unit {
+    fn new(source: ScanSource, opened: Option<OpenedFile>) -> Self {
+        Self { source, opened, error: None }
+    }
+}
+
 impl RemainingWork {
-    /// The next unit, with its file if that is open. A source is split into units when its turn comes.
-    fn next(&mut self, options: &ScanOptions, part_bytes: u64) -> Option<(ScanSource, Option<OpenedFile>)> {
+    /// The next unit. A source is split into units when its turn comes.
+    fn next(&mut self, options: &ScanOptions, part_bytes: u64) -> Option<Unit> {
         loop {
             if let Some(splitter) = &mut self.splitter {
                 let unit = splitter.next(part_bytes, &options.limits);
                 self.next_files.request(splitter.spare_requests(), self.sources.as_slice(), &options.bounds());
-                if unit.is_some() {
-                    return unit;
+                if let Some((source, file)) = unit {
+                    return Some(Unit::new(source, file));
                 }
                 self.splitter = None;
             }
             if let Some(unit) = self.units.pop_front() {
-                return Some((unit, None));
+                return Some(Unit::new(unit, None));
             }
             let mut source = self.sources.next()?;
             let file = self.next_files.take();
-            if options.isolation == Isolation::ReadCommitted {
-                // an error here occurs again when the source is read, and is reported then
-                source.committed = self.transactions.around(&source, self.sources.as_slice(), options).ok();
+            if options.isolation == Isolation::ReadCommitted
+                && !options.bounds().pass_over_segment(source.base_offset, source.next_base)
+            {
+                match self.transactions.around(&source, self.sources.as_slice(), options) {
+                    Ok(committed) => source.committed = Some(committed),
+                    Err(error) => {
+                        self.sources = Vec::new().into_iter(); // it ends the scan
+                        return Some(Unit { source, opened: None, error: Some(error) });
+                    }
+                }
             }
             if !can_split(options) {
-                return Some((source, None));
+                return Some(Unit::new(source, None));
             }
             if source.is_local() {
                 self.units.extend(source.parts(part_bytes, &options.limits));
@@ -143,7 +165,7 @@ impl RemainingWork {
                 self.splitter = Splitter::new(&source, file);
             }
             if self.splitter.is_none() {
-                return Some((source, None));
+                return Some(Unit::new(source, None));
             }
         }
     }
@@ -204,25 +226,25 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next unit to decode, with its file if that is open.
-    fn take_unit(&self) -> Option<(usize, ScanSource, Option<OpenedFile>)> {
+    /// The next unit to decode, and its number.
+    fn take_unit(&self) -> Option<(usize, Unit)> {
         let mut plan = self.plan.lock().unwrap_or_else(PoisonError::into_inner);
         if self.is_stopped() {
             return None;
         }
         let next = plan.next(&self.options, self.parallelism.part_bytes);
         let mut state = self.state();
-        let unit = state.first.saturating_add(state.lanes.len());
-        if !self.is_wanted(&state, unit) {
+        let number = state.first.saturating_add(state.lanes.len());
+        if !self.is_wanted(&state, number) {
             return None;
         }
-        let Some((source, opened)) = next else {
+        let Some(unit) = next else {
             state.all_taken = true;
             self.filled.notify_one();
             return None;
         };
-        state.lanes.push_back(Lane { len: source.byte_len(), ..Lane::default() });
-        Some((unit, source, opened))
+        state.lanes.push_back(Lane { len: unit.source.byte_len(), ..Lane::default() });
+        Some((number, unit))
     }
 
     fn is_stopped(&self) -> bool {
@@ -266,8 +288,12 @@ impl Shared {
 
     /// Decodes units until none are left.
     fn work(self: &Arc<Self>) {
-        while let Some((unit, source, opened)) = self.take_unit() {
+        while let Some((unit, Unit { source, opened, error })) = self.take_unit() {
             let lane = OpenLane { shared: self, unit };
+            if let Some(error) = error {
+                self.give(unit, Err(error), ScanStats::default());
+                return;
+            }
             let watched = Arc::clone(self);
             let callback: ProgressCallback =
                 Box::new(move |_| !watched.is_stopped() && watched.state().is_wanted(unit));

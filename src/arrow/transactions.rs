@@ -33,7 +33,8 @@ impl Transactions {
         let mut wanted = Wanted {
             start_offset: options.start_offset.unwrap_or(i64::MIN),
             end_offset: options.end_offset.unwrap_or(i64::MAX),
-            fails: options.on_corrupt == OnCorrupt::Fail && options.check_crc,
+            fails: options.on_corrupt == OnCorrupt::Fail,
+            check_crc: options.check_crc,
         };
         let (path, directory) = match (&source.place, source.directory()) {
             (SourceBytes::Memory(bytes), _) => {

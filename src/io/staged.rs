@@ -21,6 +21,11 @@ const BEGUN: &str = ".kbat-begun";
 /// broker treats the directory as a live partition, and a broker deletes the leftovers of a killed tool when it
 /// starts.
 const NOT_LIVE: &str = "-delete";
+/// Begins the name of an incomplete directory inside its target: Kafka only recognizes [`NOT_LIVE`] after the name of a
+/// partition.
+const INSIDE: &str = "kbat-0";
+/// The directory that a new file system contains.
+const LOST_AND_FOUND: &str = "lost+found";
 /// Largest length of a name to which a suffix is added, in bytes: file systems allow 255 in all.
 const MAX_STEM_LEN: usize = 200;
 /// Distinguishes the directories of one process.
@@ -128,11 +133,11 @@ impl StagedDirectory {
         let path = resolved(path);
         refuse_inside(source, &path)?;
         let is_inside = is_mount_point(&path) || path.is_dir() && !is_writable(directory_of(&path));
-        let beside = shortened(&path);
-        let stem = |part: &str| if is_inside { path.join(part) } else { with_added_extension(&beside, part) };
+        let (inside, beside) = (path.join(INSIDE), shortened(&path));
+        let stem = |part: &str| with_added_extension(if is_inside { &inside } else { &beside }, part);
         remove_abandoned(&stem(PARTIAL));
-        let is_empty = match fs::read_dir(&path) {
-            Ok(mut entries) => entries.next().is_none(),
+        let is_empty = match count_entries(&path) {
+            Ok(count) => count == 0,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => true,
             Err(error) => return Err(Error::from(error).with_path(&path)),
         };
@@ -204,7 +209,7 @@ impl StagedDirectory {
 
     /// Moves everything in the directory to the one above it.
     fn move_up(&self) -> std::io::Result<()> {
-        if fs::read_dir(&self.path)?.count() > 1 {
+        if count_entries(&self.path)? > 1 {
             return Err(std::io::Error::from(std::io::ErrorKind::DirectoryNotEmpty)); // another run was first
         }
         let mut names =
@@ -229,6 +234,11 @@ impl Drop for StagedDirectory {
             }
         }
     }
+}
+
+/// The number of entries of a directory, without the one that a new file system contains.
+fn count_entries(path: &Path) -> std::io::Result<usize> {
+    Ok(fs::read_dir(path)?.filter(|entry| !entry.as_ref().is_ok_and(|one| one.file_name() == LOST_AND_FOUND)).count())
 }
 
 /// Removes the directories of killed runs with the same target, whose names begin with `stem`: those that are not locked.
@@ -265,7 +275,7 @@ fn resolved(path: &Path) -> PathBuf {
 /// Whether files can be created in a directory.
 fn is_writable(directory: &Path) -> bool {
     let number = COUNTER.fetch_add(1, Ordering::Relaxed);
-    let probe = directory.join(format!("{BEGUN}-{}-{number}{NOT_LIVE}", std::process::id()));
+    let probe = directory.join(format!("{INSIDE}{BEGUN}-{}-{number}{NOT_LIVE}", std::process::id()));
     fs::create_dir(&probe).is_ok() && fs::remove_dir(&probe).is_ok()
 }
 

@@ -13,7 +13,8 @@
 //!   high watermark, whose exact value is in no file.
 //!
 //! After corruption the passes resume at the next batch that is found. A marker that cannot be read ends no
-//! transaction.
+//! transaction, unless the snapshot of the next segment shows that it ended. If the reader requests errors, corruption that
+//! may change what it sees is an error: see [`Wanted`].
 //!
 //! Source: `LogSegment.collectAbortedTxns`, `CompletedFetch` and `ProducerStateManager` of Kafka.
 
@@ -29,6 +30,7 @@ use crate::log::index::AbortedTransaction;
 use crate::log::producer::{ProducerSnapshot, ProducerStates};
 use crate::log::segment::Segment;
 use crate::store::names::LogFileKind;
+pub(crate) use replay::offset_fault;
 use replay::{Passed, Place, replay};
 
 /// The offsets that a reader wants, and what to do if corruption may change which of them it sees.
@@ -39,13 +41,16 @@ pub(crate) struct Wanted {
     pub(crate) end_offset: i64,
     /// Whether such corruption is an error.
     pub(crate) fails: bool,
+    /// Whether a batch with a wrong checksum is corrupt.
+    pub(crate) check_crc: bool,
 }
 
 impl Wanted {
     /// All offsets; corruption is skipped.
-    const ALL: Self = Self { start_offset: i64::MIN, end_offset: i64::MAX, fails: false };
+    const ALL: Self = Self { start_offset: i64::MIN, end_offset: i64::MAX, fails: false, check_crc: true };
     /// The end of the log, which depends on open transactions and the last batches; corruption is an error.
-    pub(crate) const END: Self = Self { start_offset: i64::MAX, end_offset: i64::MAX, fails: true };
+    #[cfg(feature = "plan")]
+    pub(crate) const END: Self = Self { start_offset: i64::MAX, end_offset: i64::MAX, fails: true, check_crc: true };
 
     /// Whether corruption after `expected` may change what the reader sees: it is in the range, or a transaction of the
     /// range was open before it, of which it may contain the marker.
@@ -65,7 +70,7 @@ pub(crate) fn aborted_transactions(
     start_offset: i64,
     end_offset: i64,
 ) -> Result<Vec<AbortedTransaction>> {
-    find_aborted(segments, &Wanted { start_offset, end_offset, fails: false }, true)
+    find_aborted(segments, &Wanted { start_offset, end_offset, ..Wanted::ALL }, true)
 }
 
 /// Like [`aborted_transactions`]. Unless `with_removed`, without transactions whose data compaction has removed.

@@ -273,13 +273,15 @@ impl PartitionLog {
         self.segments.iter().skip(1).all(has)
     }
 
-    /// Like [`PartitionLog::last_stable_offset`], but fails if corruption may change the result.
+    /// Like [`PartitionLog::last_stable_offset`]. If it `fails`, corruption that may change the result is an error.
+    /// Without `check_crc`, wrong checksums are not corruption.
     ///
     /// # Errors
     /// Such corruption; I/O errors.
     #[cfg(feature = "plan")]
-    pub(crate) fn certain_stable_offset(&self) -> Result<i64> {
-        committed::stable_offset(&self.segments, &committed::Wanted::END).map(|offset| offset.max(self.start_offset()))
+    pub(crate) fn stable_offset(&self, fails: bool, check_crc: bool) -> Result<i64> {
+        let wanted = committed::Wanted { fails, check_crc, ..committed::Wanted::END };
+        committed::stable_offset(&self.segments, &wanted).map(|offset| offset.max(self.start_offset()))
     }
 
     /// A broker's state of the producers at the end of the log.

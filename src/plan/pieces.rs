@@ -34,6 +34,9 @@ pub struct Piece {
     /// Which of its batches are committed, if the plan has determined it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) committed: Option<Committed>,
+    /// The base offset of the next segment of the log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) next_base: Option<i64>,
     /// Approximate number of offsets, to fill tasks by; 0 if unknown.
     #[serde(skip)]
     pub offset_count: i64,

@@ -174,8 +174,7 @@ pub(crate) fn latest_offset(log: &Log, options: &ReadOptions) -> Result<i64> {
     if !options.is_committed() {
         return end_offset(log, options);
     }
-    let log = log.on_disk()?;
-    if options.fails() { log.certain_stable_offset() } else { log.last_stable_offset() }
+    log.on_disk()?.stable_offset(options.fails(), options.check_crc)
 }
 
 /// The offset after the last one of a log; with `onCorrupt=skip` and `report` also after corruption.

@@ -246,8 +246,8 @@ impl Read {
     fn plan_files(&self, ranges: &[LogRange<'_>]) -> Result<Vec<ReadTask>> {
         let mut pieces = Vec::new();
         for range in ranges {
-            for (_, segment) in segments_within(range) {
-                let piece = piece_of(&LogRange { start: None, end: None, ..*range }, segment)?;
+            for (number, segment) in segments_within(range) {
+                let piece = piece_of(&LogRange { start: None, end: None, ..*range }, number, segment)?;
                 pieces.push(Piece { is_whole: true, ..piece });
             }
         }
@@ -268,7 +268,7 @@ impl Read {
             return Ok(None);
         }
         let (start_offset, end_offset) = (range.start.unwrap_or(i64::MIN), range.end.unwrap_or(i64::MAX));
-        let wanted = Wanted { start_offset, end_offset, fails: options.fails() };
+        let wanted = Wanted { start_offset, end_offset, fails: options.fails(), check_crc: options.check_crc };
         Committed::of_segments(log.segments(), &wanted).map(Some)
     }
 
@@ -282,7 +282,7 @@ impl Read {
     ) -> Result<Vec<ReadTask>> {
         let options = &self.options;
         let is_waiting = ranges.iter().any(|range| !range.log.directory.is_local());
-        let committed = map_waiting(ranges, is_waiting, |range| self.committed(range))?;
+        let committed = map_waiting(ranges, is_waiting || self.options.is_committed(), |range| self.committed(range))?;
         let segments: Vec<_> = ranges
             .iter()
             .zip(&committed)
@@ -312,9 +312,10 @@ impl Read {
             let mut pieces = Vec::new();
             cutter.cut(range, *number, segment, &mut pieces)?;
             if let (Some(committed), Some(base)) = (committed, segment.base_offset) {
-                let part = committed.part(base, range.log.next_base(*number).unwrap_or(i64::MAX));
+                let next_base = range.log.next_base(*number).unwrap_or(i64::MAX);
                 for piece in &mut pieces {
-                    piece.committed = Some(part.clone());
+                    let (start, end) = (piece.start_offset.unwrap_or(base), piece.end_offset.unwrap_or(next_base));
+                    piece.committed = Some(committed.part(start.max(base), end.min(next_base)));
                 }
             }
             Ok(pieces)
@@ -352,7 +353,7 @@ fn segments_within<'l>(range: &LogRange<'l>) -> Vec<(usize, &'l SegmentFile)> {
     log.segments.iter().enumerate().filter(is_within).collect()
 }
 
-fn piece_of(range: &LogRange<'_>, segment: &SegmentFile) -> Result<Piece> {
+fn piece_of(range: &LogRange<'_>, number: usize, segment: &SegmentFile) -> Result<Piece> {
     let log = range.log;
     Ok(Piece {
         path: text_of(segment.path.path())?,
@@ -362,6 +363,7 @@ fn piece_of(range: &LogRange<'_>, segment: &SegmentFile) -> Result<Piece> {
         is_labelled: log.is_labelled,
         start_offset: range.start,
         end_offset: range.end,
+        next_base: log.next_base(number),
         ..Piece::default()
     })
 }
@@ -396,7 +398,7 @@ impl Cutter<'_> {
     /// # Errors
     /// With `onCorrupt=fail`, if another read has the rest of the segment and corruption hides the boundary.
     fn cut(&self, range: &LogRange<'_>, number: usize, segment: &SegmentFile, pieces: &mut Vec<Piece>) -> Result<()> {
-        let mut piece = piece_of(range, segment)?;
+        let mut piece = piece_of(range, number, segment)?;
         if piece.is_idle() {
             return Ok(());
         }

@@ -54,10 +54,12 @@ impl Default for SalvageOptions {
 /// A batch is valid if its size, magic and checksum are correct, if all its records can be decoded, and if its offsets
 /// are after those of the previous batch and, after a gap, before those of the next segment. After corruption, the
 /// next batch is searched; bytes inside a record are never treated as a batch. The result is a partition directory
-/// with the original offsets, and with indexes, producer snapshots and leader epochs. A compressed v0 set stores its last
-/// offset a second time, outside of its checksum: if it differs from that of the last message, it is corrected. It appears under its name once
-/// it is complete. [`RepairReport::dropped`] lists the dropped bytes. If there are any, the file `holes.jsonl` of the
-/// result, which a broker ignores, also lists them.
+/// with the original offsets, and with indexes, producer snapshots and leader epochs. It appears under its name once it is
+/// complete. [`RepairReport::dropped`] lists the dropped bytes. If there are any, the file `holes.jsonl` of the result,
+/// which a broker ignores, also lists them.
+///
+/// A compressed v0 set stores its last offset a second time, outside of its checksum. If it differs from that of the last
+/// message, it is corrected.
 ///
 /// A transaction whose marker is lost stays open: consumers with `read_committed` wait before it.
 ///

@@ -16,7 +16,7 @@ use crate::log::checkpoint::LeaderEpochs;
 use crate::log::producer::{ProducerEntry, ProducerSnapshot, ProducerStates};
 use crate::repair::output::{BatchRefusal, OutputSettings, PartitionOutput, SegmentOutput};
 use crate::restore::cut::{CutBounds, head};
-use crate::restore::overlap::refuse_unrepeated;
+use crate::restore::overlap::check_repeated;
 use crate::restore::sources::PartitionSource;
 use crate::restore::{OpenTransaction, OpenTransactions, RestoreOptions, RestoredPartition, RestoredSegment};
 use crate::rewrite::source::{RewriteSource, SourceSegment};
@@ -132,7 +132,8 @@ impl<'a> PartitionRestore<'a> {
             if let Some((before, end)) =
                 self.before.as_ref().zip(self.end_offset).filter(|(_, end)| *end > file.base_offset)
             {
-                refuse_unrepeated(before, &file.path, end, &self.options.limits)?;
+                let warning = check_repeated(before, &file.path, end, &self.options.limits)?;
+                self.report.warnings.extend(warning);
             }
             let left = source.each_batch(file, progress, &mut |batch| self.pass(batch))?;
             self.end_file(left)?;

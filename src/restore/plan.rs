@@ -8,7 +8,7 @@ use crate::io::Progress;
 use crate::log::{PartitionLog, Segment};
 use crate::num::u64_of;
 use crate::restore::cut::{CutBounds, head};
-use crate::restore::overlap::refuse_unrepeated;
+use crate::restore::overlap::check_repeated;
 use crate::restore::partition::known_time;
 use crate::restore::sources::PartitionSource;
 use crate::restore::{RestoreCut, RestoreOptions, RestoredPartition, RestoredSegment};
@@ -39,7 +39,8 @@ pub(super) fn plan(
         let own_end = segment.end_offset()?;
         if let Some(end) = end_offset {
             if let Some(before) = before.filter(|_| end > segment.base_offset()) {
-                refuse_unrepeated(before, segment.location(), end, &options.limits)?;
+                let warning = check_repeated(before, segment.location(), end, &options.limits)?;
+                report.warnings.extend(warning);
             }
             report.add_overlap(segment.base_offset(), own_end, end);
             if own_end <= end && segment.base_offset() < end {

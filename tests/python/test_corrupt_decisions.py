@@ -287,3 +287,125 @@ def test_a_marker_that_looks_like_data_or_leads_past_the_end_is_an_error(byte: i
             read(log.directory)
     assert seen(log.directory, on_corrupt="skip") == []
     assert (position, 3) in reported(log.directory)
+
+
+def test_any_flipped_bit_of_a_marker_is_an_error_or_changes_nothing(tmp_path: Path) -> None:
+    """A marker without a producer would end no transaction, so that the log would seem to end before it."""
+    log = GrowingLog(tmp_path / "a-0")
+    log.append(3)
+    transaction(log, 3, 1)
+    position = log.segment.stat().st_size
+    log.end_transaction(1, commit=True)
+    size = log.segment.stat().st_size
+    log.append(3)
+    intact = log.segment.read_bytes()
+    expected = [0, 1, 2, 3, 4, 5, 7, 8, 9]
+    wrong = []
+    for bit in range(8 * position, 8 * size):
+        flip(log.segment, bit // 8, bit % 8)
+        try:
+            found = seen(log.directory)
+        except (kbat.KbatError, ValueError):
+            found = expected
+        if found != expected:
+            wrong.append((bit // 8 - position, bit % 8, found))
+        log.segment.write_bytes(intact)
+    assert wrong == []
+
+
+def replaced_offset(segment: Path, position: int, offset: int) -> None:
+    content = bytearray(segment.read_bytes())
+    content[position : position + 8] = offset.to_bytes(8, "big")
+    segment.write_bytes(content)
+
+
+def test_a_marker_whose_offset_is_too_low_is_an_error(tmp_path: Path) -> None:
+    log = GrowingLog(tmp_path / "a-0")
+    log.append(2)
+    transaction(log, 20, 1)
+    position = log.segment.stat().st_size
+    log.end_transaction(1, commit=False)
+    log.append(2)
+    replaced_offset(log.segment, position, 6)
+    for read in (seen, in_spark):
+        with pytest.raises((kbat.CorruptError, ValueError), match="an offset above those of the batches before"):
+            read(log.directory)
+    assert seen(log.directory, on_corrupt="skip") == [0, 1]
+    assert (position, 22) in reported(log.directory)
+
+
+def test_a_first_batch_whose_offset_is_too_low_hides_no_earlier_transaction(tmp_path: Path) -> None:
+    log = GrowingLog(tmp_path / "a-0")
+    log.append(2)
+    transaction(log, 20, 1)
+    log.end_transaction(1, commit=True)
+    position = log.segment.stat().st_size
+    transaction(log, 2, 1)
+    transaction(log, 2, 1)
+    log.end_transaction(1, commit=False)
+    log.append(2)
+    replaced_offset(log.segment, position, 7)
+    for read in (seen, in_spark):
+        with pytest.raises((kbat.CorruptError, ValueError), match="an offset above those of the batches before"):
+            read(log.directory)
+    assert seen(log.directory, on_corrupt="skip") == [*range(22), 28, 29]
+    assert reported(log.directory) == [(position, 23)]
+
+
+def test_an_abort_marker_whose_offset_is_too_high_hides_no_later_transaction(tmp_path: Path) -> None:
+    log = GrowingLog(tmp_path / "a-0")
+    log.append(2)
+    transaction(log, 20, 1)
+    position = log.segment.stat().st_size
+    log.end_transaction(1, commit=False)
+    later = transaction(log, 8, 1)
+    log.end_transaction(1, commit=True)
+    replaced_offset(log.segment, position, 22 | 1 << 40)
+    with pytest.raises(kbat.CorruptError, match="expected an offset below that of the next batch"):
+        seen(log.directory)
+    assert seen(log.directory, on_corrupt="skip") == [0, 1, *later]
+    assert seen(log.directory, start_offset=23, on_corrupt="skip") == [*later]
+
+
+def test_a_last_batch_whose_offset_is_too_high_begins_no_transaction_after_its_segment(tmp_path: Path) -> None:
+    log = GrowingLog(tmp_path / "a-0")
+    log.append(2)
+    position, first = log.segment.stat().st_size, log.segment
+    transaction(log, 2, 1)
+    log.roll()
+    transaction(log, 2, 1)
+    log.end_transaction(1, commit=False)
+    after = log.append(2)
+    replaced_offset(first, position, 2 | 1 << 40)
+    for read in (seen, in_spark):
+        with pytest.raises((kbat.CorruptError, ValueError), match="an offset below that of the next segment"):
+            read(log.directory)
+    assert seen(log.directory, on_corrupt="skip") == [0, 1, *after]
+    assert reported(log.directory) == [(position, 2)]
+
+
+@pytest.mark.parametrize("on_corrupt", ["fail", "skip"])
+def test_without_checksums_a_wrong_one_hides_no_records(on_corrupt: str, tmp_path: Path) -> None:
+    log = GrowingLog(tmp_path / "a-0")
+    log.append(3)
+    log.append(3)
+    position = log.segment.stat().st_size
+    log.append(3)
+    flip(log.segment, position + CRC)
+    settings = {"on_corrupt": on_corrupt, "check_crc": False}
+    assert seen(log.directory, **settings) == [*range(9)]
+    assert in_spark(log.directory, checkCrc="false", onCorrupt=on_corrupt) == [*range(9)]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_corruption_that_decides_is_an_error_before_the_first_row(threads: int, tmp_path: Path) -> None:
+    log = GrowingLog(tmp_path / "a-0")
+    for _ in range(4):
+        log.append(3)
+        log.roll()
+    position = log.segment.stat().st_size
+    log.append(3)
+    flip(log.segment, position + PAYLOAD)
+    scan = kbat.scan(tmp_path, isolation="read_committed", columns=["offset"])
+    with pytest.raises(kbat.CrcError, match="base offset 12"):
+        next(iter(scan.to_batches(threads=threads)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -119,7 +120,7 @@ def test_no_segment_is_removed_for_a_damaged_output_if_others_are_gone(tmp_path:
     for change in (lambda: kbat.LogWriter(path), lambda: kbat.recover(path, in_place=True)):
         with pytest.raises(kbat.CorruptError, match=message):
             change()
-        assert offsets(path) == [*range(5, 15)]
+        assert sorted(file.name for file in path.iterdir()) == [f"{name(0)}.swap", name(5), name(10)]
     kbat.salvage(path, tmp_path / "salvaged-0")
     swap.unlink()
     kbat.salvage(path, tmp_path / "rest-0")
@@ -170,6 +171,18 @@ def test_restore_refuses_to_omit_records_that_no_other_segment_has(
     with pytest.raises(kbat.CorruptError, match=rf"offsets 5 to 9 are only in this segment.*{name(5)}"):
         kbat.restore(path, tmp_path / "out", dry_run=dry_run)
     assert not (tmp_path / "out").exists()
+
+
+def test_restore_warns_of_records_that_compaction_may_have_removed(tmp_path: Path) -> None:
+    path = partition(tmp_path, s0=records(0) + records(10), s5=records(5) + records(10), s15=records(15))
+    message = (
+        rf"^offsets 5 to 9 are only in {name(5)}, and not restored: compaction may have removed them from {name(0)}, "
+        "which has other offsets of both; if this topic was never compacted, the name of one of the segments is wrong$"
+    )
+    for dry_run in (True, False):
+        report = kbat.restore(path, tmp_path / "out", dry_run=dry_run)
+        assert [bool(re.search(message, warning)) for warning in report.partitions[0].warnings] == [True]
+    assert offsets(tmp_path / "out") == [*range(5), *range(10, 20)]
 
 
 @pytest.mark.parametrize("magic", [0, 2])

@@ -86,7 +86,11 @@ def test_the_start_in_a_checkpoint_of_sparks_kafka_source_is_accepted(jvm: Spark
     assert offsets(sink) == [3]
 
 
-@pytest.mark.parametrize("content", [b"", b"v2\n{}", b'v1\n{"a":{"0"'], ids=["empty", "later", "incomplete"])
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"v2\n{}", b'v1\n{"a":{"0"', b'v1\n{"a":{"0":4}'],
+    ids=["empty", "later", "incomplete", "unbalanced"],
+)
 def test_a_start_that_cannot_be_read_is_an_error_with_its_path(
     content: bytes, jvm: SparkSession, tmp_path: Path
 ) -> None:
@@ -94,6 +98,18 @@ def test_a_start_that_cannot_be_read_is_an_error_with_its_path(
     sink = Sink()
     stored(tmp_path).parent.mkdir(parents=True)
     stored(tmp_path).write_bytes(content)
-    with pytest.raises(StreamingQueryException, match=r"sources/0/0 in the checkpoint does not have the offsets"):
+    with pytest.raises(StreamingQueryException, match=r"sources/0/0 in the checkpoint does not have .* remove it"):
         run(jvm, tmp_path, sink, **EARLIEST)
     assert not sink.rows
+
+
+def test_a_checkpoint_of_an_earlier_version_gets_no_start_after_its_first_micro_batch(
+    jvm: SparkSession, tmp_path: Path
+) -> None:
+    log, sink = log_of(tmp_path), Sink()
+    run(jvm, tmp_path, sink, **EARLIEST)
+    stored(tmp_path).unlink()
+    log.append(2)
+    run(jvm, tmp_path, sink, **EARLIEST)
+    assert offsets(sink) == [*range(6)]
+    assert not stored(tmp_path).exists()

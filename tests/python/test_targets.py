@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import time
 from typing import TYPE_CHECKING, Any
@@ -114,11 +115,72 @@ def test_a_mounted_file_system_is_a_target(
 def test_a_mounted_file_system_is_a_target_after_a_run_that_was_killed(
     writer: Callable[[str | Path], object], expected: dict[str, bytes], mount: Path
 ) -> None:
-    left = mount / ".kbat-partial-1-0-delete"
+    left = mount / "kbat-0.kbat-partial-1-0-delete"
     left.mkdir()
     (left / "rest").write_bytes(b"rest")
     writer(mount)
     assert files(mount) == expected
+
+
+def test_a_new_file_system_is_a_target(
+    writer: Callable[[str | Path], object], expected: dict[str, bytes], mount: Path
+) -> None:
+    (mount / "lost+found").mkdir()
+    writer(mount)
+    assert files(mount) == expected
+
+
+COMMANDS: dict[str, Callable[[Path, Path], tuple[object, ...]]] = {
+    "copy": lambda _, out: ("copy", SOURCE, out),
+    "import": lambda lines, out: ("import", lines, out),
+}
+
+
+@pytest.fixture
+def lines(tmp_path: Path) -> Path:
+    path = tmp_path / "lines.jsonl"
+    path.write_text('{"key":"k","value":"v","timestamp":1700000000000}\n')
+    return path
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands_write_to_a_mounted_file_system_a_link_and_a_long_name(
+    command: str, lines: Path, mount: Path, tmp_path: Path
+) -> None:
+    (mount / "lost+found").mkdir()
+    (tmp_path / "real").mkdir()
+    link = tmp_path / "link"
+    link.symlink_to("real")
+    long = tmp_path / ("t" * 249 + "-0")
+    found = []
+    for out in (mount, link, long):
+        running = process(*COMMANDS[command](lines, out))
+        _, errors = running.communicate(timeout=60)
+        assert running.returncode == 0, errors
+        found.append(kbat.scan(out).count())
+    assert link.is_symlink()
+    assert found == [found[0]] * 3
+    assert found[0] > 0
+    assert [path.name for path in mount.iterdir() if path.is_dir()] == ["lost+found"]
+    running = process(*COMMANDS[command](lines, mount))
+    _, errors = running.communicate(timeout=60)
+    assert f"{mount} is not empty, and nothing is overwritten" in errors
+
+
+def test_what_is_inside_a_mounted_target_has_a_name_that_brokers_accept(lines: Path, mount: Path) -> None:
+    """Kafka deletes directories that match this pattern when it starts; others with `-delete` stop it."""
+    running = process("import", "-", mount, stdin=subprocess.PIPE)
+    assert running.stdin is not None
+    try:
+        running.stdin.write(lines.read_text() * 100_000)
+        running.stdin.flush()
+        deadline = time.monotonic() + 30
+        while not (names := [path.name for path in mount.iterdir()]) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert [re.fullmatch(r"(\S+)-(\S+)\.(\S+)-delete", name) is not None for name in names] == [True]
+    finally:
+        running.kill()
+        running.communicate()
 
 
 def test_parquet_never_replaces_a_file_that_is_read(tmp_path: Path) -> None:

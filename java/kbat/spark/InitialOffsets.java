@@ -4,7 +4,10 @@ import java.io.ByteArrayOutputStream;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.io.InputStream;
+import java.io.InterruptedIOException;
 import java.io.OutputStream;
+import java.io.UncheckedIOException;
+import java.nio.channels.ClosedByInterruptException;
 import java.nio.charset.StandardCharsets;
 import java.util.UUID;
 import org.apache.hadoop.conf.Configuration;
@@ -50,14 +53,24 @@ final class InitialOffsets {
             }
         } catch (FileNotFoundException error) {
             return null;
+        } catch (InterruptedIOException | ClosedByInterruptException error) {
+            throw interrupted(error);
         }
         String text = new String(content.toByteArray(), StandardCharsets.UTF_8);
         int start = text.startsWith("\0") ? 1 : 0;
-        if (!text.startsWith(VERSION, start) || !text.endsWith("}")) {
+        String offsets = text.startsWith(VERSION, start) ? text.substring(start + VERSION.length()) : "";
+        if (!isComplete(offsets)) {
             throw new IOException("kbat: " + file + " in the checkpoint does not have the offsets at which the query"
-                    + " started, in version 1; a later version of kbat may have written it, or it is damaged");
+                    + " started, in version 1; a later version of kbat may have written it, or it is corrupt. To"
+                    + " continue without it, remove it and set startingOffsets to those offsets");
         }
-        return text.substring(start + VERSION.length());
+        return offsets;
+    }
+
+    /** Returns whether a text is an object in JSON up to its end. */
+    private static boolean isComplete(String json) {
+        long begun = json.chars().filter(c -> c == '{').count();
+        return begun > 0 && json.endsWith("}") && begun == json.chars().filter(c -> c == '}').count();
     }
 
     /** Removes the offsets again. */
@@ -68,13 +81,28 @@ final class InitialOffsets {
     /** Stores the offsets, so that the file is complete if it exists. */
     void write(String offsets) throws IOException {
         Path scratch = new Path(file.getParent(), "." + file.getName() + "." + UUID.randomUUID() + ".tmp");
-        try (OutputStream output = files.create(scratch, false)) {
-            output.write((VERSION + offsets).getBytes(StandardCharsets.UTF_8));
+        boolean isRenamed = false;
+        try {
+            try (OutputStream output = files.create(scratch, false)) {
+                output.write((VERSION + offsets).getBytes(StandardCharsets.UTF_8));
+            }
+            // local files are replaced by a rename
+            isRenamed = !files.exists(file) && files.rename(scratch, file);
+        } catch (InterruptedIOException | ClosedByInterruptException error) {
+            throw interrupted(error);
+        } finally {
+            if (!isRenamed) {
+                files.delete(scratch, false);
+            }
         }
-        if (!files.rename(scratch, file)) {
-            files.delete(scratch, false);
-            throw new IOException("kbat: the offsets at which the query starts cannot be stored in " + file
+        if (!isRenamed) {
+            throw new IOException("kbat: the offsets at which the query starts can't be stored in " + file
                     + "; does another query use the same checkpoint?");
         }
+    }
+
+    /** Returns an exception that Spark recognizes as the stop of a query. */
+    private static UncheckedIOException interrupted(IOException error) {
+        return new UncheckedIOException(error);
     }
 }

@@ -16,6 +16,11 @@ from kbat.cli.progress import ProgressCallback, progress
 
 T = TypeVar("T")
 
+# The directory that a new file system contains.
+_LOST_AND_FOUND = "lost+found"
+# Largest length of a name to which a suffix is added, in bytes.
+_MAX_STEM_LEN = 200
+
 
 @dataclass(frozen=True)
 class Copy:
@@ -70,12 +75,24 @@ def refuse_existing(out: Location) -> None:
         StoreTarget(str(out), **out.options)
         return
     target = Path(str(out))
-    if target.is_dir() and not target.is_symlink() and not any(target.iterdir()):
+    if target.is_dir() and all(entry.name == _LOST_AND_FOUND for entry in target.iterdir()):
         return
     if target.exists() or target.is_symlink():
         what = "is not empty" if target.is_dir() else "exists"
         message = f"{target} {what}, and nothing is overwritten: name a path that does not exist yet"
         raise ValueError(message)
+
+
+def _shortened(name: str) -> str:
+    """Make room for a suffix: file systems allow names of 255 bytes."""
+    return os.fsencode(name)[:_MAX_STEM_LEN].decode(errors="ignore") if len(os.fsencode(name)) > _MAX_STEM_LEN else name
+
+
+def _move_up(path: Path, target: Path) -> None:
+    """Move everything in a directory to the one above it, each log after its indexes."""
+    for entry in sorted(path.iterdir(), key=lambda entry: (entry.suffix == ".log", entry.name)):
+        entry.replace(target / entry.name)
+    path.rmdir()
 
 
 @contextmanager
@@ -90,14 +107,21 @@ def staged(out: Location) -> Iterator[Path]:
         return
     refuse_existing(out)
     target = Path(str(out))
+    if target.is_symlink():
+        target = target.resolve()
     is_new_parent = not target.parent.exists()
     target.parent.mkdir(parents=True, exist_ok=True)
-    # beside the target, so that renaming it is one step; readers and brokers ignore a partition that is about to be
-    # deleted
-    path = target.with_name(f"{target.name}.kbat-writing-{os.getpid()}-delete")
+    # beside the target, so that renaming it is one step, unless a file system is mounted there; readers and brokers
+    # ignore a partition that is about to be deleted
+    is_mount = target.is_mount()
+    beside = target / "kbat-0" if is_mount else target.with_name(_shortened(target.name))
+    path = beside.with_name(f"{beside.name}.kbat-writing-{os.getpid()}-delete")
     try:
         yield path
-        path.replace(target)
+        if is_mount:
+            _move_up(path, target)
+        else:
+            path.replace(target)
     except BaseException:
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)

@@ -9,7 +9,7 @@ use crate::arrow::source::ScanSource;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Batch;
 use crate::format::header::BatchHeader;
-use crate::log::committed::Committed;
+use crate::log::committed::{Committed, offset_fault};
 use crate::log::resync::Floor;
 use crate::log::walk::BatchWalk;
 use crate::num::u64_of;
@@ -104,6 +104,12 @@ impl CurrentSource {
         }
         if self.committed.is_some() && self.is_sorted() {
             // a batch with a damaged offset would be outside its transaction
+            if let Some(error) = offset_fault(self.floor, &header) {
+                let next = self.floor.next();
+                let count = header.next_offset().saturating_sub(header.stored_base_offset);
+                let end = next.map(|next| next.saturating_add(count));
+                return NextBatch::CorruptBatch { position, size: header.size(), offsets: (next, end), error };
+            }
             match self.damaged_offset(&header) {
                 Ok(None) => {}
                 Ok(Some(corrupt)) => return corrupt,
@@ -141,22 +147,29 @@ impl CurrentSource {
     }
 
     /// Finds a damaged offset, which no checksum covers, in a batch that seems to be after the bounds: it is after a
-    /// gap, and the next batch has a lower offset.
+    /// gap, and the next batch or segment has a lower offset.
     pub(super) fn damaged_offset(&self, header: &BatchHeader) -> Result<Option<NextBatch>> {
         let base_offset = header.stored_base_offset;
         let Some(next) = self.floor.next().filter(|next| base_offset > *next) else { return Ok(None) };
         let behind = match self.walk.reader.header_at(header.position().saturating_add(u64_of(header.size()))) {
-            Ok(behind) => behind,
+            Ok(behind) => Some(behind).filter(|behind| behind.crc != 0), // zeros are not a batch
             Err(error) if matches!(error.kind(), ErrorKind::Io(_)) => return Err(error),
-            Err(_) => return Ok(None),
+            Err(_) => None,
         };
-        // zeros are not a batch
-        if behind.crc == 0 || !(next..base_offset).contains(&behind.stored_base_offset) {
+        let (end, last, expected) = match (behind, self.source.next_base) {
+            (Some(behind), _) => {
+                let offset = behind.stored_base_offset;
+                (offset, offset, "an offset below that of the next batch")
+            }
+            (None, Some(offset)) => (offset, offset.saturating_sub(1), "an offset below that of the next segment"),
+            (None, None) => return Ok(None),
+        };
+        if !(next..base_offset).contains(&last) {
             return Ok(None);
         }
-        let kind = ErrorKind::InvalidValue { value: base_offset, expected: "an offset below that of the next batch" };
+        let kind = ErrorKind::InvalidValue { value: base_offset, expected };
         let error = Error::new(kind).at(header.position()).in_batch(base_offset).in_field("base_offset");
-        let offsets = (Some(next), Some(behind.stored_base_offset));
+        let offsets = (Some(next), Some(end));
         Ok(Some(NextBatch::CorruptBatch { position: header.position(), size: header.size(), offsets, error }))
     }
 

@@ -9,7 +9,9 @@ use std::collections::HashMap;
 use super::Wanted;
 use crate::compression::Scratch;
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::header::{BatchHeader, NO_PRODUCER_ID};
+use crate::format::batch::Batch;
+use crate::format::header::{BatchHeader, LOG_OVERHEAD, NO_PRODUCER_ID};
+use crate::io::ReadAt;
 use crate::limits::Limits;
 use crate::log::SegmentReader;
 use crate::log::index::AbortedTransaction;
@@ -17,6 +19,10 @@ use crate::log::producer::ProducerStates;
 use crate::log::resync::Floor;
 use crate::log::tail::SegmentTail;
 use crate::log::walk::{BatchWalk, WalkEvent};
+use crate::num::usize_of;
+
+#[cfg(test)]
+mod tests;
 
 /// Size of a transaction marker in bytes, as brokers write it.
 const MARKER_LEN: usize = 78;
@@ -69,6 +75,19 @@ pub(super) fn replay(
     Ok(replay.finish())
 }
 
+fn is_marker(header: &BatchHeader) -> bool {
+    header.is_control() && header.producer_id() > NO_PRODUCER_ID
+}
+
+/// Returns what is wrong with the offset of a batch of a transaction, which no checksum covers, if it is below those of
+/// the batches before: the batch would be outside its transaction.
+pub(crate) fn offset_fault(floor: Floor, header: &BatchHeader) -> Option<Error> {
+    let value = header.stored_base_offset;
+    floor.least().filter(|least| header.is_transactional() && value < *least)?;
+    let kind = ErrorKind::InvalidValue { value, expected: "an offset above those of the batches before" };
+    Some(Error::new(kind).at(header.position()).in_batch(value).in_field("base_offset"))
+}
+
 /// The error of a batch whose length leads past the end.
 fn truncated(position: u64, expected: Option<i64>) -> Error {
     let error = Error::new(ErrorKind::Truncated).at(position).in_field("size");
@@ -76,6 +95,15 @@ fn truncated(position: u64, expected: Option<i64>) -> Error {
         Some(offset) => error.in_batch(offset),
         None => error,
     }
+}
+
+/// A batch after a gap, whose offset may be damaged: no checksum covers it.
+struct AfterGap {
+    header: BatchHeader,
+    /// The offset before the gap.
+    expected: i64,
+    /// Where its transaction is in [`Replay::aborted`], if it is an abort marker; otherwise it began one.
+    aborted: Option<usize>,
 }
 
 struct Replay<'a> {
@@ -87,8 +115,8 @@ struct Replay<'a> {
     states: &'a mut ProducerStates,
     aborted: Vec<AbortedTransaction>,
     is_damaged: bool,
-    /// The last batch, if it began a transaction after a gap, and the offset before the gap.
-    begun_after_gap: Option<(BatchHeader, i64)>,
+    /// The last batch, if it began or aborted a transaction after a gap.
+    after_gap: Option<AfterGap>,
     bytes: Vec<u8>,
     scratch: Scratch,
 }
@@ -110,13 +138,16 @@ impl<'a> Replay<'a> {
             states,
             aborted: Vec::new(),
             is_damaged: false,
-            begun_after_gap: None,
+            after_gap: None,
             bytes: Vec::new(),
             scratch: Scratch::new(),
         }
     }
 
-    fn finish(self) -> Passed {
+    fn finish(mut self) -> Passed {
+        if let Some(next_base) = self.place.next_base {
+            self.correct_offset(next_base.saturating_sub(1));
+        }
         Passed { aborted: self.aborted, is_damaged: self.is_damaged }
     }
 
@@ -148,8 +179,9 @@ impl<'a> Replay<'a> {
             {
                 return Ok(false);
             }
-            if header.size() == MARKER_LEN && !header.is_control() && self.fault(&header)?.is_some() {
-                return Ok(false); // it may be a marker whose attributes are damaged
+            let may_be_marker = header.size() == MARKER_LEN || header.is_control();
+            if may_be_marker && !is_marker(&header) && self.fault(&header)?.is_some() {
+                return Ok(false); // it may be a marker whose attributes or producer are damaged
             }
             last = Some(header);
             let producer_id = header.producer_id();
@@ -195,6 +227,9 @@ impl<'a> Replay<'a> {
             let expected = self.floor.next();
             let is_changed = self.wanted.is_changed(expected, self.states);
             let is_followed = self.skip(Some(damaged))?;
+            if is_followed && error.is_none() && self.is_complete_now(damaged)? {
+                return Ok(()); // a broker is writing
+            }
             let error = error.or_else(|| is_followed.then(|| truncated(damaged, expected)));
             if let Some(error) = error {
                 let is_end = !is_followed && self.wanted.end_offset == i64::MAX;
@@ -211,8 +246,12 @@ impl<'a> Replay<'a> {
 
     /// Updates the states with a batch, of which `verifies` reads more than the header. Returns what is wrong with it.
     fn pass(&mut self, header: &BatchHeader, verifies: bool) -> Result<Option<Error>> {
-        let is_marker = header.is_control() && header.producer_id() > NO_PRODUCER_ID && !self.is_over_limit(header);
-        self.correct_begin(header);
+        if let Some(error) = self.place.base_offset.and_then(|_| offset_fault(self.floor, header)) {
+            return Ok(Some(error));
+        }
+        let is_marker = is_marker(header) && !self.is_over_limit(header);
+        self.correct_offset(header.stored_base_offset);
+        let aborted_before = self.aborted.len();
         let (end_offset, was_open) = (self.states.end_offset(), self.is_open(header.producer_id()));
         if !is_marker && !verifies {
             self.states.update_by_header(header);
@@ -222,7 +261,9 @@ impl<'a> Replay<'a> {
                 Err(error) => return Ok(Some(error)),
                 Ok(batch) => batch,
             };
-            if let Err(error) = batch.verify_crc() {
+            if self.wanted.check_crc
+                && let Err(error) = batch.verify_crc()
+            {
                 return Ok(Some(error));
             }
             if !is_marker {
@@ -236,20 +277,30 @@ impl<'a> Replay<'a> {
         {
             self.states.set_end_offset(end_offset);
         }
-        let expected = self.floor.next().filter(|_| self.place.base_offset.is_some());
-        let expected = expected.filter(|next| !was_open && header.stored_base_offset > *next);
-        self.begun_after_gap =
-            expected.filter(|_| self.is_open(header.producer_id())).map(|expected| (*header, expected));
+        let aborted = (self.aborted.len() > aborted_before).then_some(aborted_before);
+        let is_begin = !was_open && self.is_open(header.producer_id());
+        let expected = self.floor.next().filter(|next| {
+            self.place.base_offset.is_some() && header.stored_base_offset > *next && (is_begin || aborted.is_some())
+        });
+        self.after_gap = expected.map(|expected| AfterGap { header: *header, expected, aborted });
         self.floor.pass(header);
         Ok(None)
     }
 
-    /// Corrects the first offset of a transaction whose first batch has a higher offset than the batch after it: its
-    /// offset is damaged.
-    fn correct_begin(&mut self, header: &BatchHeader) {
-        let Some((first, expected)) = self.begun_after_gap.take() else { return };
-        if (expected..first.stored_base_offset).contains(&header.stored_base_offset) {
-            self.states.move_transaction(first.producer_id(), expected);
+    /// Corrects the first or last offset of a transaction whose batch has a higher offset than `behind`, which that batch
+    /// precedes: its offset is damaged.
+    fn correct_offset(&mut self, behind: i64) {
+        let Some(AfterGap { header, expected, aborted }) = self.after_gap.take() else { return };
+        if !(expected..header.stored_base_offset).contains(&behind) {
+            return;
+        }
+        match aborted {
+            None => self.states.move_transaction(header.producer_id(), expected),
+            Some(index) => {
+                if let Some(transaction) = self.aborted.get_mut(index) {
+                    transaction.last_offset = expected;
+                }
+            }
         }
     }
 
@@ -258,11 +309,33 @@ impl<'a> Replay<'a> {
         if self.is_over_limit(header) {
             return Ok(None);
         }
-        match self.walk.reader.read_batch(header, &mut self.bytes).and_then(|batch| batch.verify_crc()) {
+        let check_crc = self.wanted.check_crc;
+        let verify = |batch: Batch<'_>| if check_crc { batch.verify_crc() } else { Ok(()) };
+        match self.walk.reader.read_batch(header, &mut self.bytes).and_then(verify) {
             Ok(()) => Ok(None),
             Err(error) if matches!(error.kind(), ErrorKind::Io(_)) => Err(error),
             Err(error) => Ok(Some(error)),
         }
+    }
+
+    /// Whether a batch that was incomplete is complete, because the file has grown since it was opened.
+    fn is_complete_now(&mut self, position: u64) -> Result<bool> {
+        if !self.walk.reader.has_grown()? {
+            return Ok(false);
+        }
+        let source = self.walk.reader.source();
+        let mut head = [0; LOG_OVERHEAD];
+        if source.read_bytes_at(&mut head, position)? < LOG_OVERHEAD {
+            return Ok(false);
+        }
+        let [.., l0, l1, l2, l3] = head;
+        let size = usize_of(u32::from_be_bytes([l0, l1, l2, l3])).saturating_add(LOG_OVERHEAD);
+        if size > self.limits.batch_len {
+            return Ok(false);
+        }
+        self.bytes.resize(size, 0);
+        let count = source.read_bytes_at(&mut self.bytes, position)?;
+        Ok(count == size && Batch::parse(&self.bytes, position).is_ok_and(|batch| batch.verify_crc().is_ok()))
     }
 
     /// Continues after corrupt bytes from a position on, or from that of the walk on. Returns whether a batch follows.

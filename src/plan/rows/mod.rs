@@ -241,6 +241,7 @@ impl TaskReader {
                 source = source.within(piece.start, piece.end);
             }
             source.committed = piece.committed.clone().map(Arc::new);
+            source.next_base = piece.next_base;
             if piece.is_labelled {
                 source = source.or_topic_partition(piece.topic.as_deref(), piece.partition);
             }
