@@ -268,11 +268,17 @@ impl SegmentReader {
         if self.is_memory() {
             return Ok(false);
         }
+        Ok(self.stored_size_at(self.position)?.is_some_and(|size| size <= self.remainder_len()))
+    }
+
+    /// The size in bytes of the batch at a position, as the file has it at this moment, also after the end. `None` if
+    /// fewer bytes are there, or zeros.
+    pub(crate) fn stored_size_at(&self, position: u64) -> Result<Option<u64>> {
         let mut head = [0; LOG_OVERHEAD];
-        let count = self.source.read_bytes_at(&mut head, self.position)?;
+        let count = self.source.read_bytes_at(&mut head, position)?;
         let [.., l0, l1, l2, l3] = head;
         let size = u64::from(u32::from_be_bytes([l0, l1, l2, l3])).saturating_add(u64_of(LOG_OVERHEAD));
-        Ok(count == LOG_OVERHEAD && !is_zeros(&head) && size <= self.remainder_len())
+        Ok(Some(size).filter(|_| count == LOG_OVERHEAD && !is_zeros(&head)))
     }
 
     /// After an error, skips the batch that caused it. Returns `false` if its size cannot be trusted, or if there was

@@ -61,7 +61,8 @@ impl Default for SalvageOptions {
 /// A compressed v0 set stores its last offset a second time, outside of its checksum. If it differs from that of the last
 /// message, it is corrected.
 ///
-/// A transaction whose marker is lost stays open: consumers with `read_committed` wait before it.
+/// A transaction whose marker is lost stays open: consumers with `read_committed` wait before it. If its producer has a later
+/// transaction, the marker of that one decides about the records of both, also if the source's `.txnindex` knows better.
 ///
 /// # Errors
 /// - [`ErrorKind::InvalidArgument`] if `out` is not empty or there is no segment.

@@ -250,7 +250,7 @@ impl TaskWriter {
 }
 
 fn open_log(directory: &Path, name: &TopicPartition, segment_bytes: u64) -> Result<LogWriter> {
-    // no parent is created, so that nothing remains of a task that runs on after its job has failed
+    // no parent is created, so that a task that continues after its job has failed leaves nothing
     let partition = directory.join(name.directory_name());
     for missing in [directory, &partition] {
         if let Err(error) = step("directory").and_then(|()| fs::create_dir(missing))

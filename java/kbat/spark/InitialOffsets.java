@@ -4,10 +4,7 @@ import java.io.ByteArrayOutputStream;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.io.InputStream;
-import java.io.InterruptedIOException;
 import java.io.OutputStream;
-import java.io.UncheckedIOException;
-import java.nio.channels.ClosedByInterruptException;
 import java.nio.charset.StandardCharsets;
 import java.util.UUID;
 import org.apache.hadoop.conf.Configuration;
@@ -19,7 +16,7 @@ import org.apache.spark.sql.internal.SQLConf;
 /**
  * The offsets at which a query started, in its checkpoint.
  *
- * <p>Spark stores only the ends of micro-batches and asks for the start again if the first one runs again. By then,
+ * <p>Spark stores only the ends of micro-batches and requests the start again if the first one runs again. By then,
  * segments may be deleted, or records appended, that the start depends on. The file is that of Spark's Kafka source:
  * {@code <checkpoint>/sources/<number>/0} has a version and the offsets. A zero byte before them, which that source
  * writes, is accepted.
@@ -53,8 +50,6 @@ final class InitialOffsets {
             }
         } catch (FileNotFoundException error) {
             return null;
-        } catch (InterruptedIOException | ClosedByInterruptException error) {
-            throw interrupted(error);
         }
         String text = new String(content.toByteArray(), StandardCharsets.UTF_8);
         int start = text.startsWith("\0") ? 1 : 0;
@@ -88,8 +83,6 @@ final class InitialOffsets {
             }
             // local files are replaced by a rename
             isRenamed = !files.exists(file) && files.rename(scratch, file);
-        } catch (InterruptedIOException | ClosedByInterruptException error) {
-            throw interrupted(error);
         } finally {
             if (!isRenamed) {
                 files.delete(scratch, false);
@@ -99,10 +92,5 @@ final class InitialOffsets {
             throw new IOException("kbat: the offsets at which the query starts can't be stored in " + file
                     + "; does another query use the same checkpoint?");
         }
-    }
-
-    /** Returns an exception that Spark recognizes as the stop of a query. */
-    private static UncheckedIOException interrupted(IOException error) {
-        return new UncheckedIOException(error);
     }
 }

@@ -89,7 +89,7 @@ final class KbatStream implements MicroBatchStream, SupportsTriggerAvailableNow,
     @Override
     public InputPartition[] planInputPartitions(Offset start, Offset end) {
         if (unused != null && new KbatOffset(start.json()).isAfter(new KbatOffset(end.json()))) {
-            // the query began elsewhere; the user may set other options, as the error says
+            // the query began elsewhere; the user may set other options, as the error shows
             stream.call(handle -> {
                 unused.delete();
                 return null;

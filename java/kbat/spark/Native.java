@@ -1,6 +1,9 @@
 package kbat.spark;
 
 import java.io.IOException;
+import java.io.InterruptedIOException;
+import java.io.UncheckedIOException;
+import java.nio.channels.ClosedByInterruptException;
 
 /**
  * The functions of the Rust library.
@@ -98,6 +101,8 @@ final class Native {
     static <T> T call(Call<T> call) {
         try {
             return call.run();
+        } catch (InterruptedIOException | ClosedByInterruptException error) {
+            throw new UncheckedIOException(error); // Spark recognizes it as the stop of a query
         } catch (IOException error) {
             throw Failures.unchecked(new KbatException(error));
         } finally {

@@ -10,7 +10,7 @@ use super::Wanted;
 use crate::compression::Scratch;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Batch;
-use crate::format::header::{BatchHeader, LOG_OVERHEAD, NO_PRODUCER_ID};
+use crate::format::header::{BatchHeader, NO_PRODUCER_ID};
 use crate::io::ReadAt;
 use crate::limits::Limits;
 use crate::log::SegmentReader;
@@ -19,7 +19,7 @@ use crate::log::producer::ProducerStates;
 use crate::log::resync::Floor;
 use crate::log::tail::SegmentTail;
 use crate::log::walk::{BatchWalk, WalkEvent};
-use crate::num::usize_of;
+use crate::num::usize_from_u64;
 
 #[cfg(test)]
 mod tests;
@@ -323,18 +323,10 @@ impl<'a> Replay<'a> {
         if !self.walk.reader.has_grown()? {
             return Ok(false);
         }
-        let source = self.walk.reader.source();
-        let mut head = [0; LOG_OVERHEAD];
-        if source.read_bytes_at(&mut head, position)? < LOG_OVERHEAD {
-            return Ok(false);
-        }
-        let [.., l0, l1, l2, l3] = head;
-        let size = usize_of(u32::from_be_bytes([l0, l1, l2, l3])).saturating_add(LOG_OVERHEAD);
-        if size > self.limits.batch_len {
-            return Ok(false);
-        }
+        let size = self.walk.reader.stored_size_at(position)?.map(usize_from_u64);
+        let Some(size) = size.filter(|size| *size <= self.limits.batch_len) else { return Ok(false) };
         self.bytes.resize(size, 0);
-        let count = source.read_bytes_at(&mut self.bytes, position)?;
+        let count = self.walk.reader.source().read_bytes_at(&mut self.bytes, position)?;
         Ok(count == size && Batch::parse(&self.bytes, position).is_ok_and(|batch| batch.verify_crc().is_ok()))
     }
 
