@@ -205,18 +205,27 @@ def test_an_offset_that_is_too_high_at_the_end_of_a_segment_does_not_end_the_sea
     assert not {4, 5} & {*seen(log.directory, end_offset=9, on_corrupt="skip")}
 
 
-def test_a_transaction_inside_an_earlier_one_hides_neither(tmp_path: Path) -> None:
-    """The offset of the second transaction of a producer is too low, so it seems to be in the first one."""
+def two_transactions(tmp_path: Path, *, first_commits: bool) -> tuple[GrowingLog, int]:
+    """Return a log, and the position of the first batch of its second, aborted transaction.
+
+    The offset of this batch is 7 instead of 23, so it seems to be in the first transaction, which has 2 to 21.
+    """
     log = GrowingLog(tmp_path / "a-0")
     log.append(2)
     transaction(log, 20, 1)
-    log.end_transaction(1, commit=False)
+    log.end_transaction(1, commit=first_commits)
     position = log.segment.stat().st_size
     transaction(log, 2, 1)
     transaction(log, 2, 1)
     log.end_transaction(1, commit=False)
     log.append(2)
     flip(log.segment, position + 7, bit=4)
+    return log, position
+
+
+def test_a_transaction_inside_an_earlier_one_hides_neither(tmp_path: Path) -> None:
+    """The offset of the second transaction of a producer is too low, so it seems to be in the first one."""
+    log, _ = two_transactions(tmp_path, first_commits=False)
     assert not {*range(2, 22), 25, 26} & {*seen(log.directory, on_corrupt="skip")}
 
 
@@ -313,12 +322,6 @@ def test_any_flipped_bit_of_a_marker_is_an_error_or_changes_nothing(tmp_path: Pa
     assert wrong == []
 
 
-def replaced_offset(segment: Path, position: int, offset: int) -> None:
-    content = bytearray(segment.read_bytes())
-    content[position : position + 8] = offset.to_bytes(8, "big")
-    segment.write_bytes(content)
-
-
 def test_a_marker_whose_offset_is_too_low_is_an_error(tmp_path: Path) -> None:
     log = GrowingLog(tmp_path / "a-0")
     log.append(2)
@@ -326,7 +329,7 @@ def test_a_marker_whose_offset_is_too_low_is_an_error(tmp_path: Path) -> None:
     position = log.segment.stat().st_size
     log.end_transaction(1, commit=False)
     log.append(2)
-    replaced_offset(log.segment, position, 6)
+    flip(log.segment, position + 7, bit=4)  # 22 becomes 6
     for read in (seen, in_spark):
         with pytest.raises((kbat.CorruptError, ValueError), match="an offset above those of the batches before"):
             read(log.directory)
@@ -335,16 +338,7 @@ def test_a_marker_whose_offset_is_too_low_is_an_error(tmp_path: Path) -> None:
 
 
 def test_a_first_batch_whose_offset_is_too_low_hides_no_earlier_transaction(tmp_path: Path) -> None:
-    log = GrowingLog(tmp_path / "a-0")
-    log.append(2)
-    transaction(log, 20, 1)
-    log.end_transaction(1, commit=True)
-    position = log.segment.stat().st_size
-    transaction(log, 2, 1)
-    transaction(log, 2, 1)
-    log.end_transaction(1, commit=False)
-    log.append(2)
-    replaced_offset(log.segment, position, 7)
+    log, position = two_transactions(tmp_path, first_commits=True)
     for read in (seen, in_spark):
         with pytest.raises((kbat.CorruptError, ValueError), match="an offset above those of the batches before"):
             read(log.directory)
@@ -360,7 +354,7 @@ def test_an_abort_marker_whose_offset_is_too_high_hides_no_later_transaction(tmp
     log.end_transaction(1, commit=False)
     later = transaction(log, 8, 1)
     log.end_transaction(1, commit=True)
-    replaced_offset(log.segment, position, 22 | 1 << 40)
+    flip(log.segment, position + 2)
     with pytest.raises(kbat.CorruptError, match="expected an offset below that of the next batch"):
         seen(log.directory)
     assert seen(log.directory, on_corrupt="skip") == [0, 1, *later]
@@ -376,7 +370,7 @@ def test_a_last_batch_whose_offset_is_too_high_begins_no_transaction_after_its_s
     transaction(log, 2, 1)
     log.end_transaction(1, commit=False)
     after = log.append(2)
-    replaced_offset(first, position, 2 | 1 << 40)
+    flip(first, position + 2)
     for read in (seen, in_spark):
         with pytest.raises((kbat.CorruptError, ValueError), match="an offset below that of the next segment"):
             read(log.directory)
