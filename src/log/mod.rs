@@ -23,6 +23,8 @@ pub use log_directory::{LogDirectory, OFFSET_CHECKPOINTS, StrayDirectory};
 pub use partition::PartitionLog;
 pub use reader::SegmentReader;
 pub(crate) use reader::SharedBatch;
+#[cfg(feature = "plan")]
+pub(crate) use segment::FoundBatch;
 pub use segment::{IndexUse, OffsetPlace, Segment, TimestampPlace, split_points};
 pub use uuid::Uuid;
 pub(crate) use window::BatchMemory;

@@ -351,9 +351,9 @@ impl SegmentReader {
         self.next_batch().map(|batch| batch.map(|batch| *batch))
     }
 
-    /// Whether a complete batch within the limits follows, also after the stop position.
-    pub(crate) fn has_next(&mut self) -> bool {
-        matches!(self.header(), Ok(Some(_)))
+    /// The header of the complete batch within the limits that follows, if there is one, also after the stop position.
+    pub(crate) fn following_header(&mut self) -> Option<BatchHeader> {
+        self.header().ok().flatten()
     }
 
     fn pass_over(&mut self, header: &BatchHeader) {

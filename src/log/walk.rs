@@ -36,6 +36,39 @@ pub(crate) enum WalkEvent<B> {
     End,
 }
 
+/// Which header after a batch confirms the batch's length. A corrupt length may lead to a later batch, or into one, where
+/// some bytes may look like the header of an old format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Follower {
+    /// Any header: offsets may decrease.
+    Any,
+    /// One of the same or a newer format, with an offset that can follow.
+    Later,
+    /// One with the next offset.
+    Next,
+}
+
+impl Follower {
+    /// Largest number of offsets between two batches: the largest that a segment may contain.
+    const MAX_GAP: i64 = 1 << 31;
+
+    /// Whether a batch at `offset` can follow one that ends before `least`.
+    pub(crate) fn can_reach(least: i64, offset: i64) -> bool {
+        (0..=Self::MAX_GAP).contains(&offset.saturating_sub(least))
+    }
+
+    fn accepts(self, header: &BatchHeader, following: &BatchHeader) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Later => {
+                following.magic() >= header.magic()
+                    && Self::can_reach(header.next_offset(), following.stored_base_offset)
+            }
+            Self::Next => following.base_offset() == Some(header.next_offset()),
+        }
+    }
+}
+
 /// The bytes that [`BatchWalk::skip`] skipped.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Skipped {
@@ -106,17 +139,22 @@ impl BatchWalk {
     /// Whether the input ends or another batch starts at the position of the walk, which confirms the length of the
     /// last batch.
     pub(crate) fn is_followed(&mut self) -> bool {
-        self.reader.remainder_len() == 0 || self.reader.has_next()
+        self.reader.remainder_len() == 0 || self.reader.following_header().is_some()
     }
 
-    /// Fails if the length of the last batch, of which only the header was read, seems corrupt: its checksum is wrong,
-    /// it leads neither to another batch nor to the end, and it leads past a complete batch. `least_offset` is the
-    /// smallest offset that this batch can have.
+    /// Fails if the length of the last batch, of which only the header was read, seems corrupt: it leads neither to the
+    /// end nor to a batch that `follower` accepts, its checksum is wrong, and it leads past a complete batch.
+    /// `least_offset` is the smallest offset that this batch can have.
     ///
     /// # Errors
     /// The wrong checksum; I/O errors.
-    pub(crate) fn check_length(&mut self, header: &BatchHeader, least_offset: Option<i64>) -> Result<()> {
-        if self.reader.has_next() {
+    pub(crate) fn check_length(
+        &mut self,
+        header: &BatchHeader,
+        least_offset: Option<i64>,
+        follower: Follower,
+    ) -> Result<()> {
+        if self.reader.following_header().is_some_and(|following| follower.accepts(header, &following)) {
             return Ok(());
         }
         let position = self.reader.position();

@@ -74,7 +74,7 @@ impl Counter<'_, '_> {
         loop {
             let edge = start.saturating_add(self.most);
             let place = match self.places.find(edge) {
-                Ok(Some(place)) if self.places.is_right(&place).unwrap_or(false) => place,
+                Ok(Some(found)) if self.places.is_right(&found).unwrap_or(false) => found.place,
                 Ok(None) => return Ok(self.places.is_whole().then_some(cuts)),
                 _ => return Ok(None),
             };

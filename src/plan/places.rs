@@ -1,15 +1,17 @@
 //! Finds the positions of offsets in a segment, even if it is corrupt.
 //!
-//! The indexes of the segment are used first, because they make a search cheap. Two things can make the result wrong:
+//! The indexes of the segment are used first, because they make a search cheap. Three things can make the result wrong:
 //!
 //! - The search ends at the first corrupt header, and a corrupt length that extends past the end of the file looks like
 //!   an incomplete batch at the end.
+//! - A corrupt length leads past good batches, or into one, where some bytes may look like a header.
 //! - The base offset of a batch is outside its checksum. A flipped bit moves the batch far forward or back, and a search
 //!   by offset stops there.
 //!
-//! So a result is only accepted if the batch and the next one are in order, and "there is no such offset" only if
-//! nothing can follow. Otherwise the batches are listed in one pass that skips corruption as the tasks do, and batches
-//! out of order are ignored.
+//! So a result is only accepted if the sizes of the batch and of the one before it are proven, and if the batch and the
+//! next one are in order; and "there is no such offset" only if nothing can follow. Otherwise the batches are listed in
+//! one pass that skips corruption as the tasks do, and batches out of order are ignored. With `onCorrupt=fail`, sizes
+//! need no proof: the task that reads the batch verifies its checksum.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
@@ -22,7 +24,8 @@ use crate::arrow::{BatchColumn, BatchScan, OnCorrupt, ScanOptions, ScanSource};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::header::BatchHeader;
 use crate::log::tail::SegmentTail;
-use crate::log::{OffsetPlace, Segment};
+use crate::log::{FoundBatch, OffsetPlace, Segment};
+use crate::num::u64_of;
 use crate::plan::logs::Log;
 use crate::plan::options::ReadOptions;
 use crate::store::SegmentFile;
@@ -150,16 +153,16 @@ impl<'l> SegmentPlaces<'l> {
     }
 
     /// The first batch whose last offset is `offset` or larger, by the indexes.
-    pub(crate) fn find(&self, offset: i64) -> Result<Option<OffsetPlace>> {
-        self.segment.find_offset(offset)
+    pub(crate) fn find(&self, offset: i64) -> Result<Option<FoundBatch>> {
+        self.segment.find_batch(offset)
     }
 
     /// The offset of a record in the batch at `position`, corrected if the batch's stored offset is corrupt: the batches
     /// before such a batch show which offset it had, the one after theirs.
     pub(crate) fn sound_offset(&self, position: u64, offset: i64) -> Result<i64> {
-        if let Ok(Some(place)) = self.segment.find_offset(offset)
-            && place.position == position
-            && self.is_in_order(&place).unwrap_or(false)
+        if let Ok(Some(found)) = self.find(offset)
+            && found.place.position == position
+            && self.is_right(&found).unwrap_or(false)
         {
             return Ok(offset);
         }
@@ -187,19 +190,40 @@ impl<'l> SegmentPlaces<'l> {
         }
     }
 
-    /// Whether a position can be trusted: its batch is in order, and its header is valid.
+    /// Whether the result of a search can be trusted.
     ///
     /// Most corruption is in the records, and then the header still leads to the next batch.
-    pub(crate) fn is_right(&self, place: &OffsetPlace) -> Result<bool> {
-        if !self.is_in_order(place)? {
+    pub(crate) fn is_right(&self, found: &FoundBatch) -> Result<bool> {
+        if !self.is_in_order(&found.place)? {
             return Ok(false);
         }
         if self.options.fails() {
             return Ok(true);
         }
-        let Some(header) = self.header_at(place.position)? else { return Ok(false) };
-        let offsets = place.last_offset.saturating_sub(place.base_offset).saturating_add(1);
-        Ok(header.record_count().map(i64::from) == Some(offsets) || self.has_right_crc(&header)?)
+        if !found.is_rising {
+            return Ok(false);
+        }
+        let Some(header) = self.header_at(found.place.position)? else { return Ok(false) };
+        let Some(before) = found.before else { return self.has_right_size(&header) };
+        let leads_here = continues(&before, &header) || self.has_right_crc(&before)?;
+        Ok(leads_here && self.has_right_size(&header)?)
+    }
+
+    /// Whether a batch ends where its header says: its checksum is right, or only its records are corrupt and an intact
+    /// batch with the next offset follows.
+    fn has_right_size(&self, header: &BatchHeader) -> Result<bool> {
+        if self.has_right_crc(header)? {
+            return Ok(true);
+        }
+        let offsets = header.next_offset().saturating_sub(header.stored_base_offset);
+        if header.magic() < 2 || header.record_count().map(i64::from) != Some(offsets) {
+            return Ok(false);
+        }
+        match self.header_at(header.position().saturating_add(u64_of(header.size()))) {
+            Ok(Some(next)) => Ok(continues(header, &next) && self.has_right_crc(&next)?),
+            Err(error) if matches!(error.kind(), ErrorKind::Io(_)) => Err(error),
+            Ok(None) | Err(_) => Ok(false),
+        }
     }
 
     /// Whether the checksum of the batch at a position is right.
@@ -298,8 +322,8 @@ impl<'l> SegmentPlaces<'l> {
     }
 
     fn can_answer(&self, offset: i64) -> Result<bool> {
-        if let Some(place) = self.segment.find_offset(offset)? {
-            return self.is_right(&place);
+        if let Some(found) = self.find(offset)? {
+            return self.is_right(&found);
         }
         if offset >= self.segment.end_offset()?
             && let Some(end) = self.headers_end()
@@ -324,17 +348,14 @@ impl<'l> SegmentPlaces<'l> {
 
     fn find_headers_end(&self) -> Result<Option<HeadersEnd>> {
         let end_offset = self.segment.end_offset()?;
-        let last = if end_offset > self.segment.base_offset() {
-            self.segment.find_offset(end_offset.saturating_sub(1))?
-        } else {
-            None
-        };
+        let last =
+            if end_offset > self.segment.base_offset() { self.find(end_offset.saturating_sub(1))? } else { None };
         if let Some(last) = &last
             && !self.is_right(last)?
         {
             return Ok(None);
         }
-        let position = last.as_ref().map_or(0, end_of_place);
+        let position = last.as_ref().map_or(0, |last| end_of_place(&last.place));
         let is_whole = position >= self.size
             || matches!(
                 SegmentTail::at(&self.segment.location().open()?, position)?,
@@ -345,7 +366,12 @@ impl<'l> SegmentPlaces<'l> {
 }
 
 fn end_of_place(place: &OffsetPlace) -> u64 {
-    place.position.saturating_add(crate::num::u64_of(place.size))
+    place.position.saturating_add(u64_of(place.size))
+}
+
+/// Whether no offset is between two batches.
+fn continues(before: &BatchHeader, header: &BatchHeader) -> bool {
+    header.base_offset() == Some(before.next_offset())
 }
 
 /// The rows of an Arrow batch, each with its record count.

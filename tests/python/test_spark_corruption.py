@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -61,23 +62,77 @@ def joined(tasks: list[Found]) -> Found:
 
 
 def corrupt(segment: Path, chance: random.Random, count: int, parts: list[str]) -> None:
-    """Flip a bit in each of several batches that are close to each other."""
+    """Flip a bit in each of several batches that are close to each other, or remove some bytes of their records."""
     batches = list(kbat.read_batches(segment, check_crc=False))
     content = bytearray(segment.read_bytes())
     first = chance.randrange(len(batches))
-    for batch in chance.sample(batches[first : first + count + 2], min(count, len(batches) - first)):
-        start, end = PARTS[chance.choice(parts)]
-        place = chance.randrange(start, batch.size if end is None else end)
-        content[batch.position + place] ^= 1 << chance.randrange(8)
+    damaged = chance.sample(batches[first : first + count + 2], min(count, len(batches) - first))
+    for batch in sorted(damaged, key=lambda batch: -batch.position):
+        part = chance.choice(parts)
+        start, end = PARTS["records" if part == "missing" else part]
+        place = batch.position + chance.randrange(start, batch.size if end is None else end)
+        if part == "missing":
+            del content[place : min(place + chance.randint(1, 12), batch.position + batch.size)]
+        else:
+            content[place] ^= 1 << chance.randrange(8)
     segment.write_bytes(content)
 
 
 def make_log(path: Path, chance: random.Random) -> GrowingLog:
+    """Write a log as brokers do, with leader epochs, or as clients do, without."""
     log = GrowingLog(path / "a-0", chance.choice([0, 0, 1000]))
+    settings: dict[str, Any] = {"compression": chance.choice(["none", "lz4"])}
+    settings["partition_leader_epoch"] = chance.choice([-1, 0, 5])
+    if chance.random() < 0.5:
+        settings |= {"producer_id": 1000, "producer_epoch": 0, "base_sequence": 0}
     for _ in range(chance.randint(1, 3)):
-        log.append(*[chance.choice([1, 3, 10, 12]) for _ in range(8)], compression=chance.choice(["none", "lz4"]))
+        log.append(*[chance.choice([1, 3, 10, 12]) for _ in range(8)], **settings)
         log.roll()
     return log
+
+
+def log_with_missing_bytes(path: Path, start: int, count: int) -> GrowingLog:
+    """Write 20 batches of 5 records; the one from offset 25 on lacks some bytes."""
+    log = GrowingLog(path / "a-0")
+    for base in range(0, 100, 5):
+        batch = bytearray(log.batch(5, partition_leader_epoch=5, producer_id=1000, producer_epoch=0, base_sequence=0))
+        if base == 25:
+            del batch[start : start + count]
+        log.append_bytes(bytes(batch))
+        log.end_offset += 5
+    return log
+
+
+def stream_of(path: Path, on_corrupt: str) -> KbatStreamReader:
+    options = parse_options({"path": str(path), "columns": "value,offset,segment", "onCorrupt": on_corrupt})
+    return KbatStreamReader(schema_of(options.column_names), options)
+
+
+def micro_batches(source: KbatStreamReader, ends: list[int]) -> list[Found]:
+    """Read micro-batches that end at these offsets."""
+    results = []
+    for start, end in pairwise(ends):
+        tasks = source.partitions({"a": {"0": start}}, {"a": {"0": end}})
+        results.append(found([row for task in tasks for batch in source.read(task) for row in batch.to_pylist()]))
+    return results
+
+
+def check_ranges(path: Path, first: int, end: int, chance: random.Random) -> None:
+    """Check that ranges of a log have the records of a full scan, and that each error is in one micro-batch."""
+    for on_corrupt in ("report", "skip"):
+        records, faults = scanned(path, on_corrupt)
+        cuts = sorted({first, end, *(chance.randint(first, end) for _ in range(12))})
+        for start, after in pairwise(cuts):
+            given = {"startingOffsets": {"a": {"0": start}}, "endingOffsets": {"a": {"0": after}}}
+            inside = [record for record in records if start <= record[0] < after]
+            assert joined(read(path, onCorrupt=on_corrupt, **given))[0] == inside, (on_corrupt, start, after)
+        assert joined(micro_batches(stream_of(path, on_corrupt), cuts)) == (records, faults), (on_corrupt, cuts)
+        assert stream_of(path, on_corrupt).latestOffset() == {"a": {"0": end}}
+        good = set(kbat.scan(path, columns=["position"], on_corrupt="skip").to_pyarrow()["position"].to_pylist())
+        views = kbat.scan(path, view="batches", columns=["position", "crc_ok"], on_corrupt="skip").to_pyarrow()
+        assert {row["position"] for row in views.to_pylist() if row["crc_ok"]} == good
+        views = kbat.scan(path, view="batches", columns=["position"], on_corrupt="skip").to_pyarrow()
+        assert set(views["position"].to_pylist()) >= good, "a view of headers only"
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -98,6 +153,25 @@ def test_corruption_costs_no_task_a_row_or_a_fault(tmp_path: Path, seed: int) ->
         for size in (1, 300, 1000):
             given = {"maxPartitionBytes": size, "maxRecordsPerPartition": chance.randint(1, 15)}
             assert joined(read(tmp_path, onCorrupt=on_corrupt, **given)) == expected, (on_corrupt, given)
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_every_range_of_a_corrupt_log_has_its_records(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)  # noqa: S311 -- no secret
+    log = make_log(tmp_path, chance)
+    if seed % 3 == 0:
+        kbat.rebuild_indexes(log.directory)
+    first = int(min(log.directory.glob("*.log")).stem)
+    parts = ["missing"] if seed % 2 else ["missing", "length", "crc", "records"]
+    corrupt(chance.choice(sorted(log.directory.glob("*.log"))[:-1]), chance, chance.randint(1, 2), parts)
+    check_ranges(tmp_path, first, log.end_offset, chance)
+
+
+@pytest.mark.parametrize("start", range(61, 136, 7))
+@pytest.mark.parametrize("count", range(1, 13))
+def test_bytes_that_are_missing_cost_no_range_a_record(tmp_path: Path, start: int, count: int) -> None:
+    log_with_missing_bytes(tmp_path, start, count)
+    check_ranges(tmp_path, 0, 100, random.Random(start))  # noqa: S311 -- no secret
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -2,10 +2,12 @@
 
 use super::current::CurrentSource;
 use crate::arrow::corruption::SkippedBytes;
+use crate::arrow::options::OnCorrupt;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::header::BatchHeader;
 use crate::limits::Limits;
 use crate::log::tail::SegmentTail;
+use crate::log::walk::Follower;
 use crate::store::listing::next_segment_base;
 
 impl CurrentSource {
@@ -16,17 +18,23 @@ impl CurrentSource {
     }
 
     /// Fails if the length of the last batch seems corrupt.
-    pub(super) fn check_length(&mut self, header: &BatchHeader) -> Result<()> {
-        let least_offset = header.base_offset().or(self.least_offset());
-        self.walk.check_length(header, least_offset)
+    pub(super) fn check_length(&mut self, header: &BatchHeader, on_corrupt: OnCorrupt) -> Result<()> {
+        let follower = match on_corrupt {
+            _ if !self.is_sorted() => Follower::Any,
+            OnCorrupt::Fail => Follower::Later,
+            OnCorrupt::Skip | OnCorrupt::Report => Follower::Next,
+        };
+        let floor = self.least_offset();
+        let own = header.base_offset().filter(|own| floor.is_none_or(|floor| Follower::can_reach(floor, *own)));
+        self.walk.check_length(header, own.or(floor), follower)
     }
 
     /// Like [`CurrentSource::check_length`], for a batch that was read completely and stays readable.
-    pub(super) fn check_length_of_bad(&mut self, header: &BatchHeader) -> Result<()> {
+    pub(super) fn check_length_of_bad(&mut self, header: &BatchHeader, on_corrupt: OnCorrupt) -> Result<()> {
         if self.walk.reader.last(*header).0.verify_crc().is_ok() {
             return Ok(());
         }
-        self.check_length(header)?;
+        self.check_length(header, on_corrupt)?;
         self.walk.reader.seek(header.position());
         self.walk.reader.next_batch().transpose().map(|_| ())
     }

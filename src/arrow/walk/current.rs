@@ -85,7 +85,7 @@ impl CurrentSource {
             Err(found) => return found,
         };
         let position = header.position();
-        if returns_bad_payloads && let Err(error) = self.check_length_of_bad(&header) {
+        if returns_bad_payloads && let Err(error) = self.check_length_of_bad(&header, options.on_corrupt) {
             return NextBatch::CorruptBytes { position, error };
         }
         let is_enough = self.is_sorted() && self.bounds.end_before(&header);
@@ -213,13 +213,13 @@ impl CurrentSource {
     }
 
     /// Finds the header of the next batch within the bounds. Payloads are not read.
-    pub(super) fn find_header(&mut self) -> NextBatch {
+    pub(super) fn find_header(&mut self, options: &ScanOptions) -> NextBatch {
         let header = match self.walk.reader.next_header() {
             None => return NextBatch::End,
             Some(Err(error)) => return NextBatch::CorruptBytes { position: self.walk.reader.position(), error },
             Some(Ok(header)) => header,
         };
-        if let Err(error) = self.check_length(&header) {
+        if let Err(error) = self.check_length(&header, options.on_corrupt) {
             return NextBatch::CorruptBytes { position: header.position(), error };
         }
         if self.is_sorted() && self.bounds.end_before(&header) {

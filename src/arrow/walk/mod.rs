@@ -130,7 +130,7 @@ impl SourceWalk {
         }
         self.request_next(options);
         let Some(current) = &mut self.current else { return Ok(Step::Batch) };
-        let found = current.find_header();
+        let found = current.find_header(options);
         if let NextBatch::Batch(header) = &found {
             take(header, &current.source.origin);
         }

@@ -54,6 +54,16 @@ pub struct OffsetPlace {
     pub index: IndexUse,
 }
 
+/// A batch that a search for an offset found.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FoundBatch {
+    pub(crate) place: OffsetPlace,
+    /// The batch whose size led there; `None` if the search started there.
+    pub(crate) before: Option<BatchHeader>,
+    /// Whether the offsets of all batches that the search passed rise.
+    pub(crate) is_rising: bool,
+}
+
 /// The first record whose timestamp is late enough.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -82,20 +92,31 @@ impl Segment {
     /// # Errors
     /// Corruption before the batch; I/O errors.
     pub fn find_offset(&self, offset: i64) -> Result<Option<OffsetPlace>> {
+        Ok(self.find_batch(offset)?.map(|found| found.place))
+    }
+
+    /// Like [`Segment::find_offset`], with the batch that led there.
+    ///
+    /// # Errors
+    /// Those of [`Segment::find_offset`].
+    pub(crate) fn find_batch(&self, offset: i64) -> Result<Option<FoundBatch>> {
         let mut reader = self.headers()?;
         let start = self.start_at(&mut reader, offset)?;
         reader.seek(start.position);
-        let mut last = None;
+        let (mut before, mut is_rising) = (None::<BatchHeader>, true);
         while let Some(header) = reader.next_header() {
             let header = header?;
-            last = Some(header);
+            let first = header.base_offset().unwrap_or(header.last_offset());
+            is_rising &= before.is_none_or(|before| before.last_offset() < first);
             if header.last_offset() >= offset {
                 let base_offset = self.first_offset(&mut reader, &header)?;
                 let (position, last_offset, size) = (header.position(), header.last_offset(), header.size());
-                return Ok(Some(OffsetPlace { position, base_offset, last_offset, size, index: start.index }));
+                let place = OffsetPlace { position, base_offset, last_offset, size, index: start.index };
+                return Ok(Some(FoundBatch { place, before, is_rising }));
             }
+            before = Some(header);
         }
-        self.check_last(last, reader.remainder_len())?;
+        self.check_last(before, reader.remainder_len())?;
         Ok(None)
     }
 

@@ -11,6 +11,8 @@ mod plan;
 
 use std::path::Path;
 
+#[cfg(feature = "plan")]
+pub(crate) use lookup::FoundBatch;
 pub use lookup::{IndexUse, OffsetPlace, TimestampPlace};
 pub use plan::split_points;
 
