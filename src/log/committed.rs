@@ -76,7 +76,7 @@ pub(crate) fn aborted_transactions(
 /// Like [`aborted_transactions`]. Unless `with_removed`, without transactions whose data compaction has removed.
 fn find_aborted(segments: &[Segment], wanted: &Wanted, with_removed: bool) -> Result<Vec<AbortedTransaction>> {
     let Wanted { start_offset, end_offset, .. } = *wanted;
-    let mut replay = SegmentReplay { segments, states: None, wanted };
+    let mut replay = SegmentReplay { segments, states: None, damaged_at: None, wanted };
     let first = segments.partition_point(|segment| segment.base_offset() <= start_offset).saturating_sub(1);
     let (mut found, mut is_decided) = (Vec::new(), false);
     for (index, segment) in segments.iter().enumerate().skip(first) {
@@ -100,16 +100,26 @@ fn find_aborted(segments: &[Segment], wanted: &Wanted, with_removed: bool) -> Re
 /// # Errors
 /// I/O errors.
 pub(crate) fn last_stable_offset(segments: &[Segment]) -> Result<i64> {
-    stable_offset(segments, &Wanted::ALL)
+    stable_end(segments, &Wanted::ALL).map(|end| end.offset)
+}
+
+/// The last stable offset of a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct StableEnd {
+    pub(crate) offset: i64,
+    /// The offset of corruption that may contain the marker of the transaction that begins at `offset`.
+    pub(crate) damaged_at: Option<i64>,
 }
 
 /// Like [`last_stable_offset`].
 ///
 /// # Errors
 /// If corruption may change what the reader sees, and that is an error; I/O errors.
-pub(crate) fn stable_offset(segments: &[Segment], wanted: &Wanted) -> Result<i64> {
-    let states = states_of(segments, wanted)?;
-    Ok(states.last_stable_offset(states.end_offset()))
+pub(crate) fn stable_end(segments: &[Segment], wanted: &Wanted) -> Result<StableEnd> {
+    let (states, damaged_at) = states_of(segments, wanted)?;
+    let offset = states.last_stable_offset(states.end_offset());
+    let damaged_at = damaged_at.filter(|at| states.first_unstable_offset().is_some_and(|first| first < *at));
+    Ok(StableEnd { offset, damaged_at })
 }
 
 /// Returns a broker's state of the producers at the end of a partition. `segments` are all its segments, by base
@@ -118,18 +128,20 @@ pub(crate) fn stable_offset(segments: &[Segment], wanted: &Wanted) -> Result<i64
 /// # Errors
 /// I/O errors.
 pub(crate) fn producer_states(segments: &[Segment]) -> Result<ProducerStates> {
-    states_of(segments, &Wanted::ALL)
+    states_of(segments, &Wanted::ALL).map(|(states, _)| states)
 }
 
-fn states_of(segments: &[Segment], wanted: &Wanted) -> Result<ProducerStates> {
-    let Some(last) = segments.len().checked_sub(1) else { return Ok(ProducerStates::new()) };
-    let mut replay = SegmentReplay { segments, states: None, wanted };
+/// The states at the end of a log, and the offset of the last corruption that may change them.
+fn states_of(segments: &[Segment], wanted: &Wanted) -> Result<(ProducerStates, Option<i64>)> {
+    let Some(last) = segments.len().checked_sub(1) else { return Ok((ProducerStates::new(), None)) };
+    let mut replay = SegmentReplay { segments, states: None, damaged_at: None, wanted };
     let mut states = replay.states_at(last)?;
+    let mut damaged_at = replay.damaged_at;
     if let Some(segment) = segments.last() {
         states.set_end_offset(states.end_offset().max(segment.base_offset()));
-        pass_segment(segment, &mut states, wanted, None)?;
+        damaged_at = damaged_at.max(pass_segment(segment, &mut states, wanted, None)?.damaged_at);
     }
-    Ok(states)
+    Ok((states, damaged_at))
 }
 
 /// Reads the transaction index of a segment. Returns no entries if it is corrupt or missing.
@@ -156,6 +168,8 @@ struct SegmentReplay<'a> {
     segments: &'a [Segment],
     /// The state at the start of a segment, with the segment's index.
     states: Option<(usize, ProducerStates)>,
+    /// The offset of the last corruption in the segments that [`SegmentReplay::states_at`] has passed.
+    damaged_at: Option<i64>,
     wanted: &'a Wanted,
 }
 
@@ -166,8 +180,10 @@ impl SegmentReplay<'_> {
         let mut states = self.states_at(index)?;
         let next = index.saturating_add(1);
         let next_base = self.segments.get(next).map(Segment::base_offset);
-        let Passed { aborted, is_damaged } = pass_segment(segment, &mut states, self.wanted, next_base)?;
-        if is_damaged && let Some(snapshot) = self.snapshot_at(next) {
+        let Passed { aborted, damaged_at } = pass_segment(segment, &mut states, self.wanted, next_base)?;
+        if damaged_at.is_some()
+            && let Some(snapshot) = self.snapshot_at(next)
+        {
             // it knows what the markers were that cannot be read
             states = snapshot;
         }
@@ -186,7 +202,8 @@ impl SegmentReplay<'_> {
         while let Some(segment) = self.segments.get(from).filter(|_| from < index) {
             from = from.saturating_add(1);
             let next_base = self.segments.get(from).map(Segment::base_offset);
-            pass_segment(segment, &mut states, self.wanted, next_base)?;
+            let passed = pass_segment(segment, &mut states, self.wanted, next_base)?;
+            self.damaged_at = self.damaged_at.max(passed.damaged_at);
         }
         Ok(states)
     }
@@ -234,7 +251,7 @@ impl Committed {
     /// If corruption may change what it sees, and that is an error; I/O errors.
     pub(crate) fn of_segments(segments: &[Segment], wanted: &Wanted) -> Result<Self> {
         let aborted = find_aborted(segments, wanted, false)?;
-        Ok(Self::new(&aborted, stable_offset(segments, wanted)?))
+        Ok(Self::new(&aborted, stable_end(segments, wanted)?.offset))
     }
 
     /// For a reader of a file outside a partition or of a buffer, based on the markers in it.

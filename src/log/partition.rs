@@ -279,9 +279,10 @@ impl PartitionLog {
     /// # Errors
     /// Such corruption; I/O errors.
     #[cfg(feature = "plan")]
-    pub(crate) fn stable_offset(&self, fails: bool, check_crc: bool) -> Result<i64> {
+    pub(crate) fn stable_end(&self, fails: bool, check_crc: bool) -> Result<committed::StableEnd> {
         let wanted = committed::Wanted { fails, check_crc, ..committed::Wanted::END };
-        committed::stable_offset(&self.segments, &wanted).map(|offset| offset.max(self.start_offset()))
+        let end = committed::stable_end(&self.segments, &wanted)?;
+        Ok(committed::StableEnd { offset: end.offset.max(self.start_offset()), ..end })
     }
 
     /// A broker's state of the producers at the end of the log.

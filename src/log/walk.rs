@@ -9,6 +9,8 @@
 //! A caller that stops at the first corruption, as a broker does, does not call [`BatchWalk::skip`]. What the bytes
 //! at the end are, [`SegmentTail`](crate::log::tail::SegmentTail) decides.
 
+use std::cmp::Ordering;
+
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Batch;
 use crate::format::header::BatchHeader;
@@ -143,8 +145,9 @@ impl BatchWalk {
     }
 
     /// Fails if the length of the last batch, of which only the header was read, seems corrupt: it leads neither to the
-    /// end nor to a batch that `follower` accepts, its checksum is wrong, and it leads past a complete batch.
-    /// `least_offset` is the smallest offset that this batch can have.
+    /// end nor to a batch that `follower` accepts, its checksum is wrong, and it leads past a complete batch or to bytes
+    /// that are none. `least_offset` is the smallest offset that this batch can have. Returns whether the header can be
+    /// trusted; otherwise only the length can.
     ///
     /// # Errors
     /// The wrong checksum; I/O errors.
@@ -153,18 +156,24 @@ impl BatchWalk {
         header: &BatchHeader,
         least_offset: Option<i64>,
         follower: Follower,
-    ) -> Result<()> {
-        if self.reader.following_header().is_some_and(|following| follower.accepts(header, &following)) {
-            return Ok(());
+    ) -> Result<bool> {
+        let following = self.reader.following_header();
+        if following.is_some_and(|following| follower.accepts(header, &following)) {
+            return Ok(true);
         }
         let position = self.reader.position();
         if SegmentTail::at(self.reader.source(), position)? == SegmentTail::Clean {
-            return Ok(());
+            return Ok(true);
         }
-        let Err(error) = self.verify(header) else { return Ok(()) };
+        let Err(error) = self.verify(header) else { return Ok(true) };
         let next = self.resync.find_batch(self.reader.source(), header.position(), least_offset)?;
+        let is_corrupt = next.is_some_and(|next| match next.cmp(&position) {
+            Ordering::Less => true,
+            Ordering::Equal => false,
+            Ordering::Greater => following.is_none(),
+        });
         // otherwise only the payload is corrupt
-        if next.is_some_and(|next| next < position) { Err(error) } else { Ok(()) }
+        if is_corrupt { Err(error) } else { Ok(false) }
     }
 
     /// Verifies the checksum of a batch whose header was read. The walk stays at its position.

@@ -18,6 +18,7 @@ use arrow_array::types::Int64Type;
 
 use crate::arrow::{ArrowScan, Column, OnCorrupt, ScanOptions};
 use crate::error::{Error, Result};
+use crate::log::committed::StableEnd;
 use crate::plan::bounds::{Bound, EARLIEST, LATEST, check_names_all};
 use crate::plan::logs::{Log, search_each};
 use crate::plan::options::{ReadOptions, TimestampStrategy};
@@ -174,7 +175,12 @@ pub(crate) fn latest_offset(log: &Log, options: &ReadOptions) -> Result<i64> {
     if !options.is_committed() {
         return end_offset(log, options);
     }
-    log.on_disk()?.stable_offset(options.fails(), options.check_crc)
+    stable_end_of(log, options).map(|end| end.offset)
+}
+
+/// The last stable offset of a log.
+pub(crate) fn stable_end_of(log: &Log, options: &ReadOptions) -> Result<StableEnd> {
+    log.on_disk()?.stable_end(options.fails(), options.check_crc)
 }
 
 /// The offset after the last one of a log; with `onCorrupt=skip` and `report` also after corruption.

@@ -17,7 +17,7 @@ use crate::plan::advice::advised;
 use crate::plan::bounds::{Bound, ByPartition, check_names_all, offsets_json, offsets_of_json};
 use crate::plan::interval::Interval;
 use crate::plan::logs::{Log, list_logs, search_each};
-use crate::plan::ranges::{LogRange, check_no_copies, end_offset, latest_offset, report_data_loss, starting_offset};
+use crate::plan::ranges::{LogRange, check_no_copies, end_offset, report_data_loss, stable_end_of, starting_offset};
 use crate::plan::tasks::{Read, ReadTask};
 use crate::plan::topics::{PartitionName, some_of};
 
@@ -38,6 +38,8 @@ pub struct Stream {
     target: Option<ByPartition>,
     last_trigger: Option<Instant>,
     is_new: bool,
+    /// Last stable offsets that warnings have named, because corruption may hide the end of a transaction.
+    stuck: ByPartition,
     warnings: Vec<String>,
 }
 
@@ -56,6 +58,7 @@ impl Stream {
             target: None,
             last_trigger: None,
             is_new: false,
+            stuck: ByPartition::new(),
             warnings,
         })
     }
@@ -70,6 +73,10 @@ impl Stream {
     /// # Errors
     /// Those of listing, and offsets that do not exist.
     pub fn initial_offset(&mut self) -> Result<String> {
+        self.find_initial().map_err(|error| advised(error, &self.read.options))
+    }
+
+    fn find_initial(&mut self) -> Result<String> {
         let logs = self.logs(true)?;
         let bound = self.read.options.start().unwrap_or(Bound::Latest);
         self.is_new = true;
@@ -102,7 +109,8 @@ impl Stream {
     /// Those of listing, and lost data.
     pub fn latest_offset(&mut self, start: Option<&str>, limit: ReadLimit) -> Result<String> {
         let start = start.map(offsets_of_json).transpose()?.or_else(|| self.last.clone());
-        self.latest = self.find_latest(start.as_ref().unwrap_or(&ByPartition::new()))?;
+        let latest = self.find_latest(start.as_ref().unwrap_or(&ByPartition::new()));
+        self.latest = latest.map_err(|error| advised(error, &self.read.options))?;
         match start {
             Some(start) if limit == ReadLimit::OfOptions => Ok(offsets_json(&self.within_limits(&start)?)),
             _ => Ok(offsets_json(&self.latest)),
@@ -120,8 +128,8 @@ impl Stream {
     /// # Errors
     /// Those of listing.
     pub fn prepare_for_available_now(&mut self) -> Result<()> {
-        let logs = self.logs(false)?;
-        self.target = Some(self.ends(&logs)?);
+        let target = self.logs(false).and_then(|logs| self.ends(&logs));
+        self.target = Some(target.map_err(|error| advised(error, &self.read.options))?);
         self.warn_of_no_rows();
         Ok(())
     }
@@ -177,10 +185,26 @@ impl Stream {
         Ok(logs)
     }
 
-    fn ends(&self, logs: &[Log]) -> Result<ByPartition> {
+    fn ends(&mut self, logs: &[Log]) -> Result<ByPartition> {
         let options = &self.read.options;
-        let ends = search_each(logs, |log| Ok((log.partition.clone(), latest_offset(log, options)?)))?;
-        Ok(ends.into_iter().collect())
+        if !options.is_committed() {
+            let ends = search_each(logs, |log| Ok((log.partition.clone(), end_offset(log, options)?)))?;
+            return Ok(ends.into_iter().collect());
+        }
+        let ends = search_each(logs, |log| Ok((log, stable_end_of(log, options)?)))?;
+        for (log, end) in &ends {
+            if let Some(at) = end.damaged_at
+                && self.stuck.insert(log.partition.clone(), end.offset) != Some(end.offset)
+            {
+                self.warnings.push(format!(
+                    "kbat: this query reads {0} up to offset {1}, where a transaction begins whose end may be in the \
+                     corrupt bytes at offset {at}; it continues when the producer ends another transaction; \
+                     isolationLevel=read_uncommitted reads all records",
+                    log.partition, end.offset
+                ));
+            }
+        }
+        Ok(ends.into_iter().map(|(log, end)| (log.partition.clone(), end.offset)).collect())
     }
 
     /// The ends of all logs; a log that no longer exists keeps its offset, in case it returns.

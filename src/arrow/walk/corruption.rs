@@ -17,8 +17,8 @@ impl CurrentSource {
         self.walk.verify(&header).map_err(|error| self.source.locate(error))
     }
 
-    /// Fails if the length of the last batch seems corrupt.
-    pub(super) fn check_length(&mut self, header: &BatchHeader, on_corrupt: OnCorrupt) -> Result<()> {
+    /// Fails if the length of the last batch seems corrupt. Returns whether the rest of the header can be trusted.
+    pub(super) fn check_length(&mut self, header: &BatchHeader, on_corrupt: OnCorrupt) -> Result<bool> {
         let follower = match on_corrupt {
             _ if !self.is_sorted() => Follower::Any,
             OnCorrupt::Fail => Follower::Later,
@@ -30,13 +30,13 @@ impl CurrentSource {
     }
 
     /// Like [`CurrentSource::check_length`], for a batch that was read completely and stays readable.
-    pub(super) fn check_length_of_bad(&mut self, header: &BatchHeader, on_corrupt: OnCorrupt) -> Result<()> {
+    pub(super) fn check_length_of_bad(&mut self, header: &BatchHeader, on_corrupt: OnCorrupt) -> Result<bool> {
         if self.walk.reader.last(*header).0.verify_crc().is_ok() {
-            return Ok(());
+            return Ok(true);
         }
-        self.check_length(header, on_corrupt)?;
+        let is_trusted = self.check_length(header, on_corrupt)?;
         self.walk.reader.seek(header.position());
-        self.walk.reader.next_batch().transpose().map(|_| ())
+        self.walk.reader.next_batch().transpose().map(|_| is_trusted)
     }
 
     /// Skips corrupt bytes from a position on. `is_tail` if they seem to be an incomplete batch at the end: other

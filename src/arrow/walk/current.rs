@@ -22,6 +22,8 @@ pub(super) struct CurrentSource {
     pub(super) committed: Option<Arc<Committed>>,
     /// The offset after the last batch, and the least offset that can follow it.
     pub(super) floor: Floor,
+    /// Whether the header of the last batch can be trusted, and not only its length.
+    pub(super) is_header_trusted: bool,
     /// Bytes of the source; 0 if the scan has no callback.
     pub(super) len: u64,
     /// The last batch, if it was skipped by its header.
@@ -85,10 +87,14 @@ impl CurrentSource {
             Err(found) => return found,
         };
         let position = header.position();
-        if returns_bad_payloads && let Err(error) = self.check_length_of_bad(&header, options.on_corrupt) {
-            return NextBatch::CorruptBytes { position, error };
+        self.is_header_trusted = true;
+        if returns_bad_payloads {
+            match self.check_length_of_bad(&header, options.on_corrupt) {
+                Ok(is_trusted) => self.is_header_trusted = is_trusted,
+                Err(error) => return NextBatch::CorruptBytes { position, error },
+            }
         }
-        let is_enough = self.is_sorted() && self.bounds.end_before(&header);
+        let is_enough = self.is_sorted() && self.is_header_trusted && self.bounds.end_before(&header);
         if options.check_crc
             && !(is_enough && is_trusted)
             && let Err(error) = self.walk.reader.last(header).0.verify_crc()
@@ -136,7 +142,7 @@ impl CurrentSource {
         let (position, size) = (batch.position(), batch.size());
         let offsets = (batch.base_offset().or(self.floor.next()), Some(batch.next_offset()));
         let taken = take(&batch, &BatchContext { origin: &self.source.origin, bounds: &self.bounds, memory });
-        if taken.is_ok() || is_verified {
+        if self.is_header_trusted && (taken.is_ok() || is_verified) {
             self.floor.pass(&header);
         }
         match taken {
@@ -219,13 +225,16 @@ impl CurrentSource {
             Some(Err(error)) => return NextBatch::CorruptBytes { position: self.walk.reader.position(), error },
             Some(Ok(header)) => header,
         };
-        if let Err(error) = self.check_length(&header, options.on_corrupt) {
-            return NextBatch::CorruptBytes { position: header.position(), error };
-        }
-        if self.is_sorted() && self.bounds.end_before(&header) {
+        let is_trusted = match self.check_length(&header, options.on_corrupt) {
+            Ok(is_trusted) => is_trusted,
+            Err(error) => return NextBatch::CorruptBytes { position: header.position(), error },
+        };
+        if is_trusted && self.is_sorted() && self.bounds.end_before(&header) {
             return NextBatch::Enough;
         }
-        self.floor.pass(&header);
+        if is_trusted {
+            self.floor.pass(&header);
+        }
         if header.position() < self.source.window.0 || self.bounds.pass_over(&header) {
             return NextBatch::Skipped;
         }

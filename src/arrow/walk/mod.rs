@@ -250,7 +250,8 @@ impl SourceWalk {
         let before = source.before.filter(|_| position == source.window.0);
         let floor = before.unwrap_or_else(|| Floor::at(source.base_offset.filter(|_| position == 0)));
         let walk = BatchWalk::new(reader, &options.limits);
-        Ok(Some(CurrentSource { source, walk, bounds, committed, floor, len: 0, unverified: None }))
+        let is_header_trusted = true;
+        Ok(Some(CurrentSource { source, walk, bounds, committed, floor, is_header_trusted, len: 0, unverified: None }))
     }
 }
 

@@ -35,8 +35,8 @@ pub(super) fn unbounded(limits: &Limits) -> Limits {
 /// What a replay found.
 pub(super) struct Passed {
     pub(super) aborted: Vec<AbortedTransaction>,
-    /// Whether there is corruption before which a transaction was open, or in the range that is wanted.
-    pub(super) is_damaged: bool,
+    /// The offset before the last corruption in the range that is wanted, or before which a transaction was open.
+    pub(super) damaged_at: Option<i64>,
 }
 
 /// Where an input is in a log.
@@ -114,7 +114,7 @@ struct Replay<'a> {
     floor: Floor,
     states: &'a mut ProducerStates,
     aborted: Vec<AbortedTransaction>,
-    is_damaged: bool,
+    damaged_at: Option<i64>,
     /// The last batch, if it began or aborted a transaction after a gap.
     after_gap: Option<AfterGap>,
     bytes: Vec<u8>,
@@ -137,7 +137,7 @@ impl<'a> Replay<'a> {
             floor: Floor::at(place.base_offset),
             states,
             aborted: Vec::new(),
-            is_damaged: false,
+            damaged_at: None,
             after_gap: None,
             bytes: Vec::new(),
             scratch: Scratch::new(),
@@ -148,7 +148,7 @@ impl<'a> Replay<'a> {
         if let Some(next_base) = self.place.next_base {
             self.correct_offset(next_base.saturating_sub(1));
         }
-        Passed { aborted: self.aborted, is_damaged: self.is_damaged }
+        Passed { aborted: self.aborted, damaged_at: self.damaged_at }
     }
 
     /// Reads headers, and of batches only those that are markers, or whose length is in doubt. Returns whether nothing
@@ -219,7 +219,8 @@ impl<'a> Replay<'a> {
                     // a corrupt length may lead past the end
                     if tail != SegmentTail::Partial {
                         let is_changed = self.wanted.is_changed(self.floor.next(), self.states);
-                        return error.map_or(Ok(()), |error| self.note(error, is_changed));
+                        let expected = self.floor.next();
+                        return error.map_or(Ok(()), |error| self.note(error, is_changed, expected));
                     }
                     (position, error)
                 }
@@ -233,14 +234,16 @@ impl<'a> Replay<'a> {
             let error = error.or_else(|| is_followed.then(|| truncated(damaged, expected)));
             if let Some(error) = error {
                 let is_end = !is_followed && self.wanted.end_offset == i64::MAX;
-                self.note(error, is_changed || is_end)?;
+                self.note(error, is_changed || is_end, expected)?;
             }
         }
     }
 
-    /// Records corruption that may change what is wanted.
-    fn note(&mut self, error: Error, is_changed: bool) -> Result<()> {
-        self.is_damaged = self.is_damaged || is_changed;
+    /// Records corruption after `expected` that may change what is wanted.
+    fn note(&mut self, error: Error, is_changed: bool, expected: Option<i64>) -> Result<()> {
+        if is_changed {
+            self.damaged_at = self.damaged_at.max(Some(expected.unwrap_or(i64::MAX)));
+        }
         if is_changed && self.wanted.fails { Err(self.walk.reader.source().locate(error)) } else { Ok(()) }
     }
 
