@@ -12,7 +12,7 @@ use arrow_schema::ArrowError;
 use arrow_select::take::take_record_batch;
 
 use crate::arrow::{EncodedBatch, EncodedBatches};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::log::{LogWriter, LogWriterOptions, OffsetPolicy};
 use crate::num::u64_of;
 use crate::partitioner::partition_for_key;
@@ -224,7 +224,7 @@ impl TaskWriter {
         let log = self.logs.log(number, || open_log(directory, name, segment_bytes))?;
         let options = self.options.encoding(log.end_offset(), self.now);
         for batch in EncodedBatches::new(&schema, waiting.into_iter().map(Ok), options)? {
-            let batch = batch?;
+            let batch = batch.map_err(|error| of_rows(error, &partition.name))?;
             if u64_of(batch.bytes.len()) > segment_bytes {
                 return Err(over_segment(&batch, &partition.name, segment_bytes));
             }
@@ -262,6 +262,14 @@ fn open_log(directory: &Path, name: &TopicPartition, segment_bytes: u64) -> Resu
     at(&partition, step("log"))?;
     let options = LogWriterOptions { segment_bytes, ..LogWriterOptions::default() };
     LogWriter::open_existing(&partition, options)
+}
+
+/// Adds the partition to the error of a row.
+fn of_rows(error: Error, name: &TopicPartition) -> Error {
+    match error.kind() {
+        ErrorKind::InvalidArgument(_) => Error::argument(format!("kbat: rows of {}: {error}", name.directory_name())),
+        _ => error,
+    }
 }
 
 fn over_segment(batch: &EncodedBatch, name: &TopicPartition, segment_bytes: u64) -> Error {

@@ -191,3 +191,46 @@ def test_a_micro_batch_has_the_same_rows_after_the_log_has_grown_past_a_corrupt_
     assert rows(start, end) == [0, 1, 2, 3, 4, 16, 17, 18]
     later = stream().latestOffset(end, reader.getDefaultReadLimit())
     assert rows(end, later) == [*range(19, 419)]
+
+
+def test_a_stream_that_waits_for_a_lost_marker_says_so_once(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
+    log = GrowingLog(tmp_path / "a-0")
+    transaction(log, 5, 1)
+    position = log.segment.stat().st_size
+    log.end_transaction(1, commit=True)
+    log.append(3)
+    content = bytearray(log.segment.read_bytes())
+    content[position + 70] ^= 1
+    log.segment.write_bytes(content)
+    given = {"path": str(tmp_path), "isolationLevel": "read_committed", "startingOffsets": "earliest"}
+    stream = KbatStreamReader(schema_of(["offset"]), parse_options(given | {"onCorrupt": "skip"}))
+    assert stream.latestOffset() == {"a": {"0": 0}}
+    log.append(2)
+    assert stream.latestOffset() == {"a": {"0": 0}}
+    (message,) = [str(warning.message) for warning in recwarn]
+    assert message == (
+        "kbat: this query reads a-0 up to offset 0, where a transaction begins whose end may be in the corrupt bytes "
+        "at offset 5; it continues when the producer ends another transaction; isolationLevel=read_uncommitted reads "
+        "all records"
+    )
+    with pytest.raises(ValueError, match="option onCorrupt=skip omits the batch, onCorrupt=report adds a row"):
+        KbatStreamReader(schema_of(["offset"]), parse_options(given)).latestOffset()
+    transaction(log, 2, 1)
+    log.end_transaction(1, commit=True)
+    assert stream.latestOffset() == {"a": {"0": log.end_offset}}
+
+
+def test_a_stream_that_waits_for_an_open_transaction_does_not_warn(
+    tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    log = GrowingLog(tmp_path / "a-0")
+    log.append(5)
+    position = log.segment.stat().st_size
+    log.append(5)
+    transaction(log, 5, 1)
+    content = bytearray(log.segment.read_bytes())
+    content[position + 70] ^= 1
+    log.segment.write_bytes(content)
+    given = {"path": str(tmp_path), "isolationLevel": "read_committed", "onCorrupt": "skip"}
+    assert KbatStreamReader(schema_of(["offset"]), parse_options(given)).latestOffset() == {"a": {"0": 10}}
+    assert not recwarn.list

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import pyspark
 import pytest
 
 import kbat
+from growing_log import GrowingLog
 from kbat.spark.interpreter import check_interpreter
 
 if TYPE_CHECKING:
@@ -62,3 +65,34 @@ def test_interpreter_that_is_the_same_by_another_path_is_fine(tmp_path: Path) ->
 def test_interpreter_of_the_tests_passes(spark: SparkSession) -> None:
     check_interpreter(spark)
     assert spark.sparkContext.pythonExec == sys.executable
+
+
+SESSION = """
+import sys
+import kbat.spark
+from pyspark.sql import SparkSession
+
+builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+spark = kbat.spark.session(builder)
+print(spark.read.format("kbat").load(sys.argv[1]).count())
+try:
+    spark.read.format("kbat").option("engine", "python").load(sys.argv[1]).count()
+except Exception as error:
+    print(str(error).splitlines()[0])
+"""
+
+
+@pytest.mark.skipif(pyspark.__version__ < "4", reason="Spark 3.5 has no Python data sources")
+def test_interpreter_without_kbat_matters_only_to_the_python_engine(tmp_path: Path) -> None:
+    GrowingLog(tmp_path / "a-0").append(3)
+    bare = program(tmp_path / "python", "exit 1")
+    done = subprocess.run(  # noqa: S603 -- the arguments are this module's own
+        [sys.executable, "-c", SESSION, str(tmp_path)],
+        check=True,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYSPARK_PYTHON": str(bare), "PYSPARK_DRIVER_PYTHON": sys.executable},
+    )
+    count, error = done.stdout.splitlines()
+    assert count == "3"
+    assert "kbat: option engine=python: the Python of Spark's workers has no package kbat" in error

@@ -21,7 +21,7 @@ final class PythonFace implements Face {
     /**
      * Returns the face.
      *
-     * @throws UnsupportedOperationException if this Spark has no Python data sources
+     * @throws UnsupportedOperationException if this Spark has no Python data sources, or this session not that of kbat
      */
     static PythonFace required() {
         PythonFace face = ifAvailable();
@@ -29,6 +29,11 @@ final class PythonFace implements Face {
             throw new UnsupportedOperationException(
                     "kbat: option engine=python: Spark " + org.apache.spark.package$.MODULE$.SPARK_VERSION()
                             + " has no Python data sources, which came with Spark 4.0: remove the option");
+        }
+        if (!face.isRegistered()) {
+            throw new UnsupportedOperationException(
+                    "kbat: option engine=python: the Python of Spark's workers has no package kbat: install it there, name"
+                            + " another Python with PYSPARK_PYTHON, or call kbat.spark.register(spark)");
         }
         return face;
     }

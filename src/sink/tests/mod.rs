@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Int32Array, RecordBatch, StringArray};
+use arrow_array::{ArrayRef, Int32Array, Int64Array, RecordBatch, StringArray};
 
 use super::files::file_names;
 use super::*;
@@ -409,6 +409,21 @@ fn rows_that_belong_nowhere_are_refused() {
     for topic in ["../../evil", "..", "", "café", &"a".repeat(250)] {
         assert!(refused(Some(topic), Some(0)).contains("which is not a valid topic name"), "{topic}");
     }
+}
+
+#[test]
+fn errors_of_records_name_their_partition() {
+    let target = TargetDirectory::new("negative");
+    let columns: [(&str, ArrayRef); 4] = [
+        ("topic", Arc::new(StringArray::from(vec!["a"; 2]))),
+        ("partition", Arc::new(Int32Array::from(vec![3; 2]))),
+        ("value", Arc::new(StringArray::from(vec!["v"; 2]))),
+        ("timestamp", Arc::new(Int64Array::from(vec![0, -5]))),
+    ];
+    let mut writer = TaskWriter::new(&job(&target.0), 0, 0).unwrap();
+    writer.write(&RecordBatch::try_from_iter(columns).unwrap()).unwrap();
+    let error = writer.finish().unwrap_err().to_string();
+    assert!(error.starts_with("kbat: rows of a-3: row 1: "), "{error}");
 }
 
 #[test]
