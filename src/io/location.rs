@@ -256,6 +256,17 @@ impl Location {
         }
     }
 
+    /// Runs `write` while this empty directory of a store is reserved. It stays reserved if that fails.
+    ///
+    /// # Errors
+    /// Those of [`Store::claim`] and of `write`.
+    pub(crate) fn reserved(&self, write: impl FnOnce() -> Result<()>) -> Result<()> {
+        let Some(store) = &self.store else { return write() };
+        store.claim(&self.path).map_err(|error| error.with_path(&self.path))?;
+        write()?;
+        store.release(&self.path).map_err(|error| error.with_path(&self.path))
+    }
+
     /// Opens a file for reading by position.
     ///
     /// # Errors

@@ -36,6 +36,22 @@ pub(crate) trait Store: fmt::Debug + Send + Sync {
         Err(Error::argument("files in this layout cannot be written").with_path(path))
     }
 
+    /// Reserves an empty directory for the files of one caller, until [`Store::release`].
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) if it is not empty or is reserved; I/O errors.
+    fn claim(&self, _directory: &Path) -> Result<()> {
+        Ok(())
+    }
+
+    /// Ends a reservation, if there is one.
+    ///
+    /// # Errors
+    /// I/O errors.
+    fn release(&self, _directory: &Path) -> Result<()> {
+        Ok(())
+    }
+
     /// Whether the directories are made of objects in another layout, so that a broker never wrote them.
     fn is_layout(&self) -> bool {
         false

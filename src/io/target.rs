@@ -18,6 +18,8 @@ pub(crate) struct Target {
     /// The directory that contains the result until it is uploaded.
     temporary: Option<TemporaryDirectory>,
     path: PathBuf,
+    /// Whether nothing may exist there.
+    must_be_new: bool,
 }
 
 impl Target {
@@ -28,12 +30,12 @@ impl Target {
     pub(crate) fn new(location: Location) -> Result<Self> {
         if location.is_local() {
             let path = location.path().to_path_buf();
-            return Ok(Self { location, temporary: None, path });
+            return Ok(Self { location, temporary: None, path, must_be_new: false });
         }
         let temporary = TemporaryDirectory::create()?;
         let name = Some(location.name()).filter(|name| !name.is_empty()).unwrap_or("result");
         let path = temporary.0.join(name);
-        Ok(Self { location, temporary: Some(temporary), path })
+        Ok(Self { location, temporary: Some(temporary), path, must_be_new: false })
     }
 
     /// A file or directory that must not exist. A directory in the file system may be empty.
@@ -44,7 +46,7 @@ impl Target {
     pub(crate) fn empty(location: Location) -> Result<Self> {
         let existing = if location.is_local() { None } else { location.status_if_there()? };
         let message = match existing {
-            None => return Self::new(location),
+            None => return Ok(Self { must_be_new: true, ..Self::new(location)? }),
             Some(status) if status.is_file() => "the output file exists: name one that does not exist yet",
             Some(_) => "the output directory is not empty: name one that does not exist yet",
         };
@@ -82,7 +84,8 @@ impl Target {
     /// Uploads a result for a store. Segments come last, so that no reader sees one without its indexes.
     ///
     /// # Errors
-    /// I/O errors and errors of the store. What was uploaded before the error stays.
+    /// A target that is no longer empty, or to which another result is uploaded; I/O errors and errors of the store. What
+    /// was uploaded before the error stays.
     pub(crate) fn publish(&self) -> Result<()> {
         if self.temporary.is_none() {
             return Ok(());
@@ -90,11 +93,17 @@ impl Target {
         let mut files = Vec::new();
         collect(&self.path, &mut files)?;
         files.sort_by_key(|file| (file.extension().is_some_and(|extension| extension == "log"), file.clone()));
-        for file in files {
-            let to = self.location.sibling(&self.final_path(&file));
-            to.put(&file)?;
-        }
-        Ok(())
+        let is_directory = !files.is_empty() && !files.contains(&self.path);
+        let upload = || files.iter().try_for_each(|file| self.upload(file));
+        if self.must_be_new && is_directory { self.location.reserved(upload) } else { upload() }
+    }
+
+    fn upload(&self, file: &Path) -> Result<()> {
+        let to = self.location.sibling(&self.final_path(file));
+        to.put(file).map_err(|error| {
+            let target = self.location.display();
+            error.with_note(format!("the upload to {target} is incomplete; delete what it has written there"))
+        })
     }
 }
 

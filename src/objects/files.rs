@@ -10,6 +10,8 @@ use object_store::path::Path as Key;
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 
 use super::ahead::ObjectFile;
+#[cfg(feature = "python")]
+use super::claim::{claim, release};
 use super::error::{self, converted};
 use super::runtime::wait;
 use super::shared::SharedStore;
@@ -169,6 +171,16 @@ impl Store for ObjectFiles {
     #[cfg(feature = "python")]
     fn put(&self, path: &Path, from: &Path) -> Result<()> {
         upload(&self.store.here()?, &key(self.key_of(path)?)?, from)
+    }
+
+    #[cfg(feature = "python")]
+    fn claim(&self, directory: &Path) -> Result<()> {
+        claim(&self.store.here()?, &key(self.key_of(directory)?)?)
+    }
+
+    #[cfg(feature = "python")]
+    fn release(&self, directory: &Path) -> Result<()> {
+        release(&self.store.here()?, &key(self.key_of(directory)?)?)
     }
 
     fn open(&self, path: &Path) -> Result<Box<dyn StoredFile>> {

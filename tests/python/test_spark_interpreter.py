@@ -86,12 +86,14 @@ except Exception as error:
 def test_interpreter_without_kbat_matters_only_to_the_python_engine(tmp_path: Path) -> None:
     GrowingLog(tmp_path / "a-0").append(3)
     bare = program(tmp_path / "python", "exit 1")
+    # a Python data source prefers PYSPARK_DRIVER_PYTHON, which a script that is run by its Python does not set
+    environment = {name: value for name, value in os.environ.items() if name != "PYSPARK_DRIVER_PYTHON"}
     done = subprocess.run(  # noqa: S603 -- the arguments are this module's own
         [sys.executable, "-c", SESSION, str(tmp_path)],
         check=True,
         capture_output=True,
         text=True,
-        env=os.environ | {"PYSPARK_PYTHON": str(bare), "PYSPARK_DRIVER_PYTHON": sys.executable},
+        env=environment | {"PYSPARK_PYTHON": str(bare)},
     )
     count, error = done.stdout.splitlines()
     assert count == "3"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import random
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -78,6 +80,40 @@ def test_a_failed_result_leaves_nothing_in_the_bucket(s3_server: S3Server) -> No
         kbat.filter(TXN, target, refuse, storage_options=s3_server.options)
     with pytest.raises(FileNotFoundError):
         kbat.scan(target, storage_options=s3_server.options)
+
+
+def test_two_results_never_mix_below_one_prefix(s3_server: S3Server) -> None:
+    both, target = threading.Barrier(2, timeout=60), s3_server.url("writes/shared/out-0")
+
+    def write(keeps: bool) -> str:  # noqa: FBT001 -- an argument of map
+        waits = [True]
+
+        def choose(record: kbat.Record) -> bool:
+            if waits:
+                waits.clear()
+                both.wait()  # both have found that the prefix is empty
+            return keeps or record.offset % 2 == 0
+
+        try:
+            kbat.filter(TXN, target, choose, storage_options=s3_server.options)
+        except ValueError as error:
+            return str(error)
+        return "kept" if keeps else "dropped"
+
+    with ThreadPoolExecutor(2) as pool:
+        results = sorted(pool.map(write, [True, False]), key=len)
+    written, refused = results
+    assert "the output directory is not empty" in refused or "the object .kbat-upload shows" in refused
+    offsets = kbat.scan(target, columns=["offset"], storage_options=s3_server.options).to_pyarrow()["offset"]
+    assert any(offset % 2 for offset in offsets.to_pylist()) == (written == "kept")
+    assert not [key for key in s3_server.keys("writes/shared/") if key.endswith(".kbat-upload")]
+
+
+def test_a_reserved_prefix_is_refused_and_the_message_names_the_object(s3_server: S3Server) -> None:
+    s3_server.put("writes/reserved/out-0/.kbat-upload", b"")
+    target = s3_server.url("writes/reserved/out-0")
+    with pytest.raises(ValueError, match="the output directory is not empty"):
+        kbat.rewrite(TXN, target, storage_options=s3_server.options)
 
 
 def test_parquet_in_a_bucket_is_that_of_the_file_system(s3_server: S3Server, tmp_path: Path) -> None:

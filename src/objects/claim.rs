@@ -1,0 +1,107 @@
+//! Reserves a prefix, so that two results are never mixed in it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::UNIX_EPOCH;
+
+use futures_util::TryStreamExt;
+use object_store::path::Path as Key;
+use object_store::{Error as StoreError, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload};
+
+use super::error::converted;
+use super::runtime::wait;
+use crate::error::{Error, Result};
+
+/// The object that reserves a prefix while a result is uploaded to it. It stays if the upload fails.
+const CLAIM: &str = ".kbat-upload";
+/// How often to repeat a request that failed. `object_store` does not repeat those of this module.
+const TRIES: u32 = 3;
+
+/// Distinguishes the reservations of one process.
+static COUNTER: AtomicU64 = AtomicU64::new(0);
+
+/// Reserves a prefix without objects. A store that can't create an object only if it does not exist reserves nothing.
+///
+/// # Errors
+/// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) if the prefix is reserved or not empty; errors of
+/// the store.
+pub(super) fn claim(store: &Arc<dyn ObjectStore>, prefix: &Key) -> Result<()> {
+    let claim = prefix.clone().join(CLAIM);
+    match create(store, &claim)? {
+        Created::Yes => {}
+        Created::Unsupported => return Ok(()),
+        Created::No => {
+            return Err(Error::argument(format!(
+                "the object {CLAIM} shows that another upload to this prefix runs, or failed: name another prefix, or \
+                 delete the objects of a failed one"
+            )));
+        }
+    }
+    let objects = repeated(|| {
+        let (store, prefix) = (Arc::clone(store), prefix.clone());
+        wait(async move { store.list(Some(&prefix)).try_collect::<Vec<_>>().await })
+    });
+    let is_empty = objects?.map_err(converted).map(|objects| objects.iter().all(|object| object.location == claim));
+    if !matches!(is_empty, Ok(true)) {
+        release(store, prefix)?;
+    }
+    if is_empty? {
+        Ok(())
+    } else {
+        Err(Error::argument("the output directory is not empty: name one that does not exist yet"))
+    }
+}
+
+/// Ends a reservation. The object stays if it can't be deleted, as without the permission: it only refuses uploads to a
+/// prefix that is not empty.
+///
+/// # Errors
+/// The requests can't be sent.
+pub(super) fn release(store: &Arc<dyn ObjectStore>, prefix: &Key) -> Result<()> {
+    let claim = prefix.clone().join(CLAIM);
+    let deleted = repeated(|| {
+        let (store, claim) = (Arc::clone(store), claim.clone());
+        wait(async move { store.delete(&claim).await })
+    });
+    deleted.map(drop)
+}
+
+enum Created {
+    Yes,
+    No,
+    Unsupported,
+}
+
+/// Creates the object, unless it exists.
+fn create(store: &Arc<dyn ObjectStore>, claim: &Key) -> Result<Created> {
+    let (number, since) = (COUNTER.fetch_add(1, Ordering::Relaxed), UNIX_EPOCH.elapsed().unwrap_or_default());
+    let content = format!("kbat {} {number} {} uploads to this prefix\n", std::process::id(), since.as_nanos());
+    let created = repeated(|| {
+        let (store, claim, content) = (Arc::clone(store), claim.clone(), PutPayload::from(content.clone()));
+        wait(async move { store.put_opts(&claim, content, PutOptions::from(PutMode::Create)).await })
+    });
+    match created? {
+        Ok(_) => Ok(Created::Yes),
+        Err(StoreError::NotImplemented { .. } | StoreError::NotSupported { .. }) => Ok(Created::Unsupported),
+        Err(StoreError::AlreadyExists { .. } | StoreError::Precondition { .. }) => {
+            // perhaps by a request of this call whose answer was lost
+            let found = repeated(|| {
+                let (store, claim) = (Arc::clone(store), claim.clone());
+                wait(async move { store.get(&claim).await?.bytes().await })
+            });
+            Ok(if found?.is_ok_and(|found| *found == *content.as_bytes()) { Created::Yes } else { Created::No })
+        }
+        Err(error) => Err(converted(error)),
+    }
+}
+
+/// The answer to a request, which is repeated if it is a passing error.
+fn repeated<T>(mut send: impl FnMut() -> Result<object_store::Result<T>>) -> Result<object_store::Result<T>> {
+    for _ in 1..TRIES {
+        match send()? {
+            Err(StoreError::Generic { .. }) => {}
+            answer => return Ok(answer),
+        }
+    }
+    send()
+}
