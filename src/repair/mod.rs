@@ -22,7 +22,7 @@ pub(crate) mod walk;
 pub use crate::log::inventory::{FileAction, FileChange};
 pub use rebuild::{RebuildOptions, rebuild_indexes};
 pub use recover::{RecoverOptions, recover};
-pub use report::{DroppedRange, RepairReport, RepairedSegment};
+pub use report::{DroppedRange, OpenTransaction, RepairReport, RepairedSegment};
 pub(crate) use salvage::read_record;
 pub use salvage::{SalvageOptions, salvage};
 pub(crate) use verify::verify_selected;

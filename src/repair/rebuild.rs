@@ -181,6 +181,7 @@ impl Rebuild<'_> {
                     last_offset: None,
                     reason: corruption.reason,
                     message: format!("{}; no index covers the bytes from here on", corruption.message),
+                    open_transactions: Vec::new(),
                 });
             }
             self.report.segments.push(RepairedSegment {

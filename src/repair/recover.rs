@@ -307,6 +307,7 @@ impl Recovery {
             last_offset: last_offset(path, cut_at, self.output.limits()).filter(|last| *last >= self.end_offset),
             reason: corruption.reason,
             message: corruption.message,
+            open_transactions: Vec::new(),
         });
         Ok(true)
     }
@@ -356,6 +357,7 @@ impl Recovery {
             last_offset: last_offset(path, 0, self.output.limits()).filter(|last| *last >= base_offset),
             reason: "after_fault",
             message: "the segment is after the position at which the log is truncated".to_owned(),
+            open_transactions: Vec::new(),
         });
     }
 

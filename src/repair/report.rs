@@ -86,6 +86,25 @@ pub struct DroppedRange {
     pub reason: &'static str,
     /// The reason in words.
     pub message: String,
+    /// Transactions that were open before the range, by first offset, at most 100: their ends may be in it. Only
+    /// [`salvage`](crate::repair::salvage) lists them, for the first range of several without a batch between them.
+    pub open_transactions: Vec<OpenTransaction>,
+}
+
+/// A transaction without a known end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OpenTransaction {
+    /// Id of its producer.
+    pub producer_id: i64,
+    /// Offset of its first record.
+    pub first_offset: i64,
+}
+
+impl OpenTransaction {
+    pub(crate) fn new(producer_id: i64, first_offset: i64) -> Self {
+        Self { producer_id, first_offset }
+    }
 }
 
 impl fmt::Display for RepairReport {
@@ -119,10 +138,20 @@ impl fmt::Display for DroppedRange {
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
         write!(f, "{} of {name} at byte {}: {}", count_of(self.length, "byte"), self.position, self.message)?;
         match (self.first_offset, self.last_offset) {
-            (Some(first), Some(last)) => write!(f, "; {} lost", offsets_are(first, last)),
-            (Some(first), None) => write!(f, "; records from offset {first} on are lost"),
-            _ => Ok(()),
+            (Some(first), Some(last)) => write!(f, "; {} lost", offsets_are(first, last))?,
+            (Some(first), None) => write!(f, "; records from offset {first} on are lost")?,
+            _ => {}
         }
+        let Some(OpenTransaction { producer_id, first_offset }) = self.open_transactions.first() else { return Ok(()) };
+        let others = match self.open_transactions.len().saturating_sub(1) {
+            0 => String::new(),
+            count => format!(", and those of {} more", count_of(u64_of(count), "transaction")),
+        };
+        write!(
+            f,
+            "; the end of the transaction of producer {producer_id} from offset {first_offset} on may be among \
+             them{others}"
+        )
     }
 }
 

@@ -24,11 +24,14 @@ use crate::repair::corruption::Corruption;
 use crate::repair::output::{BatchRefusal, OutputSettings, PartitionOutput, SegmentOutput};
 use crate::repair::rebuild::states_at;
 use crate::repair::recover::{copy_others, read_epochs};
-use crate::repair::report::{DroppedRange, RepairReport, RepairedSegment, refuse_nothing_kept};
+use crate::repair::report::{DroppedRange, OpenTransaction, RepairReport, RepairedSegment, refuse_nothing_kept};
 use crate::repair::walk::{Visitor, walk};
 use crate::store::listing::refuse_log_directory;
 use crate::store::names::{LogFile, LogFileKind, PARTITION_METADATA};
 use crate::store::{refuse_archive, refuse_foreign_directory};
+
+/// Most open transactions to list for a dropped range.
+const MAX_OPEN_TRANSACTIONS: usize = 100;
 
 /// The file that lists the dropped ranges.
 pub(crate) const HOLES: &str = "holes.jsonl";
@@ -63,6 +66,7 @@ impl Default for SalvageOptions {
 ///
 /// A transaction whose marker is lost stays open: consumers with `read_committed` wait before it. If its producer has a later
 /// transaction, the marker of that one decides about the records of both, also if the source's `.txnindex` knows better.
+/// [`DroppedRange::open_transactions`] lists the transactions that this may concern.
 ///
 /// # Errors
 /// - [`ErrorKind::InvalidArgument`] if `out` is not empty or there is no segment.
@@ -314,6 +318,12 @@ impl Salvage<'_, '_> {
 
     fn hole(&mut self, corruption: Corruption, length: u64) {
         let Some(source) = &self.source else { return };
+        let open = self.output.states.open_transactions().take(MAX_OPEN_TRANSACTIONS);
+        let open_transactions = if self.open_holes > 0 {
+            Vec::new()
+        } else {
+            open.map(|(first_offset, producer_id)| OpenTransaction::new(producer_id, first_offset)).collect()
+        };
         self.report.dropped.push(DroppedRange {
             path: source.path.to_path_buf(),
             position: corruption.position,
@@ -322,6 +332,7 @@ impl Salvage<'_, '_> {
             last_offset: None,
             reason: corruption.reason,
             message: corruption.message,
+            open_transactions,
         });
         self.open_holes = self.open_holes.saturating_add(1);
     }
@@ -464,11 +475,14 @@ fn holes(dropped: &[DroppedRange]) -> String {
         let name = hole.path.file_name().unwrap_or_default().to_string_lossy();
         let (first, last) = (number(hole.first_offset), number(hole.last_offset));
         let (position, length, reason) = (hole.position, hole.length, hole.reason);
+        let open = hole.open_transactions.iter().map(|open| format!("[{}, {}]", open.producer_id, open.first_offset));
+        let open = open.collect::<Vec<_>>().join(", ");
         // writing to a String cannot fail
         let _ = writeln!(
             text,
             "{{\"file\": {name:?}, \"position\": {position}, \"length\": {length}, \"first_offset\": {first}, \
-             \"last_offset\": {last}, \"reason\": \"{reason}\", \"message\": {:?}}}",
+             \"last_offset\": {last}, \"reason\": \"{reason}\", \"message\": {:?}, \
+             \"open_transactions\": [{open}]}}",
             hole.message
         );
     }

@@ -9,6 +9,7 @@ import pytest
 
 import data
 import kbat.batches
+from growing_log import GrowingLog
 
 CORPUS = data.DATA / "corpus"
 LOG = "00000000000000000000.log"
@@ -398,3 +399,22 @@ def test_recover_refuses_a_file_without_batches(tmp_path: Path) -> None:
         kbat.recover(partition, in_place=True)
     assert segment.read_bytes() == batch
     assert [dropped.length for dropped in kbat.recover(partition, tmp_path / "out").dropped] == [len(batch)]
+
+
+def test_salvage_names_the_transactions_whose_ends_may_be_lost(tmp_path: Path) -> None:
+    log = GrowingLog(tmp_path / "a-0")
+    log.append(3)
+    log.append(2, producer_id=7, producer_epoch=0, base_sequence=0, transactional=True)
+    position = log.segment.stat().st_size
+    log.end_transaction(7, commit=False)
+    log.append(3)
+    log.append(2, producer_id=8, producer_epoch=0, base_sequence=0, transactional=True)
+    log.end_transaction(8, commit=True)
+    content = bytearray(log.segment.read_bytes())
+    content[position + 70] ^= 1
+    log.segment.write_bytes(content)
+    (dropped,) = kbat.salvage(log.directory, tmp_path / "out").dropped
+    assert dropped.open_transactions == [(7, 3)]
+    assert str(dropped).endswith("the end of the transaction of producer 7 from offset 3 on may be among them")
+    (listed,) = [json.loads(line) for line in (tmp_path / "out" / "holes.jsonl").read_text().splitlines()]
+    assert listed["open_transactions"] == [[7, 3]]

@@ -350,6 +350,13 @@ class DroppedRange:
     def message(self) -> str:
         """Why the bytes were dropped, in words."""
 
+    @property
+    def open_transactions(self) -> list[tuple[int, int]]:
+        """Transactions that were open before the range, as ``(producer_id, first_offset)``: their ends may be in it.
+
+        Only :func:`salvage` lists them, at most 100, for the first of several ranges without a batch between them.
+        """
+
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as a dictionary."""
 

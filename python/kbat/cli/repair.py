@@ -59,8 +59,9 @@ _WOULD = {"written": "would write", "deleted": "would delete", "truncated": "wou
 _REPORT = """
     JSON: `path`, `out`, `dry_run`, `is_complete` (every byte of the input is in the result), `start_offset`,
     `end_offset`, `segments`: `base_offset`, `path`, `bytes_before`, `bytes_after`, `batch_count`; `dropped`: `path`,
-    `position`, `length`, `first_offset`, `last_offset`, `reason` (a stable name), `message`; `files`: pairs of a name
-    and "written", "deleted", "truncated" or "renamed".
+    `position`, `length`, `first_offset`, `last_offset`, `reason` (a stable name), `message`, `open_transactions`: pairs
+    of a producer id and the first offset of a transaction whose end may be in the dropped bytes; `files`: pairs of a
+    name and "written", "deleted", "truncated" or "renamed".
 
     Exit codes: 0, also if something was dropped; 1 for files that can't be read or written, and for an empty directory;
     2 for wrong arguments, for a PATH that is not a log, and if nothing can be kept.
@@ -230,7 +231,17 @@ def _hole(hole: kbat.results.DroppedRange) -> str:
             offsets = f"; offsets from {hole.first_offset} on are lost"
         elif last != hole.first_offset:
             offsets = f"; offsets {hole.first_offset} to {last} are lost"
-    return f"{where}: {output.in_shell(output.text(hole.message))}{offsets}"
+    return f"{where}: {output.in_shell(output.text(hole.message))}{offsets}{_open_transactions(hole)}"
+
+
+def _open_transactions(hole: kbat.results.DroppedRange) -> str:
+    """Name the transactions whose ends may be in a hole."""
+    if not hole.open_transactions:
+        return ""
+    producer_id, first_offset = hole.open_transactions[0]
+    count = len(hole.open_transactions) - 1
+    others = f", and those of {output.count_text(count, 'more transaction')}" if count else ""
+    return f"; the end of the transaction of producer {producer_id} from offset {first_offset} on may be among them{others}"
 
 
 def _verdict(report: kbat.results.RepairReport, verb: str) -> str:

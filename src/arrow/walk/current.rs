@@ -170,7 +170,7 @@ impl CurrentSource {
             (None, Some(offset)) => (offset, offset.saturating_sub(1), "an offset below that of the next segment"),
             (None, None) => return Ok(None),
         };
-        if !(next..base_offset).contains(&last) {
+        if self.floor.damaged_gap(base_offset, last).is_none() {
             return Ok(None);
         }
         let kind = ErrorKind::InvalidValue { value: base_offset, expected };

@@ -100,8 +100,8 @@ fn truncated(position: u64, expected: Option<i64>) -> Error {
 /// A batch after a gap, whose offset may be damaged: no checksum covers it.
 struct AfterGap {
     header: BatchHeader,
-    /// The offset before the gap.
-    expected: i64,
+    /// The floor before it.
+    floor: Floor,
     /// Where its transaction is in [`Replay::aborted`], if it is an abort marker; otherwise it began one.
     aborted: Option<usize>,
 }
@@ -282,10 +282,9 @@ impl<'a> Replay<'a> {
         }
         let aborted = (self.aborted.len() > aborted_before).then_some(aborted_before);
         let is_begin = !was_open && self.is_open(header.producer_id());
-        let expected = self.floor.next().filter(|next| {
-            self.place.base_offset.is_some() && header.stored_base_offset > *next && (is_begin || aborted.is_some())
-        });
-        self.after_gap = expected.map(|expected| AfterGap { header: *header, expected, aborted });
+        let is_after_gap = self.floor.next().is_some_and(|next| header.stored_base_offset > next);
+        let matters = self.place.base_offset.is_some() && is_after_gap && (is_begin || aborted.is_some());
+        self.after_gap = matters.then_some(AfterGap { header: *header, floor: self.floor, aborted });
         self.floor.pass(header);
         Ok(None)
     }
@@ -293,10 +292,8 @@ impl<'a> Replay<'a> {
     /// Corrects the first or last offset of a transaction whose batch has a higher offset than `behind`, which that batch
     /// precedes: its offset is damaged.
     fn correct_offset(&mut self, behind: i64) {
-        let Some(AfterGap { header, expected, aborted }) = self.after_gap.take() else { return };
-        if !(expected..header.stored_base_offset).contains(&behind) {
-            return;
-        }
+        let Some(AfterGap { header, floor, aborted }) = self.after_gap.take() else { return };
+        let Some(expected) = floor.damaged_gap(header.stored_base_offset, behind) else { return };
         match aborted {
             None => self.states.move_transaction(header.producer_id(), expected),
             Some(index) => {

@@ -270,6 +270,11 @@ impl ProducerStates {
         self.ongoing.keys().next().copied()
     }
 
+    /// First offset and producer of each open transaction, by first offset.
+    pub(crate) fn open_transactions(&self) -> impl Iterator<Item = (i64, i64)> + '_ {
+        self.ongoing.iter().map(|(first_offset, producer_id)| (*first_offset, *producer_id))
+    }
+
     /// The last stable offset, up to which a `read_committed` consumer may read: every transaction below it has ended.
     /// `end_offset` is the end of the log.
     #[must_use]

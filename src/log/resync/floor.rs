@@ -26,6 +26,12 @@ impl Floor {
         (self.next, self.least) = (Some(next), Some(before_gap.unwrap_or(next)));
     }
 
+    /// The offset before the gap, if a batch at `offset` is after a gap and `behind`, which follows the batch, shows that
+    /// the offset is damaged instead: it is one of the gap.
+    pub(crate) fn damaged_gap(self, offset: i64, behind: i64) -> Option<i64> {
+        self.next.filter(|expected| (*expected..offset).contains(&behind))
+    }
+
     /// The offset after the last batch, according to its header.
     pub(crate) fn next(self) -> Option<i64> {
         self.next

@@ -63,6 +63,12 @@ fields! {
 
         /// Why the bytes were dropped, in words.
         message: &str = |range| &range.message;
+
+        /// Transactions that were open before the range, as ``(producer_id, first_offset)``: their ends may be in it.
+        ///
+        /// Only :func:`salvage` lists them, at most 100, for the first of several ranges without a batch between them.
+        open_transactions: Vec<(i64, i64)> =
+            |range| range.open_transactions.iter().map(|open| (open.producer_id, open.first_offset)).collect();
     }
 
     fn __str__(&self) -> String {
