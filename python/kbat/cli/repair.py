@@ -241,7 +241,10 @@ def _open_transactions(hole: kbat.results.DroppedRange) -> str:
     producer_id, first_offset = hole.open_transactions[0]
     count = len(hole.open_transactions) - 1
     others = f", and those of {output.count_text(count, 'more transaction')}" if count else ""
-    return f"; the end of the transaction of producer {producer_id} from offset {first_offset} on may be among them{others}"
+    return (
+        f"; the end of the transaction of producer {producer_id} from offset {first_offset} on may be among them"
+        f"{others}"
+    )
 
 
 def _verdict(report: kbat.results.RepairReport, verb: str) -> str:
