@@ -16,7 +16,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-import lz4.frame
+import lz4.frame  # type: ignore[import-untyped]
 from bench import Shape, chunks, kbat_encode, make_rows
 
 import kbat
