@@ -6,9 +6,11 @@ import os
 import re
 from typing import TYPE_CHECKING, Any
 
+import pyspark
 import pytest
 from pyspark.sql.types import StructType
 
+from kbat.spark.jvm import runs_in_jvm
 from kbat.spark.source import KbatDataSource
 
 if TYPE_CHECKING:
@@ -19,6 +21,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 ENGINES = ("jvm", "python")
+
+
+def asks_for_limits(spark: SparkSession) -> bool:
+    """Return whether Spark asks the stream for limits: Python sources only from 4.2 on."""
+    return pyspark.__version__ >= "4.2" or runs_in_jvm(spark)
 
 
 def read(

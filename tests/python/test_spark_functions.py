@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
-from pyspark.sql import functions
+from pyspark.sql import Row, functions
 
 import kbat
 import kbat.spark
 from data import DATA, build
 from expected import case_directories
 from growing_log import GrowingLog
+from kbat.spark import sql
 from kbat.spark.decoding import SLICE_LEN, Decoder
 from kbat.spark.encoding import Encoder, runs
 from kbat.spark.options import parse_options
@@ -257,6 +258,11 @@ def test_names_in_another_case_are_not_passed_over(registered: SparkSession) -> 
         kbat.spark.encode(frame, by=["Topic"])
     with pytest.raises(PySparkException, match="column Key: rename it to key"):
         frame.selectExpr("kbat_encode(array(struct(Key, value)), 'none')").collect()
+
+
+def test_names_in_another_case_are_not_passed_over_by_the_function_of_spark_4_0() -> None:
+    with pytest.raises(ValueError, match="column Key: rename it to key"):
+        sql.encode_one([Row(Key=b"k", value=b"v")])
 
 
 def test_what_the_driver_knows_to_be_wrong_is_said_at_once(registered: SparkSession) -> None:

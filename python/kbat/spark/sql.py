@@ -44,7 +44,7 @@ def register_functions(spark: SparkSession) -> None:
     if hasattr(functions, "arrow_udf"):
         decode, encode = functions.arrow_udf(_decode, records), functions.arrow_udf(_encode, BinaryType())
     else:  # Spark 4.0
-        decode, encode = functions.udf(_decode_one, records), functions.udf(_encode_one, BinaryType())
+        decode, encode = functions.udf(_decode_one, records), functions.udf(encode_one, BinaryType())
     spark.udf.register("kbat_decode", decode)
     spark.udf.register("kbat_encode", encode)
 
@@ -106,7 +106,8 @@ def _decode_one(data: bytes | None) -> list[Sequence[Any]] | None:
     return [tuple(row[name] for name in _COLUMNS) for row in rows]
 
 
-def _encode_one(records: Any, compression: str | None = None) -> bytes | None:  # noqa: ANN401 -- a list of rows
+def encode_one(records: Any, compression: str | None = None) -> bytes | None:  # noqa: ANN401 -- a list of rows
+    """Encode an array of records as Spark 4.0 passes it: `kbat_encode` for one row."""
     if records is None:
         return None
     if not isinstance(records, list):
@@ -118,5 +119,6 @@ def _encode_one(records: Any, compression: str | None = None) -> bytes | None:  
     if not isinstance(records[0], Row):
         raise ValueError(_takes_records(f"an array of {type(records[0]).__name__}"))  # noqa: TRY004 -- as of the vectorised function
     rows = [record.asDict(recursive=True) for record in records]
+    check_case(rows[0], RECORD_COLUMNS)  # before other names are left out
     fields = [field for field in ARROW_FIELDS if field.name in rows[0]]
     return _batches_of(pa.array(rows, pa.struct(fields)), compression)
