@@ -102,7 +102,9 @@ impl Target {
         let to = self.location.sibling(&self.final_path(file));
         to.put(file).map_err(|error| {
             let target = self.location.display();
-            error.with_note(format!("the upload to {target} is incomplete; delete what it has written there"))
+            error.with_note(format!(
+                "the upload to {target} is incomplete: delete the objects that it has written there"
+            ))
         })
     }
 }

@@ -38,8 +38,8 @@ pub(crate) enum WalkEvent<B> {
     End,
 }
 
-/// Which header after a batch confirms the batch's length. A corrupt length may lead to a later batch, or into one, where
-/// some bytes may look like the header of an old format.
+/// Which header after a batch confirms the batch's length. A corrupt length may lead to a later batch, or into one, whose
+/// bytes may look like the header of an old format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Follower {
     /// Any header: offsets may decrease.
@@ -146,7 +146,7 @@ impl BatchWalk {
 
     /// Fails if the length of the last batch, of which only the header was read, seems corrupt: it leads neither to the
     /// end nor to a batch that `follower` accepts, its checksum is wrong, and it leads past a complete batch or to bytes
-    /// that are none. `least_offset` is the smallest offset that this batch can have. Returns whether the header can be
+    /// that no batch starts with. `least_offset` is the smallest offset that this batch can have. Returns whether the header can be
     /// trusted; otherwise only the length can.
     ///
     /// # Errors

@@ -4,7 +4,7 @@
 //!
 //! - The search ends at the first corrupt header, and a corrupt length that extends past the end of the file looks like
 //!   an incomplete batch at the end.
-//! - A corrupt length leads past good batches, or into one, where some bytes may look like a header.
+//! - A corrupt length leads past good batches, or into one, whose bytes may look like a header.
 //! - The base offset of a batch is outside its checksum. A flipped bit moves the batch far forward or back, and a search
 //!   by offset stops there.
 //!

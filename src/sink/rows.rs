@@ -73,7 +73,9 @@ impl<'a> RowColumns<'a> {
         match i32::try_from(number) {
             Ok(partition) if partition >= 0 => Ok(Some(partition)),
             _ => {
-                let message = format!("kbat: {number} is not a valid partition: partitions are 0 to 2147483647");
+                let topic = self.topic(row)?;
+                let message =
+                    format!("kbat: {number} is not a valid partition of topic {topic}: partitions are 0 to 2147483647");
                 Err(Error::argument(message))
             }
         }

@@ -119,6 +119,6 @@ def encode_one(records: Any, compression: str | None = None) -> bytes | None:  #
     if not isinstance(records[0], Row):
         raise ValueError(_takes_records(f"an array of {type(records[0]).__name__}"))  # noqa: TRY004 -- as of the vectorised function
     rows = [record.asDict(recursive=True) for record in records]
-    check_case(rows[0], RECORD_COLUMNS)  # before other names are left out
+    check_case(rows[0], RECORD_COLUMNS)  # before other names are dropped
     fields = [field for field in ARROW_FIELDS if field.name in rows[0]]
     return _batches_of(pa.array(rows, pa.struct(fields)), compression)

@@ -404,7 +404,8 @@ fn rows_that_belong_nowhere_are_refused() {
         writer.write(&RecordBatch::try_from_iter(columns).unwrap()).unwrap_err().to_string()
     };
     assert!(refused(None, Some(0)).contains("a row has no topic"));
-    assert!(refused(Some("a"), Some(-1)).contains("-1 is not a valid partition: partitions are 0 to 2147483647"));
+    let error = refused(Some("a"), Some(-1));
+    assert!(error.contains("-1 is not a valid partition of topic a: partitions are 0 to 2147483647"), "{error}");
     assert!(refused(Some("a"), None).contains("rows of topic a have no partition"));
     for topic in ["../../evil", "..", "", "café", &"a".repeat(250)] {
         assert!(refused(Some(topic), Some(0)).contains("which is not a valid topic name"), "{topic}");
