@@ -112,13 +112,18 @@ impl BatchSearch<'_> {
 }
 
 /// R13: returns the position of the earliest held candidate that agrees with the ones after it. `last` is the accepted
-/// one.
-pub(super) fn choose(held: &[HeldCandidate], last: Option<&BatchHeader>) -> Option<u64> {
+/// one, and `next_of_damaged` the offset after the damaged batch, if that is known.
+pub(super) fn choose(held: &[HeldCandidate], last: Option<&BatchHeader>, next_of_damaged: Option<i64>) -> Option<u64> {
     let mut chosen = last.copied();
     for earlier in held.iter().rev() {
         let agrees = chosen.is_none_or(|later| {
             let (position, next_offset) = earlier.chain.sure;
-            later.stored_base_offset > next_offset && later.position.saturating_sub(position) >= SMALLEST_BATCH_LEN
+            let fits =
+                later.stored_base_offset > next_offset && later.position.saturating_sub(position) >= SMALLEST_BATCH_LEN;
+            let continues = next_of_damaged == Some(earlier.header.stored_base_offset)
+                && later.stored_base_offset == next_offset
+                && later.position > position;
+            fits || continues
         });
         if agrees {
             chosen = Some(earlier.header);

@@ -44,7 +44,9 @@
 //! * **R12** The chain ends exactly or truncated: accept.
 //! * **R13** The chain is broken: hold the candidate until another one is accepted or the search ends. If the search
 //!   ends, accept the last held candidate. Then go back through the held candidates: each one replaces the accepted one
-//!   if a batch fits between its chain and the accepted candidate, both in bytes and in offsets.
+//!   if a batch fits between its chain and the accepted candidate, both in bytes and in offsets; or if it has exactly the
+//!   next offset after the damaged batch, and the accepted candidate the next one after its chain. Bytes were inserted
+//!   between the two.
 //!
 //! | rule | a test in `tests.rs` or `rule_tests.rs` that fails without it |
 //! |---|---|
@@ -60,7 +62,7 @@
 //! | R10 | `a_size_that_leads_into_the_value_is_not_followed`, `a_batch_at_the_end_of_the_last_header_is_not_taken` |
 //! | R11 | `messages_that_may_be_parts_of_a_compressed_set_are_not_taken` |
 //! | R12 | `a_good_batch_before_an_incomplete_one_is_found` |
-//! | R13 | `batches_in_a_value_are_never_taken`, `a_good_batch_between_two_holes_is_found` |
+//! | R13 | `batches_in_a_value_are_never_taken`, `a_good_batch_between_two_holes_is_found`, `good_batches_before_inserted_bytes_are_found` |
 //! | chain | `a_chain_continues_after_an_offset_that_is_too_high` |
 //! | span | `an_offset_far_above_the_floor_is_not_plausible` |
 //! | floor | `offsets_that_came_before_are_not_taken_again`, `an_offset_that_is_too_high_does_not_hide_what_follows` |
@@ -351,7 +353,10 @@ impl BatchSearch<'_> {
         self.cut = damaged.filter(|header| u64_of(header.size) > self.end.saturating_sub(self.damaged));
         while let Some(header) = self.next_candidate(&mut at, self.end, !held.is_empty())? {
             match self.judge(&header, &mut proof)? {
-                Verdict::Take => return Ok(Next::Batch(choose(&held, Some(&header)).unwrap_or(header.position))),
+                Verdict::Take => {
+                    let chosen = choose(&held, Some(&header), self.next_of_damaged);
+                    return Ok(Next::Batch(chosen.unwrap_or(header.position)));
+                }
                 Verdict::Refuse { go_on } => at = go_on.max(at.saturating_add(1)),
                 Verdict::Hold(chain) => {
                     at = chain.sure.0.max(at.saturating_add(1));
@@ -362,7 +367,7 @@ impl BatchSearch<'_> {
                 }
             }
         }
-        Ok(choose(&held, None).map_or(Next::End(self.end), Next::Batch))
+        Ok(choose(&held, None, self.next_of_damaged).map_or(Next::End(self.end), Next::Batch))
     }
 
     /// Returns the next candidate at or after `at` and before `until`, and moves `at` to it.

@@ -139,6 +139,20 @@ fn a_good_batch_between_two_holes_is_found() {
     assert_eq!(find(&bytes, 0, Some(7)), Next::Batch(100));
 }
 
+/// R13: bytes were inserted behind the good batches that follow the damaged one, which lost or gained bytes.
+#[test]
+fn good_batches_before_inserted_bytes_are_found() {
+    let good: Vec<Vec<u8>> = (2..9).map(|offset| batch(offset, b"good")).collect();
+    for inserted in [&b"\x01"[..], &[0], &[0x55; 20], &[0; 40]] {
+        for (removed, added) in [(3, 0), (0, 5)] {
+            let mut damaged = batch(1, b"this one is damaged");
+            damaged.splice(70..70 + removed, std::iter::repeat_n(0x5a, added));
+            let bytes = [&damaged[..], &good[..5].concat(), inserted, &good[5..].concat()].concat();
+            assert_eq!(find(&bytes, 0, Some(1)), Next::Batch(u64_of(damaged.len())), "{inserted:?} {removed} {added}");
+        }
+    }
+}
+
 /// Chains: a batch whose stored offset is too high does not separate the batches before it from those after it.
 #[test]
 fn a_chain_continues_after_an_offset_that_is_too_high() {
