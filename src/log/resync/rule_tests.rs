@@ -139,7 +139,7 @@ fn a_good_batch_between_two_holes_is_found() {
     assert_eq!(find(&bytes, 0, Some(7)), Next::Batch(100));
 }
 
-/// R13: bytes were inserted behind the good batches that follow the damaged one, which lost or gained bytes.
+/// R13: bytes were inserted after the good batches that follow the damaged one, which lost or gained bytes.
 #[test]
 fn good_batches_before_inserted_bytes_are_found() {
     let good: Vec<Vec<u8>> = (2..9).map(|offset| batch(offset, b"good")).collect();
