@@ -91,6 +91,16 @@ def make_log(path: Path, chance: random.Random) -> GrowingLog:
     return log
 
 
+def corrupt_log(path: Path, seed: int, parts: list[str]) -> tuple[GrowingLog, random.Random]:
+    """Write a log, some with indexes, and corrupt up to four batches of one segment."""
+    chance = random.Random(seed)  # noqa: S311 -- no secret
+    log = make_log(path, chance)
+    if seed % 3 == 0:
+        kbat.rebuild_indexes(log.directory)
+    corrupt(chance.choice(sorted(log.directory.glob("*.log"))[:-1]), chance, chance.randint(1, 4), parts)
+    return log, chance
+
+
 def log_with_missing_bytes(path: Path, start: int, count: int) -> GrowingLog:
     """Write 20 batches of 5 records; the one from offset 25 on lacks some bytes."""
     log = GrowingLog(path / "a-0")
@@ -137,12 +147,7 @@ def check_ranges(path: Path, first: int, end: int, chance: random.Random) -> Non
 
 @pytest.mark.parametrize("seed", range(60))
 def test_corruption_costs_no_task_a_row_or_a_fault(tmp_path: Path, seed: int) -> None:
-    chance = random.Random(seed)  # noqa: S311 -- no secret
-    log = make_log(tmp_path, chance)
-    if seed % 3 == 0:
-        kbat.rebuild_indexes(log.directory)
-    parts = ["offset"] if seed % 2 else list(PARTS)
-    corrupt(chance.choice(sorted(log.directory.glob("*.log"))[:-1]), chance, chance.randint(1, 4), parts)
+    _, chance = corrupt_log(tmp_path, seed, ["offset"] if seed % 2 else list(PARTS))
     for on_corrupt in ("report", "skip"):
         expected = scanned(tmp_path, on_corrupt)
         for most in (1, 2, 4, 7, 11, 25, 1000):
@@ -157,13 +162,8 @@ def test_corruption_costs_no_task_a_row_or_a_fault(tmp_path: Path, seed: int) ->
 
 @pytest.mark.parametrize("seed", range(100))
 def test_every_range_of_a_corrupt_log_has_its_records(tmp_path: Path, seed: int) -> None:
-    chance = random.Random(seed)  # noqa: S311 -- no secret
-    log = make_log(tmp_path, chance)
-    if seed % 3 == 0:
-        kbat.rebuild_indexes(log.directory)
+    log, chance = corrupt_log(tmp_path, seed, ["missing"] if seed % 2 else ["missing", "length", "crc", "records"])
     first = int(min(log.directory.glob("*.log")).stem)
-    parts = ["missing"] if seed % 2 else ["missing", "length", "crc", "records"]
-    corrupt(chance.choice(sorted(log.directory.glob("*.log"))[:-1]), chance, chance.randint(1, 4), parts)
     check_ranges(tmp_path, first, log.end_offset, chance)
 
 

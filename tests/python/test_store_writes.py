@@ -109,7 +109,7 @@ def test_two_results_never_mix_below_one_prefix(s3_server: S3Server) -> None:
     assert not [key for key in s3_server.keys("writes/shared/") if key.endswith(".kbat-upload")]
 
 
-def test_a_reserved_prefix_is_refused_and_the_message_names_the_object(s3_server: S3Server) -> None:
+def test_a_reserved_prefix_is_refused(s3_server: S3Server) -> None:
     s3_server.put("writes/reserved/out-0/.kbat-upload", b"")
     target = s3_server.url("writes/reserved/out-0")
     with pytest.raises(ValueError, match="the output directory is not empty"):
