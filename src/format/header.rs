@@ -203,6 +203,11 @@ impl BatchHeader {
         self.last_offset().wrapping_add(1)
     }
 
+    /// Whether no offset is between `before` and this batch. Unknown, so `false`, if the header has no base offset.
+    pub(crate) fn continues(&self, before: &Self) -> bool {
+        self.base_offset() == Some(before.next_offset())
+    }
+
     /// Record count as declared in the header; `None` for compressed sets of magic 0 and 1, whose headers do not have
     /// it.
     #[must_use]

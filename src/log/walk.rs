@@ -66,7 +66,7 @@ impl Follower {
                 following.magic() >= header.magic()
                     && Self::can_reach(header.next_offset(), following.stored_base_offset)
             }
-            Self::Next => following.base_offset() == Some(header.next_offset()),
+            Self::Next => following.continues(header),
         }
     }
 }

@@ -9,13 +9,11 @@ use object_store::path::Path as Key;
 use object_store::{Error as StoreError, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload};
 
 use super::error::converted;
-use super::runtime::wait;
+use super::runtime::{repeated, wait};
 use crate::error::{Error, Result};
 
 /// The object that reserves a prefix while a result is uploaded to it. It stays if the upload fails.
 const CLAIM: &str = ".kbat-upload";
-/// How often to repeat a request that failed. `object_store` does not repeat those of this module.
-const TRIES: u32 = 3;
 
 /// Distinguishes the reservations of one process.
 static COUNTER: AtomicU64 = AtomicU64::new(0);
@@ -52,8 +50,8 @@ pub(super) fn claim(store: &Arc<dyn ObjectStore>, prefix: &Key) -> Result<()> {
     }
 }
 
-/// Ends a reservation. The object stays if it can't be deleted, as without the permission: it only refuses uploads to a
-/// prefix that is not empty.
+/// Ends a reservation. The object stays if it can't be deleted, for example without the permission. That is harmless: the
+/// prefix is no longer empty, so every later upload to it is refused anyway.
 ///
 /// # Errors
 /// The requests can't be sent.
@@ -93,15 +91,4 @@ fn create(store: &Arc<dyn ObjectStore>, claim: &Key) -> Result<Created> {
         }
         Err(error) => Err(converted(error)),
     }
-}
-
-/// The answer to a request, which is repeated if it is a passing error.
-fn repeated<T>(mut send: impl FnMut() -> Result<object_store::Result<T>>) -> Result<object_store::Result<T>> {
-    for _ in 1..TRIES {
-        match send()? {
-            Err(StoreError::Generic { .. }) => {}
-            answer => return Ok(answer),
-        }
-    }
-    send()
 }

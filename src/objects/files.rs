@@ -13,7 +13,7 @@ use super::ahead::ObjectFile;
 #[cfg(feature = "python")]
 use super::claim::{claim, release};
 use super::error::{self, converted};
-use super::runtime::wait;
+use super::runtime::{repeated, wait};
 use super::shared::SharedStore;
 #[cfg(feature = "python")]
 use super::upload::upload;
@@ -32,9 +32,6 @@ pub(super) struct ObjectFiles {
     /// Single objects that were requested, or their absence.
     heads: Mutex<HashMap<String, Option<ObjectMeta>>>,
 }
-
-/// How often to repeat a listing that failed.
-const LIST_TRIES: u32 = 2;
 
 /// The objects in a directory.
 #[derive(Debug, Default)]
@@ -101,15 +98,8 @@ impl ObjectFiles {
         let store = self.store.here()?;
         let is_deep = self.is_under_root(directory);
         let prefix = if is_deep { self.root.clone() } else { directory.to_owned() };
-        let mut tries = LIST_TRIES;
-        let listing = loop {
-            match wait(list(Arc::clone(&store), key(&prefix)?, is_deep))? {
-                Ok(listing) => break Arc::new(listing),
-                // object_store does not repeat a listing whose answer ended early
-                Err(object_store::Error::Generic { .. }) if tries > 0 => tries = tries.saturating_sub(1),
-                Err(error) => return Err(converted(error).with_path(path)),
-            }
-        };
+        let listing = repeated(|| wait(list(Arc::clone(&store), key(&prefix)?, is_deep)))?;
+        let listing = Arc::new(listing.map_err(|error| converted(error).with_path(path))?);
         self.listings.lock().unwrap_or_else(PoisonError::into_inner).insert(prefix, Arc::clone(&listing));
         Ok(listing)
     }

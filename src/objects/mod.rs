@@ -1,8 +1,8 @@
 //! Objects of S3, Google Cloud Storage, Azure and HTTP servers as files in directories.
 //!
 //! `settings` opens a store for a URL and its options, `shared` opens it again after a fork, `files` lists and opens
-//! objects, `ahead` reads ahead, `upload` writes objects, `claim` reserves a prefix
-//! for them, and `runtime` waits for requests. HTTP, signatures, retries and listing are those of the crate `object_store`.
+//! objects, `ahead` reads ahead, `upload` writes objects, `claim` reserves a prefix for them, and `runtime` waits for
+//! requests. HTTP, signatures, most retries and listing are those of the crate `object_store`.
 
 mod ahead;
 #[cfg(feature = "python")]

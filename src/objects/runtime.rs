@@ -114,3 +114,22 @@ fn handle() -> Result<Handle> {
     *runtime = Some((process, new));
     Ok(new.handle().clone())
 }
+
+/// How often to send a request that `object_store` does not repeat.
+const TRIES: u32 = 3;
+
+/// The answer to a request. It is sent again after an error that may pass, such as an answer that ended early.
+///
+/// # Errors
+/// The request can't be sent.
+pub(super) fn repeated<T>(
+    mut send: impl FnMut() -> Result<object_store::Result<T>>,
+) -> Result<object_store::Result<T>> {
+    for _ in 1..TRIES {
+        match send()? {
+            Err(object_store::Error::Generic { .. }) => {}
+            answer => return Ok(answer),
+        }
+    }
+    send()
+}

@@ -10,7 +10,7 @@ use object_store::path::Path as Key;
 use object_store::{MultipartUpload, ObjectStore, ObjectStoreExt, PutPayload};
 
 use super::error::converted;
-use super::runtime::{Running, wait};
+use super::runtime::{Running, repeated, wait};
 use crate::error::{Error, Result};
 use crate::num::{u64_of, usize_from_u64};
 
@@ -18,8 +18,6 @@ use crate::num::{u64_of, usize_from_u64};
 const PART_LEN: u64 = 8 << 20;
 /// S3 accepts 10,000 parts.
 const MAX_PARTS: u64 = 10_000;
-/// How often to begin an upload again whose first answer ended early, which `object_store` does not repeat.
-const BEGIN_TRIES: u32 = 2;
 /// Parts that are on their way at the same time.
 const PARTS_AT_ONCE: usize = 4;
 
@@ -48,15 +46,11 @@ pub(super) fn upload(store: &Arc<dyn ObjectStore>, key: &Key, from: &Path) -> Re
 }
 
 fn begin(store: &Arc<dyn ObjectStore>, key: &Key) -> Result<Box<dyn MultipartUpload>> {
-    let mut tries = BEGIN_TRIES;
-    loop {
+    let begun = repeated(|| {
         let (store, key) = (Arc::clone(store), key.clone());
-        match wait(async move { store.put_multipart(&key).await })? {
-            Ok(upload) => return Ok(upload),
-            Err(object_store::Error::Generic { .. }) if tries > 0 => tries = tries.saturating_sub(1),
-            Err(error) => return Err(converted(error)),
-        }
-    }
+        wait(async move { store.put_multipart(&key).await })
+    });
+    begun?.map_err(converted)
 }
 
 fn send_parts(upload: &mut dyn MultipartUpload, file: &mut File, part_len: u64) -> Result<()> {

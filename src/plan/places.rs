@@ -203,10 +203,10 @@ impl<'l> SegmentPlaces<'l> {
         if !found.is_rising {
             return Ok(false);
         }
-        let Some(header) = self.header_at(found.place.position)? else { return Ok(false) };
-        let Some(before) = found.before else { return self.has_right_size(&header) };
-        let leads_here = continues(&before, &header) || self.has_right_crc(&before)?;
-        Ok(leads_here && self.has_right_size(&header)?)
+        let FoundBatch { header, before, .. } = found;
+        let Some(before) = before else { return self.has_right_size(header) };
+        let leads_here = header.continues(before) || self.has_right_crc(before)?;
+        Ok(leads_here && self.has_right_size(header)?)
     }
 
     /// Whether a batch ends where its header says: its checksum is right, or only its records are corrupt and an intact
@@ -220,7 +220,7 @@ impl<'l> SegmentPlaces<'l> {
             return Ok(false);
         }
         match self.header_at(header.position().saturating_add(u64_of(header.size()))) {
-            Ok(Some(next)) => Ok(continues(header, &next) && self.has_right_crc(&next)?),
+            Ok(Some(next)) => Ok(next.continues(header) && self.has_right_crc(&next)?),
             Err(error) if matches!(error.kind(), ErrorKind::Io(_)) => Err(error),
             Ok(None) | Err(_) => Ok(false),
         }
@@ -367,11 +367,6 @@ impl<'l> SegmentPlaces<'l> {
 
 fn end_of_place(place: &OffsetPlace) -> u64 {
     place.position.saturating_add(u64_of(place.size))
-}
-
-/// Whether no offset is between two batches.
-fn continues(before: &BatchHeader, header: &BatchHeader) -> bool {
-    header.base_offset() == Some(before.next_offset())
 }
 
 /// The rows of an Arrow batch, each with its record count.

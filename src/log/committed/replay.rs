@@ -174,7 +174,7 @@ impl<'a> Replay<'a> {
                 WalkEvent::Batch(_) | WalkEvent::Corrupt { .. } => return Ok(false),
             };
             if let Some(last) = last
-                && header.base_offset() != Some(last.next_offset())
+                && !header.continues(&last)
                 && self.fault(&last)?.is_some()
             {
                 return Ok(false);

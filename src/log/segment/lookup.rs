@@ -58,6 +58,7 @@ pub struct OffsetPlace {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FoundBatch {
     pub(crate) place: OffsetPlace,
+    pub(crate) header: BatchHeader,
     /// The batch whose size led there; `None` if the search started there.
     pub(crate) before: Option<BatchHeader>,
     /// Whether the offsets of all batches that the search passed rise.
@@ -112,7 +113,7 @@ impl Segment {
                 let base_offset = self.first_offset(&mut reader, &header)?;
                 let (position, last_offset, size) = (header.position(), header.last_offset(), header.size());
                 let place = OffsetPlace { position, base_offset, last_offset, size, index: start.index };
-                return Ok(Some(FoundBatch { place, before, is_rising }));
+                return Ok(Some(FoundBatch { place, header, before, is_rising }));
             }
             before = Some(header);
         }
