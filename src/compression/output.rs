@@ -50,6 +50,15 @@ impl<'b> Output<'b> {
         (before, room.part_mut(..len))
     }
 
+    /// Free space as from [`Output::room`], after up to `window` bytes of the output so far, and the position at which it
+    /// begins.
+    pub(crate) fn room_after(&mut self, window: usize, len: usize) -> (&mut [u8], usize) {
+        let (before, room) = self.room(len);
+        let (filled, end) = (before.len(), before.len().saturating_add(room.len()));
+        let start = filled.saturating_sub(window);
+        (self.buffer.part_mut(start..end), filled.saturating_sub(start))
+    }
+
     /// Free space for one step: `len` bytes, or fewer at the limit.
     pub(crate) fn step(&mut self, len: usize) -> &mut [u8] {
         let (_, room) = self.room(len);

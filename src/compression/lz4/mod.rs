@@ -14,7 +14,9 @@
 //! Bytes after the end mark are ignored. For magic 0 the header checksum is not verified, because both kinds exist.
 //! Linked blocks, which Java rejects and kafka-python 1.3.5 wrote, are supported (docs/differences.md).
 
-use lz4_flex::block;
+mod block;
+
+use lz4_flex::block::{CompressTable, compress_into_with_table, get_maximum_output_size};
 use xxhash_rust::xxh32::xxh32;
 
 use crate::compression::{Codec, Output, StreamFault};
@@ -150,23 +152,17 @@ fn check_block(input: &mut &[u8], block: &[u8]) -> Result<(), StreamFault> {
 fn decompress_block(block: &[u8], header: &FrameHeader, output: &mut Output<'_>) -> Result<(), StreamFault> {
     // one byte of a block expands to at most 255 bytes of output
     let most = block.len().saturating_mul(255).min(header.max_block_len);
-    let (before, room) = output.room(most);
-    let cut_by_limit = room.len() < most;
-    let room_len = room.len().min(most);
-    let room = room.part_mut(..room_len);
-    let result = if header.linked_blocks {
-        let window = before.len().saturating_sub(WINDOW_LEN);
-        block::decompress_into_with_dict(block, room, before.part(window..))
-    } else {
-        block::decompress_into(block, room)
-    };
-    match result {
-        Ok(len) => {
-            output.commit(len);
+    let window = if header.linked_blocks { WINDOW_LEN } else { 0 };
+    let (buffer, start) = output.room_after(window, most);
+    let room_len = buffer.len().saturating_sub(start);
+    let end = start.saturating_add(room_len.min(most));
+    match block::decompress(block, buffer.part_mut(..end), start) {
+        Ok(end) => {
+            output.commit(end.saturating_sub(start));
             Ok(())
         }
-        Err(block::DecompressError::OutputTooSmall { .. }) if cut_by_limit => Err(StreamFault::Full),
-        Err(error) => Err(StreamFault::invalid(error.to_string())),
+        Err(block::Fault::Full) if room_len < most => Err(StreamFault::Full),
+        Err(fault) => Err(StreamFault::invalid(fault.to_string())),
     }
 }
 
@@ -180,15 +176,15 @@ fn compress(magic: u8, level: i32, input: &[u8], out: &mut Vec<u8>) -> Result<()
     out.extend_from_slice(&descriptor);
     out.push(header_checksum(also_hashed, &descriptor));
     let mode = (level != FAST_LEVEL).then_some(lz4::block::CompressionMode::HIGHCOMPRESSION(level));
-    let mut table = block::CompressTable::default();
+    let mut table = CompressTable::default();
     for block in input.chunks(WRITTEN_BLOCK_LEN) {
         let start = out.len();
         out.extend_from_slice(&[0; 4]);
         let body = start.saturating_add(4);
-        out.resize(body.saturating_add(block::get_maximum_output_size(block.len())), 0);
+        out.resize(body.saturating_add(get_maximum_output_size(block.len())), 0);
         let room = out.part_mut(body..);
         let len = match mode {
-            None => block::compress_into_with_table(block, room, &mut table).map_err(|error| error.to_string())?,
+            None => compress_into_with_table(block, room, &mut table).map_err(|error| error.to_string())?,
             Some(mode) => {
                 lz4::block::compress_to_buffer(block, Some(mode), false, room).map_err(|error| error.to_string())?
             }
