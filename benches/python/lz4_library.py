@@ -1,11 +1,10 @@
 """Compares kbat's decoding of LZ4 batches with LZ4's own library on the same frames, in one thread.
 
-    python benches/python/lz4_floor.py [--rows 500000] [--passes 7]
+    python benches/python/lz4_library.py [--rows 500000] [--passes 7]
 
 The batches are those of bench.py, as kbat writes them. *LZ4 alone* decompresses their frames with the C library of the
-package lz4, and does nothing else: no checksum, no records, no columns. So it is a lower bound of the CPU time of any
-reader that decompresses whole batches. Figures are medians of passes that alternate, in microseconds of CPU time per
-row.
+package lz4, and does nothing else: no checksum, no records, no columns. Figures are medians of passes that alternate,
+in microseconds of CPU time per row.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=500_000, help="rows of 100 bytes; a tenth of it of 1 KB")
     parser.add_argument("--passes", type=int, default=7)
     given = parser.parse_args()
-    print("python benches/python/lz4_floor.py", *sys.argv[1:])
+    print("python benches/python/lz4_library.py", *sys.argv[1:])
     print("\n| rows | kbat: checksum, records, columns | LZ4 alone | share |\n|---|---|---|---|")
     for value_len, count in ((100, given.rows), (1000, given.rows // 10)):
         by_kbat, alone = measured(value_len, count, given.passes)
