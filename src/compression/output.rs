@@ -1,5 +1,7 @@
 //! The output of codecs: a buffer that is reused for every batch, grows with the decompressed bytes, and has a limit.
 
+use std::ops::Range;
+
 use crate::compression::StreamFault;
 use crate::slices::Slices;
 
@@ -118,5 +120,17 @@ impl<'b> Output<'b> {
         room.copy_from_slice(bytes);
         self.commit(bytes.len());
         Ok(())
+    }
+}
+
+/// Fills a range with the bytes from `source` on, which is before it. The bytes between the two are repeated if the range
+/// is longer. Both must be within the buffer.
+pub(super) fn repeat_bytes(buffer: &mut [u8], source: usize, range: Range<usize>) {
+    let mut done = range.start;
+    while done < range.end {
+        // the bytes written so far repeat the pattern, so each round can copy more
+        let most = done.wrapping_sub(source).min(range.end.wrapping_sub(done));
+        buffer.copy_within(source..source.wrapping_add(most), done);
+        done = done.wrapping_add(most);
     }
 }

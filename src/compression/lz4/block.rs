@@ -24,6 +24,8 @@
 
 use std::fmt;
 
+use crate::compression::output::repeat_bytes;
+
 /// Bytes of a sequence that the fast path reads at once: token, length, 32 literals, offset, length.
 const HEAD_LEN: usize = 48;
 /// Literals that the fast path copies at once, and the same for a longer run.
@@ -267,13 +269,8 @@ fn sequence(input: &[u8], buffer: &mut [u8], from: usize, to: usize) -> Result<(
     if end > buffer.len() {
         return Err(Fault::Full);
     }
-    let is_copied = len < LONG_MATCH_LEN && copy_match(buffer, place, offset, len);
-    let mut done = if is_copied { end } else { place };
-    while done < end {
-        // the bytes written so far repeat the pattern, so each round can copy more
-        let most = done.wrapping_sub(source).min(end.wrapping_sub(done));
-        buffer.copy_within(source..source.wrapping_add(most), done);
-        done = done.wrapping_add(most);
+    if len >= LONG_MATCH_LEN || !copy_match(buffer, place, offset, len) {
+        repeat_bytes(buffer, source, place..end);
     }
     if rest.is_empty() {
         return Err(Fault::Ended);

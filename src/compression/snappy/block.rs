@@ -22,6 +22,7 @@
 
 use std::hint::select_unpredictable;
 
+use crate::compression::output::repeat_bytes;
 use crate::num::usize_of;
 
 /// Bytes that one step of the fast path copies, possibly past the end of an element.
@@ -172,13 +173,7 @@ fn slow(buffer: &mut [u8], from: usize, to: usize, len: usize, input_end: usize)
         return Ok((source_end, to_end));
     }
     let source = to.checked_sub(offset).filter(|_| offset > 0).ok_or(Invalid)?;
-    let mut done = to;
-    while done < to_end {
-        // the bytes written so far repeat the pattern, so each round can copy more
-        let most = done.wrapping_sub(source).min(to_end.wrapping_sub(done));
-        buffer.copy_within(source..source.wrapping_add(most), done);
-        done = done.wrapping_add(most);
-    }
+    repeat_bytes(buffer, source, to..to_end);
     Ok((after, to_end))
 }
 
