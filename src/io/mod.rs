@@ -12,6 +12,7 @@ mod source;
 pub(crate) mod staged;
 mod store;
 mod target;
+pub(crate) mod unique;
 pub(crate) mod waiting;
 
 #[cfg(feature = "arrow")]

@@ -5,13 +5,13 @@ use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Component, Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use crate::error::{Error, Result};
 use crate::io::atomic::{sync_directory, sync_directory_of, with_added_extension};
 use crate::io::location::{directory_of, refuse_url};
 use crate::io::lock::DirectoryLock;
+use crate::io::unique::{not_empty, own_name};
 
 /// Part of the name of an incomplete file or directory.
 const PARTIAL: &str = ".kbat-partial";
@@ -28,8 +28,6 @@ const INSIDE: &str = "kbat-0";
 const LOST_AND_FOUND: &str = "lost+found";
 /// Largest length of a name to which a suffix is added, in bytes: file systems allow 255 in all.
 const MAX_STEM_LEN: usize = 200;
-/// Distinguishes the directories of one process.
-static COUNTER: AtomicU64 = AtomicU64::new(0);
 
 /// An incomplete file. It is removed if dropped without [`StagedFile::commit`].
 #[derive(Debug)]
@@ -142,11 +140,9 @@ impl StagedDirectory {
             Err(error) => return Err(Error::from(error).with_path(&path)),
         };
         if !is_empty {
-            let message = "the output directory is not empty: name one that does not exist yet";
-            return Err(Error::argument(message).with_path(&path));
+            return Err(not_empty().with_path(&path));
         }
-        let number = COUNTER.fetch_add(1, Ordering::Relaxed);
-        let own = format!("-{}-{number}{NOT_LIVE}", std::process::id());
+        let own = format!("-{}{NOT_LIVE}", own_name());
         let begun = with_added_extension(&stem(BEGUN), &own);
         let mut directory = Self {
             staged: with_added_extension(&stem(PARTIAL), &own),
@@ -274,8 +270,7 @@ fn resolved(path: &Path) -> PathBuf {
 
 /// Whether files can be created in a directory.
 fn is_writable(directory: &Path) -> bool {
-    let number = COUNTER.fetch_add(1, Ordering::Relaxed);
-    let probe = directory.join(format!("{INSIDE}{BEGUN}-{}-{number}{NOT_LIVE}", std::process::id()));
+    let probe = directory.join(format!("{INSIDE}{BEGUN}-{}{NOT_LIVE}", own_name()));
     fs::create_dir(&probe).is_ok() && fs::remove_dir(&probe).is_ok()
 }
 

@@ -2,13 +2,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{Error, Result};
 use crate::io::Location;
-
-/// Distinguishes the directories of one process.
-static COUNTER: AtomicU64 = AtomicU64::new(0);
+use crate::io::unique::{not_empty, unique_name};
 
 /// A file or directory that is written. One in a store is written to a temporary directory first, and uploaded when it
 /// is complete: stores cannot rename what is complete, and files are patched while they are written.
@@ -45,12 +42,14 @@ impl Target {
     /// cases are checked when a directory is written. I/O errors.
     pub(crate) fn empty(location: Location) -> Result<Self> {
         let existing = if location.is_local() { None } else { location.status_if_there()? };
-        let message = match existing {
+        let error = match existing {
             None => return Ok(Self { must_be_new: true, ..Self::new(location)? }),
-            Some(status) if status.is_file() => "the output file exists: name one that does not exist yet",
-            Some(_) => "the output directory is not empty: name one that does not exist yet",
+            Some(status) if status.is_file() => {
+                Error::argument("the output file exists: name one that does not exist yet")
+            }
+            Some(_) => not_empty(),
         };
-        Err(Error::argument(message).with_path(&location))
+        Err(error.with_path(&location))
     }
 
     /// Where the result goes.
@@ -174,10 +173,7 @@ struct TemporaryDirectory(PathBuf);
 
 impl TemporaryDirectory {
     fn create() -> Result<Self> {
-        let number = COUNTER.fetch_add(1, Ordering::Relaxed);
-        let since = std::time::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_nanos());
-        let name = format!("kbat-{}-{number}-{since}", std::process::id());
-        let path = std::env::temp_dir().join(name);
+        let path = std::env::temp_dir().join(format!("kbat-{}", unique_name()));
         fs::create_dir(&path).map_err(|error| Error::from(error).with_path(&path))?;
         Ok(Self(path))
     }

@@ -1,8 +1,6 @@
 //! Reserves a prefix, so that two results are never mixed in it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::UNIX_EPOCH;
 
 use futures_util::TryStreamExt;
 use object_store::path::Path as Key;
@@ -11,12 +9,10 @@ use object_store::{Error as StoreError, ObjectStore, ObjectStoreExt, PutMode, Pu
 use super::error::converted;
 use super::runtime::{repeated, wait};
 use crate::error::{Error, Result};
+use crate::io::unique::{not_empty, unique_name};
 
 /// The object that reserves a prefix while a result is uploaded to it. It stays if the upload fails.
 const CLAIM: &str = ".kbat-upload";
-
-/// Distinguishes the reservations of one process.
-static COUNTER: AtomicU64 = AtomicU64::new(0);
 
 /// Reserves a prefix without objects. A store that can't create an object only if it does not exist reserves nothing.
 ///
@@ -43,11 +39,7 @@ pub(super) fn claim(store: &Arc<dyn ObjectStore>, prefix: &Key) -> Result<()> {
     if !matches!(is_empty, Ok(true)) {
         release(store, prefix)?;
     }
-    if is_empty? {
-        Ok(())
-    } else {
-        Err(Error::argument("the output directory is not empty: name one that does not exist yet"))
-    }
+    if is_empty? { Ok(()) } else { Err(not_empty()) }
 }
 
 /// Ends a reservation. The object stays if it can't be deleted, for example without the permission. That is harmless: the
@@ -72,8 +64,7 @@ enum Created {
 
 /// Creates the object, unless it exists.
 fn create(store: &Arc<dyn ObjectStore>, claim: &Key) -> Result<Created> {
-    let (number, since) = (COUNTER.fetch_add(1, Ordering::Relaxed), UNIX_EPOCH.elapsed().unwrap_or_default());
-    let content = format!("kbat {} {number} {} uploads to this prefix\n", std::process::id(), since.as_nanos());
+    let content = format!("kbat {} uploads to this prefix\n", unique_name());
     let created = repeated(|| {
         let (store, claim, content) = (Arc::clone(store), claim.clone(), PutPayload::from(content.clone()));
         wait(async move { store.put_opts(&claim, content, PutOptions::from(PutMode::Create)).await })
