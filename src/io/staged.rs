@@ -11,6 +11,8 @@ use crate::error::{Error, Result};
 use crate::io::atomic::{sync_directory, sync_directory_of, with_added_extension};
 use crate::io::location::{directory_of, refuse_url};
 use crate::io::lock::DirectoryLock;
+#[cfg(feature = "python")]
+use crate::io::unique::file_exists;
 use crate::io::unique::{not_empty, own_name};
 
 /// Part of the name of an incomplete file or directory.
@@ -127,9 +129,14 @@ impl StagedDirectory {
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) if `path` is not empty or is inside `source`;
     /// I/O errors.
     pub(crate) fn create(source: &Path, path: &Path) -> Result<Self> {
+        refuse_inside(source, &resolved(path))?;
+        Self::begin(path)
+    }
+
+    /// Creates a directory for an output, and its missing parents.
+    fn begin(path: &Path) -> Result<Self> {
         refuse_url(path)?;
         let path = resolved(path);
-        refuse_inside(source, &path)?;
         let is_inside = is_mount_point(&path) || path.is_dir() && !is_writable(directory_of(&path));
         let (inside, beside) = (path.join(INSIDE), shortened(&path));
         let stem = |part: &str| with_added_extension(if is_inside { &inside } else { &beside }, part);
@@ -188,34 +195,39 @@ impl StagedDirectory {
     pub(crate) fn commit(mut self) -> Result<()> {
         let commit = || {
             sync_directory(&self.staged)?;
-            if self.is_inside {
-                return self.move_up();
-            }
-            match fs::remove_dir(&self.path) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
-            fs::rename(&self.staged, &self.path)?;
-            sync_directory_of(&self.path)
+            self.put_in_place(&self.staged)
         };
         commit().map_err(|error: std::io::Error| Error::from(error).with_path(&self.path))?;
         self.committed = true;
         Ok(())
     }
 
-    /// Moves everything in the directory to the one above it.
-    fn move_up(&self) -> std::io::Result<()> {
+    /// Renames the directory, or something in it, to the final name.
+    fn put_in_place(&self, result: &Path) -> std::io::Result<()> {
+        if self.is_inside {
+            return self.move_up(result);
+        }
+        match fs::remove_dir(&self.path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        fs::rename(result, &self.path)?;
+        sync_directory_of(&self.path)
+    }
+
+    /// Moves everything in a directory to the target, in which it is.
+    fn move_up(&self, result: &Path) -> std::io::Result<()> {
         if count_entries(&self.path)? > 1 {
             return Err(std::io::Error::from(std::io::ErrorKind::DirectoryNotEmpty)); // another run was first
         }
         let mut names =
-            fs::read_dir(&self.staged)?.map(|entry| Ok(entry?.file_name())).collect::<std::io::Result<Vec<_>>>()?;
+            fs::read_dir(result)?.map(|entry| Ok(entry?.file_name())).collect::<std::io::Result<Vec<_>>>()?;
         // no reader sees a segment without its indexes
         names.sort_by_key(|name| (Path::new(name).extension() == Some(OsStr::new("log")), name.clone()));
         for name in names {
-            fs::rename(self.staged.join(&name), self.path.join(&name))?;
+            fs::rename(result.join(&name), self.path.join(&name))?;
         }
-        fs::remove_dir(&self.staged)?;
+        fs::remove_dir(result)?;
         sync_directory(&self.path)
     }
 }
@@ -229,6 +241,64 @@ impl Drop for StagedDirectory {
                 let _ = fs::remove_dir(parent);
             }
         }
+    }
+}
+
+/// A file or directory that does not exist yet, in an incomplete directory next to its final location. It is removed if
+/// dropped without [`StagedPath::commit`].
+#[cfg(feature = "python")]
+#[derive(Debug)]
+pub(crate) struct StagedPath {
+    directory: StagedDirectory,
+    path: PathBuf,
+}
+
+#[cfg(feature = "python")]
+impl StagedPath {
+    /// Creates the incomplete directory, and missing parents of the path.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) if there is something at the path; I/O errors.
+    pub(crate) fn create(path: &Path) -> Result<Self> {
+        refuse_existing(path)?;
+        let directory = StagedDirectory::begin(path)?;
+        let path = directory.staged.join(directory.path.file_name().unwrap_or(OsStr::new("result")));
+        Ok(Self { directory, path })
+    }
+
+    /// The path to write, whose name is that of the target.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Renames what was written to its final name.
+    ///
+    /// # Errors
+    /// I/O errors, for instance because another run has created something there in the meantime.
+    pub(crate) fn commit(self) -> Result<()> {
+        let commit = || {
+            File::open(&self.path)?.sync_all()?;
+            self.directory.put_in_place(&self.path)
+        };
+        // dropping removes the incomplete directory
+        commit().map_err(|error: std::io::Error| Error::from(error).with_path(&self.directory.path))
+    }
+}
+
+/// Refuses a path at which there is something other than an empty directory.
+///
+/// # Errors
+/// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument); I/O errors.
+#[cfg(feature = "python")]
+pub(crate) fn refuse_existing(path: &Path) -> Result<()> {
+    let in_path = |error: std::io::Error| Error::from(error).with_path(path);
+    if path.is_dir() {
+        return if count_entries(path).map_err(in_path)? == 0 { Ok(()) } else { Err(not_empty().with_path(path)) };
+    }
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(in_path(error)),
+        Ok(_) => Err(file_exists().with_path(path)),
     }
 }
 

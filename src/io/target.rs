@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 use crate::io::Location;
-use crate::io::unique::{not_empty, unique_name};
+use crate::io::unique::{file_exists, not_empty, unique_name};
 
 /// A file or directory that is written. One in a store is written to a temporary directory first, and uploaded when it
 /// is complete: stores cannot rename what is complete, and files are patched while they are written.
@@ -44,9 +44,7 @@ impl Target {
         let existing = if location.is_local() { None } else { location.status_if_there()? };
         let error = match existing {
             None => return Ok(Self { must_be_new: true, ..Self::new(location)? }),
-            Some(status) if status.is_file() => {
-                Error::argument("the output file exists: name one that does not exist yet")
-            }
+            Some(status) if status.is_file() => file_exists(),
             Some(_) => not_empty(),
         };
         Err(error.with_path(&location))

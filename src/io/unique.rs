@@ -18,6 +18,11 @@ pub(crate) fn unique_name() -> String {
     format!("{}-{}", own_name(), UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos())
 }
 
+/// The error for an output file that exists.
+pub(crate) fn file_exists() -> Error {
+    Error::argument("the output file exists: name one that does not exist yet")
+}
+
 /// The error for an output directory that is not empty.
 pub(crate) fn not_empty() -> Error {
     Error::argument("the output directory is not empty: name one that does not exist yet")

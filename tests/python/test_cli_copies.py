@@ -146,7 +146,7 @@ def test_nothing_is_overwritten(command: tuple[str, ...], tmp_path: Path) -> Non
         before = {one: content(one) for one in (place, tmp_path / "empty")}
         done = run(name, place, out, *options)
         assert (done.exit_code, done.stdout) == (2, ""), out
-        assert "nothing is overwritten: name a path that does not exist yet" in done.stderr
+        assert "name one that does not exist yet" in done.stderr
         assert before == {one: content(one) for one in before}
     # all targets are checked before anything is written
     (tmp_path / "several" / "u-0").mkdir(parents=True)

@@ -144,7 +144,7 @@ def test_an_export_does_not_overwrite(tmp_path: Path) -> None:
         (tmp_path / name).write_text("mine")
         done = run("export", LOG_DIR, tmp_path / name)
         assert (done.exit_code, (tmp_path / name).read_text()) == (2, "mine")
-        assert "exists, and nothing is overwritten" in done.stderr
+        assert "the output file exists: name one that does not exist yet" in done.stderr
     (tmp_path / "empty").mkdir()
     done = run("export", tmp_path / "empty", tmp_path / "b.csv")
     assert (done.exit_code, done.stderr.startswith("kbat: warning: ")) == (1, True)

@@ -333,7 +333,7 @@ def test_options_of_the_log_are_those_of_the_writer(tmp_path: Path) -> None:
         done = run("import", path, tmp_path / "no", *wrong)
         assert (done.exit_code, done.stdout) == (2, ""), wrong
     done = run("import", path, tmp_path / "t-0")
-    assert "nothing is overwritten" in done.stderr
+    assert "the output directory is not empty: name one that does not exist yet" in done.stderr
     assert run("import", tmp_path / "none", tmp_path / "no").exit_code == 2
     assert not (tmp_path / "no").exists()
 

@@ -164,7 +164,7 @@ def test_commands_write_to_a_mounted_file_system_a_link_and_a_long_name(
     assert [path.name for path in mount.iterdir() if path.is_dir()] == ["lost+found"]
     running = process(*COMMANDS[command](lines, mount))
     _, errors = running.communicate(timeout=60)
-    assert f"{mount} is not empty, and nothing is overwritten" in errors
+    assert f"the output directory is not empty: name one that does not exist yet ({mount})" in errors
 
 
 def test_what_is_inside_a_mounted_target_has_a_name_that_brokers_accept(lines: Path, mount: Path) -> None:
@@ -236,6 +236,10 @@ def test_what_import_writes_is_no_live_partition_before_it_is_complete(tmp_path:
         running.kill()
         running.communicate()
     assert kbat.LogDirectory(tmp_path).partitions == []
+    again = process("import", "-", tmp_path / "orders-0", stdin=subprocess.PIPE)
+    again.communicate(line, timeout=60)
+    assert again.returncode == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["orders-0"], "what the killed run left is removed"
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="only Linux has /dev/full")  # noqa: PTH110

@@ -10,7 +10,7 @@ from kbat._core import SegmentFile, _EncryptionKeys
 _Path: TypeAlias = str | os.PathLike[str]
 
 __all__ = [
-    "StoreTarget",
+    "OutputTarget",
     "StoredFile",
     "discover",
     "refuse_foreign",
@@ -19,22 +19,22 @@ __all__ = [
 ]
 
 @final
-class StoreTarget:
-    """A file or directory of a store, which is written to a temporary directory first and uploaded when it is complete.
+class OutputTarget:
+    """A file or directory that does not exist yet, and appears complete or not at all.
 
-    As a context manager, it returns the local path to write to. The path has the name of the target, and does not
-    exist yet. At the end of the ``with`` block, everything at that path is uploaded, segments last. After an exception
-    nothing is uploaded. In both cases the temporary directory is removed.
+    As a context manager, it returns the local path to write to, beside the target or in a temporary directory. The
+    path has the name of the target, and does not exist yet. At the end of the ``with`` block, what was written there is
+    renamed, or uploaded, segments last. After an exception it is removed.
 
     Args:
-        target: The URL to write. Nothing may exist there.
+        target: The path or URL to write. Nothing may exist there, but a directory may be empty.
         storage_options: How to open the store of a URL, with the names of object_store, such as
             ``{"access_key_id": ..., "region": ..., "endpoint": ...}``. Default: the environment, such as
             ``AWS_ACCESS_KEY_ID``, or the role of the machine.
 
     Raises:
         ValueError: Something exists at the target.
-        OSError: The store or the temporary directory can't be used. What was uploaded before an error stays.
+        OSError: The store, or a directory, can't be used. What was uploaded before an error stays.
     """
 
     def __new__(cls, target: _Path, *, storage_options: Mapping[str, object] | None = None) -> Self: ...

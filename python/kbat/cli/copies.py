@@ -1,25 +1,18 @@
 """New partition directories: which partitions are read, and where each of them is written."""
 
-import os
-import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from kbat._core.locations import StoreTarget
+from kbat._core.locations import OutputTarget
 from kbat.cli import output
 from kbat.cli.location import Location
 from kbat.cli.place import check_partition, is_partition, locate
 from kbat.cli.progress import ProgressCallback, progress
 
 T = TypeVar("T")
-
-# The directory that a new file system contains.
-_LOST_AND_FOUND = "lost+found"
-# Largest length of a name to which a suffix is added, in bytes.
-_MAX_STEM_LEN = 200
 
 
 @dataclass(frozen=True)
@@ -71,63 +64,11 @@ def run_each(what: str, found: Sequence[Copy], work: Callable[[Copy, ProgressCal
 
 def refuse_existing(out: Location) -> None:
     """Refuse to write a file that exists, or a directory that is not empty."""
-    if out.is_url:
-        StoreTarget(str(out), **out.options)
-        return
-    target = Path(str(out))
-    if target.is_dir() and all(entry.name == _LOST_AND_FOUND for entry in target.iterdir()):
-        return
-    if target.exists() or target.is_symlink():
-        what = "is not empty" if target.is_dir() else "exists"
-        message = f"{target} {what}, and nothing is overwritten: name a path that does not exist yet"
-        raise ValueError(message)
-
-
-def _shortened(name: str) -> str:
-    """Make room for a suffix: file systems allow names of 255 bytes."""
-    return os.fsencode(name)[:_MAX_STEM_LEN].decode(errors="ignore") if len(os.fsencode(name)) > _MAX_STEM_LEN else name
-
-
-def _move_up(path: Path, target: Path) -> None:
-    """Move everything in a directory to the one above it, each log after its indexes."""
-    for entry in sorted(path.iterdir(), key=lambda entry: (entry.suffix == ".log", entry.name)):
-        entry.replace(target / entry.name)
-    path.rmdir()
+    OutputTarget(str(out), **out.options)
 
 
 @contextmanager
 def staged(out: Location) -> Iterator[Path]:
-    """Yield a path to write. What is written becomes the target when the block ends, and is removed if it fails.
-
-    It is beside the target, or a temporary one that is uploaded.
-    """
-    if out.is_url:
-        with StoreTarget(str(out), **out.options) as temporary:
-            yield Path(temporary)
-        return
-    refuse_existing(out)
-    target = Path(str(out))
-    if target.is_symlink():
-        target = target.resolve()
-    is_new_parent = not target.parent.exists()
-    target.parent.mkdir(parents=True, exist_ok=True)
-    # beside the target, so that renaming it is one step, unless a file system is mounted there; readers and brokers
-    # ignore a partition that is about to be deleted
-    is_mount = target.is_mount()
-    beside = target / "kbat-0" if is_mount else target.with_name(_shortened(target.name))
-    path = beside.with_name(f"{beside.name}.kbat-writing-{os.getpid()}-delete")
-    try:
-        yield path
-        if is_mount:
-            _move_up(path, target)
-        else:
-            path.replace(target)
-    except BaseException:
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
-        if is_new_parent:
-            with suppress(OSError):
-                target.parent.rmdir()
-        raise
+    """Yield a path to write. What is written becomes the target when the block ends, and is removed if it fails."""
+    with OutputTarget(str(out), **out.options) as path:
+        yield Path(path)

@@ -1,14 +1,14 @@
 //! Locations in the file system or in a store: `kbat.find_segments`, and the submodule `kbat._core.locations` with
 //! files of any kind and files to write.
 
+mod output_target;
 pub(crate) mod segments;
-mod store_target;
 mod stored_file;
 
 use pyo3::prelude::*;
 
+use crate::python::locations::output_target::PyOutputTarget;
 use crate::python::locations::segments::{PySegmentFile, discover, find_segments, refuse_foreign};
-use crate::python::locations::store_target::PyStoreTarget;
 use crate::python::locations::stored_file::{PyStoredFile, stored_files};
 use crate::python::runtime::submodule::add_submodule;
 
@@ -18,7 +18,7 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     parent.add_function(wrap_pyfunction!(find_segments, parent)?)?;
     let doc = "Segments, other files and targets, in the file system or in a store.";
     let module = add_submodule(parent, "locations", doc)?;
-    module.add_class::<PyStoreTarget>()?;
+    module.add_class::<PyOutputTarget>()?;
     module.add_class::<PyStoredFile>()?;
     module.add_function(wrap_pyfunction!(discover, &module)?)?;
     module.add_function(wrap_pyfunction!(refuse_foreign, &module)?)?;
