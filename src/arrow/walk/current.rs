@@ -94,9 +94,16 @@ impl CurrentSource {
                 Err(error) => return NextBatch::CorruptBytes { position, error },
             }
         }
+        let is_after_gap = self.is_sorted() && self.floor.next() != Some(header.stored_base_offset);
+        if let Some(before) = self.unverified.take().filter(|_| options.check_crc && is_after_gap)
+            && let Err((position, error)) = self.verify_before(&before, &header)
+        {
+            return NextBatch::CorruptBytes { position, error };
+        }
         let is_enough = self.is_sorted() && self.is_header_trusted && self.bounds.end_before(&header);
+        // a batch after the bounds need not be intact, but what seems to be one after a gap may be anything
         if options.check_crc
-            && !(is_enough && is_trusted)
+            && !(is_enough && is_trusted && !is_after_gap)
             && let Err(error) = self.walk.reader.last(header).0.verify_crc()
         {
             return NextBatch::CorruptBytes { position, error };
@@ -211,10 +218,7 @@ impl CurrentSource {
             _ if !should_continue => Err(NextBatch::Stopped),
             None => Err(NextBatch::End),
             Some(Err(error)) => Err(NextBatch::CorruptBytes { position: reader.position(), error }),
-            Some(Ok(batch)) => {
-                *unverified = None;
-                Ok(*batch.header())
-            }
+            Some(Ok(batch)) => Ok(*batch.header()),
         }
     }
 

@@ -19,15 +19,23 @@ const LEGACY_ATTRIBUTES_POSITION: usize = 17;
 
 /// Parses the header at the start of `bytes`. Returns `None` unless every field has a value that a broker writes.
 pub(super) fn candidate(bytes: &[u8], position: u64, bounds: &CandidateBounds) -> Option<BatchHeader> {
+    plausible(bytes, position, bounds).filter(|header| {
+        let is_cut = u64_of(header.size) > bounds.end.saturating_sub(position);
+        // a v0 or v1 header has too few fields to check: without a checksum it proves nothing
+        !is_cut || bounds.cut && header.magic == 2
+    })
+}
+
+/// The header of a compressed set of magic 0 or 1, which may extend past the end of the input.
+pub(super) fn compressed_set(bytes: &[u8], position: u64, bounds: &CandidateBounds) -> Option<BatchHeader> {
+    plausible(bytes, position, bounds).filter(|header| header.magic < 2 && header.attributes.is_compressed())
+}
+
+fn plausible(bytes: &[u8], position: u64, bounds: &CandidateBounds) -> Option<BatchHeader> {
     let length = u32::from_be_bytes(*bytes.get(8..)?.first_chunk()?);
     let size = usize_of(length).checked_add(LOG_OVERHEAD)?;
     let magic = *bytes.get(MAGIC_POSITION)?;
     if magic > 2 || length > i32::MAX.cast_unsigned() || size > bounds.batch_len || size < SMALLEST {
-        return None;
-    }
-    let is_cut = u64_of(size) > bounds.end.saturating_sub(position);
-    // a v0 or v1 header has too few fields to check: without a checksum it proves nothing
-    if is_cut && (!bounds.cut || magic < 2) {
         return None;
     }
     let bytes = bytes.get(..size.min(bytes.len()))?;

@@ -26,13 +26,16 @@
 //!   its offset is after those of the damaged batch: accept, unless R5 refuses the candidate. The damaged batch lost
 //!   bytes.
 //!
-//! If R1 does not apply, every byte after the start of the damaged batch is searched. R2 and then R5 to R13 are applied
-//! to each candidate in this order, and the first one that matches decides:
+//! If R1 does not apply, every byte after the start of the damaged batch is searched. R2 and then R5 to R14 are applied
+//! to each candidate in the order of this list, and the first one that matches decides:
 //!
 //! * **R5** The bytes before the candidate are the length of its chain: refuse, because the chain is a value.
 //! * **R6** The candidate has magic 0 or 1 and an offset above 2⁴⁸, and the floor is unknown: refuse. A part of a
 //!   compressed message set can look like a message with any offset.
 //! * **R7** The caller wants any batch ([`Resync::any_batch`]): accept.
+//! * **R14** The candidate has magic 0 or 1, and is inside a compressed set that does not end before its offset: refuse. It
+//!   may be one message of the set, with its offset in the set: codecs store what they can't compress as it is. Such sets
+//!   are, by their headers, the damaged batch and those that sizes lead to from it.
 //! * **R8** The chain ends exactly: accept. If the damaged batch extends past the end of the input, the candidate must
 //!   also have an offset after those of the damaged batch.
 //! * **R9** The chain ends truncated, and the candidate has exactly the next offset after the damaged batch: accept. The
@@ -63,6 +66,7 @@
 //! | R11 | `messages_that_may_be_parts_of_a_compressed_set_are_not_taken` |
 //! | R12 | `a_good_batch_before_an_incomplete_one_is_found` |
 //! | R13 | `batches_in_a_value_are_never_taken`, `a_good_batch_between_two_holes_is_found`, `good_batches_before_inserted_bytes_are_found` |
+//! | R14 | `messages_of_an_incomplete_set_are_not_taken` |
 //! | chain | `a_chain_continues_after_an_offset_that_is_too_high` |
 //! | span | `an_offset_far_above_the_floor_is_not_plausible` |
 //! | floor | `offsets_that_came_before_are_not_taken_again`, `an_offset_that_is_too_high_does_not_hide_what_follows` |
@@ -90,7 +94,7 @@ use crate::limits::Limits;
 use crate::num::u64_of;
 use crate::wire::crc::Digest;
 
-use candidate::{CandidateBounds, HEAD_LEN, candidate, crc_start, offset_after_message};
+use candidate::{CandidateBounds, HEAD_LEN, candidate, compressed_set, crc_start, offset_after_message};
 use chain::{CandidateChain, ChainEnd, HeldCandidate, choose};
 use checksum::{Proof, update};
 pub(crate) use floor::Floor;
@@ -173,6 +177,7 @@ impl Resync {
             payload: DamagedRecords::new(damaged),
             next_of_damaged: None,
             cut: None,
+            sets: Vec::new(),
             is_cautious: false,
         })
     }
@@ -240,6 +245,8 @@ struct BatchSearch<'a> {
     payload: DamagedRecords,
     /// The damaged batch, if its header is plausible and it extends past the end of the input.
     cut: Option<BatchHeader>,
+    /// The compressed sets of magic 0 or 1 that begin with the damaged batch (R14).
+    sets: Vec<BatchHeader>,
     /// The offset after the damaged batch according to its header, if that is plausible or a message's.
     next_of_damaged: Option<i64>,
     /// Whether to accept batches that may be in a value of the damaged batch (R7).
@@ -340,7 +347,7 @@ impl BatchSearch<'_> {
             && self.is_zero_to_the_end(chain.position)?)
     }
 
-    /// Applies R2 and R5 to R13 to every byte after the first of the damaged batch.
+    /// Applies R2 and R5 to R14 to every byte after the first of the damaged batch.
     fn byte_by_byte(&mut self) -> Result<Next> {
         let mut held: Vec<HeldCandidate> = Vec::new();
         let mut proof = Proof::new(self.source, self.damaged)?;
@@ -351,6 +358,7 @@ impl BatchSearch<'_> {
         let damaged = candidate(bytes, self.damaged, &bounds);
         self.next_of_damaged = damaged.as_ref().map(BatchHeader::next_offset).or_else(|| offset_after_message(bytes));
         self.cut = damaged.filter(|header| u64_of(header.size) > self.end.saturating_sub(self.damaged));
+        self.find_sets(&bounds)?;
         while let Some(header) = self.next_candidate(&mut at, self.end, !held.is_empty())? {
             match self.judge(&header, &mut proof)? {
                 Verdict::Take => {
@@ -419,6 +427,10 @@ impl BatchSearch<'_> {
         if self.is_cautious {
             return Ok(Verdict::Take);
         }
+        // R14
+        if header.magic < 2 && self.is_in_set(header) {
+            return Ok(Verdict::Refuse { go_on: extent(header).1 });
+        }
         // R8
         if chain.end == ChainEnd::Exact && self.continues_log(header) {
             return Ok(Verdict::Take);
@@ -446,6 +458,26 @@ impl BatchSearch<'_> {
     /// then the next batch has a later offset.
     fn continues_log(&self, header: &BatchHeader) -> bool {
         self.cut.is_none_or(|cut| header.stored_base_offset >= cut.next_offset())
+    }
+
+    /// Follows sizes from the damaged batch over compressed sets of magic 0 or 1.
+    fn find_sets(&mut self, bounds: &CandidateBounds) -> Result<()> {
+        let mut at = self.damaged;
+        while self.sets.len() < HOPS && at < self.end {
+            let bytes = self.hops.bytes_from(self.source, at, HEAD_LEN)?;
+            let Some(set) = compressed_set(bytes, at, bounds) else { break };
+            at = extent(&set).1;
+            self.sets.push(set);
+        }
+        Ok(())
+    }
+
+    /// Whether a message may be one of a set: it is in its bytes, and not after its offsets.
+    fn is_in_set(&self, header: &BatchHeader) -> bool {
+        self.sets.iter().any(|set| {
+            let (start, end) = extent(set);
+            (start.saturating_add(1)..end).contains(&header.position) && header.stored_base_offset < set.next_offset()
+        })
     }
 
     fn is_zero_to_the_end(&mut self, position: u64) -> Result<bool> {

@@ -30,6 +30,24 @@ fn messages_that_may_be_parts_of_a_compressed_set_are_not_taken() {
     }
 }
 
+/// R14: a set that a codec stored as it is, with the relative offsets of its messages, was written incompletely.
+#[test]
+fn messages_of_an_incomplete_set_are_not_taken() {
+    for magic in [0, 1] {
+        let messages: Vec<u8> = (0..25).flat_map(|offset| message(magic, offset, b"some value")).collect();
+        let mut set = message(magic, 33, &messages);
+        set[17] |= 2; // snappy
+        for len in 100..set.len() {
+            assert!(matches!(find(&set[..len], 0, Some(9)), Next::End(_)), "magic {magic}, {len} bytes");
+            let after = [&set[..len], &message(magic, 34, b"good")[..]].concat();
+            if after.len() == set.len() {
+                continue; // R1: its size leads to the end
+            }
+            assert_eq!(find(&after, 0, Some(9)), Next::Batch(u64_of(len)), "magic {magic}, {len} bytes");
+        }
+    }
+}
+
 /// R8: the input ends directly after a copy of an earlier batch in the value of an incomplete one.
 #[test]
 fn a_batch_in_an_incomplete_batch_is_not_taken_for_its_successor() {

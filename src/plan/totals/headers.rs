@@ -4,14 +4,13 @@
 //!
 //! | total | exact |
 //! |---|---|
-//! | number of records | always; compaction writes the number of those that remain |
+//! | number of records | unless there are more than offsets; compaction writes the number of those that remain |
 //! | first and last offset | if there are as many records as offsets; compaction keeps the old ones |
 //! | largest timestamp | always; brokers and compaction compute it of the records, or set it for all of them |
 //!
 //! The smallest timestamp is not in a header: the base timestamp is that of the first record, or a delete horizon. In
-//! formats v0 and v1, a header has at most one record, or describes a compressed set, and its largest timestamp may be
-//! wrong. Batches whose header is not exact are decoded: one after the other, except those that other headers show to
-//! be within the extremes.
+//! formats v0 and v1, a header has no number of records, and a corrupt codec could hide a compressed set. Batches whose
+//! header is not exact are decoded: one after the other, except those that other headers show to be within the extremes.
 
 use std::ops::Range;
 
@@ -67,12 +66,14 @@ struct Unclear<'s> {
 impl Unclear<'_> {
     /// Adds a batch to the totals, or keeps it to be decoded.
     fn add(&mut self, header: HeaderFields, totals: &mut Totals) -> Result<()> {
-        let Some(count) = header.count() else { return self.extend(&header, totals) };
+        let Some(count) = header.count().filter(|_| header.magic == 2) else { return self.extend(&header, totals) };
         if count == 0 {
             return Ok(());
         }
-        let timestamp = header.max_timestamp.filter(|_| header.magic == 2);
-        let Some(base) = header.base_offset else { return self.extend(&header, totals) };
+        let timestamp = header.max_timestamp;
+        let Some(base) = header.base_offset.filter(|base| !header.is_impossible(*base, count)) else {
+            return self.extend(&header, totals);
+        };
         if self.wanted.timestamps() && timestamp.is_none() {
             return self.extend(&header, totals);
         }
@@ -159,10 +160,20 @@ impl HeaderFields {
         self.record_count.and_then(|count| u64::try_from(count).ok())
     }
 
+    /// The number of offsets, if the header has one that is possible.
+    fn offset_count(&self, base: i64) -> Option<u64> {
+        let difference = self.last_offset.checked_sub(base)?;
+        u64::try_from(difference.checked_add(1)?).ok()
+    }
+
     /// Whether there are as many records as offsets.
     fn is_full(&self, base: i64, count: u64) -> bool {
-        let offset_count = self.last_offset.checked_sub(base).and_then(|difference| difference.checked_add(1));
-        offset_count.and_then(|offset_count| u64::try_from(offset_count).ok()) == Some(count)
+        self.offset_count(base) == Some(count)
+    }
+
+    /// Whether there are more records than offsets: the header is corrupt.
+    fn is_impossible(&self, base: i64, count: u64) -> bool {
+        self.offset_count(base).is_none_or(|offset_count| offset_count < count)
     }
 }
 

@@ -65,7 +65,7 @@ use crate::python::locations::segments::selection;
 ///     on_corrupt: ``"fail"`` raises at the first corruption. ``"skip"`` drops corrupt batches, continues at the next
 ///         batch, and counts the losses in ``Scan.stats``. ``"report"`` also emits one row per corruption, with nulls
 ///         and a last column ``error``: a struct of ``kind message path position length first_offset last_offset``.
-///         With ``"fail"``, batches excluded by the bounds are not checksummed.
+///         With ``"fail"``, batches excluded by the bounds are only checksummed beside a gap in the offsets.
 ///     limits: Bounds on untrusted input.
 ///     topic: Topic of buffers, and of files outside a ``<topic>-<partition>`` directory. It does not select topics:
 ///         use ``topics`` for that.
