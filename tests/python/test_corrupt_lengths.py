@@ -152,3 +152,29 @@ def test_a_file_of_any_name_does_not_end_silently_before_a_good_batch(shape: str
     # a file may end inside a batch
     path.write_bytes(segment.data[: segment.position(5) + 40])
     assert offsets(path) == segment.offsets(5, 6, 7, 8)
+
+
+@pytest.mark.parametrize("magic", [0, 1, 2])
+def test_lost_bytes_before_a_range_never_hide_its_records(magic: int, tmp_path: Path) -> None:
+    """The bytes that follow look like headers of later batches, with which a range would end."""
+    batches = [
+        build(magic=magic, records=[(-1 if magic == 0 else 1, b"k", b'{"n": null}' + bytes(30))], base_offset=offset)
+        for offset in range(20)
+    ]
+    start = sum(map(len, batches[:3]))
+    path = tmp_path / "t-0" / SEGMENT
+    path.parent.mkdir()
+    errors = 0
+    for first in range(0, len(batches[3]), 2):
+        for count in range(1, len(batches[3]) - first, 3):
+            data = b"".join(batches)
+            path.write_bytes(data[: start + first] + data[start + first + count :])
+            for begin in (None, 10):
+                scan = kbat.scan(path.parent, columns=["offset"], start_offset=begin, end_offset=15)
+                try:
+                    rows = scan.to_pyarrow()["offset"].to_pylist()
+                except kbat.KbatError:
+                    errors += 1
+                else:
+                    assert rows == list(range(begin or 0, 15)), (first, count)
+    assert errors > 0

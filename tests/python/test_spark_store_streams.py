@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+import pyspark
 import pytest
 
 from growing_log import GrowingLog, time_of
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from kbat.spark.stream import Offsets
+
+NEEDS_LIMITS = pytest.mark.skipif(
+    pyspark.__version__ < "4.2" and os.environ.get("KBAT_TEST_ENGINE") != "jvm", reason="needs two micro-batches"
+)
 
 
 def client_of(server: S3Server) -> Any:  # noqa: ANN401 -- its class is made at run time
@@ -60,7 +65,7 @@ class Bucket:
         self.log.roll()
 
 
-@pytest.mark.parametrize("most", [None, 7])
+@pytest.mark.parametrize("most", [None, pytest.param(7, marks=NEEDS_LIMITS)])
 def test_stream_over_a_bucket_that_grows_loses_nothing_and_repeats_nothing(
     spark: SparkSession, s3_server: S3Server, storage: dict[str, str], tmp_path: Path, most: int | None
 ) -> None:

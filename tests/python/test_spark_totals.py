@@ -157,3 +157,11 @@ def test_reported_corruption_does_not_depend_on_the_columns(jvm: SparkSession, t
     assert [row.error.last_offset for row in frame.select("error").collect()] == [4]
     assert frame.where("error IS NOT NULL").count() == 1
     assert read(jvm, tmp_path, onCorrupt="skip").select("offset").collect() == []
+
+
+def test_a_header_with_more_records_than_offsets_is_not_believed(jvm: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "a-0").mkdir()
+    data = bytearray(build([(FIRST_TIME, b"k", b"v")] * 20))
+    data[57] ^= 1  # the highest byte of the number of records
+    (tmp_path / "a-0" / f"{0:020}.log").write_bytes(data)
+    assert "checksum mismatch" in message_of(read(jvm, tmp_path).count)

@@ -34,8 +34,8 @@
 //!   compressed message set can look like a message with any offset.
 //! * **R7** The caller wants any batch ([`Resync::any_batch`]): accept.
 //! * **R14** The candidate has magic 0 or 1, and is inside a compressed set that does not end before its offset: refuse. It
-//!   may be one message of the set, with its offset in the set: codecs store what they can't compress as it is. Such sets
-//!   are, by their headers, the damaged batch and those that sizes lead to from it.
+//!   may be one message of the set, with its offset in the set: codecs store bytes without compression if that is
+//!   shorter. Such sets are, by their headers, the damaged batch and those that sizes lead to from it.
 //! * **R8** The chain ends exactly: accept. If the damaged batch extends past the end of the input, the candidate must
 //!   also have an offset after those of the damaged batch.
 //! * **R9** The chain ends truncated, and the candidate has exactly the next offset after the damaged batch: accept. The
@@ -85,6 +85,7 @@ mod chain;
 mod checksum;
 mod floor;
 mod payload;
+mod sets;
 
 use crate::error::Result;
 use crate::format::frame::is_zeros;
@@ -94,11 +95,12 @@ use crate::limits::Limits;
 use crate::num::u64_of;
 use crate::wire::crc::Digest;
 
-use candidate::{CandidateBounds, HEAD_LEN, candidate, compressed_set, crc_start, offset_after_message};
+use candidate::{CandidateBounds, HEAD_LEN, candidate, crc_start, offset_after_message};
 use chain::{CandidateChain, ChainEnd, HeldCandidate, choose};
 use checksum::{Proof, update};
 pub(crate) use floor::Floor;
 use payload::{DamagedRecords, is_counted, len_between};
+use sets::CompressedSets;
 
 /// Size in bytes of a message without key and value, which is the smallest batch.
 const SMALLEST_BATCH_LEN: u64 = 26;
@@ -177,7 +179,7 @@ impl Resync {
             payload: DamagedRecords::new(damaged),
             next_of_damaged: None,
             cut: None,
-            sets: Vec::new(),
+            sets: CompressedSets::default(),
             is_cautious: false,
         })
     }
@@ -246,7 +248,7 @@ struct BatchSearch<'a> {
     /// The damaged batch, if its header is plausible and it extends past the end of the input.
     cut: Option<BatchHeader>,
     /// The compressed sets of magic 0 or 1 that begin with the damaged batch (R14).
-    sets: Vec<BatchHeader>,
+    sets: CompressedSets,
     /// The offset after the damaged batch according to its header, if that is plausible or a message's.
     next_of_damaged: Option<i64>,
     /// Whether to accept batches that may be in a value of the damaged batch (R7).
@@ -358,7 +360,7 @@ impl BatchSearch<'_> {
         let damaged = candidate(bytes, self.damaged, &bounds);
         self.next_of_damaged = damaged.as_ref().map(BatchHeader::next_offset).or_else(|| offset_after_message(bytes));
         self.cut = damaged.filter(|header| u64_of(header.size) > self.end.saturating_sub(self.damaged));
-        self.find_sets(&bounds)?;
+        self.sets = CompressedSets::find(self.source, &mut self.hops, self.damaged..self.end, &bounds)?;
         while let Some(header) = self.next_candidate(&mut at, self.end, !held.is_empty())? {
             match self.judge(&header, &mut proof)? {
                 Verdict::Take => {
@@ -428,7 +430,7 @@ impl BatchSearch<'_> {
             return Ok(Verdict::Take);
         }
         // R14
-        if header.magic < 2 && self.is_in_set(header) {
+        if self.sets.may_have(header) {
             return Ok(Verdict::Refuse { go_on: extent(header).1 });
         }
         // R8
@@ -458,26 +460,6 @@ impl BatchSearch<'_> {
     /// then the next batch has a later offset.
     fn continues_log(&self, header: &BatchHeader) -> bool {
         self.cut.is_none_or(|cut| header.stored_base_offset >= cut.next_offset())
-    }
-
-    /// Follows sizes from the damaged batch over compressed sets of magic 0 or 1.
-    fn find_sets(&mut self, bounds: &CandidateBounds) -> Result<()> {
-        let mut at = self.damaged;
-        while self.sets.len() < HOPS && at < self.end {
-            let bytes = self.hops.bytes_from(self.source, at, HEAD_LEN)?;
-            let Some(set) = compressed_set(bytes, at, bounds) else { break };
-            at = extent(&set).1;
-            self.sets.push(set);
-        }
-        Ok(())
-    }
-
-    /// Whether a message may be one of a set: it is in its bytes, and not after its offsets.
-    fn is_in_set(&self, header: &BatchHeader) -> bool {
-        self.sets.iter().any(|set| {
-            let (start, end) = extent(set);
-            (start.saturating_add(1)..end).contains(&header.position) && header.stored_base_offset < set.next_offset()
-        })
     }
 
     fn is_zero_to_the_end(&mut self, position: u64) -> Result<bool> {
