@@ -100,6 +100,24 @@ fn is_sane_legacy(bytes: &[u8], header: &BatchHeader) -> Option<bool> {
     }))
 }
 
+/// Returns the first plausible header that starts in the first `starts` bytes, and the number of bytes before it.
+pub(super) fn first_sane(
+    piece: &[u8],
+    starts: usize,
+    position: u64,
+    bounds: &CandidateBounds,
+) -> (Option<BatchHeader>, usize) {
+    for start in 0..starts {
+        let Some(rest) = piece.get(start..) else { break };
+        if rest.get(MAGIC_POSITION).is_some_and(|magic| *magic <= 2)
+            && let Some(header) = candidate(rest, position.saturating_add(u64_of(start)), bounds)
+        {
+            return (Some(header), start);
+        }
+    }
+    (None, starts)
+}
+
 /// The offset after a v0 or v1 message, whatever the rest of its header is. A compressed set has the offset of its last
 /// message.
 pub(super) fn offset_after_message(bytes: &[u8]) -> Option<i64> {

@@ -89,13 +89,13 @@ mod sets;
 
 use crate::error::Result;
 use crate::format::frame::is_zeros;
-use crate::format::header::{BatchHeader, HEADER_LEN_UP_TO_MAGIC, LOG_OVERHEAD, MAGIC_POSITION};
+use crate::format::header::{BatchHeader, HEADER_LEN_UP_TO_MAGIC, LOG_OVERHEAD};
 use crate::io::{ChunkCache, ReadAt, is_zero_to_the_end};
 use crate::limits::Limits;
 use crate::num::u64_of;
 use crate::wire::crc::Digest;
 
-use candidate::{CandidateBounds, HEAD_LEN, candidate, crc_start, offset_after_message};
+use candidate::{CandidateBounds, HEAD_LEN, candidate, crc_start, first_sane, offset_after_message};
 use chain::{CandidateChain, ChainEnd, HeldCandidate, choose};
 use checksum::{Proof, update};
 pub(crate) use floor::Floor;
@@ -485,19 +485,6 @@ impl BatchSearch<'_> {
 /// The positions at which a batch starts and ends.
 fn extent(header: &BatchHeader) -> (u64, u64) {
     (header.position, header.position.saturating_add(u64_of(header.size)))
-}
-
-/// Returns the first plausible header that starts in the first `starts` bytes, and the number of bytes before it.
-fn first_sane(piece: &[u8], starts: usize, position: u64, bounds: &CandidateBounds) -> (Option<BatchHeader>, usize) {
-    for start in 0..starts {
-        let Some(rest) = piece.get(start..) else { break };
-        if rest.get(MAGIC_POSITION).is_some_and(|magic| *magic <= 2)
-            && let Some(header) = candidate(rest, position.saturating_add(u64_of(start)), bounds)
-        {
-            return (Some(header), start);
-        }
-    }
-    (None, starts)
 }
 
 #[cfg(test)]

@@ -33,8 +33,8 @@ use crate::python::runtime::errors::OrRaise;
 pub(crate) struct PyOutputTarget(Mutex<State>);
 
 enum State {
-    New(Target),
-    Stored(Target),
+    /// A target that is not entered yet, or one in a store.
+    Target(Target),
     Staged(StagedPath),
     Done,
 }
@@ -42,15 +42,14 @@ enum State {
 impl State {
     fn begin(self) -> Result<Self> {
         Ok(match self {
-            Self::New(target) if target.location().is_local() => Self::Staged(StagedPath::create(target.path())?),
-            Self::New(target) => Self::Stored(target),
+            Self::Target(target) if target.location().is_local() => Self::Staged(StagedPath::create(target.path())?),
             other => other,
         })
     }
 
     fn path(&self) -> Option<&Path> {
         match self {
-            Self::New(target) | Self::Stored(target) => Some(target.path()),
+            Self::Target(target) => Some(target.path()),
             Self::Staged(staged) => Some(staged.path()),
             Self::Done => None,
         }
@@ -58,7 +57,7 @@ impl State {
 
     fn publish(self) -> Result<()> {
         match self {
-            Self::New(target) | Self::Stored(target) => target.publish(),
+            Self::Target(target) => target.publish(),
             Self::Staged(staged) => staged.commit(),
             Self::Done => Ok(()),
         }
@@ -74,7 +73,7 @@ impl PyOutputTarget {
         if target.location().is_local() {
             refuse_existing(target.path()).or_raise(py)?;
         }
-        Ok(Self(Mutex::new(State::New(target))))
+        Ok(Self(Mutex::new(State::Target(target))))
     }
 
     fn __enter__(&self, py: Python<'_>) -> PyResult<OsString> {
