@@ -1,7 +1,7 @@
 """Compares kbat's readers for Spark with the alternatives on the same rows: rows per second, and CPU time per row.
 
     python benches/python/spark.py [--shapes 100B-none,1KB-lz4] [--rows 1000000] [--passes 3]
-        [--parts default,queries,streams] [--slots 2]
+        [--parts default,queries,streams,floors] [--slots 2]
 
 Writes topics of two partitions with kbat and a fixed seed (16-byte keys, JSON values, batches of 16 KB), serves them
 with a local broker, and reads them into ``format("noop")`` on ``local[slots]``. Each pass runs all readers in turn.
@@ -15,6 +15,7 @@ prints its tables as soon as they are measured:
 - queries: four queries by kbat in the JVM and in Python, and by Spark's Parquet scan;
 - streams: streaming queries (availableNow) by kbat and by Spark's Kafka source, in one micro-batch and in five, of the
   uncompressed shapes;
+- floors: what three of the queries need at least, beside kbat in the JVM and Parquet (``spark_floors.py``);
 - tuned: the readers in Python, aiokafka among them, in a session with `kbat.spark.SETTINGS`;
 - socket, arrow: only the Unix socket of these settings, and only Java without Arrow's checks;
 - settings: options and settings of the Python data source one by one, on the first shape;
@@ -46,17 +47,21 @@ import pyarrow as pa
 import pyspark
 from bench import SHAPES
 from pyspark.sql import SparkSession
+from spark_floors import floors
 from spark_goals import goals_table
 from spark_measure import Usage, loads, table, timed
 from spark_prebuilt import prebuilt_jar
 from spark_readers import (
     AIOKAFKA,
     ALL_COLUMNS,
+    COUNT,
     JVM,
     NATIVE,
+    OFFSET,
     PARQUET,
     PYTHON,
     QUERIES,
+    SUM_LENGTH,
     by_aiokafka,
     check,
     in_jvm,
@@ -90,6 +95,7 @@ PARTS: dict[str, dict[str, str]] = {
     "default": {},
     "queries": {},
     "streams": {},
+    "floors": {},
     "tuned": SETTINGS,
     "socket": SOCKET,
     "arrow": ARROW,
@@ -131,6 +137,10 @@ def measures(
         by_topic = {topic.name: streams(spark, topic, bootstrap, scratch) for topic in chosen}
         for query in BATCHES:
             yield query, {name: dict(queries[query]) for name, queries in by_topic.items()}
+    elif part == "floors":
+        least = {topic.name: floors(spark, topic, readers_of(part, spark, topic, bootstrap)) for topic in topics}
+        for query in (OFFSET, COUNT, SUM_LENGTH):
+            yield query, {name: queries[query] for name, queries in least.items() if query in queries}
     else:
         readers = {topic.name: readers_of(part, spark, topic, bootstrap) for topic in topics}
         for topic in topics:
@@ -144,7 +154,7 @@ def readers_of(part: str, spark: SparkSession, topic: Topic, bootstrap: str) -> 
     in_python = through_python(spark, topic)
     if part == "tuned":
         return {**in_python, AIOKAFKA: by_aiokafka(spark, topic)}
-    if part not in {"default", "queries"}:
+    if part not in {"default", "queries", "floors"}:
         return in_python
     ours = in_jvm(spark, topic)
     if not Path(topic.parquet).exists():

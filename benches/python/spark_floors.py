@@ -1,0 +1,92 @@
+"""The least time that parts of a query need, beside the query by kbat and by Parquet, for the benchmark of Spark.
+
+A source that decodes kbat's segments cannot be faster than
+
+- for `select(offset)`: Spark's own rows of `spark.range`, and reading the bytes, whose checksums must be verified;
+- for `count()`: Spark's count of two rows;
+- for `sum(length(value))` with lz4: rows that were decoded before, and decompression by LZ4's own library.
+
+Bytes are read and decompressed by one thread per partition, as by Spark's tasks.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import lz4.frame  # type: ignore[import-untyped]
+from spark_readers import COUNT, JVM, NATIVE, OFFSET, PARQUET, QUERIES, SUM_LENGTH, noop, runs
+from spark_topics import PARTITIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pyspark.sql import SparkSession
+    from spark_readers import Reader
+    from spark_topics import Topic
+
+T = TypeVar("T")
+RANGE = "spark.range of as many rows"
+TWO_ROWS = "spark.range of two rows"
+READING = "reading the segments"
+LZ4 = "LZ4's own library"
+WINDOW = 1 << 20
+"""Bytes that kbat reads at a time."""
+LENGTH_POSITION = 8
+"""Where a batch has the number of bytes after its first 12."""
+BATCH_HEADER_LEN = 61
+
+
+def floors(
+    spark: SparkSession, topic: Topic, readers: Mapping[str, Reader]
+) -> dict[str, dict[str, Callable[[], object]]]:
+    """The queries by kbat and by Parquet, and what each of them needs at least."""
+    by_both = {name: readers[name] for name in (JVM, PARQUET)}
+    paths = [topic.log(number) for number in range(PARTITIONS)]
+    queries: dict[str, dict[str, Callable[[], object]]] = {
+        OFFSET: {
+            **runs(by_both, QUERIES[OFFSET]),
+            RANGE: lambda: noop(spark.range(0, topic.rows, 1, PARTITIONS)),
+            READING: partial(in_threads, read, paths),
+        },
+        COUNT: {**runs(by_both, QUERIES[COUNT]), TWO_ROWS: spark.range(0, PARTITIONS, 1, PARTITIONS).count},
+    }
+    if "lz4" in topic.name:
+        by_three = runs({**by_both, NATIVE: readers[NATIVE]}, QUERIES[SUM_LENGTH])
+        frames = [frames_of(path) for path in paths]
+        queries[SUM_LENGTH] = {**by_three, LZ4: partial(in_threads, decompress, frames)}
+    return queries
+
+
+def in_threads(work: Callable[[T], None], parts: list[T]) -> None:
+    """Work on all partitions at the same time."""
+    with ThreadPoolExecutor(PARTITIONS) as threads:
+        list(threads.map(work, parts))
+
+
+def read(path: str) -> None:
+    """Read a file from the page cache, and discard it."""
+    window = bytearray(WINDOW)
+    with Path(path).open("rb", buffering=0) as file:
+        while file.readinto(window):
+            pass
+
+
+def frames_of(path: str) -> list[bytes]:
+    """The compressed records of all batches."""
+    content = Path(path).read_bytes()
+    frames, start = [], 0
+    while start < len(content):
+        length = int.from_bytes(content[start + LENGTH_POSITION : start + LENGTH_POSITION + 4])
+        end = start + LENGTH_POSITION + 4 + length
+        frames.append(content[start + BATCH_HEADER_LEN : end])
+        start = end
+    return frames
+
+
+def decompress(frames: list[bytes]) -> None:
+    """Decompress frames, and discard the result."""
+    for frame in frames:
+        lz4.frame.decompress(frame)
