@@ -138,7 +138,11 @@ def measures(
         for query in BATCHES:
             yield query, {name: dict(queries[query]) for name, queries in by_topic.items()}
     elif part == "floors":
-        least = {topic.name: floors(spark, topic, readers_of(part, spark, topic, bootstrap)) for topic in topics}
+        least = {}
+        for topic in topics:
+            readers_of_topic = readers_of(part, spark, topic, bootstrap)
+            check(readers_of_topic, topic)
+            least[topic.name] = floors(spark, topic, readers_of_topic)
         for query in (OFFSET, COUNT, SUM_LENGTH):
             yield query, {name: queries[query] for name, queries in least.items() if query in queries}
     else:

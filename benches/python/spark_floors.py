@@ -17,8 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import lz4.frame  # type: ignore[import-untyped]
+from lz4_library import BATCH_HEADER_LEN
 from spark_readers import COUNT, JVM, NATIVE, OFFSET, PARQUET, QUERIES, SUM_LENGTH, noop, runs
 from spark_topics import PARTITIONS
+
+import kbat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -34,9 +37,6 @@ READING = "reading the segments"
 LZ4 = "LZ4's own library"
 WINDOW = 1 << 20
 """Bytes that kbat reads at a time."""
-LENGTH_POSITION = 8
-"""Where a batch has the number of bytes after its first 12."""
-BATCH_HEADER_LEN = 61
 
 
 def floors(
@@ -77,13 +77,11 @@ def read(path: str) -> None:
 def frames_of(path: str) -> list[bytes]:
     """The compressed records of all batches."""
     content = Path(path).read_bytes()
-    frames, start = [], 0
-    while start < len(content):
-        length = int.from_bytes(content[start + LENGTH_POSITION : start + LENGTH_POSITION + 4])
-        end = start + LENGTH_POSITION + 4 + length
-        frames.append(content[start + BATCH_HEADER_LEN : end])
-        start = end
-    return frames
+    batches = kbat.scan(path, view="batches", columns=["position", "size"]).to_pyarrow()
+    return [
+        content[start + BATCH_HEADER_LEN : start + size]
+        for start, size in zip(batches["position"].to_numpy(), batches["size"].to_numpy(), strict=True)
+    ]
 
 
 def decompress(frames: list[bytes]) -> None:
