@@ -239,8 +239,8 @@ pub(crate) fn microseconds_of(record: &Record<'_>) -> Result<i64> {
 fn timestamp_error(record: &Record<'_>) -> Error {
     let kind = ErrorKind::InvalidValue {
         value: record.timestamp(),
-        expected: "a timestamp that fits microseconds: read it in milliseconds, or omit the timestamp column and fail at \
-            corrupt batches, as skip and report omit the batch whatever the columns are",
+        expected: "a timestamp that fits microseconds: read it in milliseconds, or omit the timestamp column (this does \
+            not help with skip and report)",
     };
     record.place.error(kind, "timestamp")
 }

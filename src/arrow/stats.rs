@@ -12,7 +12,9 @@ pub struct ScanStats {
     pub bytes_read: u64,
     /// Damaged batches skipped. A range of bytes without a recognizable batch counts as one.
     pub batches_skipped: u64,
-    /// Bytes of the skipped batches, and of truncated batches at the ends of files.
+    /// Bytes of the skipped batches, and of an incomplete batch at the end, which [`OnCorrupt::Fail`] accepts too.
+    ///
+    /// [`OnCorrupt::Fail`]: crate::arrow::OnCorrupt::Fail
     pub bytes_lost: u64,
     /// Offsets between the last good batch and the next one, including offsets that compaction had already removed.
     /// Offsets lost at the end of a segment are counted only if a next segment exists.

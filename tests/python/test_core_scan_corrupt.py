@@ -144,6 +144,21 @@ def test_timestamp_that_does_not_fit_takes_its_batch() -> None:
     assert offsets(data, timestamp_unit="ms") == list(range(8))
 
 
+@pytest.mark.parametrize("is_file", [False, True])
+@pytest.mark.parametrize("end", [8, 17, 61, 70, SIZE - 1])
+def test_fail_counts_the_bytes_of_an_incomplete_batch_at_the_end(end: int, is_file: bool, tmp_path: Path) -> None:
+    path = tmp_path / f"{0:020}.log"
+    path.write_bytes(FIVE[0] + FIVE[1][:end])
+    source = path if is_file else path.read_bytes()
+    for end_offset, expected in [(None, end), (4, end), (3, 0)]:
+        scan = kbat.scan(source, end_offset=end_offset)
+        assert scan.to_pyarrow()["offset"].to_pylist() == [0, 1, 2]
+        assert (stats(scan)["batches_skipped"], stats(scan)["bytes_lost"]) == (0, expected)
+    scan = kbat.scan(FIVE[0] + bytes(end))
+    assert scan.to_pyarrow().num_rows == 3
+    assert stats(scan)["bytes_lost"] == 0
+
+
 @pytest.mark.parametrize("end", [8, 17, 61, 70, SIZE - 1])
 def test_cut_batch_at_the_end_is_reported_not_skipped(end: int) -> None:
     data = FIVE[0] + FIVE[1][:end]

@@ -424,7 +424,7 @@ class ScanStats:
 
     @property
     def bytes_lost(self) -> int:
-        """Bytes skipped, including truncated batches at the ends of files."""
+        """Bytes skipped, and of an incomplete batch at the end, which `fail` accepts too."""
 
     @property
     def offsets_lost(self) -> int:

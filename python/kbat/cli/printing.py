@@ -25,6 +25,7 @@ class Printer:
         self._left = limit
         self._form = form
         self._is_terminal = sys.stdout.isatty()
+        self._is_followed = is_followed
         self._is_at_once = is_followed or self._is_terminal
         # a bar beside a pipe would disturb the program at its end, such as `less`
         self._shows_progress = _is_to_file() and not is_followed
@@ -53,7 +54,8 @@ class Printer:
         self._is_first = False
         if self._left is not None:
             self._left -= count
-        if scan.stats is not None and scan.stats.bytes_lost:
+        # a reader who follows a log waits for the rest of its last batch
+        if scan.stats is not None and (scan.stats.batches_skipped or not self._is_followed):
             self._lossy.append(scan.stats)
         return next_offset
 

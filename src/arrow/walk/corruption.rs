@@ -2,10 +2,9 @@
 
 use super::current::CurrentSource;
 use crate::arrow::corruption::SkippedBytes;
-use crate::arrow::options::OnCorrupt;
+use crate::arrow::options::{OnCorrupt, ScanOptions};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::header::BatchHeader;
-use crate::limits::Limits;
 use crate::log::tail::SegmentTail;
 use crate::log::walk::Follower;
 use crate::store::listing::next_segment_base;
@@ -92,22 +91,28 @@ impl CurrentSource {
     }
 
     /// Fails if a file ends inside a batch, or in zeros, although its log continues. The last segment of a growing log
-    /// may end anywhere. So may a buffer, as in Kafka: a broker truncates fetch responses at any byte.
-    pub(super) fn check_end(&self, limits: &Limits) -> Result<()> {
-        if self.source.path().is_none() {
-            return Ok(());
-        }
+    /// may end anywhere. So may a buffer, as in Kafka: a broker truncates fetch responses at any byte. Returns how many
+    /// bytes of an incomplete batch are at such an end, 0 if its records are outside the bounds.
+    pub(super) fn check_end(&self, options: &ScanOptions) -> Result<u64> {
         let reader = &self.walk.reader;
-        let tail = match reader.tail()? {
-            SegmentTail::Clean => return Ok(()),
-            SegmentTail::Zeros => SegmentTail::Zeros,
-            SegmentTail::Partial | SegmentTail::Corrupt { .. } if reader.is_written_since()? => return Ok(()),
-            SegmentTail::Partial | SegmentTail::Corrupt { .. } => {
-                SegmentTail::search(reader.source(), reader.position(), self.least_offset(), limits)
+        let (tail, is_file) = (reader.tail()?, self.source.path().is_some());
+        let tail = match tail {
+            SegmentTail::Clean => return Ok(0),
+            SegmentTail::Zeros => tail,
+            SegmentTail::Partial | SegmentTail::Corrupt { .. } if reader.is_written_since()? => return Ok(0),
+            SegmentTail::Partial | SegmentTail::Corrupt { .. } if is_file => {
+                SegmentTail::search(reader.source(), reader.position(), self.least_offset(), &options.limits)
                     .map_err(|error| self.source.locate(error))?
             }
+            SegmentTail::Partial | SegmentTail::Corrupt { .. } => tail,
         };
-        self.tail_error(tail)?.map_or(Ok(()), |error| Err(self.source.locate(error)))
+        if is_file && let Some(error) = self.tail_error(tail)? {
+            return Err(self.source.locate(error));
+        }
+        let end_offset = options.bounds().end_offset;
+        let is_wanted = end_offset.is_none_or(|end| self.floor.next().is_none_or(|next| next < end));
+        let is_lost = is_wanted && tail != SegmentTail::Zeros && reader.position() >= self.source.window.0;
+        Ok(if is_lost { reader.remainder_len() } else { 0 })
     }
 
     /// The error of a source that ends in these bytes, unless it may. A broker that rolls a preallocated segment fills

@@ -180,7 +180,7 @@ impl SourceWalk {
                     if options.check_crc {
                         current.verify_last()?;
                     }
-                    current.check_end(&options.limits)?;
+                    self.stats.bytes_lost = self.stats.bytes_lost.saturating_add(current.check_end(options)?);
                     None
                 } else {
                     current.skip_tail()?

@@ -124,7 +124,7 @@ fields! {
         /// Number of corruptions skipped: damaged batches, or ranges of bytes without a valid batch.
         batches_skipped: u64 = |stats| stats.batches_skipped;
 
-        /// Bytes skipped, including truncated batches at the ends of files.
+        /// Bytes skipped, and of an incomplete batch at the end, which `fail` accepts too.
         bytes_lost: u64 = |stats| stats.bytes_lost;
 
         /// Number of offsets between the last good batch before and the next one after each corruption.
