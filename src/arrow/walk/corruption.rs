@@ -98,13 +98,12 @@ impl CurrentSource {
         let (tail, is_file) = (reader.tail()?, self.source.path().is_some());
         let tail = match tail {
             SegmentTail::Clean => return Ok(0),
-            SegmentTail::Zeros => tail,
             SegmentTail::Partial | SegmentTail::Corrupt { .. } if reader.is_written_since()? => return Ok(0),
             SegmentTail::Partial | SegmentTail::Corrupt { .. } if is_file => {
                 SegmentTail::search(reader.source(), reader.position(), self.least_offset(), &options.limits)
                     .map_err(|error| self.source.locate(error))?
             }
-            SegmentTail::Partial | SegmentTail::Corrupt { .. } => tail,
+            SegmentTail::Zeros | SegmentTail::Partial | SegmentTail::Corrupt { .. } => tail,
         };
         if is_file && let Some(error) = self.tail_error(tail)? {
             return Err(self.source.locate(error));
