@@ -187,7 +187,7 @@ impl RecordBounds {
     }
 
     /// Whether there are bounds by timestamp.
-    fn has_times(&self) -> bool {
+    pub(crate) fn has_times(&self) -> bool {
         self.start_timestamp.is_some() || self.end_timestamp.is_some()
     }
 

@@ -146,7 +146,7 @@ def test_timestamp_that_does_not_fit_takes_its_batch() -> None:
 
 @pytest.mark.parametrize("is_file", [False, True])
 @pytest.mark.parametrize("end", [8, 17, 61, 70, SIZE - 1])
-def test_fail_counts_the_bytes_of_an_incomplete_batch_at_the_end(end: int, is_file: bool, tmp_path: Path) -> None:
+def test_fail_counts_the_bytes_of_an_incomplete_batch_at_the_end(end: int, *, is_file: bool, tmp_path: Path) -> None:
     path = tmp_path / f"{0:020}.log"
     path.write_bytes(FIVE[0] + FIVE[1][:end])
     source = path if is_file else path.read_bytes()
@@ -412,3 +412,19 @@ def test_bounds_believe_no_length_that_may_be_damaged(tmp_path: Path, length: in
         assert offsets(source, start_offset=40) == list(range(40, 80))
         assert offsets(source, start_offset=40, end_offset=60) == list(range(40, 60))
         assert offsets(source, isolation="read_committed") == [*range(30), *range(40, 80)]
+
+
+@pytest.mark.parametrize("bounds", [{"start_timestamp": 2000}, {"start_timestamp": 1500, "end_timestamp": 2500}])
+@pytest.mark.parametrize("has_newer_end", [True, False])
+def test_a_length_that_leads_to_a_later_batch_hides_no_record_with_other_times(
+    bounds: dict[str, Any], *, has_newer_end: bool, tmp_path: Path
+) -> None:
+    """Batch 2 leads exactly to batch 5, and all of these are outside the bounds."""
+    times = [1000, 1000, 1000, 2000, 2000, 1000, 1000, 2000 if has_newer_end else 1000, 1000]
+    batches = [build([(time, b"k", b"v")], base_offset=at) for at, time in enumerate(times)]
+    batches[2] = bytes(patched(batches[2], 8, ">i", sum(map(len, batches[2:5])) - 12))
+    log = tmp_path / f"{0:020}.log"
+    log.write_bytes(b"".join(batches))
+    with pytest.raises(kbat.CrcError, match="base offset 2,"):
+        offsets(log, "fail", **bounds)
+    assert offsets(log, **bounds) == [3, 4, *([7] if has_newer_end else [])]

@@ -291,7 +291,8 @@ def test_is_older_tells_only_what_is_certain(tmp_path: Path) -> None:
     new = build([(50, None, b"v"), (40, None, b"v")])
     assert [is_older(new, timestamp) for timestamp in (40, 50, 51)] == [False, False, True]
     old = with_wrapper_timestamp(build([(50, None, b"v")], magic=1, compression="gzip", base_offset=2), 0)
-    for log in (old, new + old, old + build([(10, None, b"v")], base_offset=3), new + new[:70], new + bytes(100)):
+    gap = new + build([(10, None, b"v")], base_offset=3)
+    for log in (old, new + old, old + build([(10, None, b"v")], base_offset=3), new + new[:70], new + bytes(100), gap):
         assert not is_older(log, 51)
     with pytest.raises(kbat.CorruptError):
         is_older(new + patched(new, 8, ">i", 5), 51)

@@ -189,7 +189,8 @@ class Segment:
 
         Returns:
             False also if this is unknown: for compressed sets of v0 and v1, whose wrappers have the timestamp that
-            their client wrote, and if the segment ends with bytes that are not a batch.
+            their client wrote, and if bytes at the end are not a batch or offsets are missing, as a corrupt length
+            may hide newer batches.
 
         Raises:
             CorruptError: The log can't be read to its end.

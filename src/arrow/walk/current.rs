@@ -80,9 +80,7 @@ impl CurrentSource {
         returns_bad_payloads: bool,
         watch: &mut InterruptCheck,
     ) -> NextBatch {
-        // if corruption is skipped, a length is only trusted after the checksum is verified
-        let is_trusted = options.on_corrupt == OnCorrupt::Fail;
-        let header = match self.next_wanted(is_trusted, watch) {
+        let header = match self.next_wanted(options, watch) {
             Ok(header) => header,
             Err(found) => return found,
         };
@@ -103,7 +101,7 @@ impl CurrentSource {
         let is_enough = self.is_sorted() && self.is_header_trusted && self.bounds.end_before(&header);
         // a batch after the bounds need not be intact, but what seems to be one after a gap may be anything
         if options.check_crc
-            && !(is_enough && is_trusted && !is_after_gap)
+            && !(is_enough && options.on_corrupt == OnCorrupt::Fail && !is_after_gap)
             && let Err(error) = self.walk.reader.last(header).0.verify_crc()
         {
             return NextBatch::CorruptBytes { position, error };
@@ -190,19 +188,27 @@ impl CurrentSource {
     /// reason why there is no such batch.
     pub(super) fn next_wanted(
         &mut self,
-        is_trusted: bool,
+        options: &ScanOptions,
         watch: &mut InterruptCheck,
     ) -> std::result::Result<BatchHeader, NextBatch> {
         let is_sorted = self.is_sorted();
         let Self { source, walk: BatchWalk { reader, .. }, bounds, floor, unverified, .. } = self;
         let from = source.window.0;
         let mut should_continue = true;
+        // the length of a batch before a gap may be corrupt and lead past batches with other times
+        let is_gap_checked = options.check_crc && is_sorted && bounds.has_times();
+        // if corruption is skipped, a length is only trusted after the checksum is verified
+        let is_trusted = options.on_corrupt == OnCorrupt::Fail;
         let next = if is_trusted && (bounds.are_any() || from > 0) {
             reader.next_wanted(|header| {
                 if header.is_control() || is_sorted && bounds.end_before(header) {
                     return true; // a control batch to verify its checksum, the other to end the source
                 }
                 let is_before = header.position() < from;
+                let is_after_gap = is_gap_checked && floor.next() != Some(header.stored_base_offset);
+                if is_after_gap && unverified.is_some() {
+                    return true;
+                }
                 let passes_over = is_before || bounds.pass_over(header);
                 if passes_over {
                     floor.pass(header);

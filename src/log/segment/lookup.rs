@@ -272,8 +272,8 @@ impl Segment {
     }
 
     /// Whether all records are known to be older than a timestamp. Returns `false` if the segment contains a v0 or v1
-    /// set, whose wrapper has timestamps from the client, or if bytes remain after the last batch, because they may
-    /// contain batches.
+    /// set, whose wrapper has timestamps from the client, or if newer batches may be in bytes after the last batch, or
+    /// in a gap of the offsets, inside a batch whose length is corrupt.
     ///
     /// # Errors
     /// The errors of [`Segment::largest_timestamp`].
@@ -282,7 +282,8 @@ impl Segment {
             return Ok(false);
         }
         let times = self.walk_timestamps()?;
-        let is_older = times.largest.timestamp < timestamp && times.is_v2 && times.bytes_left == 0;
+        let is_whole = times.is_v2 && times.bytes_left == 0 && !times.has_gap;
+        let is_older = is_whole && times.largest.timestamp < timestamp;
         // a corrupt length may lead past newer batches to the end
         Ok(is_older && times.last.map_or(Ok(true), |last| self.is_intact(&last))?)
     }
@@ -295,7 +296,7 @@ impl Segment {
             Ok(index) if index.is_rising()? => index.last_entry()?,
             _ => none,
         };
-        let mut times = TimestampWalk { largest: none, is_v2: true, bytes_left: 0, last: None };
+        let mut times = TimestampWalk { largest: none, is_v2: true, has_gap: false, bytes_left: 0, last: None };
         if indexed.timestamp > NO_TIMESTAMP && self.is_at(&mut reader, indexed)? {
             times.largest = indexed;
             times.bytes_left = self.walk_tail(|header| times.add(header))?.remainder_len();
@@ -435,6 +436,8 @@ struct TimestampWalk {
     largest: TimeEntry,
     /// Whether all batches are v2.
     is_v2: bool,
+    /// Whether offsets are missing between two batches.
+    has_gap: bool,
     /// Number of bytes after the last batch.
     bytes_left: u64,
     last: Option<BatchHeader>,
@@ -447,6 +450,7 @@ impl TimestampWalk {
             self.largest = TimeEntry { timestamp: header.max_timestamp(), offset: header.last_offset() };
         }
         self.is_v2 &= header.magic() >= 2;
+        self.has_gap |= self.last.is_some_and(|last| last.next_offset() != header.stored_base_offset);
         self.last = Some(*header);
     }
 }
