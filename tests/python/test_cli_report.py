@@ -7,6 +7,7 @@ import hashlib
 import importlib.util
 import json
 import os
+import random
 import re
 from html import unescape
 from typing import TYPE_CHECKING, Any
@@ -298,7 +299,7 @@ def test_paths_without_records_have_a_report_or_an_exit_code(tmp_path: Path) -> 
     assert "There are no records to measure." in out.read_text(encoding="utf-8")
     noise = tmp_path / "noise-0"
     noise.mkdir()
-    (noise / LOG).write_bytes(os.urandom(1 << 16))
+    (noise / LOG).write_bytes(random.Random(0).randbytes(1 << 16))  # noqa: S311 - the same bytes in each run
     before = out.read_bytes()
     done = run("report", noise, "-o", out, *QUICK)
     assert (done.exit_code, out.read_bytes()) == (1, before)
