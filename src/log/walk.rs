@@ -144,10 +144,10 @@ impl BatchWalk {
         self.reader.remainder_len() == 0 || self.reader.following_header().is_some()
     }
 
-    /// Fails if the length of the last batch, of which only the header was read, seems corrupt: it leads neither to the
-    /// end nor to a batch that `follower` accepts, its checksum is wrong, and it leads past a complete batch or to bytes
-    /// that no batch starts with. `least_offset` is the smallest offset that this batch can have. Returns whether the header can be
-    /// trusted; otherwise only the length can.
+    /// Fails if the length of the last batch, of which only the header was read, seems corrupt: no batch follows that
+    /// `follower` accepts, the checksum is wrong, and the length leads past a complete batch or to bytes that no batch
+    /// starts with. `least_offset` is the smallest offset that the complete batch can have. Returns whether the header
+    /// can be trusted; otherwise only the length can.
     ///
     /// # Errors
     /// The wrong checksum; I/O errors.
@@ -161,11 +161,9 @@ impl BatchWalk {
         if following.is_some_and(|following| follower.accepts(header, &following)) {
             return Ok(true);
         }
-        let position = self.reader.position();
-        if SegmentTail::at(self.reader.source(), position)? == SegmentTail::Clean {
-            return Ok(true);
-        }
         let Err(error) = self.verify(header) else { return Ok(true) };
+        let position = self.reader.position();
+        let is_at_end = SegmentTail::at(self.reader.source(), position)? == SegmentTail::Clean;
         let next = self.resync.find_batch(self.reader.source(), header.position(), least_offset)?;
         let is_corrupt = next.is_some_and(|next| match next.cmp(&position) {
             Ordering::Less => true,
@@ -173,7 +171,7 @@ impl BatchWalk {
             Ordering::Greater => following.is_none(),
         });
         // otherwise only the payload is corrupt
-        if is_corrupt { Err(error) } else { Ok(false) }
+        if is_corrupt { Err(error) } else { Ok(is_at_end) }
     }
 
     /// Verifies the checksum of a batch whose header was read. The walk stays at its position.

@@ -216,7 +216,7 @@ def test_audit_distinguishes_an_incomplete_last_batch_from_corruption(tmp_path: 
     *_, last = kbat.read_batches(place / LOG)
     with (place / LOG).open("r+b") as log:
         log.truncate(last.position + 115)
-    assert "not counted: 115 B of an incomplete last batch" in run("audit", place).stderr
+    assert "not counted: 115 B after the last complete batch" in run("audit", place).stderr
 
 
 def test_cat_prints_the_records_of_kafka() -> None:

@@ -151,4 +151,4 @@ def test_cat_notes_an_incomplete_last_batch_that_it_skips(on_corrupt: str, tmp_p
     (place / LOG).write_bytes((place / LOG).read_bytes()[:40])
     done = run("cat", place, "--on-corrupt", on_corrupt)
     assert (done.exit_code, done.stdout) == (0, "")
-    assert "kbat: skipped 40 bytes of an incomplete last batch, which is normal while a broker writes" in done.stderr
+    assert "kbat: skipped 40 bytes after the last complete batch, which is normal while a broker writes" in done.stderr

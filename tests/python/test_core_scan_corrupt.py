@@ -159,6 +159,18 @@ def test_fail_counts_the_bytes_of_an_incomplete_batch_at_the_end(end: int, *, is
     assert stats(scan)["bytes_lost"] == 0
 
 
+@pytest.mark.parametrize(("end_offset", "is_counted"), [(3, False), (8, False), (9, False), (10, True), (None, True)])
+def test_an_incomplete_batch_after_the_range_is_not_counted(
+    end_offset: int | None, *, is_counted: bool, tmp_path: Path
+) -> None:
+    """Its header, which is complete, has the offset 9; the offsets 3 to 8 are missing."""
+    path = tmp_path / f"{0:020}.log"
+    path.write_bytes(FIVE[0] + FIVE[3][:70])
+    scan = kbat.scan(path, columns=["offset"], end_offset=end_offset)
+    assert scan.to_pyarrow()["offset"].to_pylist() == [0, 1, 2]
+    assert stats(scan)["bytes_lost"] == (70 if is_counted else 0)
+
+
 @pytest.mark.parametrize("end", [8, 17, 61, 70, SIZE - 1])
 def test_cut_batch_at_the_end_is_reported_not_skipped(end: int) -> None:
     data = FIVE[0] + FIVE[1][:end]

@@ -93,13 +93,13 @@ def test_sizes_and_ratio(magic: int, compression: Any) -> None:  # noqa: ANN401 
 
 
 def test_headers_alone_are_read(tmp_path: Path) -> None:
-    """Under 1 % of the bytes of 16 KB batches; a column that needs payloads reads them."""
+    """Under 1 % of the bytes of 16 KB batches, and the last batch; a column that needs payloads reads them."""
     path = tmp_path / "segment.bin"
     data = b"".join(build([(time, None, bytes(16_384))], base_offset=time) for time in range(400))
     path.write_bytes(data)
     batches = kbat.scan(path, view="batches").to_batches()
     assert sum(batch.num_rows for batch in batches) == 400
-    assert batches.stats.bytes_read < len(data) / 100
+    assert batches.stats.bytes_read < len(data) / 100 + len(data) / 400
     batches = kbat.scan(path, view="batches", columns=["crc_ok"]).to_batches()
     assert all(value for batch in batches for value in batch["crc_ok"].to_pylist())
     assert batches.stats.bytes_read == len(data)

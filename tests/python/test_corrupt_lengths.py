@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import kbat
-from data import build
+from command_line import run
+from data import build, patched
 from reliability_logs import batch, offsets, segment_of
 
 if TYPE_CHECKING:
@@ -178,3 +179,83 @@ def test_lost_bytes_before_a_range_never_hide_its_records(magic: int, tmp_path: 
                 else:
                     assert rows == list(range(begin or 0, 15)), (first, count)
     assert errors > 0
+
+
+def with_hidden_batches(tmp_path: Path, *, until: int = 4) -> Path:
+    """Five batches of three records each. The length of batch 1, with the offsets 3 to 5, leads to batch `until`."""
+    batches = [build([(1000 + at, b"k", b"v")] * 3, base_offset=3 * at) for at in range(5)]
+    batches[1] = bytes(patched(batches[1], 8, ">i", sum(map(len, batches[1:until])) - 12))
+    directory = tmp_path / "orders-0"
+    directory.mkdir()
+    (directory / SEGMENT).write_bytes(b"".join(batches))
+    return directory
+
+
+def test_lookups_pass_over_no_batches_that_a_corrupt_length_hides(tmp_path: Path) -> None:
+    log = kbat.PartitionLog(with_hidden_batches(tmp_path))
+    lookups: list[kbat.PartitionLog | kbat.Segment] = [log, log.segments[0]]
+    for lookup in lookups:
+        for offset in (6, 7, 11):
+            with pytest.raises(kbat.CrcError, match="base offset 3,"):
+                lookup.find_offset(offset)
+        for timestamp in (1002, 1003, 1004):
+            with pytest.raises(kbat.CrcError, match="base offset 3,"):
+                lookup.find_timestamp(timestamp)
+        found = [lookup.find_offset(offset) for offset in (2, 3, 12, 14)]
+        assert [place and place.base_offset for place in found] == [0, 3, 12, 12]
+        first = log.segments[0].find_timestamp(1000)
+        assert first is not None
+        assert first.offset == 0
+    with pytest.raises(kbat.CrcError):
+        log.find_timestamp(kbat.MAX_TIMESTAMP)
+    with pytest.raises(kbat.CrcError):
+        _ = log.segments[0].largest_timestamp
+
+
+def test_lookups_pass_over_a_corrupt_payload_before_missing_offsets(tmp_path: Path) -> None:
+    """As a broker does. The batch before has a wrong checksum, but its length leads past no other batch."""
+    batches = [bytearray(build([(1000 + at, b"k", b"v")] * 3, base_offset=9 * at)) for at in range(4)]
+    batches[1][-1] ^= 1
+    (tmp_path / SEGMENT).write_bytes(b"".join(batches))
+    segment = kbat.Segment(tmp_path / SEGMENT)
+    place, found = segment.find_offset(13), segment.find_timestamp(1002)
+    assert place is not None
+    assert found is not None
+    assert (place.base_offset, found.offset, segment.largest_timestamp) == (18, 18, 1003)
+
+
+@pytest.mark.parametrize("arguments", [["--start-offset", "7"], ["--start-time", "1970-01-01T00:00:01.002Z"]])
+def test_a_copy_begins_at_no_later_batch_than_its_range(arguments: list[str], tmp_path: Path) -> None:
+    done = run("copy", with_hidden_batches(tmp_path), tmp_path / "copy", *arguments)
+    assert done.exit_code == 1
+    assert "base offset 3," in done.stderr
+    assert not (tmp_path / "copy").exists()
+    done = run("lookup", tmp_path / "orders-0", *[argument.replace("start-", "") for argument in arguments])
+    assert done.exit_code == 1
+    assert "base offset 3," in done.stderr
+
+
+@pytest.mark.parametrize("until", [2, 3, 4, 5])
+def test_the_view_of_batches_notices_every_hidden_batch(until: int, tmp_path: Path) -> None:
+    """A length that leads to the end of the file hides batches, too."""
+    path = with_hidden_batches(tmp_path, until=until)
+    columns = ["base_offset", "record_count"]
+    found = kbat.scan(path, view="batches", columns=columns, on_corrupt="skip").to_pyarrow()["base_offset"].to_pylist()
+    if until == 2:
+        assert found == [0, 3, 6, 9, 12]
+        return
+    assert found == [0, 6, 9, 12]
+    with pytest.raises(kbat.CrcError, match="base offset 3,"):
+        kbat.scan(path, view="batches", columns=columns).to_pyarrow()
+
+
+def test_batches_before_missing_offsets_are_read_once(tmp_path: Path) -> None:
+    """A scan with bounds by time verifies every batch next to a gap."""
+    batches = [build([(1000 + at, None, bytes(5000))], base_offset=2 * at) for at in range(500)]
+    path = tmp_path / "orders-0" / SEGMENT
+    path.parent.mkdir()
+    path.write_bytes(b"".join(batches))
+    scan = kbat.scan(path, columns=["offset"], start_timestamp=1499)
+    assert scan.to_pyarrow()["offset"].to_pylist() == [998]
+    assert scan.stats is not None
+    assert scan.stats.bytes_read < 1.1 * path.stat().st_size

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import functions
 
 import kbat
-from data import DATA, build, with_right_crc
+from data import DATA, build, patched, with_right_crc
 from growing_log import FIRST_TIME, GrowingLog
 from spark_faces import both, message_of, plan_of, read
 
@@ -165,3 +165,26 @@ def test_a_header_with_more_records_than_offsets_is_not_believed(jvm: SparkSessi
     data[57] ^= 1  # the highest byte of the number of records
     (tmp_path / "a-0" / f"{0:020}.log").write_bytes(data)
     assert "checksum mismatch" in message_of(read(jvm, tmp_path).count)
+
+
+@pytest.mark.parametrize("last", [3, 5])
+def test_totals_count_no_less_if_a_corrupt_length_leads_to_a_later_batch(
+    jvm: SparkSession, tmp_path: Path, last: int
+) -> None:
+    """The length of batch 1 leads to batch `last`, or to the end of the file."""
+    (tmp_path / "a-0").mkdir()
+    batches = [build([(FIRST_TIME + at, b"k", b"v")] * 3, base_offset=3 * at) for at in range(5)]
+    batches[1] = bytes(patched(batches[1], 8, ">i", sum(map(len, batches[1:last])) - 12))
+    (tmp_path / "a-0" / f"{0:020}.log").write_bytes(b"".join(batches))
+    frame = read(jvm, tmp_path)
+    for aggregates in (["count(*)"], ["max(timestamp)"], ["min(offset)", "max(offset)"]):
+        for groups in ([], ["topic", "partition"]):
+            totals = frame.groupBy(*groups).agg(*map(functions.expr, aggregates))
+            assert "base offset 3," in message_of(totals.collect)
+
+
+def test_totals_of_logs_with_missing_offsets_are_those_of_the_rows(jvm: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "a-0").mkdir()
+    batches = [build([(FIRST_TIME + at, b"k", b"v")] * 3, base_offset=7 * at) for at in range(5)]
+    (tmp_path / "a-0" / f"{0:020}.log").write_bytes(b"".join(batches))
+    assert totals_of(read(jvm, tmp_path), *OF_HEADERS[:3]) == [(15, 0, 30)]

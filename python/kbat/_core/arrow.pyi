@@ -102,7 +102,8 @@ def scan(
             on, as a consumer with that ``isolation.level`` does. Aborted transactions are found from the partition's
             control records and ``.txnindex`` files; for a buffer or a stand-alone file, from its own control records.
         include_control: Whether control records are included.
-        check_crc: Whether checksums are verified. Views read headers only: their column ``crc_ok`` verifies checksums.
+        check_crc: Whether checksums are verified. A view reads headers, and verifies a batch only if offsets are
+            missing after it, or at the end of a segment, where a length could hide others: select ``crc_ok`` for all.
         on_corrupt: ``"fail"`` raises at the first corruption. ``"skip"`` drops corrupt batches, continues at the next
             batch, and counts the losses in ``Scan.stats``. ``"report"`` also emits one row per corruption, with nulls
             and a last column ``error``: a struct of ``kind message path position length first_offset last_offset``.

@@ -15,8 +15,8 @@ def note_uncounted(lost: tuple[int, int]) -> None:
     if not lost_bytes and not count:
         return
     size = output.size_text(lost_bytes)
-    what = f"{size} in {output.count_text(count, 'corrupt range')}" if count else f"{size} of an incomplete last batch"
-    output.note(f"kbat: not counted: {what}; 'kbat verify' lists it")
+    where = f"in {output.count_text(count, 'corrupt range')}" if count else "after the last complete batch"
+    output.note(f"kbat: not counted: {size} {where}; 'kbat verify' lists it")
 
 
 def note_losses(*stats: kbat.results.ScanStats | None) -> None:
@@ -31,4 +31,4 @@ def note_losses(*stats: kbat.results.ScanStats | None) -> None:
         offsets = output.count_text(sum(one.offsets_lost for one in found), "offset")
         output.note(f"kbat: skipped {ranges}: {lost} and {offsets} lost; 'kbat verify' lists them")
     else:
-        output.note(f"kbat: skipped {lost} of an incomplete last batch, which is normal while a broker writes")
+        output.note(f"kbat: skipped {lost} after the last complete batch, which is normal while a broker writes")

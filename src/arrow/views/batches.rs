@@ -65,8 +65,8 @@ pub(super) fn stored_len(header: &BatchHeader) -> usize {
 /// column needs more.
 ///
 /// Bounds by offset and timestamp select complete batches by their headers. The isolation level is ignored. Checksums
-/// are only verified for the column [`BatchColumn::CrcOk`], and where a length may be corrupt: a corrupt length that
-/// leads exactly to another batch is not detected. Ends after its first error.
+/// are only verified for the column [`BatchColumn::CrcOk`], and where a corrupt length may hide batches: before missing
+/// offsets, unless [`ScanOptions::check_crc`] is off, and at the end of a source. Ends after its first error.
 pub struct BatchScan {
     options: ScanOptions,
     columns: Vec<BatchColumn>,
@@ -93,6 +93,7 @@ impl BatchScan {
         options: ScanOptions,
         callback: Option<ProgressCallback>,
     ) -> Self {
+        let walk = SourceWalk::new(sources, callback).with_bad_payloads(&options);
         let options = ScanOptions {
             include_control: true,
             check_crc: false,
@@ -101,7 +102,7 @@ impl BatchScan {
         };
         Self {
             schema: Self::schema_of(&columns, &options),
-            walk: SourceWalk::new(sources, callback).with_bad_payloads(),
+            walk,
             rows: Vec::new(),
             scratch: Scratch::new(),
             records: 0,

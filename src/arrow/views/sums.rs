@@ -266,13 +266,13 @@ pub(crate) fn sum_watched(
     callback: Option<ProgressCallback>,
     stats: &mut ScanStats,
 ) -> Result<Vec<(BatchGroup, BatchSums)>> {
+    let mut walk = SourceWalk::new(sources, callback).with_bad_payloads(options);
     let options = ScanOptions {
         include_control: true,
         check_crc: false,
         isolation: Isolation::ReadUncommitted,
         ..options.clone()
     };
-    let mut walk = SourceWalk::new(sources, callback).with_bad_payloads();
     let mut groups = BatchGroups { keys, places: HashMap::new(), found: Vec::new(), last: 0, before: None };
     let mut batches = 0_u64;
     let result = loop {

@@ -2,7 +2,7 @@
 
 use super::current::CurrentSource;
 use crate::arrow::corruption::SkippedBytes;
-use crate::arrow::options::{OnCorrupt, ScanOptions};
+use crate::arrow::options::ScanOptions;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::header::BatchHeader;
 use crate::log::tail::SegmentTail;
@@ -30,23 +30,19 @@ impl CurrentSource {
     }
 
     /// Fails if the length of the last batch seems corrupt. Returns whether the rest of the header can be trusted.
-    pub(super) fn check_length(&mut self, header: &BatchHeader, on_corrupt: OnCorrupt) -> Result<bool> {
-        let follower = match on_corrupt {
-            _ if !self.is_sorted() => Follower::Any,
-            OnCorrupt::Fail => Follower::Later,
-            OnCorrupt::Skip | OnCorrupt::Report => Follower::Next,
-        };
+    pub(super) fn check_length(&mut self, header: &BatchHeader, follower: Follower) -> Result<bool> {
+        let follower = if self.is_sorted() { follower } else { Follower::Any };
         let floor = self.least_offset();
         let own = header.base_offset().filter(|own| floor.is_none_or(|floor| Follower::can_reach(floor, *own)));
         self.walk.check_length(header, own.or(floor), follower)
     }
 
     /// Like [`CurrentSource::check_length`], for a batch that was read completely and stays readable.
-    pub(super) fn check_length_of_bad(&mut self, header: &BatchHeader, on_corrupt: OnCorrupt) -> Result<bool> {
+    pub(super) fn check_length_of_bad(&mut self, header: &BatchHeader, follower: Follower) -> Result<bool> {
         if self.walk.reader.last(*header).0.verify_crc().is_ok() {
             return Ok(true);
         }
-        let is_trusted = self.check_length(header, on_corrupt)?;
+        let is_trusted = self.check_length(header, follower)?;
         self.walk.reader.seek(header.position());
         self.walk.reader.next_batch().transpose().map(|_| is_trusted)
     }
@@ -108,8 +104,12 @@ impl CurrentSource {
         if is_file && let Some(error) = self.tail_error(tail)? {
             return Err(self.source.locate(error));
         }
-        let end_offset = options.bounds().end_offset;
-        let is_wanted = end_offset.is_none_or(|end| self.floor.next().is_none_or(|next| next < end));
+        let next = self.floor.next();
+        // if offsets are missing before it, the header of an incomplete batch has its offset
+        let header = reader.header_at(reader.position()).ok();
+        let own = header.and_then(|header| header.base_offset());
+        let own = own.filter(|own| next.is_some_and(|next| Follower::can_reach(next, *own)));
+        let is_wanted = options.bounds().end_offset.is_none_or(|end| own.or(next).is_none_or(|first| first < end));
         let is_lost = is_wanted && tail != SegmentTail::Zeros && reader.position() >= self.source.window.0;
         Ok(if is_lost { reader.remainder_len() } else { 0 })
     }

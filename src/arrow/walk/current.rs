@@ -11,7 +11,7 @@ use crate::format::batch::Batch;
 use crate::format::header::BatchHeader;
 use crate::log::committed::{Committed, offset_fault};
 use crate::log::resync::Floor;
-use crate::log::walk::BatchWalk;
+use crate::log::walk::{BatchWalk, Follower};
 use crate::num::u64_of;
 
 /// The open source.
@@ -77,7 +77,7 @@ impl CurrentSource {
     pub(super) fn find(
         &mut self,
         options: &ScanOptions,
-        returns_bad_payloads: bool,
+        bad_payloads: Option<Follower>,
         watch: &mut InterruptCheck,
     ) -> NextBatch {
         let header = match self.next_wanted(options, watch) {
@@ -86,8 +86,8 @@ impl CurrentSource {
         };
         let position = header.position();
         self.is_header_trusted = true;
-        if returns_bad_payloads {
-            match self.check_length_of_bad(&header, options.on_corrupt) {
+        if let Some(follower) = bad_payloads {
+            match self.check_length_of_bad(&header, follower) {
                 Ok(is_trusted) => self.is_header_trusted = is_trusted,
                 Err(error) => return NextBatch::CorruptBytes { position, error },
             }
@@ -205,9 +205,8 @@ impl CurrentSource {
                     return true; // a control batch to verify its checksum, the other to end the source
                 }
                 let is_before = header.position() < from;
-                let is_after_gap = is_gap_checked && floor.next() != Some(header.stored_base_offset);
-                if is_after_gap && unverified.is_some() {
-                    return true;
+                if is_gap_checked && floor.next().is_some_and(|next| next != header.stored_base_offset) {
+                    return true; // verified too, because often another gap follows
                 }
                 let passes_over = is_before || bounds.pass_over(header);
                 if passes_over {
@@ -228,14 +227,14 @@ impl CurrentSource {
         }
     }
 
-    /// Finds the header of the next batch within the bounds. Payloads are not read.
-    pub(super) fn find_header(&mut self, options: &ScanOptions) -> NextBatch {
+    /// Finds the header of the next batch within the bounds. A payload is only read if no `follower` confirms its length.
+    pub(super) fn find_header(&mut self, follower: Follower) -> NextBatch {
         let header = match self.walk.reader.next_header() {
             None => return NextBatch::End,
             Some(Err(error)) => return NextBatch::CorruptBytes { position: self.walk.reader.position(), error },
             Some(Ok(header)) => header,
         };
-        let is_trusted = match self.check_length(&header, options.on_corrupt) {
+        let is_trusted = match self.check_length(&header, follower) {
             Ok(is_trusted) => is_trusted,
             Err(error) => return NextBatch::CorruptBytes { position: header.position(), error },
         };

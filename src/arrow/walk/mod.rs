@@ -21,7 +21,7 @@ use crate::format::header::BatchHeader;
 use crate::io::OpenedFile;
 use crate::log::BatchMemory;
 use crate::log::resync::Floor;
-use crate::log::walk::BatchWalk;
+use crate::log::walk::{BatchWalk, Follower};
 use crate::num::u64_of;
 
 /// Walks sources in order, with one open at a time.
@@ -34,8 +34,8 @@ pub(crate) struct SourceWalk {
     transactions: Transactions,
     stats: ScanStats,
     watch: InterruptCheck,
-    /// Whether batches with a wrong checksum are returned, unless their length is corrupt.
-    returns_bad_payloads: bool,
+    /// If batches with a wrong checksum are returned: the header after a batch that confirms its length.
+    bad_payloads: Option<Follower>,
 }
 
 /// The context of a batch that is returned.
@@ -67,13 +67,15 @@ impl SourceWalk {
             transactions: Transactions::default(),
             stats: ScanStats::default(),
             watch,
-            returns_bad_payloads: false,
+            bad_payloads: None,
         }
     }
 
-    /// Returns batches with a wrong checksum, unless their length is corrupt.
-    pub(crate) fn with_bad_payloads(self) -> Self {
-        Self { returns_bad_payloads: true, ..self }
+    /// Returns batches with a wrong checksum, unless their length is corrupt. A batch is verified if no other continues
+    /// its offsets; if corruption is an error and checksums are not wanted, only if nothing valid follows.
+    pub(crate) fn with_bad_payloads(self, options: &ScanOptions) -> Self {
+        let believes_gaps = options.on_corrupt == OnCorrupt::Fail && !options.check_crc;
+        Self { bad_payloads: Some(if believes_gaps { Follower::Later } else { Follower::Next }), ..self }
     }
 
     /// Uses the file of the first source, which is open.
@@ -104,7 +106,7 @@ impl SourceWalk {
         }
         self.request_next(options);
         let Some(current) = &mut self.current else { return Ok(Step::Batch) };
-        let found = match current.find(options, self.returns_bad_payloads, &mut self.watch) {
+        let found = match current.find(options, self.bad_payloads, &mut self.watch) {
             NextBatch::Batch(header) => current.give(header, options.check_crc, take),
             found => found,
         };
@@ -119,7 +121,8 @@ impl SourceWalk {
         }
     }
 
-    /// Passes the header of the next batch to `take` if it is within the bounds. Payloads are not read.
+    /// Passes the header of the next batch to `take` if it is within the bounds. Few payloads are read: see
+    /// [`SourceWalk::with_bad_payloads`].
     pub(crate) fn step_header(
         &mut self,
         options: &ScanOptions,
@@ -130,7 +133,7 @@ impl SourceWalk {
         }
         self.request_next(options);
         let Some(current) = &mut self.current else { return Ok(Step::Batch) };
-        let found = current.find_header(options);
+        let found = current.find_header(self.bad_payloads.unwrap_or(Follower::Next));
         if let NextBatch::Batch(header) = &found {
             take(header, &current.source.origin);
         }

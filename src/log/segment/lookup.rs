@@ -111,6 +111,9 @@ impl Segment {
             is_rising &= before.is_none_or(|before| before.last_offset() < first);
             if header.last_offset() >= offset {
                 let base_offset = self.first_offset(&mut reader, &header)?;
+                if let Some(before) = before.filter(|_| offset < base_offset) {
+                    self.check_size(&mut reader, &before)?;
+                }
                 let (position, last_offset, size) = (header.position(), header.last_offset(), header.size());
                 let place = OffsetPlace { position, base_offset, last_offset, size, index: start.index };
                 return Ok(Some(FoundBatch { place, header, before, is_rising }));
@@ -119,6 +122,16 @@ impl Segment {
         }
         self.check_last(before, reader.remainder_len())?;
         Ok(None)
+    }
+
+    /// Fails if a batch, after which offsets are missing, has a corrupt size that leads past complete batches.
+    fn check_size(&self, reader: &mut HeaderReader, header: &BatchHeader) -> Result<()> {
+        let mut bytes = Vec::new();
+        let Err(error) = reader.read_batch(header, &mut bytes)?.verify_crc() else { return Ok(()) };
+        let end = header.position().saturating_add(u64_of(header.size()));
+        let (file, offset) = (self.location().open()?, Some(header.stored_base_offset));
+        let hidden = SegmentTail::batch_after(&file, header.position(), offset, self.limits())?;
+        if hidden.is_some_and(|hidden| hidden < end) { Err(self.location().locate(error)) } else { Ok(()) }
     }
 
     /// Fails if the search ended before the end of the segment: at a corrupt length, or after a corrupt batch.
@@ -144,10 +157,12 @@ impl Segment {
         let mut reader = self.headers()?;
         let start = self.start_at_timestamp(&mut reader, timestamp, starting_offset)?;
         reader.seek(start.position);
-        let (mut bytes, mut scratch, mut last) = (Vec::new(), Scratch::new(), None);
+        let (mut bytes, mut scratch, mut last) = (Vec::new(), Scratch::new(), None::<BatchHeader>);
         while let Some(header) = reader.next_header() {
             let header = header?;
-            last = Some(header);
+            if let Some(last) = last.replace(header).filter(|last| !header.continues(last)) {
+                self.check_size(&mut reader, &last)?;
+            }
             if header.max_timestamp() < timestamp || header.last_offset() < starting_offset {
                 continue;
             }
@@ -260,7 +275,7 @@ impl Segment {
     /// # Errors
     /// Corruption in the segment; I/O errors.
     pub fn largest_timestamp(&self) -> Result<TimeEntry> {
-        let times = self.walk_timestamps()?;
+        let times = self.walk_timestamps(|reader, header| self.check_size(reader, header))?;
         self.check_last(times.last, times.bytes_left)?;
         Ok(times.largest)
     }
@@ -281,15 +296,16 @@ impl Segment {
         if !self.begins_with_v2()? {
             return Ok(false);
         }
-        let times = self.walk_timestamps()?;
+        let times = self.walk_timestamps(|_, _| Ok(()))?;
         let is_whole = times.is_v2 && times.bytes_left == 0 && !times.has_gap;
         let is_older = is_whole && times.largest.timestamp < timestamp;
         // a corrupt length may lead past newer batches to the end
         Ok(is_older && times.last.map_or(Ok(true), |last| self.is_intact(&last))?)
     }
 
-    /// Finds the largest timestamp: the last entry of the time index, if it is valid, and the batches after it.
-    fn walk_timestamps(&self) -> Result<TimestampWalk> {
+    /// Finds the largest timestamp: the last entry of the time index, if it is valid, and the batches after it. Calls
+    /// `check` with the batches before missing offsets.
+    fn walk_timestamps(&self, check: impl Fn(&mut HeaderReader, &BatchHeader) -> Result<()>) -> Result<TimestampWalk> {
         let none = TimeEntry { timestamp: NO_TIMESTAMP, offset: self.base_offset() };
         let mut reader = self.headers()?;
         let indexed = match usable(self.time_index())? {
@@ -297,14 +313,16 @@ impl Segment {
             _ => none,
         };
         let mut times = TimestampWalk { largest: none, is_v2: true, has_gap: false, bytes_left: 0, last: None };
+        let mut position = 0;
         if indexed.timestamp > NO_TIMESTAMP && self.is_at(&mut reader, indexed)? {
             times.largest = indexed;
-            times.bytes_left = self.walk_tail(|header| times.add(header))?.remainder_len();
-            return Ok(times);
+            position = self.start_at(&mut reader, i64::MAX)?.position;
         }
-        reader.seek(0);
+        reader.seek(position);
         while let Some(header) = reader.next_header() {
-            times.add(&header?);
+            if let Some(before_gap) = times.add(&header?) {
+                check(&mut reader, &before_gap)?;
+            }
         }
         times.bytes_left = reader.remainder_len();
         Ok(times)
@@ -444,13 +462,15 @@ struct TimestampWalk {
 }
 
 impl TimestampWalk {
-    /// Adds a batch. Of equal timestamps, the earlier batch counts.
-    fn add(&mut self, header: &BatchHeader) {
+    /// Adds a batch. Of equal timestamps, the earlier batch counts. Returns the batch before if offsets are missing
+    /// after it, or may be.
+    fn add(&mut self, header: &BatchHeader) -> Option<BatchHeader> {
         if header.max_timestamp() > self.largest.timestamp {
             self.largest = TimeEntry { timestamp: header.max_timestamp(), offset: header.last_offset() };
         }
         self.is_v2 &= header.magic() >= 2;
-        self.has_gap |= self.last.is_some_and(|last| last.next_offset() != header.stored_base_offset);
-        self.last = Some(*header);
+        let before_gap = self.last.replace(*header).filter(|last| !header.continues(last));
+        self.has_gap |= before_gap.is_some();
+        before_gap
     }
 }
