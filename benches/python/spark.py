@@ -15,7 +15,8 @@ prints its tables as soon as they are measured:
 - queries: four queries by kbat in the JVM and in Python, and by Spark's Parquet scan;
 - streams: streaming queries (availableNow) by kbat and by Spark's Kafka source, in one micro-batch and in five, of the
   uncompressed shapes;
-- floors: what three of the queries need at least, beside kbat in the JVM and Parquet (``spark_floors.py``);
+- floors: what queries need at least, beside kbat in the JVM and the reader that it is compared with
+  (``spark_floors.py``);
 - tuned: the readers in Python, aiokafka among them, in a session with `kbat.spark.SETTINGS`;
 - socket, arrow: only the Unix socket of these settings, and only Java without Arrow's checks;
 - settings: options and settings of the Python data source one by one, on the first shape;
@@ -47,21 +48,18 @@ import pyarrow as pa
 import pyspark
 from bench import SHAPES
 from pyspark.sql import SparkSession
-from spark_floors import floors
+from spark_floors import QUERIES_WITH_FLOORS, floors
 from spark_goals import goals_table
 from spark_measure import Usage, loads, table, timed
 from spark_prebuilt import prebuilt_jar
 from spark_readers import (
     AIOKAFKA,
     ALL_COLUMNS,
-    COUNT,
     JVM,
     NATIVE,
-    OFFSET,
     PARQUET,
     PYTHON,
     QUERIES,
-    SUM_LENGTH,
     by_aiokafka,
     check,
     in_jvm,
@@ -142,8 +140,8 @@ def measures(
         for topic in topics:
             readers_of_topic = readers_of(part, spark, topic, bootstrap)
             check(readers_of_topic, topic)
-            least[topic.name] = floors(spark, topic, readers_of_topic)
-        for query in (OFFSET, COUNT, SUM_LENGTH):
+            least[topic.name] = floors(spark, topic, readers_of_topic, bootstrap, scratch)
+        for query in QUERIES_WITH_FLOORS:
             yield query, {name: queries[query] for name, queries in least.items() if query in queries}
     else:
         readers = {topic.name: readers_of(part, spark, topic, bootstrap) for topic in topics}

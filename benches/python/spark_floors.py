@@ -2,9 +2,12 @@
 
 A source that decodes kbat's segments cannot be faster than
 
+- for all columns: rows that were decoded before, and reading and verifying the bytes, which is what `select(offset)`
+  by kbat takes beyond Spark's own rows of `spark.range`;
 - for `select(offset)`: Spark's own rows of `spark.range`, and reading the bytes, whose checksums must be verified;
 - for `count()`: Spark's count of two rows;
-- for `sum(length(value))` with lz4: rows that were decoded before, and decompression by LZ4's own library.
+- for `sum(length(value))` with lz4: rows that were decoded before, and decompression by LZ4's own library;
+- for a stream: as many micro-batches of four rows.
 
 Bytes are read and decompressed by one thread per partition, as by Spark's tasks.
 """
@@ -17,9 +20,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import lz4.frame  # type: ignore[import-untyped]
+from bench import SHAPES
 from lz4_library import BATCH_HEADER_LEN
-from spark_readers import COUNT, JVM, NATIVE, OFFSET, PARQUET, QUERIES, SUM_LENGTH, noop, runs
-from spark_topics import PARTITIONS
+from spark_readers import ALL_COLUMNS, COUNT, JVM, KAFKA, NATIVE, OFFSET, PARQUET, QUERIES, SUM_LENGTH, noop, runs
+from spark_streams import UNCOMPRESSED, streams
+from spark_topics import PARTITIONS, Topic, make_topics
 
 import kbat
 
@@ -28,21 +33,24 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
     from spark_readers import Reader
-    from spark_topics import Topic
 
 T = TypeVar("T")
 RANGE = "spark.range of as many rows"
 TWO_ROWS = "spark.range of two rows"
 READING = "reading the segments"
 LZ4 = "LZ4's own library"
+ONLY_OFFSET = "select(offset) by kbat"
+FOUR_ROWS_EACH = "kbat in the JVM, four rows each"
+STREAM = "5 micro-batches"
+QUERIES_WITH_FLOORS = (ALL_COLUMNS, OFFSET, COUNT, SUM_LENGTH, STREAM)
 WINDOW = 1 << 20
 """Bytes that kbat reads at a time."""
 
 
 def floors(
-    spark: SparkSession, topic: Topic, readers: Mapping[str, Reader]
+    spark: SparkSession, topic: Topic, readers: Mapping[str, Reader], bootstrap: str, scratch: Path
 ) -> dict[str, dict[str, Callable[[], object]]]:
-    """The queries by kbat and by Parquet, and what each of them needs at least."""
+    """The queries by kbat and by the reader it is compared with, and what each of them needs at least."""
     by_both = {name: readers[name] for name in (JVM, PARQUET)}
     paths = [topic.log(number) for number in range(PARTITIONS)]
     queries: dict[str, dict[str, Callable[[], object]]] = {
@@ -53,11 +61,29 @@ def floors(
         },
         COUNT: {**runs(by_both, QUERIES[COUNT]), TWO_ROWS: spark.range(0, PARTITIONS, 1, PARTITIONS).count},
     }
+    if topic.name in UNCOMPRESSED:
+        of_jvm = {name: readers[name] for name in (JVM, NATIVE)}
+        queries[ALL_COLUMNS] = {
+            **runs(of_jvm, QUERIES[ALL_COLUMNS]),
+            ONLY_OFFSET: queries[OFFSET][JVM],
+            RANGE: queries[OFFSET][RANGE],
+        }
+        queries[STREAM] = stream_floors(spark, topic, bootstrap, scratch)
     if "lz4" in topic.name:
         by_three = runs({**by_both, NATIVE: readers[NATIVE]}, QUERIES[SUM_LENGTH])
         frames = [frames_of(path) for path in paths]
         queries[SUM_LENGTH] = {**by_three, LZ4: partial(in_threads, decompress, frames)}
     return queries
+
+
+def stream_floors(spark: SparkSession, topic: Topic, bootstrap: str, scratch: Path) -> dict[str, Callable[[], object]]:
+    """A stream of several micro-batches by kbat and by Spark's Kafka source, and by kbat with four rows each."""
+    found = streams(spark, topic, bootstrap, scratch)[STREAM]
+    small = scratch / f"small-{topic.name}"
+    shapes = [shape for shape in SHAPES if shape.name == topic.name]
+    (few,) = make_topics(shapes, 0, small / "logs", small / "copies")
+    least = streams(spark, few, bootstrap, small)[STREAM]
+    return {JVM: found[JVM], KAFKA: found[KAFKA], FOUR_ROWS_EACH: least[JVM]}
 
 
 def in_threads(work: Callable[[T], None], parts: list[T]) -> None:
