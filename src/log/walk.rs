@@ -19,12 +19,17 @@ use crate::limits::Limits;
 use crate::log::reader::SegmentReader;
 use crate::log::resync::{Next, Resync};
 use crate::log::tail::SegmentTail;
+use crate::num::u64_of;
 
 /// The batches of one file or buffer.
 #[derive(Debug)]
 pub(crate) struct BatchWalk {
     pub(crate) reader: SegmentReader,
     resync: Resync,
+    /// The batch that was verified last, if the reader's window did not have it.
+    verified: Vec<u8>,
+    /// Number of bytes read to verify batches, beside those of the reader.
+    verified_len: u64,
 }
 
 /// What a walk finds at its position.
@@ -84,7 +89,7 @@ pub(crate) struct Skipped {
 impl BatchWalk {
     /// Reads the batches of `reader`, from its position on.
     pub(crate) fn new(reader: SegmentReader, limits: &Limits) -> Self {
-        Self { reader, resync: Resync::new(limits) }
+        Self { reader, resync: Resync::new(limits), verified: Vec::new(), verified_len: 0 }
     }
 
     /// Reads the next batch and verifies its checksum.
@@ -174,16 +179,30 @@ impl BatchWalk {
         if is_corrupt { Err(error) } else { Ok(is_at_end) }
     }
 
-    /// Verifies the checksum of a batch whose header was read. The walk stays at its position.
+    /// Whether the input ends inside a batch that was complete.
+    fn is_shorter_than(&self, header: &BatchHeader) -> Result<bool> {
+        Ok(self.reader.source().byte_len()? < header.position().saturating_add(u64_of(header.size())))
+    }
+
+    /// Number of bytes read so far.
+    pub(crate) fn bytes_read(&self) -> u64 {
+        self.reader.bytes_read().saturating_add(self.verified_len)
+    }
+
+    /// Verifies the checksum of a batch whose header was read. The walk stays at its position, and the last batch
+    /// readable. A file that has become shorter ends there.
     ///
     /// # Errors
     /// A wrong checksum; I/O errors.
     pub(crate) fn verify(&mut self, header: &BatchHeader) -> Result<()> {
-        let position = self.reader.position();
-        self.reader.seek(header.position());
-        let verified = self.reader.next_batch().map_or(Ok(()), |batch| batch?.verify_crc());
-        self.reader.seek(position);
-        verified
+        if self.reader.in_window(header).is_none() {
+            self.verified_len = self.verified_len.saturating_add(u64_of(header.size()));
+        }
+        let verified = self.reader.read_batch(header, &mut self.verified).and_then(|batch| batch.verify_crc());
+        match verified {
+            Err(error) if matches!(error.kind(), ErrorKind::Truncated) && self.is_shorter_than(header)? => Ok(()),
+            verified => verified,
+        }
     }
 }
 
@@ -200,7 +219,7 @@ fn corrupt<B>(position: u64, error: Error) -> Result<WalkEvent<B>> {
 mod tests {
     use std::sync::Arc;
 
-    use super::{BatchWalk, Skipped, WalkEvent};
+    use super::{BatchWalk, Follower, Skipped, WalkEvent};
     use crate::format::builder::BatchBuilder;
     use crate::limits::Limits;
     use crate::log::reader::SegmentReader;
@@ -270,6 +289,21 @@ mod tests {
         let (mut bytes, _) = log(0..3);
         bytes.extend_from_slice(&[0; 100]);
         assert_eq!(walk(bytes), (vec![0, 1, 2], vec![]));
+    }
+
+    #[test]
+    fn length_of_a_message_that_leads_to_the_end_is_corrupt_if_it_hides_batches() {
+        let mut bytes = Vec::new();
+        let mut builder = BatchBuilder::new().magic(1);
+        builder.append(1, Some(b"key"), Some(b"value")).unwrap();
+        builder.finish_into(&mut bytes).unwrap();
+        bytes.extend(log(1..4).0);
+        let size = u32::try_from(bytes.len() - 12).unwrap();
+        bytes[8..12].copy_from_slice(&size.to_be_bytes());
+        let limits = Limits::default();
+        let mut walk = BatchWalk::new(SegmentReader::from_bytes(Arc::new(bytes), &limits), &limits);
+        let WalkEvent::Batch(header) = walk.next_header().unwrap() else { panic!("a batch was expected") };
+        assert!(walk.check_length(&header, Some(0), Follower::Next).is_err());
     }
 
     #[test]

@@ -16,19 +16,6 @@ impl CurrentSource {
         self.walk.verify(&header).map_err(|error| self.source.locate(error))
     }
 
-    /// Verifies the batch before another one, of which only the header was read: a corrupt length may lead past good
-    /// batches. The other batch stays the last one that was read. The error is at a position.
-    pub(super) fn verify_before(
-        &mut self,
-        before: &BatchHeader,
-        header: &BatchHeader,
-    ) -> std::result::Result<(), (u64, Error)> {
-        self.walk.verify(before).map_err(|error| (before.position(), error))?;
-        self.walk.reader.seek(header.position());
-        let again = self.walk.reader.next_batch().transpose();
-        again.map(drop).map_err(|error| (header.position(), error))
-    }
-
     /// Fails if the length of the last batch seems corrupt. Returns whether the rest of the header can be trusted.
     pub(super) fn check_length(&mut self, header: &BatchHeader, follower: Follower) -> Result<bool> {
         let follower = if self.is_sorted() { follower } else { Follower::Any };

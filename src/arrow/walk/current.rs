@@ -94,9 +94,10 @@ impl CurrentSource {
         }
         let is_after_gap = self.is_sorted() && self.floor.next() != Some(header.stored_base_offset);
         if let Some(before) = self.unverified.take().filter(|_| options.check_crc && is_after_gap)
-            && let Err((position, error)) = self.verify_before(&before, &header)
+            && let Err(error) = self.walk.verify(&before)
         {
-            return NextBatch::CorruptBytes { position, error };
+            // a corrupt length may lead past good batches
+            return NextBatch::CorruptBytes { position: before.position(), error };
         }
         let is_enough = self.is_sorted() && self.is_header_trusted && self.bounds.end_before(&header);
         // a batch after the bounds need not be intact, but what seems to be one after a gap may be anything

@@ -85,7 +85,7 @@ impl SourceWalk {
 
     /// Counts of what was read and lost so far, without rows, which the walk does not count.
     pub(crate) fn stats(&self) -> ScanStats {
-        let reading = self.current.as_ref().map_or(0, |current| current.walk.reader.bytes_read());
+        let reading = self.current.as_ref().map_or(0, |current| current.walk.bytes_read());
         ScanStats { bytes_read: self.stats.bytes_read.saturating_add(reading), ..self.stats }
     }
 

@@ -127,7 +127,11 @@ impl Segment {
     /// Fails if a batch, after which offsets are missing, has a corrupt size that leads past complete batches.
     fn check_size(&self, reader: &mut HeaderReader, header: &BatchHeader) -> Result<()> {
         let mut bytes = Vec::new();
-        let Err(error) = reader.read_batch(header, &mut bytes)?.verify_crc() else { return Ok(()) };
+        let verified = reader.read_batch(header, &mut bytes).and_then(|batch| batch.verify_crc());
+        let Err(error) = verified else { return Ok(()) };
+        if error.is_of_reading() {
+            return Err(error);
+        }
         let end = header.position().saturating_add(u64_of(header.size()));
         let (file, offset) = (self.location().open()?, Some(header.stored_base_offset));
         let hidden = SegmentTail::batch_after(&file, header.position(), offset, self.limits())?;
