@@ -79,6 +79,11 @@ impl HeaderReader {
         self.reader.remainder_len()
     }
 
+    /// At the end: whether a batch has been written there since the file was opened.
+    pub(crate) fn is_written_since(&self) -> Result<bool> {
+        self.reader.is_written_since()
+    }
+
     /// Number of bytes read from the file so far.
     #[must_use]
     pub fn bytes_read(&self) -> u64 {

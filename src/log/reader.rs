@@ -262,13 +262,14 @@ impl SegmentReader {
         SegmentTail::at(&self.source, self.position)
     }
 
-    /// After the end: whether a broker has written a complete batch over the zeros of a preallocated file since they
-    /// were read.
+    /// After the end: whether a broker has written a complete batch there since the file was read, over the zeros of a
+    /// preallocated file or in one that has grown.
     pub(crate) fn is_written_since(&self) -> Result<bool> {
         if self.is_memory() {
             return Ok(false);
         }
-        Ok(self.stored_size_at(self.position)?.is_some_and(|size| size <= self.remainder_len()))
+        let is_over_zeros = self.stored_size_at(self.position)?.is_some_and(|size| size <= self.remainder_len());
+        Ok(is_over_zeros || self.is_complete_now(self.position, self.batch_len_limit)?)
     }
 
     /// The size in bytes of the batch at a position, as the file has it at this moment, also after the end. `None` if

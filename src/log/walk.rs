@@ -64,7 +64,7 @@ impl Follower {
         (0..=Self::MAX_GAP).contains(&offset.saturating_sub(least))
     }
 
-    fn accepts(self, header: &BatchHeader, following: &BatchHeader) -> bool {
+    pub(crate) fn accepts(self, header: &BatchHeader, following: &BatchHeader) -> bool {
         match self {
             Self::Any => true,
             Self::Later => {
@@ -73,6 +73,11 @@ impl Follower {
             }
             Self::Next => following.continues(header),
         }
+    }
+
+    /// Whether a header may be that of the next batch, with or without missing offsets.
+    fn may_accept(self, header: &BatchHeader, following: &BatchHeader) -> bool {
+        self == Self::Any || Self::Later.accepts(header, following)
     }
 }
 
@@ -150,8 +155,8 @@ impl BatchWalk {
     }
 
     /// Fails if the length of the last batch, of which only the header was read, seems corrupt: no batch follows that
-    /// `follower` accepts, the checksum is wrong, and the length leads past a complete batch or to bytes that no batch
-    /// starts with. `least_offset` is the smallest offset that the complete batch can have. Returns whether the header
+    /// `follower` accepts, the checksum is wrong, and the length leads past a complete batch or to bytes that no later
+    /// batch starts with. `least_offset` is the smallest offset that the complete batch can have. Returns whether the header
     /// can be trusted; otherwise only the length can.
     ///
     /// # Errors
@@ -170,11 +175,14 @@ impl BatchWalk {
         let position = self.reader.position();
         let is_at_end = SegmentTail::at(self.reader.source(), position)? == SegmentTail::Clean;
         let next = self.resync.find_batch(self.reader.source(), header.position(), least_offset)?;
-        let is_corrupt = next.is_some_and(|next| match next.cmp(&position) {
-            Ordering::Less => true,
-            Ordering::Equal => false,
-            Ordering::Greater => following.is_none(),
-        });
+        let is_corrupt = match next.map(|next| next.cmp(&position)) {
+            Some(Ordering::Less) => true,
+            Some(Ordering::Greater) if !following.is_some_and(|following| follower.may_accept(header, &following)) => {
+                true
+            }
+            _ if follower == Follower::Any => false,
+            _ => SegmentTail::any_batch(self.reader.source(), header.position())?.is_some_and(|next| next < position),
+        };
         // otherwise only the payload is corrupt
         if is_corrupt { Err(error) } else { Ok(is_at_end) }
     }

@@ -49,8 +49,9 @@ impl CurrentSource {
         Ok(SkippedBytes { is_cut: is_tail && !skipped.is_followed, ..reported })
     }
 
-    /// Skips the bytes after the last batch if they are corruption: an incomplete batch, or zeros that replace batches.
-    pub(super) fn skip_tail(&mut self) -> Result<Option<SkippedBytes>> {
+    /// Skips the bytes after the last batch if they are corruption: an incomplete batch within the bounds, or zeros that
+    /// replace batches.
+    pub(super) fn skip_tail(&mut self, options: &ScanOptions) -> Result<Option<SkippedBytes>> {
         let position = self.walk.reader.position();
         match self.walk.reader.tail()? {
             SegmentTail::Clean => Ok(None),
@@ -68,7 +69,9 @@ impl CurrentSource {
                     Some(offset) => error.in_batch(offset),
                     None => error,
                 };
-                self.skip(position, error, true).map(Some)
+                let is_wanted = !self.is_sorted() || self.is_tail_wanted(options);
+                let skipped = self.skip(position, error, true)?;
+                Ok(Some(skipped).filter(|skipped| is_wanted || !skipped.is_cut))
             }
         }
     }
@@ -81,24 +84,31 @@ impl CurrentSource {
         let (tail, is_file) = (reader.tail()?, self.source.path().is_some());
         let tail = match tail {
             SegmentTail::Clean => return Ok(0),
-            SegmentTail::Partial | SegmentTail::Corrupt { .. } if reader.is_written_since()? => return Ok(0),
             SegmentTail::Partial | SegmentTail::Corrupt { .. } if is_file => {
                 SegmentTail::search(reader.source(), reader.position(), self.least_offset(), &options.limits)
                     .map_err(|error| self.source.locate(error))?
             }
             SegmentTail::Zeros | SegmentTail::Partial | SegmentTail::Corrupt { .. } => tail,
         };
+        // after the search, which may find what was written in the meantime
+        if tail != SegmentTail::Zeros && reader.is_written_since()? {
+            return Ok(0);
+        }
         if is_file && let Some(error) = self.tail_error(tail)? {
             return Err(self.source.locate(error));
         }
-        let next = self.floor.next();
-        // if offsets are missing before it, the header of an incomplete batch has its offset
+        let is_lost = self.is_tail_wanted(options) && tail != SegmentTail::Zeros;
+        Ok(if is_lost && reader.position() >= self.source.window.0 { reader.remainder_len() } else { 0 })
+    }
+
+    /// Whether an incomplete batch at the end may have records within the bounds.
+    fn is_tail_wanted(&self, options: &ScanOptions) -> bool {
+        let (next, reader) = (self.floor.next(), &self.walk.reader);
+        // if offsets are missing before it, its header has its offset
         let header = reader.header_at(reader.position()).ok();
         let own = header.and_then(|header| header.base_offset());
         let own = own.filter(|own| next.is_some_and(|next| Follower::can_reach(next, *own)));
-        let is_wanted = options.bounds().end_offset.is_none_or(|end| own.or(next).is_none_or(|first| first < end));
-        let is_lost = is_wanted && tail != SegmentTail::Zeros && reader.position() >= self.source.window.0;
-        Ok(if is_lost { reader.remainder_len() } else { 0 })
+        options.bounds().end_offset.is_none_or(|end| own.or(next).is_none_or(|first| first < end))
     }
 
     /// The error of a source that ends in these bytes, unless it may. A broker that rolls a preallocated segment fills

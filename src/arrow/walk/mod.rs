@@ -186,7 +186,7 @@ impl SourceWalk {
                     self.stats.bytes_lost = self.stats.bytes_lost.saturating_add(current.check_end(options)?);
                     None
                 } else {
-                    current.skip_tail()?
+                    current.skip_tail(options)?
                 };
                 if skipped.is_none() {
                     self.close();

@@ -11,7 +11,6 @@ use crate::compression::Scratch;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Batch;
 use crate::format::header::{BatchHeader, NO_PRODUCER_ID};
-use crate::io::ReadAt;
 use crate::limits::Limits;
 use crate::log::SegmentReader;
 use crate::log::index::AbortedTransaction;
@@ -19,7 +18,6 @@ use crate::log::producer::ProducerStates;
 use crate::log::resync::Floor;
 use crate::log::tail::SegmentTail;
 use crate::log::walk::{BatchWalk, WalkEvent};
-use crate::num::usize_from_u64;
 
 #[cfg(test)]
 mod tests;
@@ -228,7 +226,7 @@ impl<'a> Replay<'a> {
             let expected = self.floor.next();
             let is_changed = self.wanted.is_changed(expected, self.states);
             let is_followed = self.skip(Some(damaged))?;
-            if is_followed && error.is_none() && self.is_complete_now(damaged)? {
+            if is_followed && error.is_none() && self.walk.reader.is_complete_now(damaged, self.limits.batch_len)? {
                 return Ok(()); // a broker is writing
             }
             let error = error.or_else(|| is_followed.then(|| truncated(damaged, expected)));
@@ -316,18 +314,6 @@ impl<'a> Replay<'a> {
             Err(error) if matches!(error.kind(), ErrorKind::Io(_)) => Err(error),
             Err(error) => Ok(Some(error)),
         }
-    }
-
-    /// Whether a batch that was incomplete is complete, because the file has grown since it was opened.
-    fn is_complete_now(&mut self, position: u64) -> Result<bool> {
-        if !self.walk.reader.has_grown()? {
-            return Ok(false);
-        }
-        let size = self.walk.reader.stored_size_at(position)?.map(usize_from_u64);
-        let Some(size) = size.filter(|size| *size <= self.limits.batch_len) else { return Ok(false) };
-        self.bytes.resize(size, 0);
-        let count = self.walk.reader.source().read_bytes_at(&mut self.bytes, position)?;
-        Ok(count == size && Batch::parse(&self.bytes, position).is_ok_and(|batch| batch.verify_crc().is_ok()))
     }
 
     /// Continues after corrupt bytes from a position on, or from that of the walk on. Returns whether a batch follows.

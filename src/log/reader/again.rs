@@ -51,6 +51,18 @@ impl SegmentReader {
         (Batch::of(bytes, header), memory)
     }
 
+    /// Whether the batch at a position is complete and intact, because the file has grown since it was opened. One of more
+    /// than `batch_len` bytes is not read.
+    pub(crate) fn is_complete_now(&self, position: u64, batch_len: usize) -> Result<bool> {
+        let len = self.source.byte_len()?;
+        let size = self.stored_size_at(position)?.filter(|size| position.saturating_add(*size) <= len);
+        let size = size.map(usize_from_u64).filter(|size| *size <= batch_len && len > self.len);
+        let Some(size) = size else { return Ok(false) };
+        let mut bytes = vec![0; size];
+        let count = self.source.read_bytes_at(&mut bytes, position)?;
+        Ok(count == size && Batch::parse(&bytes, position).is_ok_and(|batch| batch.verify_crc().is_ok()))
+    }
+
     /// Reads the header of the batch at a position.
     pub(crate) fn header_at(&self, position: u64) -> Result<BatchHeader> {
         if let Some(bytes) = self.bytes_in_window(position, BATCH_HEADER_LEN) {

@@ -8,6 +8,7 @@ use crate::log::headers::HeaderReader;
 use crate::log::index::TimeEntry;
 use crate::log::segment::Segment;
 use crate::log::tail::SegmentTail;
+use crate::log::walk::Follower;
 use crate::num::u64_of;
 
 /// Whether a lookup could use an index.
@@ -112,7 +113,7 @@ impl Segment {
             if header.last_offset() >= offset {
                 let base_offset = self.first_offset(&mut reader, &header)?;
                 if let Some(before) = before.filter(|_| offset < base_offset) {
-                    self.check_size(&mut reader, &before)?;
+                    self.check_size(&mut reader, &before, &header)?;
                 }
                 let (position, last_offset, size) = (header.position(), header.last_offset(), header.size());
                 let place = OffsetPlace { position, base_offset, last_offset, size, index: start.index };
@@ -120,12 +121,13 @@ impl Segment {
             }
             before = Some(header);
         }
-        self.check_last(before, reader.remainder_len())?;
+        self.check_last(before, &reader)?;
         Ok(None)
     }
 
-    /// Fails if a batch, after which offsets are missing, has a corrupt size that leads past complete batches.
-    fn check_size(&self, reader: &mut HeaderReader, header: &BatchHeader) -> Result<()> {
+    /// Fails if a batch, after which offsets are missing, has a corrupt size: it leads past complete batches, or to bytes
+    /// that no later batch starts with.
+    fn check_size(&self, reader: &mut HeaderReader, header: &BatchHeader, following: &BatchHeader) -> Result<()> {
         let mut bytes = Vec::new();
         let verified = reader.read_batch(header, &mut bytes).and_then(|batch| batch.verify_crc());
         let Err(error) = verified else { return Ok(()) };
@@ -133,22 +135,20 @@ impl Segment {
             return Err(error);
         }
         let end = header.position().saturating_add(u64_of(header.size()));
-        let (file, offset) = (self.location().open()?, Some(header.stored_base_offset));
-        let hidden = SegmentTail::batch_after(&file, header.position(), offset, self.limits())?;
-        if hidden.is_some_and(|hidden| hidden < end) { Err(self.location().locate(error)) } else { Ok(()) }
+        let is_later = Follower::Later.accepts(header, following);
+        let hidden = SegmentTail::any_batch(&self.location().open()?, header.position())?;
+        let is_corrupt = !is_later || hidden.is_some_and(|hidden| hidden < end);
+        if is_corrupt { Err(self.location().locate(error)) } else { Ok(()) }
     }
 
     /// Fails if the search ended before the end of the segment: at a corrupt length, or after a corrupt batch.
-    fn check_last(&self, last: Option<BatchHeader>, bytes_left: u64) -> Result<()> {
+    fn check_last(&self, last: Option<BatchHeader>, reader: &HeaderReader) -> Result<()> {
         if let Some(last) = last
             && !self.is_intact(&last)?
         {
             self.end_before(&last)?;
         }
-        if bytes_left > 0 {
-            self.check_end(bytes_left, last.map_or(self.base_offset(), |last| last.next_offset()))?;
-        }
-        Ok(())
+        self.check_end(reader, last.map_or(self.base_offset(), |last| last.next_offset()))
     }
 
     /// Finds the first record, in log order, whose timestamp is `timestamp` or larger and whose offset is
@@ -165,7 +165,7 @@ impl Segment {
         while let Some(header) = reader.next_header() {
             let header = header?;
             if let Some(last) = last.replace(header).filter(|last| !header.continues(last)) {
-                self.check_size(&mut reader, &last)?;
+                self.check_size(&mut reader, &last, &header)?;
             }
             if header.max_timestamp() < timestamp || header.last_offset() < starting_offset {
                 continue;
@@ -178,7 +178,7 @@ impl Segment {
                 return Ok(Some(TimestampPlace { timestamp, offset, leader_epoch, index: start.index }));
             }
         }
-        self.check_last(last, reader.remainder_len())?;
+        self.check_last(last, &reader)?;
         Ok(None)
     }
 
@@ -196,7 +196,6 @@ impl Segment {
             earlier = before.map_or(earlier, |before| before.next_offset());
             (before, last) = (last, Some(*header));
         })?;
-        let bytes_left = reader.remainder_len();
         let end = last.map_or(self.base_offset(), |last| last.next_offset());
         let falls = |last: &BatchHeader| {
             let offset = last.last_offset();
@@ -227,9 +226,7 @@ impl Segment {
         {
             return self.end_before(&last);
         }
-        if bytes_left > 0 {
-            self.check_end(bytes_left, end)?;
-        }
+        self.check_end(&reader, end)?;
         Ok(end.max(self.base_offset()))
     }
 
@@ -265,11 +262,17 @@ impl Segment {
         Ok(batch.next_offset())
     }
 
-    /// Fails if the bytes after the last batch contain complete batches. An incomplete batch or zeros are a valid end.
-    fn check_end(&self, bytes_left: u64, end_offset: i64) -> Result<()> {
-        let file = self.location().open()?;
-        let position = file.len()?.saturating_sub(bytes_left);
+    /// Fails if the bytes after the last batch contain complete batches. An incomplete batch or zeros are a valid end, and
+    /// so are batches that were written since the file was opened.
+    fn check_end(&self, reader: &HeaderReader, end_offset: i64) -> Result<()> {
+        if reader.remainder_len() == 0 {
+            return Ok(());
+        }
+        let (file, position) = (self.location().open()?, reader.position());
         let tail = SegmentTail::search(&file, position, Some(end_offset), self.limits())?;
+        if reader.is_written_since()? {
+            return Ok(());
+        }
         tail.check(position, Some(end_offset), None).map_err(|error| self.location().locate(error))
     }
 
@@ -279,8 +282,8 @@ impl Segment {
     /// # Errors
     /// Corruption in the segment; I/O errors.
     pub fn largest_timestamp(&self) -> Result<TimeEntry> {
-        let times = self.walk_timestamps(|reader, header| self.check_size(reader, header))?;
-        self.check_last(times.last, times.bytes_left)?;
+        let (times, reader) = self.walk_timestamps(|reader, before, header| self.check_size(reader, before, header))?;
+        self.check_last(times.last, &reader)?;
         Ok(times.largest)
     }
 
@@ -300,23 +303,26 @@ impl Segment {
         if !self.begins_with_v2()? {
             return Ok(false);
         }
-        let times = self.walk_timestamps(|_, _| Ok(()))?;
-        let is_whole = times.is_v2 && times.bytes_left == 0 && !times.has_gap;
+        let (times, reader) = self.walk_timestamps(|_, _, _| Ok(()))?;
+        let is_whole = times.is_v2 && reader.remainder_len() == 0 && !times.has_gap;
         let is_older = is_whole && times.largest.timestamp < timestamp;
         // a corrupt length may lead past newer batches to the end
         Ok(is_older && times.last.map_or(Ok(true), |last| self.is_intact(&last))?)
     }
 
     /// Finds the largest timestamp: the last entry of the time index, if it is valid, and the batches after it. Calls
-    /// `check` with the batches before missing offsets.
-    fn walk_timestamps(&self, check: impl Fn(&mut HeaderReader, &BatchHeader) -> Result<()>) -> Result<TimestampWalk> {
+    /// `check` with the batches before and after missing offsets. Returns the reader, which is after the last batch.
+    fn walk_timestamps(
+        &self,
+        check: impl Fn(&mut HeaderReader, &BatchHeader, &BatchHeader) -> Result<()>,
+    ) -> Result<(TimestampWalk, HeaderReader)> {
         let none = TimeEntry { timestamp: NO_TIMESTAMP, offset: self.base_offset() };
         let mut reader = self.headers()?;
         let indexed = match usable(self.time_index())? {
             Ok(index) if index.is_rising()? => index.last_entry()?,
             _ => none,
         };
-        let mut times = TimestampWalk { largest: none, is_v2: true, has_gap: false, bytes_left: 0, last: None };
+        let mut times = TimestampWalk { largest: none, is_v2: true, has_gap: false, last: None };
         let mut position = 0;
         if indexed.timestamp > NO_TIMESTAMP && self.is_at(&mut reader, indexed)? {
             times.largest = indexed;
@@ -324,12 +330,12 @@ impl Segment {
         }
         reader.seek(position);
         while let Some(header) = reader.next_header() {
-            if let Some(before_gap) = times.add(&header?) {
-                check(&mut reader, &before_gap)?;
+            let header = header?;
+            if let Some(before) = times.add(&header) {
+                check(&mut reader, &before, &header)?;
             }
         }
-        times.bytes_left = reader.remainder_len();
-        Ok(times)
+        Ok((times, reader))
     }
 
     /// Calls `show` with the headers from the last indexed batch on. Returns the reader, which is after the last batch.
@@ -460,8 +466,6 @@ struct TimestampWalk {
     is_v2: bool,
     /// Whether offsets are missing between two batches.
     has_gap: bool,
-    /// Number of bytes after the last batch.
-    bytes_left: u64,
     last: Option<BatchHeader>,
 }
 
