@@ -259,3 +259,73 @@ def test_batches_before_missing_offsets_are_read_once(tmp_path: Path) -> None:
     assert scan.to_pyarrow()["offset"].to_pylist() == [998]
     assert scan.stats is not None
     assert scan.stats.bytes_read < 1.1 * path.stat().st_size
+
+
+def test_a_lookup_finds_nothing_in_bytes_that_only_look_like_a_header(tmp_path: Path) -> None:
+    """A length that is 4 bytes too small: the last 4 bytes and the next batch's header look like a header of v0."""
+    batches = [build([(1000 + at, b"k", b"value")] * 3, base_offset=3 * at) for at in range(5)]
+    batches[1] = bytes(patched(batches[1], 8, ">i", len(batches[1]) - 16))
+    directory = tmp_path / "orders-0"
+    directory.mkdir()
+    (directory / SEGMENT).write_bytes(b"".join(batches))
+    log = kbat.PartitionLog(directory)
+    for offset in (6, 7, 14, 15, 1 << 40):
+        with pytest.raises(kbat.CorruptError):
+            log.find_offset(offset)
+    with pytest.raises(kbat.CorruptError):
+        kbat.scan(directory, view="batches").to_pyarrow()
+    found = kbat.scan(directory, view="batches", columns=["base_offset"], on_corrupt="skip").to_pyarrow()
+    assert found["base_offset"].to_pylist() == [0, 6, 9, 12]
+
+
+@pytest.mark.parametrize("damages_next", [False, True])
+def test_a_message_set_with_a_corrupt_length_hides_no_other(tmp_path: Path, *, damages_next: bool) -> None:
+    """Compressed sets of v1; a wrong length leads past two of them, the first of which may be corrupt, too."""
+    chance = random.Random(1)  # noqa: S311 -- damage, no secret
+    values = [(1000, b"k", chance.randbytes(60)) for _ in range(3)]
+    batches = [build(values, magic=1, compression="lz4", base_offset=3 * at) for at in range(6)]
+    sizes = sum(map(len, batches[1:4]))
+    batches[1] = bytes(patched(batches[1], 8, ">i", sizes - 12))
+    if damages_next:
+        batches[2] = batches[2][:-3] + bytes([batches[2][-3] ^ 1]) + batches[2][-2:]
+    directory = tmp_path / "orders-0"
+    directory.mkdir()
+    (directory / SEGMENT).write_bytes(b"".join(batches))
+    with pytest.raises(kbat.CorruptError):
+        kbat.PartitionLog(directory).find_offset(7)
+    with pytest.raises(kbat.CorruptError):
+        kbat.scan(directory, view="batches", columns=["last_offset"]).to_pyarrow()
+    scan = kbat.scan(directory, view="batches", columns=["last_offset"], on_corrupt="skip")
+    found = scan.to_pyarrow()["last_offset"].to_pylist()
+    assert {2, 14, 17} <= set(found)
+    assert scan.stats is not None
+    assert scan.stats.bytes_lost > 0
+
+
+@pytest.mark.parametrize("view", ["records", "batches"])
+@pytest.mark.parametrize("on_corrupt", ["fail", "skip"])
+def test_a_batch_that_is_completed_during_a_scan_is_no_corruption(view: Any, on_corrupt: Any, tmp_path: Path) -> None:  # noqa: ANN401 -- literals
+    batches = [plain(3 * at, 3, 500) for at in range(600)]
+    path = tmp_path / "orders-0" / SEGMENT
+    path.parent.mkdir()
+    path.write_bytes(b"".join(batches[:-3]) + batches[-3][:500])
+    column = "offset" if view == "records" else "base_offset"
+    scan = kbat.scan(path.parent, view=view, columns=[column], on_corrupt=on_corrupt, max_rows=50, max_bytes=1000)
+    rows = iter(scan.to_batches())
+    count = next(rows).num_rows
+    with path.open("ab") as file:
+        file.write(b"".join([batches[-3][500:], *batches[-2:]]))
+    count += sum(batch.num_rows for batch in rows)
+    assert count == (597 * 3 if view == "records" else 597)
+    assert scan.stats is None or scan.stats.bytes_lost == 0
+
+
+def test_skipping_counts_no_incomplete_batch_after_the_range(tmp_path: Path) -> None:
+    path = tmp_path / "orders-0" / SEGMENT
+    path.parent.mkdir()
+    path.write_bytes(plain(0, 3) + plain(9, 3)[:100])
+    for end_offset, lost in ((9, 0), (10, 100), (None, 100)):
+        scan = kbat.scan(path, columns=["offset"], on_corrupt="skip", end_offset=end_offset)
+        assert scan.to_pyarrow()["offset"].to_pylist() == [0, 1, 2]
+        assert scan.stats is not None
+        assert scan.stats.bytes_lost == lost
