@@ -23,7 +23,7 @@ import lz4.frame  # type: ignore[import-untyped]
 from bench import SHAPES
 from lz4_library import BATCH_HEADER_LEN
 from spark_readers import ALL_COLUMNS, COUNT, JVM, KAFKA, NATIVE, OFFSET, PARQUET, QUERIES, SUM_LENGTH, noop, runs
-from spark_streams import UNCOMPRESSED, streams
+from spark_streams import SEVERAL, UNCOMPRESSED, streams
 from spark_topics import PARTITIONS, Topic, make_topics
 
 import kbat
@@ -41,8 +41,7 @@ READING = "reading the segments"
 LZ4 = "LZ4's own library"
 ONLY_OFFSET = "select(offset) by kbat"
 FOUR_ROWS_EACH = "kbat in the JVM, four rows each"
-STREAM = "5 micro-batches"
-QUERIES_WITH_FLOORS = (ALL_COLUMNS, OFFSET, COUNT, SUM_LENGTH, STREAM)
+QUERIES_WITH_FLOORS = (ALL_COLUMNS, OFFSET, COUNT, SUM_LENGTH, SEVERAL)
 WINDOW = 1 << 20
 """Bytes that kbat reads at a time."""
 
@@ -68,7 +67,7 @@ def floors(
             ONLY_OFFSET: queries[OFFSET][JVM],
             RANGE: queries[OFFSET][RANGE],
         }
-        queries[STREAM] = stream_floors(spark, topic, bootstrap, scratch)
+        queries[SEVERAL] = stream_floors(spark, topic, bootstrap, scratch)
     if "lz4" in topic.name:
         by_three = runs({**by_both, NATIVE: readers[NATIVE]}, QUERIES[SUM_LENGTH])
         frames = [frames_of(path) for path in paths]
@@ -78,11 +77,11 @@ def floors(
 
 def stream_floors(spark: SparkSession, topic: Topic, bootstrap: str, scratch: Path) -> dict[str, Callable[[], object]]:
     """A stream of several micro-batches by kbat and by Spark's Kafka source, and by kbat with four rows each."""
-    found = streams(spark, topic, bootstrap, scratch)[STREAM]
+    found = streams(spark, topic, bootstrap, scratch)[SEVERAL]
     small = scratch / f"small-{topic.name}"
     shapes = [shape for shape in SHAPES if shape.name == topic.name]
     (few,) = make_topics(shapes, 0, small / "logs", small / "copies")
-    least = streams(spark, few, bootstrap, small)[STREAM]
+    least = streams(spark, few, bootstrap, small)[SEVERAL]
     return {JVM: found[JVM], KAFKA: found[KAFKA], FOUR_ROWS_EACH: least[JVM]}
 
 

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamReader
     from spark_topics import Topic
 
-BATCHES = {"one micro-batch": 1, "5 micro-batches": 5}
+SEVERAL = "5 micro-batches"
+BATCHES = {"one micro-batch": 1, SEVERAL: 5}
 """The queries, and how many micro-batches of equally many rows each of them has."""
 UNCOMPRESSED = ("100B-none", "1KB-none")
 """The topics of streams: micro-batches cost the same for compressed ones."""

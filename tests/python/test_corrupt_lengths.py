@@ -181,14 +181,19 @@ def test_lost_bytes_before_a_range_never_hide_its_records(magic: int, tmp_path: 
     assert errors > 0
 
 
-def with_hidden_batches(tmp_path: Path, *, until: int = 4) -> Path:
-    """Five batches of three records each. The length of batch 1, with the offsets 3 to 5, leads to batch `until`."""
-    batches = [build([(1000 + at, b"k", b"v")] * 3, base_offset=3 * at) for at in range(5)]
-    batches[1] = bytes(patched(batches[1], 8, ">i", sum(map(len, batches[1:until])) - 12))
+def log_of(tmp_path: Path, batches: list[bytes]) -> Path:
+    """Write a partition directory with one segment and no index."""
     directory = tmp_path / "orders-0"
     directory.mkdir()
     (directory / SEGMENT).write_bytes(b"".join(batches))
     return directory
+
+
+def with_hidden_batches(tmp_path: Path, *, until: int = 4) -> Path:
+    """Five batches of three records each. The length of batch 1, with the offsets 3 to 5, leads to batch `until`."""
+    batches = [build([(1000 + at, b"k", b"v")] * 3, base_offset=3 * at) for at in range(5)]
+    batches[1] = bytes(patched(batches[1], 8, ">i", sum(map(len, batches[1:until])) - 12))
+    return log_of(tmp_path, batches)
 
 
 def test_lookups_pass_over_no_batches_that_a_corrupt_length_hides(tmp_path: Path) -> None:
@@ -203,9 +208,9 @@ def test_lookups_pass_over_no_batches_that_a_corrupt_length_hides(tmp_path: Path
                 lookup.find_timestamp(timestamp)
         found = [lookup.find_offset(offset) for offset in (2, 3, 12, 14)]
         assert [place and place.base_offset for place in found] == [0, 3, 12, 12]
-        first = log.segments[0].find_timestamp(1000)
-        assert first is not None
-        assert first.offset == 0
+    first = log.segments[0].find_timestamp(1000)
+    assert first is not None
+    assert first.offset == 0
     with pytest.raises(kbat.CrcError):
         log.find_timestamp(kbat.MAX_TIMESTAMP)
     with pytest.raises(kbat.CrcError):
@@ -252,9 +257,7 @@ def test_the_view_of_batches_notices_every_hidden_batch(until: int, tmp_path: Pa
 def test_batches_before_missing_offsets_are_read_once(tmp_path: Path) -> None:
     """A scan with bounds by time verifies every batch next to a gap."""
     batches = [build([(1000 + at, None, bytes(5000))], base_offset=2 * at) for at in range(500)]
-    path = tmp_path / "orders-0" / SEGMENT
-    path.parent.mkdir()
-    path.write_bytes(b"".join(batches))
+    path = log_of(tmp_path, batches) / SEGMENT
     scan = kbat.scan(path, columns=["offset"], start_timestamp=1499)
     assert scan.to_pyarrow()["offset"].to_pylist() == [998]
     assert scan.stats is not None
@@ -265,9 +268,7 @@ def test_a_lookup_finds_nothing_in_bytes_that_only_look_like_a_header(tmp_path: 
     """A length that is 4 bytes too small: the last 4 bytes and the next batch's header look like a header of v0."""
     batches = [build([(1000 + at, b"k", b"value")] * 3, base_offset=3 * at) for at in range(5)]
     batches[1] = bytes(patched(batches[1], 8, ">i", len(batches[1]) - 16))
-    directory = tmp_path / "orders-0"
-    directory.mkdir()
-    (directory / SEGMENT).write_bytes(b"".join(batches))
+    directory = log_of(tmp_path, batches)
     log = kbat.PartitionLog(directory)
     for offset in (6, 7, 14, 15, 1 << 40):
         with pytest.raises(kbat.CorruptError):
@@ -288,9 +289,7 @@ def test_a_message_set_with_a_corrupt_length_hides_no_other(tmp_path: Path, *, d
     batches[1] = bytes(patched(batches[1], 8, ">i", sizes - 12))
     if damages_next:
         batches[2] = batches[2][:-3] + bytes([batches[2][-3] ^ 1]) + batches[2][-2:]
-    directory = tmp_path / "orders-0"
-    directory.mkdir()
-    (directory / SEGMENT).write_bytes(b"".join(batches))
+    directory = log_of(tmp_path, batches)
     with pytest.raises(kbat.CorruptError):
         kbat.PartitionLog(directory).find_offset(7)
     with pytest.raises(kbat.CorruptError):
@@ -306,9 +305,7 @@ def test_a_message_set_with_a_corrupt_length_hides_no_other(tmp_path: Path, *, d
 @pytest.mark.parametrize("on_corrupt", ["fail", "skip"])
 def test_a_batch_that_is_completed_during_a_scan_is_no_corruption(view: Any, on_corrupt: Any, tmp_path: Path) -> None:  # noqa: ANN401 -- literals
     batches = [plain(3 * at, 3, 500) for at in range(600)]
-    path = tmp_path / "orders-0" / SEGMENT
-    path.parent.mkdir()
-    path.write_bytes(b"".join(batches[:-3]) + batches[-3][:500])
+    path = log_of(tmp_path, [*batches[:-3], batches[-3][:500]]) / SEGMENT
     column = "offset" if view == "records" else "base_offset"
     scan = kbat.scan(path.parent, view=view, columns=[column], on_corrupt=on_corrupt, max_rows=50, max_bytes=1000)
     rows = iter(scan.to_batches())
@@ -321,9 +318,7 @@ def test_a_batch_that_is_completed_during_a_scan_is_no_corruption(view: Any, on_
 
 
 def test_skipping_counts_no_incomplete_batch_after_the_range(tmp_path: Path) -> None:
-    path = tmp_path / "orders-0" / SEGMENT
-    path.parent.mkdir()
-    path.write_bytes(plain(0, 3) + plain(9, 3)[:100])
+    path = log_of(tmp_path, [plain(0, 3), plain(9, 3)[:100]]) / SEGMENT
     for end_offset, lost in ((9, 0), (10, 100), (None, 100)):
         scan = kbat.scan(path, columns=["offset"], on_corrupt="skip", end_offset=end_offset)
         assert scan.to_pyarrow()["offset"].to_pylist() == [0, 1, 2]
