@@ -49,8 +49,8 @@ impl CurrentSource {
         Ok(SkippedBytes { is_cut: is_tail && !skipped.is_followed, ..reported })
     }
 
-    /// Skips the bytes after the last batch if they are corruption: an incomplete batch within the bounds, or zeros that
-    /// replace batches.
+    /// Skips the bytes after the last batch if they are corruption: an incomplete batch within the bounds, or zeros
+    /// that replace batches.
     pub(super) fn skip_tail(&mut self, options: &ScanOptions) -> Result<Option<SkippedBytes>> {
         let position = self.walk.reader.position();
         match self.walk.reader.tail()? {

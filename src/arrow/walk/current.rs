@@ -228,7 +228,8 @@ impl CurrentSource {
         }
     }
 
-    /// Finds the header of the next batch within the bounds. A payload is only read if no `follower` confirms its length.
+    /// Finds the header of the next batch within the bounds. A payload is only read if no `follower` confirms its
+    /// length.
     pub(super) fn find_header(&mut self, follower: Follower) -> NextBatch {
         let header = match self.walk.reader.next_header() {
             None => return NextBatch::End,

@@ -51,8 +51,8 @@ impl SegmentReader {
         (Batch::of(bytes, header), memory)
     }
 
-    /// Whether the batch at a position is complete and intact, because the file has grown since it was opened. One of more
-    /// than `batch_len` bytes is not read.
+    /// Whether the batch at a position is complete and intact, because the file has grown since it was opened. One of
+    /// more than `batch_len` bytes is not read.
     pub(crate) fn is_complete_now(&self, position: u64, batch_len: usize) -> Result<bool> {
         let len = self.source.byte_len()?;
         let size = self.stored_size_at(position)?.filter(|size| position.saturating_add(*size) <= len);

@@ -125,8 +125,8 @@ impl Segment {
         Ok(None)
     }
 
-    /// Fails if a batch, after which offsets are missing, has a corrupt size: it leads past complete batches, or to bytes
-    /// that no later batch starts with.
+    /// Fails if a batch, after which offsets are missing, has a corrupt size: it leads past complete batches, or to
+    /// bytes that no later batch starts with.
     fn check_size(&self, reader: &mut HeaderReader, header: &BatchHeader, following: &BatchHeader) -> Result<()> {
         let mut bytes = Vec::new();
         let verified = reader.read_batch(header, &mut bytes).and_then(|batch| batch.verify_crc());
@@ -262,8 +262,8 @@ impl Segment {
         Ok(batch.next_offset())
     }
 
-    /// Fails if the bytes after the last batch contain complete batches. An incomplete batch or zeros are a valid end, and
-    /// so are batches that were written since the file was opened.
+    /// Fails if the bytes after the last batch contain complete batches. An incomplete batch or zeros are a valid end,
+    /// and so are batches that were written since the file was opened.
     fn check_end(&self, reader: &HeaderReader, end_offset: i64) -> Result<()> {
         if reader.remainder_len() == 0 {
             return Ok(());
