@@ -136,19 +136,27 @@ def measures(
         for query in BATCHES:
             yield query, {name: dict(queries[query]) for name, queries in by_topic.items()}
     elif part == "floors":
-        least = {}
-        for topic in topics:
-            readers_of_topic = readers_of(part, spark, topic, bootstrap)
-            check(readers_of_topic, topic)
-            least[topic.name] = floors(spark, topic, readers_of_topic, bootstrap, scratch)
-        for query in QUERIES_WITH_FLOORS:
-            yield query, {name: queries[query] for name, queries in least.items() if query in queries}
+        yield from floors_by_query(spark, topics, bootstrap, scratch)
     else:
         readers = {topic.name: readers_of(part, spark, topic, bootstrap) for topic in topics}
         for topic in topics:
             check(readers[topic.name], topic)
         for query in QUERIES if part == "queries" else (ALL_COLUMNS,):
             yield query, {name: runs(found, QUERIES[query]) for name, found in readers.items()}
+
+
+def floors_by_query(
+    spark: SparkSession, topics: list[Topic], bootstrap: str, scratch: Path
+) -> Iterator[tuple[str, dict[str, Runs]]]:
+    """Yield each query that has floors for any of the topics, with its runs."""
+    least = {}
+    for topic in topics:
+        readers = readers_of("floors", spark, topic, bootstrap)
+        check(readers, topic)
+        least[topic.name] = floors(spark, topic, readers, bootstrap, scratch)
+    for query in QUERIES_WITH_FLOORS:
+        if by_topic := {name: queries[query] for name, queries in least.items() if query in queries}:
+            yield query, by_topic
 
 
 def readers_of(part: str, spark: SparkSession, topic: Topic, bootstrap: str) -> dict[str, Reader]:
