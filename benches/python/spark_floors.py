@@ -2,14 +2,13 @@
 
 A source that decodes kbat's segments cannot be faster than
 
-- for all columns: rows that were decoded before, and reading and verifying the bytes, which is what `select(offset)`
-  by kbat takes beyond Spark's own rows of `spark.range`;
+- for all columns and for `sum(length(value))`: rows that were decoded before, and kbat's scan of one column without
+  Spark, which reads, verifies and decompresses the batches and parses all records;
 - for `select(offset)`: Spark's own rows of `spark.range`, and reading the bytes, whose checksums must be verified;
 - for `count()`: Spark's count of two rows;
-- for `sum(length(value))` with lz4: rows that were decoded before, and decompression by LZ4's own library;
 - for a stream: as many micro-batches of four rows.
 
-Bytes are read and decompressed by one thread per partition, as by Spark's tasks.
+What runs without Spark has one thread per partition, like Spark's tasks.
 """
 
 from __future__ import annotations
@@ -19,9 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-import lz4.frame  # type: ignore[import-untyped]
 from bench import SHAPES
-from lz4_library import BATCH_HEADER_LEN
 from spark_readers import ALL_COLUMNS, COUNT, JVM, KAFKA, NATIVE, OFFSET, PARQUET, QUERIES, SUM_LENGTH, noop, runs
 from spark_streams import SEVERAL, UNCOMPRESSED, streams
 from spark_topics import PARTITIONS, Topic, make_topics
@@ -38,8 +35,7 @@ T = TypeVar("T")
 RANGE = "spark.range of as many rows"
 TWO_ROWS = "spark.range of two rows"
 READING = "reading the segments"
-LZ4 = "LZ4's own library"
-ONLY_OFFSET = "select(offset) by kbat"
+SCAN = "kbat.scan of the timestamps"
 FOUR_ROWS_EACH = "kbat in the JVM, four rows each"
 QUERIES_WITH_FLOORS = (ALL_COLUMNS, OFFSET, COUNT, SUM_LENGTH, SEVERAL)
 WINDOW = 1 << 20
@@ -52,26 +48,20 @@ def floors(
     """The queries by kbat and by the reader it is compared with, and what each of them needs at least."""
     by_both = {name: readers[name] for name in (JVM, PARQUET)}
     paths = [topic.log(number) for number in range(PARTITIONS)]
+    reading, scanning = partial(in_threads, read, paths), partial(in_threads, scan, paths)
+    of_native = {name: readers[name] for name in (JVM, NATIVE)}
     queries: dict[str, dict[str, Callable[[], object]]] = {
         OFFSET: {
             **runs(by_both, QUERIES[OFFSET]),
             RANGE: lambda: noop(spark.range(0, topic.rows, 1, PARTITIONS)),
-            READING: partial(in_threads, read, paths),
+            READING: reading,
         },
         COUNT: {**runs(by_both, QUERIES[COUNT]), TWO_ROWS: spark.range(0, PARTITIONS, 1, PARTITIONS).count},
+        SUM_LENGTH: {**runs({**by_both, **of_native}, QUERIES[SUM_LENGTH]), SCAN: scanning},
     }
     if topic.name in UNCOMPRESSED:
-        of_jvm = {name: readers[name] for name in (JVM, NATIVE)}
-        queries[ALL_COLUMNS] = {
-            **runs(of_jvm, QUERIES[ALL_COLUMNS]),
-            ONLY_OFFSET: queries[OFFSET][JVM],
-            RANGE: queries[OFFSET][RANGE],
-        }
+        queries[ALL_COLUMNS] = {**runs(of_native, QUERIES[ALL_COLUMNS]), SCAN: scanning}
         queries[SEVERAL] = stream_floors(spark, topic, bootstrap, scratch)
-    if "lz4" in topic.name:
-        by_three = runs({**by_both, NATIVE: readers[NATIVE]}, QUERIES[SUM_LENGTH])
-        frames = [frames_of(path) for path in paths]
-        queries[SUM_LENGTH] = {**by_three, LZ4: partial(in_threads, decompress, frames)}
     return queries
 
 
@@ -99,17 +89,7 @@ def read(path: str) -> None:
             pass
 
 
-def frames_of(path: str) -> list[bytes]:
-    """The compressed records of all batches."""
-    content = Path(path).read_bytes()
-    batches = kbat.scan(path, view="batches", columns=["position", "size"]).to_pyarrow()
-    return [
-        content[start + BATCH_HEADER_LEN : start + size]
-        for start, size in zip(batches["position"].to_numpy(), batches["size"].to_numpy(), strict=True)
-    ]
-
-
-def decompress(frames: list[bytes]) -> None:
-    """Decompress frames, and discard the result."""
-    for frame in frames:
-        lz4.frame.decompress(frame)
+def scan(path: str) -> None:
+    """Read the timestamps of a file: a column that is not in the headers, so that all records are parsed."""
+    for _ in kbat.scan(path, columns=["timestamp"], timestamp_unit="us"):
+        pass
