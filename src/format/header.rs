@@ -24,6 +24,7 @@ use crate::compression::Compression;
 use crate::error::Result;
 use crate::format::attributes::{Attributes, TimestampType};
 use crate::format::cursor::Cursor;
+use crate::num::u64_of;
 
 /// Bytes of offset and size at the start of every batch or message.
 pub(crate) const LOG_OVERHEAD: usize = 12;
@@ -174,6 +175,11 @@ impl BatchHeader {
     #[must_use]
     pub fn size(&self) -> usize {
         self.size
+    }
+
+    /// Position after the batch in the input, in bytes.
+    pub(crate) fn end(&self) -> u64 {
+        self.position.saturating_add(u64_of(self.size))
     }
 
     /// Message format: 0, 1 or 2.

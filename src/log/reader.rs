@@ -361,7 +361,7 @@ impl SegmentReader {
         if header.size() > self.end.saturating_sub(self.start).max(SMALL_BATCH_LEN) {
             self.read_len = self.header_len;
         }
-        self.seek(header.position().saturating_add(u64_of(header.size())));
+        self.seek(header.end());
     }
 
     /// Returns the header of the next batch, if that is complete and within the limits.

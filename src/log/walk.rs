@@ -79,6 +79,31 @@ impl Follower {
     fn may_accept(self, header: &BatchHeader, following: &BatchHeader) -> bool {
         self == Self::Any || Self::Later.accepts(header, following)
     }
+
+    /// Whether the length of a batch with a wrong checksum is corrupt, and not only the payload: it leads past a
+    /// complete batch, or to the header `following`, which is not that of a later batch, unless a batch with a correct
+    /// checksum starts there. `least_offset` is the smallest offset that the complete batch can have.
+    ///
+    /// # Errors
+    /// I/O errors.
+    pub(crate) fn is_length_corrupt(
+        self,
+        resync: &mut Resync,
+        source: &dyn ReadAt,
+        header: &BatchHeader,
+        following: Option<&BatchHeader>,
+        least_offset: Option<i64>,
+    ) -> Result<bool> {
+        let end = header.end();
+        let may_follow = following.is_some_and(|following| self.may_accept(header, following));
+        Ok(match resync.find_batch(source, header.position(), least_offset)?.map(|next| next.cmp(&end)) {
+            Some(Ordering::Less) => true,
+            Some(Ordering::Greater) if !may_follow => true,
+            None if following.is_some() && !may_follow => true,
+            _ if self == Self::Any => false,
+            _ => SegmentTail::any_batch(source, header.position())?.is_some_and(|next| next < end),
+        })
+    }
 }
 
 /// The bytes that [`BatchWalk::skip`] skipped.
@@ -172,24 +197,17 @@ impl BatchWalk {
             return Ok(true);
         }
         let Err(error) = self.verify(header) else { return Ok(true) };
-        let position = self.reader.position();
-        let is_at_end = SegmentTail::at(self.reader.source(), position)? == SegmentTail::Clean;
-        let next = self.resync.find_batch(self.reader.source(), header.position(), least_offset)?;
-        let is_corrupt = match next.map(|next| next.cmp(&position)) {
-            Some(Ordering::Less) => true,
-            Some(Ordering::Greater) if !following.is_some_and(|following| follower.may_accept(header, &following)) => {
-                true
-            }
-            _ if follower == Follower::Any => false,
-            _ => SegmentTail::any_batch(self.reader.source(), header.position())?.is_some_and(|next| next < position),
-        };
+        let source = self.reader.source();
+        let is_at_end = SegmentTail::at(source, header.end())? == SegmentTail::Clean;
+        let is_corrupt =
+            follower.is_length_corrupt(&mut self.resync, source, header, following.as_ref(), least_offset)?;
         // otherwise only the payload is corrupt
         if is_corrupt { Err(error) } else { Ok(is_at_end) }
     }
 
     /// Whether the input ends inside a batch that was complete.
     fn is_shorter_than(&self, header: &BatchHeader) -> Result<bool> {
-        Ok(self.reader.source().byte_len()? < header.position().saturating_add(u64_of(header.size())))
+        Ok(self.reader.source().byte_len()? < header.end())
     }
 
     /// Number of bytes read so far.

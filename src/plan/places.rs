@@ -219,7 +219,7 @@ impl<'l> SegmentPlaces<'l> {
         if header.magic() < 2 || header.record_count().map(i64::from) != Some(offsets) {
             return Ok(false);
         }
-        match self.header_at(header.position().saturating_add(u64_of(header.size()))) {
+        match self.header_at(header.end()) {
             Ok(Some(next)) => Ok(next.continues(header) && self.has_right_crc(&next)?),
             Err(error) if matches!(error.kind(), ErrorKind::Io(_)) => Err(error),
             Ok(None) | Err(_) => Ok(false),

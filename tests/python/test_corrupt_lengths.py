@@ -229,6 +229,20 @@ def test_lookups_pass_over_a_corrupt_payload_before_missing_offsets(tmp_path: Pa
     assert (place.base_offset, found.offset, segment.largest_timestamp) == (18, 18, 1003)
 
 
+def test_lookups_pass_over_a_corrupt_payload_before_an_older_format(tmp_path: Path) -> None:
+    """An intact message of v1 after it confirms the length of a v2 batch, as in a view of batches."""
+    batches = [bytearray(build([(1000 + at, b"k", b"v")] * 3, base_offset=3 * at)) for at in range(2)]
+    batches[1][-1] ^= 1
+    messages = [build([(1002 + at, b"k", b"v")], base_offset=9 + at, magic=1) for at in range(2)]
+    directory = log_of(tmp_path, [*map(bytes, batches), *messages])
+    place, found = (kbat.Segment(directory / SEGMENT).find_offset(7), kbat.PartitionLog(directory).find_timestamp(1002))
+    assert place is not None
+    assert found is not None
+    assert (place.base_offset, found.offset) == (9, 9)
+    view = kbat.scan(directory, view="batches", columns=["last_offset"]).to_pyarrow()
+    assert view["last_offset"].to_pylist() == [2, 5, 9, 10]
+
+
 @pytest.mark.parametrize("arguments", [["--start-offset", "7"], ["--start-time", "1970-01-01T00:00:01.002Z"]])
 def test_a_copy_begins_at_no_later_batch_than_its_range(arguments: list[str], tmp_path: Path) -> None:
     done = run("copy", with_hidden_batches(tmp_path), tmp_path / "copy", *arguments)
@@ -264,19 +278,27 @@ def test_batches_before_missing_offsets_are_read_once(tmp_path: Path) -> None:
     assert scan.stats.bytes_read < 1.1 * path.stat().st_size
 
 
-def test_a_lookup_finds_nothing_in_bytes_that_only_look_like_a_header(tmp_path: Path) -> None:
-    """A length that is 4 bytes too small: the last 4 bytes and the next batch's header look like a header of v0."""
-    batches = [build([(1000 + at, b"k", b"value")] * 3, base_offset=3 * at) for at in range(5)]
+@pytest.mark.parametrize("is_followed", [True, False])
+def test_a_lookup_finds_nothing_in_bytes_that_only_look_like_a_header(tmp_path: Path, *, is_followed: bool) -> None:
+    """A length that is 4 bytes too small: the last 4 bytes and the next batch's header are a header of v0."""
+    records = [(1000, b"k", b"value")] * 3
+    batches = [build(records, base_offset=30 * at, partition_leader_epoch=0) for at in range(5)]
+    if not is_followed:
+        batches[2:] = [batches[2][:-1] + b"\x7f"]  # the only batch after it has a wrong checksum
     batches[1] = bytes(patched(batches[1], 8, ">i", len(batches[1]) - 16))
     directory = log_of(tmp_path, batches)
+    after = b"".join(batches)[len(batches[0]) + len(batches[1]) - 4 :]
+    assert next(iter(kbat.read_batches(after, check_crc=False))).magic == 0
     log = kbat.PartitionLog(directory)
-    for offset in (6, 7, 14, 15, 1 << 40):
+    for offset in (33, 60, 62, 122, 1 << 40):
         with pytest.raises(kbat.CorruptError):
             log.find_offset(offset)
     with pytest.raises(kbat.CorruptError):
         kbat.scan(directory, view="batches").to_pyarrow()
-    found = kbat.scan(directory, view="batches", columns=["base_offset"], on_corrupt="skip").to_pyarrow()
-    assert found["base_offset"].to_pylist() == [0, 6, 9, 12]
+    scan = kbat.scan(directory, view="batches", columns=["base_offset"], on_corrupt="skip")
+    assert scan.to_pyarrow()["base_offset"].to_pylist() == ([0, 60, 90, 120] if is_followed else [0])
+    assert scan.stats is not None
+    assert scan.stats.bytes_lost >= len(batches[1])
 
 
 @pytest.mark.parametrize("damages_next", [False, True])

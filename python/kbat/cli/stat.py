@@ -140,7 +140,9 @@ def stat(  # noqa: PLR0913 - options
     remote: Remote = None,
     remote_log_metadata: RemoteLogMetadata = None,
 ) -> None:
-    """Show batches, records, bytes, sizes and gaps by topic, or by any combination of groups. Reads only headers.
+    """Show batches, records, bytes, sizes and gaps by topic, or by any combination of groups.
+
+    Reads headers; completely only the last batch of each segment, and batches before missing offsets.
 
     With --records, also the sizes of records (key, value and headers, without compression), tombstones (records with
     a key and a null value), null keys, and the share of headers. The day of a batch is that of its largest timestamp,

@@ -12,7 +12,6 @@ use crate::format::header::BatchHeader;
 use crate::log::committed::{Committed, offset_fault};
 use crate::log::resync::Floor;
 use crate::log::walk::{BatchWalk, Follower};
-use crate::num::u64_of;
 
 /// The open source.
 pub(super) struct CurrentSource {
@@ -163,7 +162,7 @@ impl CurrentSource {
     pub(super) fn damaged_offset(&self, header: &BatchHeader) -> Result<Option<NextBatch>> {
         let base_offset = header.stored_base_offset;
         let Some(next) = self.floor.next().filter(|next| base_offset > *next) else { return Ok(None) };
-        let behind = match self.walk.reader.header_at(header.position().saturating_add(u64_of(header.size()))) {
+        let behind = match self.walk.reader.header_at(header.end()) {
             Ok(behind) => Some(behind).filter(|behind| behind.crc != 0), // zeros are not a batch
             Err(error) if matches!(error.kind(), ErrorKind::Io(_)) => return Err(error),
             Err(_) => None,

@@ -6,10 +6,10 @@ use crate::format::batch::Batch;
 use crate::format::header::{BatchHeader, NO_PARTITION_LEADER_EPOCH, NO_TIMESTAMP};
 use crate::log::headers::HeaderReader;
 use crate::log::index::TimeEntry;
+use crate::log::resync::Resync;
 use crate::log::segment::Segment;
 use crate::log::tail::SegmentTail;
 use crate::log::walk::Follower;
-use crate::num::u64_of;
 
 /// Whether a lookup could use an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -113,7 +113,7 @@ impl Segment {
             if header.last_offset() >= offset {
                 let base_offset = self.first_offset(&mut reader, &header)?;
                 if let Some(before) = before.filter(|_| offset < base_offset) {
-                    self.check_size(&mut reader, &before, &header)?;
+                    self.check_length(&mut reader, &before, &header)?;
                 }
                 let (position, last_offset, size) = (header.position(), header.last_offset(), header.size());
                 let place = OffsetPlace { position, base_offset, last_offset, size, index: start.index };
@@ -125,19 +125,17 @@ impl Segment {
         Ok(None)
     }
 
-    /// Fails if a batch, after which offsets are missing, has a corrupt size: it leads past complete batches, or to
-    /// bytes that no later batch starts with.
-    fn check_size(&self, reader: &mut HeaderReader, header: &BatchHeader, following: &BatchHeader) -> Result<()> {
+    /// Fails if a batch, after which offsets are missing, has a corrupt length: see [`Follower::is_length_corrupt`].
+    fn check_length(&self, reader: &mut HeaderReader, header: &BatchHeader, following: &BatchHeader) -> Result<()> {
         let mut bytes = Vec::new();
         let verified = reader.read_batch(header, &mut bytes).and_then(|batch| batch.verify_crc());
         let Err(error) = verified else { return Ok(()) };
         if error.is_of_reading() {
             return Err(error);
         }
-        let end = header.position().saturating_add(u64_of(header.size()));
-        let is_later = Follower::Later.accepts(header, following);
-        let hidden = SegmentTail::any_batch(&self.location().open()?, header.position())?;
-        let is_corrupt = !is_later || hidden.is_some_and(|hidden| hidden < end);
+        let (mut resync, file) = (Resync::new(self.limits()), self.location().open()?);
+        let (following, least_offset) = (Some(following), header.base_offset());
+        let is_corrupt = Follower::Next.is_length_corrupt(&mut resync, &file, header, following, least_offset)?;
         if is_corrupt { Err(self.location().locate(error)) } else { Ok(()) }
     }
 
@@ -165,7 +163,7 @@ impl Segment {
         while let Some(header) = reader.next_header() {
             let header = header?;
             if let Some(last) = last.replace(header).filter(|last| !header.continues(last)) {
-                self.check_size(&mut reader, &last, &header)?;
+                self.check_length(&mut reader, &last, &header)?;
             }
             if header.max_timestamp() < timestamp || header.last_offset() < starting_offset {
                 continue;
@@ -250,7 +248,7 @@ impl Segment {
     /// file. Its length may lead into these zeros, past complete batches.
     fn end_before(&self, last: &BatchHeader) -> Result<i64> {
         let file = self.location().open()?;
-        let after = last.position().saturating_add(u64_of(last.size()));
+        let after = last.end();
         let hidden = SegmentTail::batch_after(&file, last.position(), Some(last.stored_base_offset), self.limits())?;
         if hidden.is_none() && SegmentTail::at(&file, after)? == SegmentTail::Zeros {
             return Ok(last.base_offset().unwrap_or_else(|| last.last_offset()));
@@ -282,7 +280,8 @@ impl Segment {
     /// # Errors
     /// Corruption in the segment; I/O errors.
     pub fn largest_timestamp(&self) -> Result<TimeEntry> {
-        let (times, reader) = self.walk_timestamps(|reader, before, header| self.check_size(reader, before, header))?;
+        let (times, reader) =
+            self.walk_timestamps(|reader, before, header| self.check_length(reader, before, header))?;
         self.check_last(times.last, &reader)?;
         Ok(times.largest)
     }
