@@ -180,9 +180,8 @@ impl BatchWalk {
     }
 
     /// Fails if the length of the last batch, of which only the header was read, seems corrupt: no batch follows that
-    /// `follower` accepts, the checksum is wrong, and the length leads past a complete batch or to bytes that no later
-    /// batch starts with. `least_offset` is the smallest offset that the complete batch can have. Returns whether the
-    /// header can be trusted; otherwise only the length can.
+    /// `follower` accepts, the checksum is wrong, and [`Follower::is_length_corrupt`]. Returns whether the header can be
+    /// trusted; otherwise only the length can.
     ///
     /// # Errors
     /// The wrong checksum; I/O errors.

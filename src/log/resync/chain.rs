@@ -48,7 +48,7 @@ impl BatchSearch<'_> {
     /// Follows the chain of a candidate.
     pub(super) fn follow(&mut self, first: &BatchHeader) -> Result<CandidateChain> {
         let furthest = self.damaged.saturating_add(u64_of(self.budget.batch_len));
-        let mut position = first.position.saturating_add(u64_of(first.size));
+        let mut position = first.end();
         // offsets are not part of the checksum: a damaged one must not break the chain, so the one before it is a
         // lower bound too
         let (mut next_offset, mut before) = (first.next_offset(), first.stored_base_offset);

@@ -476,15 +476,14 @@ impl BatchSearch<'_> {
     fn is_crc_right(&mut self, header: &BatchHeader) -> Result<bool> {
         let mut digest = Digest::of_magic(header.magic);
         let start = header.position.saturating_add(u64_of(crc_start(header.magic)));
-        let end = header.position.saturating_add(u64_of(header.size));
-        update(&mut digest, self.source, start, end)?;
+        update(&mut digest, self.source, start, header.end())?;
         Ok(digest.value() == header.crc)
     }
 }
 
 /// The positions at which a batch starts and ends.
 fn extent(header: &BatchHeader) -> (u64, u64) {
-    (header.position, header.position.saturating_add(u64_of(header.size)))
+    (header.position, header.end())
 }
 
 #[cfg(test)]
