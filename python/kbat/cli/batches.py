@@ -105,7 +105,8 @@ def batches(  # noqa: PLR0913 - options
 ) -> None:
     """List batches, one row per batch, partition by partition in the order of the log.
 
-    Reads headers; completely only the last batch of each segment, and batches before missing offsets.
+    Reads only headers, except for the last batch of each segment and batches before missing offsets, which are read
+    completely.
 
     Batches that can't have a record in the range of offsets or times are omitted. A compressed set of magic 1 with
     CreateTime is in every range of times: some clients did not write its largest timestamp correctly. A "?" is a number

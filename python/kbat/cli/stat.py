@@ -142,7 +142,8 @@ def stat(  # noqa: PLR0913 - options
 ) -> None:
     """Show batches, records, bytes, sizes and gaps by topic, or by any combination of groups.
 
-    Reads headers; completely only the last batch of each segment, and batches before missing offsets.
+    Reads only headers, except for the last batch of each segment and batches before missing offsets, which are read
+    completely.
 
     With --records, also the sizes of records (key, value and headers, without compression), tombstones (records with
     a key and a null value), null keys, and the share of headers. The day of a batch is that of its largest timestamp,
