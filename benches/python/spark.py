@@ -15,7 +15,7 @@ prints its tables as soon as they are measured:
 - queries: four queries by kbat in the JVM and in Python, and by Spark's Parquet scan;
 - streams: streaming queries (availableNow) by kbat and by Spark's Kafka source, in one micro-batch and in five, of the
   uncompressed shapes;
-- floors: what queries need at least, beside kbat in the JVM and the reader that it is compared with
+- floors: what parts of queries need, beside kbat in the JVM and the reader that it is compared with
   (``spark_floors.py``);
 - tuned: the readers in Python, aiokafka among them, in a session with `kbat.spark.SETTINGS`;
 - socket, arrow: only the Unix socket of these settings, and only Java without Arrow's checks;
