@@ -13,6 +13,7 @@ use crate::format::record::Record;
 pub(crate) struct BytesBuilder {
     offsets: Vec<i32>,
     data: Vec<u8>,
+    /// Of the values up to the last null.
     nulls: NullBufferBuilder,
 }
 
@@ -21,31 +22,41 @@ impl BytesBuilder {
         Self { offsets: vec![0], data: Vec::new(), nulls: NullBufferBuilder::new(0) }
     }
 
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "a part of the loop of `Records::push_to`")]
     pub(crate) fn push(&mut self, bytes: Option<&[u8]>) {
-        self.nulls.append(bytes.is_some());
-        append(&mut self.data, bytes.unwrap_or_default());
+        if let Some(bytes) = bytes {
+            append(&mut self.data, bytes);
+        } else {
+            self.add_valid_rows();
+            self.nulls.append_null();
+        }
         // the scan checks `longest` after each batch, so that an array never contains a saturated offset
         self.offsets.push(i32::try_from(self.data.len()).unwrap_or(i32::MAX));
     }
 
+    /// Tells the bitmap of the values since the last null.
+    fn add_valid_rows(&mut self) {
+        self.nulls.append_n_non_nulls(self.len().saturating_sub(self.nulls.len()));
+    }
+
     /// Adds the same part of several records.
     pub(crate) fn push_all<'s>(&mut self, records: &[Record<'s>], part: impl Fn(&Record<'s>) -> Option<&'s [u8]>) {
-        let mut end = self.data.len();
+        let (mut end, rows_before) = (self.data.len(), self.len());
         self.offsets.extend(records.iter().map(|record| {
             end = end.wrapping_add(part(record).map_or(0, <[u8]>::len));
             i32::try_from(end).unwrap_or(i32::MAX) // as in `push`
         }));
         self.data.reserve(end.wrapping_sub(self.data.len()));
-        let mut nulls = 0_usize;
+        let mut has_nulls = false;
         for record in records {
             match part(record) {
                 Some(bytes) => append(&mut self.data, bytes),
-                None => nulls = nulls.wrapping_add(1),
+                None => has_nulls = true,
             }
         }
-        if nulls == 0 {
-            self.nulls.append_n_non_nulls(records.len());
-        } else {
+        if has_nulls {
+            self.nulls.append_n_non_nulls(rows_before.saturating_sub(self.nulls.len()));
             for record in records {
                 self.nulls.append(part(record).is_some());
             }
@@ -68,6 +79,7 @@ impl BytesBuilder {
     }
 
     fn take(&mut self) -> (OffsetBuffer<i32>, Buffer, Option<arrow_buffer::NullBuffer>) {
+        self.add_valid_rows();
         let (offsets, data) = (take(&mut self.offsets), take(&mut self.data));
         self.offsets.push(0);
         (OffsetBuffer::new(ScalarBuffer::from(offsets)), Buffer::from_vec(data), self.nulls.finish())

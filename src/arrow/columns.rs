@@ -6,25 +6,25 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use arrow_array::{
-    ArrayRef, Int32Array, Int64Array, ListArray, StructArray, TimestampMicrosecondArray, TimestampMillisecondArray,
-};
-use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_array::{ArrayRef, Int32Array, Int64Array, TimestampMicrosecondArray, TimestampMillisecondArray};
+use arrow_buffer::{Buffer, NullBuffer, ScalarBuffer};
 
 use crate::arrow::binary_views::{Blocks, RecordMemory};
-use crate::arrow::byte_columns::{BinaryColumnBuilder, BytesBuilder, last_end, take};
+use crate::arrow::byte_columns::{BinaryColumnBuilder, BytesBuilder, take};
 use crate::arrow::column_table::Column;
 use crate::arrow::decoded::{Contents, DecodedColumn};
+use crate::arrow::header_column::HeadersBuilder;
 use crate::arrow::options::ScanOptions;
 use crate::arrow::origin::Origin;
 use crate::arrow::runs::Runs;
-use crate::arrow::schema::{TimestampUnit, header_field, header_fields};
+use crate::arrow::schema::TimestampUnit;
 use crate::compression::Compression;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::attributes::TimestampType;
 use crate::format::batch::Batch;
 use crate::format::header::NO_TIMESTAMP;
-use crate::format::record::Record;
+use crate::format::record::{Record, RecordPosition};
+use crate::format::records::RecordSink;
 
 /// One column under construction.
 enum Builder {
@@ -34,11 +34,7 @@ enum Builder {
     /// Values, unit, and the value that replaces missing timestamps, in this unit; `None` for null.
     Timestamp(Vec<i64>, TimestampUnit, Option<i64>),
     Sequence(Vec<i32>),
-    Headers {
-        lists: Vec<i32>,
-        keys: BytesBuilder,
-        values: BinaryColumnBuilder,
-    },
+    Headers(HeadersBuilder),
     /// Columns with one value per batch or file; filled one batch at a time.
     BatchInt64(Column, Runs<i64>),
     BatchInt32(Column, Runs<i32>),
@@ -62,11 +58,7 @@ impl Builder {
                 Self::Timestamp(Vec::new(), unit, options.missing_timestamp.map(|value| unit.of_milliseconds(value)))
             }
             Column::Sequence => Self::Sequence(Vec::new()),
-            Column::Headers => Self::Headers {
-                lists: vec![0],
-                keys: BytesBuilder::new(),
-                values: BinaryColumnBuilder::new(binary_view),
-            },
+            Column::Headers => Self::Headers(HeadersBuilder::new(binary_view)),
             Column::BaseOffset | Column::Position | Column::ProducerId => Self::BatchInt64(column, Runs::new()),
             Column::TimestampType | Column::PartitionLeaderEpoch | Column::BatchSize => {
                 Self::BatchInt32(column, Runs::new())
@@ -96,15 +88,9 @@ impl Builder {
                 }
             }
             Self::Sequence(values) => values.extend(records.iter().map(Record::sequence)),
-            Self::Headers { lists, keys, values } => {
+            Self::Headers(headers) => {
                 for record in records {
-                    for header in record.headers() {
-                        let header = header?;
-                        keys.push(Some(header.key_lossy().as_bytes()));
-                        values.push(header.value(), blocks, memory);
-                    }
-                    // the scan checks `longest` after each batch, so that an array never contains a saturated offset
-                    lists.push(i32::try_from(keys.len()).unwrap_or(i32::MAX));
+                    headers.push(record.headers(), blocks, memory)?;
                 }
             }
             _ => {}
@@ -158,19 +144,14 @@ impl Builder {
             Self::Text(_, texts) => texts.truncate(rows),
             Self::Partition(values) => values.truncate(rows),
             Self::Decoded(values) => values.truncate(rows),
-            Self::Headers { lists, keys, values } => {
-                lists.truncate(rows.saturating_add(1));
-                let count = last_end(lists);
-                keys.truncate(count);
-                values.truncate(count);
-            }
+            Self::Headers(headers) => headers.truncate(rows),
         }
     }
 
     /// Length of the longest variable-length buffer in bytes, or of the longest list.
     fn longest(&self) -> usize {
         match self {
-            Self::Headers { keys, values, .. } => keys.data_len().max(values.data_len()).max(keys.len()),
+            Self::Headers(headers) => headers.longest(),
             _ => self.data_len(),
         }
     }
@@ -180,7 +161,7 @@ impl Builder {
         match self {
             Self::Key(bytes) | Self::Value(bytes) => bytes.data_len(),
             Self::Decoded(values) => values.data_len(),
-            Self::Headers { keys, values, .. } => keys.data_len().saturating_add(values.data_len()),
+            Self::Headers(headers) => headers.data_len(),
             _ => 0,
         }
     }
@@ -200,15 +181,7 @@ impl Builder {
             Self::Text(_, texts) => texts.finish()?,
             Self::Partition(values) => values.finish()?,
             Self::Decoded(values) => values.finish()?,
-            Self::Headers { lists, keys, values } => {
-                let columns: Vec<ArrayRef> = vec![Arc::new(keys.finish_string()?), values.finish(blocks)?];
-                let invalid = |error: arrow_schema::ArrowError| Error::argument(error.to_string());
-                let binary_view = matches!(values, BinaryColumnBuilder::Viewed(_));
-                let structs = StructArray::try_new(header_fields(binary_view), columns, None).map_err(invalid)?;
-                let offsets = OffsetBuffer::new(ScalarBuffer::from(std::mem::replace(lists, vec![0])));
-                let list = ListArray::try_new(Arc::new(header_field(binary_view)), offsets, Arc::new(structs), None);
-                Arc::new(list.map_err(invalid)?)
-            }
+            Self::Headers(headers) => headers.finish(blocks)?,
         })
     }
 }
@@ -231,18 +204,20 @@ fn timestamps(mut values: Vec<i64>, unit: TimestampUnit, missing: Option<i64>) -
 }
 
 /// The timestamp of a record in microseconds since the epoch; −1000 for none.
+#[inline]
 pub(crate) fn microseconds_of(record: &Record<'_>) -> Result<i64> {
-    record.timestamp().checked_mul(1000).ok_or_else(|| timestamp_error(record))
+    let milliseconds = record.timestamp();
+    milliseconds.checked_mul(1000).ok_or_else(|| timestamp_error(milliseconds, record.place))
 }
 
 #[cold]
-fn timestamp_error(record: &Record<'_>) -> Error {
+fn timestamp_error(value: i64, place: RecordPosition) -> Error {
     let kind = ErrorKind::InvalidValue {
-        value: record.timestamp(),
+        value,
         expected: "a timestamp that fits microseconds: read it in milliseconds, or omit the timestamp column (this does \
             not help with skip and report)",
     };
-    record.place.error(kind, "timestamp")
+    place.error(kind, "timestamp")
 }
 
 /// All columns of the Arrow batch under construction.
@@ -307,6 +282,30 @@ impl Columns {
         Ok(())
     }
 
+    /// The columns, if each record has a field of its own only in those that most scans have.
+    pub(crate) fn common(&mut self) -> Option<CommonColumns<'_>> {
+        let mut columns = CommonColumns::default();
+        for builder in &mut self.builders {
+            let is_second = match builder {
+                Builder::Key(BinaryColumnBuilder::Copied(bytes)) => columns.key.replace(bytes).is_some(),
+                Builder::Value(BinaryColumnBuilder::Copied(bytes)) => columns.value.replace(bytes).is_some(),
+                Builder::Offset(values) => columns.offset.replace(values).is_some(),
+                Builder::Timestamp(values, unit, _) => columns.timestamp.replace((values, *unit)).is_some(),
+                Builder::Headers(headers) if headers.is_copied() => columns.headers.replace(headers).is_some(),
+                Builder::Key(_)
+                | Builder::Value(_)
+                | Builder::Headers(_)
+                | Builder::Sequence(_)
+                | Builder::Decoded(_) => return None,
+                _ => false,
+            };
+            if is_second {
+                return None;
+            }
+        }
+        Some(columns)
+    }
+
     /// Adds records of which only the offsets are needed.
     pub(crate) fn push_offsets(&mut self, offsets: RangeInclusive<i64>) {
         for builder in &mut self.builders {
@@ -329,5 +328,44 @@ impl Columns {
         self.rows = 0;
         let blocks = self.blocks.finish();
         self.builders.iter_mut().map(|builder| builder.finish(&blocks)).collect()
+    }
+}
+
+/// Columns that most scans have. A record is added to all of them at once, while its fields are in registers.
+#[derive(Default)]
+pub(crate) struct CommonColumns<'c> {
+    key: Option<&'c mut BytesBuilder>,
+    value: Option<&'c mut BytesBuilder>,
+    offset: Option<&'c mut Vec<i64>>,
+    timestamp: Option<(&'c mut Vec<i64>, TimestampUnit)>,
+    headers: Option<&'c mut HeadersBuilder>,
+    /// Number of records added.
+    pub(crate) rows: usize,
+}
+
+impl RecordSink for CommonColumns<'_> {
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "a part of the loop of `Records::push_to`")]
+    fn push(&mut self, record: Record<'_>) -> Result<()> {
+        if let Some(bytes) = &mut self.key {
+            bytes.push(record.key());
+        }
+        if let Some(bytes) = &mut self.value {
+            bytes.push(record.value());
+        }
+        if let Some(values) = &mut self.offset {
+            values.push(record.offset());
+        }
+        if let Some((values, unit)) = &mut self.timestamp {
+            values.push(match unit {
+                TimestampUnit::Millisecond => record.timestamp(),
+                TimestampUnit::Microsecond => microseconds_of(&record)?,
+            });
+        }
+        if let Some(headers) = &mut self.headers {
+            headers.push_copied(record.headers())?;
+        }
+        self.rows = self.rows.wrapping_add(1);
+        Ok(())
     }
 }

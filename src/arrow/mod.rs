@@ -9,6 +9,7 @@ mod corruption;
 mod decoded;
 mod encode;
 mod ending;
+mod header_column;
 mod interrupt;
 mod options;
 mod origin;

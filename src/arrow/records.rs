@@ -3,13 +3,14 @@
 use std::ops::RangeInclusive;
 
 use crate::arrow::binary_views::RecordMemory;
-use crate::arrow::options::ScanOptions;
+use crate::arrow::options::{RecordBounds, ScanOptions};
 use crate::arrow::walk::BatchContext;
-use crate::compression::Scratch;
+use crate::compression::{Payload, Scratch};
 use crate::error::Result;
 use crate::format::batch::Batch;
 use crate::format::record::Record;
-use crate::format::records::Records;
+use crate::format::records::{RecordSink, Records};
+use crate::log::BatchMemory;
 
 /// Number of records that are parsed before they are passed on; so many fit a first-level cache.
 const CHUNK: usize = 128;
@@ -33,7 +34,7 @@ pub(crate) fn read_records(
     } else {
         RecordMemory::of(batch, context.memory)
     };
-    let mut records = Records::new(batch, payload, &options.limits)?;
+    let mut records = records_in(batch, payload, context.memory, options)?;
     let mut chunk = Vec::with_capacity(CHUNK);
     let mut more = true;
     while more {
@@ -51,6 +52,62 @@ pub(crate) fn read_records(
         take(&chunk, memory)?;
     }
     Ok(first_offset)
+}
+
+/// Passes the records of a batch that are within the bounds to a sink. The batch is not a compressed v0 or v1 set.
+#[inline]
+pub(crate) fn push_records(
+    batch: &Batch<'_>,
+    context: &BatchContext<'_>,
+    options: &ScanOptions,
+    scratch: &mut Scratch,
+    sink: &mut impl RecordSink,
+) -> Result<()> {
+    debug_assert!(!batch.is_legacy_wrapper(), "its messages have checksums of their own");
+    let payload = batch.payload(scratch, &options.limits)?;
+    let records = records_in(batch, payload, context.memory, options)?;
+    let bounds = context.bounds;
+    records.push_to(&mut WithinBounds {
+        first: bounds.start_offset.unwrap_or(i64::MIN),
+        last: bounds.end_offset.map_or(i64::MAX, |end| end.saturating_sub(1)),
+        bounds: bounds.has_times().then_some(bounds),
+        sink,
+    })
+}
+
+/// The records of a batch. The next batch is prefetched only in a caller's buffer: that in the window of a file was just
+/// copied there, and is cached.
+fn records_in<'s>(
+    batch: &Batch<'_>,
+    payload: Payload<'s>,
+    memory: BatchMemory<'_>,
+    options: &ScanOptions,
+) -> Result<Records<'s>> {
+    let records = Records::new(batch, payload, &options.limits)?;
+    Ok(match memory {
+        BatchMemory::Window(_) => records.without_prefetch(),
+        BatchMemory::Buffer(_) => records,
+    })
+}
+
+/// Passes on the records within some bounds.
+struct WithinBounds<'b, S> {
+    /// The first and the last offset within them.
+    first: i64,
+    last: i64,
+    /// All bounds, if they have timestamps.
+    bounds: Option<&'b RecordBounds>,
+    sink: &'b mut S,
+}
+
+impl<S: RecordSink> RecordSink for WithinBounds<'_, S> {
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "a part of the loop of `Records::push_to`")]
+    fn push(&mut self, record: Record<'_>) -> Result<()> {
+        let is_within = (self.first..=self.last).contains(&record.offset())
+            && self.bounds.is_none_or(|bounds| bounds.want(&record));
+        if is_within { self.sink.push(record) } else { Ok(()) }
+    }
 }
 
 /// The smallest record of format v2, in bytes.

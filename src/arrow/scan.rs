@@ -11,7 +11,7 @@ use crate::arrow::corruption::no_errors;
 use crate::arrow::ending::ends_after_error;
 use crate::arrow::interrupt::ProgressCallback;
 use crate::arrow::options::{OnCorrupt, ScanOptions};
-use crate::arrow::records::{offsets_in_header, read_records};
+use crate::arrow::records::{offsets_in_header, push_records, read_records};
 use crate::arrow::schema::TimestampUnit;
 use crate::arrow::source::ScanSource;
 use crate::arrow::stats::ScanStats;
@@ -183,25 +183,51 @@ fn decode(
     scratch: &mut Scratch,
     columns: &mut Columns,
 ) -> Result<()> {
-    let mut rows = 0_usize;
     columns.begin_batch(batch, context.origin);
+    let is_common = options.on_corrupt == OnCorrupt::Fail && !batch.is_legacy_wrapper();
+    let (rows, first_offset) = match columns.common().filter(|_| is_common) {
+        Some(mut common) => {
+            push_records(batch, context, options, scratch, &mut common)?;
+            let rows = common.rows;
+            check_longest(columns)?;
+            (rows, None)
+        }
+        None => decode_in_chunks(batch, context, options, scratch, columns)?,
+    };
+    let base_offset = batch.base_offset().or(first_offset).unwrap_or_else(|| batch.last_offset());
+    columns.extend(batch, base_offset, context.origin, rows)
+}
+
+/// Appends the records of one batch to any columns. Returns their number, and the offset of the batch's first record.
+fn decode_in_chunks(
+    batch: &Batch<'_>,
+    context: &BatchContext<'_>,
+    options: &ScanOptions,
+    scratch: &mut Scratch,
+    columns: &mut Columns,
+) -> Result<(usize, Option<i64>)> {
+    let mut rows = 0_usize;
     let first_offset = read_records(batch, context, options, scratch, |records, memory| {
         if options.on_corrupt != OnCorrupt::Fail {
             check_every_field(records, options)?;
         }
-        columns.push_all(records, memory)?;
         rows = rows.wrapping_add(records.len());
-        // 32-bit offsets: max_bytes bounds the bytes before this batch, the limits those that it adds
-        if columns.longest() > 0x7fff_ffff {
-            return Err(Error::argument(
-                "the values of an Arrow batch exceed 2 GiB, the maximum of a binary column: lower max_bytes, or the \
-                limit decompressed_len if a single batch is that large, or use binary_view",
-            ));
-        }
-        Ok(())
+        columns.push_all(records, memory)?;
+        check_longest(columns)
     })?;
-    let base_offset = batch.base_offset().or(first_offset).unwrap_or_else(|| batch.last_offset());
-    columns.extend(batch, base_offset, context.origin, rows)
+    Ok((rows, first_offset))
+}
+
+/// Fails if the 32-bit offsets of a column do not reach its last value. [`ScanOptions::max_bytes`] bounds the bytes before
+/// a batch, the limits those that it adds.
+fn check_longest(columns: &Columns) -> Result<()> {
+    if columns.longest() > 0x7fff_ffff {
+        return Err(Error::argument(
+            "the values of an Arrow batch exceed 2 GiB, the maximum of a binary column: lower max_bytes, or the limit \
+            decompressed_len if a single batch is that large, or use binary_view",
+        ));
+    }
+    Ok(())
 }
 
 /// Fails for a field that its column cannot contain, whether or not the column is one of the scan's: the rows that remain

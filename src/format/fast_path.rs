@@ -19,16 +19,14 @@ pub(crate) fn quick_body(bytes: &[u8]) -> Option<(Body<'_>, &[u8])> {
     let window = bytes.first_chunk::<HEAD_LEN>()?;
     let mut head = Head::at(window, 0)?;
     let length = usize::try_from(unzigzag32(head.varint()?)).ok()?;
-    let (body, after) = bytes.get(head.used..)?.split_at_checked(length)?;
-    let length_len = head.used;
+    let (record, after) = bytes.split_at_checked(head.used.wrapping_add(length))?;
     head.skip_byte(); // attributes
     let timestamp_delta = i64::from(unzigzag32(head.varint()?));
     let mut head = Head::at(window, head.used)?;
     let offset_delta = unzigzag32(head.varint()?);
     let key_len = unzigzag32(head.varint()?);
-    let rest = body.get(head.used.wrapping_sub(length_len)..)?;
-    let (key, mut rest) = nullable(rest, key_len)?;
-    let value_len = read_varint(&mut rest).ok()?;
+    let (key, rest) = nullable(record.get(head.used..)?, key_len)?;
+    let (value_len, rest) = value_len(rest)?;
     let (value, rest) = nullable(rest, value_len)?;
     let (&count, headers) = rest.split_first()?;
     // one byte, not negative, and no more headers than bytes; bytes without headers are an error
@@ -36,6 +34,19 @@ pub(crate) fn quick_body(bytes: &[u8]) -> Option<(Body<'_>, &[u8])> {
     let fits = if count == 0 { headers.is_empty() } else { usize::from(count >> 1) <= headers.len() };
     (count & 0x81 == 0 && fits)
         .then_some((Body { timestamp_delta, offset_delta, key, value, header_count, headers }, after))
+}
+
+/// Splits off the length of the value, which has up to three bytes, or fewer than eight bytes follow the key.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "a part of quick_body")]
+fn value_len(mut bytes: &[u8]) -> Option<(i32, &[u8])> {
+    if let Some(window) = bytes.first_chunk() {
+        let mut head = Head { bits: u64::from_le_bytes(*window), used: 0 };
+        let len = unzigzag32(head.varint()?);
+        return Some((len, bytes.get(head.used..)?));
+    }
+    let len = read_varint(&mut bytes).ok()?;
+    Some((len, bytes))
 }
 
 /// Splits off a field of `len` bytes, which is null if `len` is negative. Returns the field and the bytes after it.

@@ -56,6 +56,12 @@ impl<'a> Batch<'a> {
     }
 }
 
+/// What [`Records::push_to`] passes records to.
+pub(crate) trait RecordSink {
+    /// Takes a record. An error ends the iteration.
+    fn push(&mut self, record: Record<'_>) -> Result<()>;
+}
+
 /// An iterator over the records of a batch; see [`Batch::records`]. It ends after its first error.
 #[derive(Debug)]
 pub struct Records<'s>(RecordsInner<'s>);
@@ -78,6 +84,14 @@ impl<'s> Records<'s> {
         }
     }
 
+    /// Does not prefetch the next batch.
+    pub(crate) fn without_prefetch(mut self) -> Self {
+        if let RecordsInner::V2(records) = &mut self.0 {
+            records.ahead = 0;
+        }
+        self
+    }
+
     /// Appends up to `count` records to `out`. Returns `false` when there are no more. Dispatches once per chunk, while
     /// [`Iterator::next`] dispatches once per record and returns it through memory.
     pub(crate) fn read_into(&mut self, out: &mut Vec<Record<'s>>, count: usize) -> Result<bool> {
@@ -90,6 +104,14 @@ impl<'s> Records<'s> {
             self.0 = RecordsInner::Done;
         }
         more
+    }
+
+    /// Passes the records to a sink, up to the first error. This is the fastest way if the sink needs few fields.
+    pub(crate) fn push_to(self, sink: &mut impl RecordSink) -> Result<()> {
+        match self.0 {
+            RecordsInner::V2(mut records) => records.push_to(sink),
+            legacy_or_done => Records(legacy_or_done).try_for_each(|record| sink.push(record?)),
+        }
     }
 
     /// The state of the iteration, to resume it later over the same bytes.
@@ -247,24 +269,58 @@ impl<'s> V2Records<'s> {
         if self.index >= self.count {
             return None;
         }
-        let (body, after) = match quick_body(self.rest) {
-            Some(parsed) => parsed,
-            None => match self.careful_body() {
-                Ok(parsed) => parsed,
-                Err(error) => return Some(Err(error)),
-            },
+        match self.parse(self.rest, self.index) {
+            Ok((record, after)) => {
+                (self.rest, self.index) = (after, self.index.wrapping_add(1));
+                Some(Ok(record))
+            }
+            Err(error) => Some(Err(error)),
+        }
+    }
+
+    /// Passes the records to a sink. Each sink has a copy of this loop, with the fields of a record in registers and without
+    /// those that it does not use. So columns fill 1.25 times as fast as with an iterator (100B-none, best of 7 passes: 30
+    /// instead of 38 ns per row, of which 13 are reading and the checksum).
+    #[inline(never)]
+    fn push_to(&mut self, sink: &mut impl RecordSink) -> Result<()> {
+        let (mut rest, mut index) = (self.rest, self.index);
+        while index < self.count {
+            let (record, after) = self.parse(rest, index)?;
+            sink.push(record)?;
+            (rest, index) = (after, index.wrapping_add(1));
+        }
+        Ok(())
+    }
+
+    /// Parses the record at the front of `rest`. Returns it and the bytes after it.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "without inlining, each record is returned through memory")]
+    fn parse(&mut self, rest: &'s [u8], index: u32) -> Result<(Record<'s>, &'s [u8])> {
+        let (body, after) = if let Some(parsed) = quick_body(rest) {
+            parsed
+        } else {
+            (self.rest, self.index) = (rest, index);
+            self.careful_body()?
         };
-        if usize_of(body.header_count) > self.header_limit {
-            return Some(Err(self.header_limit_error(usize_of(body.header_count))));
+        let is_last = index.wrapping_add(1) == self.count;
+        if is_last || usize_of(body.header_count) > self.header_limit {
+            (self.rest, self.index) = (rest, index);
+            self.check_end(usize_of(body.header_count), is_last, after.len())?;
         }
-        let record = self.record(&body);
-        let next = self.index.wrapping_add(1);
-        if next == self.count && (!after.is_empty() || self.fault.is_some()) {
-            return Some(Err(self.remaining_error(after.len())));
+        prefetch(rest, self.ahead, rest.len().wrapping_sub(after.len()));
+        Ok((self.record(&body, rest.len(), index), after))
+    }
+
+    /// Checks the number of headers of a record, and that nothing follows the last one.
+    #[inline(never)]
+    fn check_end(&mut self, header_count: usize, is_last: bool, after: usize) -> Result<()> {
+        if header_count > self.header_limit {
+            return Err(self.header_limit_error(header_count));
         }
-        prefetch(self.rest, self.ahead, self.rest.len().wrapping_sub(after.len()));
-        (self.rest, self.index) = (after, next);
-        Some(Ok(record))
+        if is_last && (after > 0 || self.fault.is_some()) {
+            return Err(self.remaining_error(after));
+        }
+        Ok(())
     }
 
     /// Parses the record at the front, of any shape, or reports its error.
@@ -278,8 +334,10 @@ impl<'s> V2Records<'s> {
         Ok((body, after))
     }
 
-    #[inline]
-    fn record(&self, body: &Body<'s>) -> Record<'s> {
+    /// The record with `left` bytes from its start to the end of the batch.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as for `parse`")]
+    fn record(&self, body: &Body<'s>, left: usize, index: u32) -> Record<'s> {
         let (timestamp, timestamp_type) = match self.log_append_time {
             Some(timestamp) => (timestamp, TimestampType::LogAppendTime),
             None => (self.base_timestamp.wrapping_add(body.timestamp_delta), TimestampType::CreateTime),
@@ -297,7 +355,7 @@ impl<'s> V2Records<'s> {
             value: body.value,
             sequence,
             extra: RecordTail::Headers { bytes: body.headers, count: body.header_count },
-            place: self.place(self.rest.len()),
+            place: RecordPosition { index, ..self.place(left) },
         }
     }
 
