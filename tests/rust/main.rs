@@ -16,6 +16,8 @@
 
 #[cfg(feature = "arrow")]
 mod binary_views;
+#[cfg(feature = "arrow")]
+mod common_columns;
 mod convert;
 mod corpus;
 mod corruption;
