@@ -20,6 +20,7 @@ use crate::compression::Scratch;
 use crate::error::{Error, Result};
 use crate::format::batch::Batch;
 use crate::format::record::Record;
+use crate::format::records::RecordSink;
 use crate::io::OpenedFile;
 
 /// Iterates over the records of some sources as Arrow batches, in order. Reads lazily; holds one window of a file, one
@@ -184,10 +185,14 @@ fn decode(
     columns: &mut Columns,
 ) -> Result<()> {
     columns.begin_batch(batch, context.origin);
-    let is_common = options.on_corrupt == OnCorrupt::Fail && !batch.is_legacy_wrapper();
-    let (rows, first_offset) = match columns.common().filter(|_| is_common) {
+    let (rows, first_offset) = match columns.common().filter(|_| !batch.is_legacy_wrapper()) {
         Some(mut common) => {
-            push_records(batch, context, options, scratch, &mut common)?;
+            if options.on_corrupt == OnCorrupt::Fail {
+                push_records(batch, context, options, scratch, &mut common)?;
+            } else {
+                let mut checked = Checked { unit: options.timestamp_unit, sink: &mut common };
+                push_records(batch, context, options, scratch, &mut checked)?;
+            }
             let rows = common.rows;
             check_longest(columns)?;
             (rows, None)
@@ -209,7 +214,7 @@ fn decode_in_chunks(
     let mut rows = 0_usize;
     let first_offset = read_records(batch, context, options, scratch, |records, memory| {
         if options.on_corrupt != OnCorrupt::Fail {
-            check_every_field(records, options)?;
+            records.iter().try_for_each(|record| check_every_field(record, options.timestamp_unit))?;
         }
         rows = rows.wrapping_add(records.len());
         columns.push_all(records, memory)?;
@@ -232,16 +237,28 @@ fn check_longest(columns: &Columns) -> Result<()> {
 
 /// Fails for a field that its column cannot contain, whether or not the column is one of the scan's: the rows that remain
 /// if corruption is skipped or reported must not depend on the columns.
-fn check_every_field(records: &[Record<'_>], options: &ScanOptions) -> Result<()> {
-    for record in records {
-        if options.timestamp_unit == TimestampUnit::Microsecond {
-            microseconds_of(record)?;
-        }
-        for header in record.headers() {
-            header?;
-        }
+#[inline]
+fn check_every_field(record: &Record<'_>, unit: TimestampUnit) -> Result<()> {
+    if unit == TimestampUnit::Microsecond {
+        microseconds_of(record)?;
     }
-    Ok(())
+    let headers = record.headers();
+    if headers.is_empty() { Ok(()) } else { headers.verify() }
+}
+
+/// Checks every field of the records that it passes on.
+struct Checked<'s, S> {
+    unit: TimestampUnit,
+    sink: &'s mut S,
+}
+
+impl<S: RecordSink> RecordSink for Checked<'_, S> {
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "a part of the loop of `Records::push_to`")]
+    fn push(&mut self, record: Record<'_>) -> Result<()> {
+        check_every_field(&record, self.unit)?;
+        self.sink.push(record)
+    }
 }
 
 ends_after_error!(ArrowScan);
