@@ -35,7 +35,7 @@ impl BytesBuilder {
         self.offsets.push(i32::try_from(self.data.len()).unwrap_or(i32::MAX));
     }
 
-    /// Tells the bitmap of the values since the last null.
+    /// Adds the values since the last null to the bitmap.
     fn add_valid_rows(&mut self) {
         self.nulls.append_n_non_nulls(self.len().saturating_sub(self.nulls.len()));
     }
