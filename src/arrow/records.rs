@@ -36,10 +36,9 @@ pub(crate) fn read_records(
     };
     let mut records = records_in(batch, payload, context.memory, options)?;
     let mut chunk = Vec::with_capacity(CHUNK);
-    let mut more = true;
-    while more {
+    loop {
         chunk.clear();
-        more = records.read_into(&mut chunk, CHUNK)?;
+        let more = records.read_into(&mut chunk, CHUNK);
         if check_records {
             chunk.iter().try_for_each(Record::verify_crc)?;
         }
@@ -50,6 +49,10 @@ pub(crate) fn read_records(
             chunk.retain(|record| context.bounds.want(record));
         }
         take(&chunk, memory)?;
+        // only now, because the records before a broken one may be broken, too
+        if !more? {
+            break;
+        }
     }
     Ok(first_offset)
 }
