@@ -92,8 +92,8 @@ impl<'s> Records<'s> {
         self
     }
 
-    /// Appends up to `count` records to `out`, also those before an error. Returns `false` when there are no more. Dispatches once per chunk, while
-    /// [`Iterator::next`] dispatches once per record and returns it through memory.
+    /// Appends up to `count` records to `out`, also those before an error. Returns `false` when there are no more.
+    /// Dispatches once per chunk, while [`Iterator::next`] dispatches once per record and returns it through memory.
     pub(crate) fn read_into(&mut self, out: &mut Vec<Record<'s>>, count: usize) -> Result<bool> {
         let more = match &mut self.0 {
             RecordsInner::V2(records) => fill(|| records.next(), out, count),
