@@ -78,8 +78,8 @@ pub(crate) fn push_records(
     })
 }
 
-/// The records of a batch. The next batch is prefetched only in a caller's buffer: that in the window of a file was just
-/// copied there, and is cached.
+/// The records of a batch. The next batch is prefetched only if it is in a caller's buffer. The window of a file is
+/// cached, as it was just filled.
 fn records_in<'s>(
     batch: &Batch<'_>,
     payload: Payload<'s>,

@@ -223,8 +223,8 @@ fn decode_in_chunks(
     Ok((rows, first_offset))
 }
 
-/// Fails if the 32-bit offsets of a column do not reach its last value. [`ScanOptions::max_bytes`] bounds the bytes before
-/// a batch, the limits those that it adds.
+/// Fails if the 32-bit offsets of a column do not reach its last value. [`ScanOptions::max_bytes`] bounds the bytes
+/// before a batch, the limits those that it adds.
 fn check_longest(columns: &Columns) -> Result<()> {
     if columns.longest() > 0x7fff_ffff {
         return Err(Error::argument(

@@ -278,9 +278,10 @@ impl<'s> V2Records<'s> {
         }
     }
 
-    /// Passes the records to a sink. Each sink has a copy of this loop, with the fields of a record in registers and without
-    /// those that it does not use. Columns fill 1.18 times as fast as from chunks of records (100B-none, seven columns, best
-    /// of 5 passes: 35.0 instead of 41.2 ns per row, of which about 15 are reading the file and verifying checksums).
+    /// Passes the records to a sink. Each sink has a copy of this loop, with the fields of a record in registers and
+    /// without those that it does not use. Columns fill 1.18 times as fast as from chunks of records (100B-none, seven
+    /// columns, best of 5 passes: 35.0 instead of 41.2 ns per row, of which about 15 are reading the file and verifying
+    /// checksums).
     #[inline(never)]
     fn push_to(&mut self, sink: &mut impl RecordSink) -> Result<()> {
         let (mut rest, mut index) = (self.rest, self.index);

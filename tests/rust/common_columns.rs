@@ -1,5 +1,5 @@
-//! Columns that records are added to one by one: the same rows and errors as with a further column, with which each column
-//! is filled from many records at once.
+//! Columns that records are added to one by one: the same rows and errors as with a further column, with which each
+//! column is filled from many records at once.
 
 use std::sync::Arc;
 
