@@ -13,7 +13,7 @@ use crate::format::record::Record;
 pub(crate) struct BytesBuilder {
     offsets: Vec<i32>,
     data: Vec<u8>,
-    /// Of the values up to the last null.
+    /// Which values are null, up to the last null.
     nulls: NullBufferBuilder,
 }
 
@@ -28,16 +28,16 @@ impl BytesBuilder {
         if let Some(bytes) = bytes {
             append(&mut self.data, bytes);
         } else {
-            self.add_valid_rows();
+            self.add_valid_rows(self.len());
             self.nulls.append_null();
         }
         // the scan checks `longest` after each batch, so that an array never contains a saturated offset
         self.offsets.push(i32::try_from(self.data.len()).unwrap_or(i32::MAX));
     }
 
-    /// Adds the values since the last null to the bitmap.
-    fn add_valid_rows(&mut self) {
-        self.nulls.append_n_non_nulls(self.len().saturating_sub(self.nulls.len()));
+    /// Adds the values since the last null, up to a row, to the bitmap.
+    fn add_valid_rows(&mut self, end: usize) {
+        self.nulls.append_n_non_nulls(end.saturating_sub(self.nulls.len()));
     }
 
     /// Adds the same part of several records.
@@ -56,7 +56,7 @@ impl BytesBuilder {
             }
         }
         if has_nulls {
-            self.nulls.append_n_non_nulls(rows_before.saturating_sub(self.nulls.len()));
+            self.add_valid_rows(rows_before);
             for record in records {
                 self.nulls.append(part(record).is_some());
             }
@@ -79,7 +79,7 @@ impl BytesBuilder {
     }
 
     fn take(&mut self) -> (OffsetBuffer<i32>, Buffer, Option<arrow_buffer::NullBuffer>) {
-        self.add_valid_rows();
+        self.add_valid_rows(self.len());
         let (offsets, data) = (take(&mut self.offsets), take(&mut self.data));
         self.offsets.push(0);
         (OffsetBuffer::new(ScalarBuffer::from(offsets)), Buffer::from_vec(data), self.nulls.finish())

@@ -3,7 +3,7 @@
 //! They are plain vectors that keep their capacity from batch to batch; a builder that starts empty takes five times as
 //! long.
 //!
-//! If a scan has only columns that are common, a record is added to all of them before the next one is parsed
+//! If a scan has only common columns, each record is added to all of them before the next one is parsed
 //! ([`CommonColumns`]). Otherwise, each column is filled from a chunk of records ([`Columns::push_all`]).
 
 use std::ops::RangeInclusive;

@@ -69,13 +69,8 @@ pub(crate) fn push_records(
     debug_assert!(!batch.is_legacy_wrapper(), "its messages have checksums of their own");
     let payload = batch.payload(scratch, &options.limits)?;
     let records = records_in(batch, payload, context.memory, options)?;
-    let bounds = context.bounds;
-    records.push_to(&mut WithinBounds {
-        first: bounds.start_offset.unwrap_or(i64::MIN),
-        last: bounds.end_offset.map_or(i64::MAX, |end| end.saturating_sub(1)),
-        bounds: bounds.has_times().then_some(bounds),
-        sink,
-    })
+    let bounds = context.bounds.are_any().then_some(context.bounds);
+    records.push_to(&mut WithinBounds { bounds, sink })
 }
 
 /// The records of a batch. The next batch is prefetched only if it is in a caller's buffer. The window of a file is
@@ -95,10 +90,6 @@ fn records_in<'s>(
 
 /// Passes on the records within some bounds.
 struct WithinBounds<'b, S> {
-    /// The first and the last offset within them.
-    first: i64,
-    last: i64,
-    /// All bounds, if they have timestamps.
     bounds: Option<&'b RecordBounds>,
     sink: &'b mut S,
 }
@@ -107,9 +98,7 @@ impl<S: RecordSink> RecordSink for WithinBounds<'_, S> {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "a part of the loop of `Records::push_to`")]
     fn push(&mut self, record: Record<'_>) -> Result<()> {
-        let is_within = (self.first..=self.last).contains(&record.offset())
-            && self.bounds.is_none_or(|bounds| bounds.want(&record));
-        if is_within { self.sink.push(record) } else { Ok(()) }
+        if self.bounds.is_none_or(|bounds| bounds.want(&record)) { self.sink.push(record) } else { Ok(()) }
     }
 }
 
