@@ -43,90 +43,6 @@ def test_help_and_version() -> None:
     assert done.stdout == f"kbat {kbat.__version__}\n"
 
 
-def test_ls_of_a_log_directory_is_that_of_the_api() -> None:
-    directory = kbat.LogDirectory(LOG_DIR)
-    found = json_of("ls", LOG_DIR)
-    assert (found["kind"], found["is_clean_shutdown"], found["stray"]) == ("log_directory", True, [])
-    assert len(found["partitions"]) == len(directory.partitions) == 15
-    table = run("ls", LOG_DIR).stdout
-    for row, log in zip(found["partitions"], directory.partitions, strict=True):
-        largest = max(segment.largest_timestamp for segment in log.segments)
-        assert row == {
-            "topic": log.topic,
-            "partition": log.partition,
-            "path": log.directory,
-            "segments": len(log.segments),
-            "bytes": sum(segment.size for segment in log.segments),
-            "start_offset": log.start_offset,
-            "end_offset": log.end_offset,
-            "last_stable_offset": log.last_stable_offset,
-            "largest_timestamp": None if log.topic == NO_TIMES else largest,
-            "error": None,
-        }
-        (line,) = [line for line in table.splitlines() if line.split()[:1] == [log.topic]]
-        assert output.size_text(row["bytes"]) in line
-        assert output.time_text(row["largest_timestamp"]) in line
-    (open_transaction,) = [row for row in found["partitions"] if row["topic"] == "txn-lz4"]
-    assert (open_transaction["last_stable_offset"], open_transaction["end_offset"]) == (263, 374)
-
-
-def test_ls_of_a_partition_and_of_a_segment_shows_segments(tmp_path: Path) -> None:
-    place = copy_of("crash-torn", tmp_path / "topic-7")
-    (place / f"{LOG}.deleted").touch()
-    log = kbat.PartitionLog(place)
-    found = json_of("ls", place)
-    assert (found["kind"], found["topic"], found["partition"]) == ("partition", "topic", 7)
-    assert (found["start_offset"], found["end_offset"], found["last_stable_offset"]) == (0, 160, 160)
-    assert [row["base_offset"] for row in found["segments"]] == [0, 69, 124]
-    assert [row["bytes"] for row in found["segments"]] == [segment.size for segment in log.segments]
-    assert found["leftovers"] == log.leftovers
-    assert len(found["leftovers"]) == 1
-    text = run("ls", place).stdout
-    assert "leftover of a broker: " in text
-    assert "2023-11-14 22:20:04.149Z" in text
-    (single,) = json_of("ls", place / LOG)["segments"]
-    assert (single["base_offset"], single["end_offset"]) == (0, 69)
-    assert single["files"] == sorted(log.segments[0].files)
-
-
-def test_ls_names_what_it_can_not_read_after_the_rest(tmp_path: Path) -> None:
-    copy_of("codec-lz4", tmp_path / "good-0")
-    (tmp_path / "bad-0").mkdir()
-    (tmp_path / "bad-0" / LOG).mkdir()
-    found = json_of("ls", tmp_path, exit_code=1)
-    assert [row["topic"] for row in found["partitions"] if row["error"] is None] == ["good"]
-    done = run("ls", tmp_path)
-    assert "good" in done.stdout
-    assert str(tmp_path / "bad-0") in done.stderr
-    assert done.stderr.count("\n") == 1
-
-
-def test_ls_of_a_partition_shows_the_segments_beside_one_it_can_not_read(tmp_path: Path) -> None:
-    place = copy_of("crash-torn", tmp_path / "topic-0")
-    (place / f"{69:020}.log").write_text("this is a text file, not a log\n" * 10)
-    found = json_of("ls", place, exit_code=1)
-    assert [row["end_offset"] for row in found["segments"]] == [69, None, 160]
-    assert [row["largest_timestamp"] is None for row in found["segments"]] == [False, True, False]
-    assert [row["error"] is None for row in found["segments"]] == [True, False, True]
-    assert (found["end_offset"], found["error"]) == (160, None)
-    done = run("ls", place)
-    assert done.exit_code == 1
-    (line,) = [line for line in done.stdout.splitlines() if line.split()[:1] == ["69"]]
-    assert line.split()[1:] == ["?", "310", "B", "?", "index", "log", "snapshot", "timeindex"]
-    assert "start offset 0, end offset 160, last stable 160" in done.stdout
-    message = found["segments"][1]["error"]
-    assert done.stderr == f"kbat: {message}; 'kbat verify {place}' has the details\n"
-    (place / f"{124:020}.log").write_text("nor is this\n" * 10)
-    found = json_of("ls", place, exit_code=1)
-    assert (found["start_offset"], found["end_offset"]) == (0, None)
-    assert found["error"] == found["segments"][2]["error"]
-    assert "start offset 0, end offset ?, last stable ?" in run("ls", place).stdout
-    (place / LOG.replace(".log", ".timeindex")).unlink()
-    (place / LOG.replace(".log", ".timeindex")).mkdir()
-    (segment,) = json_of("ls", place / LOG, exit_code=1)["segments"]
-    assert (segment["end_offset"], segment["largest_timestamp"]) == (69, None)
-
-
 def test_audit_sums_up_the_view_of_batches() -> None:
     found = json_of("audit", LOG_DIR, "--by", "producer", "--by", "partition")
     rows = kbat.scan(LOG_DIR, view="batches").to_pyarrow().to_pylist()
@@ -153,6 +69,14 @@ def test_audit_sums_up_the_view_of_batches() -> None:
     assert total["uncounted_batches"] == 10
     assert total["share"] == 1.0
     assert sum(group["share"] for group in found["groups"]) == pytest.approx(1.0)
+
+
+def test_audit_distinguishes_an_incomplete_last_batch_from_corruption(tmp_path: Path) -> None:
+    place = copy_of("codec-lz4", tmp_path / "topic-0")
+    *_, last = kbat.read_batches(place / LOG)
+    with (place / LOG).open("r+b") as log:
+        log.truncate(last.position + 115)
+    assert "not counted: 115 B after the last complete batch" in run("audit", place).stderr
 
 
 def test_audit_as_a_table_marks_unknown_counts(tmp_path: Path) -> None:
@@ -209,14 +133,6 @@ def test_audit_reports_corrupt_batches_it_does_not_count(tmp_path: Path) -> None
     assert found["total"]["batches"] == len(batches) - 1
     assert (found["batches_skipped"], found["bytes_lost"]) == (1, batches[3].size)
     assert "in 1 corrupt range; 'kbat verify' lists it" in done.stderr
-
-
-def test_audit_distinguishes_an_incomplete_last_batch_from_corruption(tmp_path: Path) -> None:
-    place = copy_of("codec-lz4", tmp_path / "topic-0")
-    *_, last = kbat.read_batches(place / LOG)
-    with (place / LOG).open("r+b") as log:
-        log.truncate(last.position + 115)
-    assert "not counted: 115 B after the last complete batch" in run("audit", place).stderr
 
 
 def test_cat_prints_the_records_of_kafka() -> None:

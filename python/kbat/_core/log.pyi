@@ -145,6 +145,13 @@ class Segment:
         """The offset after the last batch; the base offset of a segment without batches."""
 
     @property
+    def incomplete_bytes(self) -> int:
+        """Bytes of an incomplete batch at the end of the file, which ``end_offset`` does not count.
+
+        A broker that is writing leaves one, and so does a crash. 0 if a batch or zeros end the file.
+        """
+
+    @property
     def largest_timestamp(self) -> int:
         """Largest timestamp in milliseconds since the epoch, -1 if no record has one."""
 

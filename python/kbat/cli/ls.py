@@ -7,6 +7,7 @@ from typing import Any
 import kbat
 from kbat.cli import output
 from kbat.cli.location import Location
+from kbat.cli.losses import note_uncounted
 from kbat.cli.options import (
     EncryptionKeys,
     Json,
@@ -19,7 +20,7 @@ from kbat.cli.options import (
     Wide,
     selection,
 )
-from kbat.cli.partitions import fail_for
+from kbat.cli.partitions import fail_for, incomplete_bytes
 from kbat.cli.place import NothingToReadError, foreign, is_partition, locate
 from kbat.cli.progress import progress
 from kbat.cli.table import Column, write_table
@@ -60,20 +61,21 @@ def ls(  # noqa: PLR0913 - options
 ) -> None:
     """List the partitions of a log directory, or the segments of a partition.
 
-    The end offset is the offset that the next record would get. The last stable offset is the limit for a
-    `read_committed` consumer: if it is below the end offset, a transaction is open. A dash under "largest timestamp"
-    means that no record has a timestamp; "?" means that corruption hides the value.
+    The end offset is the offset that the next record would get, after the last complete batch. The last stable offset
+    is the limit for a `read_committed` consumer: if it is below the end offset, a transaction is open. A dash under
+    "largest timestamp" means that no record has a timestamp; "?" means that corruption hides the value.
 
     Examples: `kbat ls /var/lib/kafka/data`, `kbat ls /var/lib/kafka/data --topic 'orders*'`
 
     JSON of a log directory: `path`, `kind` ("log_directory"), `is_clean_shutdown`, `partitions`: `topic`, `partition`,
-    `path`, `segments`, `bytes`, `start_offset`, `end_offset`, `last_stable_offset`, `largest_timestamp`, `error`;
-    `stray`, directories that are not live partitions: `path`, `topic`, `partition`, `state`, `error`.
+    `path`, `segments`, `bytes`, `start_offset`, `end_offset`, `last_stable_offset`, `incomplete_bytes` (of an
+    incomplete batch after `end_offset`), `largest_timestamp`, `error`; `stray`, directories that are not live
+    partitions: `path`, `topic`, `partition`, `state`, `error`.
 
     JSON of a partition: `path`, `kind` ("partition"), `topic`, `partition`, `start_offset`, `end_offset`,
-    `last_stable_offset`, `error`, `segments`: `base_offset`, `end_offset`, `bytes`, `largest_timestamp`, `path`,
-    `files`, `error`; `leftovers`, paths of `.deleted`, `.cleaned` and `.swap` files. A `largest_timestamp` of null
-    means that no record has a timestamp, or that `error` is set.
+    `last_stable_offset`, `error`, `segments`: `base_offset`, `end_offset`, `bytes`, `incomplete_bytes`,
+    `largest_timestamp`, `path`, `files`, `error`; `leftovers`, paths of `.deleted`, `.cleaned` and `.swap` files. A
+    `largest_timestamp` of null means that no record has a timestamp, or that `error` is set.
 
     JSON of a `.log` file: that of a partition, with only `path`, `kind`, `error` and `segments` set.
 
@@ -133,6 +135,7 @@ def _list_partitions(
         )
     else:
         _show_partitions(path, directory, partitions, wide=wide)
+    _note_incomplete(partitions)
     fail_for(
         path, [(one["path"], one["error"]) for one in (*partitions, *stray) if one["error"] not in (None, *warned)]
     )
@@ -168,6 +171,10 @@ def _message(error: kbat.KbatError | OSError) -> str:
     return f"{error}; {reason}" if reason else str(error)
 
 
+def _note_incomplete(rows: Sequence[dict[str, Any]]) -> None:
+    note_uncounted((0, sum(one["incomplete_bytes"] or 0 for one in rows)))
+
+
 def _largest(timestamps: list[int | None]) -> int | None:
     """Return the largest timestamp, None if no record has one."""
     known = [one for one in timestamps if one is not None and one != output.NO_TIMESTAMP]
@@ -176,9 +183,10 @@ def _largest(timestamps: list[int | None]) -> int | None:
 
 def _partition(log: kbat.PartitionLog) -> dict[str, Any]:
     about = _values(log, ("start_offset", "end_offset", "last_stable_offset"))
-    largest = None
+    largest = incomplete = None
     if about["error"] is None:
         try:
+            incomplete = incomplete_bytes(log)
             largest = _largest([segment.largest_timestamp for segment in log.segments])
         except (kbat.KbatError, OSError) as error:
             about["error"] = _message(error)
@@ -191,6 +199,7 @@ def _partition(log: kbat.PartitionLog) -> dict[str, Any]:
         "start_offset": about["start_offset"],
         "end_offset": about["end_offset"],
         "last_stable_offset": about["last_stable_offset"],
+        "incomplete_bytes": incomplete,
         "largest_timestamp": largest,
         "error": about["error"],
     }
@@ -226,6 +235,7 @@ def _list_segments(path: Location, log: kbat.PartitionLog | kbat.Segment, *, as_
         output.write_json({"path": str(path), "kind": "partition", **about, "segments": rows, **_leftovers(log)})
     else:
         _show_segments(path, log, rows, about, wide=wide)
+    _note_incomplete(rows)
     errors = [(one["path"], one["error"]) for one in rows if one["error"] is not None]
     if about["error"] is not None:
         errors.append((str(path), about["error"]))
@@ -233,11 +243,12 @@ def _list_segments(path: Location, log: kbat.PartitionLog | kbat.Segment, *, as_
 
 
 def _segment(segment: kbat.Segment) -> dict[str, Any]:
-    found = _values(segment, ("end_offset", "largest_timestamp"))
+    found = _values(segment, ("end_offset", "incomplete_bytes", "largest_timestamp"))
     return {
         "base_offset": segment.base_offset,
         "end_offset": found["end_offset"],
         "bytes": segment.size,
+        "incomplete_bytes": found["incomplete_bytes"],
         "largest_timestamp": _largest([found["largest_timestamp"]]),
         "path": segment.path,
         "files": sorted(segment.files),

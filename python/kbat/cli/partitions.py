@@ -35,19 +35,25 @@ def logs_of(path: Location, chosen: dict[str, Any]) -> list[Log]:
     return list(kbat.LogDirectory(str(path), **chosen, **path.options).partitions)
 
 
-def read_each(logs: Sequence[Log], read: Callable[[Log], T], what: str) -> tuple[list[tuple[Log, T]], Errors]:
-    """Read every partition. One that can't be read does not hide the others: its error is returned."""
+def read_each(logs: Sequence[Log], read: Callable[[Log], T], what: str) -> tuple[list[tuple[Log, T]], Errors, int]:
+    """Read every partition. One that can't be read does not hide the others: its error is returned.
+
+    Returns:
+        What was read, the errors, and the bytes of incomplete batches at the ends of the partitions.
+    """
     found: list[tuple[Log, T]] = []
     errors: Errors = []
+    incomplete = 0
     with progress(what, unit="partitions") as callback:
         for place, log in enumerate(logs):
             try:
                 found.append((log, read(log)))
+                incomplete += incomplete_bytes(log)
             except (kbat.KbatError, OSError) as error:
                 errors.append((path_of(log), str(error)))
             if callback:
                 callback(place + 1, len(logs))
-    return found, errors
+    return found, errors, incomplete
 
 
 def path_of(log: Log) -> str:
@@ -60,6 +66,12 @@ def name_of(log: Log) -> dict[str, Any]:
     if isinstance(log, kbat.Segment):
         return {"topic": None, "partition": None}
     return {"topic": log.topic, "partition": log.partition}
+
+
+def incomplete_bytes(log: Log) -> int:
+    """Return the bytes of an incomplete batch at the end of a partition or segment, 0 without one."""
+    segments = [log] if isinstance(log, kbat.Segment) else log.segments[-1:]
+    return sum(one.incomplete_bytes for one in segments)
 
 
 def number_text(value: int | None) -> str:

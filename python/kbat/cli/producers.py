@@ -5,6 +5,7 @@ from typing import Any
 
 import kbat
 from kbat.cli import output
+from kbat.cli.losses import note_uncounted
 from kbat.cli.options import (
     EncryptionKeys,
     Json,
@@ -61,7 +62,7 @@ def producers(  # noqa: PLR0913 - options
     that is not a log.
     """
     path = path.opened_with(storage_option, encryption_key, remote, remote_log_metadata)
-    found, errors = read_each(logs_of(path, selection(topic, partition)), kbat.producers, "reading")
+    found, errors, incomplete = read_each(logs_of(path, selection(topic, partition)), kbat.producers, "reading")
     rows = [{**name_of(log), **asdict(one)} for log, states in found for one in states]
     if json:
         output.write_json({"path": str(path), "producers": rows, "errors": json_errors(errors)})
@@ -70,6 +71,7 @@ def producers(  # noqa: PLR0913 - options
         partitions = {(row["topic"], row["partition"]) for row in rows}
         count = output.count_text(len(rows), "producer")
         output.write_line(f"{count} in {len(partitions):,} of {output.count_text(len(found), 'partition')}")
+    note_uncounted((0, incomplete))
     fail_for(path, errors)
 
 

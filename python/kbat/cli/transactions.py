@@ -5,6 +5,7 @@ from typing import Any
 import kbat
 from kbat.cli import output
 from kbat.cli.location import Location
+from kbat.cli.losses import note_uncounted
 from kbat.cli.options import (
     EncryptionKeys,
     Json,
@@ -95,7 +96,7 @@ def transactions(  # noqa: PLR0913 - options
     logs = logs_of(path, selection(topic, partition))
     ids = _transactional_ids(path, logs)
     names = {one["producer_id"]: one["transactional_id"] for one in ids or ()}
-    found, errors = read_each(logs, _read, "reading")
+    found, errors, incomplete = read_each(logs, _read, "reading")
     opened = [
         {**name_of(log), **one, "transactional_id": names.get(one["producer_id"])}
         for log, (running, _) in found
@@ -107,6 +108,7 @@ def transactions(  # noqa: PLR0913 - options
         output.write_json({"path": str(path), **parts, "errors": json_errors(errors)})
     else:
         _show(path, ids, opened, aborted, wide=wide)
+    note_uncounted((0, incomplete))
     fail_for(path, errors)
 
 

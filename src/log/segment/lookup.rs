@@ -239,6 +239,17 @@ impl Segment {
         Ok((last, bytes_left))
     }
 
+    /// The number of bytes of an incomplete batch at the end of the file; 0 if a batch or zeros end it.
+    ///
+    /// # Errors
+    /// I/O errors.
+    pub fn incomplete_bytes(&self) -> Result<u64> {
+        let reader = self.walk_tail(|_| ())?;
+        let tail = SegmentTail::at(&self.location().open()?, reader.position())?;
+        let is_incomplete = tail == SegmentTail::Partial && !reader.is_written_since()?;
+        Ok(if is_incomplete { reader.remainder_len() } else { 0 })
+    }
+
     /// Whether the checksum of a batch is correct.
     fn is_intact(&self, header: &BatchHeader) -> Result<bool> {
         is_intact(&mut self.headers()?, header)

@@ -96,6 +96,14 @@ impl PySegment {
         py.detach(|| self.0.end_offset()).or_raise(py)
     }
 
+    /// Bytes of an incomplete batch at the end of the file, which ``end_offset`` does not count.
+    ///
+    /// A broker that is writing leaves one, and so does a crash. 0 if a batch or zeros end the file.
+    #[getter]
+    fn incomplete_bytes(&self, py: Python<'_>) -> PyResult<u64> {
+        py.detach(|| self.0.incomplete_bytes()).or_raise(py)
+    }
+
     /// Largest timestamp in milliseconds since the epoch, -1 if no record has one.
     #[getter]
     fn largest_timestamp(&self, py: Python<'_>) -> PyResult<i64> {
