@@ -143,7 +143,7 @@ impl TextOptions {
 
     /// Whether a record matches the patterns and has the headers.
     #[inline]
-    pub(super) fn want(&self, record: &Record<'_>) -> Result<bool> {
+    pub(crate) fn want(&self, record: &Record<'_>) -> Result<bool> {
         Ok(self.key_pattern.as_ref().is_none_or(|pattern| pattern.matches(record.key()))
             && self.value_pattern.as_ref().is_none_or(|pattern| pattern.matches(record.value()))
             && (self.headers.is_empty() || self.has_headers(record)?))

@@ -178,6 +178,23 @@ def test_filter_keeps_or_drops_what_matches(tmp_path: Path) -> None:
     assert all(record == before[record.offset] for record in records_of(tmp_path / "out-0"))
 
 
+def test_filter_finds_records_whatever_their_offsets(tmp_path: Path) -> None:
+    place = copy_of("segments-default-interval", tmp_path / "orders-0")
+    log = place / f"{310:020}.log"
+    data = bytearray(log.read_bytes())
+    (second, *_) = [batch.position for batch in kbat.Segment(log).batches()][1:]
+    data[second + 6] ^= 4  # the base offset, which no checksum includes
+    log.write_bytes(data)
+    key = b"omicron"
+    matching = [record for record in records_of(place) if record.key == key]
+    assert len(matching) == 9
+    for options, dropped in (((), 1100 - len(matching)), (("-v",), len(matching))):
+        out = tmp_path / f"out{''.join(options)}"
+        (report,) = json_of("filter", place, out, "--key", key.decode(), "--fixed-strings", *options)["partitions"]
+        assert report["dropped_records"] == dropped
+        assert {record.key == key for record in records_of(out)} == {not options}
+
+
 def test_filter_writes_all_partitions_of_a_directory(tmp_path: Path) -> None:
     times = ("--start-time", "2023-11-14T22:13:20.010Z", "--end-time", "2023-11-14T22:13:20.040Z")
     done = run("filter", LOG_DIR, tmp_path / "out", "--topic", "txn-*", *times)

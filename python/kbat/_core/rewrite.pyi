@@ -2,8 +2,8 @@
 """Rewrite a partition directory into a new one: compaction, filtering, recompression."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal, TypeAlias, final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal, Self, TypeAlias, final
 
 from typing_extensions import Buffer
 
@@ -15,6 +15,7 @@ _ProgressCallback: TypeAlias = Callable[[int, int], object]
 __all__ = [
     "CompactReport",
     "FilterReport",
+    "RecordMatcher",
     "RewriteCounts",
     "RewriteReport",
     "compact",
@@ -96,7 +97,7 @@ def compact(
 def filter(  # noqa: A001 - as kbat.filter
     path: _Path,
     out: _Path,
-    predicate: Callable[[Record], object] | None = None,
+    predicate: Callable[[Record], object] | RecordMatcher | None = None,
     *,
     drop_keys: Iterable[Buffer] | None = None,
     index_interval_bytes: int = 4096,
@@ -400,3 +401,37 @@ class RewriteReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as a dictionary."""
+
+@final
+class RecordMatcher:
+    """Conditions on records, as the predicate of :func:`kbat.filter`: records that meet all of them are kept.
+
+    Args:
+        start_offset: Only records from this offset on.
+        end_offset: Only records before this offset.
+        start_timestamp: Only records with this timestamp in milliseconds or a later one.
+        end_timestamp: Only records with an earlier timestamp in milliseconds.
+        key_pattern: Only records whose whole key matches this regular expression, in the syntax of Rust's crate
+            ``regex``.
+        value_pattern: Only records in whose value this regular expression is found.
+        headers: Only records that have all of these headers: pairs of a name, and a value or None for any value.
+        fixed_strings: Whether both patterns are texts instead of regular expressions.
+        invert: Whether the records that do not meet all conditions are kept instead.
+
+    Raises:
+        ValueError: A pattern that is not a regular expression.
+    """
+
+    def __new__(
+        cls,
+        *,
+        start_offset: int | None = None,
+        end_offset: int | None = None,
+        start_timestamp: int | None = None,
+        end_timestamp: int | None = None,
+        key_pattern: str | None = None,
+        value_pattern: str | None = None,
+        headers: Sequence[tuple[str, str | None]] | None = None,
+        fixed_strings: bool = False,
+        invert: bool = False,
+    ) -> Self: ...

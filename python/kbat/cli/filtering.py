@@ -1,13 +1,12 @@
 """`kbat filter`: partitions with only some of their records."""
 
-from array import array
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 import kbat
-from kbat._core.text import write_records
+from kbat._core.rewrite import RecordMatcher
 from kbat.cli import output
 from kbat.cli.copies import Copy, copies, run_each
 from kbat.cli.location import opened_both
@@ -33,7 +32,6 @@ from kbat.cli.options import (
     selection,
     time,
 )
-from kbat.cli.place import quiet
 from kbat.cli.progress import ProgressCallback
 from kbat.cli.table import Column, write_table
 
@@ -44,29 +42,6 @@ _COLUMNS = [
     Column("dropped", rank=1),
     Column("size", rank=3),
 ]
-
-
-class _Kept:
-    """Whether records are kept: those whose offsets are listed, or all others.
-
-    Args:
-        offsets: Rising offsets.
-        keeps_others: Whether the others are kept.
-    """
-
-    def __init__(self, offsets: "array[int]", *, keeps_others: bool) -> None:
-        self._offsets = offsets
-        self._keeps_others = keeps_others
-        self._next = 0
-
-    def __call__(self, record: kbat.Record) -> bool:
-        """Return whether a record is kept. Records come in the order of the log."""
-        offsets, index = self._offsets, self._next
-        while index < len(offsets) and offsets[index] < record.offset:
-            index += 1
-        self._next = index
-        is_listed = index < len(offsets) and offsets[index] == record.offset
-        return is_listed != self._keeps_others
 
 
 def filter_records(  # noqa: PLR0913 - one per option
@@ -128,18 +103,16 @@ def filter_records(  # noqa: PLR0913 - one per option
         "start_timestamp": start_time,
         "end_timestamp": end_time,
     }
-    conditions = patterns(key, grep, header, fixed_strings=fixed_strings)
     if not header and all(one is None for one in (key, grep, *bounds.values())):
         message = "no condition: set --key, --grep, --header, or a range of offsets or times"
         raise ValueError(message)
+    conditions = patterns(key, grep, header, fixed_strings=fixed_strings)
+    matcher = RecordMatcher(**bounds, **conditions, invert=invert_match)
     path, out = opened_both(path, out, storage_option, encryption_key, remote, remote_log_metadata)
 
     def work(one: Copy, callback: ProgressCallback | None) -> dict[str, Any]:
         source = str(one.source)
-        with quiet():
-            scan = kbat.scan(source, **bounds, **one.source.options)
-        kept = _Kept(_matching(scan, conditions), keeps_others=invert_match)
-        report = kbat.filter(source, str(one.target), kept, progress=callback, **one.options)
+        report = kbat.filter(source, str(one.target), matcher, progress=callback, **one.options)
         return {"path": source, "out": str(one.target), **report.to_dict()}
 
     found = run_each("filtering", copies(path, out, **selection(topic, partition, replicas)), work)
@@ -147,20 +120,6 @@ def filter_records(  # noqa: PLR0913 - one per option
         output.write_json({"path": str(path), "out": str(out), "partitions": found})
     else:
         _show(f"{path} to {out}", found, wide=wide)
-
-
-def _matching(scan: kbat.Scan, conditions: dict[str, Any]) -> "array[int]":
-    """Return the offsets of the records that match."""
-    offsets = array("q")
-    rest = b""
-
-    def add(data: bytes) -> None:
-        nonlocal rest
-        *whole, rest = (rest + data).split(b" ")
-        offsets.extend(map(int, whole))
-
-    write_records(scan, add, output_format="%o ", **conditions)
-    return offsets
 
 
 def _show(title: str, found: list[dict[str, Any]], *, wide: bool) -> None:

@@ -81,20 +81,15 @@ fn write_records(
 ) -> PyResult<(u64, Option<i64>)> {
     let scan = scan.get();
     let (sources, options) = scan.records()?;
-    let key_pattern = key_pattern.map(|key| if fixed_strings { Ok(Pattern::equal(key)) } else { Pattern::whole(key) });
-    let find = if fixed_strings { Pattern::containing } else { Pattern::found };
-    let headers = headers.unwrap_or_default().into_iter();
     let text = TextOptions {
         format: parsed(py, output_format)?,
         key: parsed(py, key)?,
         value: parsed(py, value)?,
-        key_pattern: key_pattern.transpose().or_raise(py)?,
-        value_pattern: value_pattern.map(find).transpose().or_raise(py)?,
-        headers: headers.map(|(name, value)| (name.into_bytes(), value.map(String::into_bytes))).collect(),
         limit,
         is_terminal: terminal,
         csv_header: header,
         batches,
+        ..conditions(py, key_pattern, value_pattern, headers, fixed_strings)?
     };
     let waiting = Waiting::with(PassProgress::of(py, progress, || scan.byte_len())?);
     let callback = waiting.callback();
@@ -109,6 +104,25 @@ fn write_records(
     result?;
     waiting.end(py)?;
     Ok((written.stats.records, written.next_offset))
+}
+
+/// Options with only the conditions on records set.
+pub(crate) fn conditions(
+    py: Python<'_>,
+    key_pattern: Option<&str>,
+    value_pattern: Option<&str>,
+    headers: Option<Vec<(String, Option<String>)>>,
+    fixed_strings: bool,
+) -> PyResult<TextOptions> {
+    let key_pattern = key_pattern.map(|key| if fixed_strings { Ok(Pattern::equal(key)) } else { Pattern::whole(key) });
+    let find = if fixed_strings { Pattern::containing } else { Pattern::found };
+    let headers = headers.unwrap_or_default().into_iter();
+    Ok(TextOptions {
+        key_pattern: key_pattern.transpose().or_raise(py)?,
+        value_pattern: value_pattern.map(find).transpose().or_raise(py)?,
+        headers: headers.map(|(name, value)| (name.into_bytes(), value.map(String::into_bytes))).collect(),
+        ..TextOptions::default()
+    })
 }
 
 fn parsed<T: FromStr<Err = Error>>(py: Python<'_>, name: &str) -> PyResult<T> {

@@ -1,5 +1,6 @@
 //! The submodule `kbat._core.rewrite`: `kbat.compact`, `kbat.filter`, `kbat.rewrite`, `kbat.retain_records`.
 
+mod matcher;
 mod reports;
 
 use std::collections::HashSet;
@@ -25,6 +26,7 @@ use crate::rewrite::{
     CompactOptions, FilterOptions, IndexOptions, RewriteOptions, compact as compact_partition,
     filter as filter_partition, rewrite as rewrite_partition,
 };
+use matcher::PyRecordMatcher;
 use reports::{PyCompactReport, PyFilterReport, PyRewriteCounts, PyRewriteReport};
 
 /// Creates the submodule and everything in it.
@@ -35,6 +37,7 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyCompactReport>()?;
     module.add_class::<PyFilterReport>()?;
     module.add_class::<PyRewriteReport>()?;
+    module.add_class::<PyRecordMatcher>()?;
     module.add_function(wrap_pyfunction!(compact, &module)?)?;
     module.add_function(wrap_pyfunction!(filter, &module)?)?;
     module.add_function(wrap_pyfunction!(retain_records, &module)?)?;
@@ -194,10 +197,14 @@ fn filter(
     let keys = drop_keys.map_or_else(|| Ok(HashSet::new()), keys_of)?;
     let index = IndexOptions { index_interval_bytes, max_index_bytes };
     let options = FilterOptions { index, check_crc, limits: or_default(limits) };
+    let matcher = predicate.as_ref().and_then(|predicate| predicate.extract::<Py<PyRecordMatcher>>(py).ok());
     run(py, progress, |caught, progress| {
         let mut keep = |record: &Record<'_>| {
             if record.key().is_some_and(|key| keys.contains(key)) {
                 return Ok(false);
+            }
+            if let Some(matcher) = &matcher {
+                return matcher.get().keeps(record);
             }
             predicate.as_ref().map_or(Ok(true), |predicate| caught.catch(|py| ask(py, predicate, record)))
         };
