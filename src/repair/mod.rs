@@ -11,11 +11,13 @@
 //! `LogSegment.recover` and `UnifiedLog.rebuildProducerState` of Kafka.
 
 mod corruption;
+mod holes;
 pub(crate) mod output;
 mod rebuild;
 mod recover;
 mod report;
 mod salvage;
+mod sources;
 mod verify;
 pub(crate) mod walk;
 

@@ -27,7 +27,7 @@ use crate::repair::rebuild::states_at;
 use crate::repair::report::{DroppedRange, RepairReport, RepairedSegment, refuse_nothing_kept};
 use crate::repair::walk::walk_to_corruption;
 use crate::slices::Slices;
-use crate::store::listing::refuse_log_directory;
+use crate::store::listing::{refuse_compressed, refuse_log_directory};
 use crate::store::names::{LEADER_EPOCHS, LogFile, LogFileKind, MAX_SEGMENT_LEN, stops_a_broker};
 use crate::store::refuse_foreign_directory;
 
@@ -82,7 +82,7 @@ impl Default for RecoverOptions {
 ///   [`LogWriter`](crate::log::LogWriter) or another repair uses the directory.
 /// - [`ErrorKind::InvalidFile`](crate::ErrorKind::InvalidFile) if there is no complete batch, so that nothing would be
 ///   kept. Also if the `.swap` file of a compaction is damaged, but the segments that it replaces are complete: a broker
-///   would remove them.
+///   would remove them. Also if a segment exists only as a compressed copy.
 /// - [`ErrorKind::Limit`](crate::ErrorKind::Limit) for a batch over [`Limits::batch_len`].
 /// - I/O errors.
 pub fn recover(
@@ -99,6 +99,7 @@ pub fn recover(
         refuse_foreign_directory(path)?;
         return Err(Error::argument(format!("{} holds no segment", path.display())));
     };
+    refuse_compressed(&path.entries()?)?;
     let _lock = (options.in_place && !options.dry_run)
         .then(|| path.local_path().and_then(DirectoryLock::acquire))
         .transpose()?;

@@ -1,6 +1,5 @@
 //! [`salvage`]: keeps every complete batch of a damaged file or partition.
 
-use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
@@ -17,24 +16,22 @@ use crate::log::checkpoint::LeaderEpochs;
 use crate::log::checkpoint::PartitionMetadata;
 use crate::log::index::DEFAULT_INDEX_INTERVAL_BYTES;
 use crate::log::inventory::{FileAction, FileChange, Inventory};
-use crate::log::reader::SegmentReader;
-use crate::log::walk::{BatchWalk, WalkEvent};
+use crate::log::producer::ProducerStates;
 use crate::num::u64_of;
 use crate::repair::corruption::Corruption;
+use crate::repair::holes::{HOLES, Holes, lines_of};
 use crate::repair::output::{BatchRefusal, OutputSettings, PartitionOutput, SegmentOutput};
 use crate::repair::rebuild::states_at;
 use crate::repair::recover::{copy_others, read_epochs};
 use crate::repair::report::{DroppedRange, OpenTransaction, RepairReport, RepairedSegment, refuse_nothing_kept};
+use crate::repair::sources::{SourceFile, sources};
 use crate::repair::walk::{Visitor, walk};
-use crate::store::listing::refuse_log_directory;
-use crate::store::names::{LogFile, LogFileKind, PARTITION_METADATA};
-use crate::store::{refuse_archive, refuse_foreign_directory};
+use crate::store::listing::refuse_compressed;
+use crate::store::names::PARTITION_METADATA;
+use crate::store::refuse_archive;
 
 /// Most open transactions to list for a dropped range.
 const MAX_OPEN_TRANSACTIONS: usize = 100;
-
-/// The file that lists the dropped ranges.
-pub(crate) const HOLES: &str = "holes.jsonl";
 
 /// Options of [`salvage`].
 #[derive(Debug, Clone)]
@@ -70,7 +67,8 @@ impl Default for SalvageOptions {
 ///
 /// # Errors
 /// - [`ErrorKind::InvalidArgument`] if `out` is not empty or there is no segment.
-/// - [`ErrorKind::InvalidFile`] if there is no complete batch, so that nothing would be kept.
+/// - [`ErrorKind::InvalidFile`] if there is no complete batch, so that nothing would be kept, and if a segment exists only
+///   as a compressed copy.
 /// - [`ErrorKind::Limit`] for a complete batch over the limits.
 /// - I/O errors.
 pub fn salvage(
@@ -84,6 +82,9 @@ pub fn salvage(
     refuse_archive(path)?;
     let inventory = if path.is_dir() { Inventory::read(path, limits)? } else { Inventory::default() };
     let sources = sources(path, &inventory, limits)?;
+    if path.is_dir() {
+        refuse_compressed(&path.entries()?)?;
+    }
     let staged = StagedDirectory::create(path, out)?;
     let settings = OutputSettings {
         directory: Some(staged.directory().to_path_buf()),
@@ -104,7 +105,7 @@ pub fn salvage(
         segment: None,
         held: None,
         end_offset: None,
-        open_holes: 0,
+        holes: Holes::default(),
         progress,
     };
     salvage.sources(&sources)?;
@@ -113,7 +114,7 @@ pub fn salvage(
     copy_others(&inventory, staged.directory())?;
     report.files.extend(remove_bad_metadata(staged.directory())?);
     if !report.dropped.is_empty() {
-        write_atomically(&staged.directory().join(HOLES), holes(&report.dropped).as_bytes())?;
+        write_atomically(&staged.directory().join(HOLES), lines_of(&report.dropped).as_bytes())?;
     }
     progress.finish()?;
     staged.commit()?;
@@ -130,73 +131,6 @@ fn remove_bad_metadata(directory: &Path) -> Result<Option<FileChange>> {
     Ok(Some(FileChange { name: PARTITION_METADATA.to_owned(), action: FileAction::Deleted }))
 }
 
-/// A source file.
-#[derive(Debug, Clone)]
-struct SourceFile {
-    path: Location,
-    /// Base offset from the name, or the offset of the first batch if that is valid and smaller.
-    base_offset: Option<i64>,
-    /// The offset of the first batch, if that is valid.
-    first: Option<i64>,
-    /// Base offset of the next segment that has a batch.
-    bound: i64,
-    size: u64,
-}
-
-fn sources(path: &Location, inventory: &Inventory, limits: &Limits) -> Result<Vec<SourceFile>> {
-    let mut files: Vec<(Option<i64>, Location)> =
-        inventory.of_kind(LogFileKind::Log).map(|(offset, path)| (Some(offset), path.clone())).collect();
-    if files.is_empty() {
-        if path.is_dir() {
-            refuse_log_directory(path)?;
-            refuse_foreign_directory(path)?;
-            return Err(Error::argument(format!("{} holds no segment", path.display())));
-        }
-        files.push((LogFile::parse(path.name()).map(|file| file.base_offset), path.clone()));
-    }
-    let mut sources = Vec::new();
-    let mut bound = i64::MAX;
-    let count = files.len();
-    for (index, (name, path)) in files.into_iter().enumerate().rev() {
-        let size = path.len()?;
-        let firsts = first_offsets(&path, limits)?;
-        let is_only = index == 0 && count == 1;
-        let base_offset = name.map(|name| believable_base(name, &firsts, is_only));
-        let first = firsts.first().map(|(first, _)| *first);
-        sources.push(SourceFile { path, base_offset, first, bound, size });
-        // the name of an empty file does not bound the offsets of other batches
-        let first = first.max(base_offset.filter(|_| !firsts.is_empty()));
-        bound = first.or(base_offset.filter(|_| size > 0)).map_or(bound, |start| start.min(bound));
-    }
-    sources.reverse();
-    Ok(sources)
-}
-
-/// Returns the offsets of a file's first two batches, or of fewer if one is not valid: the first, and the next one after it.
-fn first_offsets(path: &Location, limits: &Limits) -> Result<Vec<(i64, i64)>> {
-    let mut walk = BatchWalk::new(SegmentReader::open_with(path, limits)?, limits);
-    let mut firsts = Vec::new();
-    while firsts.len() < 2
-        && let WalkEvent::Batch(batch) = walk.next_batch()?
-        && let Ok(first) = batch.first_offset(&mut Scratch::new(), limits)
-    {
-        firsts.push((first, batch.next_offset()));
-    }
-    Ok(firsts)
-}
-
-/// Returns the base offset of a segment: the one in its name, or a smaller one if its first two batches agree on it. A
-/// single batch may have a corrupt offset, which no checksum covers; but in the only file of a log, its offset is the
-/// better guess.
-fn believable_base(name: i64, firsts: &[(i64, i64)], is_only: bool) -> i64 {
-    match firsts {
-        [(first, _), (second, _)] if *first < name && *second < name && first < second => *first,
-        [(first, next), (second, _)] if is_only && *first < name && next == second => *first,
-        [(first, _)] if is_only => (*first).min(name).max(0),
-        _ => name,
-    }
-}
-
 struct Salvage<'a, 'p> {
     output: PartitionOutput,
     report: RepairReport,
@@ -209,8 +143,7 @@ struct Salvage<'a, 'p> {
     held: Option<HeldBytes>,
     /// The offset after the last batch kept.
     end_offset: Option<i64>,
-    /// Number of holes since the last batch kept, whose last offsets are still unknown.
-    open_holes: usize,
+    holes: Holes,
     progress: &'a mut Progress<'p>,
 }
 
@@ -271,7 +204,9 @@ impl Salvage<'_, '_> {
     fn keep_held(&mut self) -> Result<()> {
         let Some(held) = self.held.take() else { return Ok(()) };
         let batch = Batch::parse(&held.bytes, held.position)?;
-        self.keep(&batch)
+        self.keep(&batch)?;
+        self.release();
+        Ok(())
     }
 
     fn keep(&mut self, batch: &Batch<'_>) -> Result<()> {
@@ -310,7 +245,7 @@ impl Salvage<'_, '_> {
             self.hole(corruption, u64_of(batch.size()));
             return Ok(());
         }
-        self.close_holes(first_offset);
+        self.holes.close(first_offset);
         let last_offset = last_offset(batch, &mut self.scratch, &self.limits)?;
         self.end_offset = Some(last_offset.saturating_add(1));
         Ok(())
@@ -318,36 +253,28 @@ impl Salvage<'_, '_> {
 
     fn hole(&mut self, corruption: Corruption, length: u64) {
         let Some(source) = &self.source else { return };
-        let open = self.output.states.open_transactions().take(MAX_OPEN_TRANSACTIONS);
-        let open_transactions = if self.open_holes > 0 {
-            Vec::new()
-        } else {
-            open.map(|(first_offset, producer_id)| OpenTransaction::new(producer_id, first_offset)).collect()
-        };
-        self.report.dropped.push(DroppedRange {
+        let hole = DroppedRange {
             path: source.path.to_path_buf(),
             position: corruption.position,
             length,
-            first_offset: self.end_offset.or(source.base_offset),
+            first_offset: None,
             last_offset: None,
             reason: corruption.reason,
             message: corruption.message,
-            open_transactions,
-        });
-        self.open_holes = self.open_holes.saturating_add(1);
+            open_transactions: Vec::new(),
+        };
+        if self.held.is_some() {
+            self.holes.add_after_held(hole);
+        } else {
+            let start = self.expected_offset();
+            self.holes.add(hole, start, || open_transactions(&self.output.states));
+        }
     }
 
-    /// Ends the holes before a batch that is kept. The first of them gets the range of all lost offsets.
-    fn close_holes(&mut self, first_offset: i64) {
-        let start = self.report.dropped.len().saturating_sub(self.open_holes);
-        for (number, hole) in self.report.dropped.iter_mut().skip(start).enumerate() {
-            if number == 0 && hole.first_offset.is_some_and(|lost| lost < first_offset) {
-                hole.last_offset = Some(first_offset.saturating_sub(1));
-            } else {
-                hole.first_offset = None;
-            }
-        }
-        self.open_holes = 0;
+    /// Ends the wait for the batch after the held one, which was kept or dropped.
+    fn release(&mut self) {
+        let start = self.expected_offset();
+        self.holes.release(start, || open_transactions(&self.output.states));
     }
 
     fn finish(mut self, in_directory: bool) -> Result<RepairReport> {
@@ -361,6 +288,7 @@ impl Salvage<'_, '_> {
             self.output.write_epochs()?;
         }
         self.report.end_offset = end_offset;
+        self.report.dropped = self.holes.into_ranges();
         self.report.files = self.output.changes;
         Ok(self.report)
     }
@@ -421,6 +349,7 @@ impl Visitor for Salvage<'_, '_> {
                     format!("a batch ends at offset {}, but the next one starts at {first}", before.last_offset());
                 self.hole(Corruption::new(held.position, "offset_order", message), u64_of(held.bytes.len()));
             }
+            self.release();
         }
         if self.expected_offset().is_none_or(|expected| first > expected) {
             self.held = Some(HeldBytes { bytes: batch.bytes().to_vec(), position: batch.position() });
@@ -467,24 +396,8 @@ pub(crate) fn read_record(batch: &Batch<'_>, record: &Record<'_>) -> Result<()> 
     Ok(())
 }
 
-/// Formats the holes as lines of JSON.
-fn holes(dropped: &[DroppedRange]) -> String {
-    let mut text = String::new();
-    let number = |offset: Option<i64>| offset.map_or_else(|| "null".to_owned(), |offset| offset.to_string());
-    for hole in dropped {
-        let name = hole.path.file_name().unwrap_or_default().to_string_lossy();
-        let (first, last) = (number(hole.first_offset), number(hole.last_offset));
-        let (position, length, reason) = (hole.position, hole.length, hole.reason);
-        let open = hole.open_transactions.iter().map(|open| format!("[{}, {}]", open.producer_id, open.first_offset));
-        let open = open.collect::<Vec<_>>().join(", ");
-        // writing to a String cannot fail
-        let _ = writeln!(
-            text,
-            "{{\"file\": {name:?}, \"position\": {position}, \"length\": {length}, \"first_offset\": {first}, \
-             \"last_offset\": {last}, \"reason\": \"{reason}\", \"message\": {:?}, \
-             \"open_transactions\": [{open}]}}",
-            hole.message
-        );
-    }
-    text
+/// The open transactions to list for a dropped range.
+fn open_transactions(states: &ProducerStates) -> Vec<OpenTransaction> {
+    let open = states.open_transactions().take(MAX_OPEN_TRANSACTIONS);
+    open.map(|(first_offset, producer_id)| OpenTransaction::new(producer_id, first_offset)).collect()
 }

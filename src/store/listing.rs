@@ -135,20 +135,25 @@ fn segments_in(directory: &Location) -> Result<Vec<SegmentFile>> {
         std::thread::sleep(SWAP_WAIT); // a broker may be replacing segments
     };
     let swap = LogFile { state: LogFileState::Swap, ..LogFile::live(base_offset, LogFileKind::Log) };
-    let message = "a broker was stopped while this file replaced other segments, and a reader of the directory would miss \
-         its records; recover (or a broker's start) completes the replacement";
-    Err(Error::new(ErrorKind::InvalidFile(message.to_owned())).with_path(&directory.join(swap.to_string())))
+    Err(Error::new(ErrorKind::InvalidFile(MISSING_SWAP.to_owned())).with_path(&directory.join(swap.to_string())))
 }
+
+/// Why a directory with such a `.swap` file is not read.
+pub(crate) const MISSING_SWAP: &str = "a broker was stopped while this file replaced other segments, and a reader of the \
+     directory would miss its records; recover (or a broker's start) completes the replacement";
+/// Why a directory with such a compressed segment is not read.
+pub(crate) const COMPRESSED: &str =
+    "this segment is compressed, and a reader would miss its records: decompress it, or move it away";
 
 /// How often to list a directory again while segments in it are being replaced, and how long to wait before each time.
 const SWAP_TRIES: usize = 10;
 const SWAP_WAIT: Duration = Duration::from_millis(50);
 
 /// Returns the base offset of a segment that exists only as a `.swap` file that a broker would keep when it starts.
-fn missing_swap(listed: &[Location]) -> Option<i64> {
+pub(crate) fn missing_swap<'l>(listed: impl IntoIterator<Item = &'l Location>) -> Option<i64> {
     let mut of_state: [BTreeSet<i64>; 3] = Default::default();
     let [live, swap, cleaned] = &mut of_state;
-    let files = listed.iter().filter_map(|entry| LogFile::parse(entry.name()));
+    let files = listed.into_iter().filter_map(|entry| LogFile::parse(entry.name()));
     for file in files.filter(|file| file.kind == LogFileKind::Log) {
         match file.state {
             LogFileState::Live => live.insert(file.base_offset),
@@ -162,16 +167,17 @@ fn missing_swap(listed: &[Location]) -> Option<i64> {
 }
 
 /// Refuses a compressed segment whose `.log` file is missing: without it, a reader would miss records.
-fn refuse_compressed(listed: &[Location]) -> Result<()> {
-    for entry in listed {
-        let Some(base_offset) = compressed_base_offset(entry.name()) else { continue };
-        if !listed.iter().any(|other| parse_base_offset(other.name()) == Some(base_offset)) {
-            let message =
-                "this segment is compressed, and a reader would miss its records: decompress it, or move it away";
-            return Err(Error::argument(message).with_path(entry));
-        }
+pub(crate) fn refuse_compressed(listed: &[Location]) -> Result<()> {
+    match compressed_alone(listed).next() {
+        Some(entry) => Err(Error::new(ErrorKind::InvalidFile(COMPRESSED.to_owned())).with_path(entry)),
+        None => Ok(()),
     }
-    Ok(())
+}
+
+/// The compressed segments whose `.log` files are missing.
+pub(crate) fn compressed_alone(listed: &[Location]) -> impl Iterator<Item = &Location> {
+    let has_log = |base_offset| listed.iter().any(|other| parse_base_offset(other.name()) == Some(base_offset));
+    listed.iter().filter(move |entry| compressed_base_offset(entry.name()).is_some_and(|base| !has_log(base)))
 }
 
 /// Parses the base offset from the name of a compressed segment, such as `00000000000000000042.log.gz`.

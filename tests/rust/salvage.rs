@@ -244,3 +244,112 @@ fn salvage_of_what_a_broker_cut_is_more_than_the_broker_kept() {
     assert_eq!(report.dropped.len(), 1);
     assert_eq!(files(&directory.join("out"), &["log"]).len(), 1);
 }
+
+/// Offsets of the first and last record of each batch.
+fn offsets(bytes: &[u8]) -> Vec<(i64, i64)> {
+    let offsets = |batch: kbat::Batch<'_>| (batch.base_offset().unwrap(), batch.last_offset());
+    kbat::batches(bytes).map(|batch| offsets(batch.unwrap())).collect()
+}
+
+#[test]
+fn salvage_holes_have_the_offsets_of_the_batches_between_them() {
+    let bytes = sample("crash-index");
+    let (at, of) = (positions(&bytes), offsets(&bytes));
+    for first in 0..of.len() - 3 {
+        let mut damaged = bytes.clone();
+        // one or two intact batches are between them, and the first is after a hole
+        let lost = [first, first + 2];
+        lost.iter().for_each(|number| damaged[at[number + 1] - 1] ^= 1);
+        let (_, report) = salvaged("between", &damaged);
+        let expected: Vec<Hole> = lost
+            .iter()
+            .map(|&number| (at[number], at[number + 1] - at[number], "crc", Some(of[number].0), Some(of[number].1)))
+            .collect();
+        assert_eq!(holes(&report), expected);
+    }
+}
+
+#[test]
+fn salvage_holes_after_a_gap_of_compaction_have_the_offsets_of_the_damaged_batch() {
+    let case = data_dir().join("log-dir").join("compacted-0");
+    let mut count = 0;
+    for name in partition_files(&case).iter().filter(|name| name.ends_with(".log")) {
+        let bytes = fs::read(case.join(name)).unwrap();
+        let (at, of) = (positions(&bytes), offsets(&bytes));
+        for (number, (first, last)) in of.into_iter().enumerate() {
+            let directory = TempDir::new("salvage-compacted");
+            let (source, out) = (directory.join("compacted-0"), directory.join("out"));
+            copy_partition(&case, &source);
+            let mut damaged = bytes.clone();
+            damaged[at[number + 1] - 1] ^= 1;
+            fs::write(source.join(name), damaged).unwrap();
+            let report = salvage(&source, &out, &SalvageOptions::default(), &mut Progress::none()).unwrap();
+            let [hole] = &report.dropped[..] else { panic!("{name} {number}: {report}") };
+            assert!(hole.first_offset.is_some_and(|lost| lost <= first), "{name} {number}: {report}");
+            assert!(hole.last_offset.is_none_or(|lost| lost >= last), "{name} {number}: {report}");
+            count += 1;
+        }
+    }
+    assert_eq!(count, 25);
+}
+
+#[test]
+fn salvage_keeps_every_offset_of_segments_with_wrong_names() {
+    let case = data_dir().join("log-dir").join("segments-default-interval-0");
+    let log = |base: i64| format!("{base:020}.log");
+    let all = |place: &Path| {
+        let mut found = Vec::new();
+        for name in partition_files(place).iter().filter(|name| name.ends_with(".log")) {
+            found.extend(offsets(&fs::read(place.join(name)).unwrap()));
+        }
+        found
+    };
+    let expected = all(&case);
+    for (from, to, is_moved) in [
+        (310, 9000, true),
+        (310, 9000, false),
+        (0, 9000, false),
+        (868, 9000, false),
+        (147, 9000, true),
+        (1018, 9000, true),
+        (0, 500, true),
+        (0, 500, false),
+        (1018, 5, true),
+        (1018, 5, false),
+        (421, 148, true),
+    ] {
+        let directory = TempDir::new("salvage-names");
+        let (source, out) = (directory.join("orders-0"), directory.join("out"));
+        copy_partition(&case, &source);
+        fs::copy(source.join(log(from)), source.join(log(to))).unwrap();
+        if is_moved {
+            fs::remove_file(source.join(log(from))).unwrap();
+        }
+        let report = salvage(&source, &out, &SalvageOptions::default(), &mut Progress::none()).unwrap();
+        assert_eq!(all(&out), expected, "{from} {to} {is_moved}: {report}");
+        assert_eq!(report.dropped.is_empty(), is_moved, "{from} {to} {is_moved}: {report}");
+    }
+}
+
+#[test]
+fn salvage_and_recover_refuse_a_segment_that_is_only_there_compressed() {
+    let case = data_dir().join("log-dir").join("segments-default-interval-0");
+    let directory = TempDir::new("salvage-compressed");
+    let (source, out) = (directory.join("orders-0"), directory.join("out"));
+    copy_partition(&case, &source);
+    let log = source.join("00000000000000000310.log");
+    fs::rename(&log, log.with_extension("log.gz")).unwrap();
+    let refused = |error: kbat::Error| {
+        assert!(error.to_string().contains("this segment is compressed"), "{error}");
+        assert!(error.to_string().contains("00000000000000000310.log.gz"), "{error}");
+    };
+    refused(salvage(&source, &out, &SalvageOptions::default(), &mut Progress::none()).unwrap_err());
+    let options = kbat::repair::RecoverOptions { dry_run: true, ..Default::default() };
+    refused(kbat::repair::recover(&source, &options, &mut Progress::none()).unwrap_err());
+    let report = kbat::repair::verify(&source, &kbat::Limits::default(), &mut Progress::none()).unwrap();
+    assert!(report.findings.iter().any(|finding| finding.kind == "compressed_segment"));
+    fs::rename(log.with_extension("log.gz"), log.with_extension("log.swap")).unwrap();
+    let report = kbat::repair::verify(&source, &kbat::Limits::default(), &mut Progress::none()).unwrap();
+    let found: Vec<_> = report.findings.iter().filter(|finding| finding.kind == "interrupted_compaction").collect();
+    assert_eq!(found.iter().map(|finding| finding.path.clone()).collect::<Vec<_>>(), [log.with_extension("log.swap")]);
+}

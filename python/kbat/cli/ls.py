@@ -5,6 +5,7 @@ from contextlib import suppress
 from typing import Any
 
 import kbat
+from kbat._core.locations import discover
 from kbat.cli import output
 from kbat.cli.location import Location
 from kbat.cli.losses import note_uncounted
@@ -93,11 +94,12 @@ def ls(  # noqa: PLR0913 - options
             if _list_partitions(path, _directory(path, chosen), as_json=json, wide=wide):
                 return
         raise
-    except OSError as error:
+    except (OSError, kbat.KbatError) as error:
         # one partition that can't be read does not hide the others
-        if str(error.filename) == str(path) or not (path.is_local and path.is_dir):
+        is_of_path = isinstance(error, OSError) and str(error.filename) == str(path)
+        if is_of_path or not (path.is_local and path.is_dir) or _has_logs(path):
             raise
-        _list_partitions(path, _directory(path, chosen), as_json=json, wide=wide)
+        _list_partitions(path, _directory(path, chosen), as_json=json, wide=wide, finds_errors=True)
         return
     if path.is_file:
         _list_segments(path, kbat.Segment(str(path), **path.options), as_json=json, wide=wide)
@@ -107,21 +109,37 @@ def ls(  # noqa: PLR0913 - options
         _list_partitions(path, _directory(path, chosen), as_json=json, wide=wide, warned=warned)
 
 
+def _has_logs(path: Location) -> bool:
+    """Return whether a directory is that of a partition."""
+    return any(one.suffix == ".log" for one in path.files)
+
+
 def _directory(path: Location, chosen: dict[str, Any]) -> kbat.LogDirectory:
     return kbat.LogDirectory(str(path), **chosen, **path.options)
 
 
-def _list_partitions(
-    path: Location, directory: kbat.LogDirectory, *, as_json: bool, wide: bool, warned: Sequence[str] = ()
+def _list_partitions(  # noqa: PLR0913 - one per option
+    path: Location,
+    directory: kbat.LogDirectory,
+    *,
+    as_json: bool,
+    wide: bool,
+    warned: Sequence[str] = (),
+    finds_errors: bool = False,
 ) -> bool:
-    """List the partitions; False if there is nothing to list. Errors that were warnings before are not repeated."""
+    """List the partitions; False if there is nothing to list. Errors that were warnings before are not repeated.
+
+    `finds_errors`: whether to find the partitions of which readers would miss records.
+    """
     logs = directory.partitions
     if not logs and all(one.state == "unknown" for one in directory.stray):
         return False
     with progress("listing", unit="partitions") as callback:
         partitions = []
-        for row in _rows(path, logs):
+        for row, log in zip(_rows(path, logs), logs, strict=True):
             partitions.append(row)
+            if finds_errors and row["error"] is None:
+                row["error"] = _error_of(log)
             if callback:
                 callback(len(partitions), len(logs))
     stray = [
@@ -162,6 +180,15 @@ def _values(one: kbat.PartitionLog | kbat.Segment, names: tuple[str, ...]) -> di
     except (kbat.KbatError, OSError) as error:
         row["error"] = _message(error)
     return row
+
+
+def _error_of(log: kbat.PartitionLog) -> str | None:
+    """Return why readers refuse a partition in a directory on this machine, if they do."""
+    try:
+        discover([log.directory])
+    except (kbat.KbatError, OSError) as error:
+        return _message(error)
+    return None
 
 
 def _message(error: kbat.KbatError | OSError) -> str:

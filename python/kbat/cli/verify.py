@@ -28,7 +28,7 @@ _ORDER = ("error", "warning", "info")
 _STYLES = {"error": "red", "warning": "yellow", "info": "dim"}
 _INDEXES = {".index", ".timeindex", ".txnindex", ".snapshot"}
 # A broker deletes such files, ignores them, or does not start until they are moved.
-_NO_HELP = {"orphan_index", "snapshot_beyond_end", "file_name", "directory_name"}
+_NO_HELP = {"orphan_index", "snapshot_beyond_end", "file_name", "directory_name", "compressed_segment"}
 WARNING = 1
 _SALVAGE = re.compile(r"; kbat salvage [^;]*")
 # Findings of one kind in one file that are shown without --all.
@@ -41,6 +41,7 @@ class _Help(Enum):
     """What helps with a finding."""
 
     ACCESS = auto()
+    COMPACTION = auto()
     DUMP = auto()
     LOG = auto()
     INDEX = auto()
@@ -83,6 +84,10 @@ def verify(  # noqa: PLR0913 - options
     except OSError as error:
         # the report has a finding for a file or partition that can't be read
         if str(error.filename) == str(path) or not path.is_local:
+            raise
+    except kbat.KbatError:
+        # as for a partition that can't be read
+        if path.is_file:
             raise
     with progress("verifying") as callback:
         report = kbat.verify(str(path), progress=callback, **chosen, **path.options)
@@ -132,6 +137,8 @@ def next_commands(path: Location, report: kbat.results.Report) -> dict[str, str]
     for place in found[_Help.DUMP]:
         salvaged = word(f"salvaged/{place.stem}")
         commands[f"kbat salvage {word(place)} {salvaged}{path.again}"] = "a segment with every complete batch"
+    for directory in found[_Help.COMPACTION]:
+        commands.update(_recovery(directory))
     for directory in logs:
         commands.update(_commands_for_log(directory))
     for directory in found[_Help.INDEX]:
@@ -140,11 +147,18 @@ def next_commands(path: Location, report: kbat.results.Report) -> dict[str, str]
     return commands
 
 
+def _recovery(directory: Location) -> dict[str, str]:
+    quoted, again = word(directory), directory.again
+    return {
+        f"kbat recover {quoted} --dry-run{again}": "what a broker would discard",
+        f"kbat recover {quoted} {word(f'recovered/{directory.own_name}')}{again}": "a copy as a broker would leave it",
+    }
+
+
 def _commands_for_log(directory: Location) -> dict[str, str]:
     name, quoted, again = directory.own_name, word(directory), directory.again
     return {
-        f"kbat recover {quoted} --dry-run{again}": "what a broker would discard",
-        f"kbat recover {quoted} {word(f'recovered/{name}')}{again}": "a copy as a broker would leave it",
+        **_recovery(directory),
         f"kbat salvage {quoted} {word(f'salvaged/{name}')}{again}": "a copy with every complete batch",
     }
 
@@ -173,6 +187,8 @@ def _help_for(finding: kbat.results.Finding, path: Location, report: kbat.result
         return _Help.INDEX if is_replaced else _Help.ACCESS
     if finding.kind in _NO_HELP or finding.severity == "info":
         return None
+    if finding.kind == "interrupted_compaction":
+        return _Help.COMPACTION
     is_dump = place == path == repairable(path)
     if finding.severity == "error" and (is_dump or is_log):
         return None if _is_lost(place, report) else _Help.DUMP if is_dump else _Help.LOG

@@ -10,9 +10,10 @@ use crate::log::checkpoint::{LeaderEpochs, PartitionMetadata};
 use crate::log::inventory::{Inventory, name_of};
 use crate::log::producer::{ProducerSnapshot, ProducerStates};
 use crate::plural::offsets_are;
-use crate::repair::salvage::HOLES;
+use crate::repair::holes::HOLES;
 use crate::repair::verify::report::{Finding, Report, Severity};
 use crate::repair::verify::segment::{LogState, SegmentPlace, check};
+use crate::store::listing::{COMPRESSED, MISSING_SWAP, compressed_alone, missing_swap};
 use crate::store::names::{
     LEADER_EPOCHS, LogFile, LogFileKind, LogFileState, PARTITION_METADATA, SnapshotFile, stops_a_broker,
 };
@@ -39,6 +40,7 @@ pub(crate) fn check_partition(
         report.about(Severity::Warning, "omitted_segment", directory, omission);
     }
     check_names(&inventory, report);
+    check_unread(directory, report)?;
     let logs: Vec<(i64, Location)> =
         inventory.of_kind(LogFileKind::Log).map(|(base, path)| (base, path.clone())).collect();
     let Some((start_offset, _)) = logs.first().cloned() else {
@@ -91,6 +93,19 @@ pub(crate) fn count(path: &Location, report: &mut Report) -> Result<()> {
     if len > i32::MAX.cast_unsigned().into() {
         let message = format!("the segment has {len} bytes, but a broker opens at most 2^31 - 1; salvage splits it");
         report.about(Severity::Error, "segment_len", path, message);
+    }
+    Ok(())
+}
+
+/// Reports segments that only exist under a name that readers do not read, so that they refuse the directory.
+fn check_unread(directory: &Location, report: &mut Report) -> Result<()> {
+    let listed = directory.entries()?;
+    if let Some(base_offset) = missing_swap(&listed) {
+        let swap = LogFile { state: LogFileState::Swap, ..LogFile::live(base_offset, LogFileKind::Log) };
+        report.about(Severity::Error, "interrupted_compaction", &directory.join(swap.to_string()), MISSING_SWAP);
+    }
+    for path in compressed_alone(&listed) {
+        report.about(Severity::Error, "compressed_segment", path, COMPRESSED);
     }
     Ok(())
 }
