@@ -259,7 +259,9 @@ fn salvage_holes_have_the_offsets_of_the_batches_between_them() {
         let mut damaged = bytes.clone();
         // one or two intact batches are between them, and the first is after a hole
         let lost = [first, first + 2];
-        lost.iter().for_each(|number| damaged[at[number + 1] - 1] ^= 1);
+        for number in lost {
+            damaged[at[number + 1] - 1] ^= 1;
+        }
         let (_, report) = salvaged("between", &damaged);
         let expected: Vec<Hole> = lost
             .iter()
